@@ -86,7 +86,7 @@ describe('TestGetObjectsToConvert', () => {
       [widget('v1', 'a'), widget('v2', 'b'), widget('v3', 'c')],
       ['a', 'b', 'c'],
     ],
-  ])('%s: as many objects, in the same order', async (_name, objects, names) => {
+  ])('%s: the answer has as many objects, in the same order', async (_name, objects, names) => {
     const { response, report } = await answer(review(objects));
     expect(response.result).toEqual({ status: 'Success' });
     expect(response.convertedObjects).toHaveLength(names.length);
@@ -96,7 +96,7 @@ describe('TestGetObjectsToConvert', () => {
     expect(report).toMatchObject({ uid: 'uid', to: 'v2', objects: objects.length, failure: undefined });
   });
 
-  test('an object in the desired version is not shown to the converter, and comes back to the byte', async () => {
+  test('an object already in the desired version bypasses the converter and is returned byte for byte', async () => {
     const text =
       '{"kind":"Widget","apiVersion":"foo/v2" ,  "metadata":{"name":"a"},"n":1.50,"big":12345678901234567890}';
     const asked = review([]).replace('[]', `[ ${text} ]`);
@@ -118,21 +118,25 @@ describe('TestCreateConversionReviewObjects', () => {
 
   test.each<[string, string, string]>([
     ['no supported versions', review([], {}, 'vx'), 'apiVersion: "apiextensions.k8s.io/vx" is neither'],
-    ['no kind', review([]).replace('ConversionReview', ''), 'kind: "" is not ConversionReview'],
+    ['a missing kind', review([]).replace('ConversionReview', ''), 'kind: "" is not ConversionReview'],
     ['another kind', review([]).replace('ConversionReview', 'AdmissionReview'), 'is not ConversionReview'],
-    ['no uid', review([], { uid: undefined }), 'request.uid'],
-    ['no desired version', review([], { desiredAPIVersion: '' }), 'request.desiredAPIVersion'],
-    ['no objects', review([], { objects: null }), 'request.objects: not a list'],
+    ['a missing uid', review([], { uid: undefined }), 'request.uid'],
+    ['a missing desired version', review([], { desiredAPIVersion: '' }), 'request.desiredAPIVersion'],
+    ['missing objects', review([], { objects: null }), 'request.objects: not a list'],
     ['items that are not objects', review([widget('v1', 'a'), 7]), 'request.objects[1]: not an object'],
-    ['no request', '{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}', 'request: absent'],
-    ['no object', 'null', 'the body is not a JSON object'],
-    ['no JSON', '{"request":', 'the body is not JSON'],
     [
-      'no JSON in an object',
+      'a missing request',
+      '{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}',
+      'request: absent',
+    ],
+    ['a missing object', 'null', 'the body is not a JSON object'],
+    ['text that is not JSON', '{"request":', 'the body is not JSON'],
+    [
+      'an object that is not JSON',
       review([{}]).replace('{}', '{nope}'),
       'the body is not JSON: request.objects[0]',
     ],
-  ])('%s is no question that could be answered', async (_name, text, message) => {
+  ])('a review with %s is refused', async (_name, text, message) => {
     await expect(ask(text)).rejects.toThrow(InvalidReview);
     await expect(ask(text)).rejects.toThrow(message);
   });
@@ -162,7 +166,7 @@ describe('controller-runtime: Conversion Webhook', () => {
     );
   });
 
-  test('panic: what a converter throws is for the log, and the user is told where to look', async () => {
+  test('panic: the log has what the converter threw, and the user learns where to look', async () => {
     const throwing = found({
       convert: () => {
         throw new TypeError('undefined is not a function, and the password is 42');
@@ -186,14 +190,14 @@ describe('a failure', () => {
     },
   });
 
-  test('of one object is one of all, and names it', async () => {
+  test('of one object fails the whole review and names that object', async () => {
     const objects = [widget('v1', 'good'), widget('v1', 'bad'), widget('v1', 'better')];
     expect(await failureOf(review(objects), failing)).toBe(
       'Widget "n/bad" cannot be converted from v1 to v2: handler widgets: spec.a is bad: fix it',
     );
   });
 
-  test('says which version the converter does not know', async () => {
+  test('names the version that the converter does not know', async () => {
     const lookup = found({ versions: ['v1', 'v2'] });
     expect(await failureOf(review([widget('v0', 'a')]), lookup)).toContain(
       'handler widgets does not know version "v0"',
@@ -203,12 +207,12 @@ describe('a failure', () => {
     );
   });
 
-  test('is what an object of another kind in the list gets', async () => {
+  test('is the answer for an object of another kind in the list', async () => {
     const other = { ...widget('v1', 'b'), kind: 'Gadget' };
     expect(await failureOf(review([widget('v1', 'a'), other]))).toContain('Gadget "n/b" cannot be converted');
   });
 
-  test('is what a converter gets that changes who the object is', async () => {
+  test('is the answer for a converter that changes the identity of the object', async () => {
     const lookup = found({
       convert: (object) => ({ ...object, metadata: { name: 'other', namespace: 'n' } }),
     });
@@ -217,7 +221,7 @@ describe('a failure', () => {
     );
   });
 
-  test('has a message that cannot pass for something else, however long', async () => {
+  test('has a bounded message that cannot be mistaken for another one', async () => {
     const lookup = found({
       convert: () => {
         throw new ConversionFailure(`line\n${'x'.repeat(5_000)}`);
@@ -229,8 +233,8 @@ describe('a failure', () => {
   });
 });
 
-describe('no answer is waited for that does not come', () => {
-  test('a converter that never ends is given up when time is over', async () => {
+describe('an answer that does not arrive', () => {
+  test('stops waiting for a converter that never ends when the timeout expires', async () => {
     const controller = new AbortController();
     const asked = failureOf(
       review([widget('v1', 'a')]),
@@ -243,7 +247,7 @@ describe('no answer is waited for that does not come', () => {
     expect(await asked).toContain('the converter did not answer in time');
   });
 
-  test('a list is given up between two objects', async () => {
+  test('abandons a list between two objects', async () => {
     const controller = new AbortController();
     const converted: string[] = [];
     const counting = found({
@@ -260,7 +264,7 @@ describe('no answer is waited for that does not come', () => {
     expect(converted).toHaveLength(2);
   });
 
-  test('a replica that cannot know yet says so', async () => {
+  test('fails on a replica that has not synced yet', async () => {
     expect(await ask(review([widget('v1', 'a')]), { kind: 'unready', message: 'not yet' })).toEqual({
       kind: 'unready',
       message: 'not yet',
@@ -277,7 +281,7 @@ describe('hostile objects', () => {
   test.each([
     ['20,000 levels deep', deep],
     [
-      'with keys of the language',
+      'with JavaScript property names as keys',
       '{"__proto__":{"polluted":1},"constructor":{"prototype":1},"toString":null}',
     ],
     ['of 3 MiB', `{"text":"${'x'.repeat(3 * 1024 * 1024)}"}`],
@@ -286,7 +290,7 @@ describe('hostile objects', () => {
       `{"list":[${Array.from({ length: 2_000 }, (_, n) => `{"name":"n${n}"}`).join()}]}`,
     ],
     ['with integers beyond 2^53', '{"n":-9223372036854775808,"m":9007199254740993}'],
-  ])('an object %s is converted, and what no step touches is the same by a byte', async (_what, extra) => {
+  ])('an object %s is converted, and untouched fields keep their bytes', async (_what, extra) => {
     const asked = review([], { desiredAPIVersion: `${GROUP}/v2` }).replace('[]', `[${text(extra)}]`);
     const answered = await sent(asked, { kind: 'found', converter });
     expect(answered.includes('"status":"Success"') && answered.includes(`"extra":${extra}`)).toBe(true);
@@ -294,7 +298,7 @@ describe('hostile objects', () => {
   });
 });
 
-test('who converts is looked up by group and kind of the objects, and by the path', async () => {
+test('the converter is looked up by group and kind of the objects, and by the path', async () => {
   const asked: unknown[] = [];
   const lookUp = (subject: unknown) => {
     asked.push(subject);
@@ -310,7 +314,7 @@ test('who converts is looked up by group and kind of the objects, and by the pat
   expect(asked).toEqual([{ group: 'foo', kind: 'Widget', definition: 'widgets.foo' }]);
 });
 
-test('others get their turn between two objects', async () => {
+test('other requests run between two objects', async () => {
   let breaths = 0;
   const breathe = () => {
     breaths += 1;
@@ -341,7 +345,7 @@ describe('ConversionReviews that a kube-apiserver 1.36 sent', () => {
   const { converter } = compiled({ hub: 'v1', versions: [{ name: 'v1beta1' }] }, definition);
 
   test.each(recorded.map(({ step, body }, index) => [`${index + 1} ${step}`, body] as const))(
-    '%s: only the version changes, and nothing else by a byte',
+    '%s: only the version changes, every other byte stays',
     async (_step, body) => {
       const { response } = await answer(body, { kind: 'found', converter });
       expect(response.result).toEqual({ status: 'Success' });
@@ -355,7 +359,7 @@ describe('ConversionReviews that a kube-apiserver 1.36 sent', () => {
     },
   );
 
-  test('are 22', () => {
+  test('number 22', () => {
     expect(recorded).toHaveLength(22);
   });
 });

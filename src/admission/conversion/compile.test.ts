@@ -31,7 +31,7 @@ const problemsOf = (...args: Parameters<typeof compile>) =>
 const problemsOfSteps = (toHub: readonly ConversionStep[], fromHub: readonly ConversionStep[] = []) =>
   problemsOf({ versions: [{ name: 'v1', toHub, fromHub }] }, definitionOf([{ name: 'v1' }, { name: 'v2' }]));
 
-test('a policy that is right compiles, and says between which versions it converts', () => {
+test('a valid policy compiles and reports the versions it converts between', () => {
   const { usable, problems } = compile({});
   expect(problems).toEqual([]);
   expect(usable).toMatchObject({
@@ -67,7 +67,7 @@ describe('a step is refused', () => {
     ['of every element', { remove: { path: 'spec.l[*]' } }, 'end it in a field'],
     ['between lists', { move: { from: 'spec.l[*].a', to: 'spec.m[*].a' } }, 'lead into different lists'],
     ['into itself', { move: { from: 'spec.a', to: 'spec.a.b' } }, 'one of the two is part of the other'],
-    ['from a path that is none', { move: { from: 'spec..a', to: 'spec.b' } }, 'expected a field name'],
+    ['from an invalid path', { move: { from: 'spec..a', to: 'spec.b' } }, 'expected a field name'],
   ])('%s', (_what, step, message) => {
     const [problem, ...others] = problemsOfSteps([step]);
     expect(others).toEqual([]);
@@ -82,14 +82,14 @@ describe('a step is refused', () => {
       'InvalidPolicy spec.versions[0].toHub[0].default: write either',
     ],
     [
-      'with two values',
+      'with two sources of a value',
       { default: { path: 'spec.a', value: 1, expression: '1' } },
       'write either value or expression',
     ],
     ['with null', { default: { path: 'spec.a', value: null } }, 'without null'],
-    ['that does nothing', {}, 'write one of move, default, set and remove'],
+    ['that has no effect', {}, 'write one of move, default, set and remove'],
     [
-      'with half an expression',
+      'with an incomplete expression',
       { set: { path: 'spec.a', expression: 'object.' } },
       'InvalidExpression spec.versions[0].toHub[0].set.expression',
     ],
@@ -99,12 +99,12 @@ describe('a step is refused', () => {
       'an expression sees object (item is there only in a path with [*])',
     ],
     [
-      'with item outside of a list',
+      'with item outside a list',
       { set: { path: 'spec.a', expression: 'item' } },
       "undeclared reference to 'item'",
     ],
     [
-      'with a condition that is none',
+      'with an invalid condition',
       { set: { path: 'spec.a', expression: '1', when: '1 + 1' } },
       'InvalidExpression spec.versions[0].toHub[0].set.when',
     ],
@@ -112,7 +112,7 @@ describe('a step is refused', () => {
     expect(problemsOfSteps([step]).join('\n')).toContain(message);
   });
 
-  test('with everything that is wrong at once', () => {
+  test('every mistake is reported at once', () => {
     const problems = problemsOfSteps([
       { move: { from: '', to: 'metadata.uid' } },
       { set: { path: 'spec[', expression: '(' } },
@@ -126,14 +126,14 @@ describe('a step is refused', () => {
   });
 });
 
-describe('the other direction', () => {
+describe('the reverse direction', () => {
   const moves: readonly ConversionStep[] = [
     { move: { from: 'spec.a', to: 'spec.b' } },
     { default: { path: 'spec.d', value: 1 } },
     { move: { from: 'spec.b', to: 'spec.c' } },
   ];
 
-  test('of moves is derived: backwards, in the opposite order', () => {
+  test('of moves is derived: the inverse steps in reverse order', () => {
     expect(invert(moves)).toEqual({
       kind: 'inverse',
       steps: [{ move: { from: 'spec.c', to: 'spec.b' } }, { move: { from: 'spec.b', to: 'spec.a' } }],
@@ -156,7 +156,7 @@ describe('the other direction', () => {
   test.each<[string, ConversionStep]>([
     ['set', { set: { path: 'spec.a', expression: '1' } }],
     ['remove', { remove: { path: 'spec.a' } }],
-  ])('of %s has to be written', (verb, step) => {
+  ])('of %s must be written explicitly', (verb, step) => {
     const problems = problemsOf(
       { versions: [{ name: 'v1', toHub: [...moves, step] }] },
       definitionOf([{ name: 'v1' }, { name: 'v2' }]),
@@ -166,7 +166,7 @@ describe('the other direction', () => {
     ]);
   });
 
-  test('is nothing where neither is written', () => {
+  test('is empty when no direction is written', () => {
     expect(
       compile({ versions: [{ name: 'v1' }] }, definitionOf([{ name: 'v1' }, { name: 'v2' }])).problems,
     ).toEqual([]);
@@ -195,11 +195,11 @@ describe('policy and definition', () => {
       { versions: serversSpec.versions.slice(0, 1) },
       'MissingVersion spec.versions: servers.infra.example.com serves version "v3", which has no steps here: add it',
     ],
-  ])('with %s do not agree', (_what, spec, message) => {
+  ])('%s is reported as a mismatch', (_what, spec, message) => {
     expect(problemsOf(spec).join('\n')).toContain(message);
   });
 
-  test('a version that is neither served nor stored needs no steps; one in which objects may be stored does', () => {
+  test('a version needs no steps if it is neither served nor stored; a storage version needs them', () => {
     const versions = [...TWO, { name: 'v3', served: false }];
     const spec = { versions: serversSpec.versions.slice(0, 1) };
     expect(problemsOf(spec, definitionOf(versions))).toEqual([]);
@@ -207,7 +207,7 @@ describe('policy and definition', () => {
     expect(problemsOf(spec, stored).join()).toContain('may have stored objects in version "v3"');
   });
 
-  test('that do not agree in versions still convert between those that both have', () => {
+  test('with different versions still convert between those that both know', () => {
     const more = definitionOf([...TWO, { name: 'v3' }, { name: 'v4' }]);
     expect(compile({}, more).usable?.converter.versions).toEqual(['v2', 'v1', 'v3']);
     const fewer = definitionOf(TWO);
@@ -225,22 +225,22 @@ describe('steps and schemas', () => {
 
   test.each<[string, readonly ConversionStep[], string]>([
     [
-      'takes what is not there',
+      'takes a missing field',
       [{ move: { from: 'spec.rakc', to: 'spec.tier' } }],
       'spec.rakc is no field in the schema of version v1, so the step would never find anything',
     ],
     [
-      'removes what is not there',
+      'removes a missing field',
       [{ remove: { path: 'spec.rakc' } }],
       'spec.rakc is no field in the schema of version v1',
     ],
     [
-      'writes where nothing stays',
+      'writes a field that the schema prunes',
       [{ move: { from: 'spec.rack', to: 'spec.teir' } }],
       'spec.teir is no field in the schema of version v2, so the API server would drop',
     ],
     [
-      'fills where nothing stays',
+      'fills a field that the schema prunes',
       [{ default: { path: 'spec.disks[*].calss', value: 'x' } }],
       'spec.disks[*].calss is no field',
     ],
@@ -250,7 +250,7 @@ describe('steps and schemas', () => {
     ]);
   });
 
-  test('what a step takes that another one made is none', () => {
+  test('a step may take a field that an earlier step creates', () => {
     const viaNowhere = steps([
       { move: { from: 'spec.rack', to: 'spec.temporary' } },
       { move: { from: 'spec.temporary', to: 'spec.tier' } },
@@ -273,7 +273,7 @@ describe('steps and schemas', () => {
       ]),
     );
 
-  test('a field of another type that no step touches is a mistake', () => {
+  test('a type mismatch of a field that no step touches is a mistake', () => {
     expect(sizes('string', 'integer', [{ name: 'v1' }])).toEqual([
       'TypeChange spec.versions[0]: spec.size is a string in version v1 and an integer in v2: convert it by a set step in both directions, or remove it',
       expect.stringContaining('spec.list[*] is a string in version v1'),
@@ -288,7 +288,7 @@ describe('steps and schemas', () => {
 });
 
 describe('a definition', () => {
-  test('is read from what the API server has', () => {
+  test('is read from the object of the API server', () => {
     const conversion = {
       strategy: 'Webhook',
       webhook: {
@@ -318,7 +318,7 @@ describe('a definition', () => {
     expect(readDefinition(value)).toBeUndefined();
   });
 
-  test('that has only another webhook is the same for conversion', () => {
+  test('that differs only in its webhook counts as equal for conversion', () => {
     const [one, other] = [definitionOf(TWO), definitionOf(TWO, { conversion: { strategy: 'Webhook' } })];
     expect(sameForConversion(one, other)).toBe(true);
     expect(sameForConversion(one, definitionOf([...TWO, { name: 'v3' }]))).toBe(false);

@@ -45,7 +45,7 @@ describe('TestRestoreObjectMeta', () => {
       { foo: 'abc', labels: null, annotations: null },
       { foo: 'bar' },
     ],
-    ['neither has any', undefined, undefined, {}],
+    ['no labels or annotations on either side', undefined, undefined, {}],
   ])('%s', (_name, original, converted, expected) => {
     expect(keepIdentity(object(original), object(converted), V2).metadata).toEqual(expected);
   });
@@ -54,7 +54,7 @@ describe('TestRestoreObjectMeta', () => {
     ['no converted metadata', {}, undefined, 'dropped metadata'],
     ['invalid converted metadata', {}, ['foo'], 'metadata is a list'],
     ['invalid original metadata', ['foo'], {}, 'metadata is a list'],
-    ['labels that are no map', {}, { labels: ['a'] }, 'made a list of metadata.labels'],
+    ['labels that are not a map', {}, { labels: ['a'] }, 'made a list of metadata.labels'],
     [
       'added labels and annotations of nil',
       {},
@@ -74,7 +74,7 @@ describe('TestRestoreObjectMeta', () => {
     expect(() => keepIdentity(object(original), object(converted), V2)).toThrow(message);
   });
 
-  test('an unchanged value that was invalid before is accepted', () => {
+  test('an unchanged value that was already invalid is accepted', () => {
     const metadata = { labels: { 'a/b/c': 'x' } };
     expect(keepIdentity(object(metadata), object({ labels: { 'a/b/c': 'x' } }), V2).metadata).toEqual(
       metadata,
@@ -82,10 +82,10 @@ describe('TestRestoreObjectMeta', () => {
   });
 });
 
-describe('an object stays the same', () => {
+describe('the identity of an object', () => {
   const metadata = { name: 'a', namespace: 'b', uid: 'c', resourceVersion: '7', finalizers: ['x/y'] };
 
-  test('in everything but labels and annotations, whatever the converter made of it', () => {
+  test('is restored except for labels and annotations, whatever the converter returned', () => {
     const converted = object({
       ...metadata,
       finalizers: ['foo'],
@@ -103,13 +103,13 @@ describe('an object stays the same', () => {
     ['name', { name: 'z' }],
     ['namespace', { namespace: '' }],
     ['uid', { uid: 'other' }],
-  ])('another %s is refused', (field, change) => {
+  ])('may not change: another %s is refused', (field, change) => {
     expect(() => keepIdentity(object(metadata), object({ ...metadata, ...change }), V2)).toThrow(
       `changed metadata.${field}`,
     );
   });
 
-  test('another kind is refused; none at all is the old one', () => {
+  test('may not change: another kind is refused, a missing one is restored', () => {
     expect(() => keepIdentity(object({}), object({}, { kind: 'Other' }), V2)).toThrow(
       'changed kind from "Server" to "Other"',
     );

@@ -26,10 +26,10 @@ const installed = (webhook: object, strategy = 'Webhook', clientConfig: object =
   );
 
 test.each([
-  ['by the name of the kind', {}],
+  ['at the path of the kind', {}],
   ['at the common path', { service: { ...SERVICE, path: '/convert' } }],
   ['at the default port', { service: { ...SERVICE, port: 443 } }],
-])('a definition that asks Gatehouse %s is installed', (_what, clientConfig) => {
+])('a definition that names Gatehouse %s counts as installed', (_what, clientConfig) => {
   expect(installed({}, 'Webhook', clientConfig)).toMatchObject({ status: 'True', reason: 'Installed' });
 });
 
@@ -57,14 +57,17 @@ test.each<[string, ReturnType<typeof installed>, string]>([
   ],
   ['has no bundle', installed({}, 'Webhook', { caBundle: undefined }), 'has no caBundle (yet)'],
   ['speaks another version', installed({ conversionReviewVersions: ['v9'] }), 'neither v1 nor v1beta1'],
-])('a definition that %s is not, and the message holds what to write', (_what, installation, message) => {
-  expect(installation).toMatchObject({ status: 'False', reason: 'NotInstalled' });
-  expect(installation.message).toContain(message);
-  expect(installation.message).toContain('gatehouse.dev/inject-cabundle: "true"');
-  expect(installation.message).toContain('path: /convert/servers.infra.example.com');
-});
+])(
+  'a definition that %s does not count as installed, and the message says what to write',
+  (_what, installation, message) => {
+    expect(installation).toMatchObject({ status: 'False', reason: 'NotInstalled' });
+    expect(installation.message).toContain(message);
+    expect(installation.message).toContain('gatehouse.dev/inject-cabundle: "true"');
+    expect(installation.message).toContain('path: /convert/servers.infra.example.com');
+  },
+);
 
-test('whether a URL leads to Gatehouse cannot be told', () => {
+test('a definition with a URL gives no verdict', () => {
   const byUrl = installed({}, 'Webhook', { service: undefined, url: 'https://localhost:1/convert' });
   expect(byUrl).toMatchObject({ status: 'Unknown', reason: 'AskedByURL' });
   expect(installationOf(undefined, OWN)).toMatchObject({ status: 'False', reason: 'NoDefinition' });

@@ -40,27 +40,27 @@ describe('steps', () => {
   test.each<[string, Parameters<typeof between>[0], JsonObject, JsonObject]>([
     ['move renames', [{ move: { from: 'spec.a', to: 'spec.b' } }], { a: 1, c: 2 }, { b: 1, c: 2 }],
     [
-      'move makes parents',
+      'move creates missing parents',
       [{ move: { from: 'spec.a', to: 'spec.x.y.z' } }],
       { a: 1 },
       { x: { y: { z: 1 } } },
     ],
     [
-      'move leaves no empty parent',
+      'move removes a parent that becomes empty',
       [{ move: { from: 'spec.x.y', to: 'spec.a' } }],
       { x: { y: 1 } },
       { a: 1 },
     ],
     [
-      'move leaves a parent that holds more',
+      'move keeps a parent with other fields',
       [{ move: { from: 'spec.x.y', to: 'spec.a' } }],
       { x: { y: 1, z: 2 } },
       { a: 1, x: { z: 2 } },
     ],
-    ['move of what is absent does nothing', [{ move: { from: 'spec.a', to: 'spec.b' } }], { b: 2 }, { b: 2 }],
-    ['move takes null along', [{ move: { from: 'spec.a', to: 'spec.b' } }], { a: null }, { b: null }],
+    ['move ignores a missing field', [{ move: { from: 'spec.a', to: 'spec.b' } }], { b: 2 }, { b: 2 }],
+    ['move moves null too', [{ move: { from: 'spec.a', to: 'spec.b' } }], { a: null }, { b: null }],
     [
-      'move goes into null as into nothing',
+      'move replaces a null parent',
       [{ move: { from: 'spec.a', to: 'spec.b.c' } }],
       { a: 1, b: null },
       { b: { c: 1 } },
@@ -72,12 +72,12 @@ describe('steps', () => {
       { l: [{ b: { c: 1 } }, 'text', { x: 2 }] },
     ],
     [
-      'default fills what is absent',
+      'default fills a missing field',
       [{ default: { path: 'spec.a', value: { b: [1] } } }],
       {},
       { a: { b: [1] } },
     ],
-    ['default leaves null', [{ default: { path: 'spec.a', value: 1 } }], { a: null }, { a: null }],
+    ['default keeps null', [{ default: { path: 'spec.a', value: 1 } }], { a: null }, { a: null }],
     [
       'default may be an expression',
       [{ default: { path: 'spec.a', expression: 'object.metadata.name + "-x"' } }],
@@ -85,7 +85,7 @@ describe('steps', () => {
       { a: 'db-x' },
     ],
     [
-      'default makes no elements',
+      'default creates no elements',
       [{ default: { path: 'spec.l[*].a', value: 1 } }],
       { l: [{}, 7] },
       { l: [{ a: 1 }, 7] },
@@ -97,7 +97,7 @@ describe('steps', () => {
       { l: [{ a: 1 }, { b: 2 }, 3] },
       { l: [{}, { b: 2 }, 3] },
     ],
-    ['set writes over', [{ set: { path: 'spec.a', expression: 'object.spec.a + 1' } }], { a: 1 }, { a: 2 }],
+    ['set overwrites', [{ set: { path: 'spec.a', expression: 'object.spec.a + 1' } }], { a: 1 }, { a: 2 }],
     [
       'set keeps int64',
       [{ set: { path: 'spec.b', expression: 'object.spec.a' } }],
@@ -105,7 +105,7 @@ describe('steps', () => {
       { a: 2n ** 60n, b: 2n ** 60n },
     ],
     [
-      'set skips what has no value',
+      'set skips a missing value',
       [{ set: { path: 'spec.a', expression: 'object.?spec.?b' } }],
       { a: 1 },
       { a: 1 },
@@ -117,13 +117,13 @@ describe('steps', () => {
       { a: 1, b: null },
     ],
     [
-      'set happens when it is to',
+      'set respects its condition',
       [{ set: { path: 'spec.a', expression: '1', when: 'has(object.spec.b)' } }],
       {},
       {},
     ],
     [
-      'set sees the element',
+      'set reads the element',
       [{ set: { path: 'spec.l[*].b', expression: 'item.a + size(object.spec.l)', when: 'has(item.a)' } }],
       { l: [{ a: 1 }, {}] },
       { l: [{ a: 1, b: 3 }, {}] },
@@ -144,7 +144,7 @@ describe('steps', () => {
       { host: 'h', port: 80, all: 'h:80', parts: ['h', '80'] },
     ],
     [
-      'keys of the language are data',
+      'JavaScript property names are data',
       [
         { move: { from: 'spec["__proto__"]', to: 'spec["constructor"]' } },
         { default: { path: 'spec["toString"].x', value: 1 } },
@@ -161,13 +161,13 @@ describe('steps', () => {
     );
   });
 
-  test('a step into what is no object says where, and what to do', async () => {
+  test('a step into a value that is not an object fails, and names the path and the remedy', async () => {
     await expect(step([{ move: { from: 'spec.a', to: 'spec.b.c' } }], { a: 1, b: 'x' })).rejects.toThrow(
       /spec\.versions\[0\]\.toHub\[0\]: spec\.b is "x" and not an object, so spec\.b\.c has no place: fix the object/,
     );
   });
 
-  test('an expression that fails says which, why, and what to do', async () => {
+  test('an expression that fails is named with its cause and the remedy', async () => {
     const failing = step(
       [{ remove: { path: 'spec.x' } }, { set: { path: 'spec.a', expression: 'object.spec.b' } }],
       {},
@@ -177,14 +177,14 @@ describe('steps', () => {
 
   test.each([
     ['a number as an annotation', 'metadata.annotations["a"]', '7', 'wrap the expression in string'],
-    ['a text that no label can have', 'metadata.labels["a"]', '"a b"', 'use an annotation'],
-    ['a condition that is none', 'spec.a', '1', 'when: must evaluate to bool but got string'],
+    ['text that is not a valid label', 'metadata.labels["a"]', '"a b"', 'use an annotation'],
+    ['a condition that is not a boolean', 'spec.a', '1', 'when: must evaluate to bool but got string'],
   ])('%s is refused', async (_what, path, expression, message) => {
     const when = path === 'spec.a' ? { when: 'object.spec.x' } : {};
     await expect(step([{ set: { path, expression, ...when } }], { x: 'x' })).rejects.toThrow(message);
   });
 
-  test('an object is never changed in place, nor anything in it', async () => {
+  test('the converter never modifies its input', async () => {
     const object = freeze(
       server('v1', { spec: { endpoint: 'a:80', disks: [{ name: 'x', size: '5Gi' }], rack: 'r' } }),
     );
@@ -194,7 +194,7 @@ describe('steps', () => {
   });
 });
 
-describe('what a version cannot hold', () => {
+describe('data that a version cannot hold', () => {
   const hub = server('v2', {
     spec: {
       address: { host: 'a', port: 80, zone: 'z' },
@@ -204,7 +204,7 @@ describe('what a version cannot hold', () => {
     },
   });
 
-  test('is kept in one annotation, named after the version that has it', async () => {
+  test('is preserved in one annotation, named after the version that has it', async () => {
     const v1 = await convert(hub, 'v1');
     expect(v1.spec).toEqual({
       endpoint: 'a:80',
@@ -240,7 +240,7 @@ describe('what a version cannot hold', () => {
     });
   });
 
-  test('does not come back over a field that was changed', async () => {
+  test('does not overwrite a field that was changed', async () => {
     const object = server('v1', {
       spec: {
         disks: [
@@ -262,13 +262,13 @@ describe('what a version cannot hold', () => {
     });
   });
 
-  test('does not come back where what held it is gone', async () => {
+  test('is not restored if its parent is gone', async () => {
     const v1 = await convert(hub, 'v1');
     const without = withSpec(v1, () => ({ disks: [] }));
     expect((await convert(without, 'v2')).spec).toEqual({ tier: 'gold', disks: [] });
   });
 
-  test('comes back in unchanged elements of a list without keys', async () => {
+  test('is restored in unchanged elements of a list without keys', async () => {
     const conversion = between(
       [{ set: { path: 'spec.sizes[*]', expression: 'item.split("Mi")[0]' } }],
       [{ set: { path: 'spec.sizes[*]', expression: 'item + "Mi"' } }],
@@ -296,7 +296,7 @@ describe('what a version cannot hold', () => {
     expect(await back([])).toEqual({ sizes: [] });
   });
 
-  test('travels along through a version that knows nothing of it', async () => {
+  test('survives a version that does not know it', async () => {
     const v1 = server('v1', { spec: { endpoint: 'a:80', legacy: { mode: 'z' }, rack: 'r' } });
     const v3 = await convert(v1, 'v3');
     expect(keptIn(v3, 'v1')).toEqual([{ path: ['spec', 'legacy'], value: { mode: 'z' } }]);
@@ -310,21 +310,21 @@ describe('what a version cannot hold', () => {
     ).toMatchObject({ replicas: 4, legacy: { mode: 'z' }, rack: 'r' });
   });
 
-  test('is dropped when the policy says so, and what was kept before still comes back', async () => {
+  test('is dropped when the policy says so, and data preserved earlier still comes back', async () => {
     const lossy = compiled({ roundTrip: 'Lossy' });
     expect((await convert(hub, 'v1', lossy)).metadata).toEqual(hub.metadata);
     const v1 = await convert(hub, 'v1');
     expect((await convert(v1, 'v2', lossy)).spec).toMatchObject({ tier: 'gold' });
   });
 
-  test('and does not fit into an annotation is refused rather than lost', async () => {
+  test('is refused rather than lost when it does not fit into an annotation', async () => {
     const large = server('v2', { spec: { tuning: { text: 'x'.repeat(300_000) } } });
     await expect(convert(large, 'v1')).rejects.toThrow(
       /all annotations together would take 300\d+ bytes, of 262144\..*roundTrip: Lossy/,
     );
   });
 
-  test('an object that cannot be converted back is refused: it could not be read in the version it came in', async () => {
+  test('is refused if the object could not be read in its original version', async () => {
     const conversion = between(
       [{ remove: { path: 'spec.a' } }],
       [{ set: { path: 'spec.a', expression: 'object.spec.b' } }],
@@ -335,24 +335,24 @@ describe('what a version cannot hold', () => {
   });
 });
 
-describe('an annotation that a user wrote by hand', () => {
+describe('a preserved annotation written by a user', () => {
   const written = (text: string, spec: JsonObject = { endpoint: 'a:80' }) =>
     convert(server('v1', { spec }, { annotations: { 'conversion.gatehouse.dev/v2': text } }), 'v2');
   const entries = (...kept: readonly object[]) => JSON.stringify(kept);
 
   test.each([
-    ['no JSON', '{'],
-    ['no list', '{"path":["spec"]}'],
+    ['invalid JSON', '{'],
+    ['a value that is not a list', '{"path":["spec"]}'],
     ['no paths', '[1,null,{},{"path":"spec"},{"path":[]},{"path":[1]},{"path":[{"name":"x"}],"value":1}]'],
     [
-      'another type than the schema has',
+      'a type that the schema refuses',
       entries(
         { path: ['spec', 'address'], value: 'x', derived: { host: 'a', port: 80 } },
         { path: ['spec', 'replicas'], value: '7' },
       ),
     ],
     [
-      'what the schema does not have',
+      'a field that the schema does not have',
       entries({ path: ['spec', 'nothing'], value: 1 }, { path: ['nothing'], value: 1 }),
     ],
     ['the name', entries({ path: ['metadata', 'name'], value: 'x', derived: 'db' })],
@@ -361,7 +361,7 @@ describe('an annotation that a user wrote by hand', () => {
       entries({ path: ['kind'], value: 'X', derived: 'Server' }, { path: ['apiVersion'], value: 'X' }),
     ],
     [
-      'a label that there cannot be',
+      'an invalid label',
       entries(
         { path: ['metadata', 'labels', 'a b'], value: 'x' },
         { path: ['metadata', 'labels', 'a'], value: 'x y' },
@@ -369,11 +369,11 @@ describe('an annotation that a user wrote by hand', () => {
       ),
     ],
     [
-      'our own annotations',
+      'Gatehouse annotations',
       entries({ path: ['metadata', 'annotations', 'conversion.gatehouse.dev/v9'], value: 'x' }),
     ],
-    ['a path without end', entries({ path: Array.from({ length: 50_000 }, () => 'spec'), value: 1 })],
-  ])('with %s changes nothing', async (_what, text) => {
+    ['a path of excessive length', entries({ path: Array.from({ length: 50_000 }, () => 'spec'), value: 1 })],
+  ])('has no effect with %s', async (_what, text) => {
     const plain = await convert(server('v1', { spec: { endpoint: 'a:80' } }), 'v2');
     expect(await written(text)).toEqual(plain);
   });
@@ -385,7 +385,7 @@ describe('an annotation that a user wrote by hand', () => {
     expect((await written(JSON.stringify(kept), fields(1))).spec).toMatchObject(fields(2));
   });
 
-  test('of the version that the object is in is dropped: what the object holds is in it', async () => {
+  test("is dropped if it is for the object's own version: the object already holds that data", async () => {
     const own = server(
       'v1',
       { spec: {} },
@@ -395,7 +395,7 @@ describe('an annotation that a user wrote by hand', () => {
   });
 });
 
-test('conversion to the same version is the object itself', async () => {
+test('conversion to the same version returns the object itself', async () => {
   const object = server(
     'v1',
     { spec: { anything: 1 } },
@@ -404,7 +404,7 @@ test('conversion to the same version is the object itself', async () => {
   expect(await convert(object, 'v1')).toBe(object);
 });
 
-test('values are told apart by the keys that the schema names', async () => {
+test('list elements are matched by the keys that the schema names', async () => {
   const ports = (fields: object) => ({
     type: 'object',
     properties: {

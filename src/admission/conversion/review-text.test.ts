@@ -20,7 +20,7 @@ async function reassembled(text: string): Promise<unknown> {
   );
 }
 
-test('the parts of a review are what JSON.parse makes of the whole', async () => {
+test('the parts of a review equal what JSON.parse returns for the whole', async () => {
   const json = fc.jsonValue({ maxDepth: 4 });
   const review = fc.record(
     {
@@ -47,7 +47,7 @@ test('the parts of a review are what JSON.parse makes of the whole', async () =>
 });
 
 /** Deletes, inserts or replaces one character: the text is then usually invalid JSON and must not be accepted. */
-test('what is no JSON is found out, at the latest when its parts are parsed', async () => {
+test('invalid JSON is detected, at the latest when the parts are parsed', async () => {
   const whole = '{"kind":"R","request":{"objects":[{"a":"\\"]}"},[1,{"b":null}], -1.5e3 ,true],"uid":"u"}}';
   const broken = fc
     .record({
@@ -81,11 +81,11 @@ describe('the objects of a review', () => {
   test.each<[string, string, number]>([
     ['none', '{"request":{"objects":[]}}', 0],
     ['one', '{"request":{"objects":[{}]}}', 1],
-    ['the last ones, where the key stands there twice', '{"request":{"objects":[1],"objects":[1,2,3]}}', 3],
+    ['the last ones of a duplicate key', '{"request":{"objects":[1],"objects":[1,2,3]}}', 3],
     ['those of the last request', '{"request":{"objects":[1]},"request":{"objects":[1,2]}}', 2],
     ['those under an escaped key', '{"req\\u0075est":{"objects":[1]}}', 1],
-    ['none of the response', '{"response":{"objects":[1]}}', 0],
-  ])('are %s', async (_what, text, count) => {
+    ['none in the response', '{"response":{"objects":[1]}}', 0],
+  ])('are found: %s', async (_what, text, count) => {
     const { objects } = await splitReview(text, atOnce);
     expect(objects).toHaveLength(count);
     const whole = JSON.parse(text) as { request?: { objects?: unknown } };
@@ -93,14 +93,14 @@ describe('the objects of a review', () => {
     expect(isJsonArray(list) ? list.length : 0).toBe(count);
   });
 
-  test('are found however deep they are', async () => {
+  test('are found at any depth', async () => {
     const deep = `${'{"a":['.repeat(50_000)}${']}'.repeat(50_000)}`;
     const text = `{"request":{"objects":[${deep},{}]}}`;
     const { objects } = await splitReview(text, atOnce);
     expect(objects.map(({ start, end }) => end - start)).toEqual([deep.length, 2]);
   });
 
-  test('leave time for others between them', async () => {
+  test('are parsed with pauses for other work', async () => {
     let breaths = 0;
     await splitReview(`{"request":{"objects":[${Array.from({ length: 10 }, () => '{}').join(',')}]}}`, () => {
       breaths += 1;

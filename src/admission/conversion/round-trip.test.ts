@@ -155,7 +155,7 @@ describe.each([
   ['an API server that prunes', compiled()],
   ['an API server that keeps unknown fields', compiled({}, threeVersions({ preserveUnknownFields: true }))],
 ])('with %s', (_what, conversion) => {
-  test.each(pairs)('every object of %s comes back from %s as it was', async (from, to) => {
+  test.each(pairs)('every object of %s survives the round trip through %s', async (from, to) => {
     await fc.assert(
       fc.asyncProperty(objectsOf(from, conversion), async (object) => {
         expectSame(await travel(conversion, object, [to, from]), throughApi(object, conversion));
@@ -164,7 +164,7 @@ describe.each([
     );
   });
 
-  test('every object comes back from any journey through the versions', async () => {
+  test('every object survives any path through the versions', async () => {
     const journeys = fc
       .tuple(fc.constantFrom(...VERSIONS), fc.array(fc.constantFrom(...VERSIONS), { maxLength: 6 }))
       .chain(([from, versions]) => fc.tuple(objectsOf(from, conversion), fc.constant([...versions, from])));
@@ -176,13 +176,16 @@ describe.each([
     );
   });
 
-  test.each(pairs)('an object of %s that is 12,000 levels deep comes back from %s', async (from, to) => {
-    const extra = { deep: nested(12_000), ['__proto__']: nested(100) };
-    const object = server(from, { spec: { endpoint: 'a:80', tuning: extra, extra } });
-    expectSame(await travel(conversion, object, [to, from]), throughApi(object, conversion));
-  });
+  test.each(pairs)(
+    'an object of %s that is 12,000 levels deep survives the round trip through %s',
+    async (from, to) => {
+      const extra = { deep: nested(12_000), ['__proto__']: nested(100) };
+      const object = server(from, { spec: { endpoint: 'a:80', tuning: extra, extra } });
+      expectSame(await travel(conversion, object, [to, from]), throughApi(object, conversion));
+    },
+  );
 
-  test('the same question has the same answer', async () => {
+  test('the same review gets the same answer', async () => {
     await fc.assert(
       fc.asyncProperty(objectsOf('v1', conversion), async (object) => {
         const [one, other] = [
@@ -223,7 +226,7 @@ const steps: fc.Arbitrary<readonly ConversionStep[]> = fc.array(
   { maxLength: 5 },
 );
 
-test('whatever the steps do, nothing is lost, or they say that they cannot do it', async () => {
+test('arbitrary steps lose no data, or fail', async () => {
   const definition = definitionOf([{ name: 'v1' }, { name: 'v2' }]);
   const value = fc.oneof(
     fc.constantFrom<JsonValue[]>('v', 'w', null, 1, 2n ** 60n),

@@ -17,7 +17,7 @@ describe('pruning', () => {
       ) as JsonObject,
   );
 
-  test('drops what the sandbox drops, whose pruning was compared with a real API server', () => {
+  test('drops what the sandbox drops, which matches a real API server', () => {
     fc.assert(
       fc.property(plain, anyValue, (schema, value) => {
         const root = { type: 'object' as const, properties: { spec: schema } };
@@ -28,7 +28,7 @@ describe('pruning', () => {
     );
   });
 
-  test('keeps what every object has, and the object itself when there is nothing to drop', () => {
+  test('keeps the fields that every object has, and returns the object itself when nothing is dropped', () => {
     const object = { apiVersion: 'a/v1', kind: 'K', metadata: { anything: 1 }, spec: { tier: 'x' } };
     expect(pruneObject(object, v2Schema)).toBe(object);
     expect(pruneObject({ ...object, other: 1 }, v2Schema)).toEqual(object);
@@ -48,25 +48,25 @@ test.each([
 });
 
 test.each<[string, JsonValue, JsonObject, boolean]>([
-  ['a text for a string', 'x', { type: 'string' }, true],
+  ['a string for a string', 'x', { type: 'string' }, true],
   ['a number for a string', 1, { type: 'string' }, false],
   ['an int64 for an integer', 9007199254740993n, { type: 'integer' }, true],
   ['a fraction for an integer', 1.5, { type: 'integer' }, false],
   ['an integer for a number', 1, { type: 'number' }, true],
   ['null', null, { type: 'string' }, false],
-  ['null where it may be', null, { type: 'string', nullable: true }, true],
-  ['a text for an int-or-string', '50%', { 'x-kubernetes-int-or-string': true }, true],
+  ['null where it is allowed', null, { type: 'string', nullable: true }, true],
+  ['a string for an int-or-string', '50%', { 'x-kubernetes-int-or-string': true }, true],
   ['a bool for an int-or-string', true, { 'x-kubernetes-int-or-string': true }, false],
-  ['a number in a list of texts', ['a', 1], { type: 'array', items: { type: 'string' } }, false],
-  ['a wrong field', { a: 1 }, { type: 'object', properties: { a: { type: 'string' } } }, false],
+  ['a number in a list of strings', ['a', 1], { type: 'array', items: { type: 'string' } }, false],
+  ['a field of the wrong type', { a: 1 }, { type: 'object', properties: { a: { type: 'string' } } }, false],
   ['an unknown field', { b: 1 }, { type: 'object', properties: { a: { type: 'string' } } }, true],
-  ['a map of texts', { a: 'x' }, { type: 'object', additionalProperties: { type: 'string' } }, true],
+  ['a map of strings', { a: 'x' }, { type: 'object', additionalProperties: { type: 'string' } }, true],
   ['anything', { anything: [null] }, { 'x-kubernetes-preserve-unknown-fields': true }, true],
-])('%s: whether it fits', (_what, value, schema, expected) => {
+])('%s: the schema check gives the expected result', (_what, value, schema, expected) => {
   expect(fits(value, { kind: 'known', schema })).toBe(expected);
 });
 
-test('the keys of a list are those of a list of type map', () => {
+test('keys of a list are read only from a list of type map', () => {
   const keys = { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['port', 'protocol'] };
   expect(listKeysOf({ kind: 'known', schema: { type: 'array', ...keys } })).toEqual(['port', 'protocol']);
   expect(

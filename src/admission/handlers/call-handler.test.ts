@@ -18,7 +18,7 @@ import {
 type Definition = Partial<HandlerDefinition<TestServer>>;
 
 describe('mutate', () => {
-  test('a draft that was changed becomes a patch that leads to it', async () => {
+  test('a changed draft becomes a patch that produces it', async () => {
     const handler = compiled({
       mutate: (draft) => {
         draft.metadata.labels ??= {};
@@ -35,11 +35,11 @@ describe('mutate', () => {
     expect(outcome.object).toEqual(applyPatch(request.object ?? {}, patch));
   });
 
-  test('a draft that was not changed is no patch', async () => {
+  test('an unchanged draft gives no patch', async () => {
     expect(allowed(await call(compiled({ mutate: () => undefined }))).patch).toEqual([]);
   });
 
-  test('int64 and keys such as __proto__ are kept where the handler changes their neighbours', async () => {
+  test('int64 values and keys such as __proto__ survive when the handler changes their neighbours', async () => {
     const text =
       '{"apiVersion":"infra.example.com/v1","kind":"Server","metadata":{"name":"a"},"spec":{"serial":9007199254740993,"__proto__":{"x":1}}}';
     const handler = compiled({
@@ -70,7 +70,7 @@ describe('mutate', () => {
     expect(patch).toHaveLength(calls);
   });
 
-  test('an object on its way out is left alone, so that its finalizers can go', async () => {
+  test('an object that is being deleted is left alone, so that its finalizers can go', async () => {
     const going = testServer({}, { deletionTimestamp: '2026-01-01T00:00:00Z' });
     const handler = compiled({
       mutate: (draft) => {
@@ -81,7 +81,7 @@ describe('mutate', () => {
     expect(allowed(await call(handler, { request })).patch).toEqual([]);
   });
 
-  test('what it leaves running cannot change what was decided', async () => {
+  test('a task that outlives the handler cannot change the decision', async () => {
     let later: (() => void) | undefined;
     const handler = compiled({
       mutate: (draft) => {
@@ -94,7 +94,7 @@ describe('mutate', () => {
     expect(decision).toMatchObject({ patch: [{ op: 'add', path: '/spec/disks', value: [{ name: 'a' }] }] });
   });
 
-  test('it may give back its draft, and nothing else', async () => {
+  test('it may return its draft, and nothing else', async () => {
     const same = compiled({
       mutate: wrongly((draft: TestServer) => draft),
     });
@@ -109,7 +109,11 @@ describe('mutate', () => {
   });
 
   test.each<[string, (draft: TestServer) => void, string]>([
-    ['no JSON', (draft) => void (draft.spec.units = Number.NaN), 'spec.units: it is NaN'],
+    [
+      'a value that JSON cannot hold',
+      (draft) => void (draft.spec.units = Number.NaN),
+      'spec.units: it is NaN',
+    ],
     ['another kind', (draft) => void (draft.kind = 'Rack'), 'kind: it cannot be changed'],
     ['no kind', (draft) => void Reflect.deleteProperty(draft, 'kind'), 'kind: it cannot be changed'],
     [
@@ -123,7 +127,7 @@ describe('mutate', () => {
       'is no object',
     ],
     [
-      'no metadata to speak of',
+      'metadata that is not an object',
       (draft) => void Reflect.set(draft, 'metadata', 'x'),
       'metadata: it is no object',
     ],
@@ -134,8 +138,8 @@ describe('mutate', () => {
   });
 });
 
-describe('what a handler is given', () => {
-  test('original, old object and request cannot be changed, however deep', async () => {
+describe('the input of a handler', () => {
+  test('original, old object and request are frozen at every level', async () => {
     const attempts: ((context: Parameters<NonNullable<Definition['mutate']>>[1]) => unknown)[] = [
       ({ original }) => Reflect.set(original.spec, 'tier', 'x'),
       ({ original }) => Reflect.set(original.metadata, 'labels', {}),
@@ -154,7 +158,7 @@ describe('what a handler is given', () => {
     expect(results).toEqual(attempts.map(() => false));
   });
 
-  test('a change to what is frozen is an exception that the author reads', async () => {
+  test('a write to a frozen value is an exception that the author sees', async () => {
     const handler = compiled({
       validate: wrongly((object: { spec: { tier: string } }) => {
         object.spec.tier = 'x';
@@ -163,7 +167,7 @@ describe('what a handler is given', () => {
     expect(failed(await call(handler)).cause).toMatch(/object is not extensible/);
   });
 
-  test('original is what was sent, the draft what others have made of it', async () => {
+  test('original is the object as sent, the draft includes earlier changes', async () => {
     const handler = compiled({
       mutate: (draft, { original, warn }) => {
         warn(`${original.spec.tier ?? 'none'} ${draft.spec.tier ?? 'none'}`);
@@ -179,21 +183,18 @@ describe('what a handler is given', () => {
     ['CREATE', requestOf(), 'web', undefined],
     ['UPDATE', requestOf({ operation: 'UPDATE', oldObject: testServer({}, { name: 'old' }) }), 'web', 'old'],
     ['DELETE', requestOf({ operation: 'DELETE', object: null, oldObject: testServer() }), 'web', 'web'],
-  ])(
-    'on %s, validate gets the object that the request is about',
-    async (_operation, request, name, oldName) => {
-      const seen: unknown[] = [];
-      const handler = compiled({
-        validate: (object, { original, oldObject, request: view }) => {
-          seen.push(object.metadata.name, original.metadata.name, oldObject?.metadata.name, view.name);
-        },
-      });
-      await call(handler, { request });
-      expect(seen).toEqual([name, name, oldName, 'web']);
-    },
-  );
+  ])('on %s, validate gets the object of the request', async (_operation, request, name, oldName) => {
+    const seen: unknown[] = [];
+    const handler = compiled({
+      validate: (object, { original, oldObject, request: view }) => {
+        seen.push(object.metadata.name, original.metadata.name, oldObject?.metadata.name, view.name);
+      },
+    });
+    await call(handler, { request });
+    expect(seen).toEqual([name, name, oldName, 'web']);
+  });
 
-  test('a request without any object is a failure, not a way around the handler', async () => {
+  test('a request without any object fails and does not bypass the handler', async () => {
     const handler = compiled({ validate: () => undefined });
     const request = { ...requestOf({ operation: 'DELETE', object: null }), oldObject: undefined };
     expect(failed(await call(handler, { request })).cause).toContain('no object');
@@ -201,7 +202,7 @@ describe('what a handler is given', () => {
 });
 
 // Pepr P11: in Pepr, validators share one mutable object and wait for each other.
-test('two requests at once do not see each other', async () => {
+test('two concurrent requests do not see each other', async () => {
   const handler = compiled({
     mutate: async (draft, { warn }) => {
       await Promise.resolve();

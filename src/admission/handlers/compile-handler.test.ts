@@ -26,7 +26,7 @@ function problemsOf(definition: Partial<HandlerDefinition>, environment = ENVIRO
   return result.kind === 'rejected' ? result.problems : [];
 }
 
-test('what is not said has the defaults of a policy', () => {
+test('omitted fields have the defaults of a policy', () => {
   const { match, onError, entryId } = compiled({
     match: { apiGroups: ['infra.example.com'], resources: ['servers'] },
     validate: nothing,
@@ -42,7 +42,7 @@ test('what is not said has the defaults of a policy', () => {
   expect(handlerOfEntry('fail-5s-0123456789')).toBeUndefined();
 });
 
-describe('scopes that are refused to policies are refused to handlers', () => {
+describe('scopes that policies may not have are refused to handlers too', () => {
   test.each<[string, Partial<HandlerDefinition['match']>, Partial<HandlerDefinition>, RegExp]>([
     ['all groups', { apiGroups: ['*'] }, {}, /^match\.apiGroups: .*leases/],
     [
@@ -71,19 +71,19 @@ describe('scopes that are refused to policies are refused to handlers', () => {
     ]);
   });
 
-  test('nodes may be governed by one that is not waited for', () => {
+  test('a handler with failurePolicy Ignore may govern nodes', () => {
     const match = { ...MATCH, apiGroups: [''], resources: ['nodes'] };
     expect(problemsOf({ match, failurePolicy: 'Ignore' })).toEqual([]);
   });
 
-  test('matchConditions need an API server that knows them', () => {
+  test('matchConditions need an API server that supports them', () => {
     const match = { ...MATCH, matchConditions: [{ name: 'a', expression: 'true' }] };
     expect(problemsOf({ match })).toEqual([]);
     expect(problemsOf({ match }, { ...ENVIRONMENT, matchConditions: false })).toHaveLength(1);
   });
 });
 
-test('mutate is asked about on writes alone, validate on all operations', () => {
+test('mutate is called for writes only, validate for all operations', () => {
   const both = compiled({ mutate: nothing, validate: nothing });
   expect(mutatedOperations(both)).toEqual(['CREATE', 'UPDATE']);
   expect(validatedOperations(both)).toEqual(['CREATE', 'DELETE', 'UPDATE']);
@@ -95,23 +95,27 @@ test('mutate is asked about on writes alone, validate on all operations', () => 
 });
 
 test.each([
-  ['what it asked for', {}, true],
-  ['another operation', { operation: 'CONNECT' }, false],
-  ['another group', { resource: { group: 'x', version: 'v1', resource: 'servers' } }, false],
+  ['the requested scope matches', {}, true],
+  ['another operation does not match', { operation: 'CONNECT' }, false],
+  ['another group does not match', { resource: { group: 'x', version: 'v1', resource: 'servers' } }, false],
   [
-    'another version',
+    'another version does not match',
     { resource: { group: 'infra.example.com', version: 'v2', resource: 'servers' } },
     false,
   ],
-  ['another resource', { resource: { group: 'infra.example.com', version: 'v1', resource: 'racks' } }, false],
-  ['a subresource', { subResource: 'status' }, false],
-])('whether it governs %s', (_what, fields, expected) => {
+  [
+    'another resource does not match',
+    { resource: { group: 'infra.example.com', version: 'v1', resource: 'racks' } },
+    false,
+  ],
+  ['a subresource does not match', { subResource: 'status' }, false],
+])('scope: %s', (_what, fields, expected) => {
   const request = requestOf({ oldObject: testServer(), ...fields });
   expect(isGoverned(compiled({ validate: nothing }), request)).toBe(expected);
 });
 
 describe('reads', () => {
-  test('are the kinds that it governs when it names none', () => {
+  test('default to the governed kinds', () => {
     const { reads, namesReads } = compiled({
       match: { ...MATCH, resources: ['servers', 'servers/status', 'racks'] },
       validate: nothing,
@@ -121,7 +125,7 @@ describe('reads', () => {
     expect(compiled({ reads: [], validate: nothing })).toMatchObject({ reads: [], namesReads: true });
   });
 
-  test('are found by their whole name, and by their plural when only one is called that', () => {
+  test('resolve a full name, and a plural if only one kind has it', () => {
     const { reads } = compiled({
       reads: [
         'secrets',
@@ -144,7 +148,7 @@ describe('reads', () => {
   });
 });
 
-test('a conversion is of one kind', () => {
+test('a conversion is for exactly one kind', () => {
   const convert = { hub: 'v2', versions: { v1: { toHub: nothing, fromHub: nothing } } };
   expect(compiled({ convert }).converter).toMatchObject({
     name: 'handler servers',

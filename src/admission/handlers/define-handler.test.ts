@@ -8,7 +8,7 @@ const validate = () => undefined;
 /** Calls defineHandler without types, as a JavaScript author can. */
 const define = (definition: unknown) => defineHandler(definition as HandlerDefinition);
 
-test('what is defined is known as a handler, and cannot be changed any more', () => {
+test('a defined handler is recognised and frozen', () => {
   const handler = define({ match: MATCH, validate });
   expect(isHandler(handler)).toBe(true);
   expect(Object.isFrozen(handler)).toBe(true);
@@ -17,12 +17,12 @@ test('what is defined is known as a handler, and cannot be changed any more', ()
   }
 });
 
-describe('what is wrong with a definition is said when it is made', () => {
+describe('a definition', () => {
   test.each<[string, unknown, string]>([
-    ['nothing', undefined, 'write an object with match'],
-    ['a list', [], 'write an object with match'],
+    ['undefined as its value', undefined, 'write an object with match'],
+    ['a list as its value', [], 'write an object with match'],
     ['no match', { validate }, 'match: write an object'],
-    ['no work', { match: MATCH }, 'it has neither mutate, validate nor convert'],
+    ['no function', { match: MATCH }, 'it has neither mutate, validate nor convert'],
     [
       'a misspelt key',
       { match: MATCH, validate, vaildate: validate },
@@ -30,7 +30,7 @@ describe('what is wrong with a definition is said when it is made', () => {
     ],
     ['a misspelt key of match', { match: { ...MATCH, apiGroup: '' }, validate }, 'match.apiGroup is unknown'],
     [
-      'one group that is no list',
+      'a group that is not a list',
       { match: { ...MATCH, apiGroups: 'x' }, validate },
       'match.apiGroups: write a list',
     ],
@@ -46,20 +46,20 @@ describe('what is wrong with a definition is said when it is made', () => {
       'match.operations: write',
     ],
     [
-      'bare conditions',
+      'conditions that are plain strings',
       { match: { ...MATCH, matchConditions: ['true'] }, validate },
       'match.matchConditions: write',
     ],
     [
-      'a name that is none',
+      'an invalid name',
       { name: 'My Handler', match: MATCH, validate },
       'name "My Handler" is not a DNS label',
     ],
     ['a long name', { name: 'a'.repeat(41), match: MATCH, validate }, 'is not a DNS label'],
     ['a name that is a number', { name: 7, match: MATCH, validate }, 'name 7 is not'],
-    ['no function', { match: MATCH, validate: true }, 'validate is not a function'],
-    ['half a second', { match: MATCH, validate, timeoutSeconds: 0.5 }, 'timeoutSeconds: write'],
-    ['a minute', { match: MATCH, validate, timeoutSeconds: 60 }, 'timeoutSeconds: write'],
+    ['true instead of a function', { match: MATCH, validate: true }, 'validate is not a function'],
+    ['a timeout of half a second', { match: MATCH, validate, timeoutSeconds: 0.5 }, 'timeoutSeconds: write'],
+    ['a timeout of a minute', { match: MATCH, validate, timeoutSeconds: 60 }, 'timeoutSeconds: write'],
     [
       'an unknown failurePolicy',
       { match: MATCH, validate, failurePolicy: 'fail' },
@@ -67,7 +67,7 @@ describe('what is wrong with a definition is said when it is made', () => {
     ],
     ['an unknown onError', { match: MATCH, validate, onError: 'reject' }, '"reject" is none of deny,'],
     [
-      'reads that are no kinds',
+      'reads that are not kinds',
       { match: MATCH, validate, reads: ['Data Centers'] },
       'reads: write a list of kinds',
     ],
@@ -79,7 +79,7 @@ describe('what is wrong with a definition is said when it is made', () => {
       'convert.versions: write',
     ],
     [
-      'half a conversion',
+      'only one direction of a conversion',
       { match: MATCH, convert: { hub: 'v2', versions: { v1: { toHub: validate } } } },
       'convert.versions.v1: write a version with functions toHub and fromHub',
     ],
@@ -88,12 +88,12 @@ describe('what is wrong with a definition is said when it is made', () => {
       { match: MATCH, convert: { hub: 'v2', versions: { v2: { toHub: validate, fromHub: validate } } } },
       'convert.versions.v2: it is the hub',
     ],
-  ])('%s', (_what, definition, message) => {
+  ])('with %s is rejected', (_what, definition, message) => {
     expect(() => define(definition)).toThrow(TypeError);
     expect(() => define(definition)).toThrow(message);
   });
 
-  test('all of it at once', () => {
+  test('has every mistake reported at once', () => {
     const broken = { match: { apiGroups: 'x', resources: [] }, onError: 'x' };
     expect(() => define(broken)).toThrow(/apiGroups.*resources.*onError.*neither/);
   });

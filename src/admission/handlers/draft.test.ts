@@ -14,7 +14,7 @@ class Quantity {
   readonly amount = 1;
 }
 
-describe('what is no JSON is named by its field', () => {
+describe('an error names the field that JSON cannot hold', () => {
   test.each<[string, object, string]>([
     ['undefined', { spec: { tier: undefined } }, 'spec.tier: it is undefined: delete the field'],
     ['undefined in a list', { spec: { disks: [1, undefined] } }, 'spec.disks[1]: it is undefined'],
@@ -32,7 +32,7 @@ describe('what is no JSON is named by its field', () => {
     ['a key with dots', { metadata: { labels: { 'a.b/c': undefined } } }, 'metadata.labels["a.b/c"]'],
     ['a list for the object', [], 'the draft: it is a list'],
     [
-      'a list that is far too long',
+      'a list of excessive length',
       { list: Object.assign([], { length: 2 ** 31 }) },
       'list: the list has become',
     ],
@@ -41,7 +41,7 @@ describe('what is no JSON is named by its field', () => {
     expect(() => copyJson(draft)).toThrow(message);
   });
 
-  test('a value that is shared over and over again does not take all memory', () => {
+  test('a value that is shared many times does not exhaust memory', () => {
     let value: object = { text: 'x' };
     for (let level = 0; level < 40; level += 1) value = { a: value, b: value };
     expect(() => copyJson(value)).toThrow('too large');
@@ -69,7 +69,7 @@ test('an object without a prototype is a plain object', () => {
   expect(copyJson(Object.assign(Object.create(null) as object, { a: 1 }))).toEqual({ a: 1 });
 });
 
-test('keys that mean something to JavaScript are data', () => {
+test('keys with a meaning in JavaScript are data', () => {
   const text =
     '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"a":[{"__proto__":2}]}';
   const copy = copyJson(parseJson(text) as object);
@@ -77,18 +77,18 @@ test('keys that mean something to JavaScript are data', () => {
   expect(({} as Record<string, unknown>).polluted).toBeUndefined();
 });
 
-test('int64 stay what they are', () => {
+test('int64 values keep their precision', () => {
   const text = '{"a":9223372036854775807,"b":-9223372036854775808}';
   expect(stringifyJson(copyJson(parseJson(text) as object))).toBe(text);
 });
 
-test('10,000 levels are no reason to fail, more are', () => {
+test('10,000 levels are accepted, more are refused', () => {
   const nested = (levels: number) => parseJson(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`) as object;
   expect(isEqual(copyJson(nested(9_999)), nested(9_999))).toBe(true);
   expect(() => copyJson(nested(10_001))).toThrow('levels deep');
 });
 
-test('whatever JSON holds is copied in full, and shares nothing', () => {
+test('every JSON value is copied in full and shares nothing with the input', () => {
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (value) => {
       const before = parseJson(JSON.stringify(value)) as object;

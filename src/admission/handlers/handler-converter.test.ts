@@ -54,41 +54,38 @@ describe('conversion', () => {
   test.each([
     ['spoke to hub', 'v1', { size: '2x4' }, 'v2', { cpu: 2, memory: 4 }],
     ['hub to spoke', 'v2', { cpu: 2, memory: 4 }, 'v1', { size: '2x4' }],
-    ['spoke to spoke, by way of the hub', 'v1', { size: '2x4' }, 'v1beta1', { cores: 2 }],
+    ['spoke to spoke through the hub', 'v1', { size: '2x4' }, 'v1beta1', { cores: 2 }],
     ['in place', 'v1beta1', { cores: 3 }, 'v2', { cpu: 3 }],
     ['the same version', 'v2', { cpu: 2 }, 'v2', { cpu: 2 }],
   ])('%s', (_what, from, spec, to, expected) => {
     expect(specOf(convert(object(from, spec), to))).toEqual(expected);
   });
 
-  test('the object itself stays as it is', () => {
+  test('the input object stays unchanged', () => {
     const before = object('v1beta1', { cores: 3 });
     const text = stringifyJson(before);
     expect(convert(before, 'v2')).toBeDefined();
     expect(stringifyJson(before)).toBe(text);
   });
 
-  test('unchanged fields are kept: int64 and keys such as __proto__', () => {
+  test('unchanged fields keep int64 values and keys such as __proto__', () => {
     const text =
       '{"apiVersion":"infra.example.com/v1beta1","spec":{"serial":9007199254740993,"__proto__":{"x":1},"cpu":0}}';
     expect(stringifyJson(convert(parseJson(text) as JsonObject, 'v2'))).toBe(text);
   });
 
-  test.each(['v3', '__proto__', 'constructor', ''])(
-    'a version %j that it does not know is said',
-    (version) => {
-      expect(() => convert(object('v2', {}), version)).toThrow(ConversionFailure);
-      expect(() => convert(object(version, {}), 'v2')).toThrow(
-        'handler servers converts v2, v1, v1beta1, and not',
-      );
-    },
-  );
+  test.each(['v3', '__proto__', 'constructor', ''])('an unknown version %j is reported', (version) => {
+    expect(() => convert(object('v2', {}), version)).toThrow(ConversionFailure);
+    expect(() => convert(object(version, {}), 'v2')).toThrow(
+      'handler servers converts v2, v1, v1beta1, and not',
+    );
+  });
 
   test.each<[string, unknown, string]>([
     ['a promise', Promise.resolve({}), 'a conversion returned an object'],
-    ['a text', 'x', 'a conversion returned "x"'],
-    ['a date in it', { spec: { at: new Date(0) } }, 'spec.at: it is a Date'],
-  ])('%s is no object of the API', (_what, answer, message) => {
+    ['text', 'x', 'a conversion returned "x"'],
+    ['an object with a date', { spec: { at: new Date(0) } }, 'spec.at: it is a Date'],
+  ])('a handler that returns %s fails', (_what, answer, message) => {
     const odd = createHandlerConverter(
       'odd',
       { group: 'a.b', resource: 'c' },

@@ -18,7 +18,7 @@ describe('a handler that fails', () => {
     ['null', null, 'threw null'],
     ['an object', { code: 7 }, 'threw [object Object]'],
     [
-      'an object that cannot be shown',
+      'an object that cannot be printed',
       Object.create(null) as unknown,
       'threw something that cannot be shown',
     ],
@@ -41,7 +41,7 @@ describe('a handler that fails', () => {
   });
 
   // Pepr P5: in Pepr, the text of an exception is {}. Here users see no text, and the log contains the stack.
-  test('tells its author what was thrown, and its user only that', async () => {
+  test('tells its author the exception, and the user only that it failed', async () => {
     const thrown = new Error('password=hunter2');
     const handler = compiled({ onError: 'deny', validate: () => Promise.reject(thrown) });
     const outcome = await call(handler);
@@ -58,7 +58,7 @@ describe('a handler that fails', () => {
   });
 
   test.each(['throws', 'rejects', 'hangs'] as const)(
-    'and %s: with failurePolicy nothing is decided, and the object is what it was',
+    'and %s: failurePolicy leaves the request undecided and the object unchanged',
     async (how) => {
       const request = requestOf();
       const outcome = await call(compiled({ mutate: halfWay(how) }), { request, signal: soon() });
@@ -70,7 +70,7 @@ describe('a handler that fails', () => {
 
   // Pepr P4: Pepr accepts an incomplete mutation.
   test.each(['throws', 'rejects', 'hangs'] as const)(
-    'and %s: with allow the request goes on with the object as it was, and a warning',
+    'and %s: allow accepts the unchanged object with a warning',
     async (how) => {
       const outcome = await call(compiled({ onError: 'allow', mutate: halfWay(how) }), { signal: soon() });
       expect(allowed(outcome)).toMatchObject({
@@ -82,7 +82,7 @@ describe('a handler that fails', () => {
     },
   );
 
-  test.each(['throws', 'rejects', 'hangs'] as const)('and %s: with deny it is refused', async (how) => {
+  test.each(['throws', 'rejects', 'hangs'] as const)('and %s: deny refuses the request', async (how) => {
     const outcome = await call(compiled({ onError: 'deny', mutate: halfWay(how) }), { signal: soon() });
     expect(denied(outcome)).toMatchObject({ code: 500, reason: 'InternalError' });
   });
@@ -110,16 +110,16 @@ describe('a handler that fails', () => {
     ['a message', 'no'],
     ['an answer of another library', { allowed: false }],
     ['an error', new Error('no')],
-  ])('does so by returning %s, which is no answer', async (_what, answer) => {
+  ])('fails by returning %s, which is not an answer', async (_what, answer) => {
     const handler = compiled({ validate: wrongly(() => answer) });
     expect(failed(await call(handler))).toMatchObject({ reason: 'result' });
   });
 
-  test.each([undefined, null])('does not by returning %s', async (answer) => {
+  test.each([undefined, null])('does not fail by returning %s', async (answer) => {
     allowed(await call(compiled({ validate: wrongly(() => answer) })));
   });
 
-  test('is not called when there is no time left', async () => {
+  test('is not called when no time is left', async () => {
     let called = false;
     const handler = compiled({ validate: () => void (called = true) });
     expect(failed(await call(handler, { signal: AbortSignal.abort(new Error('over')) }))).toEqual({
@@ -129,7 +129,7 @@ describe('a handler that fails', () => {
     expect(called).toBe(false);
   });
 
-  test('hears of the end of its time, and is not heard any more', async () => {
+  test('receives the abort signal at its deadline, and later results are ignored', async () => {
     const controller = new AbortController();
     const seen: unknown[] = [];
     const handler = compiled({

@@ -28,7 +28,7 @@ describe('a refusal', () => {
       },
     ],
     [
-      'made and not returned',
+      'created and not returned',
       { validate: (_object, { deny }) => void deny('too large', { field: 'spec.units' }) },
     ],
     [
@@ -43,9 +43,9 @@ describe('a refusal', () => {
         },
       },
     ],
-    ['of mutate', { mutate: (_draft, { deny }) => deny('too large', { field: 'spec.units' }) }],
+    ['from mutate', { mutate: (_draft, { deny }) => deny('too large', { field: 'spec.units' }) }],
     [
-      'made before an exception',
+      'created before an exception',
       {
         onError: 'allow',
         validate: (_object, { deny }) => {
@@ -66,7 +66,7 @@ describe('a refusal', () => {
     });
   });
 
-  test('several are all told, with the code and reason of the first', async () => {
+  test('with several causes lists all, with the code and reason of the first', async () => {
     const handler = compiled({
       validate: (_object, { deny, warn }) => {
         warn('look');
@@ -96,10 +96,10 @@ describe('a refusal', () => {
 
   test.each<[string, unknown[], object]>([
     ['no message', [undefined], { message: 'refused without a reason (handler servers)' }],
-    ['a code that is none', ['no', { code: 200 }], { code: 403 }],
-    ['a code that is no number', ['no', { code: '400' }], { code: 403 }],
+    ['an invalid code', ['no', { code: 200 }], { code: 403 }],
+    ['a code that is not a number', ['no', { code: '400' }], { code: 403 }],
     ['a reason of several words', ['no', { reason: 'not a word' }], { reason: 'Forbidden' }],
-    ['a field that is no string', ['no', { field: 7 }], { causes: [] }],
+    ['a field that is not a string', ['no', { field: 7 }], { causes: [] }],
   ])('with %s still refuses', async (_what, args, expected) => {
     const handler = compiled({
       validate: wrongly((_object: never, { deny }: { deny: (...given: unknown[]) => undefined }) => {
@@ -109,7 +109,7 @@ describe('a refusal', () => {
     expect(denied(await call(handler))).toMatchObject(expected);
   });
 
-  test('that comes after the answer is said in the log: the request has been let through', async () => {
+  test('after the answer is logged: the request is already allowed', async () => {
     const { lines, log } = recordingLog();
     const { promise, resolve } = Promise.withResolvers<undefined>();
     const handler = compiled({
@@ -126,7 +126,7 @@ describe('a refusal', () => {
 });
 
 describe('warnings and audit annotations', () => {
-  test('go with the decision', async () => {
+  test('are part of the decision', async () => {
     const handler = compiled({
       validate: (_object, { warn, audit }) => {
         warn('deprecated');
@@ -141,7 +141,7 @@ describe('warnings and audit annotations', () => {
 
   // The API server and controller-runtime silently drop such a key ("illegal annotation format").
   test.each(['a/b', '', '-a', 'x'.repeat(64), '__proto__'])(
-    'the key %j is refused where it is used',
+    'reject the key %j where it is used',
     async (key) => {
       const handler = compiled({
         validate: (_object, { audit }) => {

@@ -81,7 +81,7 @@ describe('get', () => {
     expect(asked).toEqual([]);
   });
 
-  test('asks the API server for what the store does not hold, and for all with live', async () => {
+  test('asks the API server for objects that the store lacks, and always with live', async () => {
     const late = await ask({ stored: [], live: [datacenter(4)] }, ({ get }) =>
       get<Datacenter>('datacenters', { name: 'fra1' }),
     );
@@ -92,7 +92,7 @@ describe('get', () => {
     expect(live.result?.spec.capacity).toBe(5);
   });
 
-  test('is undefined only when the API server has said so', async () => {
+  test('is undefined only when the API server reports 404', async () => {
     const { result, asked, failure } = await ask({ stored: [], live: [] }, ({ get }) =>
       get('datacenters', { name: 'fra1' }),
     );
@@ -100,14 +100,14 @@ describe('get', () => {
   });
 
   test.each(['../servers', 'a/b', '', 'UPPER', 'x'.repeat(300), '%2e%2e'])(
-    'never asks for the name %j, which no object can have',
+    'never requests the name %j, which no object can have',
     async (name) => {
       const { result, asked, failure } = await ask({}, ({ get }) => get('datacenters', { name }));
       expect({ result, asked, failure }).toEqual({ result: undefined, asked: [], failure: undefined });
     },
   );
 
-  test('takes the namespace of the request for kinds that live in one', async () => {
+  test('uses the namespace of the request for namespaced kinds', async () => {
     const cluster: Cluster = { live: [], namespaced: true };
     expect((await ask(cluster, ({ get }) => get('secrets', { name: 'db' }))).asked).toEqual(['shop/db']);
     expect((await ask(cluster, ({ get }) => get('secrets', { name: 'db', namespace: 'x' }))).asked).toEqual([
@@ -125,13 +125,13 @@ describe('get', () => {
       '"pods" is not in reads, which has datacenters.infra.example.com,',
     ],
     [
-      'a kind that can be two',
+      'an ambiguous kind',
       ({ get }) => get('racks', { name: 'a' }),
       '"racks" can be racks.infra.example.com or racks.other.example.com',
     ],
     ['no name', ({ get }) => get('secrets', { name: undefined as unknown as string }), 'name is undefined'],
     [
-      'a namespace that is none',
+      'an invalid namespace',
       ({ get }) => get('secrets', { name: 'a', namespace: '../x' }),
       'is no namespace',
     ],
@@ -146,7 +146,7 @@ describe('get', () => {
     expect((failure?.cause as Error).message).toContain(message);
   });
 
-  test('of a namespaced kind by a request without a namespace needs one', async () => {
+  test('of a namespaced kind needs a namespace if the request has none', async () => {
     const request = { ...requestOf(), namespace: undefined };
     const { failure } = await ask(
       { live: [], namespaced: true },
@@ -160,7 +160,7 @@ describe('get', () => {
 describe('list', () => {
   const servers = [testServer({}, { name: 'a', labels: { tier: 'gold' } }), testServer({}, { name: 'b' })];
 
-  test('is answered from the store, selected by labels', async () => {
+  test('is answered from the store, filtered by labels', async () => {
     const { result, queries } = await ask({ stored: servers }, ({ list }) =>
       list<TestServer>('secrets', { labelSelector: { matchLabels: { tier: 'gold' } } }),
     );
@@ -168,7 +168,7 @@ describe('list', () => {
     expect(queries).toEqual([]);
   });
 
-  test('asks the API server while the store is empty, and with live', async () => {
+  test('asks the API server while the store is empty, and always with live', async () => {
     const matchExpressions = [
       { key: 'rack', operator: 'In' as const, values: ['b', 'a'] },
       { key: 'tier', operator: 'NotIn' as const, values: ['iron'] },
@@ -188,15 +188,15 @@ describe('list', () => {
 
   test.each<[string, Parameters<HandlerContext['list']>[1], string | undefined]>([
     ['the namespace of the request', {}, 'shop'],
-    ['another one', { namespace: 'x' }, 'x'],
-    ['all', { allNamespaces: true }, undefined],
-  ])('looks into %s', async (_what, options, namespace) => {
+    ['another namespace', { namespace: 'x' }, 'x'],
+    ['all namespaces', { allNamespaces: true }, undefined],
+  ])('reads from %s', async (_what, options, namespace) => {
     const { queries } = await ask({ live: [], namespaced: true }, ({ list }) => list('secrets', options));
     expect(queries).toMatchObject([{ namespace }]);
   });
 });
 
-test('what is read is frozen, from the store and live', async () => {
+test('objects from the store and live objects are frozen', async () => {
   const stored = Object.freeze([Object.freeze({ ...datacenter(4), spec: Object.freeze({ capacity: 4 }) })]);
   for (const cluster of [{ stored }, { live: [datacenter(4)] }]) {
     const { result } = await ask(cluster, async ({ get, list }) => {
@@ -212,7 +212,7 @@ test('what is read is frozen, from the store and live', async () => {
   }
 });
 
-describe('a read that fails', () => {
+describe('a failed read', () => {
   const reading = {
     reads: READS,
     validate: async (_object: unknown, { get }: HandlerContext<TestServer>) => {
@@ -220,7 +220,7 @@ describe('a read that fails', () => {
     },
   };
 
-  test('is a retry, with its cause for the log alone', async () => {
+  test('makes the client retry, and only the log has the cause', async () => {
     const { decision, failure } = await call(compiled(reading), { world: worldWith({}).world });
     expect(decision).toMatchObject({
       kind: 'retry',
@@ -232,7 +232,7 @@ describe('a read that fails', () => {
     });
   });
 
-  test('is one also where the handler has wrapped it', async () => {
+  test('also makes the client retry if the handler wraps the error', async () => {
     const handler = compiled({
       reads: READS,
       validate: async (_object, { list }) => {
@@ -244,14 +244,14 @@ describe('a read that fails', () => {
     expect((await call(handler, { world: worldWith({}).world })).decision?.kind).toBe('retry');
   });
 
-  test('is no retry when it would fail again: the kind may not be read', async () => {
+  test('does not make the client retry if it would fail again because the kind is forbidden', async () => {
     const { world } = worldWith({});
     const refused = { ...world, read: () => Promise.reject(new Unreadable('403: forbidden')) };
     const { decision, failure } = await call(compiled(reading), { world: refused });
     expect({ decision, reason: failure?.reason }).toEqual({ decision: undefined, reason: 'unreadable' });
   });
 
-  test('is judged as its author said otherwise', async () => {
+  test('follows the onError that its author set', async () => {
     const { world } = worldWith({});
     expect((await call(compiled({ ...reading, onError: 'allow' }), { world })).decision?.kind).toBe('allow');
     expect((await call(compiled({ ...reading, onError: 'deny' }), { world })).decision?.kind).toBe('deny');
@@ -265,7 +265,7 @@ describe('a read that fails', () => {
   });
 });
 
-describe('a refusal because of what a cache holds', () => {
+describe('a refusal based on cached data', () => {
   const full: HandlerDefinition<TestServer>['validate'] = async (object, { get, list, deny, warn }) => {
     const home = await get<Datacenter>('datacenters', { name: object.spec.datacenter });
     const peers = await list('secrets');
@@ -284,18 +284,18 @@ describe('a refusal because of what a cache holds', () => {
     expect({ asked, queries }).toMatchObject({ asked: ['fra1'], queries: [{}] });
   });
 
-  test('does not stand when the cluster is another by now', async () => {
+  test('is dropped when the cluster has changed', async () => {
     const { world } = worldWith({ stored: [datacenter(1)], live: [datacenter(2)] });
     const { decision } = await call(compiled({ reads: READS, validate: full }), { world });
     expect(decision).toMatchObject({ kind: 'allow', warnings: ['1 of 2'] });
   });
 
-  test('is a retry when the API server does not answer', async () => {
+  test('makes the client retry when the API server does not answer', async () => {
     const { world } = worldWith({ stored: [datacenter(1)] });
     expect((await call(compiled({ reads: READS, validate: full }), { world })).decision?.kind).toBe('retry');
   });
 
-  test('that read live is not asked again', async () => {
+  test('is not confirmed again if its reads were live', async () => {
     let runs = 0;
     const handler = compiled({
       reads: READS,
@@ -309,7 +309,7 @@ describe('a refusal because of what a cache holds', () => {
     expect(runs).toBe(1);
   });
 
-  test('of mutate is confirmed as well, and what the second run makes of the object counts', async () => {
+  test('from mutate is confirmed as well, and the result of the second run counts', async () => {
     const handler = compiled({
       reads: READS,
       mutate: async (draft, { get, deny }) => {

@@ -29,7 +29,7 @@ const servers = defineHandler<TestServer>({
 const fra1 = { metadata: { name: 'fra1' }, spec: { capacity: 4 } };
 const cluster = { 'datacenters.infra.example.com': [fra1] };
 
-test('mutate, then validate on the result, in a cluster of a few objects', async () => {
+test('runs mutate, then validate on the result, in a cluster of a few objects', async () => {
   const peers = [
     testServer({}, { name: 'a', labels: { tier: 'gold' } }),
     testServer({}, { name: 'b' }),
@@ -52,7 +52,7 @@ test('mutate, then validate on the result, in a cluster of a few objects', async
   });
 });
 
-test('a refusal has its message and causes, and leaves the object as it was sent', async () => {
+test('a refusal has its message and causes, and returns the object as sent', async () => {
   const verdict = await runHandler(servers, { object: testServer({ datacenter: 'atlantis' }), cluster });
   expect(verdict).toMatchObject({
     allowed: false,
@@ -65,7 +65,7 @@ test('a refusal has its message and causes, and leaves the object as it was sent
   });
 });
 
-test('the operation is what the objects make it', async () => {
+test('the operation follows from the objects', async () => {
   const deleted = await runHandler(servers, { oldObject: testServer(), user: { username: 'jane' } });
   expect(deleted).toMatchObject({ allowed: false, object: undefined });
   const byAdmin = await runHandler(servers, { oldObject: testServer(), user: { username: 'admin' } });
@@ -74,13 +74,13 @@ test('the operation is what the objects make it', async () => {
   expect((await runHandler(servers, updated)).patch).toEqual([]);
 });
 
-describe('what an author wants to hear of', () => {
+describe('an author sees', () => {
   const broken = (mutate: (draft: TestServer) => void) =>
     runHandler(defineHandler<TestServer>({ match: MATCH, onError: 'allow', mutate }), {
       object: testServer(),
     });
 
-  test('an exception, whatever onError says', async () => {
+  test('an exception, for every onError', async () => {
     const thrown = new Error('mine');
     await expect(
       broken(() => {
@@ -89,16 +89,16 @@ describe('what an author wants to hear of', () => {
     ).rejects.toBe(thrown);
   });
 
-  test('a draft that is no JSON', async () => {
+  test('a draft that is not JSON', async () => {
     await expect(broken((draft) => void (draft.at = new Date(0)))).rejects.toThrow('at: it is a Date');
   });
 
-  test('a mutation that changes its own result again', async () => {
+  test('a mutation that changes its own result on the second run', async () => {
     const again = broken((draft) => void (draft.spec.units = (draft.spec.units ?? 0) + 1));
     await expect(again).rejects.toThrow('the API server may ask twice: /spec/units');
   });
 
-  test('a request that would never come', async () => {
+  test('a request that would never arrive', async () => {
     const asked = runHandler(servers, { operation: 'CONNECT', object: { kind: 'PodExecOptions' } });
     await expect(asked).rejects.toThrow(
       'does not ask about CONNECT: match.operations has CREATE, DELETE, UPDATE',
@@ -112,7 +112,7 @@ describe('what an author wants to hear of', () => {
   });
 });
 
-test('the objects of a test stay as they are', async () => {
+test('the objects of a test stay unchanged', async () => {
   const object = testServer();
   await runHandler(servers, { object, cluster });
   expect(object).toEqual(testServer());

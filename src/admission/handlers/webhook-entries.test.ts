@@ -30,7 +30,7 @@ function ignoredPolicy() {
   return result.policy;
 }
 
-test('each handler has an entry for what it does, by name and behind all policies', () => {
+test('each handler has an entry per function, sorted by name and after all policies', () => {
   const handlers = [
     compiled({ validate: nothing }, 'b'),
     compiled({ mutate: nothing, validate: nothing }, 'a'),
@@ -43,7 +43,7 @@ test('each handler has an entry for what it does, by name and behind all policie
   expect(entries(validating)).toEqual([policy.entryId, 'handler-a', 'handler-b']);
 });
 
-test('an entry says what the author said, and for mutation only operations that leave an object', () => {
+test('an entry has the settings of its author, and for mutation only operations with an object', () => {
   const handler = compiled({
     match: { ...MATCH, objectSelector: { matchLabels: { a: 'b' } } },
     failurePolicy: 'Ignore',
@@ -73,7 +73,7 @@ test('an entry says what the author said, and for mutation only operations that 
   ]);
 });
 
-test('one that only converts has none: its CustomResourceDefinition names Gatehouse itself', () => {
+test('a handler that only converts has no entry: its CustomResourceDefinition names Gatehouse itself', () => {
   const convert = { hub: 'v2', versions: { v1: { toHub: nothing, fromHub: nothing } } };
   const { mutating, validating } = webhookConfigurations([], target, [compiled({ convert })]);
   expect([mutating.webhooks, validating.webhooks]).toEqual([[], []]);
