@@ -5,7 +5,7 @@
  * Fields of list items have no default here, but say what absent means: a list is one value to `kubectl apply`, which would take a
  * default inside it for a difference, and report an unchanged file as configured each time.
  */
-import Type, { type Static, type TProperties, type TSchema } from 'typebox';
+import Type, { type Static, type TObject, type TOptional, type TSchema } from 'typebox';
 
 /** A value as others hand it to us: never to be changed in place. */
 export type Immutable<T> = T extends (infer Item)[]
@@ -16,85 +16,107 @@ export type Immutable<T> = T extends (infer Item)[]
 
 export type TypeOf<Schema extends TSchema> = Immutable<Static<Schema>>;
 
-export const optional = Type.Optional;
-export const boolean = Type.Boolean;
-
-export const string = (options: {
-  readonly description: string;
+interface TextOptions {
   readonly minLength?: number;
   readonly maxLength?: number;
   readonly pattern?: string;
   readonly format?: 'date-time';
   readonly default?: string;
-}) => Type.String(options);
+}
+
+export const string = (description: string, options: TextOptions = {}) =>
+  Type.String({ description, ...options });
+
+export const boolean = (description: string, options: { readonly default?: boolean } = {}) =>
+  Type.Boolean({ description, ...options });
 
 /**
- * The name of an API group, which is empty for the core group. Null is let in and means the same: API servers older than 1.21
- * that were built with Go 1.16 or later take an empty text for null, and would refuse it (kubernetes #99804).
+ * The name of an API group, which is empty for the core group. Null means the same: API servers older than 1.21 that were built
+ * with Go 1.16 or later read an empty string as null, and would reject it (kubernetes #99804).
  */
-export const apiGroup = (options: { readonly description: string }) =>
-  Type.Unsafe<string | null>({ type: 'string', nullable: true, ...options });
+export const apiGroup = (description: string) =>
+  Type.Unsafe<string | null>({ type: 'string', nullable: true, description });
 
-export const integer = (options: {
-  readonly description: string;
+interface NumberOptions {
   readonly minimum?: number;
   readonly maximum?: number;
   readonly default?: number;
   readonly format?: 'int32' | 'int64';
-}) => Type.Integer({ format: 'int32', ...options });
+}
 
-export const object = <Properties extends TProperties>(
-  properties: Properties,
-  options: {
-    readonly description: string;
-    readonly default?: unknown;
-    readonly minProperties?: number;
-    readonly maxProperties?: number;
-  },
-) => Type.Object(properties, options);
+export const integer = (description: string, options: NumberOptions = {}) =>
+  Type.Integer({ format: 'int32', description, ...options });
 
-export const array = <Item extends TSchema>(
-  items: Item,
-  options: {
-    readonly description: string;
-    readonly minItems?: number;
-    readonly maxItems?: number;
-    readonly default?: readonly unknown[];
-  },
-) => Type.Array(items, options);
+type Fields = Readonly<Record<string, TSchema>>;
+/** As in TypeScript, the name of an optional field ends in `?`. */
+type PropertiesOf<Given extends Fields> = {
+  [Key in keyof Given as Key extends `${infer Name}?` ? Name : Key]: Key extends `${string}?`
+    ? TOptional<Given[Key]>
+    : Given[Key];
+};
 
-/** A list in which `keys` name an entry, so that server-side apply merges it entry by entry. */
+export function object<const Given extends Fields>(
+  description: string,
+  fields: Given,
+  options: { readonly minProperties?: number; readonly maxProperties?: number } = {},
+): TObject<PropertiesOf<Given>> {
+  const properties = Object.entries(fields).map(([name, schema]) =>
+    name.endsWith('?') ? [name.slice(0, -1), Type.Optional(schema)] : [name, schema],
+  );
+  // the same renaming as in the type
+  return Type.Object(Object.fromEntries(properties) as PropertiesOf<Given>, { description, ...options });
+}
+
+interface ListOptions {
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly default?: readonly unknown[];
+}
+
+export const array = <Item extends TSchema>(description: string, items: Item, options: ListOptions = {}) =>
+  Type.Array(items, { description, ...options });
+
+/** A list in which `key` identifies an entry, so that server-side apply merges it entry by entry. */
 export const mapList = <Item extends TSchema>(
+  description: string,
+  key: string,
   items: Item,
-  keys: readonly string[],
-  options: { readonly description: string; readonly maxItems?: number },
-) => Type.Array(items, { ...options, 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': keys });
+  options: Pick<ListOptions, 'maxItems'> = {},
+) =>
+  Type.Array(items, {
+    description,
+    ...options,
+    'x-kubernetes-list-type': 'map',
+    'x-kubernetes-list-map-keys': [key],
+  });
 
 export const oneOf = <const Values extends readonly string[]>(
+  description: string,
   values: Values,
-  options: { readonly description: string; readonly default?: Values[number] },
-) => Type.Unsafe<Values[number]>({ type: 'string', enum: [...values], ...options });
+  options: { readonly default?: Values[number] } = {},
+) => Type.Unsafe<Values[number]>({ type: 'string', enum: [...values], description, ...options });
 
-/** Texts by free keys. */
-export const textMap = (options: { readonly description: string; readonly maxProperties?: number }) =>
+/** Strings by arbitrary keys. */
+export const textMap = (description: string, options: { readonly maxProperties?: number } = {}) =>
   Type.Unsafe<Record<string, string>>({
     type: 'object',
     additionalProperties: { type: 'string' },
+    description,
     ...options,
   });
 
-/** Numbers by free keys. */
-export const countMap = (options: { readonly description: string; readonly maxProperties?: number }) =>
+/** Numbers by arbitrary keys. */
+export const countMap = (description: string) =>
   Type.Unsafe<Record<string, number>>({
     type: 'object',
     additionalProperties: { type: 'integer', format: 'int64' },
-    ...options,
+    description,
   });
 
-/** Any JSON value, kept as it is. */
-export const anything = (options: { readonly description: string }) =>
-  Type.Unsafe<unknown>({ 'x-kubernetes-preserve-unknown-fields': true, ...options });
+/** Any JSON value. */
+export const anything = (description: string) =>
+  Type.Unsafe<unknown>({ 'x-kubernetes-preserve-unknown-fields': true, description });
 
-/** An object with any fields, all of which are preserved. */
-export const anyObject = <T extends object>(options: { readonly description: string }) =>
-  Type.Unsafe<T>({ type: 'object', 'x-kubernetes-preserve-unknown-fields': true, ...options });
+/** An object with any fields. */
+export const anyObject = <T extends object>(description: string) =>
+  Type.Unsafe<T>({ type: 'object', 'x-kubernetes-preserve-unknown-fields': true, description });

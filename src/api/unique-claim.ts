@@ -1,67 +1,49 @@
 import type { KubeObject, ObjectMeta } from '../json/kube-object.ts';
-import { apiGroup, array, object, optional, string, type TypeOf } from './schema.ts';
+import { apiGroup, array, object, string, type TypeOf } from './schema.ts';
 
 const holder = object(
+  'The object that may have the values. It may be deleted and recreated: its uid is not compared.',
   {
-    group: apiGroup({ description: 'The API group; empty for the core group.' }),
-    resource: string({ description: 'The plural.' }),
-    namespace: optional(string({ description: 'Absent for cluster-scoped objects.' })),
-    name: string({ description: 'The name.', minLength: 1 }),
-  },
-  {
-    description:
-      'The object that may have the values. It may be deleted and recreated: its uid is not compared.',
+    group: apiGroup('The API group; empty for the core group.'),
+    resource: string('The plural.'),
+    'namespace?': string('Absent for cluster-scoped objects.'),
+    name: string('The name.', { minLength: 1 }),
   },
 );
 
-const admitted = object(
-  {
-    uid: optional(string({ description: 'The uid of the object in that request.' })),
-    resourceVersion: optional(
-      string({
-        description: 'Of an update: the version of the object that it changes. Absent for a creation.',
-      }),
-    ),
-    at: string({ description: 'When the request was admitted.', format: 'date-time' }),
-  },
-  { description: 'An admitted write.' },
-);
+const admitted = object('An admitted write.', {
+  'uid?': string('The uid of the object in that request.'),
+  'resourceVersion?': string(
+    'Of an update: the version of the object that it changes. Absent for a creation.',
+  ),
+  at: string('When the request was admitted.', { format: 'date-time' }),
+});
 
 /** More would say nothing that the time of the last one does not. */
 export const MOST_REQUESTS = 8;
 
-const spec = object(
-  {
-    policy: string({ description: 'The AdmissionPolicy.' }),
-    rule: string({ description: 'The entry of its spec.validate.unique.' }),
-    values: array(string({ description: 'A value as JSON, shortened.' }), {
-      description:
-        'What is held, in the order of the paths of the rule. For people: the name of the claim is what counts.',
-      maxItems: 8,
-    }),
-    holder,
-    claimedAt: string({
-      description:
-        'When the last write of the holder with these values was admitted, by the clock of the API server.',
-      format: 'date-time',
-    }),
-    requests: optional(
-      array(admitted, {
-        description: 'Writes of the holder that may still be on their way into storage.',
-        maxItems: MOST_REQUESTS,
-      }),
-    ),
-  },
-  { description: 'Who holds which values.' },
-);
+const spec = object('Who holds which values.', {
+  policy: string('The AdmissionPolicy.'),
+  rule: string('The entry of its spec.validate.unique.'),
+  values: array(
+    'What is held, in the order of the paths of the rule. For people: the name of the claim is what counts.',
+    string('A value as JSON, shortened.'),
+    { maxItems: 8 },
+  ),
+  holder,
+  claimedAt: string(
+    'When the last write of the holder with these values was admitted, by the clock of the API server.',
+    { format: 'date-time' },
+  ),
+  'requests?': array('Writes of the holder that may still be on their way into storage.', admitted, {
+    maxItems: MOST_REQUESTS,
+  }),
+});
 
 /** The schema of a UniqueClaim without `apiVersion`, `kind` and `metadata`. */
 export const uniqueClaimSchema = object(
+  'Values that one object holds, so that no other one takes them. Written by Gatehouse, one for each key of a unique rule; the name is made from the values.',
   { spec },
-  {
-    description:
-      'Values that one object holds, so that no other one takes them. Written by Gatehouse, one for each key of a unique rule; the name is made from the values.',
-  },
 );
 
 export type UniqueClaimSpec = TypeOf<typeof spec>;
