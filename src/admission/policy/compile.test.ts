@@ -30,7 +30,7 @@ const compile = (spec: Partial<AdmissionPolicySpec>, change: Partial<CompileEnvi
     { ...environment, ...change },
   );
 
-test('a group that is null is the core group, for API servers that take an empty text for null', () => {
+test('a null API group means the core group, because some API servers turn empty text into null', () => {
   const result = compile({
     match: { apiGroups: [null], resources: ['servers'] },
     validate: { references: [{ ...datacenter, target: { apiGroup: null, resource: 'datacenters' } }] },
@@ -85,7 +85,7 @@ test('a policy compiles with the defaults of the API', () => {
   });
 });
 
-test('a kind behind match need not exist yet', () => {
+test('a policy compiles even if its kind does not exist yet', () => {
   expect(compile({ match: { ...match, resources: ['unheardof'] } })).toMatchObject({ kind: 'compiled' });
 });
 
@@ -103,7 +103,7 @@ describe('the entry', () => {
     matchLabels: { b: '2', a: '1' },
   } as const;
 
-  test('is shared by policies of equal scope, however it is auditRef', () => {
+  test('is shared by policies of equal scope, however the scope is written', () => {
     expect(entry({ match: { ...match, resources: ['racks'] } })).toBe(
       entry({ failurePolicy: 'Fail', timeoutSeconds: 5 }),
     );
@@ -119,10 +119,7 @@ describe('the entry', () => {
     ['namespaceSelector', { match: { ...match, namespaceSelector: selector } }],
     ['objectSelector', { match: { ...match, objectSelector: selector } }],
     ['matchConditions', { match: { ...match, matchConditions: [{ name: 'a', expression: 'true' }] } }],
-    [
-      'apiVersions, between which the API server would choose one',
-      { match: { ...match, apiVersions: ['v1'] } },
-    ],
+    ['apiVersions, where the API server would choose one', { match: { ...match, apiVersions: ['v1'] } }],
   ])('differs with %s', (_what, spec) => {
     expect(entry(spec)).not.toEqual(entry({}));
   });
@@ -254,13 +251,13 @@ test.each<[string, Partial<AdmissionPolicySpec>, string]>([
 
 test.each<[string, Partial<AdmissionPolicySpec>]>([
   [
-    'nodes, if failures are ignored',
+    'nodes with failurePolicy Ignore',
     { ...withMatch({ apiGroups: [''], resources: ['nodes'] }), failurePolicy: 'Ignore' },
   ],
   ['all resources of a group of one’s own', withMatch({ resources: ['*'] })],
   ['other core resources', withMatch({ apiGroups: [''], resources: ['configmaps', 'pods/*'] })],
   [
-    'a selector that excludes our namespace',
+    'a selector that excludes the namespace of Gatehouse',
     withMatch({
       namespaceSelector: {
         matchExpressions: [
@@ -270,16 +267,16 @@ test.each<[string, Partial<AdmissionPolicySpec>]>([
     }),
   ],
   [
-    'a default in a status, through its subresource',
+    'a default in a status through its subresource',
     { ...withMatch({ resources: ['servers/status'] }), ...withDefault('status.phase') },
   ],
   ['a default label', withDefault('metadata.labels["example.com/tier"]')],
-  ['a namespace beside each name', withReference({ ...rack, namespacePath: 'spec.racks[*].namespace' })],
+  ['a namespace path for each name', withReference({ ...rack, namespacePath: 'spec.racks[*].namespace' })],
 ])('%s can be governed', (_what, spec) => {
   expect(compile(spec)).toMatchObject({ kind: 'compiled' });
 });
 
-test('matchConditions are refused where the API server would ignore them', () => {
+test('matchConditions are rejected where the API server would ignore them', () => {
   const spec = withMatch({ matchConditions: [{ name: 'a', expression: 'true' }] });
   expect(compile(spec)).toMatchObject({ kind: 'compiled' });
   expect(compile(spec, { matchConditions: false })).toMatchObject({
@@ -288,7 +285,7 @@ test('matchConditions are refused where the API server would ignore them', () =>
   });
 });
 
-test('all problems are reported at once, under the gravest reason', () => {
+test('all problems are reported at once, with the most severe reason', () => {
   const result = compile({
     ...withMatch({ apiGroups: ['*'] }),
     ...withDefault('kind'),

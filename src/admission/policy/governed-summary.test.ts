@@ -20,18 +20,18 @@ const object = (metadata: object = {}) => ({
   spec: { dc: 'fra1', serial: 'X' },
 });
 
-test('a sketch has whom the object names by references that restrict, and which keys it holds, each once', () => {
+test('a summary lists the restricting reference targets and the unique keys of an object, each once', () => {
   const sketch = summarise([policy(), policy({}, 'again')], kind, object());
   expect(sketch.targets).toEqual([`datacenters.${GROUP}//fra1`]);
   expect(sketch.claims).toHaveLength(2);
 });
 
-test('an object that is being deleted holds on to nobody, and to its keys until it has gone', () => {
+test('an object that is being deleted protects no targets, and keeps its keys until it is gone', () => {
   const sketch = summarise([policy()], kind, object({ deletionTimestamp: '2026-11-21T12:00:00Z' }));
   expect([sketch.targets, sketch.claims.length]).toEqual([[], 1]);
 });
 
-test('an object that no policy selects has an empty sketch', () => {
+test('an object that no policy selects has an empty summary', () => {
   const match = {
     apiGroups: [GROUP],
     resources: ['servers'],
@@ -40,14 +40,14 @@ test('an object that no policy selects has an empty sketch', () => {
   expect(summarise([policy({ match })], kind, object())).toEqual({ targets: [], claims: [] });
 });
 
-test('only policies with unique values or targets that stay need sketches', () => {
+test('only policies with unique values or protected targets need summaries', () => {
   expect(needsSummary(policy())).toBe(true);
   expect(needsSummary(policy({ validate: { unique: [unique] } }))).toBe(true);
   const allows = { ...restrict, onTargetDelete: 'Allow' } as const;
   expect(needsSummary(policy({ validate: { references: [allows], immutable: ['spec.dc'] } }))).toBe(false);
 });
 
-test('policies that make the same sketches need the same, whatever else they say', () => {
+test('the summary key depends only on the fields that shape the summary', () => {
   expect(summaryKey(policy({ enforcement: 'Warn', timeoutSeconds: 9 }))).toBe(summaryKey(policy()));
   const path = { ...restrict, path: 'spec.other' };
   const others: readonly Partial<AdmissionPolicySpec>[] = [

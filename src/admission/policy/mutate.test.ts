@@ -28,15 +28,15 @@ const mutation = (expression: string, rest: object = {}) => ({
   mutations: [{ name: 'm', expression, ...rest }],
 });
 
-describe('a default by an expression', () => {
-  test('fills what is absent', async () => {
+describe('a default with an expression', () => {
+  test('fills a missing field', async () => {
     const defaults = [{ path: 'spec.hostname', expression: 'object.metadata.name + ".example.com"' }];
     expect(await mutated({ defaults })).toMatchObject({ spec: { hostname: 'a.example.com' } });
     const given = createRequest({ hostname: 'mine' });
     expect(await mutated({ defaults }, given)).toEqual(given.object);
   });
 
-  test('sees what those before it filled, and null leaves the field absent', async () => {
+  test('sees the fields filled before it, and null leaves the field absent', async () => {
     const defaults = [
       { path: 'spec.tier', value: 'gold' },
       { path: 'spec.label', expression: 'object.spec.tier + "!"' },
@@ -47,14 +47,14 @@ describe('a default by an expression', () => {
     });
   });
 
-  test('that fails refuses and says which', async () => {
+  test('with a failing expression is refused and named', async () => {
     const defaults = [{ path: 'spec.x', expression: 'object.spec.missing' }];
     expect(await mutated({ defaults })).toBe(
       'the default of spec.x could not be computed: no such key: missing (policy servers)',
     );
   });
 
-  test('that is not needed cannot fail', async () => {
+  test('is not evaluated where the field is present, so it cannot fail', async () => {
     const defaults = [{ path: 'spec.units', expression: 'object.spec.missing' }];
     expect(await mutated({ defaults })).toMatchObject({ spec: { units: 3 } });
   });
@@ -62,20 +62,20 @@ describe('a default by an expression', () => {
   test.each([
     ['both', { value: 1, expression: '1' }],
     ['neither', {}],
-  ])('with %s of value and expression is refused', (_what, rest) => {
+  ])('with %s of value and expression is rejected', (_what, rest) => {
     expect(compileSpec({ defaults: [{ path: 'spec.x', ...rest }] })).toMatchObject({ kind: 'rejected' });
   });
 });
 
 describe('a mutation', () => {
-  test('merges, and null removes', async () => {
+  test('merges an object, and null removes a field', async () => {
     const spec = mutation('{"metadata": {"labels": {"tier": "gold"}}, "spec": {"old": null}}');
     const after = await mutated(spec, createRequest({ old: 1, units: 3 }));
     expect(after).toMatchObject({ metadata: { name: 'a', labels: { tier: 'gold' } }, spec: { units: 3 } });
     expect(JSON.stringify(after)).not.toContain('"old"');
   });
 
-  test('patches, where its condition holds', async () => {
+  test('applies a JSON patch where its condition is true', async () => {
     const spec = mutation('[{"op": "add", "path": "/spec/tags/-", "value": "x"}]', {
       type: 'JSONPatch',
       condition: '!("x" in object.spec.tags)',
@@ -84,7 +84,7 @@ describe('a mutation', () => {
     expect(await mutated(spec, createRequest({ tags: ['x'] }))).toMatchObject({ spec: { tags: ['x'] } });
   });
 
-  test('sees what those before it did', async () => {
+  test('sees the result of earlier mutations', async () => {
     const mutations = [
       { name: 'one', expression: '{"spec": {"a": 1}}' },
       { name: 'two', expression: '{"spec": {"b": object.spec.a + 1}}' },
@@ -92,7 +92,7 @@ describe('a mutation', () => {
     expect(await mutated({ mutations })).toMatchObject({ spec: { a: 1, b: 2 } });
   });
 
-  test('that changes its own result again is refused: the API server may ask twice', async () => {
+  test('is refused if it would change its own result again: the API server may call twice', async () => {
     const growing = mutation('{"spec": {"units": object.spec.units + 1}}');
     expect(await mutated(growing)).toContain('change their own result again');
     const appending = mutation('[{"op": "add", "path": "/spec/tags/-", "value": "x"}]', {
@@ -103,26 +103,26 @@ describe('a mutation', () => {
 
   test.each([
     [
-      'a path that leads nowhere',
+      'a path that does not exist',
       '[{"op": "add", "path": "/spec/a/b", "value": 1}]',
       'cannot add /spec/a/b: a has no members',
     ],
     ['an unknown operation', '[{"op": "move", "path": "/spec/a"}]', 'operation 0 is not one of'],
-    ['no list', '{"a": 1}', 'a JSON patch needs a list'],
-  ])('as a patch with %s is refused by its name', async (_what, expression, words) => {
+    ['a value that is not a list', '{"a": 1}', 'a JSON patch needs a list'],
+  ])('as a patch with %s is refused and named', async (_what, expression, words) => {
     const message = await mutated(mutation(expression, { type: 'JSONPatch' }));
     expect(message).toContain('mutation m: ');
     expect(message).toContain(words);
   });
 
   test.each(['{"metadata": {"name": "b"}}', '{"kind": "Other"}', '{"metadata": {"uid": "1"}}'])(
-    'cannot make the object another one: %s',
+    'cannot change the identity of the object: %s',
     async (expression) => {
       expect(await mutated(mutation(expression))).toContain('is who the object is');
     },
   );
 
-  test('keeps integers beyond 2^53 that it does not touch, and writes those that it computes', async () => {
+  test('keeps integers beyond 2^53 that it does not touch, and writes computed ones exactly', async () => {
     const object = parseJson('{"metadata":{"name":"a"},"spec":{"n":9007199254740993}}') as JsonObject;
     const request = { ...createRequest({}), object };
     const after = await mutated(mutation('{"spec": {"m": object.spec.n + 2}}'), request);
@@ -131,17 +131,17 @@ describe('a mutation', () => {
     );
   });
 
-  test('leaves an object on its way out alone', async () => {
+  test('skips an object that is being deleted', async () => {
     const leaving = updateRequest({}, {}, { deletionTimestamp: '2026-11-21T12:00:00Z' });
     expect(await mutated(mutation('{"spec": {"a": 1}}'), leaving)).toEqual(leaving.object);
   });
 });
 
-describe('what changes read of the cluster', () => {
+describe('data that mutations read from the cluster', () => {
   const params = { apiGroup: '', resource: 'configmaps', name: 'defaults' };
   const spec = { params, ...mutation('{"spec": {"tier": params.data.tier}}') };
 
-  test('comes from the store, or live', async () => {
+  test('comes from the store or from a live read', async () => {
     const map = { 'configmaps/store/defaults': { data: { tier: 'gold' } } as object };
     expect(await mutated(spec, undefined, clusterOf({ stored: map }))).toMatchObject({
       spec: { tier: 'gold' },
@@ -151,21 +151,21 @@ describe('what changes read of the cluster', () => {
     });
   });
 
-  test('that is missing refuses, or leaves the policy out', async () => {
+  test('refuses the request if it is missing, unless the policy skips it', async () => {
     expect(await mutated(spec)).toContain('there is no configmaps "defaults" in namespace "store"');
     const request = createRequest({});
     const lenient = { ...spec, params: { ...params, whenMissing: 'Allow' as const } };
     expect(await mutated(lenient, request)).toEqual(request.object);
   });
 
-  test('that nobody can tell makes the client ask again', async () => {
+  test('makes the client retry if it cannot be read', async () => {
     const cluster = clusterOf({ live: { 'configmaps/store/defaults': 'connection refused' } });
     const decision = await mutate(createRequest({}), [policyOf(spec)], cluster);
     expect(decision).toMatchObject({ kind: 'retry' });
   });
 });
 
-describe('what a restorer writes', () => {
+describe('an object that a restorer writes', () => {
   const counting = { name: 'count', expression: "{'spec': {'edits': 1}}" };
   const policy = (restore: AdmissionPolicySpec['restore'] = {}) =>
     policyOf({ mutations: [counting], defaults: [{ path: 'spec.tier', value: 'standard' }], restore });
@@ -180,7 +180,7 @@ describe('what a restorer writes', () => {
     return decision.kind === 'allow' ? decision.patch.map(({ path }) => path) : decision.kind;
   };
 
-  test('is filled, and not changed: the backup is what is wanted', async () => {
+  test('gets missing fields but no changes: the backup decides', async () => {
     expect(await patched()).toEqual(['/spec/tier']);
   });
 
@@ -188,7 +188,7 @@ describe('what a restorer writes', () => {
     expect(await patched({ mutations: 'Apply' })).toEqual(expect.arrayContaining(['/spec/edits']));
   });
 
-  test('is changed as that of all others while nothing is restored', async () => {
+  test('is changed as for any other user when no restore runs', async () => {
     expect(await patched({}, false)).toEqual(expect.arrayContaining(['/spec/edits']));
     expect(await patched({}, true, false)).toEqual(expect.arrayContaining(['/spec/edits']));
   });

@@ -127,24 +127,27 @@ describe('a reference', () => {
 
   test.each<[string, Cluster, Partial<AdmissionPolicySpec>, Decision['kind'], number, number]>([
     ['in the store', { stored: ['fra1'], evidence: 'broken' }, {}, 'allow', 0, 0],
-    ['live alone', { live: ['fra1'], evidence: 'broken' }, {}, 'allow', 1, 0],
+    ['only in the API server', { live: ['fra1'], evidence: 'broken' }, {}, 'allow', 1, 0],
     ['missing', {}, {}, 'deny', 1, 1],
     ['missing during a restore', { evidence: 'open' }, {}, 'allow', 1, 1],
     ['missing during a restore that must not defer it', { evidence: 'open' }, Enforce, 'deny', 1, 0],
-    ['missing and nobody knows whether this is a restore', { evidence: 'broken' }, {}, 'retry', 1, 1],
+    ['missing while the restore evidence is unknown', { evidence: 'broken' }, {}, 'retry', 1, 1],
     ['unknown', { broken: ['fra1'] }, {}, 'retry', 1, 1],
     ['unknown and not deferrable', { broken: ['fra1'] }, Enforce, 'retry', 1, 0],
     ['unknown during a restore', { broken: ['fra1'], evidence: 'open' }, {}, 'allow', 1, 1],
-    ['missing, of a policy that warns', { evidence: 'broken' }, { enforcement: 'Warn' }, 'allow', 1, 0],
-    ['missing, of a policy that audits', { evidence: 'broken' }, { enforcement: 'Audit' }, 'allow', 1, 0],
-    ['unknown, of a policy that warns', { broken: ['fra1'] }, { enforcement: 'Warn' }, 'allow', 1, 0],
-    ['unknown, of a policy that audits', { broken: ['fra1'] }, { enforcement: 'Audit' }, 'allow', 1, 0],
-  ])('whose target is %s', async (_what, cluster, spec, kind, reads, asks) => {
-    const result = await judge(fra1, [policy(spec)], cluster);
-    expect([result.decision.kind, result.reads.length, result.asks.length]).toEqual([kind, reads, asks]);
-  });
+    ['missing, for a policy that warns', { evidence: 'broken' }, { enforcement: 'Warn' }, 'allow', 1, 0],
+    ['missing, for a policy that audits', { evidence: 'broken' }, { enforcement: 'Audit' }, 'allow', 1, 0],
+    ['unknown, for a policy that warns', { broken: ['fra1'] }, { enforcement: 'Warn' }, 'allow', 1, 0],
+    ['unknown, for a policy that audits', { broken: ['fra1'] }, { enforcement: 'Audit' }, 'allow', 1, 0],
+  ])(
+    'with a target that is %s gets the expected decision',
+    async (_what, cluster, spec, kind, reads, asks) => {
+      const result = await judge(fra1, [policy(spec)], cluster);
+      expect([result.decision.kind, result.reads.length, result.asks.length]).toEqual([kind, reads, asks]);
+    },
+  );
 
-  test('to something missing is denied with all that the user needs to know', async () => {
+  test('to a missing target is denied with all that the user needs to know', async () => {
     const { decision } = await judge(create({ datacenter: 'fra1', disks: [{}, { class: 'ssd' }] }), [
       policy(),
     ]);
@@ -163,7 +166,7 @@ describe('a reference', () => {
     });
   });
 
-  test('deferred in a restore is named in a warning and in the audit log', async () => {
+  test('deferred in a restore is reported in a warning and in the audit log', async () => {
     expect((await judge(fra1, [policy()], { evidence: 'open' })).decision).toEqual({
       ...ALLOW,
       warnings: [
@@ -176,7 +179,7 @@ describe('a reference', () => {
     });
   });
 
-  test('of a policy that only warns or audits leaves a trace, also when it could not be looked up', async () => {
+  test('of a policy that only warns or audits leaves a trace, even if the lookup failed', async () => {
     const traces = async (enforcement: 'Warn' | 'Audit', cluster: Cluster) =>
       (await judge(fra1, [policy({ enforcement })], cluster)).decision;
     expect(await traces('Warn', {})).toMatchObject({
@@ -200,7 +203,7 @@ describe('a reference', () => {
     ['null', create({ datacenter: null })],
     ['unchanged on update', update({ datacenter: 'gone' }, { datacenter: 'gone', units: 2 })],
     [
-      'unchanged but in another place',
+      'unchanged but in another list position',
       update({ disks: [{ class: 'a' }, { class: 'b' }] }, { disks: [{ class: 'b' }] }),
     ],
     [
@@ -212,7 +215,7 @@ describe('a reference', () => {
       update({}, { datacenter: 'gone' }, { deletionTimestamp: '2026-01-01T00:00:00Z' }),
     ],
     ['in a deletion', { ...update({}, {}), operation: 'DELETE', object: undefined }],
-  ])('is not looked at when it is %s', async (_what, request) => {
+  ])('is not checked when it is %s', async (_what, request) => {
     expect(await judge(request, [policy()], { evidence: 'broken' })).toEqual({
       decision: ALLOW,
       reads: [],
@@ -220,7 +223,7 @@ describe('a reference', () => {
     });
   });
 
-  test('is looked at when an update names another target', async () => {
+  test('is checked when an update names another target', async () => {
     const { decision, reads } = await judge(update({ datacenter: 'fra1' }, { datacenter: 'fra2' }), [
       policy(),
     ]);
@@ -242,7 +245,7 @@ describe('a reference', () => {
     'a b',
     'a\nb',
     'x'.repeat(254),
-  ])('that holds %j is denied without a live read', async (value) => {
+  ])('with the value %j is denied without a live read', async (value) => {
     const { decision, reads } = await judge(create({ datacenter: value }), [policy()], { evidence: 'open' });
     expect(decision).toMatchObject({
       kind: 'deny',
@@ -252,7 +255,7 @@ describe('a reference', () => {
     expect(messageOf(decision)).not.toMatch(/\p{Cc}/u);
   });
 
-  test('a target named by many fields and policies is read once', async () => {
+  test('a target named in many fields and policies is read once', async () => {
     const request = create({ disks: [{ class: 'a' }, { class: 'a' }, { class: 'a', namespace: 'other' }] });
     const { reads } = await judge(request, [
       policy(),
@@ -273,19 +276,19 @@ describe('a reference', () => {
     expect(messageOf(decision).length).toBeLessThan(8_193);
   });
 
-  test('a value of a megabyte does not come back', async () => {
+  test('a refusal does not repeat a value of one megabyte', async () => {
     const { decision } = await judge(create({ datacenter: '\u0000'.repeat(1 << 20) }), [policy()]);
     expect(decision.kind).toBe('deny');
     expect(JSON.stringify(decision).length).toBeLessThan(10_000);
   });
 
-  test('that is certainly missing is denied even if another could not be looked up', async () => {
+  test('with a missing target is denied even if another lookup failed', async () => {
     const request = create({ datacenter: 'fra1', disks: [{ class: 'ssd' }] });
     const { decision } = await judge(request, [policy()], { broken: ['ssd'] });
     expect(decision.kind).toBe('deny');
   });
 
-  test('an exception in the store is a bug and stays one', () => {
+  test('an exception in the store is a bug and is rethrown', () => {
     const { world } = worldOf();
     const failing: World = {
       ...world,
@@ -299,22 +302,22 @@ describe('a reference', () => {
 
 describe('an immutable field', () => {
   test.each<[string, JsonObject, JsonObject, Decision['kind']]>([
-    ['kept', { serial: 'a' }, { serial: 'a', tier: 'x' }, 'allow'],
+    ['unchanged', { serial: 'a' }, { serial: 'a', tier: 'x' }, 'allow'],
     ['set', {}, { serial: 'a' }, 'allow'],
-    ['set where it was null', { serial: null }, { serial: 'a' }, 'allow'],
+    ['set from null', { serial: null }, { serial: 'a' }, 'allow'],
     ['changed', { serial: 'a' }, { serial: 'b' }, 'deny'],
     ['removed', { serial: 'a' }, {}, 'deny'],
-    ['nulled', { serial: 'a' }, { serial: null }, 'deny'],
+    ['set to null', { serial: 'a' }, { serial: null }, 'deny'],
     ['removed with its parent', { serial: 'a' }, null as unknown as JsonObject, 'deny'],
-    ['auditRef in another order', { serial: { a: 1, b: 2 } }, { serial: { b: 2, a: 1 } }, 'allow'],
+    ['rewritten in another key order', { serial: { a: 1, b: 2 } }, { serial: { b: 2, a: 1 } }, 'allow'],
     ['changed beyond 2^53', { serial: 9007199254740992n }, { serial: 9007199254740993n }, 'deny'],
-    ['set to what it was, falsy', { serial: 0 }, { serial: 0 }, 'allow'],
+    ['set to the same falsy value', { serial: 0 }, { serial: 0 }, 'allow'],
     ['changed from a falsy value', { serial: 0 }, { serial: 1 }, 'deny'],
-  ])('that is %s', async (_what, before, after, kind) => {
+  ])('that is %s gets the expected decision', async (_what, before, after, kind) => {
     expect((await judge(update(before, after), [policy()], { evidence: 'open' })).decision.kind).toBe(kind);
   });
 
-  test('stays so while the object is being deleted', async () => {
+  test('may not change while the object is being deleted', async () => {
     const request = update({ serial: 'a' }, { serial: 'b' }, { deletionTimestamp: '2026-01-01T00:00:00Z' });
     expect((await judge(request, [policy()])).decision).toMatchObject({
       kind: 'deny',
@@ -324,7 +327,7 @@ describe('an immutable field', () => {
     });
   });
 
-  test('of a Secret does not show what it holds', async () => {
+  test('of a Secret is not quoted', async () => {
     const secrets = { group: '', version: 'v1', resource: 'secrets' };
     const { decision } = await judge(
       { ...update({ serial: 'a' }, { serial: 'hunter2' }), resource: secrets },
@@ -334,7 +337,7 @@ describe('an immutable field', () => {
   });
 });
 
-test('violations of all policies come in one message, warnings and audit annotations beside it', async () => {
+test('violations of all policies share one message, separate from warnings and audit annotations', async () => {
   const request = update({ serial: 'a' }, { serial: 'b', datacenter: 'fra1' });
   const { decision } = await judge(request, [
     policy({}, 'one'),
@@ -368,7 +371,7 @@ describe('referencesOf', () => {
     ]);
   });
 
-  test('a namespaced target of an object without namespace is no target', () => {
+  test('ignores a namespaced target of an object without namespace', () => {
     expect(referencesOf(policy(), { metadata: { name: 'a' }, spec: { disks: [{ class: 'a' }] } })).toEqual(
       [],
     );
@@ -390,7 +393,7 @@ describe('mutate', () => {
     ],
   });
 
-  test('fills what is absent, the first policy before the second, and twice is the same as once', async () => {
+  test('fills missing fields in policy order, and is idempotent', async () => {
     const request = create({ disks: [{}, { size: 5 }] });
     const decision = await mutate(request, [first, second], alone);
     const after = applyPatch(request.object ?? {}, decision.kind === 'allow' ? decision.patch : []);
@@ -401,7 +404,7 @@ describe('mutate', () => {
     expect(await mutate({ ...request, object: after }, [first, second], alone)).toEqual(ALLOW);
   });
 
-  test('writes integers beyond 2^53 as they were', async () => {
+  test('preserves integers beyond 2^53', async () => {
     const object = parseJson(
       '{"spec":{"disks":[{"n":9007199254740993}],"n":9007199254740993}}',
     ) as JsonObject;
@@ -414,7 +417,7 @@ describe('mutate', () => {
     ['a deletion', { ...update({}, {}), operation: 'DELETE', object: undefined }],
     ['an object that is being deleted', update({}, {}, { deletionTimestamp: '2026-01-01T00:00:00Z' })],
     ['a connection', { ...create({}), operation: 'CONNECT' }],
-  ])('leaves %s alone', (_what, request) => {
+  ])('leaves %s unchanged', (_what, request) => {
     expect(mutate(request, [first], alone)).toEqual(ALLOW);
   });
 });

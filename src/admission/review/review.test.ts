@@ -36,24 +36,24 @@ describe('parseReview', () => {
     ['another kind', { ...review, kind: 'Status' }, 'kind: "Status"'],
     ['another group', { ...review, apiVersion: 'v1' }, 'apiVersion: "v1"'],
     ['an unknown version', { ...review, apiVersion: 'admission.k8s.io/v2' }, 'admission.k8s.io/v2'],
-    ['no request', { ...review, request: null }, 'request: absent'],
-    ['no uid', withRequest({ uid: '' }), 'request.uid'],
+    ['a missing request', { ...review, request: null }, 'request: absent'],
+    ['a missing uid', withRequest({ uid: '' }), 'request.uid'],
     ['another operation', withRequest({ operation: 'PATCH' }), 'request.operation'],
-    ['no kind', withRequest({ kind: {} }), 'request.kind'],
-    ['no resource', withRequest({ resource: undefined }), 'request.resource'],
-    ['no object', withRequest({ object: null }), 'request.object'],
-    ['no old object', withRequest({ oldObject: null }), 'request.oldObject'],
-    ['an object that is none', withRequest({ object: [] }), 'request.object: not an object'],
-  ])('%s is refused, and the message says why', (_what, body, message) => {
+    ['a missing kind', withRequest({ kind: {} }), 'request.kind'],
+    ['a missing resource', withRequest({ resource: undefined }), 'request.resource'],
+    ['a missing object', withRequest({ object: null }), 'request.object'],
+    ['a missing old object', withRequest({ oldObject: null }), 'request.oldObject'],
+    ['an object that is not a map', withRequest({ object: [] }), 'request.object: not an object'],
+  ])('%s is rejected, and the message names the reason', (_what, body, message) => {
     expect(() => parseReview(body)).toThrow(InvalidReview);
     expect(() => parseReview(body)).toThrow(message);
   });
 
   test.each([
     ['request.name', {}, 'a'],
-    ['the object, of deletecollection', { name: '', operation: 'DELETE', object: null }, 'a'],
+    ['the object, for deletecollection', { name: '', operation: 'DELETE', object: null }, 'a'],
     [
-      'nowhere before a name is generated',
+      'nothing before the API server generates it',
       { name: '', operation: 'CREATE', object: { metadata: { generateName: 'x-' } }, oldObject: null },
       undefined,
     ],
@@ -61,13 +61,13 @@ describe('parseReview', () => {
     expect(parseReview(withRequest(change)).request.name).toBe(name);
   });
 
-  test('a Namespace is in no namespace', () => {
+  test('a Namespace has no namespace', () => {
     const namespaces = { group: '', version: 'v1', resource: 'namespaces' };
     expect(parseReview(withRequest({ resource: namespaces })).request.namespace).toBeUndefined();
     expect(parseReview(review).request.namespace).toBe('store');
   });
 
-  test('what is absent has its default, and nothing comes from a prototype', () => {
+  test('missing fields get defaults, and inherited properties are ignored', () => {
     expect(parseReview(review).request).toMatchObject({
       subResource: '',
       requestKind: kind,
@@ -93,7 +93,7 @@ const deny: Decision = {
 };
 
 describe('an answer', () => {
-  test.each(['v1', 'v1beta1'] as const)('has the version %s of the question', (version) => {
+  test.each(['v1', 'v1beta1'] as const)('has the version %s of the request', (version) => {
     for (const answer of [toMutatingReview, toValidatingReview]) {
       const { apiVersion, kind: answered, response } = answer(version, request, ALLOWED);
       expect({ apiVersion, answered, response }).toEqual({
@@ -111,16 +111,16 @@ describe('an answer', () => {
   });
 
   test.each([
-    ['of a validating webhook', toValidatingReview('v1', request, allow)],
+    ['from a validating webhook', toValidatingReview('v1', request, allow)],
     ['to a deletion', toMutatingReview('v1', { ...request, operation: 'DELETE' }, allow)],
-    ['that changes nothing', toMutatingReview('v1', request, ALLOWED)],
-    ['that denies', toMutatingReview('v1', request, deny)],
-  ])('%s has neither patch nor patchType', (_which, { response }) => {
+    ['without changes', toMutatingReview('v1', request, ALLOWED)],
+    ['with a denial', toMutatingReview('v1', request, deny)],
+  ])('%s has no patch and no patchType', (_which, { response }) => {
     expect(Object.keys(response)).not.toContain('patch');
     expect(Object.keys(response)).not.toContain('patchType');
   });
 
-  test('that denies says who, what and why in its status', () => {
+  test('with a denial names the policy, the field and the reason in its status', () => {
     expect(toValidatingReview('v1', request, deny).response).toEqual({
       uid: 'u1',
       allowed: false,
@@ -142,7 +142,7 @@ describe('an answer', () => {
     expect(toValidatingReview('v1', request, { ...deny, code: 200 }).response.status?.code).toBe(400);
   });
 
-  test('that cannot tell has the client wait and ask again', () => {
+  test('without a verdict makes the client wait and retry', () => {
     const { response } = toValidatingReview('v1', request, {
       kind: 'retry',
       message: 'later',
@@ -157,21 +157,21 @@ describe('an answer', () => {
   test.each<[string, readonly string[], readonly string[]]>([
     ['lines', ['a\nb\r\nc', '\n'], ['a', 'b', 'c']],
     ['control characters', ['a\u0000\u001b[31mb\u202ec\td\u0085'], ['a[31mbc d']],
-    ['half a character', ['a\ud800b'], ['a\ufffdb']],
-    ['the same', ['a', 'a'], ['a']],
-    ['too much', ['é'.repeat(300)], [`${'é'.repeat(255)}…`]],
-  ])('has warnings that the API server passes on: %s', (_what, warnings, expected) => {
+    ['half a surrogate pair', ['a\ud800b'], ['a\ufffdb']],
+    ['duplicates', ['a', 'a'], ['a']],
+    ['excessive length', ['é'.repeat(300)], [`${'é'.repeat(255)}…`]],
+  ])('has only warnings that the API server accepts: %s', (_what, warnings, expected) => {
     expect(toValidatingReview('v1', request, { ...ALLOWED, warnings }).response.warnings).toEqual(expected);
   });
 
-  test('has at most 4 KiB of warnings, and says that there were more', () => {
+  test('has at most 4 KiB of warnings, and says that it omits more', () => {
     const many = Array.from({ length: 100 }, (_, index) => `${'é'.repeat(100)}${index}`);
     const { warnings = [] } = toValidatingReview('v1', request, { ...ALLOWED, warnings: many }).response;
     expect(Buffer.byteLength(warnings.join(''))).toBeLessThanOrEqual(4096);
     expect(warnings.at(-1)).toBe(`${100 - warnings.length + 1} more warnings are not shown`);
   });
 
-  test('never has an audit annotation that the API server would drop', () => {
+  test('has only audit annotations that the API server accepts', () => {
     const auditAnnotations = { 'a/b': 'x' };
     expect(() => toValidatingReview('v1', request, { ...ALLOWED, auditAnnotations })).toThrow('a/b');
   });
@@ -185,7 +185,7 @@ const recorded = readFileSync(
   .split('\n')
   .map((line) => JSON.parse(line) as { readonly step: string; readonly body: string });
 
-describe('what a kube-apiserver 1.36 sent', () => {
+describe('requests of a kube-apiserver 1.36', () => {
   const world: World = {
     find: () => undefined,
     confirm: () => Promise.resolve(undefined),
@@ -212,7 +212,7 @@ describe('what a kube-apiserver 1.36 sent', () => {
   );
   const isConversion = (body: JsonObject) => body.kind === 'ConversionReview';
 
-  test('are 76 requests, of which some hold integers beyond 2^53', () => {
+  test('number 76, and some contain integers beyond 2^53', () => {
     expect(bodies).toHaveLength(76);
     for (const [index, [, body]] of bodies.entries()) {
       expect(stringifyJson(body)).toBe(recorded[index]?.body.trim());
@@ -220,7 +220,7 @@ describe('what a kube-apiserver 1.36 sent', () => {
   });
 
   test.each(bodies.filter(([, body]) => !isConversion(body)))(
-    '%s: an answer that the API server accepts',
+    '%s: the API server accepts the answer',
     async (_step, body) => {
       const { version, request: admission } = parseReview(body);
       const circumstances = { world, signal: new AbortController().signal, now: 0 };

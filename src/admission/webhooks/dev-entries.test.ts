@@ -51,7 +51,7 @@ const cluster = configuration('fail-5s-1', 'handler-b', 'handler-c');
 const laptop = configuration('fail-5s-1', 'handler-a', 'handler-c');
 const unchanged = { first: laptop.webhooks, now: laptop.webhooks };
 
-test('all that the laptop knows leads there, and handlers that it does not know stay with the cluster', () => {
+test('entries that the laptop serves lead to it, and unknown handlers stay with the cluster', () => {
   expect(shown(devWebhooks(cluster.webhooks, laptop.webhooks, target)).slice(2)).toEqual([
     ['fail-5s-1', 'https://eva:8443/validate/fail-5s-1', 'REVW'],
     ['handler-a', 'https://eva:8443/validate/handler-a', 'REVW'],
@@ -60,7 +60,7 @@ test('all that the laptop knows leads there, and handlers that it does not know 
   ]);
 });
 
-test('before the laptop is known to be reached, only what concerns Gatehouse itself leads there', () => {
+test("until the laptop is reachable, only entries of Gatehouse's own kinds lead to it", () => {
   const webhooks = devWebhooks(cluster.webhooks, laptop.webhooks, { ...target, scope: 'own' });
   expect(shown(webhooks).map(([entry, where]) => [entry, where === 'service'])).toEqual([
     ['own-opening', false],
@@ -71,7 +71,7 @@ test('before the laptop is known to be reached, only what concerns Gatehouse its
   ]);
 });
 
-test('entries that stay with the cluster learn of its new bundle, and so do those that go back', () => {
+test('entries that stay with the cluster get its new bundle, and so do returned entries', () => {
   const lent = devWebhooks(cluster.webhooks, laptop.webhooks, { ...target, serviceBundle: 'TkVX' });
   expect(shown(lent)).toContainEqual(['handler-b', 'service', 'TkVX']);
   const back = servedWebhooks(cluster.webhooks, unchanged, 'TkVX');
@@ -79,7 +79,7 @@ test('entries that stay with the cluster learn of its new bundle, and so do thos
   expect(servedWebhooks(cluster.webhooks, unchanged, undefined)).toBe(cluster.webhooks);
 });
 
-test('after a crash of somebody else, entries go back to the Service, not to that laptop', () => {
+test("after another user's session crashed, entries return to the Service, not to that laptop", () => {
   const lent = devWebhooks(cluster.webhooks, laptop.webhooks, target);
   const back = servedWebhooks(lent, unchanged, undefined);
   expect(
@@ -89,7 +89,7 @@ test('after a crash of somebody else, entries go back to the Service, not to tha
   ).toEqual(['fail-5s-1 service', 'handler-a service', 'handler-b service', 'handler-c service']);
 });
 
-test('what a policy asks for since the session began is there when the entries go back; handlers of the laptop are not', () => {
+test('entries that policies need since the session began are returned, without the handlers of the laptop', () => {
   const wider = laptop.webhooks.map((webhook) => ({ ...webhook, timeoutSeconds: 9 }));
   const now = [...wider, ...configuration('fail-9s-2').webhooks.slice(-1)];
   const back = servedWebhooks(cluster.webhooks, { first: laptop.webhooks, now }, undefined);
@@ -103,7 +103,7 @@ test('what a policy asks for since the session began is there when the entries g
   );
 });
 
-test('lent entries carry what the leader wants when they ask the same, of whomever', () => {
+test('borrowed entries follow the entries of the leader, whatever their URL', () => {
   const lent = devWebhooks(cluster.webhooks, laptop.webhooks, target);
   expect(carries(lent, cluster.webhooks)).toBe(true);
   expect(carries(lent, configuration('fail-9s-2').webhooks)).toBe(false);
@@ -116,7 +116,7 @@ test('lent entries carry what the leader wants when they ask the same, of whomev
 const take = (live: Parameters<typeof planAcquire>[0], own = eva, at = now) =>
   planAcquire(live, laptop, own, { ...target, url: own.url }, at);
 
-test('taking twice is the same as once, and a note is renewed before it has expired', () => {
+test('borrowing twice equals borrowing once, and the note is renewed before it expires', () => {
   const first = take(cluster);
   if (first.kind !== 'replace') throw new Error('the entries are taken');
   expect(devSessionOf(first.object, now)).toEqual({
@@ -127,7 +127,7 @@ test('taking twice is the same as once, and a note is renewed before it has expi
   expect(take(first.object, eva, new Date(now.getTime() + 20_000))).toMatchObject({ kind: 'replace' });
 });
 
-test('somebody else is refused while the note holds, and takes over after it', () => {
+test('another user is refused while the note is valid, and takes over after it expires', () => {
   const first = take(cluster);
   if (first.kind !== 'replace') throw new Error('the entries are taken');
   expect(take(first.object, olaf)).toMatchObject({
@@ -139,7 +139,7 @@ test('somebody else is refused while the note holds, and takes over after it', (
   expect(take(first.object, { ...eva, id: 'a2' })).toMatchObject({ kind: 'replace' });
 });
 
-test('where there was nothing, what was made is deleted at the end, also by a later session', () => {
+test('entries that did not exist before are deleted at the end, also by a later session', () => {
   const made = take(undefined);
   if (made.kind !== 'create') throw new Error('there was nothing');
   expect(planRelease(made.object, eva.id, [], now)).toEqual({ kind: 'delete' });
@@ -148,7 +148,7 @@ test('where there was nothing, what was made is deleted at the end, also by a la
   expect(planRelease(later.object, olaf.id, [], soon)).toEqual({ kind: 'delete' });
 });
 
-test('what goes back is what was there, and only what is ours goes back', () => {
+test('the original entries are returned, and only those of Gatehouse', () => {
   const first = take(cluster);
   if (first.kind !== 'replace') throw new Error('the entries are taken');
   expect(planRelease(first.object, eva.id, cluster.webhooks, soon)).toEqual({
@@ -160,7 +160,7 @@ test('what goes back is what was there, and only what is ours goes back', () => 
   expect(planRelease(undefined, eva.id, cluster.webhooks, now)).toEqual({ kind: 'none' });
 });
 
-test('a note that nobody can read stands in nobody’s way', () => {
+test('an unreadable note blocks no session', () => {
   const odd = { ...cluster, metadata: { ...cluster.metadata, annotations: { [DEV_URL_ANNOTATION]: 'x' } } };
   expect(take(odd)).toMatchObject({ kind: 'replace' });
   const distant = withDevSession(cluster.metadata, {

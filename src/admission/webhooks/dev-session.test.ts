@@ -13,14 +13,14 @@ const session = {
 };
 const noted = (annotation: string) => ({ metadata: { annotations: { [DEV_URL_ANNOTATION]: annotation } } });
 
-test('a note is read as it was written, beside what others wrote', () => {
+test('a note survives the round trip, and other annotations stay', () => {
   const metadata = withDevSession({ name: 'gatehouse', annotations: { note: 'b' } }, session);
   expect(metadata.annotations).toMatchObject({ note: 'b' });
   expect(devSessionOf({ metadata }, now)).toEqual({ kind: 'valid', session });
   expect(withoutDevSession(metadata)).toEqual({ name: 'gatehouse', annotations: { note: 'b' } });
 });
 
-test('without a note nothing of it is left, not even an empty map', () => {
+test('removing the note leaves no trace, not even an empty map', () => {
   expect(devSessionOf({ metadata: { name: 'gatehouse' } }, now)).toEqual({ kind: 'none' });
   const metadata = withDevSession({ name: 'gatehouse' }, { ...session, created: true });
   expect(withoutDevSession(metadata)).toEqual({ name: 'gatehouse' });
@@ -28,9 +28,9 @@ test('without a note nothing of it is left, not even an empty map', () => {
 
 test.each([
   ['has expired', 0, 'over'],
-  ['holds for a second', 1, 'valid'],
+  ['is valid for another second', 1, 'valid'],
   ['claims five minutes', 300, 'valid'],
-  ['claims more, which no session does', 301, 'over'],
+  ['claims more than a session may', 301, 'over'],
 ])('a note that %s', (_what, seconds, kind) => {
   const metadata = withDevSession({}, { ...session, expiresAt: inSeconds(seconds) });
   expect(devSessionOf({ metadata }, now).kind).toBe(kind);
@@ -44,6 +44,6 @@ test.each([
   '{',
   '{"__proto__":{"session":"a"}}',
   '{"session":"a","holder":"b","url":"c"}',
-])('what is no note is honoured by nobody: %s', (text) => {
+])('an invalid note is ignored: %s', (text) => {
   expect(devSessionOf(noted(text), now)).toEqual({ kind: 'over', session: undefined });
 });

@@ -32,7 +32,7 @@ const deleting = (resource: string) => ({
 });
 
 describe('the webhook entry for deletions of targets', () => {
-  test('is one for all of equal scope, whatever selects the objects that refer', () => {
+  test('is shared by policies of equal scope, whatever selects the referring objects', () => {
     const guards = entriesOf(
       holding(),
       holding(
@@ -67,7 +67,7 @@ describe('the webhook entry for deletions of targets', () => {
     expect(guard?.entryId).toMatch(/^restrict-ignore-3s-/);
   });
 
-  test('is not there where targets may go', () => {
+  test('is absent if no reference protects its target', () => {
     expect(
       deletionEntriesOf(
         policyOf({ validate: { references: [naming('racks', { onTargetDelete: 'Allow' })] } }),
@@ -75,7 +75,7 @@ describe('the webhook entry for deletions of targets', () => {
     ).toEqual([]);
   });
 
-  test('leads to the policies that hold on to the kind, and to no others', () => {
+  test('leads only to the policies that protect the kind', () => {
     const both = holding({}, 'both');
     const racks = holding({ validate: { references: [naming('racks')] } }, 'racks');
     const set = buildPolicySet([both, racks]);
@@ -86,7 +86,7 @@ describe('the webhook entry for deletions of targets', () => {
     expect(set.select(both.entryId, deleting('racks'))).toEqual({ kind: 'ungoverned' });
   });
 
-  test('is about targets in any version, also where the policy is about one', () => {
+  test('covers targets in all versions, even if the policy covers one version', () => {
     const v1 = holding({ match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: ['servers'] } });
     const request = { ...deleting('racks'), resource: { group: GROUP, version: 'v2', resource: 'racks' } };
     expect(buildPolicySet([v1]).select(deletionEntriesOf(v1)[0]?.entryId ?? '', request)).toMatchObject({
@@ -95,7 +95,7 @@ describe('the webhook entry for deletions of targets', () => {
   });
 });
 
-describe('a target cannot be held on to whose deletion the cluster needs', () => {
+describe('a target whose deletion the cluster needs cannot be protected', () => {
   const problemOf = (apiGroup: string, resource: string, failurePolicy: 'Fail' | 'Ignore') => {
     const references = [naming(resource, { target: { apiGroup, resource } })];
     const result = compileSpec({ failurePolicy, validate: { references } });
@@ -119,16 +119,16 @@ describe('a target cannot be held on to whose deletion the cluster needs', () =>
     ['coordination.k8s.io', 'leases'],
     ['gatehouse.dev', 'admissionpolicies'],
     ['admissionregistration.k8s.io', 'validatingwebhookconfigurations'],
-  ])('%s %s, whatever happens to failures', (group, resource) => {
+  ])('%s %s, for every failurePolicy', (group, resource) => {
     expect(problemOf(group, resource, 'Ignore')).toEqual(REFUSED);
   });
 
-  test('what may be held on to is', () => {
+  test('other targets can be protected', () => {
     expect(problemOf('', 'configmaps', 'Fail')).toEqual([]);
   });
 });
 
-test('a policy with unique values has side effects, and none on a dry run', () => {
+test('a policy with unique values has side effects, except on dry runs', () => {
   const unique = policyOf({ validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } });
   const other = policyOf({ timeoutSeconds: 6, validate: { immutable: ['spec.serial'] } }, 'other');
   expect(

@@ -17,7 +17,7 @@ const allows = (userInfo: object, operation: string, resource: string, object: u
     oldObject,
   });
 
-test('S3: a restorer writes none of our kinds, also while Gatehouse is down', () => {
+test('S3: a restorer cannot write Gatehouse kinds, even while Gatehouse is down', () => {
   const now = window('2026-11-21T12:00:00Z');
   expect(allows(VELERO, 'CREATE', 'restorewindows', now, null)).toBe(false);
   expect(allows(VELERO, 'DELETE', 'admissionpolicies', null, {})).toBe(false);
@@ -25,7 +25,7 @@ test('S3: a restorer writes none of our kinds, also while Gatehouse is down', ()
   expect(allows(VELERO, 'UPDATE', 'restorewindows', window('2026-11-21T11:00:00Z', 'x'), now)).toBe(false);
 });
 
-test('a restorer may end its own window sooner, and everybody else is not meant', () => {
+test('a restorer may shorten its own window, and other users are unaffected', () => {
   const now = window('2026-11-21T12:00:00Z');
   expect(allows(VELERO, 'UPDATE', 'restorewindows', window('2026-11-21T11:00:00Z'), now)).toBe(true);
   expect(allows(ALICE, 'CREATE', 'restorewindows', now, null)).toBe(true);

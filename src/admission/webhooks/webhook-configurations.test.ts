@@ -30,12 +30,12 @@ const target = {
 };
 
 describe('webhookConfigurations', () => {
-  test('no policy needs no webhook', () => {
+  test('no policies give no webhooks', () => {
     const { mutating, validating } = webhookConfigurations([], target);
     expect([mutating.webhooks, validating.webhooks]).toEqual([[], []]);
   });
 
-  test('a policy that only preserves owners changes objects, and checks none', () => {
+  test('a policy that only preserves owners gives a mutating webhook and no validating one', () => {
     const owners = policy('owners', { owners: { preserve: true } });
     const { mutating, validating } = webhookConfigurations([owners], target);
     expect(mutating.webhooks.map(({ rules }) => rules[0]?.operations)).toEqual([['CREATE', 'UPDATE']]);
@@ -90,7 +90,7 @@ describe('webhookConfigurations', () => {
     [{ validate: { immutable: ['spec.a'] } }, [['UPDATE']]],
     [{ validate: { references } }, [['CREATE', 'UPDATE']]],
     [{}, []],
-  ])('the validating webhook for %j asks only about what is checked', (spec, operations) => {
+  ])('the validating webhook for %j covers only the checked operations', (spec, operations) => {
     const match = {
       apiGroups: [group],
       resources: ['servers'],
@@ -104,7 +104,7 @@ describe('webhookConfigurations', () => {
     expect(JSON.stringify(validating)).not.toContain('reinvocationPolicy');
   });
 
-  test('policies of equal scope share an entry and their rules are named once, in any order of policies', () => {
+  test('policies of equal scope share an entry without duplicate rules, in any order of policies', () => {
     const validate = { references };
     const all = [
       policy('a', { validate }),
@@ -120,7 +120,7 @@ describe('webhookConfigurations', () => {
     expect(webhookConfigurations(all.toReversed(), target).validating).toEqual(validating);
   });
 
-  test('matchConditions are written where the API server knows them', () => {
+  test('matchConditions are written only for API servers that support them', () => {
     const matchConditions = [{ name: 'a', expression: 'true' }];
     const match = { apiGroups: [group], resources: ['servers'], matchConditions };
     const conditional = policy('p', { match, validate: { references } });
@@ -158,7 +158,7 @@ describe('a policy set', () => {
     expect(selection.kind === 'governed' && selection.policies.map(({ name }) => name)).toEqual(names);
   });
 
-  test('what nobody governs and what nobody knows are told apart', () => {
+  test('an ungoverned kind differs from an unknown entry', () => {
     const set = buildPolicySet(all);
     expect(set.select(entry, request('racks', 'status'))).toEqual({ kind: 'ungoverned' });
     expect(set.select(entry, request('servers', '', 'DELETE'))).toEqual({ kind: 'ungoverned' });

@@ -16,7 +16,7 @@ const references = [{ name: 'dc', path: 'spec.dc', target: { apiGroup: '', resou
 const entriesOf = (target: WebhookTarget, failurePolicy: 'Fail' | 'Ignore' = 'Fail') =>
   webhookConfigurations([policyOf({ validate: { references }, failurePolicy })], target).validating.webhooks;
 
-test('B4: restorers have an entry of their own, which fails open', () => {
+test('B4: restorers have a separate entry that fails open', () => {
   const [others, restorers, ...rest] = entriesOf(TARGET);
   expect(rest).toEqual([]);
   expect(others).toMatchObject({ failurePolicy: 'Fail' });
@@ -31,8 +31,8 @@ test('B4: restorers have an entry of their own, which fails open', () => {
 test.each([
   ['a member of the group', 'velero', ['system:serviceaccounts:velero'], true],
   ['the user', 'system:serviceaccount:"odd"\\:name', [], true],
-  ['anybody else', 'alice', ['system:authenticated'], false],
-])('each request meets one of the two: %s', (_who, username, groups, isRestorer) => {
+  ['another user', 'alice', ['system:authenticated'], false],
+])('each request matches exactly one of the two entries: %s', (_who, username, groups, isRestorer) => {
   const meets = entriesOf(TARGET).map(({ failurePolicy, matchConditions = [] }) => {
     const holds = matchConditions.every(
       ({ expression }) =>
@@ -50,9 +50,9 @@ test.each([
 
 test.each<[string, Partial<WebhookTarget>, 'Fail' | 'Ignore']>([
   ['no detector names a restorer', { restorers: [] }, 'Fail'],
-  ['F20: the API server knows no matchConditions', { matchConditions: false }, 'Fail'],
-  ['it fails open for all', {}, 'Ignore'],
-])('there is one entry where %s', (_where, change, failurePolicy) => {
+  ['F20: the API server does not support matchConditions', { matchConditions: false }, 'Fail'],
+  ['the entry fails open for all users', {}, 'Ignore'],
+])('a single entry remains where %s', (_where, change, failurePolicy) => {
   const entries = entriesOf({ ...TARGET, ...change }, failurePolicy);
   expect(entries).toMatchObject([{ failurePolicy }]);
   expect(entries[0]?.matchConditions).toBeUndefined();

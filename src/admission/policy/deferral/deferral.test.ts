@@ -53,13 +53,13 @@ async function decide(
 
 const kindOf = async (...asked: Parameters<typeof decide>) => (await decide(...asked)).kind;
 
-describe('in a restore', () => {
+describe('during a restore', () => {
   test.each<[string, AdmissionRequest, AdmissionPolicySpec['restore'], string]>([
     ['the schema', OLD, { schema: 'Defer' }, 'servers/schema=spec.units'],
     ['a rule about the object', TALL, { rules: 'Defer' }, 'servers/height='],
     ['a reference', ORPHAN, {}, 'servers/dc=datacenters.infra.example.com/gone'],
   ])(
-    '%s waits where the policy says so, and the audit log has it',
+    '%s is deferred where the policy says so, and the audit log records it',
     async (_check, request, restore, auditRef) => {
       const policy = restore === undefined ? {} : { restore };
       expect(await decide(request, policy)).toMatchObject({
@@ -77,21 +77,21 @@ describe('in a restore', () => {
     ['the schema', OLD, {}],
     ['rules', TALL, {}],
     ['immutable fields', CHANGED, {}],
-    ['references of a policy that enforces them', ORPHAN, { references: 'Enforce' }],
+    ['references of a policy with enforcement', ORPHAN, { references: 'Enforce' }],
     [
-      'a rule about the request, which nobody can look at later',
+      'a rule about the request, which the sweep cannot check later',
       createRequest({ ...GOOD, owner: 'eve' }),
       { rules: 'Defer' },
     ],
-  ])('%s are enforced otherwise', async (_check, request, restore) => {
+  ])('the policy still enforces %s', async (_check, request, restore) => {
     expect(await kindOf(request, restore === undefined ? {} : { restore })).toBe('deny');
   });
 
-  test('what a window itself enforces is enforced', async () => {
+  test('a check that the window enforces is enforced', async () => {
     expect(await kindOf(ORPHAN, {}, { ...NIGHTLY, enforced: ['references'] })).toBe('deny');
   });
 
-  test('A8: immutable fields may change where the policy skips them, and nobody says that it will be checked', async () => {
+  test('A8: immutable fields may change where the policy skips them, and no later check is announced', async () => {
     expect(await decide(CHANGED, { restore: { immutable: 'Skip' } })).toMatchObject({
       kind: 'allow',
       warnings: [expect.stringContaining('it cannot be checked later')],
@@ -99,7 +99,7 @@ describe('in a restore', () => {
     });
   });
 
-  test('with a window that is known nobody looks for targets: the sweep does', async () => {
+  test('a known window makes target lookups unnecessary: the sweep does them', async () => {
     const { world, ...rest } = clusterOf();
     const confirm = vi.fn(world.confirm);
     const judge = (knownRestore: World['knownRestore']) =>
@@ -121,7 +121,7 @@ describe('in a restore', () => {
     expect(confirm).not.toHaveBeenCalled();
   });
 
-  test('a policy that only warns goes on to warn', async () => {
+  test('a policy with enforcement Warn still warns', async () => {
     expect(await decide(OLD, { enforcement: 'Warn', restore: { schema: 'Defer' } })).toMatchObject({
       kind: 'allow',
       warnings: [expect.stringContaining('spec.units')],
@@ -130,10 +130,10 @@ describe('in a restore', () => {
   });
 });
 
-describe('references that are deferred at any time', () => {
+describe('references that may always be deferred', () => {
   const standing = { initiallyDeferred: { principals: [{ group: 'authors' }], grace: '2m' } };
 
-  test('let in what names nothing yet, and say until when', async () => {
+  test('allow a missing target and report the deadline', async () => {
     expect(await decide(ORPHAN, standing, 'none')).toMatchObject({
       kind: 'allow',
       warnings: [expect.stringContaining('reported if that is still so 120 s after it was created')],
@@ -141,11 +141,11 @@ describe('references that are deferred at any time', () => {
     });
   });
 
-  test('for dry runs too: Flux makes one of all objects before it writes any', async () => {
+  test('apply to dry runs too: Flux runs one for all objects before it writes any', async () => {
     expect(await kindOf({ ...ORPHAN, dryRun: true }, standing, 'none')).toBe('allow');
   });
 
-  test('for nobody else, and no other check', async () => {
+  test('apply to no other user and no other check', async () => {
     const other = { initiallyDeferred: { principals: [{ user: 'flux' }] } };
     expect(await kindOf(ORPHAN, other, 'none')).toBe('deny');
     expect(await kindOf(OLD, standing, 'none')).toBe('deny');

@@ -83,28 +83,28 @@ const update = (before: JsonObject, after: JsonObject): AdmissionRequest => ({
 describe('on UPDATE', () => {
   test.each<[what: string, before: JsonObject, after: JsonObject, record: string | undefined]>([
     ['owners are recorded', {}, owned(rack), RACK],
-    ['owners are recorded as they are now', { ...owned(rack), ...noted(RACK) }, owned(shelf), text([shelf])],
     [
-      'owners keep their record when a user removes it',
+      'the record follows the current owners',
       { ...owned(rack), ...noted(RACK) },
-      owned(rack),
-      RACK,
+      owned(shelf),
+      text([shelf]),
     ],
-    ['owners keep their record when a user forges it', owned(rack), { ...owned(rack), ...noted('x') }, RACK],
-    ['an orphan on purpose loses its record', { ...owned(rack), ...noted(RACK) }, noted(RACK), undefined],
-    ['what waits to be linked keeps waiting', noted(RACK), noted(RACK), RACK],
-    ['what waits cannot be lost', noted(RACK), {}, RACK],
-    ['what waits cannot be forged', noted(RACK), noted(text([shelf])), RACK],
-    ['a record cannot be brought', {}, noted(RACK), undefined],
-    ['what we cannot read is left as it is', noted('{"v":2}'), {}, '{"v":2}'],
+    ['a user cannot remove the record', { ...owned(rack), ...noted(RACK) }, owned(rack), RACK],
+    ['a user cannot forge the record', owned(rack), { ...owned(rack), ...noted('x') }, RACK],
+    ['removing all owners removes the record', { ...owned(rack), ...noted(RACK) }, noted(RACK), undefined],
+    ['pending owners stay pending', noted(RACK), noted(RACK), RACK],
+    ['a user cannot remove pending owners', noted(RACK), {}, RACK],
+    ['a user cannot forge pending owners', noted(RACK), noted(text([shelf])), RACK],
+    ['a user cannot add a record', {}, noted(RACK), undefined],
+    ['an unreadable record stays unchanged', noted('{"v":2}'), {}, '{"v":2}'],
     [
-      'an owner that is linked is recorded beside one that waits',
+      'a linked owner is recorded together with a pending one',
       noted(text([rack, shelf])),
       owned({ ...shelf, uid: 'new' }),
       text([{ ...shelf, uid: 'new' }, rack]),
     ],
     [
-      'an owner that is removed does not wait',
+      'a removed owner does not become pending',
       { ...owned(rack, shelf), ...noted(text([rack, shelf])) },
       owned(rack),
       RACK,
@@ -113,7 +113,7 @@ describe('on UPDATE', () => {
     expect((await written(update(before, after))).record).toBe(record);
   });
 
-  test('nothing is patched when the record is right', async () => {
+  test('a correct record gives no patch', async () => {
     const same = { ...owned(rack), ...noted(RACK) };
     expect(await written(update(same, { ...same, labels: { a: 'b' } }))).toMatchObject({
       patch: [],
@@ -121,45 +121,45 @@ describe('on UPDATE', () => {
     });
   });
 
-  test('who meddles with the record is told', async () => {
+  test('a user who changes the record gets a warning', async () => {
     expect((await written(update(noted(RACK), noted('x')))).warnings).toEqual([
       expect.stringContaining('stays as it is'),
     ]);
   });
 
-  test('what Gatehouse writes itself is taken as it is', async () => {
+  test('records that Gatehouse writes are accepted unchanged', async () => {
     const request = update(noted(RACK), { ...owned(rack), ...noted(text([rack, shelf])) });
     const ours = { ...request, userInfo: { ...request.userInfo, username: 'gatehouse' } };
     expect((await written(ours)).patch).toEqual([]);
   });
 
-  test('of a subresource nothing is recorded: the API server takes no metadata from it', async () => {
+  test('a subresource gives no record: the API server ignores its metadata', async () => {
     expect((await written({ ...update({}, owned(rack)), subResource: 'status' })).patch).toEqual([]);
   });
 });
 
 describe('on CREATE', () => {
-  test('owners are recorded, and nobody is asked', async () => {
+  test('owners are recorded without a read of the API server', async () => {
     expect(await written(create(owned(rack)))).toMatchObject({ record: RACK, asked: [], warnings: [] });
   });
 
-  test('of a name that is yet to be made the beginning is recorded', async () => {
+  test('the record of a generated name contains its prefix', async () => {
     const metadata = { generateName: 'web-', namespace: 'store', ...owned(rack) };
     const unnamed = { ...create({}), name: undefined, object: { metadata } };
     expect((await written(unnamed)).record).toBe(text([rack], 'web-*'));
   });
 
-  test('what Gatehouse itself makes is recorded as well', async () => {
+  test('objects that Gatehouse creates get a record as well', async () => {
     const request = create(owned(rack));
     const ours = { ...request, userInfo: { ...request.userInfo, username: 'gatehouse' } };
     expect((await written(ours)).record).toBe(RACK);
   });
 
-  test('an object without owners and record is left alone', async () => {
+  test('an object without owners and record is left unchanged', async () => {
     expect(await written(create({}), { restores: true })).toMatchObject({ patch: [], asked: [] });
   });
 
-  test('a copy of a manifest loses the record, with a warning', async () => {
+  test('a copied manifest loses its record, with a warning', async () => {
     expect(await written(create(noted(RACK)))).toMatchObject({
       record: undefined,
       owners: undefined,
@@ -170,15 +170,18 @@ describe('on CREATE', () => {
 
   test.each([
     ['of another object', text([rack], 'b')],
-    ['that is none', 'x'],
-  ])('a record %s is dropped even from a restorer, and nobody is asked', async (_what, value) => {
-    expect(await written(create(noted(value)), { restores: true })).toMatchObject({
-      record: undefined,
-      asked: [],
-    });
-  });
+    ['that is invalid', 'x'],
+  ])(
+    'a record %s is dropped even from a restorer, without a read of the API server',
+    async (_what, value) => {
+      expect(await written(create(noted(value)), { restores: true })).toMatchObject({
+        record: undefined,
+        asked: [],
+      });
+    },
+  );
 
-  test('a restorer gets the owner as it is now, in a version that is served', async () => {
+  test('a restorer gets the current owner, in a served version', async () => {
     const request = create(noted(text([{ ...rack, ...{ controller: true, blockOwnerDeletion: true } }])));
     const linked = {
       apiVersion: 'infra.example.com/v2',
@@ -197,8 +200,8 @@ describe('on CREATE', () => {
   });
 
   test.each<[what: string, scene: Scene]>([
-    ['is not there', {}],
-    ['is on its way out', { owners: { r1: live('new', { deletionTimestamp: '2026-11-21T12:00:01Z' }) } }],
+    ['is missing', {}],
+    ['is being deleted', { owners: { r1: live('new', { deletionTimestamp: '2026-11-21T12:00:01Z' }) } }],
     ['cannot be read', { owners: { r1: 'connection refused' } }],
   ])('an owner that %s is left to the sweep', async (_what, scene) => {
     expect(await written(create(noted(RACK)), { restores: true, ...scene })).toMatchObject({
@@ -209,14 +212,14 @@ describe('on CREATE', () => {
     });
   });
 
-  test('all owners or none', async () => {
+  test('the link is made for all owners or for none', async () => {
     const request = create(noted(text([rack, shelf])));
     expect(await written(request, { restores: true, owners: { r1: live('new') } })).toMatchObject({
       patch: [],
     });
   });
 
-  test('two records of one owner are one reference, and two controllers are for the sweep', async () => {
+  test('two records of one owner give one reference, and two controllers are left to the sweep', async () => {
     const twice = create(noted(text([rack, { ...rack, uid: 'older' }])));
     const owners = { r1: live('new'), s1: live('new-shelf') };
     expect((await written(twice, { restores: true, owners })).owners).toHaveLength(1);
@@ -224,12 +227,12 @@ describe('on CREATE', () => {
     expect((await written(both, { restores: true, owners })).patch).toEqual([]);
   });
 
-  test('where nobody can tell whether it is a restore, the record waits and nothing is linked', async () => {
+  test('if the restore evidence is unknown, the record stays pending and no owner is linked', async () => {
     const scene = { restores: 'connection refused', owners: { r1: live('new') } };
     expect(await written(create(noted(RACK)), scene)).toMatchObject({ patch: [], record: RACK });
   });
 
-  test('what a restorer brings with owners is recorded and not looked up', async () => {
+  test('owners in a restored object are recorded without a lookup', async () => {
     expect(await written(create({ ...owned(rack), ...noted(RACK) }), { restores: true })).toMatchObject({
       patch: [],
       asked: [],
@@ -237,13 +240,13 @@ describe('on CREATE', () => {
   });
 });
 
-test('a user with much in annotations is not refused because of ours', async () => {
+test('a record that would exceed the size limit of annotations is omitted with a warning', async () => {
   const huge = { annotations: { notes: 'x'.repeat(256 * 1024 - 100) } };
   const { record, warnings } = await written(create({ ...owned(rack), ...huge }));
   expect([record, warnings]).toEqual([undefined, [expect.stringContaining('there is no room')]]);
 });
 
-test('defaults and mutations come first, and what they make of owners is what is recorded', async () => {
+test('owners are recorded after defaults and mutations', async () => {
   const spec = {
     defaults: [{ path: 'spec.tier', value: 'gold' }],
     mutations: [{ name: 'own', expression: `{"metadata": {"ownerReferences": [${JSON.stringify(rack)}]}}` }],
@@ -253,14 +256,14 @@ test('defaults and mutations come first, and what they make of owners is what is
   expect(record).toBe(RACK);
 });
 
-test('a second call, of another entry or a second round, changes nothing', async () => {
+test('a second call, from another entry or a reinvocation, changes nothing', async () => {
   const scene = { restores: true, owners: { r1: live('new') } };
   const first = await written(create(noted(RACK)), scene);
   const again = await written({ ...create({}), object: first.object }, scene);
   expect(again.patch).toEqual([]);
 });
 
-test('an object on its way out, and kinds whose controllers adopt them, are left alone', async () => {
+test('objects that are being deleted, and kinds with adopting controllers, are left unchanged', async () => {
   const leaving = update({}, { ...owned(rack), deletionTimestamp: '2026-11-21T12:00:00Z' });
   expect((await written(leaving)).patch).toEqual([]);
   const pod = { ...create(owned(rack)), resource: { group: '', version: 'v1', resource: 'pods' } };
@@ -273,13 +276,13 @@ describe('a policy that preserves owners', () => {
     return result.kind === 'rejected' ? result.problems.map(({ where }) => where) : [];
   };
 
-  test('says so only when it is asked to', () => {
+  test('is only one that asks for it', () => {
     expect(policyOf({ owners: { preserve: true } }).preservesOwners).toBe(true);
     expect(policyOf({ owners: {} }).preservesOwners).toBe(false);
     expect(policyOf({}).preservesOwners).toBe(false);
   });
 
-  test('is refused for kinds whose controllers adopt them', () => {
+  test('is rejected for kinds with adopting controllers', () => {
     expect(problemsOf({ match: { apiGroups: ['apps'], resources: ['replicasets'] } })).toEqual([
       'spec.match.resources',
     ]);

@@ -91,12 +91,12 @@ const messageOf = async (decision: Promise<Decision>) => {
   return decided.kind === 'allow' ? '' : decided.message;
 };
 
-test('a target that nobody names goes, without a live read', async () => {
+test('a target without references may be deleted, without a live read', async () => {
   expect(await kindOf(judge())).toBe('allow');
   expect(reads).toEqual([]);
 });
 
-test('a target that is named stays, and the message says who names it where', async () => {
+test('a target with references stays, and the message names the first one and its field', async () => {
   put('a', 'fra1');
   const decision = await judge();
   expect(decision).toMatchObject({ kind: 'deny', code: 403, reason: 'Forbidden' });
@@ -105,7 +105,7 @@ test('a target that is named stays, and the message says who names it where', as
   );
 });
 
-test('five are named, and no more are read than it takes', async () => {
+test('the message names five objects, with no more live reads than needed', async () => {
   for (let n = 0; n < 100; n++) put(`s${n}`, 'fra1');
   const message = await messageOf(judge());
   expect(message.match(/servers\.infra\.example\.com/g)).toHaveLength(5);
@@ -113,7 +113,7 @@ test('five are named, and no more are read than it takes', async () => {
   expect(reads.length).toBeLessThan(20);
 });
 
-describe('nobody holds on to the target who', () => {
+describe('an object does not protect the target', () => {
   test.each<[string, () => void]>([
     [
       'has gone',
@@ -122,7 +122,7 @@ describe('nobody holds on to the target who', () => {
       },
     ],
     [
-      'names another one by now',
+      'now names another target',
       () => {
         put('a', 'fra2');
       },
@@ -134,7 +134,7 @@ describe('nobody holds on to the target who', () => {
       },
     ],
     [
-      'is owned by it alone, and collected after it',
+      'is owned only by the target and garbage-collected after it',
       () => {
         put('a', 'fra1', {
           ownerReferences: [{ apiVersion: 'x', kind: 'x', name: 'fra1', uid: 'uid-of-fra1' }],
@@ -147,12 +147,12 @@ describe('nobody holds on to the target who', () => {
         known = [{ ...ref('a'), resource: 'racks' }];
       },
     ],
-  ])('%s', async (_who, arrange) => {
+  ])('if it %s', async (_who, arrange) => {
     arrange();
     expect(await kindOf(judge())).toBe('allow');
   });
 
-  test('does not match the selectors of the policy', async () => {
+  test('if it does not match the selectors of the policy', async () => {
     const match = { apiGroups: [GROUP], resources: ['servers'] };
     put('a', 'fra1', { labels: { tier: 'lead' } });
     const gold = policy({ match: { ...match, objectSelector: { matchLabels: { tier: 'gold' } } } });
@@ -163,7 +163,7 @@ describe('nobody holds on to the target who', () => {
     expect(await kindOf(judge(deletion(), [prod]))).toBe('deny');
   });
 
-  test('is spared by an exception, for the user or for the object that refers', async () => {
+  test('if an exception covers it, for the user or for the object that refers', async () => {
     put('legacy-a', 'fra1');
     const spared = (exception: object) =>
       judge(deletion(), [
@@ -181,7 +181,7 @@ describe('nobody holds on to the target who', () => {
     expect(await kindOf(spared({ users: ['ada'], checks: ['immutable'] }))).toBe('deny');
   });
 
-  test('names it by a reference that lets it go', async () => {
+  test('if its reference does not protect targets', async () => {
     put('a', 'fra1');
     const lets = policy({
       validate: {
@@ -194,7 +194,7 @@ describe('nobody holds on to the target who', () => {
     expect(await kindOf(judge(deletion(), [lets]))).toBe('allow');
   });
 
-  test('is the target itself', async () => {
+  test('if it is the target itself', async () => {
     const itself = policy({
       validate: { references: [{ ...reference, target: { apiGroup: GROUP, resource: 'servers' } }] },
     });
@@ -207,19 +207,22 @@ describe('nobody holds on to the target who', () => {
   });
 });
 
-describe('what the target owns holds on to it', () => {
+describe('an object that the target owns protects it', () => {
   const owner = { apiVersion: 'x', kind: 'x', name: 'fra1', uid: 'uid-of-fra1' };
   const orphaning: [string, AdmissionRequest][] = [
-    ['its deletion leaves orphans', deletion({ options: { propagationPolicy: 'Orphan' } })],
-    ['its deletion leaves orphans, as one said it before', deletion({ options: { orphanDependents: true } })],
-    ['it has the finalizer that leaves orphans', deletion({}, { finalizers: ['orphan'] })],
+    ['the deletion orphans dependents', deletion({ options: { propagationPolicy: 'Orphan' } })],
+    [
+      'the deletion orphans dependents through the old field',
+      deletion({ options: { orphanDependents: true } }),
+    ],
+    ['it has the orphan finalizer', deletion({}, { finalizers: ['orphan'] })],
   ];
   test.each(orphaning)('if %s', async (_why, request) => {
     put('a', 'fra1', { ownerReferences: [owner] });
     expect(await kindOf(judge(request))).toBe('deny');
   });
 
-  test('if somebody else owns it too', async () => {
+  test('if it has another owner too', async () => {
     put('a', 'fra1', { ownerReferences: [owner, { ...owner, uid: 'another' }] });
     expect(await kindOf(judge())).toBe('deny');
   });
@@ -232,7 +235,7 @@ describe('in a namespace that is being deleted', () => {
   const deletionIn = (namespace: string) =>
     deletion({ resource: { group: GROUP, version: 'v1', resource: 'classes' }, namespace });
 
-  test('targets go with those that name them', async () => {
+  test('targets go together with the objects that name them', async () => {
     put('a', 'fra1');
     expect(await kindOf(judge(deletionIn('store'), [local]))).toBe('deny');
     namespaces.set('store', { deletionTimestamp: '2026-11-21T12:00:00Z' });
@@ -241,7 +244,7 @@ describe('in a namespace that is being deleted', () => {
     expect(await kindOf(judge(deletionIn('store'), [local]))).toBe('allow');
   });
 
-  test('a target stays for who names it from elsewhere', async () => {
+  test('a reference from another namespace protects the target', async () => {
     const across = policy({
       validate: {
         references: [
@@ -259,7 +262,7 @@ describe('in a namespace that is being deleted', () => {
   });
 });
 
-test('a target that is being deleted already was let go before', async () => {
+test('a target that is already being deleted is not checked again', async () => {
   put('a', 'fra1');
   expect(await kindOf(judge(deletion({}, { deletionTimestamp: '2026-11-21T12:00:00Z' })))).toBe('allow');
 });
@@ -275,14 +278,14 @@ describe('when the API server does not answer', () => {
     servers.set('a', 'broken');
   });
 
-  test('the request has to come again', async () => {
+  test('the client retries', async () => {
     expect(await judge()).toMatchObject({ kind: 'retry', cause: { message: 'connection refused' } });
     expect(await messageOf(judge())).toContain(
       'could not find out whether something still names datacenters.infra.example.com "fra1"',
     );
   });
 
-  test('a policy that only warns or audits lets it through, and says so', async () => {
+  test('a policy that only warns or audits allows the deletion and reports the missing check', async () => {
     expect(await judge(deletion(), [policy({ enforcement: 'Warn' })])).toMatchObject({
       kind: 'allow',
       warnings: [expect.stringContaining('could not find out')],
@@ -294,13 +297,13 @@ describe('when the API server does not answer', () => {
   });
 });
 
-test('while the stores are filled nobody can tell', async () => {
+test('until the stores are synced, the client retries', async () => {
   known = undefined;
   expect(await kindOf(judge())).toBe('retry');
   expect(await kindOf(judge(deletion(), [policy({ enforcement: 'Warn' })]))).toBe('allow');
 });
 
-test('a policy that only warns or audits lets the target go', async () => {
+test('a policy that only warns or audits allows the deletion', async () => {
   put('a', 'fra1');
   expect(await judge(deletion(), [policy({ enforcement: 'Warn' })])).toMatchObject({
     kind: 'allow',
@@ -312,13 +315,13 @@ test('a policy that only warns or audits lets the target go', async () => {
   });
 });
 
-describe('in a restore', () => {
+describe('during a restore', () => {
   beforeEach(() => {
     put('a', 'fra1');
     operations = ['CREATE', 'UPDATE', 'DELETE'];
   });
 
-  test('the restorer may delete what is named, and the sweep looks at it afterwards', async () => {
+  test('the restorer may delete a target with references, and the sweep checks it afterwards', async () => {
     restoring = 'yes';
     expect(await judge()).toMatchObject({
       kind: 'allow',
@@ -333,17 +336,27 @@ describe('in a restore', () => {
   test.each<
     [string, RestoreEvidence['operations'], NonNullable<AdmissionPolicySpec['restore']>, Decision['kind']]
   >([
-    ['not where the window does not speak of deletions', ['CREATE', 'UPDATE'], {}, 'deny'],
-    ['unless the policy does', ['CREATE', 'UPDATE'], { onTargetDelete: 'Defer' }, 'allow'],
-    ['not where the policy enforces its references', ['DELETE'], { references: 'Enforce' }, 'deny'],
-    ['not where the policy wants its targets to stay', ['DELETE'], { onTargetDelete: 'Enforce' }, 'deny'],
+    ['a window without DELETE defers nothing', ['CREATE', 'UPDATE'], {}, 'deny'],
+    [
+      'the policy can defer for a window without DELETE',
+      ['CREATE', 'UPDATE'],
+      { onTargetDelete: 'Defer' },
+      'allow',
+    ],
+    ['a policy that enforces its references defers nothing', ['DELETE'], { references: 'Enforce' }, 'deny'],
+    [
+      'a policy that enforces onTargetDelete defers nothing',
+      ['DELETE'],
+      { onTargetDelete: 'Enforce' },
+      'deny',
+    ],
   ])('%s', async (_case, speaksOf, restore, kind) => {
     restoring = 'yes';
     operations = speaksOf;
     expect(await kindOf(judge(deletion(), [policy({ restore })]))).toBe(kind);
   });
 
-  test('that nobody knows of, the request has to come again', async () => {
+  test('if the restore evidence is unknown, the client retries', async () => {
     restoring = 'unknown';
     expect(await kindOf(judge())).toBe('retry');
   });

@@ -32,17 +32,17 @@ const rule = (expression: string, rest: object = {}) => ({ validate: { rules: [{
 const messageOf = (decision: Decision) => (decision.kind === 'allow' ? '' : decision.message);
 
 describe('a rule', () => {
-  test('that holds allows', async () => {
+  test('that is true allows the request', async () => {
     expect(await decide(rule('object.spec.units < 5'))).toMatchObject({ kind: 'allow' });
   });
 
-  test('that does not hold refuses, and says what it is if nobody wrote a message', async () => {
+  test('that is false refuses, with the expression as its default message', async () => {
     const decision = await decide(rule('object.spec.units < 3'));
     expect(decision).toMatchObject({ kind: 'deny', code: 403, reason: 'Forbidden' });
     expect(messageOf(decision)).toBe('does not satisfy object.spec.units < 3 (policy servers)');
   });
 
-  test('speaks in its own words, about its field, with its reason', async () => {
+  test('has its own message, field and reason', async () => {
     const decision = await decide(
       rule('object.spec.units < 3', {
         name: 'few-units',
@@ -64,19 +64,19 @@ describe('a rule', () => {
   test.each([
     ['fails', 'object.spec.nothing'],
     ['is empty', '"  "'],
-  ])('falls back on its message when its messageExpression %s', async (_what, messageExpression) => {
+  ])('uses its message if its messageExpression %s', async (_what, messageExpression) => {
     const decision = await decide(rule('false', { message: 'never', messageExpression }));
     expect(messageOf(decision)).toBe('never (policy servers)');
   });
 
-  test('that cannot be evaluated refuses under failurePolicy Fail and says why', async () => {
+  test('with an evaluation error refuses under failurePolicy Fail and reports the error', async () => {
     const decision = await decide(rule('object.spec.missing > 1'));
     expect(messageOf(decision)).toBe(
       'could not be evaluated: no such key: missing (object.spec.missing > 1) (policy servers)',
     );
   });
 
-  test('that cannot be evaluated passes under failurePolicy Ignore, with a note in the audit log', async () => {
+  test('with an evaluation error allows under failurePolicy Ignore, with an audit annotation', async () => {
     const decision = await decide({ ...rule('object.spec.missing > 1'), failurePolicy: 'Ignore' });
     expect(decision).toMatchObject({
       kind: 'allow',
@@ -90,9 +90,9 @@ describe('a rule', () => {
       'the operation and the name',
       'request.operation == "CREATE" && request.name == "a" && request.namespace == "store"',
     ],
-    ['that there is no old object', 'oldObject == null'],
-    ['variables, which see those before them', 'variables.twice == 6'],
-    ['that a dry run is none', '!request.dryRun'],
+    ['a null oldObject', 'oldObject == null'],
+    ['variables, which see earlier ones', 'variables.twice == 6'],
+    ['whether the request is a dry run', '!request.dryRun'],
   ])('sees %s', async (_what, expression) => {
     const variables = [
       { name: 'units', expression: 'object.spec.units' },
@@ -101,7 +101,7 @@ describe('a rule', () => {
     expect(await decide({ ...rule(expression), variables })).toMatchObject({ kind: 'allow' });
   });
 
-  test('that does not read a broken variable is not broken by it', async () => {
+  test('is unaffected by a broken variable that it does not read', async () => {
     const variables = [
       { name: 'broken', expression: 'object.spec.nothing.at.all' },
       { name: 'fine', expression: '1' },
@@ -110,13 +110,13 @@ describe('a rule', () => {
     expect(await decide({ ...rule('variables.broken == 1'), variables })).toMatchObject({ kind: 'deny' });
   });
 
-  test('compares an object with what it was', async () => {
+  test('can compare an object with its old version', async () => {
     const spec = rule('oldObject.spec.units <= object.spec.units');
     expect(await decide(spec, updateRequest({ units: 2 }, { units: 3 }))).toMatchObject({ kind: 'allow' });
     expect(await decide(spec, updateRequest({ units: 4 }, { units: 3 }))).toMatchObject({ kind: 'deny' });
   });
 
-  test('on DELETE sees no object and the old one', async () => {
+  test('on DELETE has only oldObject', async () => {
     const spec = {
       ...rule('object == null && oldObject.spec.units == 3'),
       match: { apiGroups: [GROUP], resources: ['servers'], operations: ['DELETE' as const] },
@@ -125,7 +125,7 @@ describe('a rule', () => {
     expect(await decide(spec, deleteRequest({ units: 4 }))).toMatchObject({ kind: 'deny' });
   });
 
-  test('about its state does not keep an object that only loses its finalizers', async () => {
+  test('about the state does not block an update that only removes finalizers', async () => {
     const leaving = updateRequest({ units: 9 }, { units: 9 }, { deletionTimestamp: '2026-11-21T11:00:00Z' });
     expect(await decide(rule('object.spec.units < 3'), leaving)).toMatchObject({ kind: 'allow' });
     expect(await decide(rule('object.spec.units < oldObject.spec.units'), leaving)).toMatchObject({
@@ -133,7 +133,7 @@ describe('a rule', () => {
     });
   });
 
-  test('is told beside all others that are violated', async () => {
+  test('is reported together with all other violations', async () => {
     const decision = await decide({
       validate: {
         rules: [
@@ -149,7 +149,7 @@ describe('a rule', () => {
   test.each([
     ['Warn', { warnings: ['no (policy servers)'] }],
     ['Audit', { auditAnnotations: { violations: 'no (policy servers)' } }],
-  ] as const)('of a policy that has enforcement %s refuses nothing', async (enforcement, remark) => {
+  ] as const)('with enforcement %s refuses nothing', async (enforcement, remark) => {
     const decision = await decide({ ...rule('false', { message: 'no' }), enforcement });
     expect(decision).toMatchObject({ kind: 'allow', ...remark });
   });
@@ -164,13 +164,13 @@ describe('refs', () => {
   };
   const request = createRequest({ units: 3, datacenter: 'fra1' });
 
-  test('are the objects that references name, from the store', async () => {
+  test('are the objects that references name, read from the store', async () => {
     const cluster = clusterOf({ stored: { [FRA1]: fra1(3) } });
     expect(await decide(spec, request, cluster)).toMatchObject({ kind: 'allow' });
     expect(cluster.reads).toEqual([]);
   });
 
-  test('are read live before they refuse', async () => {
+  test('are read live before a refusal', async () => {
     const grown = clusterOf({ stored: { [FRA1]: fra1(2) }, live: { [FRA1]: fra1(3) } });
     expect(await decide(spec, request, grown)).toMatchObject({ kind: 'allow' });
     const small = clusterOf({ stored: { [FRA1]: fra1(2) } });
@@ -178,24 +178,24 @@ describe('refs', () => {
     expect(small.reads).toEqual([FRA1]);
   });
 
-  test('that cannot be read live before they refuse make the client ask again', async () => {
+  test('that cannot be read live before a refusal make the client retry', async () => {
     const cluster = clusterOf({ stored: { [FRA1]: fra1(2) }, live: { [FRA1]: 'connection refused' } });
     expect(await decide(spec, request, cluster)).toMatchObject({ kind: 'retry' });
     expect(await decide({ ...spec, enforcement: 'Warn' }, request, cluster)).toMatchObject({ kind: 'allow' });
   });
 
-  test('whose target is missing leave the word to the reference', async () => {
+  test('with a missing target leave the refusal to the reference', async () => {
     const decision = await decide(spec, request, clusterOf());
     expect(messageOf(decision)).toContain('names no Datacenter');
     expect(messageOf(decision)).not.toContain('too small');
   });
 
-  test('that are not named are absent', async () => {
+  test('are absent without a name', async () => {
     const optional = { validate: { ...spec.validate, rules: [{ expression: '!has(refs.datacenter)' }] } };
     expect(await decide(optional, createRequest({ units: 3 }))).toMatchObject({ kind: 'allow' });
   });
 
-  test('of a path over a list are a list', async () => {
+  test('with a path over a list are a list', async () => {
     const list = {
       validate: {
         references: [{ ...datacenter, path: 'spec.sites[*].datacenter' }],
@@ -214,7 +214,7 @@ describe('refs', () => {
     });
   });
 
-  test('have whole objects watched only where an expression reads them', () => {
+  test('need whole objects only where an expression reads them', () => {
     expect(policyOf(spec).targets).toMatchObject([{ resource: 'datacenters', whole: true }]);
     expect(policyOf({ validate: { references: [datacenter] } }).targets).toMatchObject([{ whole: false }]);
   });
@@ -228,23 +228,23 @@ describe('params', () => {
   test.each([
     ['3', 'allow'],
     ['2', 'deny'],
-  ])('give the limit %s', async (units, kind) => {
+  ])('with the limit %s give the expected decision', async (units, kind) => {
     const cluster = clusterOf({ stored: { [LIMITS]: { data: { units } } as object } });
     expect(await decide(spec, createRequest({ units: 3 }), cluster)).toMatchObject({ kind });
   });
 
-  test('that do not exist refuse and say what to create', async () => {
+  test('that do not exist refuse the request and say what to create', async () => {
     expect(messageOf(await decide(spec))).toBe(
       'there is no configmaps "limits" in namespace "store", whose values it reads: create it (policy servers)',
     );
   });
 
-  test('that do not exist are left out where the policy says so', async () => {
+  test('that do not exist skip the policy where it says so', async () => {
     const lenient = { ...spec, params: { ...params, whenMissing: 'Allow' as const } };
     expect(await decide(lenient)).toMatchObject({ kind: 'allow' });
   });
 
-  test('are unknown to a policy without any', () => {
+  test('are undeclared in a policy that has none', () => {
     expect(compileSpec(rule('params.x == 1'))).toMatchObject({
       kind: 'rejected',
       reason: 'InvalidExpression',
@@ -284,7 +284,7 @@ describe('a schema', () => {
   };
   const check = (spec: object) => decide({ validate: { schema } }, createRequest(spec as never));
 
-  test('accepts what fits', async () => {
+  test('accepts a valid object', async () => {
     expect(await check({ serial: 'AB1', units: 4 })).toMatchObject({ kind: 'allow' });
   });
 
@@ -320,11 +320,11 @@ describe('a schema', () => {
       'spec.disks[1].size',
       'FieldValueTypeInvalid',
     ],
-  ])('names the field that breaks %s', async (_what, spec, field, reason) => {
+  ])('names the field that violates %s', async (_what, spec, field, reason) => {
     expect(await check(spec)).toMatchObject({ kind: 'deny', causes: [{ field, reason }] });
   });
 
-  test('says all that is wrong', async () => {
+  test('reports all violations', async () => {
     const decision = await check({ serial: 'x', units: 9 });
     expect(messageOf(decision)).toContain('spec.serial: has to match ^[A-Z]{2}[0-9]+$');
     expect(messageOf(decision)).toContain('spec.units: has to be <= 4');
@@ -334,9 +334,9 @@ describe('a schema', () => {
     ['an unknown keyword', { type: 'object', requierd: ['a'] }, 'requierd'],
     ['an unknown format', { format: 'serial-number' }, 'serial-number'],
     ['a pattern that is not RE2', { pattern: '(?=a)' }, 'invalid'],
-    ['a $ref that leads nowhere', { $ref: '#/$defs/nothing' }, 'nothing'],
-    ['a type that there is not', { type: 'number?' }, 'type'],
-  ])('with %s is refused when the policy is compiled', (_what, broken, words) => {
+    ['a $ref without a target', { $ref: '#/$defs/nothing' }, 'nothing'],
+    ['an unknown type', { type: 'number?' }, 'type'],
+  ])('with %s is rejected when the policy is compiled', (_what, broken, words) => {
     const result = compileSpec({ validate: { schema: broken } });
     expect(result).toMatchObject({
       kind: 'rejected',
@@ -346,13 +346,13 @@ describe('a schema', () => {
     expect(JSON.stringify(result).toLowerCase()).toContain(words.toLowerCase());
   });
 
-  test('with a pattern that blows up JavaScript costs nothing (ReDoS)', async () => {
+  test('with a pattern that would cause ReDoS in JavaScript takes no extra time', async () => {
     const evil = { properties: { spec: { properties: { serial: { pattern: '^(a+)+$' } } } } };
     const request = createRequest({ serial: `${'a'.repeat(50_000)}!` });
     expect(await decide({ validate: { schema: evil } }, request)).toMatchObject({ kind: 'deny' });
   });
 
-  test('tells one flaw of an object with a hundred thousand', async () => {
+  test('reports one violation of an object with a hundred thousand', async () => {
     const disks = Array.from({ length: 100_000 }, () => ({ size: 'x' }));
     const decision = await check({
       serial: 'AB1',
@@ -361,7 +361,7 @@ describe('a schema', () => {
     expect(decision).toMatchObject({ kind: 'deny', causes: { length: 1 } });
   });
 
-  test('that recurses refuses an object nested as deeply as the stack, and lives', async () => {
+  test('with recursion refuses an object of excessive depth and does not crash', async () => {
     const recursive = {
       $defs: { node: { properties: { child: { $ref: '#/$defs/node' } } } },
       properties: { spec: { $ref: '#/$defs/node' } },
@@ -374,7 +374,7 @@ describe('a schema', () => {
 });
 
 describe('warnings and audit annotations', () => {
-  test('are given where their condition holds', async () => {
+  test('are added where their condition is true', async () => {
     const decision = await decide({
       warnings: [
         {
@@ -397,7 +397,7 @@ describe('warnings and audit annotations', () => {
     });
   });
 
-  test('that fail refuse nobody and are noted', async () => {
+  test('with evaluation errors refuse nothing and are noted', async () => {
     const decision = await decide({
       auditAnnotations: [{ key: 'x', valueExpression: 'object.spec.nothing' }],
     });
@@ -407,7 +407,7 @@ describe('warnings and audit annotations', () => {
     });
   });
 
-  test('of two policies with one key are both kept', async () => {
+  test('from two policies with one key are both kept', async () => {
     const note = (value: string) => ({ auditAnnotations: [{ key: 'who', valueExpression: `"${value}"` }] });
     const decision = await validate(
       createRequest({}),
@@ -417,7 +417,7 @@ describe('warnings and audit annotations', () => {
     expect(decision).toMatchObject({ auditAnnotations: { who: 'a, b' } });
   });
 
-  test('cannot pass for those of Gatehouse', () => {
+  test('cannot imitate those of Gatehouse', () => {
     const result = compileSpec({ auditAnnotations: [{ key: 'violations', valueExpression: '"none"' }] });
     expect(result).toMatchObject({ kind: 'rejected', problems: [{ where: 'spec.auditAnnotations[0].key' }] });
   });
@@ -434,13 +434,13 @@ describe('an exception', () => {
     ['for the namespace', { namespaces: ['store'] }, 'allow'],
     ['for the name', { names: ['a'] }, 'allow'],
     ['for the user in another namespace', { users: ['ada'], namespaces: ['other'] }, 'deny'],
-    ['that ended', { users: ['ada'], expiresAt: '2026-11-21T11:59:59Z' }, 'deny'],
-    ['that has not ended', { users: ['ada'], expiresAt: '2026-11-21T12:00:01Z' }, 'allow'],
+    ['that has expired', { users: ['ada'], expiresAt: '2026-11-21T11:59:59Z' }, 'deny'],
+    ['that has not expired', { users: ['ada'], expiresAt: '2026-11-21T12:00:01Z' }, 'allow'],
     ['for this rule', { users: ['ada'], checks: ['never'] }, 'allow'],
     ['for all rules', { users: ['ada'], checks: ['rules'] }, 'allow'],
     ['for another check', { users: ['ada'], checks: ['schema'] }, 'deny'],
     ['for labels', { objectSelector: { matchLabels: { a: 'b' } } }, 'deny'],
-  ])('%s', async (_what, part, kind) => {
+  ])('%s has the expected effect', async (_what, part, kind) => {
     const decision = await decide({ ...refused, exceptions: [{ ...exception, ...part }] });
     expect(decision).toMatchObject({ kind });
     if (kind === 'allow')
@@ -449,8 +449,8 @@ describe('an exception', () => {
 
   test.each([
     ['that covers everything', {}, 'covers everything'],
-    ['for a check that there is not', { users: ['a'], checks: ['nothing'] }, 'no check'],
-    ['without a time', { users: ['a'], expiresAt: 'soon' }, 'not a time'],
+    ['for an unknown check', { users: ['a'], checks: ['nothing'] }, 'no check'],
+    ['with an invalid time', { users: ['a'], expiresAt: 'soon' }, 'not a time'],
   ])('%s is refused', (_what, part, words) => {
     const result = compileSpec({ ...refused, exceptions: [{ ...exception, ...part }] });
     expect(JSON.stringify(result)).toContain(words);
@@ -458,7 +458,7 @@ describe('an exception', () => {
 });
 
 describe('immutable', () => {
-  test('from creation also holds what was absent', async () => {
+  test('from creation also keeps absent fields absent', async () => {
     const spec = { validate: { immutableFromCreation: ['spec.serial'] } };
     const decision = await decide(spec, updateRequest({}, { serial: 'a' }));
     expect(messageOf(decision)).toContain('was not set when the object was created');
@@ -468,7 +468,7 @@ describe('immutable', () => {
   });
 });
 
-test('a reference that is not optional has to be there, but is not asked of objects that never had it', async () => {
+test('a required reference must be present, except in objects that never had it', async () => {
   const spec = { validate: { references: [{ ...datacenter, optional: false }] } };
   expect(await decide(spec, createRequest({}))).toMatchObject({
     kind: 'deny',
@@ -509,7 +509,7 @@ describe('the schema of the governed kind', () => {
     expect(JSON.stringify(result)).toContain(words);
   });
 
-  test('lets pass what fits one of several kinds', () => {
+  test('accepts an expression that fits one of several kinds', () => {
     const other = {
       type: 'object',
       properties: { spec: { type: 'object', properties: { size: { type: 'integer' } } } },

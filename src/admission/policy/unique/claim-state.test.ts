@@ -22,43 +22,48 @@ const live = (uid: string, resourceVersion: string): KubeObject => ({
   metadata: { name: 'a', uid, resourceVersion },
 });
 
-describe('a claim whose holder does not have the value is free', () => {
+describe('the time until a claim without a matching holder is free', () => {
   const creation = { uid: 'u1', at: at(1_000) };
   const update = { uid: 'u1', resourceVersion: '5', at: at(1_000) };
   const REST = SETTLE_MS - 1_000;
 
   test.each<[string, readonly AdmittedRequest[], KubeObject | undefined, number]>([
-    ['at once when nothing is under way', [], undefined, 0],
-    ['at once when what was created was changed since', [creation], live('u1', '9'), 0],
-    ['later when what was created is not there, or not yet', [creation], undefined, REST],
-    ['later when somebody else created it', [creation], live('u2', '9'), REST],
-    ['at once when what was changed has changed again', [update], live('u1', '6'), 0],
-    ['at once when what was changed has gone', [update], undefined, 0],
-    ['at once when what was changed is another object now', [update], live('u2', '5'), 0],
-    ['later when what was changed is as it was', [update], live('u1', '5'), REST],
-    ['later when nobody knows what was let in', [{ at: at(1_000) }], live('u1', '5'), REST],
-    ['when time is over', [{ uid: 'u1', at: at(SETTLE_MS) }], undefined, 0],
+    ['zero without pending requests', [], undefined, 0],
+    ['zero if the created object has changed since', [creation], live('u1', '9'), 0],
+    ['positive if the created object is not stored yet', [creation], undefined, REST],
+    ['positive if another object has its name', [creation], live('u2', '9'), REST],
+    ['zero if the updated object has changed again', [update], live('u1', '6'), 0],
+    ['zero if the updated object is gone', [update], undefined, 0],
+    ['zero if the updated object was replaced', [update], live('u2', '5'), 0],
+    ['positive if the update is not stored yet', [update], live('u1', '5'), REST],
+    ['positive if the pending requests are unknown', [{ at: at(1_000) }], live('u1', '5'), REST],
+    ['zero after the settle time', [{ uid: 'u1', at: at(SETTLE_MS) }], undefined, 0],
     [
-      'when the last of several is over',
+      'positive until the last of several requests has settled',
       [update, { uid: 'u3', at: at(500) }],
       live('u1', '6'),
       SETTLE_MS - 500,
     ],
-    ['at once when somebody wrote a time that is none', [{ uid: 'u1', at: 'soon' }], undefined, 0],
-    ['later when a clock is ahead', [{ uid: 'u1', at: at(-2_000) }], undefined, SETTLE_MS + 2_000],
+    ['zero with an invalid time', [{ uid: 'u1', at: 'soon' }], undefined, 0],
+    [
+      'positive if the clock of a replica is ahead',
+      [{ uid: 'u1', at: at(-2_000) }],
+      undefined,
+      SETTLE_MS + 2_000,
+    ],
   ])('%s', (_when, requests, holder, waitMs) => {
     expect(busyMs(claimWith(...requests), holder, now, SETTLE_MS)).toBe(waitMs);
   });
 
-  test('at once when what was created is known to have been there', () => {
+  test('zero if the created object was stored at some time', () => {
     const wasStored = (uid: string) => uid === 'u1';
     expect(busyMs(claimWith(creation), undefined, now, SETTLE_MS, wasStored)).toBe(0);
     expect(busyMs(claimWith({ ...creation, uid: 'u2' }), undefined, now, SETTLE_MS, wasStored)).toBe(REST);
   });
 });
 
-describe('what is let in is remembered', () => {
-  test('a creation by its uid, an update by the version that it changes', () => {
+describe('pending requests of a claim', () => {
+  test('identify a creation by uid, an update by resourceVersion', () => {
     expect(admittedRequest(createRequest({}, { uid: 'u1' }), now)).toEqual({ uid: 'u1', at: at(0) });
     const request = updateRequest({}, {});
     const oldObject = { ...request.oldObject, metadata: { name: 'a', uid: 'u1', resourceVersion: '5' } };
@@ -70,7 +75,7 @@ describe('what is let in is remembered', () => {
     expect(admittedRequest(request, now)).toEqual({ at: at(0) });
   });
 
-  test('beside what may still be under way, and not twice', () => {
+  test('include earlier ones that have not settled, and no duplicates', () => {
     const requests = (claim: UniqueClaim) => claim.spec.requests;
     const claim = claimWith({ uid: 'old', at: at(SETTLE_MS) }, { uid: 'u1', at: at(9_000) });
     const again = renewed(claim, { uid: 'u2', at: at(0) }, now, SETTLE_MS);
@@ -82,7 +87,7 @@ describe('what is let in is remembered', () => {
     expect(requests(renewed(again, { uid: 'u1', at: at(0) }, now, SETTLE_MS))).toHaveLength(2);
   });
 
-  test('of very many only that there was one', () => {
+  test('above the limit are merged into one', () => {
     let claim = claimWith();
     for (let n = 0; n <= MOST_REQUESTS; n++) {
       claim = renewed(claim, { uid: `u${n}`, at: at(0) }, now, SETTLE_MS);
@@ -92,7 +97,7 @@ describe('what is let in is remembered', () => {
   });
 });
 
-test('a claim says whose it is, what it is about, and that backups leave it out', () => {
+test('a claim names its policy and holder, and is excluded from backups', () => {
   expect(claimWith()).toMatchObject({
     metadata: {
       labels: { 'velero.io/exclude-from-backup': 'true', 'gatehouse.dev/policy': 'servers' },
@@ -107,7 +112,7 @@ test('a claim says whose it is, what it is about, and that backups leave it out'
   });
 });
 
-test('a claim holds no more of a long value than is recognised, and nothing of a Secret', () => {
+test('a claim holds only a prefix of a long value, and nothing of a Secret', () => {
   const [long] = heldKeys(policy, { spec: { serial: 'x'.repeat(10_000) } }, self);
   if (long === undefined) throw new Error('it holds a key');
   expect(newClaim('servers', long, self, undefined, now).spec.values[0]).toHaveLength(64);
@@ -115,7 +120,7 @@ test('a claim holds no more of a long value than is recognised, and nothing of a
   expect(newClaim('servers', long, secret, undefined, now).spec.values).toEqual([]);
 });
 
-test('a policy with a name that no label holds goes without the label', () => {
+test('a policy whose name is too long for a label has no label', () => {
   const name = `${'a'.repeat(60)}.example`;
   const [key] = heldKeys(
     policyOf({ validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } }, name),
@@ -128,7 +133,7 @@ test('a policy with a name that no label holds goes without the label', () => {
   ]);
 });
 
-test('a claim is held by name: an object that is created anew has another uid', () => {
+test('a claim is held by name: a recreated object has another uid', () => {
   const claim = claimWith();
   expect(holderRef(claim)).toEqual(self);
   expect(isHeldBy(claim, { ...self })).toBe(true);

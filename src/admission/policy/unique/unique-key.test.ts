@@ -15,19 +15,24 @@ const keysOf = (spec: JsonObject, rule: Partial<UniqueRule> = {}, where: Partial
   heldKeys(policyWith(rule), { metadata: { name: 'a' }, spec }, { ...self, ...where });
 const nameOf = (...given: Parameters<typeof keysOf>) => keysOf(...given)[0]?.claim;
 
-describe('the keys that an object holds', () => {
+describe('the keys of an object', () => {
   test.each<[string, JsonObject, Partial<UniqueRule>, readonly (readonly [string, readonly JsonValue[]])[]]>([
     ['a value', { serial: 'X' }, {}, [['spec.serial', ['X']]]],
-    ['false, 0 and an empty text, which are values', { serial: '' }, {}, [['spec.serial', ['']]]],
-    ['nothing that is absent', {}, {}, []],
-    ['nothing that is null', { serial: null }, {}, []],
+    ['false, 0 and empty text, which are values', { serial: '' }, {}, [['spec.serial', ['']]]],
+    ['empty for an absent value', {}, {}, []],
+    ['empty for null', { serial: null }, {}, []],
     [
-      'values that belong together',
+      'combined values',
       { host: 'h', port: 443 },
       { paths: ['spec.host', 'spec.port'] },
       [['spec.host', ['h', 443]]],
     ],
-    ['nothing where one of them is absent', { host: 'h' }, { paths: ['spec.host', 'spec.port'] }, []],
+    [
+      'empty if one of the combined values is absent',
+      { host: 'h' },
+      { paths: ['spec.host', 'spec.port'] },
+      [],
+    ],
     [
       'each element of a list, once',
       { ips: ['1', '2', '1', null] },
@@ -38,7 +43,7 @@ describe('the keys that an object holds', () => {
       ],
     ],
     [
-      'with each element what is beside it, and what is above it',
+      'each element with its siblings and its parents',
       { host: 'h', ports: [{ n: 1, proto: 'tcp' }, { n: 1, proto: 'udp' }, { n: 2 }] },
       { paths: ['spec.host', 'spec.ports[*].proto', 'spec.ports[*].n'] },
       [
@@ -51,7 +56,7 @@ describe('the keys that an object holds', () => {
     expect(keysOf(spec, rule).map(({ field, values }) => [field, values])).toEqual(expected);
   });
 
-  test('are none where the policy does not select it', () => {
+  test('are empty where the policy does not select it', () => {
     const policy = policyOf({
       match: {
         apiGroups: [GROUP],
@@ -65,7 +70,7 @@ describe('the keys that an object holds', () => {
     expect(heldKeys(policy, { ...object, metadata: { labels: { tier: 'gold' } } }, self)).toHaveLength(1);
   });
 
-  test('are so many at most, and more is seen', () => {
+  test('are limited in number, and the excess is detected', () => {
     const policy = policyWith({ paths: ['spec.ips[*]'] });
     const listing = (length: number) => ({ spec: { ips: Array.from({ length }, (_, n) => n) } });
     expect(heldKeys(policy, listing(MAX_KEYS + 10), self)).toHaveLength(MAX_KEYS);
@@ -75,17 +80,17 @@ describe('the keys that an object holds', () => {
 });
 
 describe('the name of a claim', () => {
-  test('begins with the rule, and is one that an object can have', () => {
+  test('starts with the rule and is a valid object name', () => {
     expect(nameOf({ serial: 'X' })).toMatch(/^serial-[0-9a-f]{40}$/);
   });
 
   test.each<[string, Parameters<typeof keysOf>]>([
     ['another value', [{ serial: 'Y' }]],
-    ['a text that looks like the number', [{ serial: '1' }]],
+    ['a string that looks like the number', [{ serial: '1' }]],
     ['another rule', [{ serial: 1 }, { name: 'other' }]],
     ['another kind', [{ serial: 1 }, {}, { resource: 'racks' }]],
     ['another group', [{ serial: 1 }, {}, { group: '' }]],
-    ['another namespace, where that counts', [{ serial: 1 }, { scope: 'Namespace' }]],
+    ['another namespace, if the scope is the namespace', [{ serial: 1 }, { scope: 'Namespace' }]],
   ])('differs for %s', (_what, given) => {
     expect(nameOf(...given)).not.toBe(nameOf({ serial: 1 }));
   });
@@ -97,7 +102,7 @@ describe('the name of a claim', () => {
     expect(one?.claim).not.toBe(other?.claim);
   });
 
-  test('is the same for another object, in another namespace too unless that counts', () => {
+  test('is the same for another object, and for another namespace unless that is the scope', () => {
     const here = nameOf({ serial: 'X' });
     expect(nameOf({ serial: 'X' }, {}, { name: 'b', namespace: 'lab' })).toBe(here);
     const scoped = nameOf({ serial: 'X' }, { scope: 'Namespace' });
@@ -105,14 +110,14 @@ describe('the name of a claim', () => {
     expect(nameOf({ serial: 'X' }, { scope: 'Namespace' }, { namespace: 'lab' })).not.toBe(scoped);
   });
 
-  test('tells integers beyond 2^53 apart, and not spellings of one number', () => {
+  test('differs for integers beyond 2^53, and not for spellings of one number', () => {
     const of = (text: string) => nameOf({ serial: parseJson(text) });
     expect(of('9007199254740993')).not.toBe(of('9007199254740992'));
     expect(of('9007199254740993')).not.toBe(of('"9007199254740993"'));
     expect(of('1e2')).toBe(of('100'));
   });
 
-  test('is that of another value if and only if the two are equal', () => {
+  test('is equal if and only if the values are equal', () => {
     const json = fc.jsonValue({ maxDepth: 3 }).filter((value) => value !== null);
     fc.assert(
       fc.property(json, json, (a, b) => {
@@ -130,13 +135,13 @@ describe('the name of a claim', () => {
     );
   });
 
-  test('is made of the keys __proto__ and constructor as of any other', () => {
+  test('works with the keys __proto__ and constructor', () => {
     const of = (text: string) => nameOf({ serial: parseJson(text) });
     expect(of('{"__proto__":1}')).not.toBe(of('{}'));
     expect(of('{"constructor":1}')).not.toBe(of('{"__proto__":1}'));
   });
 
-  test('is made of a value that is 10,000 levels deep', () => {
+  test('works with a value that is 10,000 levels deep', () => {
     const deep = parseJson('['.repeat(10_000) + ']'.repeat(10_000));
     expect(nameOf({ serial: deep })).toMatch(/^serial-/);
   });
@@ -148,7 +153,7 @@ describe('a rule', () => {
     return result.kind === 'rejected' ? result.problems : [];
   };
 
-  test('over two lists is refused: nobody knows what belongs together', () => {
+  test('over two lists is rejected: the pairs would be ambiguous', () => {
     expect(problemsOf(['spec.a[*].x', 'spec.b[*].x'])).toMatchObject([
       {
         where: 'spec.validate.unique[0].paths',
@@ -161,7 +166,7 @@ describe('a rule', () => {
     [['spec.a[*].x', 'spec.a[*].y']],
     [['spec.a[*].b[*].x', 'spec.a[*].y', 'spec.z']],
     [['spec.z', 'spec.a[*]']],
-  ])('over %j is none of these', (paths) => {
+  ])('over %j is accepted', (paths) => {
     expect(problemsOf(paths)).toEqual([]);
   });
 });

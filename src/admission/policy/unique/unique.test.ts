@@ -92,7 +92,7 @@ const messageOf = (decision: Decision) => (decision.kind === 'allow' ? '' : deci
 const holders = () => [...claims.stored.values()].map(({ spec }) => spec.holder.name);
 const kindOf = async (decision: Decision | Promise<Decision>) => (await decision).kind;
 
-test('a free value is claimed with one call', async () => {
+test('a free value is claimed with one API call', async () => {
   expect(await kindOf(judge(create('a', { serial: 'X' })))).toBe('allow');
   expect(claims.asked).toHaveLength(1);
   expect([...claims.stored.values()]).toMatchObject([
@@ -106,7 +106,7 @@ test('a free value is claimed with one call', async () => {
   ]);
 });
 
-test('a value that another object holds is denied, and the message says who and what to do', async () => {
+test('a value of another object is denied, and the message names the holder and the remedy', async () => {
   await judge(create('a', { serial: 'X' }));
   store('a', { serial: 'X' });
   const decision = await judge(create('b', { serial: 'X' }));
@@ -122,7 +122,7 @@ test('a value that another object holds is denied, and the message says who and 
   expect(holders()).toEqual(['a']);
 });
 
-test('the data of a Secret is in no message', async () => {
+test('no message contains the data of a Secret', async () => {
   const policy = policyOf({
     match: { apiGroups: [''], resources: ['secrets'] },
     validate: { unique: [{ name: 'token', paths: ['data.token'] }] },
@@ -138,12 +138,12 @@ test('the data of a Secret is in no message', async () => {
   expect(JSON.stringify([decision, ...claims.stored.values()])).not.toContain('aHVudGVyMg');
 });
 
-describe('a claim whose holder is not stored', () => {
+describe('a claim whose holder is not stored yet', () => {
   beforeEach(async () => {
     await judge(create('a', { serial: 'X' }));
   });
 
-  test('has others try again, and says when', async () => {
+  test('makes other clients retry, with a delay', async () => {
     now += 10_000;
     const decision = await judge(create('b', { serial: 'X' }));
     expect(decision).toMatchObject({
@@ -156,19 +156,19 @@ describe('a claim whose holder is not stored', () => {
     expect(holders()).toEqual(['a']);
   });
 
-  test('lets its own holder try again, also with another uid', async () => {
+  test('lets its own holder try again, even with another uid', async () => {
     expect(await kindOf(judge(create('a', { serial: 'X' }, 'another')))).toBe('allow');
     expect([...claims.stored.values()][0]?.spec.requests).toHaveLength(2);
   });
 
-  test('is taken over when its time is over', async () => {
+  test('is taken over when it expires', async () => {
     now += SETTLE_MS;
     expect(await kindOf(judge(create('b', { serial: 'X' })))).toBe('allow');
     expect(holders()).toEqual(['b']);
     expect([...claims.stored.values()][0]?.spec.requests).toMatchObject([{ uid: 'uid-of-b' }]);
   });
 
-  test('is not taken over by somebody who was slower', async () => {
+  test('is not taken over by a slower request', async () => {
     now += SETTLE_MS;
     claims.before('replace', () => {
       const [claim] = claims.stored.values();
@@ -190,14 +190,14 @@ describe('a claim whose holder is not stored', () => {
   });
 });
 
-test('a holder that is being deleted keeps its value until it has gone', async () => {
+test('a holder that is being deleted keeps its value until it is gone', async () => {
   await judge(create('a', { serial: 'X' }));
   store('a', { serial: 'X' }, { deletionTimestamp: '2026-11-21T12:00:00Z' });
   expect(messageOf(await judge(create('b', { serial: 'X' })))).toContain('is being deleted');
 });
 
 describe('an update', () => {
-  test('claims what it makes new, and only that', async () => {
+  test('claims only its new values', async () => {
     expect(await kindOf(judge(update('a', { serial: 'X' }, { serial: 'X', units: 2 })))).toBe('allow');
     expect(claims.asked).toEqual([]);
     expect(await kindOf(judge(update('a', { serial: 'X' }, { serial: 'Y' })))).toBe('allow');
@@ -208,7 +208,7 @@ describe('an update', () => {
     expect(claims.stored.size).toBe(1);
   });
 
-  test('that puts an object into the scope of the policy claims all that it holds', async () => {
+  test('that moves an object into the scope of the policy claims all its values', async () => {
     const gold = serial({
       match: {
         apiGroups: [GROUP],
@@ -235,7 +235,7 @@ describe('an update', () => {
   });
 });
 
-test('an object that the stores know of is in the way without a claim, once a live read confirms it', async () => {
+test('a stored object without a claim blocks its value, after a live read confirms it', async () => {
   rumoured = ['old'];
   store('old', { serial: 'X' });
   expect(messageOf(await judge(create('b', { serial: 'X' })))).toContain('"old"');
@@ -244,7 +244,7 @@ test('an object that the stores know of is in the way without a claim, once a li
   expect(reads).toEqual(['old', 'old']);
 });
 
-test('while the stores are filled nobody can tell', async () => {
+test('until the stores are synced, the client retries', async () => {
   rumoured = undefined;
   expect(await judge(create('b', { serial: 'X' }))).toMatchObject({ kind: 'retry' });
   expect(claims.stored.size).toBe(0);
@@ -262,12 +262,12 @@ test('a request that another check refuses claims nothing', async () => {
 });
 
 describe('a dry run', () => {
-  test('of a free value is allowed, and leaves no claim', async () => {
+  test('with a free value is allowed and leaves no claim', async () => {
     expect(await kindOf(judge({ ...create('a', { serial: 'X' }), dryRun: true }))).toBe('allow');
     expect(claims.stored.size).toBe(0);
   });
 
-  test('gets the verdict of the real thing, and changes nothing', async () => {
+  test('gets the same decision as a real request and changes nothing', async () => {
     await judge(create('a', { serial: 'X' }));
     store('a', { serial: 'X' });
     expect(await kindOf(judge({ ...create('b', { serial: 'X' }), dryRun: true }))).toBe('deny');
@@ -287,7 +287,7 @@ describe('several values', () => {
     expect(holders()).toEqual(['a', 'a', 'a']);
   });
 
-  test('of which one is taken are not claimed at all', async () => {
+  test('claim nothing if one of them is taken', async () => {
     await judge(create('a', { ips: ['2'] }), [ips]);
     store('a', { ips: ['2'] });
     const decision = await judge(create('b', { ips: ['1', '2', '3'] }), [ips]);
@@ -295,7 +295,7 @@ describe('several values', () => {
     expect(holders()).toEqual(['a']);
   });
 
-  test('of which one is lost to somebody faster are given back', async () => {
+  test('are released if a faster request takes one', async () => {
     await judge(create('c', { ips: ['2'] }), [ips]);
     const [theirs] = claims.stored.values();
     claims.stored.clear();
@@ -307,7 +307,7 @@ describe('several values', () => {
     expect(holders()).toEqual(['c']);
   });
 
-  test('that are too many are refused before any is claimed', async () => {
+  test('above the limit are refused before any is claimed', async () => {
     const many = Array.from({ length: MAX_KEYS + 1 }, (_, n) => n);
     const decision = await judge(create('a', { ips: many }), [ips]);
     expect(decision).toMatchObject({
@@ -318,7 +318,7 @@ describe('several values', () => {
     expect(await kindOf(judge(update('a', { ips: many }, { ips: [...many, 'x'] }), [ips]))).toBe('allow');
   });
 
-  test('of two policies are claimed by each', async () => {
+  test('of two policies are claimed for each', async () => {
     await judge(create('a', { serial: 'X' }), [serial(), serial({}, {}, 'others')]);
     expect([...claims.stored.values()].map(({ spec }) => spec.policy).toSorted()).toEqual([
       'others',
@@ -329,7 +329,7 @@ describe('several values', () => {
 
 describe('when the API server does not answer', () => {
   test.each(['create', 'read', 'replace'] as const)(
-    'a request that cannot %s has to come again',
+    'a request that cannot %s a claim is retried by the client',
     async (verb) => {
       await judge(create('a', { serial: 'X' }));
       claims.before(verb, () => {
@@ -341,7 +341,7 @@ describe('when the API server does not answer', () => {
     },
   );
 
-  test('a holder that cannot be read leaves it open', async () => {
+  test('a holder that cannot be read leaves the decision open', async () => {
     await judge(create('a', { serial: 'X' }));
     stored.set('a', { kind: 'Broken' });
     expect(await kindOf(judge(create('b', { serial: 'X' })))).toBe('retry');
@@ -350,7 +350,7 @@ describe('when the API server does not answer', () => {
 
 describe('a policy that only warns or audits', () => {
   test.each(['Warn', 'Audit'] as const)(
-    'with %s claims what is free, and lets everything in',
+    'with %s claims free values and allows everything',
     async (enforcement) => {
       const lenient = serial({ enforcement });
       expect(await kindOf(judge(create('a', { serial: 'X' }), [lenient]))).toBe('allow');
@@ -367,7 +367,7 @@ describe('a policy that only warns or audits', () => {
     },
   );
 
-  test('has nobody wait for the API server', async () => {
+  test('does not make clients wait for the API server', async () => {
     claims.before('create', () => {
       throw new Error('connection refused');
     });
@@ -378,13 +378,13 @@ describe('a policy that only warns or audits', () => {
   });
 });
 
-describe('in a restore', () => {
+describe('during a restore', () => {
   beforeEach(async () => {
     await judge(create('a', { serial: 'X' }));
     store('a', { serial: 'X' });
   });
 
-  test('a value that is taken is let in with a warning, and stays with its holder', async () => {
+  test('a taken value is allowed with a warning and stays with its holder', async () => {
     restoring = 'yes';
     const decision = await judge(create('b', { serial: 'X' }));
     expect(decision).toMatchObject({
@@ -402,7 +402,7 @@ describe('in a restore', () => {
     expect(holders()).toEqual(['a']);
   });
 
-  test('what else the object holds is claimed', async () => {
+  test('the other values of the object are claimed', async () => {
     restoring = 'yes';
     const ips = serial({}, { paths: ['spec.ips[*]'] }, 'ips');
     await judge(create('c', { ips: [1] }), [ips]);
@@ -411,7 +411,7 @@ describe('in a restore', () => {
     expect(holders().toSorted()).toEqual(['a', 'b', 'c']);
   });
 
-  test('it is refused where the policy says so, and to everybody else', async () => {
+  test('a taken value is refused for other users, and where the policy enforces it', async () => {
     expect(await kindOf(judge(create('b', { serial: 'X' })))).toBe('deny');
     restoring = 'yes';
     expect(
@@ -419,13 +419,13 @@ describe('in a restore', () => {
     ).toBe('deny');
   });
 
-  test('that nobody knows of, the request has to come again', async () => {
+  test('if the restore evidence is unknown, the client retries', async () => {
     restoring = 'unknown';
     expect(await kindOf(judge(create('b', { serial: 'X' })))).toBe('retry');
   });
 });
 
-test('an exception spares the rule: nothing is compared, nothing claimed', async () => {
+test('an exception skips the rule: no comparison, no claim', async () => {
   const policy = serial({
     exceptions: [{ name: 'ada', reason: 'she knows', users: ['ada'], checks: ['serial'] }],
   });
@@ -436,7 +436,7 @@ test('an exception spares the rule: nothing is compared, nothing claimed', async
   expect(claims.asked).toEqual([]);
 });
 
-test('where there are no claims to be had, nothing is checked: an audit, a review of files', async () => {
+test('without access to claims, as in an audit or a file review, uniqueness is not checked', async () => {
   const { find, confirm, restoreEvidence } = worldOf();
   const decision = await validate(create('a', { serial: 'X' }), [serial()], {
     world: { find, confirm, read, restoreEvidence },
