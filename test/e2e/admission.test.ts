@@ -46,7 +46,7 @@ const policyIs = (name: string, accept: (policy: Conditioned) => boolean) =>
 
 const ref = (name: string) => ({ namespace: 'shop', name });
 
-test('a Server without tier is stored with the default', async () => {
+test('a Server without a tier is stored with the default tier', async () => {
   await cluster.admin.create(SERVERS, server('shop', 'plain', 'fra1'));
   expect((await cluster.admin.get<Server>(SERVERS, ref('plain')))?.spec).toEqual({
     datacenter: 'fra1',
@@ -59,7 +59,7 @@ test('a Server without tier is stored with the default', async () => {
   expect((await cluster.admin.get<Server>(SERVERS, ref('golden')))?.spec.tier).toBe('gold');
 });
 
-test('an unknown datacenter is refused; message and causes name the field', async () => {
+test('a Server with an unknown datacenter is refused, and message and causes name the field', async () => {
   const error = await refusal(cluster.admin.create(SERVERS, server('shop', 'lost', 'atlantis')));
   expect(error.message).toContain('spec.datacenter');
   expect(error.message).toContain('atlantis');
@@ -68,14 +68,14 @@ test('an unknown datacenter is refused; message and causes name the field', asyn
   expect(await cluster.admin.get(SERVERS, ref('lost'))).toBeUndefined();
 });
 
-test('Datacenter and Server created back to back 200 times are never refused', async () => {
+test('a Datacenter and a Server that are created in immediate succession are never refused, 200 times', async () => {
   for (let n = 0; n < 200; n++) {
     await cluster.admin.create(DATACENTERS, datacenter(`dc-${n}`));
     await cluster.admin.create(SERVERS, server('shop', `in-dc-${n}`, `dc-${n}`));
   }
 });
 
-test('changing the datacenter of a Server is refused', async () => {
+test('a change of the datacenter of a Server is refused', async () => {
   await cluster.admin.create(SERVERS, server('shop', 'settled', 'fra1'));
   const error = await refusal(
     cluster.admin.patchMerge(SERVERS, ref('settled'), { spec: { datacenter: 'dc-1' } }),
@@ -85,7 +85,7 @@ test('changing the datacenter of a Server is refused', async () => {
   await cluster.admin.patchMerge(SERVERS, ref('settled'), { spec: { tier: 'gold' } });
 });
 
-test('a Server whose datacenter is gone can be edited, loses its finalizer and is deleted', async () => {
+test('a Server whose datacenter is gone can be edited, can lose its finalizer and is then deleted', async () => {
   await cluster.admin.create(DATACENTERS, datacenter('doomed'));
   await cluster.admin.create(
     SERVERS,
@@ -103,7 +103,7 @@ test('a Server whose datacenter is gone can be edited, loses its finalizer and i
   expect(await cluster.admin.get(SERVERS, ref('orphan'))).toBeUndefined();
 });
 
-test('a dry run is judged as the real thing', async () => {
+test('a dry run gets the same verdict as the real request', async () => {
   await refusal(cluster.admin.create(SERVERS, server('shop', 'dry', 'atlantis'), { dryRun: true }));
   expect(
     await cluster.admin.create<Server>(SERVERS, server('shop', 'dry', 'fra1'), { dryRun: true }),
@@ -135,12 +135,12 @@ test('policies of equal scope share one webhook entry', async () => {
   expect(entriesOfPolicies(mutating)).toHaveLength(1);
 });
 
-test('a webhook configuration that somebody changes or deletes is as it was within 2 s', async () => {
+test('a webhook configuration that a user changes or deletes is restored within 2 s', async () => {
   const read = () =>
     cluster.admin.get<WebhookConfigurationObject>(validatingWebhookConfigurations, { name: 'gatehouse' });
-  const mended = (object: WebhookConfigurationObject | undefined) =>
+  const restored = (object: WebhookConfigurationObject | undefined) =>
     eventually(
-      'mended',
+      'the webhooks are restored',
       async () => {
         expect((await read())?.webhooks).toEqual(object?.webhooks);
         return true;
@@ -149,12 +149,12 @@ test('a webhook configuration that somebody changes or deletes is as it was with
     );
   const before = await read();
   await cluster.admin.patchMerge(validatingWebhookConfigurations, { name: 'gatehouse' }, { webhooks: [] });
-  await mended(before);
+  await restored(before);
   await cluster.admin.delete(validatingWebhookConfigurations, { name: 'gatehouse' });
-  await mended(before);
+  await restored(before);
 });
 
-test('a policy that does not compile says where and why, and the version before stays in force', async () => {
+test('a policy that does not compile reports where and why, and its previous version stays in force', async () => {
   const good = await cluster.admin.get<Conditioned & { spec: object }>(ADMISSION_POLICIES, {
     name: 'servers',
   });
@@ -184,7 +184,7 @@ test('a policy that does not compile says where and why, and the version before 
   await policyIs('servers', isTrue('Ready'));
 });
 
-test('a policy whose kinds may not be read names the ClusterRole to add, and is in force once it is there', async () => {
+test('a policy whose kinds Gatehouse may not read names the ClusterRole to add, and comes into force when it exists', async () => {
   const widgets = { group: 'apps.example.com', resource: 'widgets' };
   await cluster.apply(crd(widgets.group, 'Widget', 'widgets'));
   await cluster.apply(
@@ -211,7 +211,7 @@ test('a policy whose kinds may not be read names the ClusterRole to add, and is 
 });
 
 test.each([
-  ['its own kinds', { apiGroups: ['gatehouse.dev'], resources: ['admissionpolicies'] }],
+  ['kinds of Gatehouse', { apiGroups: ['gatehouse.dev'], resources: ['admissionpolicies'] }],
   ['leases', { apiGroups: ['coordination.k8s.io'], resources: ['leases'] }],
   ['everything', { apiGroups: ['*'], resources: ['*'] }],
 ])('a policy that would govern %s is refused', async (_what, match) => {

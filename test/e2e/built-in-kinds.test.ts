@@ -55,7 +55,7 @@ function policy(name: string, validate: object): KubeObject & { readonly spec: o
   };
 }
 
-test('the empty text stands in the policy as it was written', async () => {
+test('the policy keeps the empty string as the user wrote it', async () => {
   const stored = await cluster.admin.get<ReturnType<typeof policy>>(ADMISSION_POLICIES, { name: 'parents' });
   expect(stored?.spec).toMatchObject({
     match: { apiGroups: [''] },
@@ -63,7 +63,7 @@ test('the empty text stands in the policy as it was written', async () => {
   });
 });
 
-test('a ConfigMap that names another one may only be created after it', async () => {
+test('a ConfigMap that names another one can only be created after it', async () => {
   const child = configMap('child', { parent: 'mother' });
   await expect(cluster.admin.create(configMaps, child)).rejects.toMatchObject({
     causes: [{ field: 'data.parent', reason: 'FieldValueNotFound' }],
@@ -72,7 +72,7 @@ test('a ConfigMap that names another one may only be created after it', async ()
   await cluster.admin.create(configMaps, child);
 });
 
-test('a field of a ConfigMap that is immutable stays as it is', async () => {
+test('an immutable field of a ConfigMap cannot be changed', async () => {
   const ref = { namespace: 'shop', name: 'fixed' };
   await cluster.admin.create(configMaps, configMap('fixed', { zone: 'a' }));
   await expect(cluster.admin.patchMerge(configMaps, ref, { data: { zone: 'b' } })).rejects.toMatchObject({
@@ -81,7 +81,7 @@ test('a field of a ConfigMap that is immutable stays as it is', async () => {
   await cluster.admin.patchMerge(configMaps, ref, { data: { other: 'b' } });
 });
 
-test('the report of a restore names a target of the core group', async () => {
+test('the report of a restore names a missing target of the core group', async () => {
   const window: KubeObject & { readonly spec: object } = {
     apiVersion: 'gatehouse.dev/v1alpha1',
     kind: 'RestoreWindow',

@@ -68,7 +68,7 @@ test('service-ca e2e forced-ca-rotation, cert-manager TestDynamicSource_CARotati
   await annotate({ 'gatehouse.dev/rotate': 'test' });
   await statesAre('active,retiring');
   await eventually(
-    'the serving cert is made anew',
+    'the serving cert is reissued',
     async () => (await served()).chain !== before.server.chain,
   );
   const behind = { server: await served(), bundle: await bundle() };
@@ -79,7 +79,7 @@ test('service-ca e2e forced-ca-rotation, cert-manager TestDynamicSource_CARotati
   await statesAre('active');
   expect((await generations())[0]?.id).not.toBe(first?.id);
   const told = ['RotationStarted', 'RotationPublished', 'RotationActivated', 'RotationRetired'];
-  await eventually('the steps are told', async () => {
+  await eventually('Events report the steps', async () => {
     const { items } = await cluster.admin.list<EventObject>(events, { namespace: SYSTEM_NAMESPACE });
     const reasons = new Set(items.map(({ reason }) => reason));
     return told.every((reason) => reasons.has(reason));
@@ -87,20 +87,20 @@ test('service-ca e2e forced-ca-rotation, cert-manager TestDynamicSource_CARotati
   expect(await replica.metrics()).toMatch(/gatehouse_rotation_phase\{phase="steady"\} 1/);
 });
 
-test('service-ca e2e refresh-CA, cert-manager TestDynamicAuthority_Recreates: a Secret that is deleted comes back as it was', async () => {
+test('service-ca e2e refresh-CA, cert-manager TestDynamicAuthority_Recreates: a deleted Secret is restored with the same content', async () => {
   const before = await generations();
   await cluster.admin.delete(secrets, AUTHORITY);
-  await eventually('it is back', async () => (await generations()).length === before.length);
+  await eventually('the Secret is restored', async () => (await generations()).length === before.length);
   expect(await generations()).toEqual(before);
 });
 
-test('D5: a leader that finds garbage says so and goes on serving, until a person consents', async () => {
+test('D5: a leader that finds garbage reports it and continues to serve, until a user consents to a new authority', async () => {
   await replica.program.stop(30_000);
   const before = await served();
   await cluster.admin.patchMerge(secrets, AUTHORITY, { data: { 'generations.json': 'eA==' } });
   replica = await startReplica(cluster.plane, { name: 'two', port: replica.port, settings: SETTINGS });
   await replica.whenReady();
-  await eventually('it says so', async () =>
+  await eventually('an Event reports it', async () =>
     (await replica.metrics()).includes('gatehouse_authority_broken{reason="Unreadable"} 1'),
   );
   expect(await served()).toEqual(before);

@@ -90,7 +90,7 @@ async function rotate(
 const met = (interception: { readonly isMet: () => boolean }, what: string) =>
   eventually(`the write ${what}`, interception.isMet, { timeoutMs: WITHIN_MS });
 
-test('a rotation consists of these writes, and each is made once', async () => {
+test('a rotation makes each of these writes exactly once', async () => {
   const old = activeId(history.events());
   const writes: string[] = [];
   const stop = proxy.onWrite((write) => {
@@ -126,17 +126,20 @@ const CASES = ROTATION_WRITES.flatMap((names, write) =>
     .map(([how, fault]) => [names.join(', '), how, names, fault] as const),
 );
 
-test.each(CASES)('D2: %s: %s, once', async (_names, _how, names, fault) => {
-  await rotate(async (named) => {
-    await Promise.all(
-      names.map(async (name) => {
-        await met(proxy.intercept(named(name), fault), name);
-      }),
-    );
-  });
-});
+test.each(CASES)(
+  'D2: a rotation completes although one write fails: %s: %s',
+  async (_names, _how, names, fault) => {
+    await rotate(async (named) => {
+      await Promise.all(
+        names.map(async (name) => {
+          await met(proxy.intercept(named(name), fault), name);
+        }),
+      );
+    });
+  },
+);
 
-test('D2: authority activate is carried out and never answered', async () => {
+test('D2: the API server carries out "authority activate" and never answers', async () => {
   await rotate(async (named) => {
     const held = proxy.intercept(named('authority activate'), { kind: 'hold', applied: true });
     await met(held, 'authority activate');
@@ -167,16 +170,22 @@ const [BEFORE_ANY, AFTER_SOME] = [true, false].map((none) =>
     (_kill, index) => isNightly || index % 2 === 0,
   ),
 );
-if (!isNightly) console.log('the process dies at every second place; npm run test:nightly has them all');
+if (!isNightly) console.log('only every second crash point is tested; npm run test:nightly tests all');
 
-test.each(BEFORE_ANY ?? [])('D2: killed %s; the same replica comes back', async (_when, names, applied) => {
-  await rotateWithDeath(names, applied, 'comes back');
-});
+test.each(BEFORE_ANY ?? [])(
+  'D2: a replica that is killed %s completes the rotation after its restart',
+  async (_when, names, applied) => {
+    await rotateWithDeath(names, applied, 'comes back');
+  },
+);
 
-test.each(AFTER_SOME ?? [])('D2: killed %s; another replica takes over', async (_when, names, applied) => {
-  if (replicas.size < 2) await start();
-  await rotateWithDeath(names, applied, 'is replaced');
-});
+test.each(AFTER_SOME ?? [])(
+  'D2: another replica takes over from a leader that is killed %s',
+  async (_when, names, applied) => {
+    if (replicas.size < 2) await start();
+    await rotateWithDeath(names, applied, 'is replaced');
+  },
+);
 
 async function rotateWithDeath(
   names: readonly RotationWrite[],

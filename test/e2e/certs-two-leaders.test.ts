@@ -89,7 +89,7 @@ const idsEver = () => [
   ...new Set(authorities().flatMap(({ authority }) => authority.generations.map(({ id }) => id))),
 ];
 
-test('both lead, and their clocks are wrong', async () => {
+test('both replicas lead, and their clocks are wrong', async () => {
   for (const { replica, skewMs } of leaders) {
     const metrics = await replica.metrics();
     expect(metrics).toMatch(/^leader_election_master_status\{.*\} 1$/m);
@@ -98,17 +98,17 @@ test('both lead, and their clocks are wrong', async () => {
   }
 });
 
-test('D3: two leaders that start at once end with one authority', () => {
+test('D3: two leaders that start at the same time agree on one authority', () => {
   expect(idsEver()).toHaveLength(1);
 });
 
-test('C1, D4: rotations go on, one for each request, and trust holds all the time', async () => {
+test('C1, D4: each request causes one rotation, and clients trust every presented certificate throughout', async () => {
   for (const reason of ['first', 'second', 'third']) await rotate(reason);
   expect(idsEver()).toHaveLength(4);
   await judge.judge(history.events());
 });
 
-test('D3: what a leader decided before the other one rotated is refused', async () => {
+test('D3: the API server refuses a write that a leader planned before the other leader rotated', async () => {
   const [other, late] = leaders; // the replica whose clock is behind does all the work
   if (late === undefined || other === undefined) throw new Error('there are two leaders');
   const old = activeId(history.events());
@@ -132,21 +132,23 @@ test('D3: what a leader decided before the other one rotated is refused', async 
   await judge.judge(history.events());
 });
 
-test('D3: a leader that was frozen while the other one rotated changes nothing', async () => {
+test('D3: a leader that was frozen while the other leader rotated changes nothing', async () => {
   const [frozen] = leaders;
   if (frozen === undefined) throw new Error('there are two leaders');
   const old = activeId(history.events());
   const before = idsEver().length;
   frozen.replica.program.kill('SIGSTOP');
   await askForRotation(cluster, 'frozen');
-  await eventually('another one signs', () => activeId(history.events()) !== old, { timeoutMs: 20_000 });
+  await eventually('another generation signs', () => activeId(history.events()) !== old, {
+    timeoutMs: 20_000,
+  });
   frozen.replica.program.kill('SIGCONT');
   await untilRotated(history, old, 'frozen', 45_000);
   expect(idsEver()).toHaveLength(before + 1);
   await judge.judge(history.events());
 });
 
-test('no generation is ever lost, and none signs before it was published', () => {
+test('no generation is ever lost, and none signs before its root is published', () => {
   const [first] = idsEver(); // the first one has no earlier bundle, so no client could trust it before
   const published = new Set([first]);
   let known: readonly string[] = [];
@@ -167,7 +169,7 @@ function stillKnown(before: readonly string[], now: readonly string[]): readonly
   return now;
 }
 
-test('C1: times are those of the API server, not of any leader', () => {
+test('C1: recorded times come from the clock of the API server, not from that of a leader', () => {
   const generations = authorities().flatMap(({ authority }) => authority.generations);
   const written = generations
     .flatMap(({ createdAt, publishedAt, activatedAt, drainedAt }) => [
@@ -185,7 +187,7 @@ test('C1: times are those of the API server, not of any leader', () => {
   }
 });
 
-test('L7: when nothing is left to do, neither of them writes', async () => {
+test('L7: neither leader writes when nothing is left to do', async () => {
   let writes: string[] = [];
   let wroteAt = performance.now();
   const stops = leaders.map(({ proxy }) =>

@@ -316,7 +316,7 @@ function leaves(values: Readonly<Record<string, unknown>>, schema: unknown, pref
   });
 }
 
-test('every value of the chart has a line in the table of effects', () => {
+test('every value of the chart has a row in the table of effects', () => {
   const chart = (name: string) =>
     parse(readFileSync(join(DEPLOY, 'chart', 'gatehouse', name), 'utf8')) as Record<string, unknown>; // generated file
   expect([...new Set(EFFECTS.map(([value]) => value))].toSorted()).toEqual(
@@ -327,7 +327,7 @@ test('every value of the chart has a line in the table of effects', () => {
 describe.each(HELMS)('the chart as $name renders it', ({ render, notes }) => {
   let byDefault: Readonly<Record<string, KubeObject>> | undefined;
 
-  test('is install.yaml without its namespace, when nothing is set', async () => {
+  test('equals install.yaml without the namespace when no value is set', async () => {
     const installed = manifests(readFileSync(join(DEPLOY, 'install.yaml'), 'utf8'));
     const rendered = await render();
     expect(byName(rendered.map(plain))).toEqual(withoutNamespace(installed));
@@ -340,7 +340,7 @@ describe.each(HELMS)('the chart as $name renders it', ({ render, notes }) => {
       });
   });
 
-  test.each(EFFECTS)('says %s (%j) in %s at %s', async (_value, values, object, path, is) => {
+  test.each(EFFECTS)('shows the value %s (%j) in %s at %s', async (_value, values, object, path, is) => {
     const found = byName(await render({ values, apiVersions: [DETECTORS] }))[object];
     expect(at(found, path)).toEqual(is);
     // The default output must differ, otherwise this row of the table proves nothing.
@@ -348,7 +348,7 @@ describe.each(HELMS)('the chart as $name renders it', ({ render, notes }) => {
     expect(at(byDefault[object], path)).not.toEqual(is);
   });
 
-  test.each(readdirSync(VALUES))('is with values/%s what the overlay of that name is', async (name) => {
+  test.each(readdirSync(VALUES))('equals the overlay of the same name with values/%s', async (name) => {
     if (!HAS_KUBECTL) return; // kubectl.ts logs that it is missing
     const overlay = join(DEPLOY, 'overlays', name.replace('.yaml', ''));
     const { stdout } = await run('kubectl', ['kustomize', overlay]);
@@ -357,43 +357,46 @@ describe.each(HELMS)('the chart as $name renders it', ({ render, notes }) => {
     expect(byName(rendered.map(plain).map(inOneOrder))).toEqual(withoutNamespace(expected));
   });
 
-  test.each(WITH_COMPONENT)('is with %s what the default is with that component', async (name, options) => {
-    if (!HAS_KUBECTL) return; // kubectl.ts logs that it is missing
-    const folder = mkdtempSync(join(tmpdir(), 'gatehouse-overlay-'));
-    try {
-      const kustomization = {
-        resources: [relative(folder, join(DEPLOY, 'overlays', 'default'))],
-        components: [relative(folder, join(DEPLOY, 'components', name))],
-      };
-      writeFileSync(join(folder, 'kustomization.yaml'), JSON.stringify(kustomization)); // JSON is YAML
-      const { stdout } = await run('kubectl', ['kustomize', folder]);
-      const rendered = await render(options);
-      expect(byName(rendered.map(plain))).toEqual(withoutNamespace(manifests(stdout)));
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
-  });
+  test.each(WITH_COMPONENT)(
+    'equals the default with the component when %s is enabled',
+    async (name, options) => {
+      if (!HAS_KUBECTL) return; // kubectl.ts logs that it is missing
+      const folder = mkdtempSync(join(tmpdir(), 'gatehouse-overlay-'));
+      try {
+        const kustomization = {
+          resources: [relative(folder, join(DEPLOY, 'overlays', 'default'))],
+          components: [relative(folder, join(DEPLOY, 'components', name))],
+        };
+        writeFileSync(join(folder, 'kustomization.yaml'), JSON.stringify(kustomization)); // JSON is YAML
+        const { stdout } = await run('kubectl', ['kustomize', folder]);
+        const rendered = await render(options);
+        expect(byName(rendered.map(plain))).toEqual(withoutNamespace(manifests(stdout)));
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    },
+  );
 
-  test('names no namespace but that of the release', async () => {
+  test('names only the namespace of the release', async () => {
     const rendered = await render({ namespace: 'elsewhere', values: everything });
     const namespaced = rendered.filter(({ kind }) => kind !== 'CustomResourceDefinition');
     expect(JSON.stringify(namespaced)).not.toContain('gatehouse-system');
     expect(at(byName(namespaced)['ClusterRoleBinding gatehouse'], 'subjects.0.namespace')).toBe('elsewhere');
   });
 
-  test('has disruption budgets that Kubernetes 1.20 knows, and leaves the detector out where its kind is not yet', async () => {
+  test('has disruption budgets for Kubernetes 1.20, and omits the detector while its kind does not exist', async () => {
     const rendered = byName(await render({ kubeVersion: '1.20.2', values: VELERO }));
     expect(at(rendered['PodDisruptionBudget gatehouse'], 'apiVersion')).toBe('policy/v1beta1');
     expect(rendered['RestoreDetector velero']).toBeUndefined();
   });
 
-  test('keeps the braces of alerts, which are not for Helm', async () => {
+  test('keeps the braces in alerts, which Helm must not expand', async () => {
     const [file] = manifests(readFileSync(join(DEPLOY, 'monitoring', 'prometheus-rule.yaml'), 'utf8'));
     const rendered = byName(await render({ values: monitored('prometheusRule') }));
     expect(at(rendered['PrometheusRule gatehouse'], 'spec')).toEqual(at(file, 'spec'));
   });
 
-  test.skipIf(notes === undefined)('says in its notes what Helm did not do', async () => {
+  test.skipIf(notes === undefined)('lists in its notes what Helm did not do', async () => {
     expect(await notes?.()).not.toMatch(/NOT INSTALLED|metadata\.name|drained/);
     expect(await notes?.({ values: VELERO })).toContain('IS NOT INSTALLED YET');
     expect(await notes?.({ values: VELERO, apiVersions: [DETECTORS] })).not.toContain('IS NOT INSTALLED YET');
@@ -448,7 +451,7 @@ const operatorKinds = ['PodMonitor', 'PrometheusRule'].map((kind) => ({
   },
 }));
 
-describe.skipIf(!HAS_KUBECTL || HELMS.length === 0)('the API server takes the chart', () => {
+describe.skipIf(!HAS_KUBECTL || HELMS.length === 0)('the API server accepts the chart', () => {
   let cluster: Cluster;
   beforeAll(async () => {
     cluster = await startCluster();

@@ -24,7 +24,7 @@ const API_SERVER = 'kube-apiserver';
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-client-ca-'));
 const file = (name: string) => join(folder, name);
 const ours = createClientCa('webhook clients');
-const others = createClientCa('somebody else');
+const others = createClientCa('another operator');
 const apiServer = ours.issue({ commonName: API_SERVER });
 
 let cluster: Cluster;
@@ -90,7 +90,7 @@ const complaint = (): Promise<string | undefined> =>
     (error: unknown) => String(error),
   );
 
-describe.skipIf(testsSandbox())('--client-ca (not on the sandbox, which shows no certificates)', () => {
+describe.skipIf(testsSandbox())('--client-ca (not on the sandbox, which presents no certificates)', () => {
   beforeAll(async () => {
     const port = await freePort();
     writeAdmissionConfig(port);
@@ -116,12 +116,12 @@ describe.skipIf(testsSandbox())('--client-ca (not on the sandbox, which shows no
     rmSync(folder, { recursive: true, force: true });
   });
 
-  test('the API server is let in with the certificate of its kubeconfig for webhooks', async () => {
+  test('the API server is accepted with the certificate from its kubeconfig for webhooks', async () => {
     await create('good', 'fra1');
     await expect(create('bad', 'atlantis')).rejects.toThrow(/atlantis/);
   });
 
-  test('a client without a certificate, or with the wrong one, is not', async () => {
+  test('a client without a certificate, or with a wrong certificate, is refused', async () => {
     expect(await knock('/validate/x')).toBe(401);
     expect(await knock('/elsewhere')).toBe(401);
     expect(await knock('/validate/x', others.issue({ commonName: API_SERVER }))).toBe('ECONNRESET');
@@ -132,7 +132,7 @@ describe.skipIf(testsSandbox())('--client-ca (not on the sandbox, which shows no
     );
   });
 
-  test('the API server shows none for conversions, which are made all the same', async () => {
+  test('the API server presents no certificate for conversions, and Gatehouse converts nevertheless', async () => {
     await convertExamples(cluster, replica.port);
     const object: CustomObject = {
       apiVersion: 'infra.example.com/v1',
@@ -149,7 +149,7 @@ describe.skipIf(testsSandbox())('--client-ca (not on the sandbox, which shows no
     expect(await knock('/convert')).toBe(400);
   });
 
-  test('a CA that is exchanged locks out who has a certificate of the old one, until it is back', async () => {
+  test('a replaced CA locks out clients with certificates of the old CA, until the old CA returns', async () => {
     const next = createClientCa('the next');
     writeFileSync(file('ca.crt'), next.cert);
     await eventually(
@@ -162,20 +162,20 @@ describe.skipIf(testsSandbox())('--client-ca (not on the sandbox, which shows no
     );
     expect(await knock('/validate/x', next.issue({ commonName: API_SERVER }))).toBe(400);
     writeFileSync(file('ca.crt'), `${next.cert}${ours.cert}`);
-    await eventually('the API server is let in', async () => (await complaint()) === undefined, {
+    await eventually('the API server is accepted', async () => (await complaint()) === undefined, {
       timeoutMs: 60_000,
       everyMs: 500,
     });
   });
 
-  test('a file that cannot be used later changes nothing', async () => {
+  test('a file that becomes unusable at runtime changes nothing', async () => {
     writeFileSync(file('ca.crt'), 'nothing');
     await eventually(
       'the replica has noticed',
       async () => /^gatehouse_client_ca_read_errors_total [1-9]/m.test(await replica.metrics()),
       { timeoutMs: 60_000 },
     );
-    await eventually('it says why', () =>
+    await eventually('the log gives the reason', () =>
       readFileSync(replica.program.logFile, 'utf8').includes('there is no certificate in it'),
     );
     await create('still', 'fra1');

@@ -30,7 +30,7 @@ afterAll(async () => {
 });
 
 describe.runIf(RECORD)('recording', () => {
-  test('the answers are written down', async () => {
+  test('the answers are recorded', async () => {
     const cases: Record<string, unknown> = {};
     const recorded = ALL_CASES.filter(({ newer }) => newer === undefined);
     const failures: unknown[] = [];

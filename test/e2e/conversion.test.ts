@@ -113,7 +113,7 @@ test('should be able to convert from CR v1 to CR v2', async () => {
   expect(await specOf('v1', 'first')).toEqual(V1);
 });
 
-test('the object of the example is read in both versions, and in v1 as it was written', async () => {
+test('the object of the example can be read in both versions, and in v1 it is as the user wrote it', async () => {
   const [orders] = readManifests(join(import.meta.dirname, '../../deploy/examples/conversion/objects'));
   const written: CustomObject = { ...orders, metadata: { ...orders?.metadata, namespace: 'shop' } };
   await cluster.admin.create(databases('v1'), written);
@@ -141,7 +141,7 @@ test('should be able to convert a non homogeneous list of CRs', async () => {
 });
 
 describe('validateMixedStorageVersions', () => {
-  test('an object is the same in each version, whichever it was written and stored in', async () => {
+  test('an object reads the same in each version, whichever version it was written and stored in', async () => {
     for (const stored of ['v1', 'v2']) {
       await storeIn(cluster, CRD, stored);
       await cluster.admin.create(databases('v1'), database(`v1-in-${stored}`, 'v1', V1));
@@ -155,7 +155,7 @@ describe('validateMixedStorageVersions', () => {
   });
 });
 
-describe('what v1 cannot hold', () => {
+describe('a value that v1 cannot hold', () => {
   const RICH = {
     address: { host: 'db', port: 5432, tls: true },
     engine: { name: 'postgres', version: '17' },
@@ -163,7 +163,7 @@ describe('what v1 cannot hold', () => {
     replicas: 3,
   };
 
-  test('survives a change by a client that knows v1 alone, by patch, apply and replace', async () => {
+  test('survives patch, apply and replace by a client that only knows v1', async () => {
     await cluster.admin.create(databases('v2'), database('rich', 'v2', RICH));
     expect(await specOf('v1', 'rich')).toEqual({ endpoint: 'db:5432', version: '17', storage: '100Gi' });
 
@@ -187,7 +187,7 @@ describe('what v1 cannot hold', () => {
     });
   });
 
-  test('gives way to a change of the field that it was made of', async () => {
+  test('is dropped when a client changes the field that it came from', async () => {
     await cluster.admin.create(
       databases('v1'),
       database('resized', 'v1', { endpoint: 'a:1', storage: '500Mi' }),
@@ -197,7 +197,7 @@ describe('what v1 cannot hold', () => {
     expect(await specOf('v1', 'resized')).toEqual({ endpoint: 'a:1', storage: '7Gi' });
   });
 
-  test('is exact, for integers beyond 2^53 too', async () => {
+  test('stays exact, even for integers beyond 2^53', async () => {
     const connection = await loadConnection({ kubeconfig: cluster.plane.kubeconfig('admin') });
     const exact = createRest({ connection, userAgent: 'gatehouse-test', parse: parseJson });
     const path = (version: string) => `/apis/infra.example.com/${version}/namespaces/shop/databases`;
@@ -230,7 +230,7 @@ describe('a policy', () => {
       })
     )?.spec;
 
-  test('that does not compile says where and why, and the version before stays in force, also after a restart', async () => {
+  test('that does not compile reports where and why, and its previous version stays in force, even after a restart', async () => {
     const before = await good();
     await change({
       versions: [{ name: 'v1', toHub: [{ remove: { path: 'metadata.finalizers' } }], fromHub: [] }],
@@ -256,7 +256,7 @@ describe('a policy', () => {
     await policyIs(isTrue('Ready'));
   });
 
-  test('whose definition gets a version says so, and converts between the others', async () => {
+  test('whose definition gets another version reports it, and converts between the other versions', async () => {
     const crd = await cluster.admin.get<Conditioned & { spec: { versions: readonly { name: string }[] } }>(
       customResourceDefinitions,
       { name: CRD },
@@ -281,7 +281,7 @@ describe('a policy', () => {
     await policyIs(isTrue('Ready'));
   });
 
-  test('for a kind that another policy converts says so', async () => {
+  test('for a kind that another policy converts reports the conflict', async () => {
     const spec = await good();
     const twin = {
       apiVersion: 'gatehouse.dev/v1alpha1',
@@ -304,7 +304,7 @@ describe('a policy', () => {
     await cluster.admin.delete(CONVERSION_POLICIES, { name: 'twin' });
   });
 
-  test('whose definition does not ask Gatehouse says what to write there', async () => {
+  test('whose definition does not call Gatehouse reports what to add there', async () => {
     const { name, group, plural } = {
       name: 'gizmos.conv.example.com',
       group: 'conv.example.com',
@@ -345,7 +345,7 @@ describe('a policy', () => {
     await seeConverting(cluster, plural);
   });
 
-  test('is not asked about versions that are not served', async () => {
+  test('needs no steps for versions that are not served', async () => {
     const name = 'gizmos.conv.example.com';
     const gizmos = {
       group: 'conv.example.com',
@@ -408,7 +408,7 @@ describe('validateObjectMetaMutation, validateUIDMutation', () => {
     });
   });
 
-  test('labels and annotations are changed by a conversion, and nothing else of the metadata', async () => {
+  test('a conversion changes labels and annotations, and no other metadata', async () => {
     const created = await create('plain');
     for (const object of [created, await cluster.admin.get<CustomObject>(widgets('v1'), { name: 'plain' })]) {
       expect(object?.metadata).toMatchObject({
@@ -426,7 +426,7 @@ describe('validateObjectMetaMutation, validateUIDMutation', () => {
     ['renamed', 'changed metadata.name from "renamed" to "another"'],
     ['labelled', 'metadata.labels["not a key"]: the API server does not take this key'],
   ])(
-    'a conversion that changes the %s is refused by Gatehouse, which says whose fault it is',
+    'Gatehouse refuses a conversion with forbidden metadata (%s), and names the handler at fault',
     async (name, message) => {
       const said = await failureOf(() => create(name));
       expect(said).toContain(message);
@@ -516,7 +516,7 @@ describe('expectConversionFailureMessage', () => {
     expect(message).toMatch(/fromHub\[0\]: no such key: storageGigabytes/);
   });
 
-  test('what is asked for in the version that is stored is not concerned', async () => {
+  test('requests in the storage version still succeed', async () => {
     expect(await specOf('v2', 'unreadable')).toEqual(V2);
     await cluster.admin.patchMerge(databases('v2'), ref('unreadable'), patch);
   });

@@ -155,7 +155,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     expect(complaints, 'what it says it may not do').toEqual([]);
   });
 
-  test('a replica leads, has an authority, publishes it, and installs its webhooks', async () => {
+  test('a replica leads, creates and publishes its authority, and installs its webhooks', async () => {
     const lease = await cluster.see<KubeObject & { readonly spec: { readonly holderIdentity: string } }>(
       'the lease',
       leases,
@@ -168,7 +168,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     expect(data?.['ca.crt']).toContain('BEGIN CERTIFICATE');
   });
 
-  test('what others do to its own objects is put right', async () => {
+  test('Gatehouse repairs its own objects after changes by others', async () => {
     await cluster.admin.patchMerge(secrets, own('gatehouse-serving'), { data: { 'tls.crt': 'AAAA' } });
     await cluster.see<SecretObject>('the serving cert', secrets, own('gatehouse-serving'), (secret) =>
       text(secret, 'tls.crt').includes('BEGIN CERTIFICATE'),
@@ -183,7 +183,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     );
   });
 
-  test('references and unique values are held, what is stored is judged, and all of it is said', async () => {
+  test('Gatehouse enforces references and unique values, audits existing objects, and reports the results', async () => {
     await deployed.apply('examples/owners');
     scene = await createOwnerScene(cluster);
     await cluster.admin.patchMerge(namespaces, { name: 'shop' }, { metadata: { labels: LABELS } });
@@ -199,11 +199,15 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
       const { items } = await cluster.admin.listAll<Claim>(UNIQUE_CLAIMS);
       return items.find(({ spec }) => spec.values[0] === JSON.stringify(value))?.spec.holder.name;
     };
-    await eventually('nobody holds S1', async () => (await holderOf('S1')) === undefined, PATIENT);
-    const holder = await eventually('the older ones are counted', () => holderOf('OLD'), PATIENT);
+    await eventually('S1 is free', async () => (await holderOf('S1')) === undefined, PATIENT);
+    const holder = await eventually('the audit counts the older Servers', () => holderOf('OLD'), PATIENT);
     await cluster.admin.delete(SERVERS, inShop(holder));
-    const heir = holder === 'twin-a' ? 'twin-b' : 'twin-a';
-    await eventually('the other one holds it', async () => (await holderOf('OLD')) === heir, PATIENT);
+    const other = holder === 'twin-a' ? 'twin-b' : 'twin-a';
+    await eventually(
+      'the other Server holds the value',
+      async () => (await holderOf('OLD')) === other,
+      PATIENT,
+    );
 
     const rule = {
       name: 'old',
@@ -221,16 +225,16 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
       30_000,
     );
     await cluster.admin.delete(ADMISSION_POLICIES, { name: 'old' });
-    await cluster.admin.delete(SERVERS, inShop(heir));
+    await cluster.admin.delete(SERVERS, inShop(other));
   });
 
-  test('Services get their certificates, and objects of all kinds the bundle', async () => {
+  test('Services get their certificates, and objects of all kinds get the bundle', async () => {
     const wish = { 'gatehouse.dev/serving-cert-secret-name': 'front-tls' };
     await cluster.admin.create(services, localService('shop', 'front', 443, wish));
     await cluster.see<SecretObject>('the certificate', secrets, inShop('front-tls'));
     const twice = { 'gatehouse.dev/serving-cert-secret-name': 'not_a_name' };
     await cluster.admin.create(services, localService('shop', 'odd', 443, twice));
-    await eventually('an Event about a wish that cannot be met', async () => {
+    await eventually('an Event about a request that cannot be met', async () => {
       const { items } = await cluster.admin.listAll<KubeObject & { readonly reason?: string }>(events, {
         namespace: 'shop',
       });
@@ -245,7 +249,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     }
   });
 
-  test('objects are converted', async () => {
+  test('Gatehouse converts objects', async () => {
     await convertExamples(cluster, port);
     await eventually('the API server asks', async () => {
       const made = { metadata: inShop('orders'), spec: { endpoint: 'db:5432' } };
@@ -255,7 +259,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     expect((await cluster.admin.get(databases('v2'), inShop('orders')))?.apiVersion).toContain('v2');
   });
 
-  test('owners are linked again', async () => {
+  test('Gatehouse restores owner references', async () => {
     const early = await scene.backUp('early', 'later');
     await scene.open('owners');
     await scene.restorer.create(SERVERS, early);
@@ -264,7 +268,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     expect(ownersOf(await scene.find('early'))).toHaveLength(1);
   });
 
-  test('a restore of Velero is seen, swept and reported, in parts where there is much to say', async () => {
+  test('Gatehouse detects, sweeps and reports a restore by Velero, with long reports in parts', async () => {
     await deployed.apply('overlays/restore-velero');
     velero = createVelero(cluster.plane);
     await enforceApplications(cluster);
@@ -279,13 +283,18 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     await eventually('the reports', async () => (await reports()) > 0);
     const [first = '', ...others] = zones;
     await cluster.admin.create(ZONES, zone(first));
-    await seeWindowOf(cluster, 'much', 'one less', ({ status }) => status?.violations?.total === ORPHANS - 1);
+    await seeWindowOf(
+      cluster,
+      'much',
+      'one report fewer',
+      ({ status }) => status?.violations?.total === ORPHANS - 1,
+    );
     for (const name of others) await cluster.admin.create(ZONES, zone(name));
     await seeWindowOf(cluster, 'much', 'nothing is left', isVerified);
     await eventually('no reports', async () => (await reports()) === 0);
   });
 
-  test('another replica takes over, and does what the components are for', async () => {
+  test('another replica takes over, and the components work', async () => {
     await deployed.apply('overlays/compat-openshift');
     await deployed.apply('components/delete-secrets');
     const [one] = replicas;
@@ -293,7 +302,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     await one?.program.exited;
     await start('two', { compat: 'openshift', 'serving-cert-on-removal': 'delete' });
     await cluster.see<KubeObject & { readonly spec: { readonly holderIdentity: string } }>(
-      'the other one leads',
+      'the other replica leads',
       leases,
       own('gatehouse'),
       ({ spec }) => spec.holderIdentity === 'two',
@@ -314,14 +323,14 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     );
   });
 
-  test('nothing is granted that it does not use, but for what has a reason', () => {
+  test('Gatehouse uses every permission that it has, except those with a documented reason', () => {
     const granted = permissionsIn(deployed.manifests());
     const used = permissionsUsed(cluster.plane.auditLog(), USERS.gatehouse.name);
     const unused = [...granted].filter((one) => !used.has(one) && !LATER.test(one));
     expect(unused.toSorted()).toEqual(Object.keys(NOT_USED_HERE).toSorted());
   });
 
-  test('docs/hardening.md names a request for each permission, and Gatehouse has made it', () => {
+  test('docs/hardening.md names a request for each permission, and Gatehouse has made each of them', () => {
     const log = cluster.plane.auditLog();
     const purposes = purposesIn(readFileSync(HARDENING, 'utf8')).filter(
       ({ permission }) => !LATER.test(permission) && NOT_USED_HERE[permission] === undefined,

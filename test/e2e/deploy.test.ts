@@ -48,13 +48,13 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
     namespaced: true,
   };
 
-  test('apply with kubectl, client-side, and then there is nothing left to change', async () => {
+  test('apply with kubectl on the client side, and kubectl diff then shows no changes', async () => {
     await kubectl('apply', '-k', overlay());
     expect(await kubectl('diff', '-k', overlay())).toBe('');
     await kubectl('apply', '-k', overlay());
   });
 
-  test('apply with kubectl, server-side, twice, without a conflict', async () => {
+  test('apply with kubectl on the server side twice without a conflict', async () => {
     const args = ['apply', '--server-side', '--force-conflicts', '-k', overlay()];
     await kubectl(...args);
     await kubectl('apply', '--server-side', '-k', overlay());
@@ -81,7 +81,7 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
       .filter((line) => line !== '');
 
   test.each(OVERLAYS.filter((name) => name !== 'kubernetes-1.20'))(
-    'have an overlay %s, which the API server accepts whole',
+    'contain an overlay %s that the API server accepts completely',
     async (name) => {
       const said = await tried(composed(`overlays/${name}`, []));
       expect(said.length).toBeGreaterThanOrEqual(15);
@@ -89,9 +89,9 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
     },
   );
 
-  test.each(COMPONENTS)('have a component %s, which the API server accepts with the base', async (name) => {
+  test.each(COMPONENTS)('contain a component %s that the API server accepts with the base', async (name) => {
     if (name === 'crd-rules' && cluster.plane.version.minor < 25) {
-      console.warn('skipped: the component crd-rules, for this API server is older than its rules');
+      console.warn('skipped the component crd-rules: this API server does not support its rules');
       return;
     }
     const said = await tried(composed('base', [name]));
@@ -106,7 +106,7 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
   const one = async (folder: string, kind: string) =>
     (await rendered(folder)).find((object) => object.kind === kind);
 
-  test('say in install.yaml what kustomize says of the default', async () => {
+  test('contain an install.yaml that equals the output of kustomize for the default', async () => {
     const text = readFileSync(join(DEPLOY, 'install.yaml'), 'utf8');
     const installed = parseAllDocuments(text).map((document) => document.toJS() as KubeObject);
     const byName = (objects: readonly KubeObject[]) =>
@@ -114,7 +114,7 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
     expect(byName(installed)).toEqual(byName(await rendered('')));
   });
 
-  test('say for Kubernetes 1.20 the same, but for the version of the disruption budget', async () => {
+  test('differ for Kubernetes 1.20 only in the version of the disruption budget', async () => {
     const expected = (await rendered('')).map((object) =>
       object.kind === 'PodDisruptionBudget' ? { ...object, apiVersion: 'policy/v1beta1' } : object,
     );
@@ -125,26 +125,26 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
     ['single', 1, undefined],
     ['default', 2, 1],
     ['high-availability', 3, 2],
-  ])('have in the overlay %s %i replicas, of which %s may not be evicted', async (name, replicas, kept) => {
+  ])('set in the overlay %s %i replicas and a minAvailable of %s', async (name, replicas, kept) => {
     const deployment = await one(`overlays/${name}`, 'Deployment');
     expect(deployment?.spec.replicas).toBe(replicas);
     const budget = await one(`overlays/${name}`, 'PodDisruptionBudget');
     expect(budget?.spec.minAvailable).toBe(kept);
   });
 
-  test('trust the namespace of Velero in the overlay for it, and nobody in the folder of detectors', async () => {
+  test('trust the namespace of Velero in its overlay, and no namespace in the folder of detectors', async () => {
     expect((await one('overlays/restore-velero', 'RestoreDetector'))?.spec.namespaces).toEqual(['velero']);
     expect((await one('detectors/velero', 'RestoreDetector'))?.spec.namespaces).toEqual([]);
   });
 
   test.each(['monitoring', 'examples/handler', 'examples/unique', 'examples/users', 'examples/webhook'])(
-    'render in %s',
+    'can be rendered in %s',
     async (folder) => {
       expect((await rendered(folder)).length).toBeGreaterThan(0);
     },
   );
 
-  test('ask for two replicas in a restricted namespace', async () => {
+  test('request two replicas in a restricted namespace', async () => {
     const deployment = await cluster.admin.get<KubeObject & { spec: { replicas: number } }>(deployments, {
       namespace: SYSTEM_NAMESPACE,
       name: 'gatehouse',
@@ -152,7 +152,7 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
     expect(deployment?.spec.replicas).toBe(2);
   });
 
-  test('give no permission with a wildcard', async () => {
+  test('grant no permission with a wildcard', async () => {
     const roles = await kubectl(
       'get',
       'clusterroles,roles',
@@ -169,7 +169,7 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
     expect(JSON.stringify(items.map(({ rules }) => rules))).not.toContain('"*"');
   });
 
-  test('have examples that apply, whose policy the CRD accepts', async () => {
+  test('contain examples that kubectl applies, with a policy that the CRD accepts', async () => {
     await kubectl(
       'apply',
       '-f',
@@ -185,7 +185,7 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
     expect(policy?.spec).toMatchObject({ failurePolicy: 'Fail', timeoutSeconds: 5, enforcement: 'Deny' }); // the CRD's defaults
   });
 
-  test('have an example of conversion that applies, and a CRD that takes a step for one thing only', async () => {
+  test('contain an example of a conversion that kubectl applies, and a CRD that accepts one action per step', async () => {
     const folder = join(DEPLOY, 'examples/conversion');
     await kubectl('apply', '-k', folder);
     expect(await kubectl('diff', '-k', folder)).toBe('');
@@ -200,7 +200,7 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
     expect(await kubectl('explain', 'conversionpolicy.spec.roundTrip')).toContain('annotation');
   });
 
-  test('are explained by kubectl', async () => {
+  test('have descriptions that kubectl explain shows', async () => {
     expect(await kubectl('explain', 'admissionpolicy.spec.validate.references')).toContain('foreign key');
   });
 
@@ -208,7 +208,7 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
     ['an unknown operation', { match: { apiGroups: ['x.io'], resources: ['y'], operations: ['READ'] } }],
     ['a timeout of a minute', { match: { apiGroups: ['x.io'], resources: ['y'] }, timeoutSeconds: 60 }],
     ['no match', {}],
-  ])('have a CRD that refuses a policy with %s', async (_what, spec) => {
+  ])('contain a CRD that refuses a policy with %s', async (_what, spec) => {
     const policy: KubeObject & { readonly spec: object } = { metadata: { name: 'bad' }, spec };
     await expect(cluster.admin.create(ADMISSION_POLICIES, policy)).rejects.toThrow(/422/);
   });

@@ -20,7 +20,7 @@ import { server } from '../support/objects.ts';
 import { eventually, freePort } from '../support/processes.ts';
 
 const handlers = writeHandlers({
-  'greeter.ts': forCase('greeter', `validate(object, { deny }) { deny('the laptop says no'); },`),
+  'greeter.ts': forCase('greeter', `validate(object, { deny }) { deny('the laptop refuses'); },`),
 });
 
 let cluster: Cluster;
@@ -53,7 +53,7 @@ async function start(): Promise<Replica> {
   return laptop;
 }
 
-const decides = (laptop: Replica) => untilLaptopSays(laptop, cluster, 'greeter', 'the laptop says no');
+const decides = (laptop: Replica) => untilLaptopSays(laptop, cluster, 'greeter', 'the laptop refuses');
 
 const configurations = () =>
   Promise.all(
@@ -62,7 +62,7 @@ const configurations = () =>
     ),
   );
 
-test('a laptop alone enforces policies and handlers, and at the end nothing is left', async () => {
+test('a laptop enforces policies and handlers without a replica, and leaves nothing behind at its end', async () => {
   const laptop = await start();
   await decides(laptop);
   await untilRefused('a Server without its datacenter', 'spec.datacenter', () =>
@@ -72,10 +72,10 @@ test('a laptop alone enforces policies and handlers, and at the end nothing is l
   laptop.program.kill('SIGINT');
   expect((await laptop.program.exited).code).toBe(0);
   expect(await configurations()).toEqual([undefined, undefined]);
-  await eventually('nobody is asked any more', () => sendConfigMap(cluster, 'greeter'));
+  await eventually('no webhook is called any more', () => sendConfigMap(cluster, 'greeter'));
 });
 
-test('what a crash leaves behind is gone when the command has run again', async () => {
+test('the next run of the command removes what a crash left behind', async () => {
   const first = await start();
   await decides(first);
   first.program.kill('SIGKILL');

@@ -31,7 +31,7 @@ const ofCluster = writeHandlers({
   'keeper.ts': forCase('keeper', `validate(object, { deny }) { deny('the cluster keeps it'); },`),
 });
 const ofLaptop = writeHandlers({
-  'greeter.ts': forCase('greeter', `validate(object, { deny }) { deny('the laptop says no'); },`),
+  'greeter.ts': forCase('greeter', `validate(object, { deny }) { deny('the laptop refuses'); },`),
   'newcomer.ts': forCase('newcomer', `validate(object, { deny }) { deny('only the laptop knows'); },`),
 });
 
@@ -86,7 +86,7 @@ async function sessions() {
   return both.map((one) => devSessionOf(one, new Date()));
 }
 
-const decides = (laptop: Replica) => untilLaptopSays(laptop, cluster, 'greeter', 'the laptop says no');
+const decides = (laptop: Replica) => untilLaptopSays(laptop, cluster, 'greeter', 'the laptop refuses');
 const handlerSays = (handler: string, why: string) => untilHandlerSays(cluster, handler, why);
 const clusterDecides = () => handlerSays('greeter', 'the cluster says no');
 
@@ -109,7 +109,7 @@ async function validatingEntries(prefix = ''): Promise<Readonly<Record<string, b
   return Object.fromEntries(entries.filter(([entry]) => entry.startsWith(prefix)));
 }
 
-test('a laptop takes over, the leader lets it, and on exit all is as it was, byte for byte', async () => {
+test('a laptop takes over, the leader does not interfere, and on exit the laptop restores every byte', async () => {
   await clusterDecides();
   const before = await whatIsThere();
   const laptop = await start('eva');
@@ -149,7 +149,7 @@ test('a laptop takes over, the leader lets it, and on exit all is as it was, byt
   expect(await doctorSays()).toEqual([]);
 });
 
-test('a second laptop is told who serves and until when, and changes nothing', async () => {
+test('a second laptop learns which user serves and until when, and changes nothing', async () => {
   const laptop = await start('eva-again', 'localhost');
   await decides(laptop);
   const during = await whatIsThere();
@@ -185,7 +185,7 @@ const noted = (message: string) => ({
   },
 });
 
-test('a policy that comes and changes meanwhile is judged by the laptop, and stays in force after it', async () => {
+test('the laptop enforces a policy that is created and changed meanwhile, and the policy stays in force afterwards', async () => {
   const laptop = await start('eva-edits');
   await decides(laptop);
 
@@ -201,10 +201,10 @@ test('a policy that comes and changes meanwhile is judged by the laptop, and sta
   expect(Object.values(await validatingEntries('fail-7s'))).toEqual([false]);
   await handlerSays('noted', 'nor tomorrow');
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'noted' });
-  await eventually('it is not refused any more', () => sendConfigMap(cluster, 'noted'));
+  await eventually('the ConfigMap is accepted', () => sendConfigMap(cluster, 'noted'));
 });
 
-test('an authority that rotates meanwhile breaks nobody', async () => {
+test('a rotation of the authority meanwhile breaks no client', async () => {
   const laptop = await start('eva-rotates');
   await decides(laptop);
   const ref = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-cabundle' };
@@ -239,25 +239,27 @@ test('an authority that rotates meanwhile breaks nobody', async () => {
   });
 });
 
-test('an API server that does not reach the laptop is told at once, and nothing stays behind', async () => {
+test('a laptop that the API server cannot reach reports it at once, and leaves nothing behind', async () => {
   const before = await whatIsThere();
-  const [port, nobody] = await Promise.all([freePort(), freePort()]);
+  const [port, closedPort] = await Promise.all([freePort(), freePort()]);
   const laptop = await startReplica(cluster.plane, {
     name: 'unreachable',
     port,
     settings: {
       kubeconfig: cluster.plane.kubeconfig('admin'),
-      'dev-url': `https://127.0.0.1:${nobody}`,
+      'dev-url': `https://127.0.0.1:${closedPort}`,
     },
   });
   laptops.push(laptop);
   expect((await laptop.program.exited).code).toBe(1);
-  expect(tail(laptop.program.logFile)).toContain(`the API server does not reach https://127.0.0.1:${nobody}`);
+  expect(tail(laptop.program.logFile)).toContain(
+    `the API server does not reach https://127.0.0.1:${closedPort}`,
+  );
   expect(await whatIsThere()).toEqual(before);
 });
 
 test(
-  'after a crash the leader puts the entries back when the session has expired',
+  'after a crash, the leader restores the entries when the session has expired',
   { timeout: 180_000 },
   async () => {
     const before = await whatIsThere();
@@ -267,7 +269,7 @@ test(
     await laptop.program.exited;
     expect(await sessions()).toMatchObject([{ kind: 'valid' }, { kind: 'valid' }]);
     await eventually(
-      'the leader has taken the entries back',
+      'the leader has restored the entries',
       async () => (await sessions()).every(({ kind }) => kind === 'none'),
       { timeoutMs: 90_000, everyMs: 500 },
     );

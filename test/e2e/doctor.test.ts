@@ -50,13 +50,13 @@ async function doctorAs(
 const one = (bad: readonly Finding[], check: string): Finding | undefined =>
   bad.find((finding) => finding.check === check);
 
-test('nothing is found in a healthy cluster', async () => {
+test('the doctor finds nothing in a healthy cluster', async () => {
   const { code, bad } = await doctorAs('admin');
   expect(bad).toEqual([]);
   expect(code).toBe(0);
 });
 
-test('somebody without permissions is told which ones are lacking, and that is no problem of the cluster', async () => {
+test('the doctor lists the missing permissions of its user, and does not report them as problems of the cluster', async () => {
   const { code, bad } = await doctorAs('alice');
   expect(new Set(bad.map(({ severity }) => severity))).toEqual(new Set(['unknown']));
   expect(one(bad, 'access')?.seen).toBe('no permission to create subjectaccessreviews.authorization.k8s.io');
@@ -64,7 +64,7 @@ test('somebody without permissions is told which ones are lacking, and that is n
   expect(code).toBe(0);
 });
 
-test('ClusterRoleBindings that are gone are found', async () => {
+test('the doctor finds missing ClusterRoleBindings', async () => {
   for (const name of ['gatehouse', 'gatehouse-references']) await cluster.admin.delete(BINDINGS, { name });
   const found = async () => {
     const { code, bad } = await doctorAs('admin');
@@ -80,7 +80,7 @@ test('ClusterRoleBindings that are gone are found', async () => {
   await cluster.applyFolder('base', ({ kind }) => kind === 'ClusterRoleBinding');
 });
 
-test('a replica that is gone, and a bundle that somebody else holds, are found', async () => {
+test('the doctor finds a replica that is gone, and a bundle that another manager owns', async () => {
   await replica.program.stop(15_000);
   const ref = { name: 'gatehouse' };
   interface Configuration extends KubeObject {

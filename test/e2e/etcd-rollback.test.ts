@@ -125,11 +125,11 @@ describe.skipIf(testsSandbox())(
 
     const ways = [
       ['at the revision of the snapshot', 0],
-      ['with its revision moved on, and what was before it compacted', 5_000],
+      ['with an increased revision, and all earlier revisions compacted', 5_000],
     ] as const;
 
     test.each(ways)(
-      '%s: it is noticed, everything is listed anew, mended and swept',
+      'etcd starts %s: Gatehouse detects it, lists everything again, repairs and sweeps',
       async (how, bump) => {
         const round = bump === 0 ? 'plain' : 'bumped';
         const snapshot = join(cluster.plane.folder, `snapshot-${round}`);

@@ -47,7 +47,7 @@ function objectsOf(folder: string): (name: string) => KubeObject {
   };
 }
 
-test('unique: of two Servers with one serial number the second is refused', async () => {
+test('unique: the second of two Servers with the same serial number is refused', async () => {
   await cluster.applyFolder('examples/unique');
   await seeInForce(cluster, 'serials');
   await cluster.admin.create(DATACENTERS, datacenter('muc1'));
@@ -58,13 +58,13 @@ test('unique: of two Servers with one serial number the second is refused', asyn
   );
 });
 
-test('users: a Namespace needs the User that it names, and remembers the User that owns it', async () => {
+test('users: a Namespace needs the User that it names, and records the User that owns it', async () => {
   await cluster.applyFolder('examples/users', ({ kind }) => kind === 'CustomResourceDefinition');
   await established(cluster, 'users.people.example.com');
   await cluster.applyFolder('examples/users', ({ kind }) => kind !== 'CustomResourceDefinition');
   await seeInForce(cluster, 'namespaces-of-users');
   const object = objectsOf('users');
-  await untilRefused('a Namespace of nobody', 'people.example.com/owner', () =>
+  await untilRefused('a Namespace without an existing owner', 'people.example.com/owner', () =>
     cluster.admin.create(namespaces, object('eve-lab'), { dryRun: true }),
   );
 
@@ -80,7 +80,7 @@ test('users: a Namespace needs the User that it names, and remembers the User th
   expect(JSON.parse(recordOf(owned) ?? '{}')).toMatchObject({ self: 'ada-lab', refs: [owner] });
 });
 
-test("webhook: somebody else's webhook gets a certificate for its Service, and the CA that vouches for it", async () => {
+test('webhook: a third-party webhook gets a certificate for its Service, and the CA bundle that verifies it', async () => {
   await cluster.applyFolder('examples/webhook');
   const secret = await cluster.see<SecretObject>('the Secret', secrets, {
     namespace: 'config-guard',

@@ -129,7 +129,7 @@ async function converges(tally: Tally): Promise<void> {
   const dryRun = (parts: { at?: string; label?: string }) =>
     verdictOn(cluster, serverWith(parts.at ?? 'fra1', { name: 'probe', ...parts }));
   await eventually(
-    'policies are taken',
+    'policies are accepted',
     () => tryTo(() => cluster.apply(labelPolicy('after', 'after'))),
     within,
   );
@@ -141,7 +141,7 @@ async function converges(tally: Tally): Promise<void> {
       async () => (await dryRun({ label: 'after' })).kind === 'refused',
       within,
     );
-    await eventually('the good pass', async () => (await dryRun({})).kind === 'allowed', within);
+    await eventually('valid requests pass', async () => (await dryRun({})).kind === 'allowed', within);
   }
   for (const name of tally.certs) {
     const ref = { namespace: 'shop', name: `${name}-tls` };
@@ -157,7 +157,7 @@ async function converges(tally: Tally): Promise<void> {
     await eventually(`${replica.name} is ready`, async () => (await replica.readyz()).ok, within);
 }
 
-test(`with GATEHOUSE_FAULT_SEED=${seed}`, async () => {
+test(`no verdict is wrong with GATEHOUSE_FAULT_SEED=${seed}`, async () => {
   await underSeed(seed, async () => {
     const faults = allFaults(scene, seed);
     const plan = createFaultPlan(seed, { names: Object.keys(faults), forMs: FAULTS_MS });

@@ -83,7 +83,7 @@ const WEBHOOK_FAULTS: readonly (readonly [
 ];
 
 test.each(WEBHOOK_FAULTS)(
-  'webhook calls are %s: no verdict is wrong, and mended it is as before at once',
+  'while webhook calls are %s, no verdict is wrong, and calls succeed at once when the fault ends',
   async (how, begin, expected) => {
     expect(await kindOf('p')).toBe('allowed');
     begin(scene);
@@ -100,10 +100,12 @@ test.each(WEBHOOK_FAULTS)(
     expect(taken.kind).not.toBe('allowed');
     scene.mend();
     const began = performance.now();
-    await eventually('it passes again', async () => (await kindOf('p')) === 'allowed', { timeoutMs: 5_000 });
+    await eventually('a valid create succeeds again', async () => (await kindOf('p')) === 'allowed', {
+      timeoutMs: 5_000,
+    });
     const took = Math.round(performance.now() - began);
     const message = good.kind === 'failed' ? `: ${good.message}` : '';
-    console.log(`${how}: ${meanwhile}; mended, it passed after ${took} ms${message}`);
+    console.log(`${how}: ${meanwhile}; passed ${took} ms after the fault ended${message}`);
     expect(await kindOf('p', { at: 'nowhere' })).toBe('refused');
     expect(await kindOf('p', { serial: 'TAKEN' })).toBe('refused');
   },

@@ -124,19 +124,19 @@ async function converges(n: number): Promise<void> {
  * backoff.
  */
 const WATCH_FAULTS: readonly (readonly [string, WatchFault])[] = [
-  ['contradicted under an older resourceVersion', { kind: 'go-back' }],
+  ['followed by older versions of their objects', { kind: 'go-back' }],
   ['reordered', { kind: 'reorder', events: 3 }],
   ['cut in the middle of a line', { kind: 'cut-in-line' }],
-  ['told twice', { kind: 'duplicate' }],
+  ['repeated', { kind: 'duplicate' }],
   ['answered 410', { kind: 'gone' }],
-  ['told without bookmarks', { kind: 'drop-bookmarks' }],
+  ['sent without bookmarks', { kind: 'drop-bookmarks' }],
   ['ended by an ERROR event 410', { kind: 'error-event' }],
   ['frozen', { kind: 'freeze' }],
   ['broken', { kind: 'break' }],
 ];
 
 test.each(WATCH_FAULTS.map(([how, fault], n) => [how, fault, n] as const))(
-  'watches are %s: no verdict is wrong, and afterwards all is known',
+  'while watches are %s, no verdict is wrong, and replicas know every change afterwards',
   async (_how, fault, n) => {
     const { cluster, api } = scene;
     await cluster.admin.create(DATACENTERS, datacenter(`old-${n}`));
@@ -161,7 +161,7 @@ test.each(WATCH_FAULTS.map(([how, fault], n) => [how, fault, n] as const))(
     const began = performance.now();
     await neverWrong(converges(n));
     console.log(
-      `${fault.kind}: met ${met} times, ${verdicts} verdicts meanwhile, all known after ${Math.round(performance.now() - began)} ms`,
+      `${fault.kind}: applied ${met} times, ${verdicts} verdicts meanwhile, all known after ${Math.round(performance.now() - began)} ms`,
     );
     if (fault.kind !== 'drop-bookmarks') expect(met).toBeGreaterThan(0); // bookmarks come once a minute
     // Deleted objects stay deleted.
@@ -188,7 +188,7 @@ const WRITE_FAULTS: readonly (readonly [string, Fault])[] = [
   ['carried out, and never answered', { kind: 'hold', applied: true }],
 ];
 
-test('the write of a certificate meets each fault, and it is issued once all the same', async () => {
+test('each fault hits the write of a certificate, and Gatehouse still issues it exactly once', async () => {
   const { cluster, api } = scene;
   const cases = WRITE_FAULTS.map(([how, fault], n) => ({ how, fault, name: `once-${n}` }));
   const met = cases.map(({ name, fault }) =>
@@ -206,7 +206,7 @@ test('the write of a certificate meets each fault, and it is issued once all the
   );
 });
 
-test('the write of a claim meets each fault, and no value is held twice', async () => {
+test('each fault hits the write of a claim, and no value is held twice', async () => {
   const { cluster, api } = scene;
   const cases = WRITE_FAULTS.map(([how, fault], n) => ({ how, fault, serial: `SN-${n}` }));
   const met = cases.map(({ serial, fault }) =>
@@ -236,7 +236,7 @@ test('the write of a claim meets each fault, and no value is held twice', async 
   await Promise.all(
     cases.map(async ({ how, serial }) => {
       await eventually(
-        `somebody has ${serial}, after ${how}`,
+        `a Server has ${serial}, after ${how}`,
         async () => {
           await verdictOn(cluster, serverWith('fra1', { name: `${serial.toLowerCase()}-a`, serial }), {
             dryRun: false,
@@ -255,7 +255,7 @@ async function holdersOf(serial: string): Promise<readonly string[]> {
   return items.filter(({ spec }) => spec.serial === serial).map(({ metadata }) => metadata?.name ?? '');
 }
 
-test('a list that is older than the one before it is not believed for good', async () => {
+test('a replica recovers from a list that is older than the previous one', async () => {
   const { cluster, api, replicas } = scene;
   await cluster.admin.create(DATACENTERS, datacenter('listed'));
   const rewritten: string[] = [];
@@ -272,12 +272,18 @@ test('a list that is older than the one before it is not believed for good', asy
   );
   const broken = api.watches.harm({ kind: 'break' }, (path) => path.includes('/datacenters?'));
   broken.end();
-  const verdicts = await neverWrong(eventually('it was told so', () => rewritten.length >= 2, within));
+  const verdicts = await neverWrong(
+    eventually('the replica received an older list', () => rewritten.length >= 2, within),
+  );
   api.disturb(undefined);
   await cluster.admin.delete(DATACENTERS, { name: 'listed' });
   await neverWrong(
-    eventually('known again', async () => (await kindOf('p', { at: 'listed' })) === 'refused', within),
+    eventually(
+      'the object is known again',
+      async () => (await kindOf('p', { at: 'listed' })) === 'refused',
+      within,
+    ),
   );
-  console.log(`${rewritten.length} answers were made older, ${verdicts} verdicts meanwhile`);
+  console.log(`${rewritten.length} answers were replaced by older ones, ${verdicts} verdicts meanwhile`);
   expect(replicas.every(({ program }) => program.isRunning())).toBe(true);
 });

@@ -222,7 +222,7 @@ async function warningsOf(path: string, object: KubeObject): Promise<string> {
 const create = (name: string) =>
   cluster.admin.create<KubeObject & { data?: object }>(configMaps, configMap(name));
 
-describe('what the API server is told of handlers', () => {
+describe('the webhook configurations for handlers', () => {
   const installed = async (resource: typeof mutatingWebhookConfigurations) => {
     const found = await cluster.admin.get<WebhookConfigurationObject>(resource, { name: 'gatehouse' });
     return found?.webhooks ?? [];
@@ -233,7 +233,7 @@ describe('what the API server is told of handlers', () => {
       .filter((name) => name.startsWith('handler-'))
       .map((name) => name.replace(`.${phase}.gatehouse.dev`, ''));
 
-  test('an entry for what each does, behind those of policies', async () => {
+  test('contain an entry for each function of a handler, after the entries of policies', async () => {
     const mutating = await installed(mutatingWebhookConfigurations);
     const validating = await installed(validatingWebhookConfigurations);
     expect(named(mutating, 'mutate')).toEqual([
@@ -259,7 +259,7 @@ describe('what the API server is told of handlers', () => {
     expect(mutating.at(-1)?.name).toMatch(/^handler-/);
   });
 
-  test('mutate is not asked about deletions, and nothing is asked about the namespace of Gatehouse', async () => {
+  test('do not call mutate for deletions, and call nothing for the namespace of Gatehouse', async () => {
     const entry = (webhooks: readonly { readonly name: string }[]) =>
       webhooks.find(({ name }) => name.startsWith('handler-servers.'));
     expect(entry(await installed(mutatingWebhookConfigurations))).toMatchObject({
@@ -275,7 +275,7 @@ describe('what the API server is told of handlers', () => {
   });
 });
 
-test('a handler mutates what policies have filled in before', async () => {
+test('a handler mutates objects after policies have filled in their values', async () => {
   const made = await cluster.admin.create<Server>(SERVERS, server('shop', 'web', 'fra1'));
   expect(made).toMatchObject({
     metadata: { annotations: { 'example.com/rack': 'shop-standard' } },
@@ -283,7 +283,7 @@ test('a handler mutates what policies have filled in before', async () => {
   });
 });
 
-test('a refusal names handler and field, with causes; a dry run is judged alike', async () => {
+test('a refusal names handler and field, with causes, and a dry run gets the same verdict', async () => {
   for (const dryRun of [false, true]) {
     const error = await refusal(cluster.admin.create(SERVERS, sized('large', 3), { dryRun }));
     expect(error.message).toContain('spec.units: small holds 2 units (handler servers)');
@@ -291,7 +291,7 @@ test('a refusal names handler and field, with causes; a dry run is judged alike'
   }
 });
 
-test('a warning reaches the user, an audit annotation the audit log', async () => {
+test('a warning reaches the user, and an audit annotation reaches the audit log', async () => {
   await createNamespace(cluster, 'full');
   for (const name of ['a', 'b']) await cluster.admin.create(SERVERS, server('full', name, 'fra1'));
   expect(
@@ -313,7 +313,7 @@ test('a warning reaches the user, an audit annotation the audit log', async () =
   expect(error.reason).toBe('TooMany');
 });
 
-test('a place that has just become free is free: 20 times, what a cache holds is no reason to refuse', async () => {
+test('a place that has just become free can be taken, 20 times: an outdated cache never causes a refusal', async () => {
   await createNamespace(cluster, 'busy');
   const names = Array.from({ length: 20 }, (_, index) => `s-${index}`);
   for (const [index, name] of names.entries()) {
@@ -323,7 +323,7 @@ test('a place that has just become free is free: 20 times, what a cache holds is
   }
 });
 
-test('a datacenter and a server in it, created back to back 20 times, are judged by one another', async () => {
+test('a handler sees a Datacenter that is created immediately before its Server, 20 times', async () => {
   await createNamespace(cluster, 'quick');
   for (let n = 0; n < 20; n++) {
     const tiny = { ...datacenter(`tiny-${n}`), spec: { capacity: 1 } } as KubeObject;
@@ -337,7 +337,7 @@ test('a datacenter and a server in it, created back to back 20 times, are judged
   }
 });
 
-test('deletions are judged by the object that goes, one by one in a collection', async () => {
+test('a handler judges a deletion by the deleted object, and each object of a collection separately', async () => {
   await createNamespace(cluster, 'kept');
   const keep = { annotations: { 'example.com/keep': 'true' } };
   await cluster.admin.create(SERVERS, server('kept', 'precious', 'fra1', keep));
@@ -362,19 +362,22 @@ describe('multi', () => {
     data: { sent: 'yes', ...data },
   });
 
-  test('each mutation sees those before it, and the warnings of all reach the user', async () => {
+  test('each mutation sees the mutations before it, and the warnings of all reach the user', async () => {
     const warnings = await warningsOf('/api/v1/namespaces/shop/configmaps', multi('multi-warnings'));
     for (const warning of ['a mutated', 'a judged', 'b judged']) expect(warnings).toContain(warning);
     const made = await cluster.admin.create(configMaps, multi('multi-made'));
     expect(made.data).toEqual({ sent: 'yes', a: 'first', b: 'after first' });
   });
 
-  test.each(['a', 'b', 'mutation'])('a refusal of any (%s) wins, and nothing is stored', async (refuse) => {
-    const name = `multi-${refuse}`;
-    const error = await refusal(cluster.admin.create(configMaps, multi(name, { refuse })));
-    expect(error.message).toContain('says no (handler multi-');
-    expect(await cluster.admin.get(configMaps, { namespace: 'shop', name })).toBeUndefined();
-  });
+  test.each(['a', 'b', 'mutation'])(
+    'a refusal by any handler (%s) wins, and nothing is stored',
+    async (refuse) => {
+      const name = `multi-${refuse}`;
+      const error = await refusal(cluster.admin.create(configMaps, multi(name, { refuse })));
+      expect(error.message).toContain('says no (handler multi-');
+      expect(await cluster.admin.get(configMaps, { namespace: 'shop', name })).toBeUndefined();
+    },
+  );
 });
 
 describe('conversion by a handler', () => {
@@ -395,7 +398,7 @@ describe('conversion by a handler', () => {
     });
   });
 
-  test('an object is read in each version, and is the same when it comes back', async () => {
+  test('an object can be read in each version, and is the same after the way back', async () => {
     await cluster.admin.create(racks('v1'), rack('wide', '42x2'));
     const hub = await cluster.admin.get<KubeObject & { spec: object }>(racks('v2'), {
       namespace: 'shop',
@@ -412,7 +415,7 @@ describe('conversion by a handler', () => {
     expect(spoke?.spec).toEqual({ size: '42x2', serial: 4_294_967_296 });
   });
 
-  test('the message of a ConversionFailure reaches the user, that of another error does not', async () => {
+  test('the message of a ConversionFailure reaches the user, and that of another error does not', async () => {
     const told = await refusal(cluster.admin.create(racks('v1'), rack('flat', '0x1')));
     expect(told.message).toContain('a rack has a height');
     const broken = await refusal(cluster.admin.create(racks('v1'), rack('odd', 'oddxodd')));
@@ -420,15 +423,15 @@ describe('conversion by a handler', () => {
   });
 });
 
-describe('what goes wrong in a handler', () => {
-  test('a kind that may not be read is told with the ClusterRole to add, and read once that is there', async () => {
+describe('failures in handlers', () => {
+  test('the log names the ClusterRole for a kind that may not be read, and the handler works once the role exists', async () => {
     expect((await refusal(create('reads-pods'))).message).toContain('handler reads-pods failed');
     await seeInLog('Gatehouse may not get, list and watch pods. Add this ClusterRole:');
     await cluster.apply(referencesRole('handlers', '', ['pods']));
     await eventually('the handler reads', () => create('reads-pods'), { timeoutMs: 20_000 });
   });
 
-  test('an exception is judged by the failurePolicy, and says nothing of what happened', async () => {
+  test('the failurePolicy decides about an exception, and the answer reveals nothing about its cause', async () => {
     const error = await refusal(create('throws'));
     expect(error.message).toContain('handler throws failed');
     expect(error.message).not.toContain('hunter2');
@@ -436,20 +439,20 @@ describe('what goes wrong in a handler', () => {
     expect(await create('throws-ignored')).toMatchObject({ data: { note: 'as sent' } });
   });
 
-  test('with onError: deny it is a refusal, whatever the failurePolicy', async () => {
+  test('an exception with onError: deny is a refusal, whatever the failurePolicy', async () => {
     expect((await refusal(create('throws-deny'))).message).toContain('handler throws-deny failed');
   });
 
-  test('with onError: allow the object is stored as it was sent', async () => {
+  test('an exception with onError: allow stores the object as it was sent', async () => {
     expect((await create('throws-allow')).data).toEqual({ note: 'as sent' });
   });
 
-  test('an endless promise is answered in time', async () => {
+  test('a handler whose promise never settles is answered for in time', async () => {
     const error = await refusal(create('hangs'));
     expect(error.message).toContain('handler hangs did not answer in time');
   });
 
-  test('one that hangs holds up nobody else', async () => {
+  test('a handler that hangs does not delay other requests', async () => {
     const done: string[] = [];
     const hanging = refusal(create('hangs')).then(() => done.push('hangs'));
     await cluster.admin.create(SERVERS, server('shop', 'meanwhile', 'fra1'), { dryRun: true });
@@ -458,7 +461,7 @@ describe('what goes wrong in a handler', () => {
     expect(done).toEqual(['meanwhile', 'hangs']);
   });
 
-  test('a promise and a timer left behind do not end the process', async () => {
+  test('an error in a leftover promise or timer does not end the process', async () => {
     expect(await create('strays')).toBeDefined();
     await seeInLog('left behind');
     await seeInLog('from a timer');
@@ -466,7 +469,7 @@ describe('what goes wrong in a handler', () => {
     expect((await replica.readyz()).ok).toBe(true);
   });
 
-  test('a date in a draft and a change of the original are told to the author', async () => {
+  test('the log tells the author about a date in a draft, and about a change of the original', async () => {
     for (const [name, why] of [
       ['dates', 'data.at: it is a Date'],
       ['original', 'read only'],
@@ -478,7 +481,7 @@ describe('what goes wrong in a handler', () => {
 });
 
 // Pepr P1: there, the histograms observe nothing. P2: there, every call that takes more than 10 ms counts as a timeout.
-test('handlers are measured by name and outcome, and only those that were late are timeouts', async () => {
+test('metrics have the name and outcome of handlers, and only late calls count as timeouts', async () => {
   const metrics = await replica.metrics();
   const value = (name: string, labels: string) =>
     Number(new RegExp(`^${name}\\{${labels}[^}]*\\} (\\d+)$`, 'm').exec(metrics)?.[1] ?? 0);

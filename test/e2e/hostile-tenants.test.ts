@@ -77,7 +77,7 @@ const secretsOfShop = async () => {
   return items.map(({ metadata }) => metadata?.name ?? '');
 };
 
-describe('a Service asks for what is not its own', () => {
+describe('a Service that requests what is not its own', () => {
   const cases = Object.entries<Record<string, string>>({
     'a path': { [WISH]: '../x' },
     'another namespace': { [WISH]: 'gatehouse-system/gatehouse-authority' },
@@ -98,7 +98,7 @@ describe('a Service asks for what is not its own', () => {
     'letters beyond ASCII': { [NAMES]: 'bücher.apps.example.com' },
     'punycode outside of the suffix': { [NAMES]: 'xn--pps-5cd.example.com' },
     'a zero byte': { [NAMES]: 'evil.org\u0000.apps.example.com' },
-    'a name beside one that is allowed': { [NAMES]: 'shop.apps.example.com,evil.org' },
+    'a foreign name in addition to an allowed one': { [NAMES]: 'shop.apps.example.com,evil.org' },
     'every host': { [NAMES]: '*' },
     'every Service': { [NAMES]: '*.svc' },
     'a wildcard in the middle': { [NAMES]: 'a.*.apps.example.com' },
@@ -115,7 +115,7 @@ describe('a Service asks for what is not its own', () => {
     'names of 200 KB': { [NAMES]: 'x'.repeat(200_000) },
   }).map(([what, annotations], index) => ({ what, annotations, name: `s${index}` }));
 
-  test('and gets nothing but an Event of one short line', async () => {
+  test('gets only an Event with one short line', async () => {
     const before = await secretsOfShop();
     await Promise.all(
       cases.map(({ name, annotations }) => ask(name, { [WISH]: `${name}-tls`, ...annotations })),
@@ -128,7 +128,7 @@ describe('a Service asks for what is not its own', () => {
     expect(await secretsOfShop()).toEqual(before);
   });
 
-  test('in the way of OpenShift too, and the answer at the Service stays short', async () => {
+  test('gets only a short answer annotation when it uses OpenShift’s annotation', async () => {
     const theirs = 'service.beta.openshift.io/serving-cert-secret-name';
     await ask('shift', { [theirs]: 'x'.repeat(120_000) });
     const answered = await cluster.see<KubeObject>(
@@ -144,20 +144,23 @@ describe('a Service asks for what is not its own', () => {
   });
 });
 
-describe('a Service bears the name of another one', () => {
-  test.each(['gatehouse', 'kubernetes'])('%s: its certificate is for its own namespace', async (name) => {
-    const own = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-serving' };
-    const before = await cluster.admin.get<SecretObject>(secrets, own);
-    await ask(name, { [WISH]: name === 'gatehouse' ? 'gatehouse-serving' : 'kubernetes-tls' });
-    const secret = await seeCertificate(name === 'gatehouse' ? 'gatehouse-serving' : 'kubernetes-tls');
-    expect(namesOf(secret).split(', ').toSorted()).toEqual(
-      ['', '.shop', '.shop.svc', '.shop.svc.cluster.local'].map((rest) => `DNS:${name}${rest}`),
-    );
-    expect(await cluster.admin.get<SecretObject>(secrets, own)).toEqual(before);
-    expect((await replica.readyz()).ok).toBe(true);
-  });
+describe('a Service has the name of another one', () => {
+  test.each(['gatehouse', 'kubernetes'])(
+    'a Service named %s gets a certificate for its own namespace',
+    async (name) => {
+      const own = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-serving' };
+      const before = await cluster.admin.get<SecretObject>(secrets, own);
+      await ask(name, { [WISH]: name === 'gatehouse' ? 'gatehouse-serving' : 'kubernetes-tls' });
+      const secret = await seeCertificate(name === 'gatehouse' ? 'gatehouse-serving' : 'kubernetes-tls');
+      expect(namesOf(secret).split(', ').toSorted()).toEqual(
+        ['', '.shop', '.shop.svc', '.shop.svc.cluster.local'].map((rest) => `DNS:${name}${rest}`),
+      );
+      expect(await cluster.admin.get<SecretObject>(secrets, own)).toEqual(before);
+      expect((await replica.readyz()).ok).toBe(true);
+    },
+  );
 
-  test('a Secret whose name is as long as names can be is as good as any', async () => {
+  test('a Secret may have a name of the maximum length', async () => {
     const longest = `${'a'.repeat(63)}.`.repeat(3) + 'b'.repeat(61);
     expect(longest).toHaveLength(253);
     await ask('longest', { [WISH]: longest });
@@ -165,7 +168,7 @@ describe('a Service bears the name of another one', () => {
   });
 });
 
-describe('a Service names a Secret that somebody has prepared', () => {
+describe('a Service that names a Secret prepared by a tenant', () => {
   const LABELS = { 'gatehouse.dev/serving-cert': 'true' };
   const FOREIGN = { data: { 'tls.crt': 'AAAA', 'tls.key': 'AAAA' }, type: 'kubernetes.io/tls' };
   const prepare = (name: string, metadata: object, rest: object = {}) =>
@@ -183,21 +186,24 @@ describe('a Service names a Secret that somebody has prepared', () => {
     ['labelled', 'with our label', 'ForeignSecret', { labels: LABELS }, {}],
     [
       'agreed',
-      'that agrees with another Service',
+      'that consents to another Service',
       'ForeignSecret',
       { annotations: { 'gatehouse.dev/serving-cert-adopt': 'other' } },
       {},
     ],
     ['opaque', 'of another type', 'SecretTypeConflict', marked('opaque'), { type: 'Opaque' }],
-    ['locked', 'that nobody can change', 'SecretImmutable', marked('locked'), { immutable: true }],
-  ])('%s: %s: %s, and it stays as it was', async (name, _what, reason, metadata, rest) => {
-    const made = await prepare(`${name}-tls`, metadata, rest);
-    await ask(name, { [WISH]: `${name}-tls` });
-    await eventOn(name, reason);
-    expect(await cluster.admin.get(secrets, inShop(`${name}-tls`))).toEqual(made);
-  });
+    ['locked', 'that is immutable', 'SecretImmutable', marked('locked'), { immutable: true }],
+  ])(
+    '(%s) gets for a Secret %s the Event %s, and the Secret does not change',
+    async (name, _what, reason, metadata, rest) => {
+      const made = await prepare(`${name}-tls`, metadata, rest);
+      await ask(name, { [WISH]: `${name}-tls` });
+      await eventOn(name, reason);
+      expect(await cluster.admin.get(secrets, inShop(`${name}-tls`))).toEqual(made);
+    },
+  );
 
-  test('whose owner it claims to be: ForeignSecret, and it stays as it was', async () => {
+  test('gets for a Secret that claims to belong to it the Event ForeignSecret, and the Secret does not change', async () => {
     const { metadata } = await cluster.admin.create(services, localService('shop', 'owned', 443));
     const owner = { apiVersion: 'v1', kind: 'Service', name: 'owned', uid: metadata?.uid, controller: true };
     const made = await prepare('owned-tls', { labels: LABELS, ownerReferences: [owner] });
@@ -208,12 +214,12 @@ describe('a Service names a Secret that somebody has prepared', () => {
   });
 });
 
-describe('a ConfigMap asks for the bundle of another namespace', () => {
+describe('a ConfigMap that requests the bundle of another namespace', () => {
   const FROM = 'gatehouse.dev/inject-cabundle-from';
   const CONSENT = { 'gatehouse.dev/allow-direct-injection': 'true' };
   const VICTIM = { namespace: 'vault', name: 'private' };
 
-  test('and gets nothing without the consent of the owner, nor does it learn what is there', async () => {
+  test('gets nothing without the consent of the owner, and does not learn which objects exist', async () => {
     const serving = await cluster.see<SecretObject>('our bundle', secrets, {
       namespace: SYSTEM_NAMESPACE,
       name: 'gatehouse-serving',
@@ -258,7 +264,7 @@ describe('an object of a tenant', () => {
   ].map((name) => [`gatehouse.dev/${name}`, 'true'] as const);
   const bare = server('shop', 'marked', 'nowhere');
 
-  test('with every mark that Gatehouse knows, and some that it might, is checked like any other', async () => {
+  test('with every label and annotation that Gatehouse knows or might know is checked like any other object', async () => {
     const marks = Object.fromEntries(MARKS);
     const velero = { 'velero.io/restore-name': 'x', 'velero.io/backup-name': 'x' };
     const metadata = { ...bare.metadata, annotations: marks, labels: { ...marks, ...velero } };
@@ -268,18 +274,15 @@ describe('an object of a tenant', () => {
   const label = (labels: Readonly<Record<string, string>>) =>
     cluster.admin.patchMerge(namespaces, { name: 'shop' }, { metadata: { labels } });
 
-  test('is checked though its Namespace says that nobody should', async () => {
+  test('is checked although labels of its Namespace request an exemption', async () => {
     const others = { 'control-plane': 'true', 'app.kubernetes.io/name': 'gatehouse' };
     await label({ ...Object.fromEntries(MARKS), ...others });
     await expect(cluster.admin.create(SERVERS, bare, { dryRun: true })).rejects.toThrow(/spec\.datacenter/);
   });
 
-  test('is checked though its Namespace claims to be that of Gatehouse, where the API server keeps names', async (context) => {
+  test('is checked although its Namespace claims to be that of Gatehouse, if the API server protects the name label', async (context) => {
     const { version } = cluster.plane;
-    context.skip(
-      version.minor < 22,
-      'docs/security.md says so: older API servers let anybody write that label',
-    );
+    context.skip(version.minor < 22, 'older API servers let every user write that label (docs/security.md)');
     await label({ 'kubernetes.io/metadata.name': SYSTEM_NAMESPACE });
     await expect(cluster.admin.create(SERVERS, bare, { dryRun: true })).rejects.toThrow(/spec\.datacenter/);
   });

@@ -119,7 +119,7 @@ interface Audited extends KubeObject {
   readonly status?: { readonly violations?: { readonly total: number } };
 }
 
-test('an object with 10,000 violations, whose values are commands for terminals, is stored before its policy', async () => {
+test('an object with 10,000 violations, whose values are terminal control sequences, exists before its policy', async () => {
   const evil = Object.fromEntries(Array.from({ length: VIOLATIONS }, (_, n) => [`k${n}`, `${n}`]));
   await cluster.admin.create(configMaps, configMap('exploding', evil));
   await cluster.admin.create(configMaps, configMap('speaking', { word: EVIL, long: 'x'.repeat(500_000) }));
@@ -148,7 +148,7 @@ test('an object with 10,000 violations, whose values are commands for terminals,
   expect(JSON.stringify(audited.status).length).toBeLessThan(64 * 1024);
 });
 
-test('its refusal, its Events and the status of its policy stay short, few, and on one line', async () => {
+test('its refusal, its Events and the status of its policy are short, few, and on one line', async () => {
   const many = Object.fromEntries(Array.from({ length: VIOLATIONS }, (_, n) => [`k${n}`, EVIL]));
   const error = await refusal(() =>
     cluster.admin.create(configMaps, configMap('again', { ...many, word: EVIL }), { dryRun: true }),
@@ -174,7 +174,7 @@ test('its refusal, its Events and the status of its policy stay short, few, and 
   }
 });
 
-test('who is called like a line of the log, from a client that is too, is one line of it', async () => {
+test('a user whose name imitates a log line, with a client that does the same, causes one log line', async () => {
   await cluster.apply(
     policy('roles', ROLES, { rules: [{ name: 'never', expression: 'false', message: 'no' }] }),
   );
@@ -199,7 +199,7 @@ test('who is called like a line of the log, from a client that is too, is one li
   expect(lines.filter((line) => STEERING.test(line))).toEqual([]);
 });
 
-test('loops within loops of a rule end with a refusal, and others are served meanwhile', async () => {
+test('nested comprehensions in a rule end with a refusal, and other requests are served meanwhile', async () => {
   const loops =
     'object.data.all(a, object.data.all(b, object.data.all(c, object.data.all(d, a + b + c + d != "x"))))';
   await cluster.apply({
@@ -214,10 +214,10 @@ test('loops within loops of a rule end with a refusal, and others are served mea
   const small = await cluster.admin.create(configMaps, configMap('small', { k: 'ok' }), { dryRun: true });
   expect(small.metadata?.name).toBe('small');
   for (const { message } of await Promise.all(attempts)) expect(message).toMatch(/budget|cost/i);
-  console.log(`eight of them: ${((performance.now() - started) / 1_000).toFixed(1)} s`);
+  console.log(`eight such requests: ${((performance.now() - started) / 1_000).toFixed(1)} s`);
 });
 
-test('no metric has a label that a tenant can choose', async () => {
+test('no metric has a label whose value a tenant can choose', async () => {
   const metrics = await replica.metrics();
   expect(metrics).toContain('gatehouse_admission_duration_seconds');
   expect(metrics).not.toMatch(/shop|evil|exploding|speaking|many-/);
@@ -225,7 +225,7 @@ test('no metric has a label that a tenant can choose', async () => {
 });
 
 test.each([[[]], [['-o', 'json']], [['-o', 'yaml']]] as const)(
-  'gatehouse status %j shows none of it to a terminal',
+  'gatehouse status %j writes no control sequence to a terminal',
   async (format) => {
     const ran = await runGatehouse(['status', ...format, '--kubeconfig', cluster.plane.kubeconfig('admin')]);
     expect(ran.stdout).toContain('loud');

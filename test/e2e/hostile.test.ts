@@ -124,21 +124,21 @@ async function heapBytes(): Promise<number> {
 const healthyVerdict = async () => verdictOf(await post(review()));
 
 test.each<[string, () => Promise<Answer>, number]>([
-  ['what is not JSON', () => post('{"apiVersion": '), 400],
+  ['invalid JSON', () => post('{"apiVersion": '), 400],
   ['an empty body', () => post(''), 400],
   ['another content type', () => post(review(), { headers: { 'content-type': 'text/plain' } }), 415],
   ['9 MiB', () => post(Buffer.alloc(9 * 2 ** 20, 0x20)), 413],
   ['a review without uid', () => post(review({ uid: '' })), 400],
-  ['something else than a review', () => post('{"apiVersion":"v1","kind":"Pod"}'), 400],
+  ['an object of another kind', () => post('{"apiVersion":"v1","kind":"Pod"}'), 400],
   ['an unknown path', () => post(review(), { path: '/admin' }), 404],
-])('%s gets a clear status', async (_what, send, status) => {
+])('a request with %s gets a clear status', async (_what, send, status) => {
   const answer = await send();
   expect(answer.status).toBe(status);
   expect((JSON.parse(answer.body) as { readonly message: string }).message).not.toBe('');
   expect(await healthyVerdict()).toMatchObject({ allowed: true });
 });
 
-test('keys named __proto__ and constructor are data like any other, and no way around a check', async () => {
+test('keys named __proto__ and constructor are ordinary data, and do not bypass a check', async () => {
   const hidden =
     '{"__proto__":{"datacenter":"fra1"},"constructor":{"prototype":{"datacenter":"fra1"}},"datacenter":"atlantis"}';
   const denied = verdictOf(await post(review({ spec: hidden })));
@@ -148,7 +148,7 @@ test('keys named __proto__ and constructor are data like any other, and no way a
   expect(await healthyVerdict()).toMatchObject({ allowed: true });
 });
 
-test('an object 10,000 levels deep is judged', async () => {
+test('an object with 10,000 levels is judged', async () => {
   const deep = `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`;
   expect(verdictOf(await post(review({ spec: `{"datacenter":"fra1","deep":${deep}}` }))).allowed).toBe(true);
   expect(verdictOf(await post(review({ spec: `{"datacenter":"atlantis","deep":${deep}}` }))).allowed).toBe(
@@ -156,7 +156,7 @@ test('an object 10,000 levels deep is judged', async () => {
   );
 });
 
-test('a client that sends a byte a second is cut off, and others are served meanwhile', async () => {
+test('a client that sends one byte a second is disconnected, and others are served meanwhile', async () => {
   const started = performance.now();
   const slow = connect({ host: '127.0.0.1', port: replica.port, servername: HOST, ca });
   let answer = '';
@@ -174,7 +174,7 @@ test('a client that sends a byte a second is cut off, and others are served mean
   await closed;
   clearInterval(dripping);
   const took = (performance.now() - started) / 1_000;
-  console.log(`cut off after ${took.toFixed(1)} s: ${answer.split('\r\n', 1)[0] ?? ''}`);
+  console.log(`disconnected after ${took.toFixed(1)} s: ${answer.split('\r\n', 1)[0] ?? ''}`);
   expect(answer).toMatch(/^HTTP\/1\.1 408 /);
   expect(took).toBeGreaterThan(CONNECTION_TIMEOUT_SECONDS - 1);
   expect(took).toBeLessThan(CONNECTION_TIMEOUT_SECONDS + 25); // Node checks once a second, and the machine may be busy
@@ -185,9 +185,9 @@ const openFiles = () => readdirSync(`/proc/${replica.program.pid}/fd`).length;
 const connections = async () =>
   Number(/^gatehouse_webhook_connections (\d+)$/m.exec(await replica.metrics())?.[1]);
 
-test('of 10,000 idle connections no more are held than may be, and the API server is answered all the while', async () => {
+test('of 10,000 idle connections, a replica holds at most the limit, and it answers the API server throughout', async () => {
   await healthyVerdict();
-  await eventually('nobody is connected but the API server', async () => (await connections()) < 10, {
+  await eventually('only the API server is connected', async () => (await connections()) < 10, {
     timeoutMs: 60_000,
   });
   const [filesBefore, bytesBefore] = [openFiles(), await heapBytes()];
@@ -222,7 +222,7 @@ test('of 10,000 idle connections no more are held than may be, and the API serve
   expect(await replica.metrics()).toMatch(/^gatehouse_webhook_connections_crowded_out_total [1-9]\d{3,}$/m);
   for (const socket of held) socket.destroy();
   await eventually(
-    'files and memory are back',
+    'files and memory are released',
     async () => {
       for (let n = 0; n < 50; n++) await healthyVerdict(); // allocations, so that the garbage collector runs
       return openFiles() < filesBefore + 20 && (await heapBytes()) < bytesBefore + 32 * 2 ** 20;
@@ -232,7 +232,7 @@ test('of 10,000 idle connections no more are held than may be, and the API serve
   expect(replica.program.isRunning()).toBe(true);
 });
 
-test('after 500 large and hostile requests the process lives and its memory is back', async () => {
+test('after 500 large and hostile requests, the process still runs and has released its memory', async () => {
   for (let n = 0; n < 20; n++) await healthyVerdict();
   const before = await heapBytes();
   const hostile = ['[['.repeat(50_000), review({ spec: '{"__proto__":null}' }), review({ uid: '7' })];
@@ -251,7 +251,7 @@ test('after 500 large and hostile requests the process lives and its memory is b
   }
   expect(Object.fromEntries(statuses)).toEqual({ 200: 175, 400: 300, 413: 25 });
   const after = await eventually(
-    'the memory is back',
+    'the memory is released',
     async () => {
       for (let n = 0; n < 200; n++) await healthyVerdict(); // allocations, so that the garbage collector runs
       const now = await heapBytes();

@@ -62,7 +62,7 @@ const names = ({ webhooks = [] }: Carrier) => webhooks.map(({ name }) => name);
 /** Waits until Gatehouse has given up the other fields that its write made it own. */
 const seeTidy = (name: string) =>
   cluster.see<Carrier>(
-    'no more than the bundles is ours',
+    'Gatehouse owns only the bundles',
     validatingWebhookConfigurations,
     { name },
     (object) => {
@@ -71,27 +71,27 @@ const seeTidy = (name: string) =>
     },
   );
 
-describe('somebody else applies on the server side', () => {
-  test('an apply without the bundle leaves it where it is', async () => {
+describe('when another manager applies on the server side', () => {
+  test('an apply without the bundle keeps the bundle', async () => {
     await apply(configuration('applied', 'one.example.com', 'two.example.com'));
     await seeBundle(cluster, validatingwebhook, 'applied', bundle);
     const after = await apply(configuration('applied', 'one.example.com', 'two.example.com'));
     expect(validatingwebhook.bundles(after)).toEqual([bundle, bundle]);
   });
 
-  test('an apply may drop an entry that holds our bundle: no stump is left behind', async () => {
+  test('an apply can remove an entry that has the bundle, and no part of the entry remains', async () => {
     await seeTidy('applied');
     const after = await apply(configuration('applied', 'one.example.com'));
     expect(names(after)).toEqual(['one.example.com']);
   });
 
-  test('an entry that is added gets the bundle too', async () => {
+  test('an added entry gets the bundle, too', async () => {
     await apply(configuration('applied', 'one.example.com', 'three.example.com'));
     const after = await seeBundle(cluster, validatingwebhook, 'applied', bundle);
     expect(names(after)).toEqual(['one.example.com', 'three.example.com']);
   });
 
-  test('an apply by force of a bundle of their own is undone', async () => {
+  test('a forced apply of a foreign bundle is reverted', async () => {
     const theirs = {
       ...configuration('applied', 'one.example.com'),
       webhooks: [
@@ -106,13 +106,13 @@ describe('somebody else applies on the server side', () => {
     await seeBundle(cluster, validatingwebhook, 'applied', bundle);
   });
 
-  test('B2: a CRD may go from Webhook to None, cert-manager #4838', async () => {
+  test('B2: a CRD can change from Webhook to None, cert-manager #4838', async () => {
     const definition = (how: Parameters<typeof crdOf>[1]) => crdOf('converted', how);
     const asHelm = { fieldManager: 'helm', force: true };
     await cluster.admin.apply(customResourceDefinitions, definition(conversion()), asHelm);
     await seeBundle(cluster, crd, 'converted', bundle);
     await cluster.see(
-      'nothing of it is ours',
+      'Gatehouse owns no field',
       customResourceDefinitions,
       crd.ref('converted'),
       (object) => managedBy(object, 'gatehouse-cabundle').length === 0,
@@ -136,8 +136,8 @@ describe('somebody else applies on the server side', () => {
   });
 });
 
-describe('somebody else replaces', () => {
-  test('a Helm upgrade that renders no bundle is healed', async () => {
+describe('when another manager replaces the object', () => {
+  test('a bundle that a Helm upgrade removed is restored', async () => {
     await cluster.admin.create(validatingWebhookConfigurations, validatingwebhook.make('replaced'));
     await seeBundle(cluster, validatingwebhook, 'replaced', bundle);
     const { webhooks = [] } = validatingwebhook.make('replaced');
@@ -145,7 +145,7 @@ describe('somebody else replaces', () => {
     await seeBundle(cluster, validatingwebhook, 'replaced', bundle);
   });
 
-  test('a placeholder that is no PEM is replaced in a CRD, kubernetes #123835', async () => {
+  test('a placeholder in a CRD that is not PEM is replaced, kubernetes #123835', async () => {
     const { service } = conversion().webhook.clientConfig;
     await cluster.admin
       .create(
@@ -159,7 +159,7 @@ describe('somebody else replaces', () => {
     await seeBundle(cluster, crd, 'placeholder', bundle);
   });
 
-  test('B3: who keeps on wiping the bundle is told of, and gets it back more and more slowly', async () => {
+  test('B3: an Event reports a manager that keeps removing the bundle, and Gatehouse restores it with increasing delays', async () => {
     await cluster.admin.create(configMaps, configmap.make('fought-over'));
     for (let round = 0; round < 11; round++) {
       await seeBundle(cluster, configmap, 'fought-over', bundle);
@@ -178,7 +178,7 @@ describe('somebody else replaces', () => {
   });
 });
 
-test('B3: a hundred wipes are healed, and the time that takes is printed', async () => {
+test('B3: a hundred removed bundles are restored, and the test prints the time that this takes', async () => {
   const names = Array.from({ length: 20 }, (_, n) => `wiped-${String(n)}`);
   const times: number[] = [];
   for (const name of names) await cluster.admin.create(configMaps, configmap.make(name));
@@ -191,12 +191,12 @@ test('B3: a hundred wipes are healed, and the time that takes is printed', async
   }
   times.sort((a, b) => a - b);
   console.log(
-    `healed: p50 ${String(Math.round(times[49] ?? 0))} ms, p99 ${String(Math.round(times[98] ?? 0))} ms`,
+    `restored: p50 ${String(Math.round(times[49] ?? 0))} ms, p99 ${String(Math.round(times[98] ?? 0))} ms`,
   );
   expect(times).toHaveLength(100);
 });
 
-test('what is right is not written again, however often it is looked at', async () => {
+test('a correct object is never written again, however often it is reconciled', async () => {
   await cluster.admin.create(validatingwebhook.resource, validatingwebhook.make('quiet'));
   await cluster.admin.create(configMaps, configmap.make('quiet'));
   await seeBundle(cluster, validatingwebhook, 'quiet', bundle);
@@ -213,7 +213,7 @@ test('what is right is not written again, however often it is looked at', async 
 });
 
 describe.skipIf(!HAS_KUBECTL)('kubectl', () => {
-  test('apply --server-side needs no force, before and after the bundle came', async () => {
+  test('apply --server-side needs no force, neither before nor after the injection', async () => {
     const stdin = configuration('by-kubectl', 'one.example.com', 'two.example.com');
     await kubectl.says('apply --server-side -f -', { stdin });
     await seeBundle(cluster, validatingwebhook, 'by-kubectl', bundle);
@@ -223,7 +223,7 @@ describe.skipIf(!HAS_KUBECTL)('kubectl', () => {
     expect(names(after)).toEqual(['two.example.com']);
   });
 
-  test('apply on the client side leaves the bundle where it is', async () => {
+  test('apply on the client side keeps the bundle', async () => {
     const stdin = configuration('by-client', 'one.example.com');
     await kubectl.says('apply -f -', { stdin });
     await seeBundle(cluster, validatingwebhook, 'by-client', bundle);
@@ -231,7 +231,7 @@ describe.skipIf(!HAS_KUBECTL)('kubectl', () => {
     await seeBundle(cluster, validatingwebhook, 'by-client', bundle);
   });
 
-  test('replace, which renders no bundle, is healed', async () => {
+  test('a bundle that kubectl replace removed is restored', async () => {
     await kubectl.says('replace -f -', { stdin: configuration('by-client', 'one.example.com') });
     await seeBundle(cluster, validatingwebhook, 'by-client', bundle);
   });

@@ -58,7 +58,7 @@ describe.each(
 )('service-ca e2e %s', (_case, what, kind) => {
   const name = `carrier${what}`;
 
-  test('cert-manager cainjector: inject into all CA fields: an object that asks gets the bundle, and nothing else in it changes', async () => {
+  test('cert-manager cainjector: inject into all CA fields: an annotated object gets the bundle, and nothing else in it changes', async () => {
     const made = await cluster.admin.create<Carrier>(kind.resource, kind.make(name), {
       fieldManager: 'their-installer',
     });
@@ -66,12 +66,12 @@ describe.each(
     expect(withoutBookkeeping(filled)).toEqual(withoutBookkeeping(kind.withBundle(made, bundle)));
   });
 
-  test('appended garbage is taken away', async () => {
+  test('appended garbage is removed', async () => {
     await edit(cluster, kind, name, (live) => kind.withBundle(live, `${bundle}garbage\n`));
     await seeBundle(cluster, kind, name, bundle);
   });
 
-  test('cert-manager cainjector: not into non-annotated: an object that does not ask is left alone', async () => {
+  test('cert-manager cainjector: not into non-annotated: an object without the annotation does not change', async () => {
     const foreign = `foreign${what}`;
     await cluster.admin.create(kind.resource, kind.make(foreign, {}));
     await cluster.admin.create(kind.resource, kind.make(`${foreign}b`));
@@ -80,7 +80,7 @@ describe.each(
     expect(kind.bundles(object ?? {}).every((one) => one === undefined)).toBe(true);
   });
 
-  test('when the annotation goes, we own nothing any more and the value stays', async () => {
+  test('after the removal of the annotation, Gatehouse owns no field and the value stays', async () => {
     await annotate(cluster, kind, name, { 'gatehouse.dev/inject-cabundle': null });
     await seeEvent(cluster, kind.ref(name).namespace ?? 'default', kind.ref(name).name, 'Released');
     const released = await seeBundle(cluster, kind, name, bundle);
@@ -88,7 +88,7 @@ describe.each(
   });
 });
 
-test('service-ca ca-bundle-injection-configmap-update: the bundle comes back, and keys of others stay', async () => {
+test('service-ca ca-bundle-injection-configmap-update: the bundle is restored, and keys of others stay', async () => {
   await cluster.admin.create(configMaps, configmap.make('updated'));
   await seeBundle(cluster, configmap, 'updated', bundle);
   const data = { theirs: 'changed', 'ca.crt': 'blah' };
@@ -97,7 +97,7 @@ test('service-ca ca-bundle-injection-configmap-update: the bundle comes back, an
   expect(healed.data).toEqual({ theirs: 'changed', 'ca.crt': bundle });
 });
 
-test('a Secret is a source only when its owner consents, and its changes are followed', async () => {
+test('a Secret is a source only if its owner consents, and injection follows its changes', async () => {
   const [first, second] = [await otherCa(), await otherCa()];
   await cluster.admin.create(secrets, secret('ca', { 'ca.crt': first, 'tls.key': 'private' }));
   const asking = { 'gatehouse.dev/inject-cabundle-from': 'vault/ca' };
@@ -121,30 +121,30 @@ test('a Secret is a source only when its owner consents, and its changes are fol
   await seeBundle(cluster, validatingwebhook, 'from-secret', second);
 });
 
-test('service-ca TestBundlesWatcher_Integration_ReloadsOnFileChange: garbage in a source changes nothing, and a mended source is followed again', async () => {
+test('service-ca TestBundlesWatcher_Integration_ReloadsOnFileChange: garbage in a source changes nothing, and injection follows a repaired source again', async () => {
   const [first, second] = [await otherCa(), await otherCa()];
-  const ref = { namespace: 'vault', name: 'mended' };
+  const ref = { namespace: 'vault', name: 'repaired' };
   const source = { metadata: { ...ref, annotations: CONSENTS }, data: { 'ca.crt': first } } as Carrier;
   await cluster.admin.create(configMaps, source);
   await cluster.admin.create(
     crd.resource,
-    crd.make('mended', { 'gatehouse.dev/inject-cabundle-from': 'configmap/vault/mended' }),
+    crd.make('repaired', { 'gatehouse.dev/inject-cabundle-from': 'configmap/vault/repaired' }),
   );
-  await seeBundle(cluster, crd, 'mended', first);
+  await seeBundle(cluster, crd, 'repaired', first);
   await cluster.admin.patchMerge(configMaps, ref, { data: { 'ca.crt': 'garbage' } });
-  await seeEvent(cluster, 'default', 'mended.example.com', 'InvalidInjection');
+  await seeEvent(cluster, 'default', 'repaired.example.com', 'InvalidInjection');
   expect(await replica.metrics()).toMatch(
     /cabundle_targets\{kind="CustomResourceDefinition",state="invalid"\} 1/,
   );
-  await seeBundle(cluster, crd, 'mended', first);
+  await seeBundle(cluster, crd, 'repaired', first);
   await cluster.admin.patchMerge(configMaps, ref, { data: { 'ca.crt': second } });
-  await seeBundle(cluster, crd, 'mended', second);
+  await seeBundle(cluster, crd, 'repaired', second);
   expect(await replica.metrics()).toMatch(
     /cabundle_targets\{kind="CustomResourceDefinition",state="invalid"\} 0/,
   );
 });
 
-test('a source that does not exist yet is found when it is made', async () => {
+test('a source that does not exist yet is used when it is created', async () => {
   const ca = await otherCa();
   await cluster.admin.create(
     validatingwebhook.resource,
@@ -156,7 +156,7 @@ test('a source that does not exist yet is found when it is made', async () => {
   await seeBundle(cluster, validatingwebhook, 'early', ca);
 });
 
-test('only the webhooks that are named get the bundle, and a name that nobody bears is told', async () => {
+test('only the named webhooks get the bundle, and an Event reports a name that no webhook has', async () => {
   const asking = { 'gatehouse.dev/inject-cabundle': 'one.example.com, three.example.com' };
   await cluster.admin.create(validatingWebhookConfigurations, validatingwebhook.make('named', asking));
   await cluster.see<Carrier>(
@@ -172,7 +172,7 @@ test('only the webhooks that are named get the bundle, and a name that nobody be
   expect(message).toBe('there is no webhook named three.example.com');
 });
 
-test('a webhook by url gets the bundle only when it is named', async () => {
+test('a webhook with a URL gets the bundle only if it is named', async () => {
   const webhooks = [
     entry('url.example.com', { url: 'https://hook.example.com/' }),
     entry('service.example.com'),
@@ -240,7 +240,7 @@ describe.each(Object.entries(KINDS).filter(([what]) => what !== 'configmap'))(
   },
 );
 
-test('B1: fifty entries, and none', async () => {
+test('B1: fifty entries get the bundle, and a configuration without entries is accepted', async () => {
   const many = {
     ...validatingwebhook.make('fifty'),
     webhooks: Array.from({ length: 50 }, (_, n) => entry(`n${String(n)}.example.com`)),
@@ -254,7 +254,7 @@ test('B1: fifty entries, and none', async () => {
   expect(withoutBookkeeping(filled)).toEqual(withoutBookkeeping(validatingwebhook.withBundle(made, bundle)));
 });
 
-test('what the API server refuses is told on the object, and written when it is mended', async () => {
+test('an Event on the object reports a write that the API server refuses, and the write succeeds after a repair', async () => {
   const mebibyte = { metadata: configmap.make('full').metadata ?? {}, data: { theirs: 'x'.repeat(2 ** 20) } };
   await cluster.admin.create(configMaps, mebibyte);
   const { message } = await seeEvent(cluster, SHOP, 'full', 'InjectionRefused');
@@ -263,7 +263,7 @@ test('what the API server refuses is told on the object, and written when it is 
   await seeBundle(cluster, configmap, 'full', bundle);
 });
 
-test('cert-manager cainjector: update when certificate changes: a rotation brings old and new to every kind', async () => {
+test('cert-manager cainjector: update when certificate changes: a rotation brings the old and the new root to every kind', async () => {
   const kinds = Object.values(KINDS);
   for (const kind of kinds) await cluster.admin.create(kind.resource, kind.make('rotating'));
   await cluster.admin.patchMerge(

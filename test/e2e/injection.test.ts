@@ -122,7 +122,7 @@ test('a webhook configuration of a third party gets the bundle, and the API serv
   expect(asked).toContain('welcome');
 });
 
-test('a wiped bundle is back within 2 s, and nothing else in the object has changed', async () => {
+test('a removed bundle is restored within 2 s, and nothing else in the object changes', async () => {
   const before = await seeInjected();
   const wiped = {
     ...before,
@@ -140,7 +140,7 @@ test('a wiped bundle is back within 2 s, and nothing else in the object has chan
   await cluster.admin.create(configMaps, configMap('welcome-again'));
 });
 
-test('managedFields show that we own caBundle and nothing more, not even the name of an entry', async () => {
+test('managedFields show that Gatehouse owns only caBundle, not even the name of an entry', async () => {
   const caBundle = { 'f:clientConfig': { 'f:caBundle': {} } };
   await expect
     .poll(async () => managedBy(await seeInjected(), 'gatehouse-cabundle'))
@@ -154,7 +154,7 @@ test('managedFields show that we own caBundle and nothing more, not even the nam
     ]);
 });
 
-test('an entry that is removed by its owner does not come back', async () => {
+test('an entry that its owner removed does not come back', async () => {
   const before = await seeInjected();
   const [first] = before.webhooks ?? [];
   await cluster.admin.replace(

@@ -7,7 +7,7 @@ import { measureStorms } from '../soak/storm.ts';
 /** A replica has two watches for each kind. */
 const KINDS = 30;
 
-test('when the API server is back a replica opens all of its watches again, with at most 50 requests in any second', async () => {
+test('after an outage of the API server, a replica reopens all its watches with at most 50 requests in any second', async () => {
   const [storm] = await measureStorms({ replicas: 1, kinds: KINDS, outageMs: 3_000, restart: false });
   expect(storm?.watches).toBeGreaterThan(2 * KINDS);
   expect(storm?.requests).toBeGreaterThan(storm?.watches ?? 0);

@@ -188,7 +188,7 @@ async function rotate(reason: string): Promise<void> {
 const bundlesOf = ({ webhooks = [] }: WebhookConfigurationObject) =>
   webhooks.map(({ clientConfig }) => Buffer.from(clientConfig.caBundle ?? '', 'base64').toString());
 
-test('S: state of ours is left out of backups', async () => {
+test('S: backups exclude the state of Gatehouse', async () => {
   const own: readonly (readonly [Resource, NamedRef])[] = [
     [secrets, AUTHORITY],
     [secrets, SERVING],
@@ -202,7 +202,7 @@ test('S: state of ours is left out of backups', async () => {
   }
 });
 
-describe('C1: an older authority that is valid takes the place of the one in use', () => {
+describe('C1: a restore replaces the authority in use with an older valid one', () => {
   let load: Load;
   let cutting: NodeJS.Timeout;
 
@@ -235,37 +235,40 @@ describe('C1: an older authority that is valid takes the place of the one in use
     ],
   ];
 
-  test.each(rounds)('%s: no admission fails, and what clients trust is what it was', async (how, restore) => {
-    const before = await snapshot();
-    await rotate(how);
-    const now = await snapshot();
-    const [restored, told] = [
-      await counter('gatehouse_authority_restored_total'),
-      await timesTold('SignerRestored'),
-    ];
+  test.each(rounds)(
+    '%s: no admission fails, and the CA bundle of clients does not change',
+    async (how, restore) => {
+      const before = await snapshot();
+      await rotate(how);
+      const now = await snapshot();
+      const [restored, told] = [
+        await counter('gatehouse_authority_restored_total'),
+        await timesTold('SignerRestored'),
+      ];
 
-    await restore(before);
-    await repaired('the authority', async () => {
-      const { authority, bundle } = await snapshot();
-      return authority['generations.json'] === now.authority['generations.json'] && bundle === now.bundle;
-    });
-    await repaired('the serving certificate', async () => {
-      const { serving } = await snapshot();
-      return serving['tls.crt'] !== before.serving['tls.crt'];
-    });
-    await sleep(2_000); // time for late failures
-    clearInterval(cutting);
-    const { sent, failures } = await load.stop();
-    expect(sent).toBeGreaterThan(PER_SECOND);
-    expect(failures).toEqual([]);
-    const { bundle, configurations } = await snapshot();
-    expect(bundle).toBe(now.bundle);
-    for (const one of configurations.flatMap(bundlesOf)) expect(one).toBe(now.bundle);
-    expect(await counter('gatehouse_authority_restored_total')).toBe(restored + 1);
-    await eventually('it is told', async () => (await timesTold('SignerRestored')) > told);
-  });
+      await restore(before);
+      await repaired('the authority', async () => {
+        const { authority, bundle } = await snapshot();
+        return authority['generations.json'] === now.authority['generations.json'] && bundle === now.bundle;
+      });
+      await repaired('the serving certificate', async () => {
+        const { serving } = await snapshot();
+        return serving['tls.crt'] !== before.serving['tls.crt'];
+      });
+      await sleep(2_000); // time for late failures
+      clearInterval(cutting);
+      const { sent, failures } = await load.stop();
+      expect(sent).toBeGreaterThan(PER_SECOND);
+      expect(failures).toEqual([]);
+      const { bundle, configurations } = await snapshot();
+      expect(bundle).toBe(now.bundle);
+      for (const one of configurations.flatMap(bundlesOf)) expect(one).toBe(now.bundle);
+      expect(await counter('gatehouse_authority_restored_total')).toBe(restored + 1);
+      await eventually('an Event reports it', async () => (await timesTold('SignerRestored')) > told);
+    },
+  );
 
-  test('only its serving certificate, while the leader cannot mend it: nobody presents what nobody trusts', async () => {
+  test('only its serving certificate, while the leader cannot repair it: no replica presents an untrusted certificate', async () => {
     const before = await snapshot();
     await rotate('frozen');
     const [leader, other] = await leaderAndOther();
@@ -291,7 +294,7 @@ describe('C1: an older authority that is valid takes the place of the one in use
   });
 });
 
-test('C1: everything at once, the webhook configurations too: all of it is as it was within 5 s', async () => {
+test('C1: everything at once, including the webhook configurations: all of it is repaired within 5 s', async () => {
   const before = await snapshot();
   await rotate('everything');
   const now = await snapshot();
@@ -315,7 +318,7 @@ test('C1: everything at once, the webhook configurations too: all of it is as it
   );
 });
 
-describe('C2: an authority that cannot be used takes the place of the one in use', () => {
+describe('C2: a restore replaces the authority in use with an unusable one', () => {
   const stranger = async (now: Date) =>
     createAuthority({ keyPair: await generateKeyPair('ECDSA-P256'), serial: randomSerial(), now });
 
@@ -344,31 +347,34 @@ describe('C2: an authority that cannot be used takes the place of the one in use
     ['its deletion', () => cluster.admin.delete(secrets, AUTHORITY)],
   ];
 
-  test.each(kinds)('%s: the leader writes back what it knows, and says so', async (_what, spoil) => {
-    const before = await snapshot();
-    const [restored, told] = [
-      await counter('gatehouse_authority_restored_total'),
-      await timesTold('SignerRestored'),
-    ];
-    const load = startLoad({ perSecond: PER_SECOND, lanes: LANES, request: admit });
-    await spoil();
-    await repaired(
-      'the authority',
-      async () => (await counter('gatehouse_authority_restored_total')) > restored,
-    );
-    const { failures } = await load.stop();
-    expect(failures).toEqual([]);
-    const after = await snapshot();
-    expect(digest(after.authority)).toBe(digest(before.authority));
-    expect(digest(after.serving)).toBe(digest(before.serving));
-    expect(after.bundle).toBe(before.bundle);
-    for (const one of after.configurations.flatMap(bundlesOf)) expect(one).toBe(before.bundle);
-    await eventually('it is told', async () => (await timesTold('SignerRestored')) > told);
-  });
+  test.each(kinds)(
+    '%s: the leader writes back the authority in use, and reports it',
+    async (_what, spoil) => {
+      const before = await snapshot();
+      const [restored, told] = [
+        await counter('gatehouse_authority_restored_total'),
+        await timesTold('SignerRestored'),
+      ];
+      const load = startLoad({ perSecond: PER_SECOND, lanes: LANES, request: admit });
+      await spoil();
+      await repaired(
+        'the authority',
+        async () => (await counter('gatehouse_authority_restored_total')) > restored,
+      );
+      const { failures } = await load.stop();
+      expect(failures).toEqual([]);
+      const after = await snapshot();
+      expect(digest(after.authority)).toBe(digest(before.authority));
+      expect(digest(after.serving)).toBe(digest(before.serving));
+      expect(after.bundle).toBe(before.bundle);
+      for (const one of after.configurations.flatMap(bundlesOf)) expect(one).toBe(before.bundle);
+      await eventually('an Event reports it', async () => (await timesTold('SignerRestored')) > told);
+    },
+  );
 });
 
-describe('C3: what the API server calls us by is overwritten', () => {
-  const mended = (kind: Resource, before: WebhookConfigurationObject) =>
+describe('C3: a restore overwrites what the API server needs to call Gatehouse', () => {
+  const expectRepaired = (kind: Resource, before: WebhookConfigurationObject) =>
     repaired(kind.kind, async () => {
       const now = await cluster.admin.get<WebhookConfigurationObject>(kind, CONFIGURATION);
       return JSON.stringify(now?.webhooks) === JSON.stringify(before.webhooks);
@@ -396,14 +402,14 @@ describe('C3: what the API server calls us by is overwritten', () => {
 
   test.each(
     CONFIGURATIONS.flatMap((kind) => edits.map(([what, edit]) => [kind.kind, what, kind, edit] as const)),
-  )('%s, %s: as it was within 5 s', async (_kind, _what, kind, edit) => {
+  )('%s, %s: repaired within 5 s', async (_kind, _what, kind, edit) => {
     const before = await read<WebhookConfigurationObject>(kind, CONFIGURATION);
     await edit(kind, before);
-    await mended(kind, before);
+    await expectRepaired(kind, before);
     await repaired('admission', () => admit(0).then(() => true));
   });
 
-  test('the published bundle: as it was within 5 s', async () => {
+  test('the published bundle: repaired within 5 s', async () => {
     const { bundle } = await snapshot();
     await overwrite(configMaps, BUNDLE, { data: { 'ca.crt': cluster.plane.ca } });
     await repaired('the ConfigMap', async () => (await snapshot()).bundle === bundle);
@@ -412,11 +418,11 @@ describe('C3: what the API server calls us by is overwritten', () => {
   });
 });
 
-describe('C3: the lease is overwritten', () => {
+describe('C3: a restore overwrites the lease', () => {
   const ways: readonly (readonly [string, (lease: LeaseObject, other: string) => Promise<unknown>])[] = [
     ['with a holder that is gone', () => overwrite(leases, LEASE, { spec: { holderIdentity: 'gone' } })],
     [
-      'with a holder that is gone and its own long life',
+      'with a holder that is gone and a long duration',
       () => overwrite(leases, LEASE, { spec: { holderIdentity: 'gone', leaseDurationSeconds: 3_600 } }),
     ],
     [
@@ -435,7 +441,7 @@ describe('C3: the lease is overwritten', () => {
   ];
 
   test.each(ways)(
-    '%s: its leader has it back within 5 s and leads on, and the other writes nothing',
+    '%s: its leader recovers it within 5 s and continues to lead, and the other replica writes nothing',
     async (_how, spoil) => {
       const [leader, other] = await leaderAndOther();
       const written = writesOf(cluster.plane, other.name).length;
@@ -453,13 +459,13 @@ describe('C3: the lease is overwritten', () => {
 
   const epochOf = ({ metadata }: KubeObject) => metadata?.annotations?.['gatehouse.dev/epoch'];
 
-  test('the older copy might have been a rollback, so everything was swept; nothing else was', async () => {
+  test('the older copy could be a rollback, so it alone caused a sweep of everything', async () => {
     const { items } = await cluster.admin.list<KubeObject>(RESTORE_WINDOWS);
     expect(items.map(({ metadata }) => metadata?.name?.replace(/\d+$/, 'N'))).toEqual(['rollback-N']);
   });
 });
 
-test('F2: a leader that starts after nobody led for more than ten minutes has everything swept, once', async () => {
+test('F2: a leader that starts after more than ten minutes without a leader sweeps everything once', async () => {
   await Promise.all(replicas.map(({ program }) => program.stop(30_000)));
   const left = Math.floor(Date.now() / 1_000) - 1_200;
   await overwrite(leases, LEASE, {

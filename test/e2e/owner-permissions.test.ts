@@ -33,7 +33,7 @@ afterAll(async () => {
   await cluster?.stop();
 });
 
-test('G8: without the right to finalizers, owners are linked without blockOwnerDeletion, and the report says so', async (context) => {
+test('G8: without the permission to update finalizers, owners are linked without blockOwnerDeletion, and the report says so', async (context) => {
   context.skip(testsSandbox(), SANDBOX);
   const backup = await scene.backUp('child', 'owner', { blockOwnerDeletion: true });
   await scene.open('g8');
@@ -51,7 +51,7 @@ test('G8: without the right to finalizers, owners are linked without blockOwnerD
   expect(condition(report, 'OwnersRelinked')?.status).toBe('True');
 });
 
-test('at admission the API server asks about the restorer, who may do it', async (context) => {
+test('at admission, the API server checks the permissions of the restorer, which are sufficient', async (context) => {
   context.skip(testsSandbox(), SANDBOX);
   const backup = await scene.backUp('prompt', 'present', { blockOwnerDeletion: true });
   await scene.open('prompt');

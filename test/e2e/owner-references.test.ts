@@ -39,7 +39,7 @@ test('G1: the garbage collector deletes an object whose owner has another uid', 
   await scene.untilGone('doomed');
 });
 
-test('what owns an object is recorded, follows every change, and outlives whatever users do to the record', async () => {
+test('the owner record of an object follows every change of its owners, and users cannot change the record', async () => {
   const first = await scene.create('recorded', [await scene.ownerNamed('fra1')]);
   expect(JSON.parse(recordOf(first) ?? '')).toMatchObject({
     v: 1,
@@ -56,7 +56,7 @@ test('what owns an object is recorded, follows every change, and outlives whatev
   expect(recordOf(both)).toContain('"name":"second"');
 });
 
-test('G2: a child that is restored before its owner is linked by the sweep, survives, and dies with its owner', async () => {
+test('G2: a child that is restored before its owner is linked by the sweep, survives, and is deleted with its owner', async () => {
   const early = await scene.backUp('early', 'later', { controller: true, blockOwnerDeletion: true });
   await scene.open('g2');
   const restored = await scene.restorer.create(SERVERS, early);
@@ -105,7 +105,7 @@ test('G2: a child that is restored before its owner is linked by the sweep, surv
   );
 });
 
-test('G3: a child whose owner is there is created with it, as it is now', async () => {
+test('G3: a child whose owner exists is created with the current uid of that owner', async () => {
   const backup = await scene.backUp('prompt', 'present', { blockOwnerDeletion: true });
   await scene.open('g3');
   const owner = await scene.restorer.create(DATACENTERS, datacenter('present'));
@@ -126,7 +126,7 @@ test('G3: a child whose owner is there is created with it, as it is now', async 
   expect(condition(report, 'OwnersRelinked')?.status).toBe('True');
 });
 
-test('G4: a child that somebody else controls by now keeps that controller, and gets its other owners', async () => {
+test('G4: a child that has another controller by now keeps that controller, and gets its other owners', async () => {
   await cluster.admin.create(DATACENTERS, datacenter('other-owner'));
   const other = await scene.ownerNamed('other-owner');
   await cluster.admin.create(DATACENTERS, datacenter('old-controller'));
@@ -154,7 +154,7 @@ test('G4: a child that somebody else controls by now keeps that controller, and 
   expect(report.status?.relink).toMatchObject({ failed: 0 });
 });
 
-test('G5: an owner that was deleted and made anew before the sweep is linked by its new uid, and the child lives', async () => {
+test('G5: an owner that was deleted and recreated before the sweep is linked by its new uid, and the child survives', async () => {
   const backup = await scene.backUp('replaced', 'phoenix');
   await scene.open('g5');
   await scene.restorer.create(SERVERS, backup);
@@ -169,7 +169,7 @@ test('G5: an owner that was deleted and made anew before the sweep is linked by 
   expect(ownersOf(await scene.find('replaced'))).toHaveLength(1);
 });
 
-test('G6: an object that is orphaned on purpose stays an orphan', async () => {
+test('G6: an object that was orphaned on purpose stays an orphan', async () => {
   await cluster.admin.create(DATACENTERS, datacenter('leaving'));
   await scene.create('orphan', [await scene.ownerNamed('leaving')]);
   await cluster.admin.delete(DATACENTERS, { name: 'leaving' }, { propagationPolicy: 'Orphan' });
@@ -210,7 +210,7 @@ test('G7: a copy of a manifest gains no owners, and a record that a user writes 
   for (const name of ['copy', 'original', 'twin']) expect(ownersOf(await scene.find(name))).toEqual([]);
 });
 
-test('G9: what the backup tool has linked itself stays as it is, and nothing is left to do', async () => {
+test('G9: owner references that the backup tool restored itself do not change, and the sweep has nothing to do', async () => {
   const backup = await scene.backUp('linked-by-tool', 'known');
   await scene.open('g9');
   await scene.restorer.create(SERVERS, backup);
@@ -226,7 +226,7 @@ test('G9: what the backup tool has linked itself stays as it is, and nothing is 
   expect(condition(report, 'OwnersRelinked')?.status).toBe('True');
 });
 
-test('what cannot be linked is said, and a window can ask that nothing is linked at all', async () => {
+test('the report names owners that cannot be linked, and a window can disable linking', async () => {
   const missing = await scene.backUp('half', 'never-restored');
   const there = await scene.backUp('whole', 'restored-late');
   await scene.open('listed', { relinkOwners: 'Report' });

@@ -80,7 +80,7 @@ afterAll(async () => {
   rmSync(handlers, { recursive: true });
 });
 
-test('it leads, enforces, and has its metrics', async () => {
+test('a confined replica leads, enforces policies, and has process metrics', async () => {
   expect(flags).toContain('--permission');
   await untilRefused('a Server without its datacenter', 'spec.datacenter', () =>
     cluster.admin.create(SERVERS, server('shop', 'a', 'nowhere'), { dryRun: true }),
@@ -97,7 +97,7 @@ test.each([
   ['run', 'ERR_ACCESS_DENIED'],
   ['work', 'ERR_ACCESS_DENIED'],
   ['load', 'ERR_DLOPEN_DISABLED'],
-])('what it loads cannot %s', async (attempt, code) => {
+])('a loaded handler cannot %s', async (attempt, code) => {
   await untilRefused('the attempt', code, () =>
     cluster.admin.create(DATACENTERS, datacenter(attempt), { dryRun: true }),
   );

@@ -445,7 +445,7 @@ describe('AdmissionWebhook, as Kubernetes tests it', () => {
       { spec: { match: { operations: ['UPDATE'] } } },
     );
     await eventually(
-      'a create is no longer asked about',
+      'the webhook is no longer called for creates',
       () =>
         make('forbidden-now').then(
           () => true,
@@ -458,10 +458,10 @@ describe('AdmissionWebhook, as Kubernetes tests it', () => {
       { name: 'by-name' },
       { spec: { match: { operations: ['CREATE', 'UPDATE'] } } },
     );
-    await untilRefused('a create again', 'not this name', () => make('forbidden-again'));
+    await untilRefused('a create', 'not this name', () => make('forbidden-again'));
     await release('by-name');
     await eventually(
-      'a create is free',
+      'a create is allowed',
       () =>
         make('forbidden-not').then(
           () => true,
@@ -492,7 +492,7 @@ describe('AdmissionWebhook, as Kubernetes tests it', () => {
 });
 
 describe('deletecollection and generateName', () => {
-  test('kubectl delete --all meets a rule that goes by the name, object by object', async () => {
+  test('a rule on the name applies to each object of a collection deletion', async () => {
     await govern(
       'keep-by-name',
       {
@@ -512,7 +512,7 @@ describe('deletecollection and generateName', () => {
     await release('keep-by-name');
   });
 
-  test('a generated name is seen by rules, and mutations see none yet', async () => {
+  test('rules see a generated name, and mutations do not see it yet', async () => {
     const spec = {
       match: { apiGroups: [''], resources: ['configmaps'], operations: ['CREATE'] },
       mutations: [
@@ -542,8 +542,8 @@ describe('deletecollection and generateName', () => {
   });
 });
 
-describe('a policy with everything', () => {
-  test('has params, refs, variables, a schema and exceptions, and says what it found in causes', async () => {
+describe('a policy that uses all features', () => {
+  test('has params, refs, variables, a schema and exceptions, and lists its findings in causes', async () => {
     await cluster.admin.create(configMaps, configMap('limits', { units: '3' }));
     await govern(
       'everything',
@@ -598,7 +598,7 @@ describe('a policy with everything', () => {
     await cluster.admin.create(SERVERS, withUnits('more', 9));
   });
 
-  test('a rule that is made stricter is met by what is stored: the audit counts it', async () => {
+  test('the audit counts the existing objects that violate a stricter rule', async () => {
     await cluster.admin.patchMerge(
       configMaps,
       { namespace: 'shop', name: 'limits' },

@@ -109,7 +109,7 @@ async function holdUp(name: string): Promise<{ readonly end: () => Promise<void>
   const names = Array.from({ length: AT_A_TIME / 2 }, (_, index) => `${name}-${index}`);
   const creating = names.map((each) => cluster.admin.create(SERVERS, server('shop', each, `slow-${each}`)));
   const ended = Promise.allSettled(creating);
-  await eventually('they are held up', async () => (await inFlight()) === names.length);
+  await eventually('the requests are held', async () => (await inFlight()) === names.length);
   return {
     end: async () => {
       letThrough.resolve(undefined);
@@ -125,7 +125,7 @@ test('a create succeeds although its first answer was a 429', async () => {
   const { end } = await holdUp('held');
   const before = await refused('entry');
   const created = cluster.admin.create(SERVERS, server('shop', 'patient', 'fra1'));
-  await eventually('it was refused once', async () => (await refused('entry')) > before);
+  await eventually('the request was refused once', async () => (await refused('entry')) > before);
   expect(await cluster.admin.get(SERVERS, { namespace: 'shop', name: 'patient' })).toBeUndefined();
   await end();
   expect(await created).toMatchObject({ spec: { datacenter: 'fra1', tier: 'standard' } });
@@ -143,5 +143,5 @@ test('a slow webhook does not stall another one', async () => {
   expect(await refused('reviews')).toBe(0);
   await end();
   await waiting;
-  await eventually('nothing is under way', async () => (await inFlight()) === 0);
+  await eventually('no review is in flight', async () => (await inFlight()) === 0);
 });

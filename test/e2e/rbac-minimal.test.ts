@@ -58,7 +58,7 @@ afterAll(async () => {
   await cluster.stop();
 });
 
-test('no permission is granted twice, and the page says of each of them what breaks without it', () => {
+test('no permission is granted twice, and the page says for each of them what fails without it', () => {
   const all = granted.map(({ permission }) => permission);
   expect(all.filter((permission, index) => all.indexOf(permission) !== index)).toEqual([]);
   expect([...purposes.keys()].toSorted()).toEqual(all.toSorted());
@@ -97,14 +97,14 @@ const others = (role: GrantingRole): readonly string[] =>
  * The authorizer's decision on a request. The request changes nothing: an authorized one is a dry run with an invalid
  * object.
  */
-async function ask(rest: Rest, request: ExpectedRequest): Promise<'refused' | 'let through'> {
+async function ask(rest: Rest, request: ExpectedRequest): Promise<'refused' | 'allowed'> {
   try {
     await send(rest, request);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     if (error.code === 403 && error.message.includes(' cannot ')) return 'refused';
   }
-  return 'let through';
+  return 'allowed';
 }
 
 async function send(rest: Rest, request: ExpectedRequest): Promise<void> {
@@ -135,7 +135,7 @@ interface Taken {
   readonly rest: Rest;
 }
 
-test('without any one of them the request is refused that the page names, and with the others alone it still is', async () => {
+test('without one permission, the API server refuses the request that the page names for it, even with all other permissions', async () => {
   for (const role of roles)
     await grant(
       { ...role, metadata: { ...role.metadata, name: groupOf(role, role.kind).toLowerCase() } },
@@ -159,9 +159,9 @@ test('without any one of them the request is refused that the page names, and wi
 
   const rows = await Promise.all(
     taken.map(async ({ permission, purpose, rest, role }, index) => {
-      await eventually(`a role without "${permission}" counts`, async () => {
+      await eventually(`a role without "${permission}" is in force`, async () => {
         const sibling = taken.find((one, at) => at !== index && one.role === role);
-        return sibling === undefined || (await ask(rest, sibling.purpose.request)) === 'let through';
+        return sibling === undefined || (await ask(rest, sibling.purpose.request)) === 'allowed';
       });
       return {
         permission,
@@ -175,7 +175,7 @@ test('without any one of them the request is refused that the page names, and wi
   console.log(
     rows.map(({ permission, request, breaks }) => `${permission}\n    ${request}\n    ${breaks}`).join('\n'),
   );
-  expect(rows.filter(({ withAll }) => withAll !== 'let through')).toEqual([]);
+  expect(rows.filter(({ withAll }) => withAll !== 'allowed')).toEqual([]);
   const notMissed = rows.filter(({ withoutIt }) => withoutIt !== 'refused');
   expect(notMissed.map(({ permission }) => permission)).toEqual(Object.keys(NOT_MISSED));
   expect(rows.length).toBe(granted.length);

@@ -72,12 +72,12 @@ test('cert-manager TestDynamicSource_Bootstrap: both replicas become ready, and 
   expect(await leaderAmong(replicas)).toBeDefined();
 });
 
-test('cert-manager TestDynamicAuthority_Bootstrap, TestDynamicSource_leaderelection: two replicas that start at once end with one authority', () => {
+test('cert-manager TestDynamicAuthority_Bootstrap, TestDynamicSource_leaderelection: two replicas that start at the same time agree on one authority', () => {
   const created = countByTarget(writesOf(cluster.plane))[`secrets ${SYSTEM_NAMESPACE}/gatehouse-authority`];
   expect(created).toBe(1);
 });
 
-test('state of ours is left out of backups', async () => {
+test('backups exclude the state of Gatehouse', async () => {
   const own = ['gatehouse-authority', 'gatehouse-serving'];
   const objects = await Promise.all([
     ...own.map((name) => cluster.admin.get(secrets, { namespace: SYSTEM_NAMESPACE, name })),
@@ -87,18 +87,18 @@ test('state of ours is left out of backups', async () => {
     expect(object?.metadata?.labels).toMatchObject({ 'velero.io/exclude-from-backup': 'true' });
 });
 
-test('after kill -9 of the leader the other one leads within 20 s, and nothing is written twice', async () => {
+test('after kill -9 of the leader, the other replica leads within 20 s, and nothing is written twice', async () => {
   await askForCert('before');
   await issued('before');
   const leader = await leaderAmong(replicas);
-  if (leader === undefined) throw new Error('nobody leads');
+  if (leader === undefined) throw new Error('no replica leads');
   const heir = replicas.find((replica) => replica !== leader);
   if (heir === undefined) throw new Error('there is one other replica');
 
   leader.program.kill('SIGKILL');
   const killed = performance.now();
   await askForCert('meanwhile'); // no replica is connected to see this change
-  await eventually('the heir leads', () => isLeading(heir), { timeoutMs: 20_000 });
+  await eventually('the other replica leads', () => isLeading(heir), { timeoutMs: 20_000 });
   const took = performance.now() - killed;
   console.log(`the other replica leads after ${(took / 1000).toFixed(1)} s`);
   await issued('meanwhile', 5_000);
@@ -108,7 +108,7 @@ test('after kill -9 of the leader the other one leads within 20 s, and nothing i
   expect(countByTarget(writesOf(cluster.plane, heir.name))).toEqual({ 'secrets shop/meanwhile-tls': 1 });
 });
 
-test('a leader that was frozen while another took over writes nothing more', async () => {
+test('a leader that was frozen while another replica took over writes nothing more', async () => {
   const [frozen] = (
     await Promise.all(
       replicas.map(async (replica) => ({
@@ -119,18 +119,18 @@ test('a leader that was frozen while another took over writes nothing more', asy
   )
     .filter(({ leads }) => leads)
     .map(({ replica }) => replica);
-  if (frozen === undefined) throw new Error('nobody leads');
+  if (frozen === undefined) throw new Error('no replica leads');
   const next = await startReplica(cluster.plane, { name: 'three', servicePort: balancer.port });
   replicas = [...replicas, next];
   await next.whenReady();
 
   frozen.program.kill('SIGSTOP');
-  await eventually('the next one leads', () => isLeading(next), { timeoutMs: 20_000 });
+  await eventually('the next leader leads', () => isLeading(next), { timeoutMs: 20_000 });
   await askForCert('after-the-freeze');
   await issued('after-the-freeze', 5_000);
   const before = writesOf(cluster.plane, frozen.name).length;
   frozen.program.kill('SIGCONT');
-  await eventually('the frozen one knows', async () => !(await isLeading(frozen)), { timeoutMs: 10_000 });
+  await eventually('the frozen leader knows', async () => !(await isLeading(frozen)), { timeoutMs: 10_000 });
 
   expect(writesOf(cluster.plane, frozen.name)).toHaveLength(before);
   const lease = await cluster.admin.get<KubeObject & { spec: { holderIdentity: string } }>(leases, {
@@ -149,9 +149,9 @@ test('an idle replica is small', async () => {
   expect(bytes).toBeLessThan(300 * 2 ** 20);
 });
 
-test('a leader that still has Events to write ends all the same', async () => {
+test('a leader that still has Events to write shuts down in time', async () => {
   const leader = await leaderAmong(replicas.filter(({ program }) => program.isRunning()));
-  if (leader === undefined) throw new Error('nobody leads');
+  if (leader === undefined) throw new Error('no replica leads');
   // One Event each: the replica writes 50 at once, and then five a second.
   const names = Array.from({ length: 150 }, (_, index) => `many-${index}`);
   await Promise.all(names.map(askForCert));

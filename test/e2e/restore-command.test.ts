@@ -51,7 +51,7 @@ async function grant(name: string, verbs: readonly string[]): Promise<void> {
   await cluster.apply(role, { ...binding, ...{ roleRef: { ...roleRef, name } } });
 }
 
-test('wrong usage is told before any cluster is asked, and ends with 2', async () => {
+test('wrong usage is reported before any request to a cluster, and exits with 2', async () => {
   const { code, stderr } = await runGatehouse([
     ...['restore', 'open', '--for', '30h', '--kubeconfig', '/nowhere'],
   ]);
@@ -63,7 +63,7 @@ test('wrong usage is told before any cluster is asked, and ends with 2', async (
   expect(code).toBe(2);
 });
 
-test('somebody who may not open a window is told what to ask for', async () => {
+test('a user who may not open a window learns which permission to request', async () => {
   const open = () => restoreAs('alice', 'open', 'alices', '--user', VELERO.user, '--no-wait');
   const stranger = await open();
   expect(stranger.stderr).toContain('could not open RestoreWindow "alices"');
@@ -80,7 +80,7 @@ test('somebody who may not open a window is told what to ask for', async () => {
   expect(await read('alices')).toBeUndefined();
 });
 
-test('a window is opened, looked at, and closed with the report of what is broken', async () => {
+test('a window can be opened, inspected, and closed with the report of its violations', async () => {
   const opened = await restoreAs('admin', ...['open', 'drill', '--user', VELERO.user, '--for', '1h']);
   expect(opened.stderr).toBe('');
   expect(opened.stdout).toMatch(/^RestoreWindow "drill" is open, until \d{4}-.*Z\.$/m);
@@ -106,7 +106,7 @@ test('a window is opened, looked at, and closed with the report of what is broke
   expect(closed.code).toBe(1);
 });
 
-test('a window that is clean in the end is a success, and its name is used up', async () => {
+test('a window that ends clean is a success, and its name cannot be used again', async () => {
   await cluster.admin.create(DATACENTERS, datacenter('muc1'));
   await cluster.see<RestoreWindow>(
     'a clean report',
@@ -124,7 +124,7 @@ test('a window that is clean in the end is a success, and its name is used up', 
   expect(reopened.code).toBe(1);
 });
 
-test('links are approved where a window waits for it, and nowhere else', async () => {
+test('links can be approved only in a window that waits for an approval', async () => {
   const opening = ['open', 'careful', '--user', VELERO.user, '--require-approval', '--namespace', 'shop'];
   expect((await restoreAs('admin', ...opening)).code).toBe(0);
   const approved = await restoreAs('admin', 'approve', 'careful');

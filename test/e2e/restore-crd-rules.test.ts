@@ -60,13 +60,13 @@ function crdRules(): readonly JsonPatchOperation[] {
 afterAll(() => cluster.stop());
 
 test.each<[string, Partial<RestoreWindow['spec']>, Partial<RestoreWindow['spec']>, string]>([
-  ['opens again', { close: true }, { close: false }, 'a closed window stays closed'],
-  ['ends later', {}, { expiresAt: '2099-01-01T12:00:01Z' }, 'can only be moved to an earlier time'],
-  ['is for somebody else', {}, { principals: [{ user: 'eve' }] }, 'principals cannot be changed'],
-  ['reaches further', {}, { match: { operations: ['DELETE'] } }, 'match cannot be changed'],
-  ['forgets why', { reason: 'a drill' }, { reason: 'another' }, 'reason cannot be changed'],
+  ['can be reopened', { close: true }, { close: false }, 'a closed window stays closed'],
+  ['can end later', {}, { expiresAt: '2099-01-01T12:00:01Z' }, 'can only be moved to an earlier time'],
+  ['can change its principals', {}, { principals: [{ user: 'eve' }] }, 'principals cannot be changed'],
+  ['can match more', {}, { match: { operations: ['DELETE'] } }, 'match cannot be changed'],
+  ['can change its reason', { reason: 'a drill' }, { reason: 'another' }, 'reason cannot be changed'],
   [
-    'takes an approval back',
+    'can withdraw an approval',
     { sweep: { requireApprovalToLink: true, approved: true } },
     { sweep: { requireApprovalToLink: true, approved: false } },
     'an approval of links cannot be taken back',
@@ -79,14 +79,14 @@ test.each<[string, Partial<RestoreWindow['spec']>, Partial<RestoreWindow['spec']
 });
 
 test.each([
-  ['nobody in particular', [{ group: 'system:authenticated' }]],
-  ['two at once', [{ user: 'jane', group: 'restorers' }]],
-])('no window is for %s', async (_who, principals) => {
+  ['all authenticated users', [{ group: 'system:authenticated' }]],
+  ['a user and a group in one principal', [{ user: 'jane', group: 'restorers' }]],
+])('no window can be for %s', async (_who, principals) => {
   const opening = cluster.admin.create(RESTORE_WINDOWS, window('wide', { principals }));
   await expect(opening).rejects.toThrow('each of principals has either a user or a group');
 });
 
-test('a window may be closed, ended sooner, and its links approved', async () => {
+test('a window can be closed, can end sooner, and its links can be approved', async () => {
   await cluster.admin.create(RESTORE_WINDOWS, window('fine', { sweep: { requireApprovalToLink: true } }));
   for (const spec of [
     { expiresAt: '2099-01-01T11:00:00Z' },

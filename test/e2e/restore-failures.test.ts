@@ -104,7 +104,7 @@ const holding =
   (method, path) =>
     fits(method, path) ? new Promise(() => undefined) : undefined;
 
-test('B1: a replica that hears of no restore lets its first object in all the same', async () => {
+test('B1: a replica whose watches miss a restore still accepts the first object of the restore', async () => {
   const proxy = await startApiProxy(
     cluster.plane,
     'deaf',
@@ -119,7 +119,7 @@ test('B1: a replica that hears of no restore lets its first object in all the sa
   expect(isVerified(await seeReportOf(cluster, 'b1'))).toBe(true);
 });
 
-test('B2: a restore that no leader saw gets its window and its report when there is one again', async () => {
+test('B2: a restore that ran without a leader gets its window and its report from the next leader', async () => {
   const never: OwnAnswer = (method, path) =>
     method !== 'GET' && path.includes('/leases')
       ? { code: 409, body: { kind: 'Status', status: 'Failure', reason: 'Conflict', code: 409 } }
@@ -148,7 +148,7 @@ test('B2: a restore that no leader saw gets its window and its report when there
   expect(report.status?.violations?.total).toBe(3);
 });
 
-test('B5: a Restore that never ends is enforced again when its time is over, and swept', async () => {
+test('B5: when the window of a Restore that never ends expires, checks are enforced again and a sweep runs', async () => {
   await trustVelero(cluster, { settle: '2s', idle: '1s', maxDuration: '6s' });
   await sleep(1_000); // time for the watch of the detector
   const run = await velero.begin({ name: 'b5', backup: withoutZones(backupOf('b5', 1)) });
@@ -169,7 +169,7 @@ test('B5: a Restore that never ends is enforced again when its time is over, and
   await trustVelero(cluster);
 });
 
-test('B6: what is let in before the end and stored after it is in the final report', async () => {
+test('B6: an object that is admitted before the end of a restore and stored after it is in the final report', async () => {
   await trustVelero(cluster, { settle: '6s', idle: '1s' });
   await sleep(1_000);
   const slow = await startSlowWebhook(cluster.admin);
@@ -196,7 +196,7 @@ test('B6: what is let in before the end and stored after it is in the final repo
   await trustVelero(cluster);
 });
 
-test('B7: a Restore that is deleted while it writes is a restore until it ends, and is swept then', async () => {
+test('B7: the window of a Restore that is deleted while it writes stays open until the end, and is swept then', async () => {
   const backup = backupOf('b7d', 4);
   let name = '';
   const { errors } = await velero.restore({
@@ -216,7 +216,7 @@ test('B7: a Restore that is deleted while it writes is a restore until it ends, 
   await cluster.see('its report', RESTORE_WINDOWS, { name }, isVerified, 90_000);
 });
 
-test('B7: of two Restores that overlap each has its window, and the end of one is not the end of the other', async () => {
+test('B7: each of two overlapping Restores has its own window, which ends with its own Restore', async () => {
   const first = await velero.begin({ name: 'b7-first', backup: backupOf('b7f', 2) });
   const second = await velero.begin({ name: 'b7-second', backup: backupOf('b7s', 2) });
   await first.write();
@@ -254,14 +254,14 @@ async function restoreTwentyTimes(prefix: string): Promise<void> {
   for (const name of names) expect(isVerified(await seeReportOf(cluster, name))).toBe(true);
 }
 
-test('B7: twenty restores one after the other each have a window and a clean report, and share sweeps', async () => {
+test('B7: each of twenty consecutive restores has a window and a clean report, and the restores share sweeps', async () => {
   const before = sweeps();
   await restoreTwentyTimes('b7-sync');
   // Gatehouse runs at most one sweep a second. One interim and one last sweep for each restore would be 40.
   expect(sweeps() - before).toBeLessThan(20);
 });
 
-test('B8: when all is written a first sweep reports, though the phase does not change; the last one comes after it', async () => {
+test('B8: an interim sweep reports after the last write, although the phase does not change, and a final sweep follows', async () => {
   const run = await velero.begin({ name: 'b8', backup: withoutZones(backupOf('b8', 2)) });
   await run.write();
   const interim = await seeWindowOf(
@@ -288,7 +288,7 @@ function withoutMatchConditions(consequence: string): string | undefined {
   return why;
 }
 
-test('B4: while nobody answers the restorer passes and others are blocked; what it wrote is found afterwards', async ({
+test('B4: while no replica answers, the restorer passes and other users are blocked, and a later sweep checks its writes', async ({
   skip,
 }) => {
   const old = withoutMatchConditions('its one webhook entry blocks the restorer too');
@@ -305,7 +305,7 @@ test('B4: while nobody answers the restorer passes and others are blocked; what 
   expect(names).toEqual(expect.arrayContaining(['b4-0', 'b4-1']));
 });
 
-test('B3: three replicas that are killed at any time cost no object and no line of the report', async ({
+test('B3: kills of three replicas at random times lose no object and no line of the report', async ({
   skip,
 }) => {
   const old = withoutMatchConditions('a request that dies with its replica is refused');

@@ -81,7 +81,7 @@ async function tidyUp(): Promise<void> {
 const batches = Array.from({ length: GRAPHS / BATCH }, (_, batch) => batch * BATCH);
 
 test.each(batches)(
-  'A3: graphs from %i on come back without an error, and the report is what the stored objects say',
+  'A3: graphs from %i on are restored without an error, and the report matches the stored objects',
   async (first) => {
     const restored = [];
     for (let index = first; index < first + BATCH; index++) restored.push(await restore(index));
@@ -97,6 +97,6 @@ test.each(batches)(
   },
 );
 
-test('the graphs have broken references, so the reports had something to say', () => {
+test('the graphs have broken references, so some reports have violations', () => {
   expect(violations).toBeGreaterThan(GRAPHS / 2);
 });

@@ -42,7 +42,7 @@ afterAll(async () => {
   await cluster.stop();
 });
 
-test('the status of a window has the progress of a long sweep, until the report takes its place', async () => {
+test('the status of a window shows the progress of a long sweep until the report replaces it', async () => {
   const name = 'drill';
   const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
   const spec = { principals: [{ user: 'velero' }], expiresAt };
@@ -65,7 +65,7 @@ test('the status of a window has the progress of a long sweep, until the report 
     objectsTotal: 1,
     resource: 'servers.infra.example.com',
   });
-  const last = await see('the last report', ({ phase }) => phase === 'Completed');
+  const last = await see('the final report', ({ phase }) => phase === 'Completed');
   expect(last.status?.lastSweep).toMatchObject({ interim: false, objectsScanned: 1 });
   expect(last.status?.currentSweep).toBeUndefined();
 });

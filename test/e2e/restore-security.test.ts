@@ -147,7 +147,7 @@ async function attempt(work: Promise<unknown>): Promise<string> {
   }
 }
 
-test('S1: a Restore in a namespace that nobody trusts opens nothing', async () => {
+test('S1: a Restore in an untrusted namespace opens no window', async () => {
   // In a trusted namespace, the Restore must open a window: otherwise this test could not fail.
   await untilDetectorCounts(cluster, velero);
   await eventually(
@@ -167,7 +167,7 @@ test('S1: a Restore in a namespace that nobody trusts opens nothing', async () =
 /** The leader may have looked for the kind just before the API server served it; it looks again every ten seconds. */
 const LOOKS_AGAIN = { timeoutMs: 45_000 };
 
-test('S1: it is told so by an Event', async () => {
+test('S1: an Event on that Restore gives the reason', async () => {
   await eventually(
     'the Event',
     async () => {
@@ -184,20 +184,23 @@ test('S1: it is told so by an Event', async () => {
 });
 
 describe('S2: opening a window', () => {
-  test('takes the verb open, not only create', async () => {
+  test('requires the verb open in addition to create', async () => {
     expect(await attempt(bob.create(RESTORE_WINDOWS, window('s2')))).toContain('the verb "open"');
     await cluster.apply(...grant('bob-opens', ['open']));
-    await eventually('the grant counts', async () => (await dryRunOf(window('s2'))) === 'allowed');
+    await eventually('the grant is in force', async () => (await dryRunOf(window('s2'))) === 'allowed');
     await bob.create(RESTORE_WINDOWS, window('s2'));
     await cluster.admin.delete(CLUSTER_ROLE_BINDINGS, { name: 'bob-opens' });
-    await eventually('it is over', async () => (await dryRunOf(window('s2-late'))) !== 'allowed');
+    await eventually('the window is closed', async () => (await dryRunOf(window('s2-late'))) !== 'allowed');
   });
 
-  test('for namespaces only takes it in each of them', async () => {
+  test('for certain namespaces requires the verb in each of them', async () => {
     const only = (name: string, ...include: readonly string[]) =>
       window(name, { match: { namespaces: { include } } });
     await cluster.apply(...grant('bob-opens-here', ['open'], 'team-a'));
-    await eventually('the grant counts', async () => (await dryRunOf(only('s2-a', 'team-a'))) === 'allowed');
+    await eventually(
+      'the grant is in force',
+      async () => (await dryRunOf(only('s2-a', 'team-a'))) === 'allowed',
+    );
     await bob.create(RESTORE_WINDOWS, only('s2-a', 'team-a'));
     for (const refused of [only('s2-ab', 'team-a', 'team-b'), only('s2-b', 'team-b'), window('s2-all')])
       expect(await attempt(bob.create(RESTORE_WINDOWS, refused))).toContain('the verb "open"');
@@ -207,7 +210,7 @@ describe('S2: opening a window', () => {
 const dryRunOf = (opened: RestoreWindow) => attempt(bob.create(RESTORE_WINDOWS, opened, { dryRun: true }));
 
 describe('S3: a restorer', () => {
-  test('can neither create, change nor delete windows, detectors and policies, though RBAC lets it do everything', async () => {
+  test('cannot create, change or delete windows, detectors and policies, although RBAC allows it everything', async () => {
     await cluster.admin.create(RESTORE_WINDOWS, window('s3'));
     const labels = { 'velero.io/restore-name': 'r1' };
     const writes: readonly Promise<unknown>[] = [
@@ -231,14 +234,14 @@ describe('S3: a restorer', () => {
     expect(live?.spec.close).not.toBe(true);
   });
 
-  test('may close a window of its own', async () => {
+  test('can close its own window', async () => {
     await cluster.admin.create(RESTORE_WINDOWS, window('s3-mine', { principals: [{ user: VELERO.user }] }));
     expect(
       await attempt(restorer.patchMerge(RESTORE_WINDOWS, { name: 's3-mine' }, { spec: { close: true } })),
     ).toBe('allowed');
   });
 
-  test('that overwrites our webhook configuration sees it repaired: the API server asks nobody about those', async () => {
+  test('that overwrites the webhook configuration of Gatehouse sees it repaired, because the API server calls no webhooks for it', async () => {
     const read = () =>
       cluster.admin.get<WebhookConfigurationObject>(validatingWebhookConfigurations, { name: 'gatehouse' });
     const before = (await read())?.webhooks ?? [];
@@ -246,26 +249,28 @@ describe('S3: a restorer', () => {
     await restorer.patchMerge(validatingWebhookConfigurations, { name: 'gatehouse' }, { webhooks: [] });
     await eventually('it is repaired', async () => (await read())?.webhooks?.length === before.length);
     await eventually(
-      'and the API server asks again',
+      'the API server calls the webhook again',
       async () => (await verdictOf(restorer, child('team-a', 's3'), { dryRun: true })) !== 'allowed',
     );
   });
 });
 
-describe('S4: a window out of a backup', () => {
+describe('S4: a window from a backup', () => {
   const restored = { labels: { 'velero.io/restore-name': 'r1', 'velero.io/backup-name': 'b1' } };
 
-  test('opens nothing, even where somebody has got it past us', async () => {
+  test('does not open, even if it was stored without admission', async () => {
     const principals = [{ user: VELERO.user }];
     await cluster.admin.create(RESTORE_WINDOWS, window('s4', { principals }));
     const verdict = (name: string) => verdictOf(restorer, child('team-a', name), { dryRun: true });
     await eventually('the window is open', async () => (await verdict('s4')) === 'allowed');
     await cluster.admin.patchMerge(RESTORE_WINDOWS, { name: 's4' }, { metadata: restored });
-    await eventually('it is not', async () => (await verdict('s4')).includes('spec.zone'));
+    await eventually('the forged window is not open', async () =>
+      (await verdict('s4')).includes('spec.zone'),
+    );
     await cluster.admin.delete(RESTORE_WINDOWS, { name: 's4' });
   });
 
-  test('is refused, whoever writes it', async () => {
+  test('is refused, whichever user writes it', async () => {
     const past = new Date(Date.now() - HOUR_MS).toISOString();
     expect(await attempt(cluster.admin.create(RESTORE_WINDOWS, window('s4-a', {}, restored)))).toContain(
       'a window that comes from a backup stays closed',
@@ -275,7 +280,7 @@ describe('S4: a window out of a backup', () => {
     ).toContain('spec.expiresAt');
   });
 
-  test('is rare: every window is left out of backups, and stays so', async () => {
+  test('is rare, because every window is excluded from backups permanently', async () => {
     const created = await cluster.admin.create(RESTORE_WINDOWS, window('s4-label'));
     const leftOut = { 'velero.io/exclude-from-backup': 'true' };
     expect(created.metadata.labels).toMatchObject(leftOut);
@@ -289,12 +294,12 @@ describe('S4: a window out of a backup', () => {
   });
 });
 
-describe('S5: a window that is open', () => {
+describe('S5: an open window', () => {
   const patch = (spec: object) =>
     attempt(cluster.admin.patchMerge(RESTORE_WINDOWS, { name: 's5' }, { spec }));
   const inMs = (ms: number) => new Date(Date.now() + ms).toISOString();
 
-  test('can be shortened and closed, and nothing else', async () => {
+  test('can only be shortened and closed', async () => {
     await cluster.admin.create(RESTORE_WINDOWS, window('s5'));
     for (const change of [
       { principals: [{ user: 'mallory' }] },
@@ -308,14 +313,14 @@ describe('S5: a window that is open', () => {
     expect(await patch({ close: false })).toContain('a closed window stays closed');
   });
 
-  test('is open for one restorer', async () => {
+  test('cannot be open for a group of all users', async () => {
     for (const group of ['system:authenticated', 'system:serviceaccounts', 'system:masters', '*'])
       expect(
         await attempt(cluster.admin.create(RESTORE_WINDOWS, window('s5-all', { principals: [{ group }] }))),
       ).toContain('spec.principals');
   });
 
-  test('is open for a day at most, and for two hours if nobody says how long', async () => {
+  test('lasts at most a day, and two hours by default', async () => {
     const leftOf = ({ spec }: RestoreWindow) => (Date.parse(spec.expiresAt) - Date.now()) / HOUR_MS;
     const long = await cluster.admin.create(
       RESTORE_WINDOWS,
@@ -351,18 +356,18 @@ test('S6: each deferred request is in the audit log with its window, its policy 
     expect(impersonatedUser?.username).toBe(VELERO.user);
 });
 
-test('S6: the report names each of them', async () => {
+test('S6: the report names each deferred request', async () => {
   const report = await seeReportOf(cluster, 's6');
   expect(report.status?.violations?.total).toBe(3);
 });
 
-test('S6: the counters say the same', async () => {
+test('S6: the counters match', async () => {
   const before = await counted('gatehouse_restore_deferred_total', 'policy="applications"');
   const backup = ['s6-d', 's6-e'].map((name) => asReturned(child('team-a', name)));
   const run = await velero.begin({ name: 's6-counted', backup });
   const window = `window="${await windowNameOf(cluster, 's6-counted')}"`;
   await eventually(
-    'it is shown as open',
+    'the status shows it as open',
     async () => (await counted('gatehouse_restore_window_open', window)) === 1,
   );
   await run.write();
@@ -370,7 +375,7 @@ test('S6: the counters say the same', async () => {
   await run.finish();
   const report = await seeReportOf(cluster, 's6-counted');
   await eventually(
-    'it is shown with its violations, and as open no more',
+    'the status shows it as closed, with its violations',
     async () =>
       (await counted('gatehouse_restore_violations', window)) === report.status?.violations?.total &&
       (await counted('gatehouse_restore_window_open', window)) === 0,
@@ -385,11 +390,13 @@ async function counted(metric: string, label: string): Promise<number> {
 }
 
 // This test comes last: it ends the replica.
-test('S3: a restorer is refused by the API server itself while nobody of us answers', async ({ skip }) => {
+test('S3: the API server itself refuses a restorer while no replica answers', async ({ skip }) => {
   const discovery = createDiscovery(cluster.adminRest, systemClock);
   const policies = await discovery.resolve(validatingAdmissionPolicies);
   if (policies === undefined)
-    return skip('this API server knows no ValidatingAdmissionPolicies: they came with Kubernetes 1.30');
+    return skip(
+      'this API server does not support ValidatingAdmissionPolicies, which require Kubernetes 1.30',
+    );
   await cluster.see('the policy', validatingAdmissionPolicies, { name: 'gatehouse-restorers' });
   await cluster.see('its binding', validatingAdmissionPolicyBindings, { name: 'gatehouse-restorers' });
   await replica.program.stop(15_000);

@@ -119,7 +119,7 @@ const dangling = (namespace: string, name: string) =>
   asReturned(application(namespace, name, { zone: `of-${name}` }));
 
 describe('without a detector', () => {
-  test('A1: the restore is PartiallyFailed, and what was refused is missing', async () => {
+  test('A1: the restore is PartiallyFailed, and the refused objects are missing', async () => {
     const { phase, errors } = await velero.restore({ name: 'a1', backup: shops });
     expect(phase).toBe('PartiallyFailed');
     expect(errors.length).toBeGreaterThan(0);
@@ -137,10 +137,10 @@ describe('with the detector for Velero', () => {
     await trustVelero(cluster);
     const started = performance.now();
     await untilDetectorCounts(cluster, velero);
-    console.log(`the detector counts after ${Math.round(performance.now() - started)} ms`);
+    console.log(`the detector works after ${Math.round(performance.now() - started)} ms`);
   });
 
-  test('A2: the restore is Completed without an error, and is reported clean; afterwards every check holds again', async () => {
+  test('A2: the restore is Completed without an error, its report is clean, and every check is enforced again afterwards', async () => {
     expect(await velero.restore({ name: 'a2', backup: shops })).toEqual({
       phase: 'Completed',
       errors: [],
@@ -160,7 +160,7 @@ describe('with the detector for Velero', () => {
     ).toContain('spec.zone');
   });
 
-  test('A3: a cycle, a chain of one kind and references across namespaces come back, whatever the order', async () => {
+  test('A3: a cycle, a chain within one kind and references across namespaces are restored, whatever the order', async () => {
     await createNamespace(cluster, 'knot');
     await createNamespace(cluster, 'tie');
     const backup = [
@@ -176,7 +176,7 @@ describe('with the detector for Velero', () => {
     expect(isVerified(await seeReportOf(cluster, 'a3'))).toBe(true);
   });
 
-  test('A4: a parent that is not in the backup is one violation, and heals when somebody creates it', async () => {
+  test('A4: a parent that is not in the backup is one violation, which disappears when a user creates the parent', async () => {
     await createNamespace(cluster, 'lost');
     const { errors } = await velero.restore({ name: 'a4', backup: [dangling('lost', 'orphan')] });
     expect(errors).toEqual([]);
@@ -199,7 +199,7 @@ describe('with the detector for Velero', () => {
     await seeWindowOf(cluster, 'a4', 'the violation is gone', isVerified);
   });
 
-  test('A5: managedFields and status of an object that dangles are accepted, in the window and after it', async () => {
+  test('A5: managedFields and status of an object with a dangling reference are accepted, during the window and after it', async () => {
     await createNamespace(cluster, 'half');
     const backup = [dangling('half', 'loose')];
     const { errors } = await velero.restore({
@@ -222,7 +222,7 @@ describe('with the detector for Velero', () => {
     expect(status.code).toBe(200);
   });
 
-  test('A6: an object that dangles can be deleted, and its finalizer removed', async () => {
+  test('A6: an object with a dangling reference can be deleted, and its finalizer can be removed', async () => {
     await createNamespace(cluster, 'held');
     const held = asReturned(
       application('held', 'stuck', { zone: 'of-stuck' }, { finalizers: ['restore.example.com/hold'] }),
@@ -235,7 +235,7 @@ describe('with the detector for Velero', () => {
     expect(await stored('held', 'stuck')).toBeUndefined();
   });
 
-  test('A7: during a restore others are refused as ever, whatever labels and user agent they show', async () => {
+  test('A7: during a restore, other users are refused as before, whatever labels and user agent they use', async () => {
     await createNamespace(cluster, 'busy');
     const run = await velero.begin({ name: 'a7', backup: [dangling('busy', 'restored')] });
     const forged = application(
@@ -259,7 +259,7 @@ describe('with the detector for Velero', () => {
     expect((await run.finish()).errors).toEqual([]);
   });
 
-  test('A8: policy update may point to what is not there; what is immutable is refused, and the labels are written all the same', async () => {
+  test('A8: with the policy "update", an object may get a dangling reference; an immutable field is refused, but the labels are written', async () => {
     await createNamespace(cluster, 'redo');
     await cluster.admin.create(ZONES, zone('here'));
     await cluster.admin.create(APPLICATIONS, application('redo', 'moved', { zone: 'here' }));
@@ -282,7 +282,7 @@ describe('with the detector for Velero', () => {
     expect(named?.metadata?.labels).toMatchObject({ 'velero.io/restore-name': 'a8' });
   });
 
-  test('A9: a copy that still names what is in the namespace it was copied from is reported', async () => {
+  test('A9: the report names a copy that still refers to the original namespace', async () => {
     await createNamespace(cluster, 'prod');
     const db = application('prod', 'db', {});
     const shop = application('prod', 'shop', { parent: 'db', peer: { namespace: 'prod', name: 'db' } });
@@ -309,7 +309,7 @@ describe('with the detector for Velero', () => {
     ]);
   });
 
-  test('A9: owners are linked within the copy', async () => {
+  test('A9: owners are linked within the copied namespace', async () => {
     await createNamespace(cluster, 'owned');
     await cluster.apply(ownersPolicy, ownersRole);
     await seeInForce(cluster, ownersPolicy.metadata.name);
@@ -348,7 +348,7 @@ describe('with the detector for Velero', () => {
     expect((await stored('owned', 'shop'))?.metadata?.ownerReferences).toEqual(ownerReferences);
   });
 
-  test('A10: a Restore with a long name is found by its uid, and its label is what Velero makes of the name', async () => {
+  test('A10: a Restore with a long name is found by its uid, and its label has the name as Velero shortens it', async () => {
     const name = `drill-${'x'.repeat(74)}`;
     await createNamespace(cluster, 'long');
     expect((await velero.restore({ name, backup: [dangling('long', 'tail')] })).errors).toEqual([]);
@@ -359,7 +359,7 @@ describe('with the detector for Velero', () => {
     expect(report.spec.source?.ref?.name).toBe(name);
   });
 
-  test('A11: a parent and then at once its child are never refused, 500 times', async () => {
+  test('A11: a parent and a child that is created immediately after it are never refused, 500 times', async () => {
     await createNamespace(cluster, 'quick');
     for (let index = 0; index < 500; index++) {
       await alice.create(ZONES, zone(`quick-${index}`));
@@ -368,7 +368,7 @@ describe('with the detector for Velero', () => {
     }
   });
 
-  test('A12: a dry run hears the same as the request itself, and leaves nothing', async () => {
+  test('A12: a dry run gets the same answer as the real request, and stores nothing', async () => {
     await createNamespace(cluster, 'try');
     const restorer = cluster.impersonate(VELERO);
     const child = application('try', 'dry', { zone: 'of-dry' });

@@ -71,11 +71,11 @@ async function verdict(client: KubeClient, name: string, dryRun = false): Promis
   }
 }
 
-test('without a window nobody may create a Server before its datacenter', async () => {
+test('without a window, no user can create a Server before its datacenter', async () => {
   expect(await verdict(restorer, 'early')).toContain('spec.datacenter');
 });
 
-test('in a window the restorer may, at once; an ordinary user may not, even with a label of Velero', async () => {
+test('in a window, the restorer can do so at once, and an ordinary user cannot, even with a label of Velero', async () => {
   await cluster.admin.create(RESTORE_WINDOWS, window('drill', 3_600_000));
   // The replica may not have seen the window yet: it then reads live for the restorer instead of denying.
   expect(await verdict(restorer, 'restored')).toBe('allowed');
@@ -100,7 +100,7 @@ test('each deferral is in the audit log', async () => {
   expect(deferred.impersonatedUser?.username).toBe(VELERO.user);
 });
 
-test('in a window all else is enforced for the restorer too', async () => {
+test('in a window, all other checks are enforced for the restorer, too', async () => {
   const change = restorer.patchMerge(
     SERVERS,
     { namespace: 'shop', name: 'restored' },
@@ -153,14 +153,14 @@ test('an object with a violation can still be changed and annotated', async () =
   );
 });
 
-test('the violation goes when the datacenter appears', async () => {
+test('the violation disappears when the datacenter is created', async () => {
   await cluster.admin.create(DATACENTERS, datacenter('dc-of-restored'));
   const clean = await seeWindow('drill', 'a clean report', ({ status }) => status?.phase === 'Completed');
   expect(clean.status?.violations).toMatchObject({ total: 0, items: [] });
   expect(condition(clean, 'IntegrityVerified')?.status).toBe('True');
 });
 
-test('a window ends by itself when it expires', async () => {
+test('a window ends automatically when it expires', async () => {
   await cluster.admin.create(RESTORE_WINDOWS, window('short', 2_000));
   expect(await verdict(restorer, 'in-time', true)).toBe('allowed');
   await eventually(
@@ -176,7 +176,7 @@ test('a window ends by itself when it expires', async () => {
   expect(expired.status?.closeReason).toBe('Expired');
 });
 
-test('a window for everybody is refused and defers nothing', async () => {
+test('a window for all users is refused and defers nothing', async () => {
   const everybody = window('everybody', 3_600_000);
   const opening = cluster.admin.create(RESTORE_WINDOWS, {
     ...everybody,

@@ -92,11 +92,11 @@ const untilHeld = (resource: Resource, ref: { namespace?: string; name: string }
 const put = (name: string, datacenterName: string, metadata: object = {}, namespace = 'shop') =>
   cluster.admin.create(SERVERS, server(namespace, name, datacenterName, metadata));
 const absent = (what: string, resource: Resource, ref: { namespace?: string; name: string }) =>
-  eventually(`${what} has gone`, async () => (await cluster.admin.get(resource, ref)) === undefined, {
+  eventually(`${what} is gone`, async () => (await cluster.admin.get(resource, ref)) === undefined, {
     timeoutMs: 60_000,
   });
 
-test('a target that is named stays, and the refusal names five of those that name it', async () => {
+test('a target that objects refer to cannot be deleted, and the refusal names five of these objects', async () => {
   await dc('fra1');
   for (const n of [1, 2, 3, 4, 5, 6, 7]) await put(`s${n}`, 'fra1');
   await untilHeld(DATACENTERS, { name: 'fra1' }, 'perhaps 2 more');
@@ -116,7 +116,7 @@ test('a dry run gets the same verdict', async () => {
   await removeDc('unnamed', { dryRun: true });
 });
 
-test('a target goes once nobody names it any more', async () => {
+test('a target can be deleted once no object refers to it', async () => {
   for (const n of [1, 2, 3, 4, 5, 6])
     await cluster.admin.delete(SERVERS, { namespace: 'shop', name: `s${n}` });
   expect((await refusal(removeDc('fra1'))).message).toContain('"s7"');
@@ -129,7 +129,7 @@ test('a target goes once nobody names it any more', async () => {
   await untilHeld(DATACENTERS, { name: 'fra2' }, '"s7"');
 });
 
-test('who is being deleted holds on to nothing', async () => {
+test('an object that is being deleted does not protect its target', async () => {
   await dc('left');
   await put('leaving', 'left', { finalizers: ['example.com/hold'] });
   await untilHeld(DATACENTERS, { name: 'left' });
@@ -142,7 +142,7 @@ test('who is being deleted holds on to nothing', async () => {
   );
 });
 
-test('all of a collection are asked about, one by one', async () => {
+test('each object of a collection is checked separately', async () => {
   for (const name of ['c1', 'c2', 'c3']) {
     await cluster.admin.create(DATACENTERS, {
       ...datacenter(name),
@@ -166,23 +166,26 @@ test('all of a collection are asked about, one by one', async () => {
   });
 });
 
-test.skipIf(!HAS_KUBECTL)('kubectl delete --all deletes what nobody names, and says what stays', async () => {
-  const kubectl = createKubectl(cluster.plane);
-  try {
-    await dc('k1');
-    await dc('k2');
-    await put('in-k2', 'k2');
-    await untilHeld(DATACENTERS, { name: 'k2' });
-    const said = await kubectl.refuses('delete datacenters --all');
-    expect(said).toContain('"k2" is still named by servers.infra.example.com "in-k2"');
-    expect(said).toContain('datacenter.infra.example.com "k1" deleted');
-    expect(await cluster.admin.get(DATACENTERS, { name: 'k2' })).toBeDefined();
-  } finally {
-    kubectl.stop();
-  }
-});
+test.skipIf(!HAS_KUBECTL)(
+  'kubectl delete --all deletes the objects without references to them, and lists the others',
+  async () => {
+    const kubectl = createKubectl(cluster.plane);
+    try {
+      await dc('k1');
+      await dc('k2');
+      await put('in-k2', 'k2');
+      await untilHeld(DATACENTERS, { name: 'k2' });
+      const said = await kubectl.refuses('delete datacenters --all');
+      expect(said).toContain('"k2" is still named by servers.infra.example.com "in-k2"');
+      expect(said).toContain('datacenter.infra.example.com "k1" deleted');
+      expect(await cluster.admin.get(DATACENTERS, { name: 'k2' })).toBeDefined();
+    } finally {
+      kubectl.stop();
+    }
+  },
+);
 
-test('a namespace is deleted with what is in it, whatever names what', async () => {
+test('a namespace can be deleted with its objects, whatever refers to them', async () => {
   await createNamespace(cluster, 'whole');
   await dc('whole-dc');
   for (const n of [1, 2, 3]) {
@@ -198,7 +201,7 @@ test('a namespace is deleted with what is in it, whatever names what', async () 
   await removeDc('whole-dc');
 });
 
-test('what its target owns does not keep it, unless it is to be left behind', async () => {
+test('an object does not protect the target that owns it, unless it is to be orphaned', async () => {
   await dc('owner');
   const live = await cluster.admin.get(DATACENTERS, { name: 'owner' });
   const owned = {
@@ -212,7 +215,7 @@ test('what its target owns does not keep it, unless it is to be left behind', as
     ],
   };
   await put('owned', 'owner', owned);
-  await untilRefused('to leave it behind', '"owned"', () =>
+  await untilRefused('the deletion that orphans', '"owned"', () =>
     removeDc('owner', { dryRun: true, propagationPolicy: 'Orphan' }),
   );
   await removeDc('owner', { propagationPolicy: 'Foreground' });
@@ -220,7 +223,7 @@ test('what its target owns does not keep it, unless it is to be left behind', as
   await absent('the owner', DATACENTERS, { name: 'owner' });
 });
 
-test('the garbage collector waits until nobody names what it collects', async () => {
+test('the garbage collector waits until no object refers to the collected object', async () => {
   await cluster.admin.create(configMaps, { metadata: { namespace: 'shop', name: 'app' } });
   const app = await cluster.admin.get(configMaps, { namespace: 'shop', name: 'app' });
   const ownerReferences = [
@@ -238,7 +241,7 @@ test('the garbage collector waits until nobody names what it collects', async ()
   await absent('the part', configMaps, { namespace: 'shop', name: 'part' });
 });
 
-test('a policy that warns says so and lets the target go', async () => {
+test('a policy with enforcement Warn warns, and the target can be deleted', async () => {
   await cluster.apply(
     serversPolicy('stays', {
       enforcement: 'Warn',
@@ -252,11 +255,11 @@ test('a policy that warns says so and lets the target go', async () => {
       },
     }),
   );
-  await eventually('the target may go', () => removeDc('probe'));
+  await eventually('the target can be deleted', () => removeDc('probe'));
   expect(await cluster.admin.get(SERVERS, { namespace: 'shop', name: 'probe' })).toBeDefined();
 });
 
-test('targets without whose deletion the cluster cannot heal itself are refused', async () => {
+test('a policy cannot protect targets that the cluster must delete in order to recover', async () => {
   await cluster.apply(
     serversPolicy('lockout', {
       validate: { references: [reference('node', 'spec.node', { apiGroup: '', resource: 'nodes' })] },

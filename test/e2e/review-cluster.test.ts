@@ -66,7 +66,7 @@ const policy = (name: string, ...validate: readonly string[]) =>
     ...validate.map((line) => `    ${line}`),
   ].join('\n');
 
-test('every stored object that violates a policy of the cluster is listed, and nothing is written', async () => {
+test('the review lists every existing object that violates a policy of the cluster, and writes nothing', async () => {
   const { code, stdout, stderr } = await reviewCluster('-o', 'json');
   const report = JSON.parse(stdout) as { results: { object: { name: string } }[] };
   expect(report).toMatchObject({
@@ -92,7 +92,7 @@ test('every stored object that violates a policy of the cluster is listed, and n
   expect(new Set(requests.map(({ verb }) => verb))).toEqual(new Set(['get', 'list']));
 });
 
-test('a policy is tried on what is stored before it is installed, with the values that several objects share', async () => {
+test('the review judges existing objects by a policy before its installation, including values that several objects share', async () => {
   writeFiles(folder, {
     'strict.yaml': policy(
       'strict',
@@ -115,7 +115,7 @@ test('a policy is tried on what is stored before it is installed, with the value
   expect(lenient.code).toBe(0);
 });
 
-test('what cannot be judged is said, and is no success', async () => {
+test('the review reports what it cannot judge, and does not succeed', async () => {
   writeFiles(folder, {
     'policy.yaml': policy(
       'racks',
@@ -133,7 +133,7 @@ test('what cannot be judged is said, and is no success', async () => {
   expect(gone.code).toBe(2);
 });
 
-test('a kind that may not be read leaves the review incomplete, and what was found is shown all the same', async () => {
+test('a kind that may not be read makes the review incomplete, and the output still shows the findings', async () => {
   const rbac = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata: { name: 'alice-reads' } };
   await cluster.apply(
     {
@@ -172,7 +172,7 @@ test('a kind that may not be read leaves the review incomplete, and what was fou
   expect(code).toBe(2);
 });
 
-test('a policy of the cluster that cannot be enforced leaves the review incomplete, and the others judge', async () => {
+test('a policy of the cluster that cannot be enforced makes the review incomplete, and the other policies still judge', async () => {
   const target = { apiGroup: 'infra.example.com', resource: 'racks' };
   await cluster.apply({
     apiVersion: 'gatehouse.dev/v1alpha1',

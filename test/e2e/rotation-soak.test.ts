@@ -167,7 +167,7 @@ async function undecided(): Promise<number> {
 }
 
 test(
-  'W1: three rotations of the CA under 200 admissions a second fail none of them',
+  'W1: no admission fails during three rotations of the CA under 200 admissions a second',
   async () => {
     const ids = new Set((await generations()).map(({ id }) => id));
     const undecidedBefore = await undecided();
@@ -181,7 +181,7 @@ test(
       ids.add(await rotate(`soak-${rotation}`, load));
       tookS.push(seconds());
     }
-    await eventually('the old ones are gone', async () => (await generations()).length === 1, {
+    await eventually('the old CAs are gone', async () => (await generations()).length === 1, {
       timeoutMs: 90_000,
       everyMs: LOOK_EVERY_MS,
     });

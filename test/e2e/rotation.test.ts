@@ -38,7 +38,7 @@ afterAll(async () => {
 const admit = (n: number) =>
   cluster.admin.create(SERVERS, server('shop', `load-${n}`, 'fra1'), { dryRun: true });
 
-test('rotating the certificate of the listener under 50 requests a second fails no request', async () => {
+test('no request fails during a rotation of the certificate of the listener under 50 requests a second', async () => {
   const serials = new Set([await presentedSerial(replica.port)]);
   const load = startLoad({ perSecond: RATE, request: admit });
   for (let rotation = 1; rotation <= 5; rotation++) {
@@ -51,7 +51,7 @@ test('rotating the certificate of the listener under 50 requests a second fails 
       SERVING,
       (secret) => before !== undefined && text(secret, 'tls.crt') !== text(before, 'tls.crt'),
     );
-    await eventually('it is presented', async () => {
+    await eventually('the replica presents it', async () => {
       serials.add(await presentedSerial(replica.port));
       return serials.size === rotation + 1;
     });
@@ -63,7 +63,7 @@ test('rotating the certificate of the listener under 50 requests a second fails 
   expect(sent).toBeGreaterThan(5 * RATE);
 });
 
-test('replacing a replica by another under load fails no request', async () => {
+test('no request fails while one replica replaces another under load', async () => {
   const load = startLoad({ perSecond: RATE, request: admit });
   await sleep(500);
   const next = await startReplica(cluster.plane, {

@@ -68,7 +68,7 @@ const headless = (service: KubeObject): KubeObject => {
   return { ...service, spec } as KubeObject; // a Service has a spec, which KubeObject does not name
 };
 
-test('service-ca e2e headless-stateful-serving-cert-secret-delete-data: pods of a headless Service are served under their names, also after the Secret was deleted', async () => {
+test('service-ca e2e headless-stateful-serving-cert-secret-delete-data: the certificate of a headless Service is valid for its pods, even after the deletion of the Secret', async () => {
   await cluster.admin.create(services, headless(asked('nodes', 'nodes-tls')));
   await cluster.admin.create(
     services,
@@ -91,7 +91,7 @@ test('service-ca e2e headless-stateful-serving-cert-secret-delete-data: pods of 
   await expectAccepted(again, 'sets-0.sets.shop.svc');
 });
 
-test('names of their own Services have inside of what the operator allows, and are told of the others', async () => {
+test('Services get additional names that the operator allows, and an Event reports other names', async () => {
   const names = 'gatehouse.dev/serving-cert-dns-names';
   await cluster.admin.create(services, asked('front', 'front-tls', { [names]: 'shop.apps.example.com' }));
   expect(namesOf(await seeSecret('front-tls'))).toContain('DNS:shop.apps.example.com');
@@ -100,7 +100,7 @@ test('names of their own Services have inside of what the operator allows, and a
   expect(await cluster.admin.get(secrets, named('thief-tls'))).toBeUndefined();
 });
 
-test('key stores stand in the Secret, follow what they are made of, and are not written again without need', async () => {
+test('key stores are in the Secret, follow their inputs, and are not rewritten unnecessarily', async () => {
   await cluster.admin.create<SecretObject>(secrets, {
     metadata: named('stores'),
     data: { password: Buffer.from('s3cret').toString('base64') },
@@ -119,11 +119,11 @@ test('key stores stand in the Secret, follow what they are made of, and are not 
 
   await cluster.admin.patchMerge(services, named('java'), { metadata: { labels: { touched: 'true' } } });
   await cluster.admin.patchMerge(secrets, named('java-tls'), { data: { 'keystore.p12': 'AAAA' } });
-  const mended = await seeSecret('java-tls', ({ data }) => data?.['keystore.p12'] !== 'AAAA');
-  expect(mended.data).toEqual(secret.data);
+  const repaired = await seeSecret('java-tls', ({ data }) => data?.['keystore.p12'] !== 'AAAA');
+  expect(repaired.data).toEqual(secret.data);
 });
 
-test('L3: of two Services with one Secret the first has it, the second is told and takes over when it goes', async () => {
+test('L3: the older of two Services with one Secret gets it; the younger gets an Event, and takes over after the deletion of the older', async () => {
   await cluster.admin.create(services, asked('elder', 'shared-tls'));
   await seeSecret('shared-tls');
   await new Promise((resolve) => setTimeout(resolve, 1_100)); // ages of Services have a resolution of one second
@@ -134,7 +134,7 @@ test('L3: of two Services with one Secret the first has it, the second is told a
   await seeSecret('shared-tls', (secret) => namesOf(secret).includes('DNS:younger.shop.svc'));
 });
 
-test('L4: a Service deleted and made again at once has its Secret, bound to its new life', async () => {
+test('L4: a Service that is deleted and recreated at once gets its Secret, owned by its new uid', async () => {
   await cluster.admin.create(services, asked('phoenix', 'phoenix-tls'));
   await seeSecret('phoenix-tls');
   await cluster.admin.delete(services, named('phoenix'));
@@ -142,7 +142,7 @@ test('L4: a Service deleted and made again at once has its Secret, bound to its 
   await seeSecret('phoenix-tls', (secret) => secret.metadata?.ownerReferences?.[0]?.uid === metadata?.uid);
 });
 
-test('L6: the Secret of a Service that no longer asks is deleted, where the operator wants that', async () => {
+test('L6: the Secret of a Service that no longer requests it is deleted, if the operator enables this', async () => {
   await cluster.admin.create(services, asked('fickle', 'fickle-tls'));
   await seeSecret('fickle-tls');
   await cluster.admin.patchMerge(services, named('fickle'), {
@@ -155,7 +155,7 @@ test('L6: the Secret of a Service that no longer asks is deleted, where the oper
 });
 
 test.each([false, true])(
-  'service-ca e2e serving-cert-annotation (headless=%s): OpenShift’s annotation is honoured and answered',
+  'service-ca e2e serving-cert-annotation (headless=%s): OpenShift’s annotation is supported and gets an answer annotation',
   async (isHeadless) => {
     const name = isHeadless ? 'moved-headless' : 'moved';
     const annotation = { 'service.beta.openshift.io/serving-cert-secret-name': `${name}-tls` };
@@ -172,7 +172,7 @@ test.each([false, true])(
   },
 );
 
-test('service-ca e2e metrics/collection, service-ca-metrics: the numbers for people are there', async () => {
+test('service-ca e2e metrics/collection, service-ca-metrics: the metrics for users exist', async () => {
   const metrics = await replica.metrics();
   expect(metrics).toMatch(/gatehouse_serving_leaf_generation\{generation="[0-9a-f]{8}"\} \d+/);
   expect(metrics).toMatch(/gatehouse_serving_leaf_not_after_seconds_bucket\{le="7776000"\} [1-9]/);

@@ -60,7 +60,7 @@ async function expectAcceptedByClients(secret: SecretObject): Promise<void> {
   await expect(handshake(chain, key, ca, 'db.other.svc')).rejects.toThrow(/altnames/i);
 }
 
-test('an annotated Service has its certificate within 2 s, and OpenSSL and Node accept it', async () => {
+test('an annotated Service gets its certificate within 2 s, and OpenSSL and Node accept it', async () => {
   const secret = await timed(
     'issued after',
     () => cluster.admin.create(services, annotated('db', 'db-tls')),
@@ -72,28 +72,28 @@ test('an annotated Service has its certificate within 2 s, and OpenSSL and Node 
 });
 
 test.each<[string, () => Promise<unknown>]>([
-  ['deleted (service-ca e2e serving-cert-secret-delete-data)', () => cluster.admin.delete(secrets, db)],
+  ['is deleted (service-ca e2e serving-cert-secret-delete-data)', () => cluster.admin.delete(secrets, db)],
   [
-    'emptied',
+    'is emptied',
     () => cluster.admin.patchMerge(secrets, db, { data: { 'tls.crt': '', 'tls.key': '', 'ca.crt': null } }),
   ],
   [
-    'given a cert that is none (service-ca e2e serving-cert-secret-modify-bad-tlsCert)',
+    'gets an invalid certificate (service-ca e2e serving-cert-secret-modify-bad-tlsCert)',
     () => cluster.admin.patchMerge(secrets, db, { data: { 'tls.crt': 'bW9kaWZpZWQ=' } }),
   ],
+  ['gets another key', () => cluster.admin.patchMerge(secrets, db, { data: { 'tls.key': foreignKey() } })],
   [
-    'its key swapped for another',
-    () => cluster.admin.patchMerge(secrets, db, { data: { 'tls.key': foreignKey() } }),
+    'gets a garbled bundle',
+    () => cluster.admin.patchMerge(secrets, db, { data: { 'ca.crt': 'Z2FyYmFnZQ==' } }),
   ],
-  ['its bundle garbled', () => cluster.admin.patchMerge(secrets, db, { data: { 'ca.crt': 'Z2FyYmFnZQ==' } })],
   [
-    'its label and owner removed',
+    'loses its label and owner',
     () =>
       cluster.admin.patchMerge(secrets, db, {
         metadata: { labels: { 'gatehouse.dev/serving-cert': null }, ownerReferences: null },
       }),
   ],
-])('a Secret that is %s is repaired within 2 s', async (_what, damage) => {
+])('a Secret that %s is repaired within 2 s', async (_what, damage) => {
   const before = await cluster.admin.get<SecretObject>(secrets, db);
   const repaired = await timed(`${_what}, repaired after`, damage, () =>
     cluster.see<SecretObject>(
@@ -113,7 +113,7 @@ test.each<[string, () => Promise<unknown>]>([
   await expectAcceptedByClients(repaired);
 });
 
-test('service-ca e2e serving-cert-secret-add-data: unlike there, what others keep in the Secret stays there', async () => {
+test('service-ca e2e serving-cert-secret-add-data: unlike in service-ca, data of others in the Secret stays', async () => {
   await cluster.admin.patchMerge(secrets, db, {
     metadata: { labels: { team: 'data' }, annotations: { note: 'ours' } },
     data: { 'keystore.p12': 'AAEC', 'tls.crt': '' },
@@ -123,7 +123,7 @@ test('service-ca e2e serving-cert-secret-add-data: unlike there, what others kee
   expect(repaired.metadata).toMatchObject({ labels: { team: 'data' }, annotations: { note: 'ours' } });
 });
 
-test('a Secret that someone else owns is never touched, and an Event on the Service says so', async () => {
+test('a Secret with another owner is never changed, and an Event on the Service says so', async () => {
   const theirs = { namespace: 'shop', name: 'theirs' };
   await cluster.admin.create<SecretObject>(secrets, {
     metadata: theirs,
@@ -142,7 +142,7 @@ test('a Secret that someone else owns is never touched, and an Event on the Serv
   expect(await cluster.admin.get(secrets, theirs)).toEqual(before);
 });
 
-test('a Secret that the API server does not let be repaired is told of, and repaired when it is mended', async () => {
+test('an Event reports a Secret whose repair the API server refuses, and the repair succeeds when the cause is gone', async () => {
   const full = { namespace: 'shop', name: 'full-tls' };
   await cluster.admin.create(services, annotated('full', 'full-tls'));
   await cluster.see<SecretObject>('the Secret', secrets, full, isWhole, WITHIN_MS);

@@ -56,18 +56,18 @@ const seen = async (token: string, status: number) =>
     SOON,
   );
 
-test('where Gatehouse may not ask whose a token is, nobody is let in, and nobody is called a stranger', async () => {
+test('without the permission to review tokens, Gatehouse admits no viewer, and rejects no token as invalid', async () => {
   const { status, headers, body } = await visit(replica, await tokenFor(cluster, 'looker'));
   expect(status).toBe(503);
   expect(headers.get('retry-after')).toBe('10');
   expect(body).not.toContain('tokenreviews');
-  await eventually('the log says why', () =>
+  await eventually('the log gives the reason', () =>
     readFileSync(replica.program.logFile, 'utf8').includes('tokenreviews'),
   );
   await cluster.applyFolder('components/status-page');
 });
 
-test('who shows no token sees a form, and nothing of the cluster', async () => {
+test('a viewer without a token sees a form, and nothing of the cluster', async () => {
   const { status, headers, body } = await visit(replica, undefined);
   expect(status).toBe(401);
   expect(headers.get('www-authenticate')).toBe('Bearer realm="gatehouse"');
@@ -76,13 +76,13 @@ test('who shows no token sees a form, and nothing of the cluster', async () => {
   expect((await visit(replica, 'made-up')).status).toBe(401);
 });
 
-test('who is known and may not look is told who they are, and which role they lack', async () => {
+test('a viewer without permission sees their user name, and the role that is missing', async () => {
   const { body } = await seen(await tokenFor(cluster, 'stranger'), 403);
   expect(body).toContain(`system:serviceaccount:${VIEWERS}:stranger may not look`);
   expect(body).toContain('gatehouse-status-viewer');
 });
 
-test('who may look sees what gatehouse status says, by a token for the API server or for this page alone', async () => {
+test('a viewer with permission sees the content of gatehouse status, with a token for the API server or for this page alone', async () => {
   await letLook(cluster, 'looker');
   for (const audience of [undefined, STATUS_AUDIENCE]) {
     const { headers, body } = await seen(await tokenFor(cluster, 'looker', audience), 200);
@@ -98,7 +98,7 @@ test('who may look sees what gatehouse status says, by a token for the API serve
 });
 
 test.skipIf(testsSandbox())(
-  'a token for somebody else, or one whose time is over, opens nothing (not on the sandbox, which signs no tokens)',
+  'a token for another audience or an expired token is refused (not on the sandbox, which signs no tokens)',
   async () => {
     expect((await visit(replica, await tokenFor(cluster, 'looker', 'somebody-else'))).status).toBe(401);
     const account = await cluster.admin.get<KubeObject>(serviceAccounts, {
@@ -125,7 +125,7 @@ function signedToken(uid: string, exp: number): string {
   return `${text}.${createSign('RSA-SHA256').update(text).sign(key, 'base64url')}`;
 }
 
-test('an open page hears of a new policy, and of the end of the permission', async () => {
+test('an open page receives a new policy, and the end of the permission', async () => {
   await createAccount(cluster, 'listener');
   await letLook(cluster, 'listener');
   const token = await tokenFor(cluster, 'listener', STATUS_AUDIENCE);
@@ -162,7 +162,7 @@ test('an open page hears of a new policy, and of the end of the permission', asy
   expect((await visit(replica, token)).status).toBe(403);
 });
 
-test('a token dies with its account', async () => {
+test('a token becomes invalid with its account', async () => {
   await createAccount(cluster, 'leaver');
   await letLook(cluster, 'leaver');
   const token = await tokenFor(cluster, 'leaver');
@@ -171,7 +171,7 @@ test('a token dies with its account', async () => {
   await seen(token, 401);
 });
 
-test('pages that are open do not hold up the end of the replica', async () => {
+test('open pages do not delay the shutdown of the replica', async () => {
   const token = await tokenFor(cluster, 'looker');
   const { body } = await fetch(statusUrl(replica, '/events'), {
     headers: { authorization: `Bearer ${token}` },

@@ -42,7 +42,7 @@ async function reportAs(user: User): Promise<StatusReport> {
   return JSON.parse(stdout) as StatusReport;
 }
 
-test('a cluster in which all is well ends with 0, for people, in JSON and in YAML', async () => {
+test('the command exits with 0 for a healthy cluster, as text, JSON and YAML', async () => {
   await cluster.admin.create(
     services,
     localService('shop', 'third-party', 443, { 'gatehouse.dev/serving-cert-secret-name': 'third-party-tls' }),
@@ -54,7 +54,7 @@ test('a cluster in which all is well ends with 0, for people, in JSON and in YAM
     },
   });
   const { stdout } = await eventually(
-    'all is well',
+    'the cluster is healthy',
     async () => {
       const ran = await statusAs('admin');
       return ran.code === 0 && ran.stdout.includes('shop/third-party-tls') ? ran : undefined;
@@ -79,7 +79,7 @@ test('a cluster in which all is well ends with 0, for people, in JSON and in YAM
   expect(Object.keys(parse(yaml.stdout) as StatusReport)).toEqual(Object.keys(report));
 });
 
-test('a policy that does not compile is told with its reason, and ends with 1', async () => {
+test('the command shows the reason why a policy does not compile, and exits with 1', async () => {
   const broken: KubeObject & { readonly spec: object } = {
     apiVersion: 'gatehouse.dev/v1alpha1',
     kind: 'AdmissionPolicy',
@@ -103,7 +103,7 @@ test('a policy that does not compile is told with its reason, and ends with 1', 
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'broken' });
 });
 
-test('who may read nothing is told so in each place; who may read the rest sees the rest', async () => {
+test('the output names each part that the user may not read, and shows the others', async () => {
   const stranger = await statusAs('alice');
   expect(stranger.code).toBe(1);
   expect(stranger.stderr).toBe('');
@@ -142,7 +142,7 @@ async function grantAlice(): Promise<void> {
   await cluster.apply(role, { ...binding, ...{ roleRef: { ...roleRef, name } } });
 }
 
-test('wrong usage ends with 2, and a cluster that does not answer with 1', async () => {
+test('wrong usage exits with 2, and a cluster that does not answer exits with 1', async () => {
   const odd = await runGatehouse(['status', '--namespace', 'a/b']);
   expect(odd.stderr).toContain('"a/b" is not a valid name of a namespace');
   expect(odd.code).toBe(2);
@@ -151,7 +151,7 @@ test('wrong usage ends with 2, and a cluster that does not answer with 1', async
   expect(nowhere.code).toBe(1);
 });
 
-test('when the last replica has gone, nobody leads', async () => {
+test('no replica leads after the last one has stopped', async () => {
   await replica.program.stop(15_000);
   const { code, stdout } = await statusAs('admin');
   expect(stdout).toContain(`- Lease ${SYSTEM_NAMESPACE}/gatehouse: no replica leads`);

@@ -144,7 +144,7 @@ const spansOf = (traceId: string): Promise<readonly CollectedSpan[]> =>
   );
 
 describe('with a collector', () => {
-  test('a review goes on with the trace of the API server, and its live reads lie within', async () => {
+  test('a review continues the trace of the API server, and its live reads are spans within it', async () => {
     const parent = newParent();
     const answer = await ask(traced, review('nowhere-at-all'), parent.headers);
     expect(answer.text).toContain('"allowed":false');
@@ -188,14 +188,14 @@ describe('with a collector', () => {
     expect(collector.contentTypes()).toEqual(new Set(['application/x-protobuf']));
   });
 
-  test('neither who asks nor what is in the object is told to anybody', async () => {
+  test('spans contain neither the user nor values of the object', async () => {
     const parent = newParent();
     await ask(traced, review('a-secret-place'), parent.headers);
     const said = JSON.stringify(await spansOf(parent.traceId));
     for (const secret of ['jane', 'a-secret-place', 'web-1']) expect(said).not.toContain(secret);
   });
 
-  test('what the API server does not keep is not sent', async () => {
+  test('a trace that the API server does not sample is not sent', async () => {
     const parent = newParent();
     const headers = { traceparent: `00-${parent.traceId}-${parent.spanId}-00` };
     expect((await ask(traced, review('fra1'), headers)).status).toBe(200);
@@ -205,7 +205,7 @@ describe('with a collector', () => {
     expect(collector.spans().filter(({ traceId }) => traceId === parent.traceId)).toEqual([]);
   });
 
-  test('an answer that is no decision fails its span', async () => {
+  test('an answer that is not a decision marks its span as failed', async () => {
     const parent = newParent();
     const { request, ...rest } = review('fra1');
     // No policy in this entry covers this kind: the replica cannot know whether its own state is stale.
@@ -217,7 +217,7 @@ describe('with a collector', () => {
     expect(span?.attributes).toMatchObject({ 'gatehouse.outcome': 'retry', 'error.type': '503' });
   });
 
-  test('reconciles are traces of their own, with what they ask of the API server', async () => {
+  test('reconciles are separate traces, which include their requests to the API server', async () => {
     const reconcile = await eventually(
       'the reconcile of the policy',
       () =>
@@ -237,7 +237,7 @@ describe('with a collector', () => {
     expect(roots.filter(({ kind }) => kind === 'client')).toEqual([]);
   });
 
-  test('the admission histogram names a trace to who asks for OpenMetrics', async () => {
+  test('the admission histogram has trace exemplars for clients that accept OpenMetrics', async () => {
     const parent = newParent();
     await ask(traced, review('fra1'), parent.headers);
     const scrape = async (accept: string) => {
@@ -256,7 +256,7 @@ describe('with a collector', () => {
     expect(plain.text).toMatch(/^certwatcher_read_certificate_errors_total 0$/m);
   });
 
-  test('at the end, what was not sent yet is sent', async () => {
+  test('the replica sends pending spans when it shuts down', async () => {
     const replica = await another('ending', {
       env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint, ...NEVER_BY_ITSELF },
     });
@@ -269,7 +269,7 @@ describe('with a collector', () => {
   });
 });
 
-test('without the variables nothing of OpenTelemetry is loaded', async () => {
+test('without the variables, no OpenTelemetry module is loaded', async () => {
   expect(readFileSync(traced.program.logFile, 'utf8')).toContain('LOADED ');
   const plain = await another('plain', { nodeArgs: [TELL_TALE], env: { OTEL_SERVICE_NAME: 'gatehouse' } });
   await plain.whenReady();
@@ -277,7 +277,7 @@ test('without the variables nothing of OpenTelemetry is loaded', async () => {
   expect(readFileSync(plain.program.logFile, 'utf8')).not.toContain('LOADED ');
 });
 
-test('a protocol that is not spoken ends the start, and the message says what to set', async () => {
+test('an unsupported protocol prevents the start, and the message says what to set', async () => {
   const replica = await another('grpc', {
     env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' },
   });
@@ -304,7 +304,7 @@ describe('a collector', () => {
     ['down', 'that is down', async () => `http://127.0.0.1:${await freePort()}`],
     ['silent', 'that never answers', blackHole],
   ])(
-    '(%s) %s holds up neither admission nor the end, and the log says so once',
+    '(%s) %s delays neither admission nor shutdown, and the log reports it once',
     async (name, _which, start) => {
       const replica = await another(name, {
         env: {
@@ -324,7 +324,7 @@ describe('a collector', () => {
         expect([status, text.includes('"allowed":true')]).toEqual([200, true]);
       }
       expect(performance.now() - began).toBeLessThan(20_000);
-      await eventually('the log tells of it', () => told() > 0, SOON);
+      await eventually('the log reports it', () => told() > 0, SOON);
       await replica.program.stop(20_000);
       expect(await replica.program.exited).toEqual({ code: 0, signal: null });
       expect(told()).toBe(1);

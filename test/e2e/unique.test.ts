@@ -108,7 +108,7 @@ const claims = async () => (await cluster.admin.listAll<Claim>(UNIQUE_CLAIMS)).i
 const claimOf = async (serial: string) =>
   (await claims()).find(({ spec }) => spec.values[0] === JSON.stringify(serial));
 
-test('of two creations at a time that want one value exactly one is stored, whichever replica they meet', async () => {
+test('exactly one of two concurrent creates with the same value is stored, whichever replicas answer', async () => {
   const pairs = Array.from({ length: 100 }, (_, n) => n);
   const outcomes = await Promise.all(
     pairs.flatMap((n) =>
@@ -144,21 +144,21 @@ test('the refusal names the holder, the field and what to do', async () => {
   expect(error.causes).toMatchObject([{ field: 'spec.serial', reason: 'FieldValueDuplicate' }]);
 });
 
-test('an object that is older than the policy keeps its value, and gets a claim', async () => {
+test('an object that is older than the policy keeps its value and gets a claim', async () => {
   const error = await refusal(create('late', 'OLD'));
   expect(error.message).toContain('"older-than-the-policy"');
   const claim = await eventually('its claim', () => claimOf('OLD'));
   expect(claim.spec.holder.name).toBe('older-than-the-policy');
 });
 
-test('claims are left out of backups', async () => {
+test('backups exclude claims', async () => {
   expect((await claimOf('NAMED'))?.metadata?.labels).toMatchObject({
     'velero.io/exclude-from-backup': 'true',
     'gatehouse.dev/policy': 'serials',
   });
 });
 
-test.skipIf(!HAS_KUBECTL)('claims can be listed: who holds what', async () => {
+test.skipIf(!HAS_KUBECTL)('kubectl lists claims with their values and holders', async () => {
   const kubectl = createKubectl(cluster.plane);
   try {
     const [head = '', ...lines] = (await kubectl.says('get uniqueclaims')).trim().split('\n');
@@ -184,12 +184,12 @@ test('a value is free once its holder is deleted', async () => {
   await remove('short-lived');
   await create('heir', 'FREED'); // the client waits a second if the server says so, like kubectl
   await eventually(
-    'the claim of the heir',
+    'the claim of the next holder',
     async () => (await claimOf('FREED'))?.spec.holder.name === 'heir',
   );
 });
 
-test('a value that was changed is free at once, and goes back to nobody', async () => {
+test('a value is free at once after a change, and its former holder has no right to it', async () => {
   await create('mover', 'HERE');
   await patch('mover', 'THERE');
   await create('follower', 'HERE');
@@ -198,7 +198,7 @@ test('a value that was changed is free at once, and goes back to nobody', async 
   await patch('mover', 'HERE');
 });
 
-test('a holder that waits for its finalizers keeps its value until it has gone', async () => {
+test('a holder that waits for its finalizers keeps its value until it is gone', async () => {
   await create('held-up', 'HELD', { metadata: { finalizers: ['example.com/hold'] } });
   await remove('held-up');
   expect((await refusal(create('impatient', 'HELD'))).message).toContain('is being deleted');
@@ -217,7 +217,7 @@ test('a dry run gets the same verdict and leaves no claim', async () => {
   await create('wet', 'DRY');
 });
 
-test('a creation that another admission refuses does not block its own retry, and others only for a while', async () => {
+test('a create that another policy refuses does not block its own retry, and blocks others only for a while', async () => {
   // Each policy has its own entry: the API server calls both at the same time.
   const rules = [
     {
@@ -228,12 +228,12 @@ test('a creation that another admission refuses does not block its own retry, an
   ];
   await cluster.apply(serversPolicy('approval', { timeoutSeconds: 7, validate: { rules } }));
   await seeInForce(cluster, 'approval');
-  await untilRefused('what is not approved', 'not approved', () =>
+  await untilRefused('a Server that is not approved', 'not approved', () =>
     create('probe', 'PROBE', { dryRun: true }),
   );
   const approved = { metadata: { labels: { approved: 'yes' } } };
 
-  await eventually('a claim of a creation that was refused', async () => {
+  await eventually('a claim of a refused create', async () => {
     expect((await refusal(create('refused', 'LOST'))).message).toContain('not approved');
     return await claimOf('LOST');
   });
@@ -251,7 +251,7 @@ test('a creation that another admission refuses does not block its own retry, an
   await eventually('approval is no longer needed', () => create('free-again', 'FREE', { dryRun: true }));
 });
 
-test('a claim that was lost is made again, and one without a holder goes', async () => {
+test('a lost claim is recreated, and a claim without a holder is deleted', async () => {
   await create('robbed', 'ROBBED');
   const claim = await claimOf('ROBBED');
   await cluster.admin.delete(UNIQUE_CLAIMS, { name: claim?.metadata?.name ?? '' });
@@ -259,10 +259,10 @@ test('a claim that was lost is made again, and one without a holder goes', async
   await remove('robbed');
   await create('robbed', 'ROBBED');
   await remove('robbed');
-  await eventually('the claim has gone', async () => (await claimOf('ROBBED')) === undefined);
+  await eventually('the claim is gone', async () => (await claimOf('ROBBED')) === undefined);
 });
 
-test('in a restore a value that is taken is let in, and said', async () => {
+test('in a restore, a duplicate value is admitted and reported', async () => {
   const VELERO = { user: 'system:serviceaccount:velero:velero', groups: ['system:masters'] };
   await cluster.apply({
     apiVersion: 'gatehouse.dev/v1alpha1',
