@@ -1,68 +1,101 @@
-/** The composition root of the leader: all writing controllers. Their client stops once the lease may have expired. */
+/**
+ * The leader election, and the composition root of the leader: all writing controllers. Their client stops once the lease
+ * may have expired.
+ */
 import type { CompiledPolicy } from '../admission/policy/compile.ts';
 import { createClient } from '../kube/rest-client.ts';
 import { createEventRecorder } from '../kube/events.ts';
+import { orAborted } from '../kube/clock.ts';
 import { fenced } from '../kube/lease/fence.ts';
+import { createElection } from '../kube/lease/lease.ts';
+import { ownStateLabels } from './certificates/ca-bundle.ts';
 import { startCertificates, type Certificates } from './certificates/start-certificates.ts';
 import { startUniqueClaims } from './claims/start-unique-claims.ts';
-import type { Context } from './context.ts';
+import type { Connected, Context } from './context.ts';
 import type { RecordEvent } from './controller.ts';
 import type { Conversions } from './conversions/start-conversions.ts';
-import type { OwnLease } from './leadership/own-lease.ts';
+import { createOwnLease, type OwnLease } from './leadership/own-lease.ts';
 import { startPolicyAudit } from './policies/policy-audit.ts';
 import { startPolicyStatus } from './policies/policy-status.ts';
 import { startOwnSweeps } from './restores/own-sweeps.ts';
 import { startRestores } from './restores/restore-windows.ts';
-import type { ReplicaParts } from './webhook-process.ts';
+import type { Replica } from './webhook-process.ts';
 import { startProtectOwnKinds } from './webhooks/protect-own-kinds.ts';
 import { startWebhookConfigurations } from './webhooks/webhook-configurations.ts';
 
-export interface LeaderParts {
-  readonly replica: ReplicaParts;
-  readonly conversions: Conversions;
-  readonly ownLease: OwnLease;
+const LEASE = 'gatehouse';
+
+/** Takes part in the leader election, and leads when it wins, until the signal aborts. */
+export function campaign(
+  { context, urgent }: Connected,
+  replica: Replica,
+  conversions: Conversions,
+  signal: AbortSignal,
+): Promise<void> {
+  const { config, identity, metrics, log } = context;
+  const ownLease = createOwnLease(context);
+  const election = createElection({
+    ...config.lease,
+    client: urgent,
+    namespace: config.namespace,
+    name: LEASE,
+    identity,
+    labels: ownStateLabels,
+    notes: ownLease.notes,
+    log,
+  });
+  const onStart = async (leading: AbortSignal) => {
+    metrics.leader(true);
+    try {
+      const client = fenced(createClient(context.rest), election.isLeader);
+      await lead({ ...context, client }, replica, conversions, ownLease, leading);
+    } finally {
+      metrics.leader(false);
+    }
+  };
+  return election.run({ onStart }, signal);
 }
 
 /** Resolves when the signal has aborted and the last reconcile has ended. */
-export async function lead(
+async function lead(
   context: Context,
-  { replica, conversions, ownLease }: LeaderParts,
-  isLeader: () => boolean,
+  replica: Replica,
+  conversions: Conversions,
+  ownLease: OwnLease,
   signal: AbortSignal,
 ): Promise<void> {
-  const leading = { ...context, client: fenced(createClient(context.rest), isLeader) };
   const recorder = createEventRecorder({
-    client: leading.client,
+    client: context.client,
     component: 'gatehouse',
     instance: context.identity,
     log: context.log,
     signal, // drops queued Events: after a large rotation they would delay the end of the process for minutes
   });
 
-  const ownSweeps = startOwnSweeps(leading, ownLease, signal);
-  const certificates = startCertificates(leading, recorder.record, signal);
+  const ownSweeps = startOwnSweeps(context, ownLease, signal);
+  const certificates = startCertificates(context, recorder.record, signal);
   const governing = async () => {
     // A policy that this replica has not compiled yet must stay in the webhook configurations.
     await whenCompiled(replica, signal);
     await Promise.all([replica.windows.whenSynced(signal), replica.detectors.whenSynced(signal)]);
-    const policies = startPolicies(leading, replica, certificates, recorder.record, signal);
-    const restores = startRestores(leading, replica, recorder.record, signal);
-    const uniqueClaims = startUniqueClaims(leading, replica, recorder.record, signal);
-    const ownKinds = startProtectOwnKinds(leading, replica, signal);
+    const policies = startPolicies(context, replica, certificates, recorder.record, signal);
+    const restores = startRestores(context, replica, recorder.record, signal);
+    const uniqueClaims = startUniqueClaims(context, replica, recorder.record, signal);
+    const ownKinds = startProtectOwnKinds(context, replica, signal);
     await Promise.all([policies.stopped, restores.stopped, uniqueClaims.stopped, ownKinds.stopped]);
   };
   await Promise.all([
     certificates.stopped,
     ownSweeps.stopped,
     untilAborted(governing(), signal),
-    conversions.lead(leading, signal),
+    conversions.lead(context, signal),
   ]);
 }
 
 /** Status, audit and webhook configurations of AdmissionPolicies. */
 function startPolicies(
   context: Context,
-  replica: ReplicaParts,
+  replica: Replica,
   certificates: Certificates,
   record: RecordEvent,
   signal: AbortSignal,
@@ -95,19 +128,13 @@ async function untilAborted(work: Promise<void>, signal: AbortSignal): Promise<v
   }
 }
 
-async function whenCompiled(
-  { policies, checks, registry }: ReplicaParts,
-  signal: AbortSignal,
-): Promise<void> {
+async function whenCompiled({ policies, checks, registry }: Replica, signal: AbortSignal): Promise<void> {
   await policies.whenSynced(signal);
-  const { promise, resolve, reject } = Promise.withResolvers<undefined>();
+  const { promise, resolve } = Promise.withResolvers<undefined>();
   const check = () => {
     if (checks.policies() === undefined) resolve(undefined);
   };
   registry.subscribe(check, signal);
-  signal.addEventListener('abort', () => {
-    reject(signal.reason instanceof Error ? signal.reason : new Error('no longer leading'));
-  });
   check();
-  await promise;
+  await orAborted(promise, signal);
 }

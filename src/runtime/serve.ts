@@ -1,16 +1,15 @@
 /** Runs the webhook process and the controller process in one replica. */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
-import { ownStateLabels } from './certificates/ca-bundle.ts';
 import { loadConnection, type Connection } from '../kube/connection.ts';
-import { createElection } from '../kube/lease/lease.ts';
 import { createClientAuthenticator, type ClientTrust } from '../server/listener/client-certificates.ts';
-import { watchEventLoop } from '../server/limits/event-loop.ts';
+import { watchEventLoop, type EventLoop } from '../server/limits/event-loop.ts';
 import type { HealthCheck } from '../server/health.ts';
-import { createListener, type Listener } from '../server/listener/listener.ts';
+import { createListener } from '../server/listener/listener.ts';
 import type { StatusPageDeps } from '../server/status-page/status-page.ts';
 import type { DevUrl } from '../config/dev-url.ts';
 import { type Context, connect, type Connected } from './context.ts';
@@ -24,28 +23,16 @@ import { followClientCa, readClientTrust } from './client-ca.ts';
 import { watchClockSkew } from './clock-skew.ts';
 import { startConversions } from './conversions/start-conversions.ts';
 import { openHandlers, startHandlers } from './handlers/handlers.ts';
-import { lead, type LeaderParts } from './controller-process.ts';
-import { createOwnLease } from './leadership/own-lease.ts';
-import { startReplica, type ReplicaParts } from './webhook-process.ts';
+import { campaign } from './controller-process.ts';
+import { startReplica } from './webhook-process.ts';
 import { followServingSecret } from './certificates/own-certificate.ts';
 import { openTracing } from './tracing.ts';
-
-const LEASE = 'gatehouse';
 
 /** Content and access rules of the status page. */
 export interface StatusPage {
   readonly deps: StatusPageDeps;
   /** Called once the API server has been reached. Until then the page asks visitors to retry. */
   readonly open: (context: Context, server: string) => void;
-}
-
-/** What a development session needs of the replica. */
-export interface DevSessionParts {
-  readonly replica: ReplicaParts;
-  readonly listener: Pick<Listener, 'present'>;
-  readonly admission: Pick<Visited, 'wasAsked'>;
-  /** All of these pass before the session redirects the webhooks. */
-  readonly checks: Readonly<Record<string, HealthCheck>>;
 }
 
 /** What the command line supplies. */
@@ -56,7 +43,7 @@ export interface ServeOptions {
   readonly devSession: (
     context: Context,
     url: DevUrl,
-    parts: DevSessionParts,
+    webhooks: Webhooks,
     draining: AbortSignal,
   ) => Promise<void>;
   /** Connects to the API server. Default: the one that the kubeconfig, the environment or the pod names. */
@@ -89,7 +76,7 @@ export async function serve(config: Config, options: ServeOptions): Promise<void
     const connection = options.connection?.() ?? (await loadConnection(config));
     const connected = await connect(connection, { config, identity, metrics, tracing, log }, draining);
     statusPage?.open(connected.context, connection.server);
-    await run(connected, { handlers, clients, devSession: options.devSession }, ready, draining);
+    await run(connected, { handlers, clients }, options.devSession, ready, draining);
   } catch (error) {
     if (!draining.aborted) throw error;
   } finally {
@@ -100,28 +87,66 @@ export async function serve(config: Config, options: ServeOptions): Promise<void
   log.info({}, 'stopped');
 }
 
+interface Loaded {
+  readonly handlers: readonly LoadedHandler[];
+  /** Undefined: any client that reaches the port may send reviews. */
+  readonly clients: ClientTrust | undefined;
+}
+
 async function run(
-  { context, urgent, isAway, close }: Connected,
-  loaded: {
-    readonly handlers: readonly LoadedHandler[];
-    readonly clients: ClientTrust | undefined;
-    readonly devSession: ServeOptions['devSession'];
-  },
+  connected: Connected,
+  loaded: Loaded,
+  devSession: ServeOptions['devSession'],
   ready: Record<string, HealthCheck>,
   draining: AbortSignal,
 ): Promise<void> {
-  const { config, metrics, tracing, log } = context;
+  const { context, close } = connected;
+  const { config, metrics } = context;
   const shutdown = new AbortController();
-  const handlers = startHandlers(context, loaded.handlers, shutdown.signal);
-  const replica = startReplica(context, handlers, shutdown.signal);
-  const conversions = startConversions(context, handlers.converters, shutdown.signal);
   const eventLoop = watchEventLoop({ metrics }, shutdown.signal);
-  const pressure = createPressure(
-    { reviews: config.maxAdmissionReviews, bodyBytes: mostBodyBytes() },
-    { eventLoop, metrics, log },
-  );
-  const admission = visited(replica.admission);
-  const { clients } = loaded;
+  const webhooks = startWebhooks(connected, loaded, eventLoop, draining, shutdown.signal);
+  const { replica, conversions, listener } = webhooks;
+  watchClockSkew(context, shutdown.signal);
+  Object.assign(ready, {
+    start: () => undefined,
+    certificate: () => listener.problem(new Date()),
+    ...webhooks.checks,
+    'event-loop': eventLoop.problem,
+    shutdown: () => (draining.aborted ? 'the process is ending' : undefined),
+  } satisfies Record<string, HealthCheck>);
+
+  let leading = Promise.resolve();
+  if (config.devUrl === undefined) {
+    followServingSecret(context, listener, shutdown.signal);
+    leading = campaign(connected, replica, conversions, shutdown.signal);
+    // A failed election ends the process: a replica that can never lead would go unnoticed.
+    await Promise.race([drained(draining, config.drainDelayMs), leading]);
+  } else {
+    // On a developer's machine: the cluster has its leader, and this process never becomes one.
+    await devSession(context, config.devUrl, webhooks, draining);
+  }
+  await listener.close();
+  shutdown.abort(new Error('shutting down'));
+  await leading;
+  await close();
+}
+
+export type Webhooks = ReturnType<typeof startWebhooks>;
+
+/** Starts everything that a webhook request needs, and listens for requests. */
+function startWebhooks(
+  { context, isAway }: Connected,
+  { handlers: loaded, clients }: Loaded,
+  eventLoop: EventLoop,
+  draining: AbortSignal,
+  signal: AbortSignal,
+) {
+  const { config, metrics, tracing, log } = context;
+  const handlers = startHandlers(context, loaded, signal);
+  const replica = startReplica(context, handlers, signal);
+  const conversions = startConversions(context, handlers.converters, signal);
+  const limits = { reviews: config.maxAdmissionReviews, bodyBytes: mostBodyBytes() };
+  const admission = recordVisits(replica.admission);
   const listener = createListener({
     host: config.host,
     port: config.port,
@@ -136,69 +161,15 @@ async function run(
       conversion: conversions.serving,
       // Another replica may still reach the API server.
       turnsAway: () => draining.aborted || isAway(),
-      ...{ pressure, metrics, tracing, log: withDebugIfHeard(log) },
+      pressure: createPressure(limits, { eventLoop, metrics, log }),
+      ...{ metrics, tracing, log: withDebugIfHeard(log) },
     },
     log,
   });
-  if (clients !== undefined) void followClientCa(context, clients, listener, shutdown.signal);
-  watchClockSkew(context, shutdown.signal);
-  const checks = {
-    ...replica.checks,
-    conversions: conversions.check,
-  } satisfies Record<string, HealthCheck>;
-  Object.assign(ready, {
-    start: () => undefined,
-    certificate: () => listener.problem(new Date()),
-    ...checks,
-    'event-loop': eventLoop.problem,
-    shutdown: () => (draining.aborted ? 'the process is ending' : undefined),
-  } satisfies Record<string, HealthCheck>);
-
-  let leading = Promise.resolve();
-  if (config.devUrl === undefined) {
-    followServingSecret(context, listener, shutdown.signal);
-    leading = campaign(context, urgent, { replica, conversions }, shutdown.signal);
-    // A failed election ends the process: a replica that can never lead would go unnoticed.
-    await Promise.race([aborted(draining).then(() => sleep(config.drainDelayMs)), leading]);
-  } else {
-    // On a developer's machine: the cluster has its leader, and this process never becomes one.
-    await loaded.devSession(context, config.devUrl, { replica, listener, admission, checks }, draining);
-  }
-  await listener.close();
-  shutdown.abort(new Error('shutting down'));
-  await leading;
-  await close();
-}
-
-/** Takes part in the leader election, and leads when it wins, until the signal aborts. */
-function campaign(
-  context: Connected['context'],
-  client: Connected['urgent'],
-  parts: Omit<LeaderParts, 'ownLease'>,
-  signal: AbortSignal,
-): Promise<void> {
-  const { config, identity, metrics, serverClock, rollbacks, log } = context;
-  const { namespace, lease } = config;
-  const ownLease = createOwnLease({ onRollback: rollbacks.tell, metrics, now: serverClock.now, log });
-  const election = createElection({
-    client,
-    namespace,
-    name: LEASE,
-    identity,
-    labels: ownStateLabels,
-    notes: ownLease.notes,
-    ...lease,
-    log,
-  });
-  const onStart = async (leading: AbortSignal) => {
-    metrics.leader(true);
-    try {
-      await lead(context, { ...parts, ownLease }, election.isLeader, leading);
-    } finally {
-      metrics.leader(false);
-    }
-  };
-  return election.run({ onStart }, signal);
+  if (clients !== undefined) void followClientCa(context, clients, listener, signal);
+  /** All of these pass before a development session redirects the webhooks. */
+  const checks = { ...replica.checks, conversions: conversions.check } satisfies Record<string, HealthCheck>;
+  return { replica, conversions, listener, admission, checks };
 }
 
 function drainOnSignal(log: Logger): AbortSignal {
@@ -212,23 +183,16 @@ function drainOnSignal(log: Logger): AbortSignal {
   return draining.signal;
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  signal.addEventListener('abort', () => {
-    resolve(undefined);
-  });
-  if (signal.aborted) resolve(undefined);
-  return promise;
+/** Resolves when the signal has aborted, and requests in flight have had time to end. */
+async function drained(draining: AbortSignal, delayMs: number): Promise<void> {
+  if (!draining.aborted) await once(draining, 'abort');
+  await sleep(delayMs);
 }
 
 type Admission = Pick<WebhookDeps, 'mutate' | 'validate'>;
 
-export interface Visited extends Admission {
-  /** Whether this process has received a review. */
-  readonly wasAsked: () => boolean;
-}
-
-export function visited({ mutate, validate }: Admission): Visited {
+/** `wasAsked`: whether this process has received a review. */
+function recordVisits({ mutate, validate }: Admission) {
   let asked = false;
   return {
     mutate: (...question) => {
@@ -240,5 +204,5 @@ export function visited({ mutate, validate }: Admission): Visited {
       return validate(...question);
     },
     wasAsked: () => asked,
-  };
+  } satisfies Admission & { readonly wasAsked: () => boolean };
 }

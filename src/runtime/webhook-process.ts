@@ -1,7 +1,6 @@
 /**
  * The composition root of every replica: watches policies and windows, and decides reviews. Writes only UniqueClaims.
  */
-import type { WebhookDeps } from '../server/webhook-server.ts';
 import type { RestoreWindowFigures } from '../server/metrics/scraped.ts';
 import { windowState } from '../restore/window.ts';
 import { untilPassed, type HealthCheck } from '../server/health.ts';
@@ -10,12 +9,11 @@ import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
 import { createPoliciesReconciler, namedKinds } from './policies/policies.ts';
 import { createPolicyRegistry, type PolicyRegistry } from './policies/policy-registry.ts';
-import { createListeners, type Listeners } from './listeners.ts';
 import { createClient } from '../kube/rest-client.ts';
 import { createAdmission } from './policies/admission.ts';
 import { createClaims } from './claims/claims.ts';
 import type { Context } from './context.ts';
-import { createGoverned, type Governed } from './policies/governed.ts';
+import { createGoverned } from './policies/governed.ts';
 import type { Handlers } from './handlers/handlers.ts';
 import { createOwnKinds } from './webhooks/own-kinds.ts';
 import { createOwners } from './policies/owners.ts';
@@ -23,33 +21,17 @@ import { startController } from './controller.ts';
 import { createCrdSchemas } from './policies/crd-schemas.ts';
 import { createReadAccess } from './policies/read-access.ts';
 import { ADMISSION_POLICIES, RESTORE_DETECTORS, RESTORE_WINDOWS } from './resources.ts';
-import { createKnownRestore, createMayRestore, createRestoreEvidence } from './restores/restore-evidence.ts';
-import { createTargets, type Targets } from './policies/targets.ts';
+import { createRestoreEvidence } from './restores/restore-evidence.ts';
+import { createTargets } from './policies/targets.ts';
 import { watch, type Watched } from './watch.ts';
 import { createWorld } from './policies/world.ts';
-import type { World } from '../admission/policy/world.ts';
-
-export interface ReplicaParts {
-  readonly registry: PolicyRegistry;
-  readonly policies: Watched<AdmissionPolicy>;
-  readonly windows: Watched<RestoreWindow>;
-  readonly detectors: Watched<RestoreDetector>;
-  readonly targets: Targets;
-  readonly governed: Governed;
-  readonly handlers: Handlers;
-  readonly world: World;
-  readonly admission: Pick<WebhookDeps, 'mutate' | 'validate'>;
-  readonly checks: Record<'policies' | 'stores' | 'windows' | 'handlers', HealthCheck>;
-  /** Called with the name of an object that has changed. */
-  readonly onPolicyChange: Listeners<[name: string]>['add'];
-  readonly onWindowChange: Listeners<[name: string]>['add'];
-  readonly onDetectorChange: Listeners<[name: string]>['add'];
-}
 
 /** A policy that waits for a list must not delay the others: at start, many policies wait for their own lists. */
 const POLICY_WORKERS = 16;
 
-export function startReplica(context: Context, handlers: Handlers, signal: AbortSignal): ReplicaParts {
+export type Replica = ReturnType<typeof startReplica>;
+
+export function startReplica(context: Context, handlers: Handlers, signal: AbortSignal) {
   const { client, discovery, capabilities, config, serverClock, rollbacks, metrics, log } = context;
   // Compiling a policy can wait: the previous version stays in force meanwhile.
   const patient = createClient(context.rest);
@@ -66,25 +48,9 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
     },
     signal,
   );
-  const policyListeners = createListeners<[name: string]>();
-  const windowListeners = createListeners<[name: string]>();
-  const detectorListeners = createListeners<[name: string]>();
-
-  const policies = watch<AdmissionPolicy>(
-    context,
-    { resource: ADMISSION_POLICIES, onChange: policyListeners.tell },
-    signal,
-  );
-  const windows = watch<RestoreWindow>(
-    context,
-    { resource: RESTORE_WINDOWS, onChange: windowListeners.tell },
-    signal,
-  );
-  const detectors = watch<RestoreDetector>(
-    context,
-    { resource: RESTORE_DETECTORS, onChange: detectorListeners.tell },
-    signal,
-  );
+  const policies = watch<AdmissionPolicy>(context, { resource: ADMISSION_POLICIES }, signal);
+  const windows = watch<RestoreWindow>(context, { resource: RESTORE_WINDOWS }, signal);
+  const detectors = watch<RestoreDetector>(context, { resource: RESTORE_DETECTORS }, signal);
   const controller = startController(
     context,
     {
@@ -100,7 +66,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
     },
     signal,
   );
-  policyListeners.add(controller.add);
+  policies.onChange(controller.add);
   registry.subscribe(() => {
     // Also the kinds of policies that are not in force yet: they may be waiting for these lists.
     targets.keepOnly([
@@ -121,15 +87,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
     exact: context.exact.client,
     discovery,
     targets,
-    mayRestore: createMayRestore({ windows, detectors, now: () => serverClock.now() }),
-    knownRestore: createKnownRestore({ windows, now: () => serverClock.now() }),
-    restoreEvidence: createRestoreEvidence({
-      client,
-      discovery,
-      windows,
-      detectors,
-      now: () => serverClock.now(),
-    }),
+    ...createRestoreEvidence(context, windows, detectors),
     governed,
     claims: createClaims(client, config.uniqueSettleMs),
     owners,
@@ -163,10 +121,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
         windows.hasSynced() && detectors.hasSynced()
           ? undefined
           : 'RestoreWindows and RestoreDetectors have not been listed yet: are the CRDs installed?',
-    },
-    onPolicyChange: policyListeners.add,
-    onWindowChange: windowListeners.add,
-    onDetectorChange: detectorListeners.add,
+    } satisfies Record<string, HealthCheck>,
   };
 }
 

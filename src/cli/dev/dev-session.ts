@@ -9,8 +9,8 @@ import { issueSessionCert } from '../../pki/serving-certs/session-cert.ts';
 import type { Context } from '../../runtime/context.ts';
 import { startController } from '../../runtime/controller.ts';
 import { RESTORE_WINDOWS } from '../../runtime/resources.ts';
-import type { DevSessionParts } from '../../runtime/serve.ts';
-import type { ReplicaParts } from '../../runtime/webhook-process.ts';
+import type { Webhooks } from '../../runtime/serve.ts';
+import type { Replica } from '../../runtime/webhook-process.ts';
 import {
   createDevSession,
   DevSessionRefused,
@@ -33,7 +33,7 @@ const HEALTH_POLL_MS = 50;
 export async function serveFromHere(
   context: Context,
   url: DevUrl,
-  parts: DevSessionParts,
+  parts: Webhooks,
   draining: AbortSignal,
 ): Promise<void> {
   const { config, serverClock, log } = context;
@@ -87,7 +87,7 @@ function userAtHost(): string {
   }
 }
 
-async function whenHealthy(checks: DevSessionParts['checks'], signal: AbortSignal): Promise<void> {
+async function whenHealthy(checks: Webhooks['checks'], signal: AbortSignal): Promise<void> {
   while (Object.values(checks).some((check) => check() !== undefined))
     await sleep(HEALTH_POLL_MS, undefined, { signal });
 }
@@ -138,7 +138,7 @@ async function checkReachable(
 async function keepUp(
   context: Context,
   { reconcile }: RunningDevSession,
-  { registry, onDetectorChange }: ReplicaParts,
+  { registry, detectors }: Replica,
   lifeMs: number,
   signal: AbortSignal,
 ): Promise<void> {
@@ -163,7 +163,7 @@ async function keepUp(
     add('gatehouse');
   };
   registry.subscribe(renew, working);
-  onDetectorChange(renew, working);
+  detectors.onChange(renew, working);
   renew();
   const timer = setTimeout(() => {
     over.abort(new DevSessionRefused('the certificate of this session expires soon: start a new session'));

@@ -5,12 +5,12 @@ import type { DevSessionOptions } from '../../runtime/webhooks/dev-session.ts';
 import { configMaps } from '../../kube/well-known.ts';
 import { CA_BUNDLE_KEY, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
 import type { Context } from '../../runtime/context.ts';
-import type { ReplicaParts } from '../../runtime/webhook-process.ts';
+import type { Replica } from '../../runtime/webhook-process.ts';
 import { configurationTarget, restorersOf } from '../../runtime/webhooks/webhook-configurations.ts';
 
 export function sessionAccess(
   context: Context,
-  { registry, handlers, detectors }: Pick<ReplicaParts, 'registry' | 'handlers' | 'detectors'>,
+  { registry, handlers, detectors }: Pick<Replica, 'registry' | 'handlers' | 'detectors'>,
 ): Pick<DevSessionOptions, 'desired' | 'serviceBundle'> {
   const { client, config, log } = context;
   return {

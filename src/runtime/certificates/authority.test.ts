@@ -7,7 +7,7 @@ import { base64, firstAuthority, rotated } from '../../../test/support/pki/fixtu
 import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { configMaps as CONFIG_MAPS, secrets as SECRETS, services } from '../../kube/well-known.ts';
-import { createAuthorityReconciler, type AuthorityContext, type AuthorityReport } from './authority.ts';
+import { createAuthorityReconciler, type AuthorityContext } from './authority.ts';
 import {
   createEvents,
   createCluster,
@@ -19,6 +19,7 @@ import {
   type Objects,
 } from '../../../test/support/runtime/fixtures.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
+import type { AuthorityState } from '../../server/metrics/metrics.ts';
 import { WriteRefused } from '../write-refused.ts';
 import type { ConfigMap } from './ca-bundle.ts';
 
@@ -57,7 +58,7 @@ interface LeaderChange extends Partial<AuthorityContext> {
 /** A leader: its reconcile, and every authority that it distributed. It publishes its bundle at once. */
 function leader({ importFrom, ...change }: LeaderChange = {}) {
   const used: Authority[] = [];
-  const reports: AuthorityReport[] = [];
+  const reports: AuthorityState[] = [];
   const events = createEvents();
   const reconcile = createAuthorityReconciler({
     client: cluster.client,
@@ -80,8 +81,7 @@ function leader({ importFrom, ...change }: LeaderChange = {}) {
       used.push(authority);
       publish(caBundle(authority, now));
     },
-    report: (report) => reports.push(report),
-    onRestored: () => undefined,
+    metrics: { authority: (state) => reports.push(state), authorityRestored: () => undefined },
     record: events.record,
     serverClock: { now: () => now, skewMs: () => 0 },
     log: silent,
@@ -218,7 +218,7 @@ describe('D5: an authority that cannot be used', () => {
     expect(used).toEqual([]);
     expect(events.reasons()).toEqual(['SignerBroken']); // once, not every 30 seconds
     expect(events.all[0]?.message).toContain('Restore the secret from a good copy, or annotate it');
-    expect(reports.at(-1)).toEqual({ phase: 'broken', broken: reason, authority: undefined });
+    expect(reports.at(-1)).toEqual({ phase: 'broken', broken: reason, generations: [] });
   });
 
   test('is not made anew while only serving certs show that there was one', async () => {

@@ -15,18 +15,22 @@ import {
   SERVING_CERT_SERVICE_UID,
 } from '../../pki/annotations.ts';
 import { activeGeneration, authorityOf, type Authority } from '../../pki/authority/authority.ts';
-import { importAuthority, type ImportedAuthority } from '../../pki/authority/generation.ts';
-import {
-  judgeAuthority,
-  startOver,
-  type AuthorityVerdict,
-  type BrokenReason,
-  type StoredAuthority,
-} from '../../pki/authority/recovery.ts';
-import type { RotationPhase } from '../../pki/authority/rotation-plan.ts';
+import { importAuthority, rootOf, type ImportedAuthority } from '../../pki/authority/generation.ts';
+import { judgeAuthority, startOver, type StoredAuthority } from '../../pki/authority/recovery.ts';
 import { AuthorityBroken, parseAuthority, withAuthority } from '../../pki/authority/secret.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
-import { requeueIn, type Reconcile, type ReconcileResult, type RecordEvent } from '../controller.ts';
+import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
+import type { Context } from '../context.ts';
+import {
+  inLocalTime,
+  requeueIn,
+  startController,
+  type Reconcile,
+  type ReconcileResult,
+  type RecordEvent,
+  type RunningController,
+} from '../controller.ts';
+import { watch } from '../watch.ts';
 import { CLUSTER_ROLE, createRefusedWrites, refusable } from '../write-refused.ts';
 import {
   authorityCreated,
@@ -38,42 +42,57 @@ import {
   type Announce,
   type AuthorityEvent,
 } from './authority-events.ts';
-import { ownStateLabels, readPublishedBundles, type PublishedBundle } from './ca-bundle.ts';
-import { makeGeneration, stepRotation, type RotationContext } from './rotation.ts';
-
-/** For metrics. */
-export interface AuthorityReport {
-  readonly phase: RotationPhase | 'broken';
-  /** The authority in use by signers and publishers; undefined: none. */
-  readonly authority: Authority | undefined;
-  readonly broken: BrokenReason | undefined;
-}
+import { ownStateLabels, readPublishedBundles } from './ca-bundle.ts';
+import { makeGeneration, stepRotation, type RotationContext, type TrustEvidence } from './rotation.ts';
 
 export interface AuthorityContext extends RotationContext {
   /** Receives the stored authority, for signers and publishers. */
   readonly onAuthority: (authority: Authority) => void;
-  readonly report: (report: AuthorityReport) => void;
-  /** A good copy has replaced an unusable Secret. */
-  readonly onRestored: () => void;
+  readonly metrics: Pick<Context['metrics'], 'authority' | 'authorityRestored'>;
   readonly record: RecordEvent;
 }
 
 /** How often to check a broken authority that does not change, in milliseconds. */
 const BROKEN_MS = 30_000;
 
-/** The result of all reads. */
-interface Observed {
-  readonly secret: Secret | undefined;
-  readonly published: readonly PublishedBundle[];
-  readonly verdict: AuthorityVerdict;
-  readonly now: Date;
-}
+type Observed = Awaited<ReturnType<typeof observe>>;
 
 interface Running extends AuthorityContext {
   readonly lastGood: () => Authority | undefined;
   /** Gives the authority to signers and publishers if it has changed. They check everything derived from it again. */
   readonly distribute: (authority: Authority) => void;
   readonly announce: Announce;
+}
+
+/** Watches the Secret with the authority, and the Secret with an imported CA. */
+export function startAuthority(
+  context: Context,
+  record: RecordEvent,
+  evidence: TrustEvidence,
+  onAuthority: (authority: Authority) => void,
+  signal: AbortSignal,
+): RunningController {
+  const { config, metrics, serverClock } = context;
+  const { namespace, ca } = config;
+  const keySource = { generateKeyPair, randomSerial };
+  const reconcile = createAuthorityReconciler({ ...context, ...keySource, evidence, onAuthority, record });
+  const controller = startController(
+    context,
+    { name: 'authority', reconcile: inLocalTime(reconcile, serverClock.now) },
+    signal,
+  );
+  const onChange = () => {
+    controller.add(AUTHORITY_SECRET);
+  };
+  for (const name of [AUTHORITY_SECRET, ca.secret ?? []].flat())
+    watch(
+      context,
+      { resource: secrets, namespace, fieldSelector: `metadata.name=${name}`, onChange },
+      signal,
+    );
+  onChange();
+  signal.addEventListener('abort', metrics.authorityUnknown, { once: true });
+  return controller;
 }
 
 export function createAuthorityReconciler(context: AuthorityContext): Reconcile {
@@ -105,17 +124,16 @@ export function createAuthorityReconciler(context: AuthorityContext): Reconcile 
   };
 }
 
-async function observe(
-  { client, config, serverClock, lastGood }: Running,
-  signal: AbortSignal,
-): Promise<Observed> {
+/** Reads from the API server, never from a store: an absent Secret can lead to a new authority. */
+async function observe({ client, config, serverClock, lastGood }: Running, signal: AbortSignal) {
   const now = serverClock.now();
-  const secret = await readSecret(client, config.namespace, AUTHORITY_SECRET, signal);
-  const published = await readPublishedBundles(client, config.namespace, signal);
+  const { namespace } = config;
+  const secret = await client.get<Secret>(secrets, { namespace, name: AUTHORITY_SECRET }, { signal });
+  const published = await readPublishedBundles(client, namespace, signal);
   const stored = toStored(secret);
   const verdict = judgeAuthority({
     stored,
-    published: published.flatMap(({ bundle }) => (bundle === undefined ? [] : [bundle])),
+    published: published.flatMap(({ bundle }) => bundle ?? []),
     servingCerts: stored.kind === 'readable' ? 0 : await countServingCerts(client, signal),
     lastGood: lastGood(),
     consent: secret?.metadata?.annotations?.[NEW_AUTHORITY],
@@ -123,14 +141,6 @@ async function observe(
   });
   return { secret, published, verdict, now };
 }
-
-/** Reads from the API server, never from a store: an absent Secret can lead to a new authority. */
-const readSecret = (
-  client: Pick<KubeClient, 'get'>,
-  namespace: string,
-  name: string,
-  signal: AbortSignal,
-): Promise<Secret | undefined> => client.get<Secret>(secrets, { namespace, name }, { signal });
 
 function toStored(secret: Secret | undefined): StoredAuthority {
   if (secret === undefined) return { kind: 'absent' };
@@ -158,21 +168,40 @@ async function countServingCerts(client: Pick<KubeClient, 'listAll'>, signal: Ab
 
 async function advance(observed: Observed, running: Running, signal: AbortSignal): Promise<ReconcileResult> {
   const { secret, verdict, now } = observed;
-  if (verdict.kind === 'usable' && secret !== undefined)
-    return await rotate(observed, secret, verdict.authority, running, signal);
-  if (verdict.kind === 'broken') {
-    running.announce(secret, signerBroken(verdict));
-    running.report({ phase: 'broken', authority: running.lastGood(), broken: verdict.reason });
-    return requeueIn(BROKEN_MS, now);
+  switch (verdict.kind) {
+    case 'usable':
+      if (secret === undefined) throw new Error('an authority that can be used has a secret');
+      return await rotate(observed, secret, verdict.authority, running, signal);
+    case 'broken':
+      running.announce(secret, signerBroken(verdict));
+      report('broken', running.lastGood(), running, verdict.reason);
+      return requeueIn(BROKEN_MS, now);
+    case 'bootstrap':
+    case 'start-over': {
+      const { imported, refused } = await readImported(running, now, signal);
+      if (refused !== undefined) throw new Error(refused.message);
+      const fresh = authorityOf(await makeGeneration(running, imported, now, undefined), now);
+      const authority = verdict.kind === 'bootstrap' ? fresh : startOver(fresh, verdict.retained);
+      return await write(observed, authority, authorityCreated(verdict.kind, authority), running, signal);
+    }
+    case 'write-back':
+    case 'adopt':
+      return await write(observed, verdict.authority, authorityRestored(verdict), running, signal);
   }
-  const written = await writeVerdict(observed, running, signal);
-  if (written === undefined) throw new Error('an authority that can be used has a secret');
-  const generation = activeGeneration(written.authority).id;
-  running.log.info({ verdict: verdict.kind, generation }, 'wrote the authority');
-  running.announce(secret, written.event);
-  if (verdict.kind === 'write-back') running.onRestored();
-  running.distribute(written.authority);
-  return requeueIn(0, now);
+}
+
+function report(
+  phase: string,
+  authority: Authority | undefined,
+  { metrics }: Pick<AuthorityContext, 'metrics'>,
+  broken?: string,
+): void {
+  const generations = (authority?.generations ?? []).map((generation) => ({
+    id: generation.id,
+    state: generation.state,
+    notAfter: rootOf(generation).validToDate,
+  }));
+  metrics.authority({ phase, broken, generations });
 }
 
 async function rotate(
@@ -191,53 +220,21 @@ async function rotate(
     { secret, authority, published, imported: usable, now },
     signal,
   );
-  running.report({ phase: outcome.phase, authority: outcome.authority, broken: undefined });
+  report(outcome.phase, outcome.authority, running);
   if (refused === undefined) running.announce(secret, outcome.event);
   if (outcome.recheckAt !== undefined) return { kind: 'requeue', at: outcome.recheckAt };
   running.distribute(outcome.authority);
   return requeueIn(0, now); // the next step may be due at once
 }
 
-/** Writes the authority that the verdict requires, and returns it; undefined if the verdict requires no write. */
-async function writeVerdict(
-  { secret, verdict, now }: Observed,
-  running: Running,
-  signal: AbortSignal,
-): Promise<{ readonly authority: Authority; readonly event: AuthorityEvent } | undefined> {
-  switch (verdict.kind) {
-    case 'usable':
-    case 'broken':
-      return undefined;
-    case 'bootstrap':
-    case 'start-over': {
-      const { imported, refused } = await readImported(running, now, signal);
-      if (refused !== undefined) throw new Error(refused.message);
-      const fresh = authorityOf(await makeGeneration(running, imported, now, undefined), now);
-      const authority = verdict.kind === 'bootstrap' ? fresh : startOver(fresh, verdict.retained);
-      await write(running, secret, authority, signal);
-      return { authority, event: authorityCreated(verdict.kind, authority) };
-    }
-    case 'write-back':
-    case 'adopt':
-      await write(running, secret, verdict.authority, signal);
-      return { authority: verdict.authority, event: authorityRestored(verdict) };
-  }
-}
-
-interface Imported {
-  readonly imported?: ImportedAuthority;
-  /** The Secret cannot be used. */
-  readonly refused?: AuthorityEvent;
-}
-
-/** Reads the CA that its owner makes and rotates, if the configuration names one. */
+/** Reads the CA that its owner makes and rotates, if the configuration names one. `refused`: it cannot be used. */
 async function readImported(
   { client, config: { namespace, ca } }: Running,
   now: Date,
   signal: AbortSignal,
-): Promise<Imported> {
+): Promise<{ readonly imported?: ImportedAuthority; readonly refused?: AuthorityEvent }> {
   if (ca.secret === undefined) return {};
-  const secret = await readSecret(client, namespace, ca.secret, signal);
+  const secret = await client.get<Secret>(secrets, { namespace, name: ca.secret }, { signal });
   if (secret === undefined) return { refused: caRefused(namespace, ca.secret, 'the secret does not exist') };
   const result = importAuthority(secret.data, now);
   return result.kind === 'imported'
@@ -253,11 +250,12 @@ function standIn(authority: Authority): ImportedAuthority | undefined {
 
 /** Creates the Secret, or replaces the version that was read. The write removes the consent annotation. */
 async function write(
-  { client, config }: Running,
-  existing: Secret | undefined,
+  { secret: existing, verdict, now }: Observed,
   authority: Authority,
+  event: AuthorityEvent,
+  { client, config, metrics, log, announce, distribute }: Running,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<ReconcileResult> {
   const { metadata } = existing ?? {};
   const annotations = Object.entries(metadata?.annotations ?? {}).filter(([name]) => name !== NEW_AUTHORITY);
   const secret: Secret = {
@@ -278,4 +276,9 @@ async function write(
   await refusable(CLUSTER_ROLE, () =>
     (existing === undefined ? client.create : client.replace)(secrets, secret, { signal }),
   );
+  log.info({ verdict: verdict.kind, generation: activeGeneration(authority).id }, 'wrote the authority');
+  announce(existing, event);
+  if (verdict.kind === 'write-back') metrics.authorityRestored();
+  distribute(authority);
+  return requeueIn(0, now);
 }

@@ -12,8 +12,17 @@ import {
   validatingWebhookConfigurations,
 } from '../../kube/well-known.ts';
 import { CA_BUNDLE_KEY, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
-import { AWAIT_CHANGE, requeueIn, type Reconcile } from '../controller.ts';
 import type { Log } from '../../log.ts';
+import type { Context } from '../context.ts';
+import {
+  AWAIT_CHANGE,
+  inLocalTime,
+  requeueIn,
+  startController,
+  type Reconcile,
+  type RunningController,
+} from '../controller.ts';
+import { watch } from '../watch.ts';
 
 /** State of Gatehouse belongs to one cluster: a backup must not restore it, here or elsewhere. */
 export const ownStateLabels: Readonly<Record<string, string>> = {
@@ -39,6 +48,28 @@ export interface CaBundleContext {
 const RECHECK_MS = 60_000;
 
 /** On the leader: keeps the bundle in the ConfigMap, for clients that mount or copy it. */
+export function startCaBundle(
+  context: Context,
+  options: Pick<CaBundleContext, 'bundle' | 'onPublished'>,
+  signal: AbortSignal,
+): RunningController {
+  const { client, config, serverClock, log } = context;
+  const { namespace } = config;
+  const { now } = serverClock;
+  const reconcile = createCaBundleReconciler({ client, namespace, ...options, now, log });
+  const controller = startController(
+    context,
+    { name: 'ca-bundle', reconcile: inLocalTime(reconcile, now) },
+    signal,
+  );
+  const fieldSelector = `metadata.name=${CABUNDLE_CONFIGMAP}`;
+  const onChange = () => {
+    controller.add(CABUNDLE_CONFIGMAP);
+  };
+  watch(context, { resource: configMaps, namespace, fieldSelector, onChange }, signal);
+  return controller;
+}
+
 export function createCaBundleReconciler(context: CaBundleContext): Reconcile {
   const { client, namespace, now, log } = context;
   return async (_key, signal) => {

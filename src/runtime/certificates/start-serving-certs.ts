@@ -1,5 +1,4 @@
 /** Leader: starts the controller of serving certs. */
-import type { KubeClient } from '../../kube/client.ts';
 import { systemClock } from '../../kube/clock.ts';
 import { keyOf } from '../../json/kube-object.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
@@ -9,17 +8,9 @@ import { inLocalTime, type RecordEvent, startController } from '../controller.ts
 import { createCertInventory } from './cert-inventory.ts';
 import { followClock, skewProblem } from './clock-jumps.ts';
 import { createIssuePacer } from './issue-pacer.ts';
-import type { TrustEvidence } from './rotation.ts';
 import { createServiceRequests, type ServiceRequests } from './service-requests.ts';
 import { watchServingCerts, type ServingCertStores } from './serving-cert-stores.ts';
 import { createServingCertsReconciler } from './serving-certs.ts';
-
-interface ServingCertParts {
-  readonly authority: () => Authority | undefined;
-  readonly record: RecordEvent;
-  /** The result of `liveCertsOf` may have changed. */
-  readonly onEvidence: () => void;
-}
 
 /** Most of the time of a reconcile is spent waiting for the API server. */
 const WORKERS = 8;
@@ -27,29 +18,26 @@ const WORKERS = 8;
 const REISSUE = { perSecond: 20, burst: 50 } as const;
 
 export function startServingCerts(
-  context: Context & { readonly client: KubeClient },
-  { authority, record, onEvidence }: ServingCertParts,
+  context: Context,
+  authority: () => Authority | undefined,
+  record: RecordEvent,
+  onCert: () => void,
   signal: AbortSignal,
-): Pick<TrustEvidence, 'liveCertsOf'> & { readonly resync: () => void; readonly stopped: Promise<unknown> } {
+) {
   const { config, serverClock, metrics, log } = context;
   const { now } = serverClock;
   const requests = createServiceRequests(config);
   const add = (key: string): void => {
     controller.add(key);
   };
-  const pacer = createIssuePacer({
-    ...REISSUE,
-    monotonic: systemClock.monotonic,
-    after: systemClock.after,
-    release: add,
-  });
+  const pacer = createIssuePacer({ ...REISSUE, ...systemClock, release: add });
   const stores = watchServingCerts(
     context,
     requests,
     {
       onService: add,
       onEdit: pacer.hurry,
-      onCert: onEvidence,
+      onCert,
       onSecretGone: (secretKey) => {
         inventory.renewed(secretKey);
       },

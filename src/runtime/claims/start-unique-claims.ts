@@ -12,7 +12,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import { BACKGROUND_CONNECTIONS } from '../../kube/connection.ts';
 import { createClaims } from './claims.ts';
 import type { Context } from '../context.ts';
-import type { ReplicaParts } from '../webhook-process.ts';
+import type { Replica } from '../webhook-process.ts';
 import { createWorld } from '../policies/world.ts';
 
 /**
@@ -31,7 +31,7 @@ const MOST_SHARED = 1_000;
 
 export function startUniqueClaims(
   context: Context & { readonly client: KubeClient },
-  { registry, governed, targets, world, onWindowChange }: ReplicaParts,
+  { registry, governed, targets, world, windows }: Replica,
   record: RecordEvent,
   signal: AbortSignal,
 ): { readonly stopped: Promise<void> } {
@@ -90,7 +90,7 @@ export function startUniqueClaims(
     if (rules !== compared) compareAll();
     compared = rules;
   }, signal);
-  onWindowChange(compareAll, signal); // a restore may have admitted duplicate values
+  windows.onChange(compareAll, signal); // a restore may have admitted duplicate values
   compareAll();
   metrics.sharedValues(shared.counts);
   signal.addEventListener('abort', () => {

@@ -31,16 +31,16 @@ function replica() {
   const due: string[] = [];
   let relisted = 0;
   const own = createOwnLease({
-    onRollback: () => (relisted += 1),
+    rollbacks: { tell: () => (relisted += 1) },
     metrics: { rollback: (one) => evidence.push(one) },
-    now: () => new Date(now),
+    serverClock: { now: () => new Date(now) },
     log: { warn: () => undefined },
   });
   own.onSweepDue((name) => due.push(name));
   return {
     ...own,
     look: (...leases: readonly Lease[]) => leases.map((one) => own.notes.judge(lease(one))),
-    next: (over: Lease | undefined) => own.notes.annotations(over && lease(over)) ?? {},
+    next: (over: Lease | undefined) => own.notes.annotations(over && lease(over)),
     evidence,
     due,
     relisted: () => relisted,

@@ -2,9 +2,8 @@
  * What this replica remembers about the Lease and writes to it. The leader updates the Lease all the time, so a
  * rollback of the cluster shows there first.
  */
-import type { Logger } from 'pino';
-
-import { createListeners, type Listeners } from '../listeners.ts';
+import type { Context } from '../context.ts';
+import { createListeners } from '../listeners.ts';
 import type { LeaseNotes, LeaseObject } from '../../kube/lease/lease-record.ts';
 import {
   MAX_LEADERLESS_MS,
@@ -18,28 +17,20 @@ import {
   type LeaseHistory,
   type LeaseObservation,
 } from '../../restore/rollback.ts';
-import type { Metrics } from '../../server/metrics/metrics.ts';
 
-export interface OwnLease {
-  readonly notes: LeaseNotes;
-  /** The name of the RestoreWindow that a leader must still create. */
-  readonly sweepDue: () => string | undefined;
-  /** Called when another window is due. */
-  readonly onSweepDue: Listeners<[name: string]>['add'];
-  /** Called when the window exists: the next write of the Lease removes the request for it. */
-  readonly sweepAsked: (name: string) => void;
-}
+export type OwnLease = ReturnType<typeof createOwnLease>;
 
-export interface OwnLeaseParts {
-  /** Called after a rollback: everything must be listed again. */
-  readonly onRollback: () => void;
-  readonly metrics: Pick<Metrics, 'rollback'>;
-  /** By the clock of the API server, on which all replicas agree. */
-  readonly now: () => Date;
-  readonly log: Pick<Logger, 'warn'>;
-}
-
-export function createOwnLease({ onRollback, metrics, now, log }: OwnLeaseParts): OwnLease {
+export function createOwnLease({
+  rollbacks,
+  metrics,
+  serverClock: { now },
+  log,
+}: {
+  readonly rollbacks: Pick<Context['rollbacks'], 'tell'>;
+  readonly metrics: Pick<Context['metrics'], 'rollback'>;
+  readonly serverClock: Pick<Context['serverClock'], 'now'>;
+  readonly log: Pick<Context['log'], 'warn'>;
+}) {
   let memory: LeaseHistory | undefined;
   let due: string | undefined;
   let asked: string | undefined;
@@ -58,8 +49,8 @@ export function createOwnLease({ onRollback, metrics, now, log }: OwnLeaseParts)
     if (due !== undefined && due !== before) listeners.tell(due);
     if (rollback !== undefined) {
       metrics.rollback(rollback.evidence);
-      log.warn({ evidence: rollback.evidence }, `${rollback.message}; everything is listed anew`);
-      onRollback();
+      log.warn({ evidence: rollback.evidence }, `${rollback.message}; all objects are listed again`);
+      rollbacks.tell();
     }
     return course;
   };
@@ -85,10 +76,13 @@ export function createOwnLease({ onRollback, metrics, now, log }: OwnLeaseParts)
   };
 
   return {
-    notes: { judge, annotations },
+    notes: { judge, annotations } satisfies LeaseNotes,
+    /** The name of the RestoreWindow that a leader must still create. */
     sweepDue: () => due,
+    /** Called when another window is due. */
     onSweepDue: listeners.add,
-    sweepAsked: (name) => {
+    /** The window exists: the next write of the Lease removes the request for it. */
+    sweepAsked: (name: string) => {
       asked = name;
       if (due === name) due = undefined;
     },

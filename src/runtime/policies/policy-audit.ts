@@ -19,7 +19,7 @@ import {
   type Reconcile,
   type RecordEvent,
 } from '../controller.ts';
-import type { ReplicaParts } from '../webhook-process.ts';
+import type { Replica } from '../webhook-process.ts';
 import { scanStored, type AuditResult, type AuditSources, type Culprit } from './audit-scan.ts';
 import type { PolicyRegistry } from './policy-registry.ts';
 import { storedObjects } from './stored-objects.ts';
@@ -152,7 +152,7 @@ export interface PolicyAudit {
 /** @param onResult called with the name of a policy that has been audited */
 export function startPolicyAudit(
   context: Context,
-  { registry, policies, world }: ReplicaParts,
+  { registry, policies, world }: Replica,
   record: RecordEvent,
   onResult: (name: string) => void,
   signal: AbortSignal,

@@ -9,7 +9,7 @@ import type { Store } from '../../kube/store.ts';
 import type { Context } from '../context.ts';
 import { AWAIT_CHANGE, startController, type Reconcile, type RunningController } from '../controller.ts';
 import { ADMISSION_POLICIES } from '../resources.ts';
-import type { ReplicaParts } from '../webhook-process.ts';
+import type { Replica } from '../webhook-process.ts';
 import type { PolicyRegistry, PolicyState } from './policy-registry.ts';
 
 export interface PolicyStatusOptions {
@@ -85,7 +85,7 @@ function inForceOf(
 
 export function startPolicyStatus(
   context: Context,
-  { registry, policies, onPolicyChange }: ReplicaParts,
+  { registry, policies }: Replica,
   facts: Pick<PolicyStatusOptions, 'installed' | 'violations'>,
   signal: AbortSignal,
 ): RunningController {
@@ -99,7 +99,7 @@ export function startPolicyStatus(
   });
   const controller = startController(context, { name: 'policy-status', reconcile }, signal);
   registry.subscribe(controller.add, signal);
-  onPolicyChange(controller.add, signal);
+  policies.onChange(controller.add, signal);
   for (const policy of policies.store.list()) controller.add(keyOf(policy));
   return controller;
 }

@@ -29,7 +29,7 @@ import {
 import { createListeners, type Listeners } from '../listeners.ts';
 import { missingAccessMessage } from '../policies/read-access.ts';
 import { RESTORE_DETECTORS, RESTORE_WINDOWS } from '../resources.ts';
-import type { ReplicaParts } from '../webhook-process.ts';
+import type { Replica } from '../webhook-process.ts';
 import { sha256 } from './restore-evidence.ts';
 import { createRestoreSources, type Followed, type RestoreSources } from './restore-sources.ts';
 import { condition, withConditions, type ConditionUpdate } from './window-status.ts';
@@ -216,7 +216,7 @@ export interface Detection {
 
 export function startDetection(
   context: Context,
-  { detectors, onDetectorChange }: ReplicaParts,
+  { detectors }: Replica,
   record: RecordEvent,
   signal: AbortSignal,
 ): Detection {
@@ -233,7 +233,7 @@ export function startDetection(
     now: serverClock.now,
   });
   const controller = startController(context, { name: 'restore-detectors', reconcile }, signal);
-  onDetectorChange(controller.add, signal);
+  detectors.onChange(controller.add, signal);
   for (const detector of detectors.store.list()) controller.add(keyOf(detector));
   const detectorOf = ({ spec }: RestoreWindow) => detectors.store.get(spec.source?.detector ?? '');
   return {

@@ -1,75 +1,50 @@
 /** Evidence that a requester restores: known windows, new windows, and restores that have no window yet. */
 import { createHash } from 'node:crypto';
 
-import type { World } from '../../admission/policy/world.ts';
-import { isAmong } from '../../api/principals.ts';
-import type { KubeObject, GroupResource } from '../../json/kube-object.ts';
+import type { RestoreQuery, World } from '../../admission/policy/world.ts';
+import { isAmong, type Requester } from '../../api/principals.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
-import type { KubeClient } from '../../kube/client.ts';
-import type { Discovery } from '../../kube/discovery.ts';
 import { detectorsOf, evidenceOfSources, evidenceOfWindows } from '../../restore/evidence.ts';
 import { windowState, type Place } from '../../restore/window.ts';
+import type { Context } from '../context.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
 import { createSharedRead } from '../shared-read.ts';
 import type { Watched } from '../watch.ts';
 
-export interface RestoreEvidenceParts {
-  readonly client: Pick<KubeClient, 'listAll'>;
-  readonly discovery: Pick<Discovery, 'resolve'>;
-  readonly windows: Pick<Watched<RestoreWindow>, 'store'>;
-  readonly detectors: Pick<Watched<RestoreDetector>, 'store'>;
-  readonly now: () => Date;
-}
-
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** Whether an open window or an enabled detector names the user. */
-export function createMayRestore({
-  windows,
-  detectors,
-  now,
-}: Pick<RestoreEvidenceParts, 'windows' | 'detectors' | 'now'>): NonNullable<World['mayRestore']> {
-  return (user) =>
+const placeOf = ({ resource, namespace }: RestoreQuery): Place => ({ ...resource, namespace });
+
+export function createRestoreEvidence(
+  { client, discovery, serverClock }: Pick<Context, 'client' | 'discovery' | 'serverClock'>,
+  windows: Pick<Watched<RestoreWindow>, 'store'>,
+  detectors: Pick<Watched<RestoreDetector>, 'store'>,
+) {
+  const { now } = serverClock;
+  const listWindows = createSharedRead(() => client.listAll<RestoreWindow>(RESTORE_WINDOWS));
+
+  /** Whether an open window or an enabled detector names the user. */
+  const mayRestore = (user: Requester): boolean =>
     detectorsOf(detectors.store.list(), user).length > 0 ||
     windows.store
       .list()
       .some((window) => isAmong(window.spec.principals, user) && windowState(window, now()).kind === 'open');
-}
 
-/** What an open window in the store allows. */
-export function createKnownRestore({
-  windows,
-  now,
-}: Pick<RestoreEvidenceParts, 'windows' | 'now'>): NonNullable<World['knownRestore']> {
-  return ({ userInfo, resource, namespace }) =>
-    evidenceOfWindows(windows.store.list(), userInfo, placeOf(resource, namespace), now());
-}
+  /** What an open window in the store allows. */
+  const knownRestore = (query: RestoreQuery) =>
+    evidenceOfWindows(windows.store.list(), query.userInfo, placeOf(query), now());
 
-const placeOf = ({ group, resource }: GroupResource, namespace: string | undefined): Place => ({
-  group,
-  resource,
-  namespace,
-});
-
-/**
- * Reads windows and sources live if the stores hold no evidence. Backup tools do not retry, so a slow watch must not
- * cost an object.
- */
-export function createRestoreEvidence({
-  client,
-  discovery,
-  windows,
-  detectors,
-  now,
-}: RestoreEvidenceParts): World['restoreEvidence'] {
-  const knownRestore = createKnownRestore({ windows, now });
-  const listWindows = createSharedRead(() => client.listAll<RestoreWindow>(RESTORE_WINDOWS));
-  return async (question, signal) => {
-    const known = knownRestore(question);
+  /**
+   * Reads windows and sources live if the stores hold no evidence. Backup tools do not retry, so a slow watch must not
+   * cost an object.
+   */
+  const restoreEvidence: World['restoreEvidence'] = async (query, signal) => {
+    const known = knownRestore(query);
     if (known !== undefined) return known;
-    const { userInfo, resource, namespace } = question;
-    const place = placeOf(resource, namespace);
+    const { userInfo } = query;
+    const place = placeOf(query);
     const { items } = await listWindows(signal);
     const opened = evidenceOfWindows(items, userInfo, place, now());
     if (opened !== undefined) return opened;
@@ -97,6 +72,8 @@ export function createRestoreEvidence({
     );
     return lists.flatMap(({ items }) => items);
   }
+
+  return { mayRestore, knownRestore, restoreEvidence };
 }
 
 /** A closed window stays closed, whatever the state of its source. */

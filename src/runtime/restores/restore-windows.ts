@@ -16,7 +16,7 @@ import {
   type RecordEvent,
 } from '../controller.ts';
 import { storedObjects, type StoredObjects } from '../policies/stored-objects.ts';
-import type { ReplicaParts } from '../webhook-process.ts';
+import type { Replica } from '../webhook-process.ts';
 import { createRelinkOwners, type RelinkOwners } from './relink-owners.ts';
 import { startDetection } from './restore-detectors.ts';
 import { reportSweep } from './restore-reports.ts';
@@ -166,12 +166,12 @@ const SWEEP_MS = 10 * 60_000;
 
 export function startRestores(
   context: Context,
-  replica: ReplicaParts,
+  replica: Replica,
   record: RecordEvent,
   signal: AbortSignal,
 ): { readonly stopped: Promise<unknown> } {
   const { client, discovery, log, config, serverClock, tracing } = context;
-  const { registry, targets, windows, detectors, world, onWindowChange } = replica;
+  const { registry, targets, windows, detectors, world } = replica;
   const now = serverClock.now;
   const policies = registry.inForce;
   const detection = startDetection(context, replica, record, signal);
@@ -205,7 +205,7 @@ export function startRestores(
     signal,
   );
 
-  onWindowChange(controller.add, signal);
+  windows.onChange(controller.add, signal);
   for (const window of windows.store.list()) controller.add(keyOf(window));
   targets.onChange((target, key) => {
     for (const window of windows.store.list()) {

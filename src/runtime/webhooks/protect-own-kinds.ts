@@ -18,7 +18,7 @@ import type { Store } from '../../kube/store.ts';
 import { validatingAdmissionPolicies, validatingAdmissionPolicyBindings } from '../../kube/well-known.ts';
 import type { Context } from '../context.ts';
 import { AWAIT_CHANGE, requeueIn, startController, type Reconcile } from '../controller.ts';
-import type { ReplicaParts } from '../webhook-process.ts';
+import type { Replica } from '../webhook-process.ts';
 import { restorersOf } from './webhook-configurations.ts';
 
 type Part = keyof OwnKindsPolicy;
@@ -67,7 +67,7 @@ export function createProtectOwnKindsReconciler(
 
 export function startProtectOwnKinds(
   context: Context,
-  { detectors, onDetectorChange }: ReplicaParts,
+  { detectors }: Replica,
   signal: AbortSignal,
 ): { readonly stopped: Promise<void> } {
   const { client, discovery, serverClock, log } = context;
@@ -82,7 +82,7 @@ export function startProtectOwnKinds(
   const recheck = () => {
     controller.add(OWN_KINDS_POLICY_NAME);
   };
-  onDetectorChange(recheck, signal);
+  detectors.onChange(recheck, signal);
   recheck();
   return { stopped: controller.stopped };
 }

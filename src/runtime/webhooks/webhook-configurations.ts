@@ -22,7 +22,7 @@ import type { Certificates } from '../certificates/start-certificates.ts';
 import type { Context } from '../context.ts';
 import { requeueIn, startController, type Reconcile, type RunningController } from '../controller.ts';
 import { watch } from '../watch.ts';
-import type { ReplicaParts } from '../webhook-process.ts';
+import type { Replica } from '../webhook-process.ts';
 
 export const WEBHOOK_CONFIGURATIONS = {
   mutatingwebhookconfigurations: mutatingWebhookConfigurations,
@@ -139,7 +139,7 @@ export const restorersOf = (detectors: Pick<Store<RestoreDetector>, 'list'>): re
 
 export function startWebhookConfigurations(
   context: Context,
-  { registry, handlers, detectors, onDetectorChange }: ReplicaParts,
+  { registry, handlers, detectors }: Replica,
   certificates: Certificates,
   onInstalled: WebhookConfigurationsOptions['onInstalled'],
   signal: AbortSignal,
@@ -172,7 +172,7 @@ export function startWebhookConfigurations(
   };
   registry.subscribe(install, signal);
   certificates.onAuthority(install);
-  onDetectorChange(install, signal);
+  detectors.onChange(install, signal);
   // Reverts changes that other clients make to these configurations.
   const fieldSelector = `metadata.name=${WEBHOOK_CONFIGURATION_NAME}`;
   for (const resource of Object.values(WEBHOOK_CONFIGURATIONS))

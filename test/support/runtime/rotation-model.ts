@@ -149,8 +149,7 @@ export function createModel({ seed, skewMs }: ModelOptions) {
       onAuthority: (authority) => {
         leader.authority = authority;
       },
-      report: () => undefined,
-      onRestored: () => undefined,
+      metrics: { authority: () => undefined, authorityRestored: () => undefined },
       record: () => undefined,
       serverClock: { now: clockOf(leader), skewMs: () => 0 },
       log: silent,
