@@ -59,7 +59,8 @@ export function abortError(signal: AbortSignal): Error {
 }
 
 /** The result of `promise`. @throws the reason of `signal` as soon as it aborts, and then ignores the promise */
-export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+export function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {
     const onAbort = (): void => {
       reject(abortError(signal));

@@ -18,8 +18,8 @@ function directory(files: Readonly<Record<string, string>>): string {
   return dir;
 }
 
-async function open(options: Parameters<typeof loadConnection>[0]): Promise<Connection> {
-  const connection = await loadConnection({ environment: {}, ...options });
+async function open(options: Parameters<typeof loadConnection>[0], clock = systemClock): Promise<Connection> {
+  const connection = await loadConnection({ environment: {}, ...options }, clock);
   onTestFinished(() => connection.close());
   return connection;
 }
@@ -100,11 +100,13 @@ test('in a pod the service account is used, and its token is read again after a 
   const dir = directory({ token: 'one\n', 'ca.crt': 'CA', namespace: 'gatehouse-system\n' });
   let passed = 0;
   const clock = { ...systemClock, monotonic: () => passed };
-  const connection = await open({
-    environment: { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '6443' },
-    serviceAccountDir: dir,
+  const connection = await open(
+    {
+      environment: { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '6443' },
+      serviceAccountDir: dir,
+    },
     clock,
-  });
+  );
   expect(connection).toMatchObject({ server: 'https://[fd00::1]:6443', namespace: 'gatehouse-system' });
   const token = async () => (await connection.headers()).Authorization;
   expect(await token()).toBe('Bearer one');
@@ -166,11 +168,11 @@ test('a CA that rotates is known at the next connection', async () => {
   let ca = old.cert;
   let passed = 0;
   const clock = { ...systemClock, monotonic: () => passed };
-  const connection = createConnection({
-    server: server.url,
-    credentials: () => Promise.resolve({ headers: {}, tls: { ca } }),
+  const connection = createConnection(
+    { server: server.url },
+    () => Promise.resolve({ headers: {}, tls: { ca } }),
     clock,
-  });
+  );
   onTestFinished(() => connection.close());
   const rest = createRest({ connection, userAgent: 'test' });
   await expect(rest.request({ method: 'POST', path: '/x' })).rejects.toThrow('self-signed');
@@ -204,11 +206,9 @@ test('an HTTP proxy is tunnelled through, TLS to the end', async () => {
     proxy.close();
   });
   const proxyUrl = `http://me:pass@127.0.0.1:${(proxy.address() as AddressInfo).port}`;
-  const connection = createConnection({
-    server: server.url,
-    proxyUrl,
-    credentials: () => Promise.resolve({ headers: {}, tls: { ca: tls.cert } }),
-  });
+  const connection = createConnection({ server: server.url, proxyUrl }, () =>
+    Promise.resolve({ headers: {}, tls: { ca: tls.cert } }),
+  );
   onTestFinished(() => connection.close());
   const rest = createRest({ connection, userAgent: 'test' });
   for (let i = 0; i < 3; i++) expect(await rest.request({ method: 'GET', path: '/x' })).toEqual({ ok: true });

@@ -1,10 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
-import { systemClock, type Clock } from './clock.ts';
+import { systemClock } from './clock.ts';
+import { memoizeAsync } from '../json/memoize-async.ts';
 import { findClusterAccess, type KubeconfigOptions } from './rest/cluster-access.ts';
 import {
   createTokenFile,
   readCredentials,
+  type ClusterAccess,
   type Credentials,
   type TlsMaterial,
   type Headers,
@@ -52,38 +54,27 @@ const TCP_PROBE_MS = 30_000;
 /** How often credentials are read again: certificate files rotate, and exec plugins issue short-lived tokens. */
 const CREDENTIALS_MS = 10_000;
 
-export interface ConnectionParts {
-  readonly server: string;
-  readonly namespace?: string | undefined;
-  readonly proxyUrl?: string | undefined;
-  readonly credentials: () => Promise<Credentials>;
-  readonly clock?: Clock;
-}
-
-export interface LoadConnectionOptions extends KubeconfigOptions {
-  readonly clock?: Clock;
-}
-
 /**
  * A connection to the cluster of the kubeconfig, the environment or the pod.
  * @throws when there is no cluster; the message lists the searched locations
  */
-export async function loadConnection(options: LoadConnectionOptions = {}): Promise<Connection> {
-  const { clock = systemClock } = options;
-  const { server, namespace, proxyUrl, tokenFilePath, ...access } = await findClusterAccess(options);
-  const tokenFile = tokenFilePath === undefined ? undefined : createTokenFile(tokenFilePath, clock);
-  return createConnection({
-    server,
-    namespace,
-    proxyUrl,
-    credentials: () => readCredentials({ ...access, tokenFile }),
-    clock,
-  });
+export async function loadConnection(
+  options: KubeconfigOptions = {},
+  clock = systemClock,
+): Promise<Connection> {
+  const access = await findClusterAccess(options);
+  const tokenFile =
+    access.tokenFilePath === undefined ? undefined : createTokenFile(access.tokenFilePath, clock);
+  return createConnection(access, () => readCredentials(access, tokenFile), clock);
 }
 
-export function createConnection(parts: ConnectionParts): Connection {
-  const { server, namespace, proxyUrl, clock = systemClock } = parts;
-  const { read, drop } = cached(parts.credentials, clock);
+export function createConnection(
+  { server, namespace, proxyUrl }: Pick<ClusterAccess, 'server'> & Partial<ClusterAccess>,
+  credentials: () => Promise<Credentials>,
+  clock = systemClock,
+): Connection {
+  const memo = memoizeAsync(credentials, String, { now: clock.monotonic, ttlMs: CREDENTIALS_MS });
+  const read = () => memo.read('current');
   const direct = createConnector(async () => (await read()).tls);
   const connect = proxyUrl === undefined ? direct : throughProxy(direct, proxyUrl, CONNECT_TIMEOUT_MS);
 
@@ -99,7 +90,9 @@ export function createConnection(parts: ConnectionParts): Connection {
     watchDispatcher,
     urgentDispatcher,
     headers: async () => (await read()).headers,
-    dropCredentials: drop,
+    dropCredentials: () => {
+      memo.forget(() => true);
+    },
     recovery: createRecovery(clock),
     close: async () => {
       // destroy, not close: close would wait for watches, which do not end on their own.
@@ -153,31 +146,5 @@ function createConnector(tls: () => Promise<TlsMaterial>): buildConnector.connec
         );
       },
     );
-  };
-}
-
-/** Caches credentials for `CREDENTIALS_MS`. Concurrent callers share one read; a failed read is not cached. */
-function cached(
-  look: () => Promise<Credentials>,
-  clock: Clock,
-): { readonly read: () => Promise<Credentials>; readonly drop: () => void } {
-  let last: { readonly at: number; readonly credentials: Promise<Credentials> } | undefined;
-  const read = (): Promise<Credentials> => {
-    const now = clock.monotonic();
-    if (last === undefined || now - last.at >= CREDENTIALS_MS) {
-      const credentials = look();
-      const mine = { at: now, credentials };
-      last = mine;
-      credentials.catch(() => {
-        if (last === mine) last = undefined;
-      });
-    }
-    return last.credentials;
-  };
-  return {
-    read,
-    drop: () => {
-      last = undefined;
-    },
   };
 }

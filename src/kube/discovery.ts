@@ -1,6 +1,7 @@
 import { isNotFound } from './api-error.ts';
-import type { Clock } from './clock.ts';
-import { groupResourceName } from '../json/kube-object.ts';
+import { orAborted, type Clock } from './clock.ts';
+import { groupResourceName, type GroupResource } from '../json/kube-object.ts';
+import { memoizeAsync } from '../json/memoize-async.ts';
 import { isRecord, type Resource } from './object.ts';
 import type { Rest } from './rest.ts';
 
@@ -16,20 +17,14 @@ export interface Discovery {
    * How the API server serves a resource, in its preferred version; undefined when it does not serve it.
    * @throws when discovery fails, e.g. because an aggregated API is down: never assume that a resource is absent
    */
-  readonly resolve: (
-    wanted: Pick<Resource, 'group' | 'resource'>,
-    signal?: AbortSignal,
-  ) => Promise<Resource | undefined>;
+  readonly resolve: (wanted: GroupResource, signal?: AbortSignal) => Promise<Resource | undefined>;
   /**
    * How the API server serves a kind: in this version if available, otherwise in the first served version that has it.
    * @throws as `resolve`
    */
-  readonly resolveKind: (
-    wanted: Pick<Resource, 'group' | 'version' | 'kind'>,
-    signal?: AbortSignal,
-  ) => Promise<Resource | undefined>;
+  readonly resolveKind: (wanted: WantedKind, signal?: AbortSignal) => Promise<Resource | undefined>;
   /** Drops the cached results for a resource, e.g. after a 404 or a change of its CRD. */
-  readonly forget: (resource: Pick<Resource, 'group' | 'resource'>) => void;
+  readonly forget: (resource: GroupResource) => void;
   readonly serverVersion: (signal?: AbortSignal) => Promise<ServerVersion>;
 }
 
@@ -39,45 +34,24 @@ const FOUND_MS = 10 * 60_000;
 const ABSENT_MS = 5_000;
 
 export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>): Discovery {
-  const answers = new Map<
-    string,
-    { readonly until: number; readonly answer: Promise<Resource | undefined> }
-  >();
-
-  const ask = (
-    name: string,
-    lookUp: () => Promise<Resource | undefined>,
-    signal: AbortSignal | undefined,
-  ): Promise<Resource | undefined> => {
-    signal?.throwIfAborted();
-    const known = answers.get(name);
-    if (known !== undefined && now() < known.until) return known.answer;
-    // Do not pass the signal of the first caller: others may wait for the same result.
-    const answer = lookUp();
-    const entry = { until: now() + FOUND_MS, answer };
-    answers.set(name, entry);
-    const settle = (until: number | undefined): void => {
-      if (answers.get(name) !== entry) return;
-      if (until === undefined) answers.delete(name);
-      else answers.set(name, { until, answer });
-    };
-    answer.then(
-      (found) => {
-        settle(now() + (found === undefined ? ABSENT_MS : FOUND_MS));
-      },
-      () => {
-        settle(undefined);
-      },
-    );
-    return answer;
+  const lifetime = {
+    now,
+    ttlMs: FOUND_MS,
+    ttlOf: (found: Resource | undefined) => (found === undefined ? ABSENT_MS : FOUND_MS),
   };
+  const resources = memoizeAsync(
+    (wanted: GroupResource) => lookUp(rest, wanted),
+    groupResourceName,
+    lifetime,
+  );
+  const kinds = memoizeAsync((wanted: WantedKind) => lookUpKind(rest, wanted), kindName, lifetime);
 
   return {
-    resolve: async (wanted, signal) => ask(groupResourceName(wanted), () => lookUp(rest, wanted), signal),
-    resolveKind: async (wanted, signal) => ask(kindName(wanted), () => lookUpKind(rest, wanted), signal),
+    resolve: async (wanted, signal) => orAborted(resources.read(wanted), signal),
+    resolveKind: async (wanted, signal) => orAborted(kinds.read(wanted), signal),
     forget: (resource) => {
-      answers.delete(groupResourceName(resource));
-      for (const name of answers.keys()) if (name.startsWith(kindsOf(resource))) answers.delete(name);
+      resources.forget((name) => name === groupResourceName(resource));
+      kinds.forget((name) => name.startsWith(`${resource.group}/`));
     },
     serverVersion: async (signal) => {
       const version = await rest.request<unknown>({ method: 'GET', path: '/version', signal });
@@ -87,15 +61,11 @@ export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>): Discov
   };
 }
 
-/** Cannot collide with a resource name, which has no spaces. */
-const kindsOf = ({ group }: Pick<Resource, 'group'>): string => `kind ${group}/`;
-const kindName = ({ group, version, kind }: Pick<Resource, 'group' | 'version' | 'kind'>): string =>
-  `${kindsOf({ group })}${version}/${kind}`;
+type WantedKind = Pick<Resource, 'group' | 'version' | 'kind'>;
 
-async function lookUp(
-  rest: Rest,
-  { group, resource }: Pick<Resource, 'group' | 'resource'>,
-): Promise<Resource | undefined> {
+const kindName = ({ group, version, kind }: WantedKind): string => `${group}/${version}/${kind}`;
+
+async function lookUp(rest: Rest, { group, resource }: GroupResource): Promise<Resource | undefined> {
   for (const version of await versionsOf(rest, group)) {
     const found = (await servedIn(rest, group, version)).find((one) => one.resource === resource);
     if (found !== undefined) return found;
@@ -105,7 +75,7 @@ async function lookUp(
 
 async function lookUpKind(
   rest: Rest,
-  { group, version: wanted, kind }: Pick<Resource, 'group' | 'version' | 'kind'>,
+  { group, version: wanted, kind }: WantedKind,
 ): Promise<Resource | undefined> {
   const versions = await versionsOf(rest, group);
   const first = versions.includes(wanted) ? [wanted] : [];

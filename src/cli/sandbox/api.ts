@@ -57,11 +57,9 @@ export async function startApi({ port, folder, objects }: ApiSettings): Promise<
   return {
     kubeconfig,
     connectAs: (user) =>
-      createConnection({
-        server,
-        credentials: () =>
-          Promise.resolve({ headers: { Authorization: `Bearer ${tokens[user]}` }, tls: { ca: tls.ca } }),
-      }),
+      createConnection({ server }, () =>
+        Promise.resolve({ headers: { Authorization: `Bearer ${tokens[user]}` }, tls: { ca: tls.ca } }),
+      ),
     stop: sandbox.stop,
   };
 }

@@ -47,14 +47,12 @@ export function createTokenFile(path: string, clock: Pick<Clock, 'monotonic'>): 
   };
 }
 
-export interface CredentialSources extends Pick<ClusterAccess, 'requestOptions' | 'impersonation'> {
-  readonly tokenFile: (() => Promise<string>) | undefined;
-}
-
 /** The current `requestOptions`, plus the credentials that client-node does not support: see `kubeconfig.ts`. */
-export async function readCredentials(sources: CredentialSources): Promise<Credentials> {
-  const { tokenFile, impersonation } = sources;
-  const options = await sources.requestOptions();
+export async function readCredentials(
+  { impersonation, requestOptions }: ClusterAccess,
+  tokenFile: (() => Promise<string>) | undefined,
+): Promise<Credentials> {
+  const options = await requestOptions();
   const headers: Record<string, string | readonly string[]> = {};
   for (const [name, value] of Object.entries(options.headers ?? {})) {
     if (typeof value === 'string' && !/^impersonate-/i.test(name)) headers[name] = value.trim();

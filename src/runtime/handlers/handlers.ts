@@ -8,7 +8,7 @@ import type { HandlerOutcome, HandlerPhase } from '../../admission/handlers/hand
 import { isGoverned, type CompiledHandler } from '../../admission/handlers/compile-handler.ts';
 import type { HandlerLog } from '../../admission/handlers/handler.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
-import { canI } from '../../kube/access.ts';
+import { mayRead } from '../policies/read-access.ts';
 import type { HandlerOutcomeLabel } from '../../server/metrics/metrics.ts';
 import { untilPassed, type HealthCheck } from '../../server/health.ts';
 import { compileHandlers, loadHandlers, type LoadedHandler } from './load-handlers.ts';
@@ -116,10 +116,7 @@ function storesFor(
       // Handlers compare stored integers with those of requests, so both must be read without loss.
       ...{ ...exact, rollbacks, log },
       resolve: (kind, waiting) => discovery.resolve(kind, waiting),
-      canRead: async ({ group, resource }, waiting) => {
-        const ask = (verb: string) => canI(client, { verb, group, resource }, { signal: waiting });
-        return (await Promise.all(['get', 'list', 'watch'].map(ask))).every(Boolean);
-      },
+      canRead: (kind, waiting) => mayRead(client, kind, waiting),
     },
     all.flatMap(({ reads }) => reads),
     signal,

@@ -1,8 +1,10 @@
 /** The structural schemas of custom resources. They give expressions their types. */
 import { isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
 import { type KubeObject, groupResourceName, type GroupResource } from '../../json/kube-object.ts';
+import { memoizeAsync } from '../../json/memoize-async.ts';
 import { ApiError } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
+import { orAborted } from '../../kube/clock.ts';
 import { customResourceDefinitions } from '../../kube/well-known.ts';
 
 /** The schemas of the given versions; `*` is all served versions. Undefined for built-in kinds and unknown schemas. */
@@ -26,26 +28,18 @@ interface Definition extends KubeObject {
 const FRESH_MS = 10_000;
 
 export function createCrdSchemas({ get }: Pick<KubeClient, 'get'>, now: () => number): CrdSchemas {
-  const known = new Map<
-    string,
-    { readonly at: number; readonly definition: Promise<Definition | undefined> }
-  >();
-  const read = (name: string, signal: AbortSignal): Promise<Definition | undefined> => {
-    const before = known.get(name);
-    if (before !== undefined && now() - before.at < FRESH_MS) return before.definition;
-    const definition = get<Definition>(customResourceDefinitions, { name }, { signal }).catch(
-      (error: unknown) => {
-        known.delete(name);
-        if (error instanceof ApiError && error.code === 403) return undefined; // expressions compile without types too
-        throw error;
-      },
-    );
-    known.set(name, { at: now(), definition });
-    return definition;
-  };
+  const definitions = memoizeAsync(
+    (name: string) => get<Definition>(customResourceDefinitions, { name }),
+    (name) => name,
+    { now, ttlMs: FRESH_MS },
+  );
   return async (resource, versions, signal) => {
     if (!resource.group.includes('.')) return undefined;
-    const definition = await read(groupResourceName(resource), signal);
+    const reading = definitions.read(groupResourceName(resource)).catch((error: unknown) => {
+      if (error instanceof ApiError && error.code === 403) return undefined; // expressions compile without types too
+      throw error;
+    });
+    const definition = await orAborted(reading, signal);
     if (definition === undefined) return undefined;
     const schemas = (definition.spec?.versions ?? [])
       .filter(

@@ -1,5 +1,6 @@
 /** Whether this process may read a kind. Many policies need the same kinds, so answers are shared. */
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
+import { memoizeAsync } from '../../json/memoize-async.ts';
 import { canI } from '../../kube/access.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { orAborted } from '../../kube/clock.ts';
@@ -14,29 +15,27 @@ const FRESH_MS = 10_000;
 
 /** Caches positive answers only: a missing ClusterRole may be created at any time. */
 export function createReadAccess(client: Pick<KubeClient, 'create'>, now: () => number): ReadAccess {
-  const known = new Map<string, { readonly at: number; readonly answer: Promise<boolean> }>();
-  const ask = async ({ group, resource }: GroupResource): Promise<boolean> => {
-    const answers = await Promise.all(
-      ['get', 'list', 'watch'].map((verb) => canI(client, { verb, group, resource })),
-    );
-    return answers.every(Boolean);
-  };
+  const access = memoizeAsync((resource: GroupResource) => mayRead(client, resource), groupResourceName, {
+    now,
+    ttlMs: FRESH_MS,
+    ttlOf: (allowed) => (allowed ? FRESH_MS : 0),
+  });
   return async (resource, signal) => {
     signal.throwIfAborted();
-    const name = groupResourceName(resource);
-    const before = known.get(name);
-    if (before !== undefined && now() - before.at < FRESH_MS) return orAborted(before.answer, signal);
-    // Without the signal of the caller: other callers wait for the same answer.
-    const entry = { at: now(), answer: ask(resource) };
-    known.set(name, entry);
-    const forget = (): void => {
-      if (known.get(name) === entry) known.delete(name);
-    };
-    entry.answer.then((allowed) => {
-      if (!allowed) forget();
-    }, forget);
-    return orAborted(entry.answer, signal);
+    return orAborted(access.read(resource), signal);
   };
+}
+
+/** Whether this process may get, list and watch the kind. */
+export async function mayRead(
+  client: Pick<KubeClient, 'create'>,
+  { group, resource }: GroupResource,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const answers = await Promise.all(
+    ['get', 'list', 'watch'].map((verb) => canI(client, { verb, group, resource }, { signal })),
+  );
+  return answers.every(Boolean);
 }
 
 /** The aggregated ClusterRole `gatehouse-references` collects the rules of ClusterRoles with this label. */

@@ -2,6 +2,7 @@
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { isInScope } from '../../admission/policy/match/object-scope.ts';
 import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
+import { mapConcurrent } from '../../json/map-concurrent.ts';
 import type { RelinkItem } from '../../api/restore-findings.ts';
 import { governed } from '../policies/policies.ts';
 import {
@@ -52,11 +53,10 @@ export async function relinkStored(
         const inScope = page.filter((object) =>
           preserving.some((policy) => isInScope(policy, object, namespaces)),
         );
-        for (let start = 0; start < inScope.length; start += AT_ONCE) {
-          const batch = inScope.slice(start, start + AT_ONCE);
-          const results = await Promise.all(batch.map((object) => relink(resource, object, options, signal)));
-          for (const result of results) items.push(...result);
-        }
+        const results = await mapConcurrent(inScope, AT_ONCE, (object) =>
+          relink(resource, object, options, signal),
+        );
+        for (const result of results) items.push(...result);
       }
     } catch (error) {
       signal.throwIfAborted();

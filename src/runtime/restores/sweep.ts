@@ -12,6 +12,7 @@ import {
   type KubeObject,
   type ObjectRef,
 } from '../../json/kube-object.ts';
+import { memoizeAsync } from '../../json/memoize-async.ts';
 import type { World } from '../../admission/policy/world.ts';
 import type { Violation } from '../../api/restore-window.ts';
 import { messageOf } from '../../json/error-message.ts';
@@ -230,15 +231,13 @@ async function stillStanding(
   const missing = violations.filter(({ reason }) => reason === 'TargetMissing');
   if (missing.length === 0) return violations;
   await sources.pause(signal);
-  const gone = new Map<string, Promise<boolean>>();
-  const isMissing = ({ target }: Violation): Promise<boolean> => {
-    if (target === undefined) return Promise.resolve(true);
-    const ref = { ...target, group: target.group ?? '', namespace: target.namespace };
-    const key = `${groupResourceName(ref)} ${objectKey(ref)}`;
-    const answer = gone.get(key) ?? sources.read(ref, signal).then((found) => found === undefined);
-    gone.set(key, answer);
-    return answer;
-  };
+  const targets = memoizeAsync(
+    (ref: ObjectRef) => sources.read(ref, signal),
+    (ref) => `${groupResourceName(ref)} ${objectKey(ref)}`,
+  );
+  const isMissing = async ({ target }: Violation): Promise<boolean> =>
+    target === undefined ||
+    (await targets.read({ ...target, group: target.group ?? '', namespace: target.namespace })) === undefined;
   const still = await Promise.all(
     violations.map(async (one) => one.reason !== 'TargetMissing' || (await isMissing(one))),
   );

@@ -65,10 +65,9 @@ export async function startServer(
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   const url = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`;
-  const connection = createConnection({
-    server: url,
-    credentials: () => Promise.resolve({ headers: {}, tls: tls === undefined ? {} : { ca: tls.cert } }),
-  });
+  const connection = createConnection({ server: url }, () =>
+    Promise.resolve({ headers: {}, tls: tls === undefined ? {} : { ca: tls.cert } }),
+  );
   onTestFinished(async () => {
     await connection.close();
     server.closeAllConnections();

@@ -1,3 +1,5 @@
+import type { ObjectRef } from '../../../json/kube-object.ts';
+import { memoizeAsync } from '../../../json/memoize-async.ts';
 import type { UnresolvedReference } from './check-references.ts';
 import { targetKey } from '../object-ref.ts';
 import type { World } from '../world.ts';
@@ -30,13 +32,10 @@ export function createTargetConfirmer(
   { confirm }: Pick<World, 'confirm'>,
   signal: AbortSignal,
 ): ConfirmTargets {
-  const asked = new Map<string, Promise<Answer>>();
-  const ask = (reference: UnresolvedReference): Promise<Answer> => {
-    const key = targetKey(reference.target);
-    const answer = asked.get(key) ?? answerOf(() => confirm(reference.target, signal));
-    asked.set(key, answer);
-    return answer;
-  };
+  const answers = memoizeAsync(
+    (target: ObjectRef) => answerOf(() => confirm(target, signal)),
+    (target) => targetKey(target),
+  );
 
   return async (references) => {
     const missing: UnresolvedReference[] = [];
@@ -50,7 +49,7 @@ export function createTargetConfirmer(
       await Promise.all(
         batch.map(async (same) => {
           const [first] = same;
-          const answer = first === undefined ? undefined : await ask(first);
+          const answer = first === undefined ? undefined : await answers.read(first.target);
           if (answer?.kind === 'missing') missing.push(...same);
           if (answer?.kind === 'unknown') {
             unknown.push(...same);

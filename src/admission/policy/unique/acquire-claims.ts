@@ -1,4 +1,5 @@
 import { objectKey, type ObjectRef } from '../../../json/kube-object.ts';
+import { mapConcurrent } from '../../../json/map-concurrent.ts';
 import type { UniqueClaim } from '../../../api/unique-claim.ts';
 import type { Obstacle, WantedKey } from './check-unique.ts';
 import { admittedRequest, busyMs, holderRef, isHeldBy, newClaim, passedOn, renewed } from './claim-state.ts';
@@ -87,7 +88,7 @@ export function createClaimAcquirer(
   return async (keys) => {
     // Read first: if another object holds one of several keys, claiming the others is useless.
     if (request.dryRun || keys.length > 1) {
-      const obstacles = (await inBatches(keys, orUnknown(look))).filter(isObstacle);
+      const obstacles = (await mapConcurrent(keys, AT_ONCE, orUnknown(look))).filter(isObstacle);
       if (request.dryRun || obstacles.length > 0) return obstacles;
     }
     // A fixed order: of two requests for the same keys, the one that wins the first key gets all of them.
@@ -132,18 +133,6 @@ function orUnknown<T>(run: (key: WantedKey) => Promise<T>): (key: WantedKey) => 
       return { kind: 'unknown', key, cause };
     }
   };
-}
-
-async function inBatches<T>(
-  keys: readonly WantedKey[],
-  run: (key: WantedKey) => Promise<T>,
-): Promise<readonly T[]> {
-  const results: T[] = [];
-  while (results.length < keys.length) {
-    const batch = keys.slice(results.length, results.length + AT_ONCE);
-    results.push(...(await Promise.all(batch.map(run))));
-  }
-  return results;
 }
 
 function isObstacle(one: State | Taken | Obstacle): one is Obstacle {

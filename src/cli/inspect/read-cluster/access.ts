@@ -1,6 +1,7 @@
 /** Reads which of its permissions the ServiceAccount of Gatehouse has. */
 import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import { groupResourceName, type GroupResource, type KubeObject } from '../../../json/kube-object.ts';
+import { mapConcurrent } from '../../../json/map-concurrent.ts';
 import { mayUser, type AccessQuestion } from '../../../kube/access.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import { tryToRead, type Permission, type Reading } from './reading.ts';
@@ -149,7 +150,7 @@ export function governedKinds(policies: readonly AdmissionPolicy[]): readonly Go
 }
 
 /** The answers in the order of the questions. */
-async function areAllowed(
+function areAllowed(
   client: Client,
   { namespace, serviceAccount }: ServiceAccount,
   questions: readonly AccessQuestion[],
@@ -160,10 +161,5 @@ async function areAllowed(
     groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
     extra: {},
   };
-  const answers: boolean[] = [];
-  for (let first = 0; first < questions.length; first += MAX_CONCURRENT_REVIEWS) {
-    const batch = questions.slice(first, first + MAX_CONCURRENT_REVIEWS);
-    answers.push(...(await Promise.all(batch.map((question) => mayUser(client, subject, question)))));
-  }
-  return answers;
+  return mapConcurrent(questions, MAX_CONCURRENT_REVIEWS, (question) => mayUser(client, subject, question));
 }

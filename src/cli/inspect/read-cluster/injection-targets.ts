@@ -1,5 +1,6 @@
 /** The objects into which Gatehouse injects a CA bundle, and the Secrets and ConfigMaps from which it takes bundles. */
 import { keyOf, objectKey, type KubeObject } from '../../../json/kube-object.ts';
+import { mapConcurrent } from '../../../json/map-concurrent.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../admission/webhooks/webhook-configurations.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import type { Resource } from '../../../kube/object.ts';
@@ -68,16 +69,12 @@ async function readTargetsOf(
   const objects = await tryToRead(permissionTo('list', resource), async () => {
     const { items } = await client.listAll(resource, { metadataOnly: true, timeoutMs });
     const wanted = items.filter((object) => requestOf(kind, object, scope).kind !== 'none');
-    const found: RawTarget[] = [];
-    for (let start = 0; start < wanted.length; start += MAX_CONCURRENT_READS) {
-      const batch = wanted.slice(start, start + MAX_CONCURRENT_READS).map(({ metadata = {} }) => {
-        const { namespace, name = '' } = metadata;
-        return client.get<RawTarget & KubeObject>(resource, { namespace, name }, { timeoutMs });
-      });
-      // Undefined: deleted since the list.
-      found.push(...(await Promise.all(batch)).filter((object) => object !== undefined));
-    }
-    return found.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+    const found = await mapConcurrent(wanted, MAX_CONCURRENT_READS, ({ metadata = {} }) => {
+      const { namespace, name = '' } = metadata;
+      return client.get<RawTarget & KubeObject>(resource, { namespace, name }, { timeoutMs });
+    });
+    // Undefined: deleted since the list.
+    return found.filter((object) => object !== undefined).toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
   });
   return { kind, objects };
 }

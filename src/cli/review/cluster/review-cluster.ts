@@ -8,6 +8,7 @@ import {
   type KubeObject,
   type GroupResource,
 } from '../../../json/kube-object.ts';
+import { memoizeAsync } from '../../../json/memoize-async.ts';
 import { scanStored, type AuditSources, type Culprit } from '../../../runtime/policies/audit-scan.ts';
 import { storedObjects, type StoredObjects } from '../../../runtime/policies/stored-objects.ts';
 import { withProgress, type ProgressLine } from '../../terminal/progress.ts';
@@ -188,21 +189,11 @@ async function totalOf(
   count: StoredObjects['count'],
   signal: AbortSignal,
 ): Promise<number | undefined> {
-  const counts = new Map<string, Promise<number | undefined>>();
-  for (const resource of resources) {
-    const name = groupResourceName(resource);
-    // The review itself reports kinds that cannot be read.
-    if (!counts.has(name))
-      counts.set(
-        name,
-        count(resource, signal).catch(() => 0),
-      );
-  }
-  let total = 0;
-  for (const resource of resources) {
-    const one = await counts.get(groupResourceName(resource));
-    if (one === undefined) return undefined;
-    total += one;
-  }
-  return total;
+  // The review itself reports kinds that cannot be read.
+  const counts = memoizeAsync(
+    (resource: GroupResource) => count(resource, signal).catch(() => 0),
+    groupResourceName,
+  );
+  const all = await Promise.all(resources.map(counts.read));
+  return all.includes(undefined) ? undefined : all.reduce<number>((total, one) => total + (one ?? 0), 0);
 }

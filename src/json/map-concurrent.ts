@@ -1,0 +1,22 @@
+/**
+ * Calls `run` for each item, with at most `limit` calls in flight, and returns the results in the order of the items.
+ * After an error it starts no further call: the calls in flight continue, but nothing waits for them.
+ *
+ * @throws the first error of `run`
+ */
+export async function mapConcurrent<Item, Result>(
+  items: readonly Item[],
+  limit: number,
+  run: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  // All workers take their items from one generator. An error in one of them ends it, which an array iterator would not.
+  const queue = (function* () {
+    yield* items.entries();
+  })();
+  const work = async (): Promise<void> => {
+    for (const [index, item] of queue) results[index] = await run(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, work));
+  return results;
+}

@@ -1,0 +1,97 @@
+import { expect, test, vi } from 'vitest';
+
+import { memoizeAsync } from './memoize-async.ts';
+
+function start(ttlOf?: (result: string) => number) {
+  let time = 0;
+  const pending: PromiseWithResolvers<string>[] = [];
+  const read = vi.fn<(key: string) => Promise<string>>(() => {
+    const next = Promise.withResolvers<string>();
+    pending.push(next);
+    return next.promise;
+  });
+  const memo = memoizeAsync(read, (key) => key, {
+    now: () => time,
+    ttlMs: 100,
+    ...(ttlOf === undefined ? {} : { ttlOf }),
+  });
+  return {
+    memo,
+    read,
+    pending,
+    pass: (ms: number) => {
+      time += ms;
+    },
+  };
+}
+
+test('concurrent callers share one read, each key has its own', async () => {
+  const { memo, read, pending } = start();
+  const results = [memo.read('a'), memo.read('a'), memo.read('b')];
+  pending[0]?.resolve('A');
+  pending[1]?.resolve('B');
+  expect(await Promise.all(results)).toEqual(['A', 'A', 'B']);
+  expect(read.mock.calls).toEqual([['a'], ['b']]);
+});
+
+test('a result is cached until its TTL is over, counted from the start of the read', async () => {
+  const { memo, read, pending, pass } = start();
+  const first = memo.read('a');
+  pass(60);
+  pending[0]?.resolve('A');
+  await first;
+  pass(39);
+  expect(await memo.read('a')).toBe('A');
+  pass(1);
+  void memo.read('a');
+  expect(read).toHaveBeenCalledTimes(2);
+});
+
+test('a read that takes longer than the TTL is not shared any longer', () => {
+  const { memo, read, pass } = start();
+  void memo.read('a');
+  pass(100);
+  void memo.read('a');
+  expect(read).toHaveBeenCalledTimes(2);
+});
+
+test('a failed read is told to all who wait, and is not cached', async () => {
+  const { memo, read, pending } = start();
+  const results = [memo.read('a'), memo.read('a')];
+  pending[0]?.reject(new Error('away'));
+  for (const result of results) await expect(result).rejects.toThrow('away');
+  void memo.read('a');
+  expect(read).toHaveBeenCalledTimes(2);
+});
+
+test('the result can set the TTL', async () => {
+  const { memo, read, pending, pass } = start((result) => (result === 'yes' ? 100 : 0));
+  const no = memo.read('a');
+  pending[0]?.resolve('no');
+  await no;
+  const yes = memo.read('a');
+  pending[1]?.resolve('yes');
+  await yes;
+  pass(50);
+  expect(await memo.read('a')).toBe('yes');
+  expect(read).toHaveBeenCalledTimes(2);
+});
+
+test('a late failure of a forgotten read does not drop the result of the next one', async () => {
+  const { memo, read, pending } = start();
+  const first = memo.read('a');
+  memo.forget((name) => name === 'a');
+  const second = memo.read('a');
+  pending[0]?.reject(new Error('late'));
+  await expect(first).rejects.toThrow('late');
+  pending[1]?.resolve('A');
+  expect([await second, await memo.read('a')]).toEqual(['A', 'A']);
+  expect(read).toHaveBeenCalledTimes(2);
+});
+
+test('without a lifetime results are kept', async () => {
+  const read = vi.fn((key: number) => Promise.resolve(key + 1));
+  const memo = memoizeAsync(read, String);
+  expect([await memo.read(1), await memo.read(1), await memo.read(2)]).toEqual([2, 2, 3]);
+  expect(read).toHaveBeenCalledTimes(2);
+});
