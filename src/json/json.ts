@@ -22,6 +22,19 @@ export function ownValue(object: object, key: string): unknown {
   return Object.hasOwn(object, key) ? (object as Readonly<Record<string, unknown>>)[key] : undefined; // own key
 }
 
+/** The value at a path of own keys; undefined if a key is missing, or if a parent is not an object. */
+export function valueIn(value: unknown, ...keys: readonly string[]): JsonValue | undefined {
+  let found = value;
+  for (const key of keys) found = isJsonObject(found) ? ownValue(found, key) : undefined;
+  return found as JsonValue | undefined; // a value in JSON is JSON
+}
+
+/** Like {@link valueIn}, for text; empty if the value is not a string. */
+export function textIn(value: unknown, ...keys: readonly string[]): string {
+  const text = valueIn(value, ...keys);
+  return typeof text === 'string' ? text : '';
+}
+
 /**
  * Parses JSON without loss. The keys `__proto__` and `constructor` are plain data.
  *

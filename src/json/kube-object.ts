@@ -79,3 +79,9 @@ export function keyOf(object: KubeObject): ObjectKey {
 export function groupResourceName({ group, resource }: GroupResource): string {
   return group === '' ? resource : `${resource}.${group}`;
 }
+
+/** Splits an `apiVersion`, e.g. `apps/v1`. The group is empty for the core group. */
+export function splitApiVersion(apiVersion: string): { readonly group: string; readonly version: string } {
+  const slash = apiVersion.indexOf('/');
+  return { group: apiVersion.slice(0, Math.max(0, slash)), version: apiVersion.slice(slash + 1) };
+}

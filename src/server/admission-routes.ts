@@ -5,12 +5,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Decision } from '../admission/review/decision.ts';
 import { HandlerFailure } from '../admission/handlers/errors.ts';
 import type { AdmissionRequest } from '../admission/review/request.ts';
-import {
-  parseReview,
-  toMutatingReview,
-  toValidatingReview,
-  type ReviewVersion,
-} from '../admission/review/review.ts';
+import { parseReview, toMutatingReview, toValidatingReview } from '../admission/review/review.ts';
+import type { ReviewVersion } from '../admission/review/envelope.ts';
 import { detailOf, isRoutine, toLogFields } from './admission-log.ts';
 import { abortInTime, failure, INTERNAL_ERROR, okay, retry, sendAtOnce, type Answer } from './answer.ts';
 import type { Log } from '../log.ts';

@@ -6,11 +6,9 @@
 import type { Server } from 'node:https';
 import type { FastifyInstance, FastifyPluginCallback, FastifyRequest } from 'fastify';
 
-import {
-  answerReview,
-  type AnsweredReview,
-  type ConversionDeps,
-} from '../admission/conversion/answer-review.ts';
+import { answerReview, type AnsweredReview } from '../admission/conversion/answer-review.ts';
+import type { ConversionSubject, ConverterLookup } from '../admission/conversion/converter.ts';
+import type { Breathe } from '../admission/conversion/review-text.ts';
 import { groupResourceName } from '../json/kube-object.ts';
 import { answerSignal, busy, retry, send, type Reply, sendInChunks } from './answer.ts';
 import type { Metrics } from './metrics/metrics.ts';
@@ -19,7 +17,8 @@ import type { Log } from '../log.ts';
 import { createTimeSlices } from './limits/time-slices.ts';
 import { endAnswered, httpAttributes, type ServerTracing } from './tracing.ts';
 
-export interface ConversionServing extends Pick<ConversionDeps, 'lookUp'> {
+export interface ConversionServing {
+  readonly lookUp: (subject: ConversionSubject) => ConverterLookup;
   /** The largest accepted review, in bytes. */
   readonly bodyLimit: number;
   readonly log: Log;
@@ -51,7 +50,6 @@ export function addConversionRoutes(
   tracing: ServerTracing | undefined,
 ): void {
   const breathe = createTimeSlices(SLICE_MS);
-  const deps: ConversionDeps = { lookUp: serving.lookUp, breathe };
   const onRequest = refuseTooMuch(serving.bodyLimit);
   const routes: FastifyPluginCallback<object, Server> = (scope, _options, done) => {
     // Keep the body as text: parsing tens of megabytes at once would block the event loop.
@@ -62,8 +60,8 @@ export function addConversionRoutes(
     for (const path of ['/convert', '/convert/:definition']) {
       scope.post<ConvertRoute>(path, { onRequest, bodyLimit: serving.bodyLimit }, async (request, reply) =>
         tracing === undefined
-          ? convert(request, reply, serving, deps)
-          : tracedConvert(request, reply, serving, deps, tracing),
+          ? convert(request, reply, serving, breathe)
+          : tracedConvert(request, reply, serving, breathe, tracing),
       );
     }
     done();
@@ -103,12 +101,13 @@ async function convert(
   request: ConvertRequest,
   reply: Reply,
   serving: ConversionServing,
-  deps: ConversionDeps,
+  breathe: Breathe,
 ): Promise<Reply> {
   const started = performance.now();
   const signal = answerSignal(request.query.timeout ?? DEFAULT_TIMEOUT, reply);
-  const answered = await answerReview(String(request.body), request.params.definition, deps, signal);
-  report(answered, (performance.now() - started) / 1_000, request.params.definition, serving);
+  const { definition } = request.params;
+  const answered = await answerReview(String(request.body), definition, serving.lookUp, breathe, signal);
+  report(answered, (performance.now() - started) / 1_000, definition, serving);
   return answered.kind === 'unready'
     ? send(reply, retry(answered.message, CATCH_UP_SECONDS))
     : sendInChunks(reply, answered.texts);
@@ -118,7 +117,7 @@ async function tracedConvert(
   request: ConvertRequest,
   reply: Reply,
   serving: ConversionServing,
-  deps: ConversionDeps,
+  breathe: Breathe,
   tracing: ServerTracing,
 ): Promise<Reply> {
   const { definition } = request.params;
@@ -133,7 +132,7 @@ async function tracedConvert(
     },
   };
   try {
-    await span.run(() => convert(request, reply, { ...serving, metrics }, deps));
+    await span.run(() => convert(request, reply, { ...serving, metrics }, breathe));
   } catch (error) {
     endAnswered(span, 500);
     throw error;

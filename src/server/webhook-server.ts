@@ -9,7 +9,7 @@ import Fastify, {
 
 import { isDeeperThan } from '../json/json-scan.ts';
 import { parseJson } from '../json/json.ts';
-import { InvalidReview } from '../admission/review/review.ts';
+import { InvalidReview } from '../admission/review/envelope.ts';
 import { addAdmissionRoutes, type AdmissionDeps } from './admission-routes.ts';
 import { failure, INTERNAL_ERROR, send, type Reply } from './answer.ts';
 import type { ClientAuthenticator } from './listener/client-certificates.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 
 import { parseJson, type JsonObject } from '../../json/json.ts';
-import { InvalidReview } from '../review/request.ts';
+import { InvalidReview } from '../review/envelope.ts';
 import { answerReview, type AnsweredReview } from './answer-review.ts';
 import { ConversionFailure, type Converter, type ConverterLookup } from './converter.ts';
 import { compiled, definitionOf, GROUP, server } from '../../../test/support/admission/conversion.ts';
@@ -44,8 +44,7 @@ const ask = (
   text: string,
   lookup: ConverterLookup = found(),
   { signal = new AbortController().signal, definition }: { signal?: AbortSignal; definition?: string } = {},
-): Promise<AnsweredReview> =>
-  answerReview(text, definition, { lookUp: () => lookup, breathe: atOnce }, signal);
+): Promise<AnsweredReview> => answerReview(text, definition, () => lookup, atOnce, signal);
 
 /** The response and its report. */
 async function answer(...args: Parameters<typeof ask>) {
@@ -307,10 +306,11 @@ test('the converter is looked up by group and kind of the objects, and by the pa
   await answerReview(
     review([widget('v1', 'a')]),
     'widgets.foo',
-    { lookUp, breathe: atOnce },
+    lookUp,
+    atOnce,
     new AbortController().signal,
   );
-  await answerReview(review([]), undefined, { lookUp, breathe: atOnce }, new AbortController().signal);
+  await answerReview(review([]), undefined, lookUp, atOnce, new AbortController().signal);
   expect(asked).toEqual([{ group: 'foo', kind: 'Widget', definition: 'widgets.foo' }]);
 });
 
@@ -321,12 +321,7 @@ test('other requests run between two objects', async () => {
     return Promise.resolve();
   };
   const objects = Array.from({ length: 5 }, (_, index) => widget('v1', `w${index}`));
-  await answerReview(
-    review(objects),
-    undefined,
-    { lookUp: () => found(), breathe },
-    new AbortController().signal,
-  );
+  await answerReview(review(objects), undefined, () => found(), breathe, new AbortController().signal);
   expect(breaths).toBe(10); // two per object: one to find it, one to convert it
 });
 

@@ -2,49 +2,45 @@
  * Answers a ConversionReview, from text to text. Works object by object, so that the event loop can serve other work in
  * between.
  */
-import { isJsonObject, parseJson, type JsonObject } from '../../json/json.ts';
+import { isJsonObject, parseJson, textIn, type JsonObject } from '../../json/json.ts';
 import { toJsonText } from '../../json/json-text.ts';
-import { InvalidReview } from '../review/request.ts';
+import { objectKey } from '../../json/kube-object.ts';
 import { quote, shorten } from '../../json/printable.ts';
+import { InvalidReview } from '../review/envelope.ts';
+import { untilAborted } from '../until-aborted.ts';
 import {
   ConversionFailure,
+  versionOf,
   type Converter,
   type ConversionSubject,
   type ConverterLookup,
 } from './converter.ts';
-import { fieldIn } from './edit.ts';
 import { keepIdentity } from './identity.ts';
-import { versionOf } from './policy-converter.ts';
 import { parseQuestion, writeAnswer, type ConversionQuestion, type ConversionResult } from './review.ts';
 import { splitReview, type Breathe, type Span } from './review-text.ts';
-
-export interface ConversionDeps {
-  readonly lookUp: (subject: ConversionSubject) => ConverterLookup;
-  readonly breathe: Breathe;
-}
 
 export type AnsweredReview =
   | {
       readonly kind: 'answered';
       /** The ConversionReview of the response: JSON, to be sent in this order. */
       readonly texts: readonly string[];
-      readonly report: ConversionReport;
+      /** For metrics and the log. */
+      readonly report: {
+        readonly uid: string;
+        /** Undefined if the kind has no converter. */
+        readonly converter: Converter | undefined;
+        readonly to: string;
+        readonly objects: number;
+        /** The message for the user; undefined if all objects were converted. */
+        readonly failure: string | undefined;
+        /** The internal error, for the log only. */
+        readonly cause: unknown;
+      };
     }
   /** This replica cannot answer yet. The API server retries. */
   | { readonly kind: 'unready'; readonly message: string };
 
-/** For metrics and the log. */
-export interface ConversionReport {
-  readonly uid: string;
-  /** The converter; undefined if the kind has none. */
-  readonly converter: Converter | undefined;
-  readonly to: string;
-  readonly objects: number;
-  /** The message for the user; undefined if all objects were converted. */
-  readonly failure: string | undefined;
-  /** The internal error, for the log only. */
-  readonly cause: unknown;
-}
+type Outcome = ConversionResult & { readonly cause?: unknown };
 
 /**
  * @param definition the name of the CustomResourceDefinition, if the request path contains it
@@ -54,50 +50,40 @@ export interface ConversionReport {
 export async function answerReview(
   text: string,
   definition: string | undefined,
-  { lookUp, breathe }: ConversionDeps,
+  lookUp: (subject: ConversionSubject) => ConverterLookup,
+  breathe: Breathe,
   signal: AbortSignal,
 ): Promise<AnsweredReview> {
-  const { question, spans } = await readReview(text, breathe);
-  const first = spans[0] === undefined ? undefined : objectAt(text, spans[0], 0);
-  if (first === undefined) return answered(question, 0, undefined, { kind: 'converted', objects: [] });
-
-  const subject = { group: question.group, kind: textIn(first, 'kind'), definition };
-  const found = lookUp(subject);
-  if (found.kind === 'unready') return found;
-  if (found.kind === 'none') {
-    return answered(question, spans.length, undefined, { kind: 'failed', message: found.message });
+  const { question, objects } = await readReview(text, breathe);
+  const { uid, version: to, group } = question;
+  const answered = (converter: Converter | undefined, result: Outcome): AnsweredReview => {
+    const failure = result.kind === 'failed' ? result.message : undefined;
+    const report = { uid, converter, to, objects: objects.length, failure, cause: result.cause };
+    return { kind: 'answered', texts: writeAnswer(question, result), report };
+  };
+  const [first] = objects;
+  if (first === undefined) return answered(undefined, { kind: 'converted', objects: [] });
+  const kind = textIn(objectAt(text, first, 0), 'kind');
+  const found = lookUp({ group, kind, definition });
+  switch (found.kind) {
+    case 'unready':
+      return found;
+    case 'none':
+      return answered(undefined, { kind: 'failed', message: found.message });
+    case 'found': {
+      const { converter } = found;
+      return answered(
+        converter,
+        await convertAll(text, objects, { question, kind, converter }, breathe, signal),
+      );
+    }
   }
-  const result = await convertAll(
-    text,
-    spans,
-    { question, kind: subject.kind, converter: found.converter },
-    breathe,
-    signal,
-  );
-  return answered(question, spans.length, found.converter, result);
 }
 
-type Outcome = ConversionResult & { readonly cause?: unknown };
-
-function answered(
-  question: ConversionQuestion,
-  objects: number,
-  converter: Converter | undefined,
-  result: Outcome,
-): AnsweredReview {
-  const failure = result.kind === 'failed' ? result.message : undefined;
-  const { uid, desiredVersion: to } = question;
-  const report = { uid, converter, to, objects, failure, cause: result.cause };
-  return { kind: 'answered', texts: writeAnswer(question, result), report };
-}
-
-async function readReview(
-  text: string,
-  breathe: Breathe,
-): Promise<{ readonly question: ConversionQuestion; readonly spans: readonly Span[] }> {
+async function readReview(text: string, breathe: Breathe) {
   try {
     const { envelope, objects } = await splitReview(text, breathe);
-    return { question: parseQuestion(parseJson(envelope)), spans: objects };
+    return { question: parseQuestion(parseJson(envelope)), objects };
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     throw new InvalidReview(`the body is not JSON: ${error.message}`);
@@ -105,15 +91,15 @@ async function readReview(
 }
 
 function objectAt(text: string, { start, end }: Span, index: number): JsonObject {
-  let value: unknown;
+  const where = `request.objects[${index}]`;
   try {
-    value = parseJson(text.slice(start, end));
+    const value = parseJson(text.slice(start, end));
+    if (isJsonObject(value)) return value;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    throw new InvalidReview(`the body is not JSON: request.objects[${index}]: ${error.message}`);
+    throw new InvalidReview(`the body is not JSON: ${where}: ${error.message}`);
   }
-  if (!isJsonObject(value)) throw new InvalidReview(`request.objects[${index}]: not an object`);
-  return value;
+  throw new InvalidReview(`${where}: not an object`);
 }
 
 interface Task {
@@ -135,7 +121,11 @@ async function convertAll(
     await breathe();
     const object = objectAt(text, span, index);
     try {
-      if (signal.aborted) throw tooLate(index, spans.length);
+      if (signal.aborted) {
+        throw new ConversionFailure(
+          `the time to answer was over after ${index} of ${spans.length} objects: ask for fewer at a time (limit), or give Gatehouse more CPU`,
+        );
+      }
       const converted = await convertOne(object, task, signal);
       objects.push(converted === object ? text.slice(span.start, span.end) : toJsonText(converted));
     } catch (error) {
@@ -145,75 +135,48 @@ async function convertAll(
   return { kind: 'converted', objects };
 }
 
-function tooLate(index: number, count: number): ConversionFailure {
-  return new ConversionFailure(
-    `the time to answer was over after ${index} of ${count} objects: ask for fewer at a time (limit), or give Gatehouse more CPU`,
-  );
-}
-
-async function convertOne(object: JsonObject, task: Task, signal: AbortSignal): Promise<JsonObject> {
-  const { question, kind, converter } = task;
-  const apiVersion = `${question.group}/${question.desiredVersion}`;
+async function convertOne(
+  object: JsonObject,
+  { question: { group, version }, kind, converter }: Task,
+  signal: AbortSignal,
+): Promise<JsonObject> {
+  const apiVersion = `${group}/${version}`;
+  const current = textIn(object, 'apiVersion');
   if (textIn(object, 'kind') !== kind) {
     throw new ConversionFailure(`it is of another kind than the first object of the request, ${quote(kind)}`);
   }
-  if (!textIn(object, 'apiVersion').startsWith(`${question.group}/`)) {
+  if (!current.startsWith(`${group}/`)) {
     throw new ConversionFailure(
-      `it is not of the API group ${quote(question.group)}: a conversion stays in its group`,
+      `it is not of the API group ${quote(group)}: a conversion stays in its group`,
     );
   }
-  if (textIn(object, 'apiVersion') === apiVersion) return object;
-  for (const version of [versionOf(object), question.desiredVersion]) {
-    if (converter.versions?.includes(version) === false) {
-      throw new ConversionFailure(`${converter.name} does not know version ${quote(version)}: add it there`);
-    }
+  if (current === apiVersion) return object;
+  const unknown = [versionOf(object), version].find((one) => converter.versions?.includes(one) === false);
+  if (unknown !== undefined) {
+    throw new ConversionFailure(`${converter.name} does not know version ${quote(unknown)}: add it there`);
   }
-  const converted = converter.convert(object, question.desiredVersion, signal);
-  return keepIdentity(
-    object,
-    converted instanceof Promise ? await orAborted(converted, signal) : converted,
-    apiVersion,
-  );
+  const converting = converter.convert(object, version, signal);
+  const late = () => new ConversionFailure('the converter did not answer in time');
+  const converted = converting instanceof Promise ? await untilAborted(converting, signal, late) : converting;
+  return keepIdentity(object, converted, apiVersion);
 }
 
-/** Bounds a converter that never ends: the API server must not wait for it. */
-async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const abort = () => {
-    reject(new ConversionFailure('the converter did not answer in time'));
-  };
-  signal.addEventListener('abort', abort, { once: true });
-  if (signal.aborted) abort();
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
-}
+/** The length limit of a message for users. */
+const LONGEST_MESSAGE = 1024;
 
 /** Users see the text of a ConversionFailure only: internal errors would not help them, and may contain internals. */
 function failed(object: JsonObject, { question, converter }: Task, error: unknown): Outcome {
   const known = error instanceof ConversionFailure;
   const why = known ? error.message : 'internal error; the log of Gatehouse says more';
   const message =
-    `${describe(object)} cannot be converted from ${versionOf(object)} to ${question.desiredVersion}: ` +
+    `${describe(object)} cannot be converted from ${versionOf(object)} to ${question.version}: ` +
     `${converter.name}: ${why}`;
   return { kind: 'failed', message: shorten(message, LONGEST_MESSAGE), ...(known ? {} : { cause: error }) };
 }
 
-/** The length limit of a message for users. */
-const LONGEST_MESSAGE = 1024;
-
 /** e.g. `Server "store/db"` */
 function describe(object: JsonObject): string {
-  const metadata = fieldIn(object, 'metadata');
-  const name = fieldIn(metadata, 'name') ?? fieldIn(metadata, 'generateName') ?? '';
-  const namespace = fieldIn(metadata, 'namespace');
-  const path = [namespace, name].filter((part) => typeof part === 'string').join('/');
-  return `${shorten(textIn(object, 'kind'), 63)} ${quote(path)}`;
-}
-
-function textIn(object: JsonObject, field: string): string {
-  const value = fieldIn(object, field);
-  return typeof value === 'string' ? value : '';
+  const name = textIn(object, 'metadata', 'name') || textIn(object, 'metadata', 'generateName');
+  const key = objectKey({ namespace: textIn(object, 'metadata', 'namespace'), name });
+  return `${shorten(textIn(object, 'kind'), 63)} ${quote(key)}`;
 }

@@ -1,5 +1,5 @@
-import type { GroupResource } from '../../json/kube-object.ts';
-import type { JsonObject } from '../../json/json.ts';
+import { splitApiVersion, type GroupResource } from '../../json/kube-object.ts';
+import { textIn, type JsonObject } from '../../json/json.ts';
 
 /**
  * Converts the objects of one CustomResourceDefinition between its versions: a ConversionPolicy or a TypeScript
@@ -41,3 +41,7 @@ export type ConverterLookup =
   | { readonly kind: 'unready'; readonly message: string }
   /** No converter exists, and a retry would not help. */
   | { readonly kind: 'none'; readonly message: string };
+
+/** e.g. `v1` */
+export const versionOf = (object: JsonObject): string =>
+  splitApiVersion(textIn(object, 'apiVersion')).version;

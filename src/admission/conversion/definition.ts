@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { GroupResource } from '../../json/kube-object.ts';
-import { isJsonArray, isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
+import { isJsonArray, isJsonObject, textIn, valueIn, type JsonObject } from '../../json/json.ts';
 
 /** The parts of a CustomResourceDefinition that conversion needs. */
 export interface Definition extends GroupResource {
@@ -33,50 +33,46 @@ export interface ConversionStanza {
 
 /** Reads a CustomResourceDefinition of apiextensions.k8s.io/v1. Returns undefined for anything else. */
 export function readDefinition(crd: unknown): Definition | undefined {
-  const spec = recordIn(crd, 'spec');
-  const names = recordIn(spec, 'names');
-  const [group, resource, kind] = [textIn(spec, 'group'), textIn(names, 'plural'), textIn(names, 'kind')];
+  const spec = valueIn(crd, 'spec');
+  const [group, resource, kind] = [
+    textIn(spec, 'group'),
+    textIn(spec, 'names', 'plural'),
+    textIn(spec, 'names', 'kind'),
+  ];
   if (group === '' || resource === '' || kind === '') return undefined;
-  const storedVersions = listIn(recordIn(crd, 'status'), 'storedVersions');
-  const keepsUnknown = ownOf(spec, 'preserveUnknownFields') === true;
-  return {
-    group,
-    resource,
-    kind,
-    versions: listIn(spec, 'versions').map((version) => {
-      const name = textIn(version, 'name');
-      const schema = keepsUnknown ? undefined : recordIn(recordIn(version, 'schema'), 'openAPIV3Schema');
-      return {
-        name,
-        served: ownOf(version, 'served') === true,
-        stored: ownOf(version, 'storage') === true || storedVersions.includes(name),
-        schema,
-      };
-    }),
-    conversion: stanzaOf(recordIn(spec, 'conversion')),
-  };
+  const storedVersions = listIn(crd, 'status', 'storedVersions');
+  const keepsUnknown = valueIn(spec, 'preserveUnknownFields') === true;
+  const versions = listIn(spec, 'versions').map((version) => {
+    const name = textIn(version, 'name');
+    const schema = keepsUnknown ? undefined : valueIn(version, 'schema', 'openAPIV3Schema');
+    return {
+      name,
+      served: valueIn(version, 'served') === true,
+      stored: valueIn(version, 'storage') === true || storedVersions.includes(name),
+      schema: isJsonObject(schema) ? schema : undefined,
+    };
+  });
+  return { group, resource, kind, versions, conversion: conversionOf(valueIn(spec, 'conversion')) };
 }
 
 const DEFAULT_PORT = 443;
 
-function stanzaOf(conversion: JsonObject | undefined): ConversionStanza {
-  const webhook = recordIn(conversion, 'webhook');
-  const client = recordIn(webhook, 'clientConfig');
-  const service = recordIn(client, 'service');
-  const port = ownOf(service, 'port');
-  const url = textIn(client, 'url');
+function conversionOf(conversion: unknown): ConversionStanza {
+  const webhook = valueIn(conversion, 'webhook');
+  const client = valueIn(webhook, 'clientConfig');
+  const service = valueIn(client, 'service');
+  const port = valueIn(service, 'port');
   return {
     strategy: textIn(conversion, 'strategy') || 'None',
-    service:
-      service === undefined
-        ? undefined
-        : {
-            namespace: textIn(service, 'namespace'),
-            name: textIn(service, 'name'),
-            path: textIn(service, 'path'),
-            port: typeof port === 'number' ? port : DEFAULT_PORT,
-          },
-    url: url === '' ? undefined : url,
+    service: isJsonObject(service)
+      ? {
+          namespace: textIn(service, 'namespace'),
+          name: textIn(service, 'name'),
+          path: textIn(service, 'path'),
+          port: typeof port === 'number' ? port : DEFAULT_PORT,
+        }
+      : undefined,
+    url: textIn(client, 'url') || undefined,
     hasCaBundle: textIn(client, 'caBundle') !== '',
     reviewVersions: listIn(webhook, 'conversionReviewVersions').filter(
       (version) => typeof version === 'string',
@@ -89,21 +85,7 @@ export function sameForConversion(one: Definition, other: Definition): boolean {
   return one.kind === other.kind && isDeepStrictEqual(one.versions, other.versions);
 }
 
-function ownOf(value: unknown, key: string): unknown {
-  return isJsonObject(value) ? ownValue(value, key) : undefined;
-}
-
-function recordIn(value: unknown, key: string): JsonObject | undefined {
-  const found = ownOf(value, key);
-  return isJsonObject(found) ? found : undefined;
-}
-
-function textIn(value: unknown, key: string): string {
-  const found = ownOf(value, key);
-  return typeof found === 'string' ? found : '';
-}
-
-function listIn(value: unknown, key: string): readonly unknown[] {
-  const found = ownOf(value, key);
+function listIn(value: unknown, ...keys: readonly string[]): readonly unknown[] {
+  const found = valueIn(value, ...keys);
   return isJsonArray(found) ? found : [];
 }

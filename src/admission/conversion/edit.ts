@@ -1,19 +1,10 @@
 /** Copy-on-write edits of JSON: copies only what changes and shares the rest with the original. */
 import type { ConcretePath, Segment } from '../../json/field-path.ts';
-import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
-
-/** The value of a field; undefined if it is absent, or if `value` is not an object. */
-export function fieldIn(value: JsonValue | undefined, name: string): JsonValue | undefined {
-  return isJsonObject(value) ? (ownValue(value, name) as JsonValue | undefined) : undefined; // a value in JSON is JSON
-}
-
-export function fieldAt(value: JsonValue | undefined, names: readonly string[]): JsonValue | undefined {
-  return names.reduce(fieldIn, value);
-}
+import { isJsonArray, isJsonObject, valueIn, type JsonObject, type JsonValue } from '../../json/json.ts';
 
 /** `undefined` removes the field. */
 export function withField(object: JsonObject, name: string, value: JsonValue | undefined): JsonObject {
-  if (fieldIn(object, name) === value && (value !== undefined || !Object.hasOwn(object, name))) return object;
+  if (valueIn(object, name) === value && (value !== undefined || !Object.hasOwn(object, name))) return object;
   // A computed key and fromEntries define the property `__proto__`. An assignment would set the prototype.
   if (value !== undefined) return { ...object, [name]: value };
   return Object.fromEntries(Object.entries(object).filter(([key]) => key !== name));
@@ -33,16 +24,16 @@ export function withFields(
   return Object.fromEntries(entries);
 }
 
-/** Thrown if a parent exists but is not an object. */
-export class NoPlace extends Error {
-  override readonly name = 'NoPlace';
+/** Thrown if the parent of a field exists but is not an object. */
+export class NotAnObject extends Error {
+  override readonly name = 'NotAnObject';
   /** The path of the parent within the changed object. */
-  readonly parent: readonly string[];
+  readonly path: readonly string[];
   readonly found: JsonValue;
 
-  constructor(parent: readonly string[], found: JsonValue) {
-    super('a parent of the field is no object');
-    this.parent = parent;
+  constructor(path: readonly string[], found: JsonValue) {
+    super('the parent of the field is not an object');
+    this.path = path;
     this.found = found;
   }
 }
@@ -50,16 +41,16 @@ export class NoPlace extends Error {
 /**
  * Writes a field and creates missing parents. A parent that is null counts as missing.
  *
- * @throws NoPlace
+ * @throws NotAnObject
  */
 export function withFieldAt(object: JsonObject, names: readonly string[], value: JsonValue): JsonObject {
   const write = (parent: JsonValue | undefined, depth: number): JsonValue => {
     const name = names[depth];
     if (name === undefined) return value;
     if (parent !== undefined && parent !== null && !isJsonObject(parent)) {
-      throw new NoPlace(names.slice(0, depth), parent);
+      throw new NotAnObject(names.slice(0, depth), parent);
     }
-    return withField(parent ?? {}, name, write(fieldIn(parent ?? undefined, name), depth + 1));
+    return withField(parent ?? {}, name, write(valueIn(parent ?? undefined, name), depth + 1));
   };
   const written = write(object, 0);
   return isJsonObject(written) ? written : object;
@@ -74,7 +65,7 @@ export function withoutFieldAt(
   const [name, ...rest] = names;
   if (name === undefined) return object;
   if (rest.length === 0) return withField(object, name, undefined);
-  const parent = fieldIn(object, name);
+  const parent = valueIn(object, name);
   if (!isJsonObject(parent)) return object;
   const left = withoutFieldAt(parent, rest, keep - 1);
   const isEmptied = left !== parent && Object.keys(left).length === 0 && keep <= 0;
@@ -92,7 +83,7 @@ export function mapAt(
   if (segment === undefined) return change(value, keys);
   switch (segment.kind) {
     case 'field': {
-      const child = fieldIn(value, segment.name);
+      const child = valueIn(value, segment.name);
       return child === undefined || !isJsonObject(value)
         ? value
         : withField(value, segment.name, mapAt(child, rest, change, [...keys, segment.name]));

@@ -4,61 +4,48 @@ import {
   isJsonArray,
   isJsonObject,
   ownValue,
+  valueIn,
   type JsonObject,
   type JsonValue,
 } from '../../json/json.ts';
-import { fieldAt, fieldIn } from './edit.ts';
-import { isKeptKey, LONGEST_KEPT_PATH, type KeptKey, type KeptValue } from './preserved-annotation.ts';
-import { fieldOf, itemOf, listKeysOf, type SchemaAt } from './structural-schema.ts';
-
-const OPEN: SchemaAt = { kind: 'open' };
+import { isPreservedKey, LONGEST_PATH, type PathKey, type PreservedValue } from './preserved-annotation.ts';
+import { fieldOf, itemOf, listKeysOf, OPEN, schemaOf, type SchemaAt } from './structural-schema.ts';
 
 /**
  * The values of `truth` that differ in `derived`, the result of a round trip.
  *
  * @param schema the schema of both objects, which names the key fields of lists
  */
-export function lostValues(
+export function findLossy(
   truth: JsonObject,
   derived: JsonObject,
   schema: JsonObject | undefined,
-): readonly KeptValue[] {
-  const root: SchemaAt = schema === undefined ? OPEN : { kind: 'known', schema };
-  const lost: KeptValue[] = [];
-  compareFields(
-    truth,
-    derived,
-    root,
-    [],
-    lost,
-    (name) => name !== 'apiVersion' && name !== 'kind' && name !== 'metadata',
-  );
+): readonly PreservedValue[] {
+  const lost: PreservedValue[] = [];
+  const isConverted = (name: string) => name !== 'apiVersion' && name !== 'kind' && name !== 'metadata';
+  compareFields(truth, derived, schemaOf(schema), [], lost, isConverted);
   for (const map of ['labels', 'annotations']) {
-    const isTheirs = (key: string) => !isKeptKey(key);
-    compareFields(marksOf(truth, map), marksOf(derived, map), OPEN, ['metadata', map], lost, isTheirs);
+    const [before = {}, after = {}] = [truth, derived]
+      .map((object) => valueIn(object, 'metadata', map))
+      .map((marks) => (isJsonObject(marks) ? marks : {}));
+    compareFields(before, after, OPEN, ['metadata', map], lost, (key) => !isPreservedKey(key));
   }
   return lost;
-}
-
-function marksOf(object: JsonObject, map: string): JsonObject {
-  const marks = fieldAt(object, ['metadata', map]);
-  return isJsonObject(marks) ? marks : {};
 }
 
 function compareFields(
   truth: JsonObject,
   derived: JsonObject,
   at: SchemaAt,
-  path: readonly KeptKey[],
-  lost: KeptValue[],
+  path: readonly PathKey[],
+  lost: PreservedValue[],
   counts: (name: string) => boolean = () => true,
 ): void {
   if (truth === derived) return;
   const added = Object.keys(derived).filter((name) => !Object.hasOwn(truth, name));
   for (const name of [...Object.keys(truth), ...added]) {
     if (!counts(name)) continue;
-    const below = at.kind === 'known' ? fieldOf(at.schema, name) : OPEN;
-    compare(fieldIn(truth, name), fieldIn(derived, name), below, [...path, name], lost);
+    compare(valueIn(truth, name), valueIn(derived, name), fieldOf(at, name), [...path, name], lost);
   }
 }
 
@@ -66,11 +53,11 @@ function compare(
   value: JsonValue | undefined,
   derived: JsonValue | undefined,
   at: SchemaAt,
-  path: readonly KeptKey[],
-  lost: KeptValue[],
+  path: readonly PathKey[],
+  lost: PreservedValue[],
 ): void {
   if (value === derived) return;
-  const goesOn = path.length < LONGEST_KEPT_PATH; // below this depth, compare whole values
+  const goesOn = path.length < LONGEST_PATH; // below this depth, compare whole values
   if (goesOn && isJsonObject(value) && isJsonObject(derived)) {
     compareFields(value, derived, at, path, lost);
   } else if (goesOn && isJsonArray(value) && isJsonArray(derived)) {
@@ -84,15 +71,15 @@ function compareLists(
   list: readonly JsonValue[],
   derived: readonly JsonValue[],
   at: SchemaAt,
-  path: readonly KeptKey[],
-  lost: KeptValue[],
+  path: readonly PathKey[],
+  lost: PreservedValue[],
 ): void {
   const selectors = selectorsOf(list, derived, listKeysOf(at) ?? ['name']);
   if (selectors === undefined) {
     if (!isEqual(list, derived)) lost.push({ path, value: list, derived });
     return;
   }
-  const below = at.kind === 'known' ? itemOf(at.schema) : OPEN;
+  const below = itemOf(at);
   for (const [index, selector] of selectors.entries()) {
     compare(list[index], derived[index], below, [...path, selector], lost);
   }
@@ -122,7 +109,7 @@ function selectorsOf(
 function selectorOf(item: JsonValue, keys: readonly string[]): JsonObject | undefined {
   if (!isJsonObject(item)) return undefined;
   const values = keys.flatMap((key) => {
-    const value = fieldIn(item, key);
+    const value = valueIn(item, key);
     return typeof value === 'string' || typeof value === 'boolean' || typeof value === 'number'
       ? [[key, value] as const]
       : [];
@@ -130,7 +117,7 @@ function selectorOf(item: JsonValue, keys: readonly string[]): JsonObject | unde
   return values.length === 0 ? undefined : Object.fromEntries(values);
 }
 
-/** Whether a list element matches the selector of a {@link KeptKey}. */
+/** Whether a list element matches the selector of a {@link PathKey}. */
 export function isSelected(item: JsonValue | undefined, selector: JsonObject): boolean {
   const keys = Object.keys(selector);
   return (

@@ -2,11 +2,11 @@
  * The metadata that a conversion must not change. @see k8s.io/apiextensions-apiserver pkg/apiserver/conversion
  * (restoreObjectMeta)
  */
-import { isEqual, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { isEqual, isJsonObject, valueIn, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { isLabelValue, isQualifiedName } from '../../json/names.ts';
 import { quote } from '../../json/printable.ts';
 import { ConversionFailure } from './converter.ts';
-import { fieldIn, withField } from './edit.ts';
+import { withField } from './edit.ts';
 
 const MARKS = ['labels', 'annotations'] as const;
 
@@ -17,13 +17,13 @@ const MARKS = ['labels', 'annotations'] as const;
  * @throws ConversionFailure if the identity changed, or if a label or annotation is invalid for the API server
  */
 export function keepIdentity(original: JsonObject, converted: JsonObject, apiVersion: string): JsonObject {
-  const kind = fieldIn(converted, 'kind') ?? fieldIn(original, 'kind');
-  if (!isEqual(kind, fieldIn(original, 'kind'))) throw changed('kind', original, converted);
+  const kind = valueIn(converted, 'kind') ?? valueIn(original, 'kind');
+  if (!isEqual(kind, valueIn(original, 'kind'))) throw changed('kind', original, converted);
   const before = metadataOf(original, {});
   // The API server never sends an object without metadata, and rejects a response without it.
   const after = metadataOf(converted, Object.hasOwn(original, 'metadata') ? undefined : {});
   for (const field of ['name', 'namespace', 'uid']) {
-    if (!isEqual(fieldIn(after, field) ?? '', fieldIn(before, field) ?? '')) {
+    if (!isEqual(valueIn(after, field) ?? '', valueIn(before, field) ?? '')) {
       throw changed(`metadata.${field}`, before, after, field);
     }
   }
@@ -33,7 +33,7 @@ export function keepIdentity(original: JsonObject, converted: JsonObject, apiVer
 }
 
 function metadataOf(object: JsonObject, absent: JsonObject | undefined): JsonObject {
-  const metadata = fieldIn(object, 'metadata') ?? absent;
+  const metadata = valueIn(object, 'metadata') ?? absent;
   if (isJsonObject(metadata)) return metadata;
   throw new ConversionFailure(
     metadata === undefined
@@ -43,7 +43,7 @@ function metadataOf(object: JsonObject, absent: JsonObject | undefined): JsonObj
 }
 
 function changed(what: string, before: JsonObject, after: JsonObject, field = what): ConversionFailure {
-  const [was, is] = [fieldIn(before, field), fieldIn(after, field)];
+  const [was, is] = [valueIn(before, field), valueIn(after, field)];
   return new ConversionFailure(
     `the converter changed ${what} from ${quote(was)} to ${quote(is)}: it must keep it`,
   );
@@ -51,16 +51,16 @@ function changed(what: string, before: JsonObject, after: JsonObject, field = wh
 
 /** Labels or annotations. The API server accepts null for an empty map. */
 function marksOf(map: (typeof MARKS)[number], before: JsonObject, after: JsonObject): JsonObject | undefined {
-  const marks = fieldIn(after, map) ?? undefined;
+  const marks = valueIn(after, map) ?? undefined;
   if (marks === undefined) return undefined;
   if (!isJsonObject(marks))
     throw new ConversionFailure(
       `the converter made ${quote(marks)} of metadata.${map}: it must be a map of texts`,
     );
-  const old = fieldIn(before, map);
+  const old = valueIn(before, map);
   if (marks === old) return marks;
   for (const [key, value] of Object.entries(marks)) {
-    if (!isEqual(value, fieldIn(old, key))) checkMark(map, key, value);
+    if (!isEqual(value, valueIn(old, key))) checkMark(map, key, value);
   }
   return marks;
 }

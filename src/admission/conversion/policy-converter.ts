@@ -1,13 +1,20 @@
 /** Converts spoke → hub → spoke, and preserves what a version cannot hold. */
 import { createCelBudget, type CelBudget } from '../../cel/frame.ts';
-import { isJsonObject, type JsonObject } from '../../json/json.ts';
+import { valueIn, type JsonObject } from '../../json/json.ts';
 import { quote } from '../../json/printable.ts';
 import { runSteps, type CompiledStep } from './compile-steps.ts';
-import { ConversionFailure } from './converter.ts';
-import { fieldAt, fieldIn, withField } from './edit.ts';
-import { keptKey, putKept, readKept, takeKept, writeKept } from './preserved-annotation.ts';
-import { lostValues } from './find-lossy.ts';
-import { putBack } from './restore-preserved.ts';
+import { annotationBytes, MOST_ANNOTATION_BYTES } from '../policy/object-metadata.ts';
+import { ConversionFailure, versionOf } from './converter.ts';
+import { withField } from './edit.ts';
+import { findLossy } from './find-lossy.ts';
+import {
+  annotationOf,
+  encodePreserved,
+  parsePreserved,
+  putPreserved,
+  takePreserved,
+} from './preserved-annotation.ts';
+import { restorePreserved } from './restore-preserved.ts';
 import { pruneObject } from './structural-schema.ts';
 
 /** The steps between one version and the hub. */
@@ -29,11 +36,10 @@ export interface ConversionPlan {
 /** The CEL cost limit of one object, for both directions: a list has thousands of objects, each with its own budget. */
 const COST_LIMIT = 2_000_000;
 
-/** An object during conversion, without our annotations. */
-interface Travelling {
+/** An object without our annotations, and their texts: preserved values of other versions. */
+interface Converting {
   readonly object: JsonObject;
-  /** Preserved values of other versions, as text. */
-  readonly kept: Map<string, string>;
+  readonly preserved: ReadonlyMap<string, string>;
 }
 
 /**
@@ -45,40 +51,42 @@ interface Travelling {
 export function convertByPlan(plan: ConversionPlan, object: JsonObject, to: string): JsonObject {
   const from = versionOf(object);
   if (from === to) return object;
-  const { clean, kept } = takeKept(object);
-  const own = new Map(kept);
-  own.delete(from); // an object of this version already holds all of its values
+  const { clean, preserved } = takePreserved(object);
   const budget = createCelBudget(COST_LIMIT);
-  const start: Travelling = { object: clean, kept: own };
-  const inHub = from === plan.hub ? start : travel(plan, start, from, plan.hub, budget);
-  const arrived = to === plan.hub ? inHub : travel(plan, inHub, plan.hub, to, budget);
-  const result = putKept(arrived.object, arrived.kept);
-  if (arrived.kept.size > 0) checkSize(result, [...arrived.kept.keys()]);
+  // An object of this version already holds all of its values.
+  const start = { object: clean, preserved: without(preserved, from) };
+  const inHub = from === plan.hub ? start : convertOnce(plan, start, from, plan.hub, budget);
+  const converted = to === plan.hub ? inHub : convertOnce(plan, inHub, plan.hub, to, budget);
+  const result = putPreserved(converted.object, converted.preserved);
+  if (converted.preserved.size > 0) checkSize(result, [...converted.preserved.keys()]);
   return result;
 }
 
+function without(texts: ReadonlyMap<string, string>, version: string): Map<string, string> {
+  return new Map([...texts].filter(([key]) => key !== version));
+}
+
 /** Converts between a spoke and the hub, in either direction. */
-function travel(
+function convertOnce(
   plan: ConversionPlan,
-  { object, kept }: Travelling,
+  { object, preserved }: Converting,
   from: string,
   to: string,
   budget: CelBudget,
-): Travelling {
-  const naive = stepTo(plan, object, from, to, budget);
-  const before = kept.get(to);
-  const arrived = before === undefined ? naive : putBack(naive, readKept(before), plan.schemas.get(to));
-  const stillKept = new Map(kept);
-  stillKept.delete(to);
+): Converting {
+  const schema = plan.schemas.get(to);
+  const stepped = stepTo(plan, object, from, to, budget);
+  const text = preserved.get(to);
+  const restored = text === undefined ? stepped : restorePreserved(stepped, parsePreserved(text), schema);
+  const left = without(preserved, to);
   if (plan.roundTrip === 'Preserve') {
     // Sends the unpruned result: the API server drops unknown fields, and may know a newer schema than this replica.
-    const stored = pruneObject(arrived, plan.schemas.get(to));
-    const schema = plan.schemas.get(from);
-    const back = pruneObject(stepBack(plan, stored, to, from, budget), schema);
-    const lost = lostValues(object, back, schema);
-    if (lost.length > 0) stillKept.set(from, writeKept(lost));
+    const stored = pruneObject(restored, schema);
+    const back = pruneObject(stepBack(plan, stored, to, from, budget), plan.schemas.get(from));
+    const lossy = findLossy(object, back, plan.schemas.get(from));
+    if (lossy.length > 0) left.set(from, encodePreserved(lossy));
   }
-  return { object: arrived, kept: stillKept };
+  return { object: restored, preserved: left };
 }
 
 function stepTo(
@@ -114,26 +122,12 @@ function stepBack(
   }
 }
 
-export function versionOf(object: JsonObject): string {
-  const apiVersion = fieldIn(object, 'apiVersion');
-  return typeof apiVersion === 'string' ? apiVersion.slice(apiVersion.indexOf('/') + 1) : '';
-}
-
-/** The total size limit of an object's annotations, in bytes. @see k8s.io/apimachinery pkg/api/validation */
-const MOST_ANNOTATIONS_BYTES = 256 * 1024;
-
 function checkSize(object: JsonObject, versions: readonly string[]): void {
-  const annotations = fieldAt(object, ['metadata', 'annotations']);
-  const entries = isJsonObject(annotations) ? Object.entries(annotations) : [];
-  const bytes = entries.reduce(
-    (sum, [key, value]) =>
-      sum + Buffer.byteLength(key) + (typeof value === 'string' ? Buffer.byteLength(value) : 0),
-    0,
-  );
-  if (bytes <= MOST_ANNOTATIONS_BYTES) return;
+  const bytes = annotationBytes(valueIn(object, 'metadata', 'annotations'));
+  if (bytes <= MOST_ANNOTATION_BYTES) return;
   throw new ConversionFailure(
-    `the values that this version cannot hold do not fit into ${versions.map(keptKey).join(' and ')}: ` +
-      `all annotations together would take ${bytes} bytes, of ${MOST_ANNOTATIONS_BYTES}. Let the version hold more of them, ` +
+    `the values that this version cannot hold do not fit into ${versions.map(annotationOf).join(' and ')}: ` +
+      `all annotations together would take ${bytes} bytes, of ${MOST_ANNOTATION_BYTES}. Let the version hold more of them, ` +
       'remove some in the steps of both directions, or set roundTrip: Lossy',
   );
 }

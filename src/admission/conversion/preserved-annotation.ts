@@ -2,21 +2,21 @@
 import {
   isJsonArray,
   isJsonObject,
-  ownValue,
   parseJson,
+  valueIn,
   type JsonObject,
   type JsonValue,
 } from '../../json/json.ts';
 import { toJsonText } from '../../json/json-text.ts';
-import { fieldAt, fieldIn, withField } from './edit.ts';
+import { withField, withoutFieldAt } from './edit.ts';
 
 /** One key of a path: a field name, or an object of key fields that selects a list element. */
-export type KeptKey = string | JsonObject;
+export type PathKey = string | JsonObject;
 
 /** A value of another version that the steps alone do not restore. */
-export interface KeptValue {
+export interface PreservedValue {
   /** Its path in that version. */
-  readonly path: readonly KeptKey[];
+  readonly path: readonly PathKey[];
   /** Undefined: the field is absent. */
   readonly value: JsonValue | undefined;
   /**
@@ -26,49 +26,51 @@ export interface KeptValue {
   readonly derived: JsonValue | undefined;
 }
 
-/** The values as text, keyed by the name of their version. */
-export type KeptTexts = ReadonlyMap<string, string>;
-
 const PREFIX = 'conversion.gatehouse.dev/';
 const ANNOTATIONS = ['metadata', 'annotations'] as const;
 /** Recursion follows these paths: deeper than any API, and far below the stack limit. */
-export const LONGEST_KEPT_PATH = 64;
+export const LONGEST_PATH = 64;
 
-export const keptKey = (version: string): string => `${PREFIX}${version}`;
-export const isKeptKey = (key: string): boolean => key.startsWith(PREFIX);
+export const annotationOf = (version: string): string => `${PREFIX}${version}`;
+export const isPreservedKey = (key: string): boolean => key.startsWith(PREFIX);
 
-/** Removes the annotations from an object, so that steps do not see them. */
-export function takeKept(object: JsonObject): { readonly clean: JsonObject; readonly kept: KeptTexts } {
-  const annotations = fieldAt(object, ANNOTATIONS);
-  const keys = isJsonObject(annotations) ? Object.keys(annotations).filter(isKeptKey) : [];
-  if (keys.length === 0 || !isJsonObject(annotations)) return { clean: object, kept: new Map() };
-  const kept = new Map<string, string>();
-  for (const key of keys) {
-    const text = ownValue(annotations, key);
-    if (typeof text === 'string') kept.set(key.slice(PREFIX.length), text);
-  }
-  const rest = Object.entries(annotations).filter(([key]) => !isKeptKey(key));
-  return { clean: withAnnotations(object, rest.length === 0 ? undefined : Object.fromEntries(rest)), kept };
+/**
+ * Removes the annotations from an object, so that steps do not see them. Returns their texts by the name of their
+ * version.
+ */
+export function takePreserved(object: JsonObject): {
+  readonly clean: JsonObject;
+  readonly preserved: ReadonlyMap<string, string>;
+} {
+  const annotations = valueIn(object, ...ANNOTATIONS);
+  const entries = isJsonObject(annotations) ? Object.entries(annotations) : [];
+  const { ours, rest } = Object.groupBy(entries, ([key]) => (isPreservedKey(key) ? 'ours' : 'rest'));
+  if (ours === undefined) return { clean: object, preserved: new Map() };
+  const texts = ours.flatMap(([key, text]) =>
+    typeof text === 'string' ? [[key.slice(PREFIX.length), text] as const] : [],
+  );
+  const clean =
+    rest === undefined
+      ? withoutFieldAt(object, ANNOTATIONS)
+      : withAnnotations(object, Object.fromEntries(rest));
+  return { clean, preserved: new Map(texts) };
 }
 
-/** The inverse of {@link takeKept}. */
-export function putKept(object: JsonObject, kept: KeptTexts): JsonObject {
-  if (kept.size === 0) return object;
-  const annotations = fieldAt(object, ANNOTATIONS);
-  const added = Object.fromEntries([...kept].map(([version, text]) => [keptKey(version), text]));
+/** The inverse of {@link takePreserved}. */
+export function putPreserved(object: JsonObject, preserved: ReadonlyMap<string, string>): JsonObject {
+  if (preserved.size === 0) return object;
+  const annotations = valueIn(object, ...ANNOTATIONS);
+  const added = Object.fromEntries([...preserved].map(([version, text]) => [annotationOf(version), text]));
   return withAnnotations(object, { ...(isJsonObject(annotations) ? annotations : {}), ...added });
 }
 
-function withAnnotations(object: JsonObject, annotations: JsonObject | undefined): JsonObject {
-  const metadata = fieldIn(object, 'metadata');
-  return withField(
-    object,
-    'metadata',
-    withField(isJsonObject(metadata) ? metadata : {}, 'annotations', annotations),
-  );
+function withAnnotations(object: JsonObject, annotations: JsonObject): JsonObject {
+  const metadata = valueIn(object, 'metadata');
+  const changed = withField(isJsonObject(metadata) ? metadata : {}, 'annotations', annotations);
+  return withField(object, 'metadata', changed);
 }
 
-export function writeKept(values: readonly KeptValue[]): string {
+export function encodePreserved(values: readonly PreservedValue[]): string {
   return toJsonText(
     values.map(({ path, value, derived }) => ({
       path,
@@ -79,28 +81,28 @@ export function writeKept(values: readonly KeptValue[]): string {
 }
 
 /** Users who can write the object can write its annotations: an unreadable annotation counts as absent. */
-export function readKept(text: string): readonly KeptValue[] {
+export function parsePreserved(text: string): readonly PreservedValue[] {
   let entries: unknown;
   try {
     entries = parseJson(text);
   } catch {
     return [];
   }
-  return isJsonArray(entries) ? entries.flatMap(toKeptValue) : [];
+  return isJsonArray(entries) ? entries.flatMap(toPreservedValue) : [];
 }
 
-function toKeptValue(entry: JsonValue): readonly KeptValue[] {
-  const path = fieldIn(entry, 'path');
+function toPreservedValue(entry: JsonValue): readonly PreservedValue[] {
+  const path = valueIn(entry, 'path');
   if (!isJsonArray(path)) return [];
   const keys = path.filter((key) => typeof key === 'string' || isJsonObject(key));
-  if (keys.length !== path.length || keys.length > LONGEST_KEPT_PATH || !isOpenToConversion(keys)) return [];
-  return [{ path: keys, value: fieldIn(entry, 'value'), derived: fieldIn(entry, 'derived') }];
+  if (keys.length !== path.length || keys.length > LONGEST_PATH || !isOpenToConversion(keys)) return [];
+  return [{ path: keys, value: valueIn(entry, 'value'), derived: valueIn(entry, 'derived') }];
 }
 
 /** Allows the same fields that steps may change. */
-function isOpenToConversion([first, map, key, ...more]: readonly KeptKey[]): boolean {
+function isOpenToConversion([first, map, key, ...more]: readonly PathKey[]): boolean {
   if (typeof first !== 'string' || first === 'apiVersion' || first === 'kind') return false;
   if (first !== 'metadata') return true;
   const isMark = (map === 'labels' || map === 'annotations') && typeof key === 'string' && more.length === 0;
-  return isMark && !isKeptKey(key);
+  return isMark && !isPreservedKey(key);
 }

@@ -1,12 +1,17 @@
 /** Restores the values that an annotation preserved, except where the object has changed since. */
-import { isEqual, isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
+import {
+  isEqual,
+  isJsonArray,
+  isJsonObject,
+  valueIn,
+  type JsonObject,
+  type JsonValue,
+} from '../../json/json.ts';
 import { isLabelValue, isQualifiedName } from '../../json/names.ts';
-import { fieldAt, fieldIn, withField, withFieldAt, withFields } from './edit.ts';
-import type { KeptValue } from './preserved-annotation.ts';
+import { withFieldAt, withFields, withoutFieldAt } from './edit.ts';
+import type { PreservedValue } from './preserved-annotation.ts';
 import { isSelected } from './find-lossy.ts';
-import { fieldOf, fits, itemOf, prune, type SchemaAt } from './structural-schema.ts';
-
-const OPEN: SchemaAt = { kind: 'open' };
+import { fieldOf, fits, itemOf, OPEN, prune, schemaOf, type SchemaAt } from './structural-schema.ts';
 
 /**
  * Restores each value, unless the steps alone no longer produce the value recorded with it. In that case a user has
@@ -15,16 +20,15 @@ const OPEN: SchemaAt = { kind: 'open' };
  * Users can write the annotation that contains the values. No value may make the object violate its schema, because one
  * object that cannot be converted fails every list that contains it.
  */
-export function putBack(
+export function restorePreserved(
   object: JsonObject,
-  values: readonly KeptValue[],
+  values: readonly PreservedValue[],
   schema: JsonObject | undefined,
 ): JsonObject {
-  const at: SchemaAt = schema === undefined ? OPEN : { kind: 'known', schema };
   const marks = values.filter(({ path }) => path[0] === 'metadata');
   const fields = values.filter(({ path }) => path[0] !== 'metadata');
-  const changed = putBackIn(object, fields, 0, at);
-  return marks.reduce(putBackMark, isJsonObject(changed) ? changed : object);
+  const changed = restoreBelow(object, fields, 0, schemaOf(schema));
+  return marks.reduce(restoreMark, isJsonObject(changed) ? changed : object);
 }
 
 /**
@@ -32,86 +36,79 @@ export function putBack(
  *
  * @param depth the number of path keys that lead to `current`
  */
-function putBackIn(current: JsonValue, values: readonly KeptValue[], depth: number, at: SchemaAt): JsonValue {
+function restoreBelow(
+  current: JsonValue,
+  values: readonly PreservedValue[],
+  depth: number,
+  at: SchemaAt,
+): JsonValue {
   if (values.length === 0) return current;
-  if (isJsonObject(current)) return putBackFields(current, values, depth, at);
-  return isJsonArray(current) ? putBackItems(current, values, depth, at) : current;
+  if (isJsonObject(current)) return restoreFields(current, values, depth, at);
+  return isJsonArray(current) ? restoreItems(current, values, depth, at) : current;
 }
 
-function putBackFields(
+function restoreFields(
   object: JsonObject,
-  values: readonly KeptValue[],
+  values: readonly PreservedValue[],
   depth: number,
   at: SchemaAt,
 ): JsonObject {
   const changes = new Map<string, JsonValue | undefined>();
   for (const [key, group] of Map.groupBy(values, ({ path }) => path[depth])) {
     if (typeof key !== 'string') continue;
-    const before = fieldIn(object, key);
-    const after = putBackAt(before, group, depth, at.kind === 'known' ? fieldOf(at.schema, key) : at);
+    const before = valueIn(object, key);
+    const after = restoreAt(before, group, depth, fieldOf(at, key));
     if (after !== before) changes.set(key, after);
   }
   return withFields(object, changes);
 }
 
-function putBackItems(
+function restoreItems(
   list: readonly JsonValue[],
-  values: readonly KeptValue[],
+  values: readonly PreservedValue[],
   depth: number,
   at: SchemaAt,
 ): JsonValue {
-  const below = at.kind === 'known' ? itemOf(at.schema) : at;
+  const below = itemOf(at);
   const changed = [...list];
   for (const group of Map.groupBy(values, ({ path }) => JSON.stringify(path[depth])).values()) {
     const selector = group[0]?.path[depth];
     if (!isJsonObject(selector)) continue;
     const index = list.findIndex((item) => isSelected(item, selector));
     const before = list[index];
-    if (before !== undefined) changed[index] = putBackAt(before, group, depth, below) ?? before;
+    if (before !== undefined) changed[index] = restoreAt(before, group, depth, below) ?? before;
   }
   return changed.every((item, index) => item === list[index]) ? list : changed;
 }
 
 /** A node of the path tree: its own value, and the values below it. */
-function putBackAt(
+function restoreAt(
   before: JsonValue | undefined,
-  group: readonly KeptValue[],
+  group: readonly PreservedValue[],
   depth: number,
   at: SchemaAt,
 ): JsonValue | undefined {
   const own = group.findLast(({ path }) => path.length === depth + 1);
   if (own !== undefined) return newest(before, own, at);
-  return before === undefined ? undefined : putBackIn(before, group, depth + 1, at);
+  return before === undefined ? undefined : restoreBelow(before, group, depth + 1, at);
 }
 
 /** Restores a label or an annotation. The map may be missing: an empty map of labels or annotations does not exist. */
-function putBackMark(object: JsonObject, kept: KeptValue): JsonObject {
+function restoreMark(object: JsonObject, kept: PreservedValue): JsonObject {
   const [, map, key] = kept.path;
   if (typeof map !== 'string' || typeof key !== 'string') return object;
-  const before = fieldAt(object, ['metadata', map, key]);
+  const before = valueIn(object, 'metadata', map, key);
   const after = newest(before, kept, OPEN);
   if (after === before) return object;
-  if (after === undefined) return withoutMark(object, map, key);
+  if (after === undefined) return withoutFieldAt(object, ['metadata', map, key], 1);
   const isValid =
     isQualifiedName(key) && typeof after === 'string' && (map !== 'labels' || isLabelValue(after));
   return isValid ? withFieldAt(object, ['metadata', map, key], after) : object;
 }
 
-function withoutMark(object: JsonObject, map: string, key: string): JsonObject {
-  const metadata = fieldIn(object, 'metadata');
-  const marks = fieldIn(metadata, map);
-  if (!isJsonObject(metadata) || !isJsonObject(marks)) return object;
-  const left = withField(marks, key, undefined);
-  return withField(
-    object,
-    'metadata',
-    withField(metadata, map, Object.keys(left).length === 0 ? undefined : left),
-  );
-}
-
 function newest(
   current: JsonValue | undefined,
-  { value, derived }: KeptValue,
+  { value, derived }: PreservedValue,
   at: SchemaAt,
 ): JsonValue | undefined {
   // Ignore what the API server drops: it was absent when the value was preserved.

@@ -23,7 +23,7 @@ import {
   server,
   threeVersions,
 } from '../../../test/support/admission/conversion.ts';
-import { versionOf } from './policy-converter.ts';
+import { versionOf } from './converter.ts';
 import { pruneObject } from './structural-schema.ts';
 
 const NEVER = new AbortController().signal;

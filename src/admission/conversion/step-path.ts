@@ -2,7 +2,7 @@
 import { InvalidPath, parsePath, type Segment } from '../../json/field-path.ts';
 import { isQualifiedName } from '../../json/names.ts';
 import { quote } from '../../json/printable.ts';
-import { isKeptKey } from './preserved-annotation.ts';
+import { isPreservedKey } from './preserved-annotation.ts';
 
 /** `spec.disks[*].size.bytes` is the list `spec.disks[*]` and below each element the fields `size`, `bytes`. */
 export interface StepPath {
@@ -60,7 +60,7 @@ function checkRoot([first, map, key, more]: readonly Segment[]): void {
   if (!isQualifiedName(key.name)) {
     throw new InvalidPath(`${quote(key.name)} is not a key that ${map.name} can have`);
   }
-  if (isKeptKey(key.name)) {
+  if (isPreservedKey(key.name)) {
     throw new InvalidPath(
       `the annotation ${key.name} belongs to Gatehouse, which keeps values of other versions in it`,
     );

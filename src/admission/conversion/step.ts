@@ -2,12 +2,12 @@
 import type { CelBudget } from '../../cel/frame.ts';
 import { CelError, type CelProgram } from '../../cel/cel.ts';
 import { valueOfOptional, celToJson } from '../../cel/values/cel-to-json.ts';
-import { formatPath, type ConcretePath } from '../../json/field-path.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { formatPath } from '../../json/field-path.ts';
+import { isJsonObject, valueIn, type JsonObject, type JsonValue } from '../../json/json.ts';
 import { isLabelValue } from '../../json/names.ts';
 import { quote } from '../../json/printable.ts';
 import { ConversionFailure } from './converter.ts';
-import { fieldAt, mapAt, NoPlace, withFieldAt, withoutFieldAt } from './edit.ts';
+import { mapAt, NotAnObject, withFieldAt, withoutFieldAt } from './edit.ts';
 import type { StepPath } from './step-path.ts';
 import type { ConversionStep } from '../../api/conversion-policy.ts';
 
@@ -28,7 +28,7 @@ export function moveStep(from: StepPath, to: StepPath, keep: number): RunStep {
   return changing(
     from,
     (container) => {
-      const value = fieldAt(container, from.fields);
+      const value = valueIn(container, ...from.fields);
       if (value === undefined || !isJsonObject(container)) return container;
       return withFieldAt(withoutFieldAt(container, from.fields, keep), to.fields, value);
     },
@@ -46,18 +46,19 @@ export function removeStep(path: StepPath): RunStep {
 
 /** Writes the value everywhere, or only where the field is absent. An expression without a value changes nothing. */
 export function writeStep(path: StepPath, value: StepValue, where: 'everywhere' | 'where absent'): RunStep {
-  return (object, budget) => {
-    const valueFor = (item: JsonValue | undefined) => valueOf(value, object, item, budget);
-    return changing(path, (container, item) => {
-      const isIn = path.fields.length === 0 || isJsonObject(container);
-      if (where === 'where absent' && (!isIn || fieldAt(container, path.fields) !== undefined))
+  const { fields } = path;
+  return (object, budget) =>
+    changing(path, (container, item) => {
+      const canHold = fields.length === 0 || isJsonObject(container);
+      if (where === 'where absent' && (!canHold || valueIn(container, ...fields) !== undefined))
         return container;
-      const next = valueFor(item);
+      const next = valueOf(value, object, item, budget);
       if (next === undefined) return container;
       checkMark(path, next);
-      return path.fields.length === 0 ? next : withFieldAt(asObject(container), path.fields, next);
+      if (fields.length === 0) return next;
+      if (!isJsonObject(container)) throw new NotAnObject([], container);
+      return withFieldAt(container, fields, next);
     })(object, budget);
-  };
 }
 
 /** Changes each container of the path: the object itself, or the elements of the list that the path contains. */
@@ -68,27 +69,18 @@ function changing(
 ): RunStep {
   return (object) => {
     const changed = mapAt(object, list, (container, keys) => {
-      const item = list.length === 0 ? undefined : container;
       try {
-        return change(container, item);
+        return change(container, list.length === 0 ? undefined : container);
       } catch (error) {
-        throw error instanceof NoPlace ? noPlace(error, keys, written) : error;
+        if (!(error instanceof NotAnObject)) throw error;
+        const where = formatPath([...keys, ...error.path]);
+        throw new ConversionFailure(
+          `${where} is ${quote(error.found)} and not an object, so ${written} has no place: fix the object in the version that it is stored in, or move or remove ${where} first`,
+        );
       }
     });
     return isJsonObject(changed) ? changed : object;
   };
-}
-
-function asObject(container: JsonValue): JsonObject {
-  if (isJsonObject(container)) return container;
-  throw new NoPlace([], container);
-}
-
-function noPlace({ parent, found }: NoPlace, keys: ConcretePath, path: string): ConversionFailure {
-  const where = formatPath([...keys, ...parent]);
-  return new ConversionFailure(
-    `${where} is ${quote(found)} and not an object, so ${path} has no place: fix the object in the version that it is stored in, or move or remove ${where} first`,
-  );
 }
 
 function valueOf(

@@ -1,6 +1,13 @@
 /** Looks up paths in the structural schema of a CustomResourceDefinition. */
 import type { Segment } from '../../json/field-path.ts';
-import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
+import {
+  isJsonArray,
+  isJsonObject,
+  ownValue,
+  valueIn,
+  type JsonObject,
+  type JsonValue,
+} from '../../json/json.ts';
 
 export type SchemaAt =
   | { readonly kind: 'known'; readonly schema: JsonObject }
@@ -9,8 +16,7 @@ export type SchemaAt =
   /** The API server drops the value. */
   | { readonly kind: 'unknown' };
 
-const OPEN: SchemaAt = { kind: 'open' };
-const UNKNOWN: SchemaAt = { kind: 'unknown' };
+export const OPEN: SchemaAt = { kind: 'open' };
 const OF_EVERY_OBJECT: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
 
 const PRESERVE = 'x-kubernetes-preserve-unknown-fields';
@@ -18,32 +24,36 @@ const preserves = (schema: JsonObject): boolean => ownValue(schema, PRESERVE) ==
 const isEmbedded = (schema: JsonObject): boolean =>
   ownValue(schema, 'x-kubernetes-embedded-resource') === true;
 
-/** @param schema of a whole object; undefined if the API server has no schema and keeps everything */
+/** @param schema undefined if the API server has no schema and keeps everything */
+export const schemaOf = (schema: JsonObject | undefined): SchemaAt =>
+  schema === undefined ? OPEN : { kind: 'known', schema };
+
+/** @param schema of a whole object */
 export function schemaAt(schema: JsonObject | undefined, segments: readonly Segment[]): SchemaAt {
   const [first] = segments;
-  if (schema === undefined) return OPEN;
   if (first?.kind === 'field' && OF_EVERY_OBJECT.has(first.name)) return OPEN;
-  let at: SchemaAt = { kind: 'known', schema };
-  for (const segment of segments) {
-    if (at.kind !== 'known') return at;
-    at = segment.kind === 'field' ? fieldOf(at.schema, segment.name) : itemOf(at.schema);
-  }
-  return at;
+  return segments.reduce(
+    (at, segment) => (segment.kind === 'field' ? fieldOf(at, segment.name) : itemOf(at)),
+    schemaOf(schema),
+  );
 }
 
-export function fieldOf(schema: JsonObject, name: string): SchemaAt {
-  const properties = ownValue(schema, 'properties');
-  const property = isJsonObject(properties) ? ownValue(properties, name) : undefined;
+export function fieldOf(at: SchemaAt, name: string): SchemaAt {
+  if (at.kind !== 'known') return at;
+  const { schema } = at;
+  const property = valueIn(schema, 'properties', name);
   if (isJsonObject(property)) return { kind: 'known', schema: property };
   if (isEmbedded(schema) && OF_EVERY_OBJECT.has(name)) return OPEN;
   const additional = ownValue(schema, 'additionalProperties');
   if (isJsonObject(additional)) return { kind: 'known', schema: additional };
   // For `true`, the API server keeps the values but drops the fields in them.
   if (additional === true) return { kind: 'known', schema: {} };
-  return preserves(schema) ? OPEN : UNKNOWN;
+  return preserves(schema) ? OPEN : { kind: 'unknown' };
 }
 
-export function itemOf(schema: JsonObject): SchemaAt {
+export function itemOf(at: SchemaAt): SchemaAt {
+  if (at.kind !== 'known') return at;
+  const { schema } = at;
   const items = ownValue(schema, 'items');
   if (!isJsonObject(items)) return preserves(schema) ? OPEN : { kind: 'known', schema: {} };
   return { kind: 'known', schema: preserves(schema) ? { ...items, [PRESERVE]: true } : items };
@@ -55,7 +65,7 @@ export function itemOf(schema: JsonObject): SchemaAt {
  * @see k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning
  */
 export function pruneObject(object: JsonObject, schema: JsonObject | undefined): JsonObject {
-  return schema === undefined ? object : pruneFields(object, schema, OF_EVERY_OBJECT);
+  return schema === undefined ? object : pruneFields(object, schemaOf(schema), OF_EVERY_OBJECT, 0);
 }
 
 const NONE: ReadonlySet<string> = new Set();
@@ -70,16 +80,19 @@ const DEEPEST = 100;
 export function prune(value: JsonValue, at: SchemaAt, depth = 0): JsonValue {
   if (at.kind !== 'known' || depth > DEEPEST) return value;
   if (isJsonObject(value)) {
-    return pruneFields(value, at.schema, isEmbedded(at.schema) ? OF_EVERY_OBJECT : NONE, depth + 1);
+    return pruneFields(value, at, isEmbedded(at.schema) ? OF_EVERY_OBJECT : NONE, depth + 1);
   }
-  return isJsonArray(value) ? pruneItems(value, itemOf(at.schema), depth + 1) : value;
+  if (!isJsonArray(value)) return value;
+  const items = itemOf(at);
+  const pruned = value.map((item) => prune(item, items, depth + 1));
+  return pruned.every((item, index) => item === value[index]) ? value : pruned;
 }
 
 function pruneFields(
   object: JsonObject,
-  schema: JsonObject,
+  schema: SchemaAt,
   kept: ReadonlySet<string>,
-  depth = 0,
+  depth: number,
 ): JsonObject {
   let changed = false;
   const entries: [string, JsonValue][] = [];
@@ -92,31 +105,20 @@ function pruneFields(
   return changed ? Object.fromEntries(entries) : object;
 }
 
-function pruneItems(list: readonly JsonValue[], at: SchemaAt, depth: number): JsonValue {
-  const pruned = list.map((item) => prune(item, at, depth));
-  return pruned.every((item, index) => item === list[index]) ? list : pruned;
-}
-
 /** Whether the value has the types of the schema, at every level. Ignores patterns, limits and required fields. */
 export function fits(value: JsonValue, at: SchemaAt): boolean {
-  if (at.kind === 'unknown') return false;
-  if (at.kind === 'open') return true;
-  const { schema } = at;
-  if (value === null) return ownValue(schema, 'nullable') === true;
-  if (!hasType(value, schema)) return false;
+  if (at.kind !== 'known') return at.kind === 'open';
+  if (value === null) return ownValue(at.schema, 'nullable') === true;
+  if (!hasType(value, at.schema)) return false;
   if (isJsonArray(value)) {
-    const items = itemOf(schema);
+    const items = itemOf(at);
     return value.every((item) => fits(item, items));
   }
-  return (
-    !isJsonObject(value) || Object.entries(value).every(([name, child]) => fitsField(name, child, schema))
-  );
-}
-
-/** Accepts fields that the API server drops. */
-function fitsField(name: string, value: JsonValue, schema: JsonObject): boolean {
-  const at = fieldOf(schema, name);
-  return at.kind === 'unknown' || fits(value, at);
+  if (!isJsonObject(value)) return true;
+  return Object.entries(value).every(([name, child]) => {
+    const below = fieldOf(at, name);
+    return below.kind === 'unknown' || fits(child, below); // the API server drops unknown fields
+  });
 }
 
 function hasType(value: JsonValue, schema: JsonObject): boolean {

@@ -18,6 +18,7 @@ import {
   type Run,
 } from './handler-decision.ts';
 import { createReader, type Reader } from './reader.ts';
+import { untilAborted } from '../until-aborted.ts';
 
 /** Runs the handler. Never throws: every result becomes a decision or a failure. */
 export async function callHandler(call: HandlerCall): Promise<HandlerOutcome> {
@@ -58,7 +59,9 @@ async function run(
     if (subject === undefined) throw new Error('the request holds no object');
     const argument = phase === 'mutate' ? copyJson(subject) : deepFreeze(subject);
     const context = contextFor(call, subject, notes, reader);
-    const answer: unknown = await within(signal, async () => await act(argument, context));
+    signal.throwIfAborted();
+    const acting = (async (): Promise<unknown> => await act(argument, context))();
+    const answer = await untilAborted(acting, signal, () => toError(signal.reason));
     if (answer instanceof Denial) notes.add(answer);
     else if (!isSilence(answer, argument, phase)) throw new WrongAnswer(answer, phase);
     return end(phase === 'mutate' ? changed(argument, subject) : before);
@@ -83,24 +86,6 @@ function contextFor(
     oldObject: request.oldObject === undefined ? undefined : deepFreeze(request.oldObject),
     ...{ deny, warn, audit, get, list, signal, log },
   });
-}
-
-/**
- * Resolves with the result of `work`, or rejects with the reason of `signal` if it aborts first. An endless promise is
- * abandoned.
- */
-async function within<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-  signal.throwIfAborted();
-  const { promise: over, reject } = Promise.withResolvers<never>();
-  const onAbort = () => {
-    reject(toError(signal.reason));
-  };
-  signal.addEventListener('abort', onAbort, { once: true });
-  try {
-    return await Promise.race([work(), over]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
 }
 
 /** A copy of the draft, as it will be sent: work that the handler left running cannot change it. */

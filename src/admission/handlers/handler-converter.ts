@@ -1,7 +1,6 @@
 import type { GroupResource } from '../../json/kube-object.ts';
-import type { Converter } from '../conversion/converter.ts';
-import { ConversionFailure } from '../conversion/converter.ts';
-import { ownValue, type JsonObject } from '../../json/json.ts';
+import { ConversionFailure, versionOf, type Converter } from '../conversion/converter.ts';
+import type { JsonObject } from '../../json/json.ts';
 import { quote } from '../../json/printable.ts';
 import { copyJson, InvalidDraft } from './draft.ts';
 import type { HandlerConversion, VersionConversion } from './handler.ts';
@@ -24,18 +23,13 @@ export function createHandlerConverter(
     target: { group, resource },
     versions: [hub, ...conversions.keys()],
     convert: (object, to) => {
-      const from = versionIn(object);
+      const from = versionOf(object);
       const atHub =
         from === hub ? object : changed(handler, object, (copy) => conversionOf(from).toHub(copy));
       // The author guarantees the type of hub objects, because the author writes the conversions to the hub.
       return to === hub ? atHub : changed(handler, atHub, (copy) => conversionOf(to).fromHub(copy as never));
     },
   };
-}
-
-function versionIn(object: JsonObject): string {
-  const apiVersion = ownValue(object, 'apiVersion');
-  return typeof apiVersion === 'string' ? apiVersion.slice(apiVersion.indexOf('/') + 1) : '';
 }
 
 /** @throws ConversionFailure if the result is not JSON */

@@ -1,6 +1,6 @@
 import type { ReadKind } from './compile-handler.ts';
 import { groupResourceName } from '../../json/kube-object.ts';
-import { isJsonObject, ownValue } from '../../json/json.ts';
+import { valueIn } from '../../json/json.ts';
 import { copyJson } from './draft.ts';
 import { deepFreeze } from '../../json/objects.ts';
 
@@ -44,19 +44,16 @@ export function worldOf(objects: Readonly<Record<string, readonly object[]>>): H
   );
   const all = (kind: ReadKind): readonly object[] => byKind.get(groupResourceName(kind)) ?? [];
   const isIn = (namespace: string | undefined) => (object: object) =>
-    namespace === undefined || metaOf(object, 'namespace') === namespace;
+    namespace === undefined || valueIn(object, 'metadata', 'namespace') === namespace;
   return {
     isNamespaced: (kind) =>
-      Promise.resolve(all(kind).some((object) => metaOf(object, 'namespace') !== undefined)),
+      Promise.resolve(all(kind).some((object) => valueIn(object, 'metadata', 'namespace') !== undefined)),
     find: () => undefined,
     select: () => undefined,
     read: (kind, { namespace, name }) =>
-      Promise.resolve(all(kind).find((object) => metaOf(object, 'name') === name && isIn(namespace)(object))),
+      Promise.resolve(
+        all(kind).find((object) => valueIn(object, 'metadata', 'name') === name && isIn(namespace)(object)),
+      ),
     query: (kind, { namespace }) => Promise.resolve(all(kind).filter(isIn(namespace))),
   };
-}
-
-function metaOf(object: object, field: string): unknown {
-  const metadata = ownValue(object, 'metadata');
-  return isJsonObject(metadata) ? ownValue(metadata, field) : undefined;
 }

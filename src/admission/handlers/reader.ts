@@ -1,9 +1,9 @@
 /** `context.get` and `context.list`. */
 import { groupResourceName } from '../../json/kube-object.ts';
-import { isJsonObject, ownValue } from '../../json/json.ts';
 import { matchesSelector, normaliseSelector, type NormalSelector } from '../../json/label-selector.ts';
 import { isDnsLabel, isObjectName } from '../../json/names.ts';
 import { quote } from '../../json/printable.ts';
+import { labelsOf } from '../policy/object-metadata.ts';
 import { readKindOf, type CompiledHandler, type ReadKind } from './compile-handler.ts';
 import { ReadError } from './errors.ts';
 import { type GetOptions, type HandlerContext, type ListOptions } from './handler.ts';
@@ -107,12 +107,6 @@ function selectorOf(given: unknown): NormalSelector {
   const [problem] = problems;
   if (problem !== undefined) throw new TypeError(`${problem.where}: ${problem.message}`);
   return selector;
-}
-
-function labelsOf(object: object): Readonly<Record<string, string>> {
-  const metadata = ownValue(object, 'metadata');
-  const labels = isJsonObject(metadata) ? ownValue(metadata, 'labels') : undefined;
-  return isJsonObject(labels) ? (labels as Readonly<Record<string, string>>) : {}; // the API server stores no other labels
 }
 
 /** The selector as a query parameter of the API; undefined if it selects everything. */

@@ -1,6 +1,7 @@
 /** Runs a handler without a cluster, for the author's tests. */
 import type { Cause } from '../review/decision.ts';
-import { isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
+import { textIn, type JsonObject } from '../../json/json.ts';
+import { splitApiVersion } from '../../json/kube-object.ts';
 import type { PatchOperation } from '../../json/json-patch.ts';
 import { diff } from '../../json/json-diff.ts';
 import {
@@ -116,13 +117,13 @@ function toRequest({ match }: CompiledHandler, trial: HandlerTrial): AdmissionRe
     );
   }
   const { resource, subResource } = splitResource(trial.resource ?? match.resources[0] ?? '');
-  const [group, version] = groupVersionOf(subject);
+  const { group, version } = splitApiVersion(textIn(subject, 'apiVersion'));
   return toAdmissionRequest({
     uid: '00000000-0000-4000-8000-000000000000',
-    kind: { group, version, kind: textOf(subject, 'kind') || 'Unknown' },
+    kind: { group, version, kind: textIn(subject, 'kind') || 'Unknown' },
     resource: { group, version, resource },
     subResource,
-    namespace: textOf(ownValue(subject, 'metadata'), 'namespace'),
+    namespace: textIn(subject, 'metadata', 'namespace'),
     operation,
     userInfo: { username: 'somebody', groups: ['system:authenticated'], ...copyJson(trial.user ?? {}) },
     object: writes(operation) || operation === 'CONNECT' ? (object ?? null) : null,
@@ -135,16 +136,6 @@ function toRequest({ match }: CompiledHandler, trial: HandlerTrial): AdmissionRe
 function operationOf(object: JsonObject | undefined, oldObject: JsonObject | undefined): Operation {
   if (object === undefined) return 'DELETE';
   return oldObject === undefined ? 'CREATE' : 'UPDATE';
-}
-
-function groupVersionOf(object: JsonObject): readonly [group: string, version: string] {
-  const [first = '', second] = textOf(object, 'apiVersion').split('/');
-  return second === undefined ? ['', first] : [first, second];
-}
-
-function textOf(object: unknown, key: string): string {
-  const value = isJsonObject(object) ? ownValue(object, key) : undefined;
-  return typeof value === 'string' ? value : '';
 }
 
 function toVerdict(

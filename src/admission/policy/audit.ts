@@ -1,4 +1,9 @@
-import type { GroupResource, KubeObject, ObjectRef } from '../../json/kube-object.ts';
+import {
+  splitApiVersion,
+  type GroupResource,
+  type KubeObject,
+  type ObjectRef,
+} from '../../json/kube-object.ts';
 import { missingTarget } from './references/check-references.ts';
 import type { Violation } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
@@ -63,7 +68,7 @@ export async function auditObject(
 /** A request that would create the stored object unchanged, without a user. */
 export function asCreated({ group, resource }: GroupResource, object: KubeObject): AdmissionRequest {
   const { apiVersion = '', kind = '', metadata } = object;
-  const version = apiVersion.slice(apiVersion.indexOf('/') + 1);
+  const { version } = splitApiVersion(apiVersion);
   const gvk = { group, version, kind };
   const gvr = { group, version, resource };
   const asJson: unknown = object;

@@ -1,26 +1,26 @@
-import { isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
-
-/** One field of the metadata; undefined if the object, its metadata or the field is missing. */
-export function metadataField(object: object | undefined, field: string): unknown {
-  const metadata = object === undefined ? undefined : ownValue(object, 'metadata');
-  return isJsonObject(metadata) ? ownValue(metadata, field) : undefined;
-}
-
-/** A text field of the metadata; undefined if it is missing or empty. */
-export function metadataText(object: object | undefined, field: string): string | undefined {
-  const value = metadataField(object, field);
-  return typeof value === 'string' && value !== '' ? value : undefined;
-}
+import { isJsonObject, valueIn, type JsonObject, type JsonValue } from '../../json/json.ts';
 
 /** Whether the object has a deletionTimestamp. */
 export function isBeingDeleted(object: JsonObject): boolean {
-  return (metadataField(object, 'deletionTimestamp') ?? undefined) !== undefined;
+  return (valueIn(object, 'metadata', 'deletionTimestamp') ?? undefined) !== undefined;
 }
 
-export function labelsOf(object: JsonObject | undefined): Readonly<Record<string, string>> {
-  const labels = metadataField(object, 'labels');
+export function labelsOf(object: object | undefined): Readonly<Record<string, string>> {
+  const labels = valueIn(object, 'metadata', 'labels');
   if (!isJsonObject(labels)) return {};
   return Object.fromEntries(
     Object.entries(labels).flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : [])),
   );
+}
+
+/** The API server's limit for all annotations of an object together. @see k8s.io/apimachinery pkg/api/validation */
+export const MOST_ANNOTATION_BYTES = 256 * 1024;
+
+/** The size of annotations, keys and values. */
+export function annotationBytes(annotations: JsonValue | undefined): number {
+  const entries = isJsonObject(annotations) ? Object.entries(annotations) : [];
+  const sizes = entries.map(
+    ([key, value]) => Buffer.byteLength(key) + (typeof value === 'string' ? Buffer.byteLength(value) : 0),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
 }

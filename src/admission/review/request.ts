@@ -1,3 +1,4 @@
+import { InvalidReview, uidOf } from './envelope.ts';
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../json/json.ts';
 
 export type Operation = 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
@@ -55,11 +56,6 @@ export interface AdmissionRequest {
   readonly options: JsonObject | undefined;
 }
 
-/** The body is not an AdmissionReview that Gatehouse can answer. The message says what is wrong. */
-export class InvalidReview extends Error {
-  override name = 'InvalidReview';
-}
-
 /**
  * Parses the `request` of an AdmissionReview.
  *
@@ -80,7 +76,7 @@ export function toAdmissionRequest(review: JsonObject): AdmissionRequest {
   }
   const { requestKind, requestResource } = request;
   return {
-    uid: uidOf(request),
+    uid: uidOf(review),
     kind,
     resource,
     subResource: textOf(request.subResource),
@@ -104,7 +100,6 @@ export function toAdmissionRequest(review: JsonObject): AdmissionRequest {
 type Fields<Name extends string> = Readonly<Partial<Record<Name, JsonValue>>>;
 
 type RequestField =
-  | 'uid'
   | 'kind'
   | 'resource'
   | 'subResource'
@@ -118,12 +113,6 @@ type RequestField =
   | 'oldObject'
   | 'dryRun'
   | 'options';
-
-/** @throws InvalidReview */
-export function uidOf({ uid }: Fields<'uid'>): string {
-  if (typeof uid !== 'string' || uid === '') throw new InvalidReview('request.uid: absent or not a string');
-  return uid;
-}
 
 function operationOf(operation: unknown): Operation {
   switch (operation) {

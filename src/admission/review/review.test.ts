@@ -5,7 +5,8 @@ import { compilePolicy } from '../policy/compile.ts';
 import { ALLOWED, type Decision } from './decision.ts';
 import { isJsonObject, ownValue, parseJson, stringifyJson, type JsonObject } from '../../json/json.ts';
 import { mutate } from '../policy/mutate.ts';
-import { InvalidReview, parseReview, toMutatingReview, toValidatingReview } from './review.ts';
+import { InvalidReview } from './envelope.ts';
+import { parseReview, toMutatingReview, toValidatingReview } from './review.ts';
 import { validate } from '../policy/validate.ts';
 import type { World } from '../policy/world.ts';
 

@@ -1,18 +1,13 @@
 import type { AuditAnnotations, Cause, Decision } from './decision.ts';
 import { toJsonText } from '../../json/json-text.ts';
-import { isJsonObject, ownValue } from '../../json/json.ts';
 import { isSimpleName } from '../../json/names.ts';
-import { InvalidReview, toAdmissionRequest, uidOf, type AdmissionRequest } from './request.ts';
-import { quote } from '../../json/printable.ts';
-
-export { InvalidReview } from './request.ts';
-
-export type ReviewVersion = 'v1' | 'v1beta1';
+import { openReview, reviewType, type ReviewVersion } from './envelope.ts';
+import { toAdmissionRequest, type AdmissionRequest } from './request.ts';
 
 /** An AdmissionReview with a response (k8s.io/api/admission). */
 export interface AdmissionReview {
-  readonly apiVersion: `admission.k8s.io/${ReviewVersion}`;
-  readonly kind: 'AdmissionReview';
+  readonly apiVersion: string;
+  readonly kind: string;
   readonly response: AdmissionResponse;
 }
 
@@ -54,27 +49,8 @@ export function parseReview(value: unknown): {
   readonly version: ReviewVersion;
   readonly request: AdmissionRequest;
 } {
-  if (!isJsonObject(value)) throw new InvalidReview('the body is not a JSON object');
-  const kind = ownValue(value, 'kind');
-  if (kind !== 'AdmissionReview') throw new InvalidReview(`kind: ${quote(kind)} is not AdmissionReview`);
-  const version = versionOf(ownValue(value, 'apiVersion'));
-  const request = ownValue(value, 'request');
-  if (!isJsonObject(request)) throw new InvalidReview('request: absent or not an object');
-  uidOf(request); // first: a response needs the uid, whatever else is wrong
+  const { version, request } = openReview(value, 'AdmissionReview');
   return { version, request: toAdmissionRequest(request) };
-}
-
-function versionOf(apiVersion: unknown): ReviewVersion {
-  switch (apiVersion) {
-    case 'admission.k8s.io/v1':
-      return 'v1';
-    case 'admission.k8s.io/v1beta1':
-      return 'v1beta1';
-    default:
-      throw new InvalidReview(
-        `apiVersion: ${quote(apiVersion)} is neither admission.k8s.io/v1 nor admission.k8s.io/v1beta1`,
-      );
-  }
 }
 
 /** The response of a mutating webhook, in the version of the request. */
@@ -96,7 +72,7 @@ export function toValidatingReview(
 }
 
 function toReview(version: ReviewVersion, answer: AdmissionResponse): AdmissionReview {
-  return { apiVersion: `admission.k8s.io/${version}`, kind: 'AdmissionReview', response: answer };
+  return { ...reviewType('AdmissionReview', version), response: answer };
 }
 
 /** A deletion has no object to patch, so the API server would fail the request regardless of the failurePolicy. */

@@ -1,6 +1,6 @@
 import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import { exemptionOf } from '../exceptions/exceptions.ts';
-import { isBeingDeleted, metadataField } from '../object-metadata.ts';
+import { isBeingDeleted } from '../object-metadata.ts';
 import { NO_NOTICES } from '../rules/notices.ts';
 
 import type { Violation } from '../violation.ts';
@@ -9,7 +9,7 @@ import type { CompiledPolicy } from '../compiled-policy.ts';
 import { ALLOWED, type Decision } from '../../review/decision.ts';
 import { isGovernedNow } from '../match/object-scope.ts';
 
-import { isJsonArray, isJsonObject, ownValue } from '../../../json/json.ts';
+import { isJsonArray, isJsonObject, valueIn } from '../../../json/json.ts';
 import { referencesOf, restrictingReferences } from './read-references.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { createRestoreLookup } from '../deferral/deferral.ts';
@@ -200,15 +200,14 @@ async function referralOf(
 
 /** The garbage collector deletes an object after its only owner, unless the deletion orphans dependents. */
 function goesWith({ metadata }: KubeObject, { oldObject, options }: AdmissionRequest): boolean {
-  const uid = metadataField(oldObject, 'uid');
+  const uid = valueIn(oldObject, 'metadata', 'uid');
   const owners = metadata?.ownerReferences ?? [];
   if (typeof uid !== 'string' || owners.length === 0 || !owners.every((owner) => owner.uid === uid))
     return false;
-  const finalizers = metadataField(oldObject, 'finalizers');
+  const finalizers = valueIn(oldObject, 'metadata', 'finalizers');
   const orphans =
-    (options !== undefined &&
-      (ownValue(options, 'propagationPolicy') === 'Orphan' ||
-        ownValue(options, 'orphanDependents') === true)) ||
+    valueIn(options, 'propagationPolicy') === 'Orphan' ||
+    valueIn(options, 'orphanDependents') === true ||
     (isJsonArray(finalizers) && finalizers.includes('orphan'));
   return !orphans;
 }

@@ -8,10 +8,9 @@ import {
   type FieldPath,
   type FieldValue,
 } from '../../../json/field-path.ts';
-import type { JsonObject, JsonValue } from '../../../json/json.ts';
+import { textIn, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import { isDnsLabel, isObjectName } from '../../../json/names.ts';
 import { quote } from '../../../json/printable.ts';
-import { metadataText } from '../object-metadata.ts';
 
 /** A field that names a target. The target may or may not exist. */
 export interface FoundReference {
@@ -57,7 +56,7 @@ export function referencesOf(
 export function readReferences(
   { references }: Pick<CompiledPolicy, 'references'>,
   object: JsonObject | KubeObject,
-  ownNamespace: string | undefined = metadataText(object, 'namespace'),
+  ownNamespace: string | undefined = textIn(object, 'metadata', 'namespace') || undefined,
 ): ReadReferences {
   const found: FoundReference[] = [];
   const broken: BrokenReference[] = [];

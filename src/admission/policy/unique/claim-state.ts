@@ -11,11 +11,11 @@
  *   calls the webhook again. Once the object has another resourceVersion, or is gone, the update is over.
  * - Any write is over once its request must have timed out in the API server.
  */
-import { metadataText } from '../object-metadata.ts';
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../../../api/group.ts';
 import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import { MOST_REQUESTS, type AdmittedRequest, type UniqueClaim } from '../../../api/unique-claim.ts';
 import { isSecret } from '../object-ref.ts';
+import { textIn } from '../../../json/json.ts';
 import { toJsonText } from '../../../json/json-text.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { shorten } from '../../../json/printable.ts';
@@ -100,10 +100,10 @@ export function admittedRequest(
   now: number,
 ): AdmittedRequest {
   const at = new Date(now).toISOString();
-  const uid = metadataText(oldObject ?? object, 'uid');
-  if (operation === 'CREATE') return { ...(uid === undefined ? {} : { uid }), at };
-  const resourceVersion = metadataText(oldObject, 'resourceVersion');
-  return uid === undefined || resourceVersion === undefined ? { at } : { uid, resourceVersion, at };
+  const uid = textIn(oldObject ?? object, 'metadata', 'uid');
+  if (operation === 'CREATE') return { ...(uid === '' ? {} : { uid }), at };
+  const resourceVersion = textIn(oldObject, 'metadata', 'resourceVersion');
+  return uid === '' || resourceVersion === '' ? { at } : { uid, resourceVersion, at };
 }
 
 /** The object that holds a claim. */
