@@ -1,4 +1,3 @@
-import type { KubeObject, ObjectMeta } from '../json/kube-object.ts';
 import { conditionsSchema } from './conditions.ts';
 import { policyMatch, type LabelSelector } from './policy-match.ts';
 import { policyDefaults, policyMutations } from './policy-mutate.ts';
@@ -14,6 +13,7 @@ import {
   object,
   oneOf,
   string,
+  type KubeObjectOf,
   type TypeOf,
 } from './schema.ts';
 
@@ -139,9 +139,4 @@ export type AdmissionPolicySpec = TypeOf<typeof spec>;
 export type AdmissionPolicyStatus = TypeOf<typeof status>;
 export type PolicyParams = TypeOf<typeof params>;
 export type PolicyVariable = TypeOf<typeof variable>;
-
-export interface AdmissionPolicy extends KubeObject {
-  readonly metadata: ObjectMeta;
-  readonly spec: AdmissionPolicySpec;
-  readonly status?: AdmissionPolicyStatus;
-}
+export type AdmissionPolicy = KubeObjectOf<typeof admissionPolicySchema>;

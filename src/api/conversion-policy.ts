@@ -1,7 +1,6 @@
 import { conditionsSchema } from './conditions.ts';
-import type { KubeObject, ObjectMeta } from '../json/kube-object.ts';
-import { FIELD_PATH } from './policy-field.ts';
 import {
+  FIELD_PATH,
   anyObject,
   anything,
   array,
@@ -10,6 +9,7 @@ import {
   object,
   oneOf,
   string,
+  type KubeObjectOf,
   type TypeOf,
 } from './schema.ts';
 
@@ -97,9 +97,4 @@ export type ConversionPolicySpec = TypeOf<typeof spec>;
 export type ConversionPolicyStatus = TypeOf<typeof status>;
 export type VersionSteps = TypeOf<typeof version>;
 export type ConversionStep = TypeOf<typeof step>;
-
-export interface ConversionPolicy extends KubeObject {
-  readonly metadata: ObjectMeta;
-  readonly spec: ConversionPolicySpec;
-  readonly status?: ConversionPolicyStatus;
-}
+export type ConversionPolicy = KubeObjectOf<typeof conversionPolicySchema>;

@@ -1,6 +1,8 @@
 /** The owner references of an object as its annotation keeps them: backup tools strip the references, and keep annotations. */
-import { GROUP } from './group.ts';
+import { isJsonObject } from '../json/json.ts';
 import type { OwnerReference } from '../json/kube-object.ts';
+import { pick } from '../json/objects.ts';
+import { GROUP } from './group.ts';
 
 export const OWNER_RECORD_ANNOTATION = `${GROUP}/owner-references`;
 
@@ -13,21 +15,24 @@ export interface OwnerRecord {
 /** In characters. All annotations of an object together may have 256 KiB, and most of that is the user's. */
 const LONGEST_RECORD = 32_768;
 
-/** The annotation; undefined when there are too many owners to keep. The same record always gives the same text. */
+/** The fields of a reference, in their order in the annotation: equal records have equal text. */
+const FIELDS = ['apiVersion', 'kind', 'name', 'uid', 'controller', 'blockOwnerDeletion'] as const;
+
+/** The annotation; undefined if it would be longer than an annotation should be. */
 export function encodeOwnerRecord({ self, refs }: OwnerRecord): string | undefined {
-  const text = JSON.stringify({ v: 1, self, refs: refs.map(plain) });
+  const text = JSON.stringify({ v: 1, self, refs }, ['v', 'self', 'refs', ...FIELDS]);
   return text.length <= LONGEST_RECORD ? text : undefined;
 }
 
-/** Undefined when the text is no record: users write annotations too, so nothing in it is taken for granted. */
+/** Undefined if the text is not a record: users also write annotations, so every part is checked. */
 export function parseOwnerRecord(text: unknown): OwnerRecord | undefined {
   if (typeof text !== 'string' || text.length > LONGEST_RECORD) return undefined;
   const value = parsed(text);
-  if (!isRecord(value) || value.v !== 1 || typeof value.self !== 'string' || !Array.isArray(value.refs))
+  if (!isJsonObject(value) || value.v !== 1 || typeof value.self !== 'string' || !Array.isArray(value.refs))
     return undefined;
-  const refs = value.refs.map(toReference).filter((ref) => ref !== undefined);
-  // Two may be controllers: one that waits to be linked, and one that has adopted the object meanwhile.
-  return refs.length === value.refs.length && refs.length > 0 ? { self: value.self, refs } : undefined;
+  // Two may be controllers: one that is not linked yet, and one that has adopted the object in the meantime.
+  const refs = toOwnerReferences(value.refs) ?? [];
+  return refs.length > 0 ? { self: value.self, refs } : undefined;
 }
 
 /** Whether the record was made for an object of this name: a copy under another name is not owned by anybody. */
@@ -40,8 +45,8 @@ export function lackingOwners(
   recorded: readonly OwnerReference[],
   present: readonly OwnerReference[],
 ): readonly OwnerReference[] {
-  const there = new Set(present.map(ownerKey));
-  return recorded.filter((ref) => !there.has(ownerKey(ref)));
+  const held = new Set(present.map(ownerKey));
+  return recorded.filter((ref) => !held.has(ownerKey(ref)));
 }
 
 /** One text for each owner, whichever version of its kind is named. */
@@ -55,56 +60,27 @@ export function groupOf(apiVersion: string): string {
   return slash === -1 ? '' : apiVersion.slice(0, slash);
 }
 
-/** The references in the form of the API, each field in its place; undefined where one of them is none. */
+/** The references without other fields; undefined if one of them is invalid. */
 export function toOwnerReferences(value: unknown): readonly OwnerReference[] | undefined {
   if (value === undefined || value === null) return [];
-  if (!Array.isArray(value)) return undefined;
-  const refs = value.map(toReference).filter((ref) => ref !== undefined);
-  return refs.length === value.length ? refs : undefined;
+  return Array.isArray(value) && value.every(isReference)
+    ? value.map((ref) => pick(ref, ...FIELDS))
+    : undefined;
 }
 
-function toReference(value: unknown): OwnerReference | undefined {
-  if (!isRecord(value)) return undefined;
+function isReference(value: unknown): value is OwnerReference {
+  if (!isJsonObject(value)) return false;
   const { apiVersion, kind, name, uid, controller, blockOwnerDeletion } = value;
-  if (!isText(apiVersion) || !isText(kind) || !isText(name) || !isText(uid)) return undefined;
-  if (!isFlag(controller) || !isFlag(blockOwnerDeletion)) return undefined;
-  return plain({
-    apiVersion,
-    kind,
-    name,
-    uid,
-    ...(controller === undefined ? {} : { controller }),
-    ...(blockOwnerDeletion === undefined ? {} : { blockOwnerDeletion }),
-  });
+  return [apiVersion, kind, name, uid].every(isText) && [controller, blockOwnerDeletion].every(isFlag);
 }
 
-/** No other fields, and always in this order. */
-function plain({
-  apiVersion,
-  kind,
-  name,
-  uid,
-  controller,
-  blockOwnerDeletion,
-}: OwnerReference): OwnerReference {
-  return {
-    apiVersion,
-    kind,
-    name,
-    uid,
-    ...(controller === undefined ? {} : { controller }),
-    ...(blockOwnerDeletion === undefined ? {} : { blockOwnerDeletion }),
-  };
-}
-
-/** As long as the longest name in Kubernetes, and a little. */
+/** In characters, a little more than the longest name in Kubernetes. */
 const LONGEST_TEXT = 512;
 
-const isText = (value: unknown): value is string =>
+const isText = (value: unknown): boolean =>
   typeof value === 'string' && value !== '' && value.length <= LONGEST_TEXT;
 
-const isFlag = (value: unknown): value is boolean | undefined =>
-  value === undefined || typeof value === 'boolean';
+const isFlag = (value: unknown): boolean => value === undefined || typeof value === 'boolean';
 
 function parsed(text: string): unknown {
   try {
@@ -112,8 +88,4 @@ function parsed(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

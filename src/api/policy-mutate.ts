@@ -1,6 +1,5 @@
 /** What Gatehouse changes in an object: `spec.defaults` and `spec.mutations` of an AdmissionPolicy. */
-import { FIELD_PATH } from './policy-field.ts';
-import { anything, array, mapList, object, oneOf, string } from './schema.ts';
+import { FIELD_PATH, anything, array, mapList, object, oneOf, string } from './schema.ts';
 
 const defaultRule = object('One default.', {
   path: string(`The field to fill where it is absent. ${FIELD_PATH}`, { minLength: 1 }),

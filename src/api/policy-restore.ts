@@ -1,5 +1,5 @@
 /** What an AdmissionPolicy says about restores: which checks wait, and which owner references come back. */
-import { principal } from './restore-principal.ts';
+import { principal } from './principals.ts';
 import { array, boolean, object, oneOf, string } from './schema.ts';
 
 export const policyRestore = object('What holds while a backup is being restored.', {

@@ -1,6 +1,6 @@
 /** What an object has to satisfy: `spec.validate` of an AdmissionPolicy. */
-import { FIELD_PATH } from './policy-field.ts';
 import {
+  FIELD_PATH,
   anyObject,
   apiGroup,
   array,

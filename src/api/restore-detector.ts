@@ -1,7 +1,6 @@
-import type { KubeObject, ObjectMeta } from '../json/kube-object.ts';
 import { conditionsSchema } from './conditions.ts';
-import { principal } from './restore-principal.ts';
-import { array, integer, object, oneOf, string, type TypeOf } from './schema.ts';
+import { principal } from './principals.ts';
+import { array, integer, object, oneOf, string, type KubeObjectOf } from './schema.ts';
 
 const values = (description: string) =>
   array(description, string('A value at `phasePath`.'), { maxItems: 32 });
@@ -87,11 +86,4 @@ export const restoreDetectorSchema = object(
   { spec, 'status?': status },
 );
 
-export type RestoreDetectorSpec = TypeOf<typeof spec>;
-export type RestoreDetectorStatus = TypeOf<typeof status>;
-
-export interface RestoreDetector extends KubeObject {
-  readonly metadata: ObjectMeta;
-  readonly spec: RestoreDetectorSpec;
-  readonly status?: RestoreDetectorStatus;
-}
+export type RestoreDetector = KubeObjectOf<typeof restoreDetectorSchema>;

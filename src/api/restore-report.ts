@@ -1,6 +1,5 @@
-import type { KubeObject, ObjectMeta } from '../json/kube-object.ts';
 import { relinkItem, violation } from './restore-findings.ts';
-import { array, integer, object, string, type TypeOf } from './schema.ts';
+import { array, integer, object, string, type KubeObjectOf, type TypeOf } from './schema.ts';
 
 /** How many findings one RestoreReport lists: an object in etcd is limited to 1.5 MiB. */
 export const REPORT_ITEMS = 500;
@@ -20,8 +19,4 @@ export const restoreReportSchema = object(
 );
 
 export type RestoreReportSpec = TypeOf<typeof spec>;
-
-export interface RestoreReport extends KubeObject {
-  readonly metadata: ObjectMeta;
-  readonly spec: RestoreReportSpec;
-}
+export type RestoreReport = KubeObjectOf<typeof restoreReportSchema>;

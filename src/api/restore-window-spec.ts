@@ -1,5 +1,5 @@
 /** One restore: who, what, until when. */
-import { principal } from './restore-principal.ts';
+import { principal } from './principals.ts';
 import { apiGroup, array, boolean, object, oneOf, string, textMap, type TypeOf } from './schema.ts';
 
 const source = object('What opened the window. Absent: a person.', {

@@ -1,10 +1,18 @@
-import type { KubeObject, ObjectMeta } from '../json/kube-object.ts';
 import { conditionsSchema } from './conditions.ts';
 import { relinkItem, violation } from './restore-findings.ts';
-import { restoreWindowSpec, type RestoreWindowSpec } from './restore-window-spec.ts';
-import { array, boolean, countMap, integer, object, oneOf, string, type TypeOf } from './schema.ts';
+import { restoreWindowSpec } from './restore-window-spec.ts';
+import {
+  array,
+  boolean,
+  countMap,
+  integer,
+  object,
+  oneOf,
+  string,
+  type KubeObjectOf,
+  type TypeOf,
+} from './schema.ts';
 
-export type { Principal } from './restore-principal.ts';
 export type { Violation } from './restore-findings.ts';
 export type { RestoreWindowSpec } from './restore-window-spec.ts';
 
@@ -63,9 +71,4 @@ export const restoreWindowSchema = object(
 );
 
 export type RestoreWindowStatus = TypeOf<typeof status>;
-
-export interface RestoreWindow extends KubeObject {
-  readonly metadata: ObjectMeta;
-  readonly spec: RestoreWindowSpec;
-  readonly status?: RestoreWindowStatus;
-}
+export type RestoreWindow = KubeObjectOf<typeof restoreWindowSchema>;

@@ -5,6 +5,7 @@
  * Fields of list items have no default here, but say what absent means: a list is one value to `kubectl apply`, which would take a
  * default inside it for a difference, and report an unchanged file as configured each time.
  */
+import type { KubeObject, ObjectMeta } from '../json/kube-object.ts';
 import Type, { type Static, type TObject, type TOptional, type TSchema } from 'typebox';
 
 /** A value as others hand it to us: never to be changed in place. */
@@ -15,6 +16,11 @@ export type Immutable<T> = T extends (infer Item)[]
     : T;
 
 export type TypeOf<Schema extends TSchema> = Immutable<Static<Schema>>;
+
+/** An object as the API server stores it; `Schema` has no `apiVersion`, `kind` and `metadata`. */
+export type KubeObjectOf<Schema extends TSchema> = KubeObject & {
+  readonly metadata: ObjectMeta;
+} & TypeOf<Schema>;
 
 interface TextOptions {
   readonly minLength?: number;
@@ -120,3 +126,7 @@ export const anything = (description: string) =>
 /** An object with any fields. */
 export const anyObject = <T extends object>(description: string) =>
   Type.Unsafe<T>({ type: 'object', 'x-kubernetes-preserve-unknown-fields': true, description });
+
+/** For descriptions of fields that hold a path. */
+export const FIELD_PATH =
+  'A path such as `spec.datacenter`, `spec.disks[*].class` or `metadata.labels["example.com/rack"]`.';

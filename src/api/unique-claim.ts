@@ -1,5 +1,4 @@
-import type { KubeObject, ObjectMeta } from '../json/kube-object.ts';
-import { apiGroup, array, object, string, type TypeOf } from './schema.ts';
+import { apiGroup, array, object, string, type KubeObjectOf, type TypeOf } from './schema.ts';
 
 const holder = object(
   'The object that may have the values. It may be deleted and recreated: its uid is not compared.',
@@ -46,11 +45,6 @@ export const uniqueClaimSchema = object(
   { spec },
 );
 
-export type UniqueClaimSpec = TypeOf<typeof spec>;
 /** A write of the holder that may still be on its way into storage. */
 export type AdmittedRequest = TypeOf<typeof admitted>;
-
-export interface UniqueClaim extends KubeObject {
-  readonly metadata: ObjectMeta;
-  readonly spec: UniqueClaimSpec;
-}
+export type UniqueClaim = KubeObjectOf<typeof uniqueClaimSchema>;

@@ -3,9 +3,8 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../api/group.ts';
 import type { KubeObject } from '../json/kube-object.ts';
-import { isAmong, type Requester } from '../api/principals.ts';
+import { isAmong, type Principal, type Requester } from '../api/principals.ts';
 import type { RestoreDetector } from '../api/restore-detector.ts';
-import type { Principal } from '../api/restore-principal.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
 import { detectorProblems } from './detector.ts';
 import { LONGEST_WINDOW_MS, windowProblems } from './window.ts';

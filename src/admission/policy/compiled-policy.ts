@@ -1,7 +1,7 @@
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import type { GroupResource } from '../../json/kube-object.ts';
 import type { ValidationRule } from '../../api/policy-validate.ts';
-import type { Principal } from '../../api/restore-principal.ts';
+import type { Principal } from '../../api/principals.ts';
 import type { CauseType } from '../review/decision.ts';
 import type { CompiledExpression, CompiledVariable } from './expressions/expression.ts';
 import type { FieldPath } from '../../json/field-path.ts';

@@ -1,6 +1,6 @@
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../api/group.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
-import type { Principal } from '../../api/restore-principal.ts';
+import type { Principal } from '../../api/principals.ts';
 import { principalExpression } from './webhook.ts';
 import type { Operation } from '../review/request.ts';
 

@@ -1,6 +1,6 @@
 /** Webhook entries as Gatehouse registers them, and their split for restorers. */
 import type { KubeObject } from '../../json/kube-object.ts';
-import type { Principal } from '../../api/restore-principal.ts';
+import type { Principal } from '../../api/principals.ts';
 import type { NormalSelector } from '../../json/label-selector.ts';
 import type { MatchCondition } from '../policy/compiled-policy.ts';
 import type { Operation } from '../review/request.ts';

@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from 'vitest';
 
 import { createCluster, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
-import type { Principal } from '../../api/restore-principal.ts';
+import type { Principal } from '../../api/principals.ts';
 import { OWN_KINDS_POLICY_NAME } from '../../admission/webhooks/protect-own-kinds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { KubeObject } from '../../json/kube-object.ts';

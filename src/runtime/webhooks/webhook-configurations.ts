@@ -12,7 +12,7 @@ import {
 import { type WebhookConfiguration } from '../../admission/webhooks/webhook.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
-import type { Principal } from '../../api/restore-principal.ts';
+import type { Principal } from '../../api/principals.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Log } from '../../log.ts';
 import type { Store } from '../../kube/store.ts';
