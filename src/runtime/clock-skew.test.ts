@@ -36,7 +36,7 @@ function scene() {
   };
 }
 
-test('F15: a clock that is more than 30 s away from the API server is said once, and again when it is right', () => {
+test('F15: a clock skew of more than 30 s is logged once, and its end is logged too', () => {
   const { said, lookAt } = scene();
   for (const ms of [undefined, 29_000, -30_000]) lookAt(ms);
   expect(said).toEqual([]);
@@ -50,13 +50,13 @@ test('F15: a clock that is more than 30 s away from the API server is said once,
   ]);
 });
 
-test('every replica exports how far its clock is away', () => {
+test('every replica exports its clock skew', () => {
   const { exported, lookAt } = scene();
   lookAt(1_234);
   expect(exported()).toBe(1_234);
 });
 
-test('nobody looks any more when the replica ends', () => {
+test('the checks end with the replica', () => {
   const { stop, isLooking } = scene();
   stop();
   expect(isLooking()).toBe(false);

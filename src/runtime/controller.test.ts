@@ -9,8 +9,8 @@ const { signal } = new AbortController();
 test.each([
   ['ahead', 10 * MINUTE],
   ['behind', -10 * MINUTE],
-  ['right', 0],
-])('what is due in a second is due in a second when our clock is %s', async (_how, skewMs) => {
+  ['correct', 0],
+])('a delay of a second stays a second when the local clock is %s', async (_how, skewMs) => {
   const local = server.getTime() + skewMs;
   const reconcile = inLocalTime(
     () => Promise.resolve(requeueIn(1_000, server)),
@@ -20,7 +20,7 @@ test.each([
   expect(await reconcile('key', signal)).toEqual({ kind: 'requeue', at: new Date(local + 1_000) });
 });
 
-test('a wait for a change stays one', async () => {
+test('a result without a delay stays unchanged', async () => {
   const reconcile = inLocalTime(
     () => Promise.resolve(AWAIT_CHANGE),
     () => server,

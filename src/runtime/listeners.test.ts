@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { createListeners } from './listeners.ts';
 
-test('every listener is told what has changed', () => {
+test('every listener receives each change', () => {
   const listeners = createListeners<[name: string, count: number]>();
   const heard: unknown[] = [];
   listeners.add((...args) => heard.push(['a', ...args]));
@@ -14,7 +14,7 @@ test('every listener is told what has changed', () => {
   ]);
 });
 
-test('a listener hears no more once its signal has aborted, and the others do', () => {
+test('an aborted listener receives nothing more, and the others do', () => {
   const listeners = createListeners<[name: string]>();
   const heard: string[] = [];
   const stop = new AbortController();
@@ -25,7 +25,7 @@ test('a listener hears no more once its signal has aborted, and the others do', 
   expect(heard).toEqual(['b servers']);
 });
 
-test('a listener that comes with an aborted signal is never told', () => {
+test('a listener with an aborted signal never receives anything', () => {
   const listeners = createListeners<[]>();
   let told = 0;
   listeners.add(() => told++, AbortSignal.abort());
@@ -33,7 +33,7 @@ test('a listener that comes with an aborted signal is never told', () => {
   expect(told).toBe(0);
 });
 
-test('a listener may stop listening while it is told', () => {
+test('a listener may unsubscribe during a notification', () => {
   const listeners = createListeners<[]>();
   const stop = new AbortController();
   let told = 0;

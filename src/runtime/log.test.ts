@@ -29,7 +29,7 @@ async function logged(...fields: readonly object[]): Promise<{ text: string; lin
   };
 }
 
-test('an event is a line of JSON', async () => {
+test('a log entry is a line of JSON', async () => {
   const { lines } = await logged({ key: 'shop/a' }, { ms: 1.5, user: undefined });
   expect(lines).toEqual([
     { level: 'info', time: expect.any(String) as string, replica: 'one', key: 'shop/a', msg: 'said' },
@@ -37,7 +37,7 @@ test('an event is a line of JSON', async () => {
   ]);
 });
 
-test('what a Secret holds is not in it, on the top level nor one below', async () => {
+test('the data of a Secret is redacted, on the top level and one below', async () => {
   const secret = Object.freeze({ name: 'a', ...SECRETS });
   const { text, lines } = await logged({
     ...SECRETS,
@@ -49,7 +49,7 @@ test('what a Secret holds is not in it, on the top level nor one below', async (
   expect(secret.token).toBe('S3CRET'); // the object of the caller is unchanged
 });
 
-test('nor is what an error carries', async () => {
+test('the data of an error is redacted', async () => {
   const err = Object.assign(new Error('broken', { cause: new Error('a cable') }), SECRETS);
   const { text, lines } = await logged({ err }, err);
   expect(text).not.toContain('S3CRET');
@@ -59,13 +59,13 @@ test('nor is what an error carries', async () => {
   ]);
 });
 
-test('lists and what is no object at all stay as they are', async () => {
+test('lists and primitive values stay unchanged', async () => {
   const { lines } = await logged({ patched: ['/data/a'], none: null, audit: { deferred: 'x' } });
   expect(lines).toMatchObject([{ patched: ['/data/a'], none: null, audit: { deferred: 'x' } }]);
 });
 
 test.each([0, 1, 999, 1_000, Date.UTC(2026, 10, 21, 23, 59, 59, 7), Date.UTC(2026, 10, 22)])(
-  'the time %d is written as JavaScript writes it',
+  'the time %d is formatted as JavaScript does',
   (time) => {
     let now = time;
     const timestamp = createTimestamp(() => now);
@@ -76,7 +76,7 @@ test.each([0, 1, 999, 1_000, Date.UTC(2026, 10, 21, 23, 59, 59, 7), Date.UTC(202
   },
 );
 
-test('what users wrote ends no line and steers no terminal, and whoever parses it reads it as it was', async () => {
+test('user input cannot break a line or control a terminal, and a JSON parser restores it', async () => {
   const hostile = 'a\n"}\r\u001b[2J\u0085\u009b31m\u2028\u2029\u202e\u007f\u{1f600}';
   const { text, lines } = await logged(
     { user: hostile, [hostile]: 1, all: [hostile] },

@@ -17,7 +17,7 @@ function controlled() {
 
 const settled = () => new Promise((resolve) => setTimeout(resolve));
 
-test('whoever comes while a read is under way has the next one, and shares it', async () => {
+test('callers during a read share the next read', async () => {
   const { share, ends, end } = controlled();
   const first = share(signal);
   const others = [share(signal), share(signal), share(signal)];
@@ -36,7 +36,7 @@ test('whoever comes while a read is under way has the next one, and shares it', 
   expect(ends).toHaveLength(4);
 });
 
-test('nobody has an answer that was asked for before he came, not even in the turn in which a read ends', async () => {
+test('a result never comes from a read that started before the call, not even in the tick in which a read ends', async () => {
   let state = 0;
   const share = createSharedRead(async () => {
     const seen = state;
@@ -52,7 +52,7 @@ test('nobody has an answer that was asked for before he came, not even in the tu
   await Promise.all(checks);
 });
 
-test('a read that fails has those fail who shared it, and nobody else', async () => {
+test('a failed read fails only the callers that share it', async () => {
   const { share, ends, end } = controlled();
   const first = share(signal);
   const second = share(signal);
@@ -63,7 +63,7 @@ test('a read that fails has those fail who shared it, and nobody else', async ()
   expect(await second).toBe(1);
 });
 
-test('who gives up leaves the others their read', async () => {
+test('an aborted caller does not abort the read of the others', async () => {
   const { share, end } = controlled();
   const giving = new AbortController();
   const given = share(giving.signal);

@@ -17,6 +17,6 @@ test.each([
     '/apis/a.b/v1/namespaces/{namespace}/servers/{name}/status',
   ],
   ['/apis/a.b/v1/servers/s', '/apis/a.b/v1/servers/{name}'],
-])('%s is one of %s', (path, template) => {
+])('the path %s has the template %s', (path, template) => {
   expect(pathTemplate(path)).toBe(template);
 });

@@ -11,7 +11,7 @@ function refusals() {
   return { clock, isConfirmed, over, refuse };
 }
 
-test('what is refused for two seconds is confirmed, not a moment earlier', () => {
+test('a refusal that lasts two seconds is confirmed, and not before', () => {
   const { clock, refuse } = refusals();
   expect(refuse()).toBe(false);
   clock.ms += 1_999;
@@ -20,7 +20,7 @@ test('what is refused for two seconds is confirmed, not a moment earlier', () =>
   expect(refuse()).toBe(true);
 });
 
-test('another refusal, another key, and a write in between begin anew', () => {
+test('another refusal, another key and a successful write restart the timer', () => {
   const { clock, isConfirmed, over, refuse } = refusals();
   refuse();
   clock.ms += 10_000;
@@ -31,14 +31,14 @@ test('another refusal, another key, and a write in between begin anew', () => {
   expect(refuse('not that either')).toBe(false);
 });
 
-test('a failure of another kind is none', () => {
+test('any other failure is not a refusal', () => {
   const { clock, isConfirmed } = refusals();
   isConfirmed('a', new Error('no'));
   clock.ms += 10_000;
   expect(isConfirmed('a', new Error('no'))).toBe(false);
 });
 
-test('C1: a clock that jumps back confirms later, and not after 400 days', () => {
+test('C1: a clock that jumps back delays the confirmation, but not by 400 days', () => {
   const { clock, refuse } = refusals();
   refuse();
   clock.ms -= 400 * 86_400_000;
@@ -62,7 +62,7 @@ test.each([
   [413, 'RequestEntityTooLarge', 'Mend the object, or the admission policy that refuses it.'],
   [422, 'Invalid', 'Mend the object, or the admission policy that refuses it.'],
   [403, 'Forbidden', 'Permit it (deploy/base/cluster-role.yaml), or look for the quota or admission policy'],
-])('%d %s says what to do, and what the API server said', async (code, reason, advice) => {
+])('%d %s contains the remedy and the message of the API server', async (code, reason, advice) => {
   const refused = await outcome(answered(code, reason, 'data: Too long'));
   expect(refused).toBeInstanceOf(WriteRefused);
   expect(String(refused)).toContain(advice);
@@ -72,13 +72,13 @@ test.each([
 test.each([
   ['a conflict', answered(409, 'Conflict', 'the object has been modified')],
   ['an object that is gone', answered(404, 'NotFound', 'not found')],
-  ['a server that is busy', answered(429, 'TooManyRequests', 'later')],
-  ['a server that fails', answered(500, 'InternalError', 'oops')],
-  ['a connection that broke', new NetworkError(request, 'connection', 'reset')],
-])('%s stays what it is', async (_what, error) => {
+  ['a busy server', answered(429, 'TooManyRequests', 'later')],
+  ['a failing server', answered(500, 'InternalError', 'oops')],
+  ['a broken connection', new NetworkError(request, 'connection', 'reset')],
+])('%s is rethrown unchanged', async (_what, error) => {
   expect(await outcome(error)).toBe(error);
 });
 
-test('a write that goes well gives its answer', async () => {
+test('a successful write returns its result', async () => {
   expect(await refusable(CLUSTER_ROLE, () => Promise.resolve('written'))).toBe('written');
 });

@@ -137,7 +137,7 @@ async function until(
 }
 
 describe('the first authority', () => {
-  test('cert-manager TestDynamicAuthority: create: is made in a Secret that no backup takes along', async () => {
+  test('cert-manager TestDynamicAuthority: create: is created in a Secret that is excluded from backups', async () => {
     const { reconcile, used, events } = leader();
     await reconcile();
     expect(secrets.read(KEY)).toMatchObject({
@@ -148,7 +148,7 @@ describe('the first authority', () => {
     expect(events.reasons()).toEqual(['AuthorityCreated']);
   });
 
-  test('is made once: running twice writes nothing, and hands out nothing new', async () => {
+  test('is created once: a second run writes nothing and distributes nothing new', async () => {
     const { reconcile, used } = leader();
     await reconcile();
     await reconcile();
@@ -157,14 +157,14 @@ describe('the first authority', () => {
     expect(used).toHaveLength(1);
   });
 
-  test('may be put into a Secret that somebody made beforehand', async () => {
+  test('is written into a Secret that already exists without data', async () => {
     add({});
     await leader().reconcile();
     expect(secrets.read(KEY)?.type).toBe('Opaque');
     expect(statesOf(stored())).toEqual(['active']);
   });
 
-  test('cert-manager TestDynamicAuthorityMulti: of many leaders at once one wins, and the slower never use their own', async () => {
+  test('cert-manager TestDynamicAuthorityMulti: one of many concurrent leaders wins, and the others use its authority', async () => {
     const many = Array.from({ length: 20 }, () => leader());
     const outcomes = await Promise.allSettled(many.map(({ reconcile }) => reconcile()));
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
@@ -175,7 +175,7 @@ describe('the first authority', () => {
   test.each([
     ['before', 2],
     ['after', 1],
-  ] as const)('of a leader that is killed %s its write leaves one behind', async (when, keys) => {
+  ] as const)('is complete or absent when its leader is killed %s the write', async (when, keys) => {
     secrets.interrupt(when);
     const killed = leader();
     await expect(killed.reconcile()).rejects.toThrow('connection broke');
@@ -187,7 +187,7 @@ describe('the first authority', () => {
     expect(next.used).toHaveLength(1);
   });
 
-  test('is not made because a read failed', async () => {
+  test('is not created after a failed read', async () => {
     const failing = leader({
       client: { ...cluster.client, get: () => Promise.reject(new Error('the API server is away')) },
     });
@@ -196,9 +196,9 @@ describe('the first authority', () => {
   });
 });
 
-describe('D5: an authority that cannot be used', () => {
+describe('D5: an unusable authority', () => {
   test.each<[string, (data: Record<string, string>) => Record<string, string> | undefined, string]>([
-    ['is gone', () => undefined, 'Missing'],
+    ['is missing', () => undefined, 'Missing'],
     ['was emptied (service-ca: secret data deleted; OPA TestEmptyIsInvalid)', () => ({}), 'Unreadable'],
     [
       'has lost a key (OPA TestBadCA; Knative TestReconcile: missing CA cert)',
@@ -206,7 +206,7 @@ describe('D5: an authority that cannot be used', () => {
       'Unreadable',
     ],
     ['holds garbage', (data) => ({ ...data, 'generations.json': base64('[{"id":') }), 'Unreadable'],
-  ])('and %s is reported and never replaced, while what is served stays', async (_how, breakIt, reason) => {
+  ])('that %s is reported and never replaced, and the bundle stays', async (_how, breakIt, reason) => {
     const authority = await firstAuthority(start);
     publish(caBundle(authority, now));
     const data = breakIt({ ...toSecretData(authority) });
@@ -221,7 +221,7 @@ describe('D5: an authority that cannot be used', () => {
     expect(reports.at(-1)).toEqual({ phase: 'broken', broken: reason, generations: [] });
   });
 
-  test('is not made anew while only serving certs show that there was one', async () => {
+  test('is not recreated while serving certs prove that it existed', async () => {
     for (const name of ['a', 'b', 'c']) addServingCert(name);
     const { reconcile, events } = leader();
     await reconcile();
@@ -237,12 +237,12 @@ describe('D5: an authority that cannot be used', () => {
       },
     ],
     [
-      'spoiled (cert-manager TestDynamicAuthority: corrupt)',
+      'corrupted (cert-manager TestDynamicAuthority: corrupt)',
       () => {
         secrets.edit(KEY, (secret) => ({ ...secret, data: { 'generations.json': base64('x') } }));
       },
     ],
-  ])('is written back when it was %s under a leader that knows it', async (_how, spoil) => {
+  ])('is written back when it was %s under a leader that holds it', async (_how, spoil) => {
     const one = leader();
     await one.reconcile();
     const before = stored();
@@ -253,7 +253,7 @@ describe('D5: an authority that cannot be used', () => {
     expect(keysMade).toBe(1);
   });
 
-  test('is written back when an older copy took its place: no generation is lost', async () => {
+  test('is written back when an older copy replaced it: no generation is lost', async () => {
     const one = leader();
     await one.reconcile();
     const old = secrets.read(KEY)?.data ?? {};
@@ -265,7 +265,7 @@ describe('D5: an authority that cannot be used', () => {
     expect(stored()).toEqual(newer);
   });
 
-  test('M2: an older copy that a new leader finds is not used, because the published bundle is newer', async () => {
+  test('M2: an older copy is rejected by a new leader, because the published bundle is newer', async () => {
     const old = await firstAuthority(start);
     const newer = await rotated(old, start);
     publish(caBundle(newer, now));
@@ -276,7 +276,7 @@ describe('D5: an authority that cannot be used', () => {
     expect(reports.at(-1)).toMatchObject({ broken: 'OlderThanPublished' });
   });
 
-  test('M2: a valid authority that was restored into a new cluster is adopted', async () => {
+  test('M2: a valid authority restored into a new cluster is adopted', async () => {
     const restored = await rotated(await firstAuthority(start), start);
     add(toSecretData(restored));
     const { used, reconcile } = leader();
@@ -285,7 +285,7 @@ describe('D5: an authority that cannot be used', () => {
     expect(keysMade).toBe(0);
   });
 
-  test('is replaced when a person consents: old roots stay trusted, and the consent is used up', async () => {
+  test('is replaced when an administrator consents: old roots stay trusted, and the consent is removed', async () => {
     const lost = await firstAuthority(start);
     publish(caBundle(lost, now));
     add({}, { 'gatehouse.dev/new-authority': 'lost', note: 'kept' });
@@ -305,7 +305,7 @@ describe('a rotation', () => {
     annotate({ 'gatehouse.dev/rotate': reason });
   };
 
-  test('service-ca e2e forced-ca-rotation: goes from step to step, tells each, and ends with one generation', async () => {
+  test('service-ca e2e forced-ca-rotation: takes each step, reports each, and ends with one generation', async () => {
     const one = leader();
     await one.reconcile();
     const first = activeGeneration(stored()).id;
@@ -327,7 +327,7 @@ describe('a rotation', () => {
     expect(secrets.writes()).toBe(writes);
   });
 
-  test('service-ca e2e time-based-ca-rotation: begins by itself at half of the life', async () => {
+  test('service-ca e2e time-based-ca-rotation: starts automatically at half of the lifetime', async () => {
     const one = leader();
     await one.reconcile();
     now = new Date(start.getTime() + 366 * 24 * HOUR);
@@ -336,7 +336,7 @@ describe('a rotation', () => {
     expect(one.events.all.at(-1)?.message).toContain('HalfLife');
   });
 
-  test('D4: runs once for a reason, also for the next leader', async () => {
+  test('D4: runs once per reason, even after a leader change', async () => {
     const one = leader();
     await one.reconcile();
     rotateNow('audit');
@@ -349,7 +349,7 @@ describe('a rotation', () => {
     expect(keysMade).toBe(3);
   });
 
-  test('T7: waits for a target, and says for which', async () => {
+  test('T7: waits for a stale target and names it', async () => {
     const one = leader({
       evidence: { targetsWithout: () => ['CustomResourceDefinition x'], liveCertsOf: () => 0 },
     });
@@ -364,7 +364,7 @@ describe('a rotation', () => {
     });
   });
 
-  test('T7: waits for the bundle that Gatehouse publishes itself, whatever others say', async () => {
+  test('T7: waits for the bundle that Gatehouse publishes, whatever the other targets report', async () => {
     const one = leader();
     await one.reconcile();
     const behind = leader({ onAuthority: () => undefined }); // the ConfigMap keeps its first bundle
@@ -374,7 +374,7 @@ describe('a rotation', () => {
     ).rejects.toThrow('not reached: pending,active');
   });
 
-  test('M1: does not go on while a restore window is open', async () => {
+  test('M1: pauses while a restore window is open', async () => {
     const one = leader();
     await one.reconcile();
     const windows = cluster.objects(RESTORE_WINDOWS);
@@ -392,7 +392,7 @@ describe('a rotation', () => {
     expect(statesOf(stored())).toEqual(['pending', 'active']);
   });
 
-  test('D3: of two leaders that read the same one wins each step, and nothing is lost', async () => {
+  test('D3: one of two leaders with the same state wins each step, and nothing is lost', async () => {
     const [one, two] = [leader(), leader()];
     await one.reconcile();
     rotateNow('audit');
@@ -405,7 +405,7 @@ describe('a rotation', () => {
     expect(two.used.at(-1)).toEqual(stored());
   });
 
-  test.each(['before', 'after'] as const)('D2: killed %s each write, it ends the same', async (when) => {
+  test.each(['before', 'after'] as const)('D2: converges when killed %s each write', async (when) => {
     await leader().reconcile();
     const first = activeGeneration(stored()).id;
     rotateNow('audit');
@@ -423,7 +423,7 @@ describe('a rotation', () => {
     });
   });
 
-  test('the authority is handed out although it cannot be written: certs are renewed all the same', async () => {
+  test('an authority that cannot be written is still distributed: certs are still renewed', async () => {
     await leader().reconcile();
     rotateNow('audit');
     const { reconcile, used } = leader({
@@ -433,7 +433,7 @@ describe('a rotation', () => {
     expect(used).toHaveLength(1);
   });
 
-  test('that the API server does not take is told with what to do, and goes on when it is mended', async () => {
+  test('an authority that the API server refuses is reported with the remedy, and continues once it is fixed', async () => {
     let refused = false;
     const one = leader({
       client: {
@@ -465,7 +465,7 @@ describe('a rotation', () => {
     expect(statesOf(stored())).toEqual(['pending', 'active']);
   });
 
-  test('a distrust drops the generation that signs at once, and another one signs', async () => {
+  test('a distrust drops the signing generation at once, and another one signs', async () => {
     const one = leader();
     await one.reconcile();
     const bad = activeGeneration(stored()).id;
@@ -477,7 +477,7 @@ describe('a rotation', () => {
     expect(one.events.all.at(-1)).toMatchObject({ type: 'Warning', reason: 'GenerationDistrusted' });
   });
 
-  test('what others put into the Secret stays', async () => {
+  test('data of other clients in the Secret stays', async () => {
     const one = leader();
     await one.reconcile();
     secrets.edit(KEY, (secret) => ({ ...secret, data: { ...secret.data, 'notes.txt': base64('hello') } }));
@@ -488,7 +488,7 @@ describe('a rotation', () => {
   });
 });
 
-describe('a CA that somebody else rotates', () => {
+describe('an imported CA', () => {
   const importFrom = 'corporate-ca';
   const give = async () => {
     const generation = activeGeneration(await firstAuthority(start));
@@ -500,7 +500,7 @@ describe('a CA that somebody else rotates', () => {
     return generation.id;
   };
 
-  test('signs from the start, and its successor after everybody trusts it', async () => {
+  test('signs at once, and its successor signs once every target trusts it', async () => {
     const id = await give();
     const one = leader({ importFrom });
     await one.reconcile();
@@ -513,14 +513,14 @@ describe('a CA that somebody else rotates', () => {
     expect(keysMade).toBe(0);
   });
 
-  test('and is missing at the start is waited for', async () => {
+  test('is waited for if it is missing at the start', async () => {
     await expect(leader({ importFrom }).reconcile()).rejects.toThrow(
       'the CA in secret gatehouse-system/corporate-ca cannot be used: the secret does not exist',
     );
     expect(secrets.writes()).toBe(0);
   });
 
-  test('and is lost later leaves the one in use in place, however old it gets, and is reported', async () => {
+  test('stays in use and is reported if its Secret is lost later, whatever its age', async () => {
     await give();
     const one = leader({ importFrom });
     await one.reconcile();

@@ -36,7 +36,7 @@ const reconciler = (change: Partial<CaBundleContext> = {}) =>
     ...change,
   });
 
-test('the bundle is published in a ConfigMap that no backup takes along', async () => {
+test('the bundle is published in a ConfigMap that is excluded from backups', async () => {
   await reconciler()(NAME, NEVER);
   expect(configMaps.read(KEY)).toMatchObject({
     kind: 'ConfigMap',
@@ -51,29 +51,29 @@ test('running twice writes nothing the second time', async () => {
   expect(configMaps.writes()).toBe(1);
 });
 
-test('nothing is published before there is an authority', async () => {
+test('nothing is published before an authority exists', async () => {
   bundle = undefined;
   expect(await reconciler()(NAME, NEVER)).toEqual({ kind: 'await-change' });
   expect(configMaps.writes()).toBe(0);
 });
 
-test('it is looked at every minute', async () => {
+test('the ConfigMap is checked every minute', async () => {
   const at = new Date('2026-11-21T12:01:00Z');
   expect(await reconciler()(NAME, NEVER)).toEqual({ kind: 'requeue', at });
 });
 
-describe('a ConfigMap is mended', () => {
+describe('a ConfigMap is repaired', () => {
   test.each<[string, (live: ConfigMap) => ConfigMap]>([
     ['whose bundle was edited', (live) => ({ ...live, data: { 'ca.crt': 'forged' } })],
     [
-      'whose data is gone',
+      'whose data is missing',
       ({ apiVersion, kind, metadata }) => ({
         apiVersion: apiVersion ?? '',
         kind: kind ?? '',
         metadata: metadata ?? {},
       }),
     ],
-    ['whose labels are gone', (live) => ({ ...live, metadata: { ...live.metadata, labels: {} } })],
+    ['whose labels are missing', (live) => ({ ...live, metadata: { ...live.metadata, labels: {} } })],
   ])('%s', async (_what, spoil) => {
     await reconciler()(NAME, NEVER);
     const healthy = configMaps.read(KEY);
@@ -85,7 +85,7 @@ describe('a ConfigMap is mended', () => {
     });
   });
 
-  test('and keeps what others put there', async () => {
+  test('and keeps the data of other clients', async () => {
     configMaps.add({
       metadata: { namespace: OWN_NAMESPACE, name: NAME, labels: { team: 'a' }, annotations: { note: 'b' } },
       data: { 'other.crt': 'c' },
@@ -105,7 +105,7 @@ describe('a ConfigMap is mended', () => {
   });
 });
 
-test('a write that someone overtook is a failure, to be tried again on what is there then', async () => {
+test('a write conflict is a failure that is retried with the current object', async () => {
   await reconciler()(NAME, NEVER);
   bundle = 'roots of tomorrow';
   const overtaken = reconciler({
@@ -128,7 +128,7 @@ test.each([
   ['after', 'creation', 1],
   ['before', 'update', 2],
   ['after', 'update', 1],
-] as const)('killed %s its %s it converges', async (when, write, writes) => {
+] as const)('after a kill %s its %s it converges', async (when, write, writes) => {
   if (write === 'update') configMaps.add({ metadata: { namespace: OWN_NAMESPACE, name: NAME }, data: {} });
   configMaps.interrupt(when);
   await untilDone(reconciler(), NAME);

@@ -36,7 +36,7 @@ test('T8: the certs of a generation are counted until the last one is replaced',
   expect(world.inventory.all().map(({ generation }) => generation)).toEqual(Array(3).fill(idOf(second)));
 });
 
-test('a cert that has ended keeps no generation alive', async () => {
+test('an expired cert keeps no generation alive', async () => {
   const world = createWorld(first, start);
   world.add(named('a'));
   await world.run('a');
@@ -45,9 +45,9 @@ test('a cert that has ended keeps no generation alive', async () => {
 });
 
 test.each([
-  ['the store is filled', { synced: () => false }],
-  ['there is an authority', { authority: () => undefined }],
-])('before %s nothing is known, which is not the same as none', (_what, change) => {
+  ['the store is synced', { synced: () => false }],
+  ['an authority exists', { authority: () => undefined }],
+])('until %s the count is unknown rather than zero', (_what, change) => {
   const { synced, authority } = { synced: () => true, authority: () => first, ...change };
   const stores = { secrets: () => [], secret: () => undefined, synced };
   const inventory = createCertInventory(stores, authority, () => start);
@@ -55,7 +55,7 @@ test.each([
   expect(inventory.all()).toEqual([]);
 });
 
-test('a cert of a generation that was not known yet is seen once it is', async () => {
+test('a cert of an unknown generation is counted once the generation is known', async () => {
   const world = createWorld(second, start);
   world.add(named('a'));
   await world.run('a');
@@ -65,7 +65,7 @@ test('a cert of a generation that was not known yet is seen once it is', async (
   expect(world.inventory.all()).toMatchObject([{ generation: idOf(second) }]);
 });
 
-test('thousands of certs are checked in batches, and not counted before all are checked', async () => {
+test('thousands of certs are checked in batches, and the count is unknown until all are checked', async () => {
   const { chain, keyPair } = await serverOf(first, start);
   const data = { 'tls.crt': base64(chain), 'tls.key': base64(keyPair.privateKey) };
   const secrets = Array.from({ length: 1_200 }, () => toStoredSecret({ data }));

@@ -30,26 +30,26 @@ function followed() {
   return { jumps, pass, stop, isWaiting: () => timer !== undefined };
 }
 
-test.each([400 * DAY, -400 * DAY])('C1: a clock that is set by %d ms is told once', (jump) => {
+test.each([400 * DAY, -400 * DAY])('C1: a clock jump of %d ms is reported once', (jump) => {
   const { pass, jumps } = followed();
   pass(jump + 30_000, 30_000);
   pass(30_000, 30_000);
   expect(jumps).toEqual([jump]);
 });
 
-test('C1, cert-manager TestStartRenewalWatcher: moment missed while paused: a machine that slept for 30 days has jumped, for timers did not run', () => {
+test('C1, cert-manager TestStartRenewalWatcher: moment missed while paused: 30 days of suspend count as a jump, because timers did not run', () => {
   const { pass, jumps } = followed();
   pass(30 * DAY, 30_000);
   expect(jumps).toEqual([30 * DAY - 30_000]);
 });
 
-test('a clock that is kept in time never jumps', () => {
+test('a clock that NTP adjusts never jumps', () => {
   const { pass, jumps } = followed();
   for (let n = 0; n < 100; n++) pass(30_000 + (n % 3), 30_000);
   expect(jumps).toEqual([]);
 });
 
-test('aborted, it looks no more', () => {
+test('an abort ends the checks', () => {
   const { stop, isWaiting } = followed();
   stop.abort();
   expect(isWaiting()).toBe(false);

@@ -30,7 +30,7 @@ function pacerAt({ perSecond = 20, burst = 50 } = {}) {
 
 const due = (n: number) => new Date(n * 1_000);
 
-test('C3: 10,000 certs take turns: 50 at once, then 20 a second, those that end first before the others', () => {
+test('C3: 10,000 certs are paced: 50 at once, then 20 per second, earliest expiry first', () => {
   const { pacer, released, drain } = pacerAt();
   const keys = Array.from({ length: 10_000 }, (_, n) => ({ key: `s-${n}`, ends: (n * 7919) % 10_000 }));
   const atOnce = keys.filter(({ key, ends }) => pacer.take(key, due(ends)));
@@ -47,7 +47,7 @@ test('C3: 10,000 certs take turns: 50 at once, then 20 a second, those that end 
   for (const { key } of released) expect(pacer.take(key, due(0))).toBe(true);
 });
 
-test('a key that was called goes once, and waits again the next time', () => {
+test('a released key is issued once and waits again the next time', () => {
   const { pacer, drain, released } = pacerAt({ burst: 1 });
   expect(pacer.take('a', due(1))).toBe(true);
   expect(pacer.take('b', due(1))).toBe(false);
@@ -58,7 +58,7 @@ test('a key that was called goes once, and waits again the next time', () => {
   expect(pacer.take('b', due(1))).toBe(false);
 });
 
-test('L2: what somebody edited goes before all that wait', () => {
+test('L2: an edited Secret goes before all waiting certs', () => {
   const { pacer, drain, released } = pacerAt({ burst: 1 });
   pacer.take('first', due(0));
   for (const key of ['a', 'b', 'c']) pacer.take(key, due(5));
@@ -69,7 +69,7 @@ test('L2: what somebody edited goes before all that wait', () => {
   expect(released.map(({ key }) => key)).toEqual(['c', 'd', 'a', 'b']);
 });
 
-test('a key that nothing is due for any more is not called', () => {
+test('a key without due work is not released', () => {
   const { pacer, drain, released } = pacerAt({ burst: 1 });
   pacer.take('first', due(0));
   pacer.take('a', due(1));
@@ -79,7 +79,7 @@ test('a key that nothing is due for any more is not called', () => {
   expect(released.map(({ key }) => key)).toEqual(['b']);
 });
 
-test('a pause fills the bucket again, and no further than to its brim', () => {
+test('a pause refills the bucket up to its capacity', () => {
   const { pacer, pass } = pacerAt({ burst: 5 });
   for (let n = 0; n < 5; n++) expect(pacer.take(`a-${n}`, due(n))).toBe(true);
   pass(30 * 86_400_000);
@@ -87,7 +87,7 @@ test('a pause fills the bucket again, and no further than to its brim', () => {
   expect(passed.filter(Boolean)).toHaveLength(5);
 });
 
-test('stopped, it calls nobody', () => {
+test('a stopped pacer releases nothing', () => {
   const { pacer, drain, released, timers } = pacerAt({ burst: 1 });
   pacer.take('first', due(0));
   pacer.take('a', due(1));

@@ -71,14 +71,14 @@ function published(resource: string, bundle: string): unknown {
     : { webhooks: [{ clientConfig: { caBundle: base64(bundle) } }] };
 }
 
-test('the first certificate is presented whatever is published, because without one no request is served', async () => {
+test('the first certificate is presented whatever is published, because no request is served without one', async () => {
   const { presented, offer } = createReplica([bundleOf(current)]);
   const first = await certificateOf(old);
   await offer(first);
   expect(presented).toEqual([first.chain]);
 });
 
-test('C1: a restored certificate that clients no longer trust is not presented while they trust the one in use', async () => {
+test('C1: a restored certificate that clients no longer trust is not presented while they trust the current one', async () => {
   const { presented, offer } = createReplica(
     [bundleOf(current)],
     [bundleOf(current)],
@@ -121,14 +121,14 @@ test('a renewed certificate and one of the next CA are presented at once', async
   expect(slept()).toBe(0);
 });
 
-test('when nothing is published yet, the certificate in the Secret is presented', async () => {
+test('if nothing is published yet, the certificate in the Secret is presented', async () => {
   const { presented, offer } = createReplica([]);
   await offer(await certificateOf(current));
   await offer(await certificateOf(old));
   expect(presented).toHaveLength(2);
 });
 
-test('an expired certificate is replaced by any other', async () => {
+test('any certificate replaces an expired one', async () => {
   const { presented, offer, passTime } = createReplica([bundleOf(current)]);
   await offer(await certificateOf(current));
   passTime();
@@ -136,7 +136,7 @@ test('an expired certificate is replaced by any other', async () => {
   expect(presented).toHaveLength(2);
 });
 
-test('while the published bundles cannot be read, the certificate in use stays', async () => {
+test('while the published bundles cannot be read, the current certificate stays', async () => {
   const { presented, offer, slept } = createReplica(undefined, undefined, undefined, [bundleOf(current)]);
   await offer(await certificateOf(current));
   await offer(await certificateOf(current));
@@ -144,7 +144,7 @@ test('while the published bundles cannot be read, the certificate in use stays',
   expect(slept()).toBe(3);
 });
 
-test('a key that does not fit changes nothing, and the next certificate is presented', async () => {
+test('a mismatched key changes nothing, and the next certificate is presented', async () => {
   const { presented, offer } = createReplica([bundleOf(current)]);
   const [first, broken, next] = [
     await certificateOf(current),

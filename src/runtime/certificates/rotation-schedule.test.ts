@@ -55,7 +55,7 @@ test.each(
     { seed, skewMs: 40_000 },
   ]),
 )(
-  'schedule $seed, with leaders whose views of the time are $skewMs ms apart, keeps T1 to T8 at every step',
+  'schedule $seed, with leader clocks $skewMs ms apart, keeps T1 to T8 at every step',
   { timeout: 60_000 },
   async ({ seed, skewMs }) => {
     const model = createModel({ seed, skewMs: -skewMs });

@@ -38,13 +38,13 @@ const everybody = async (...names: readonly string[]) => {
   for (const name of names) await world.run(name);
 };
 
-describe('L3: two Services that name one Secret', () => {
+describe('L3: two Services that name the same Secret', () => {
   beforeEach(() => {
     world.add(born(serviceNamed('web'), YOUNG));
     world.add(born(serviceNamed('db'), OLD));
   });
 
-  test('the older one has it, in whatever order they are looked at, and the other is told', async () => {
+  test('the older Service gets it, in any order of reconciles, and the other one gets an Event', async () => {
     await everybody('web', 'db', 'web', 'db', 'web');
     expect(namesIn('db-tls')).toContain('db.prod.svc');
     expect(world.secrets.writes()).toBe(1);
@@ -54,14 +54,14 @@ describe('L3: two Services that name one Secret', () => {
     ]);
   });
 
-  test('of one second, the smaller uid decides, and nothing goes to and fro', async () => {
+  test('of the same second: the smaller uid gets it, and the owner never alternates', async () => {
     world.add(born(serviceNamed('web'), OLD));
     await everybody('web', 'db', 'web', 'db');
     expect(namesIn('db-tls')).toContain('db.prod.svc'); // uid-of-db < uid-of-web
     expect(world.secrets.writes()).toBe(1);
   });
 
-  test('the younger takes over when the older one goes', async () => {
+  test('the younger one takes over when the older one is deleted', async () => {
     await everybody('db', 'web');
     world.services.delete('prod/db');
     await everybody('db', 'web', 'web');
@@ -72,7 +72,7 @@ describe('L3: two Services that name one Secret', () => {
     expect(world.secrets.writes()).toBe(2);
   });
 
-  test('the younger takes over when the older one asks for another', async () => {
+  test('the younger one takes over when the older one names another Secret', async () => {
     await everybody('db', 'web');
     world.add(born(serviceNamed('db', { 'gatehouse.dev/serving-cert-secret-name': 'other' }), OLD));
     await everybody('db', 'web');
@@ -80,7 +80,7 @@ describe('L3: two Services that name one Secret', () => {
     expect(namesIn('other')).toContain('db.prod.svc');
   });
 
-  test('a store that no longer has the older one takes nothing from it: the API server is asked', async () => {
+  test('a store without the older one takes nothing from it: the API server decides', async () => {
     await everybody('db');
     const claimants = () => [world.services.get('prod/web')].flatMap((one) => one ?? []);
     await world.run('web', { stores: { claimants } });
@@ -88,7 +88,7 @@ describe('L3: two Services that name one Secret', () => {
     expect(world.events.reasons()).toEqual(['Issued', 'SecretTaken']);
   });
 
-  test('an older one with a request that is invalid for the moment keeps it', async () => {
+  test('the older one keeps it while its request is temporarily invalid', async () => {
     await everybody('db');
     world.add(born(serviceNamed('db', { 'gatehouse.dev/serving-cert-duration': 'soon' }), OLD));
     await everybody('db', 'web');
@@ -104,8 +104,8 @@ const foreign = (annotations: Record<string, string> = {}, more: Partial<Secret>
   ...more,
 });
 
-describe('L3: a Secret of others', () => {
-  test('is adopted only with leave on the Secret, and keeps what it has', async () => {
+describe('L3: a foreign Secret', () => {
+  test('is adopted only with an annotation on the Secret, and keeps its data', async () => {
     world.add(serviceNamed('db'));
     world.secrets.add(foreign());
     await world.run('db');
@@ -119,14 +119,14 @@ describe('L3: a Secret of others', () => {
   });
 });
 
-describe('L5: a Secret that cannot be written', () => {
+describe('L5: an unwritable Secret', () => {
   const mark = { 'gatehouse.dev/serving-cert-service': 'db' };
   const replace = { 'gatehouse.dev/serving-cert-replace-secret': 'true' };
 
   test.each([
     ['of a wrong type', { type: 'Opaque' }],
     ['that is immutable', { immutable: true }],
-  ])('%s is deleted and made again, if it is ours and the Service wants that', async (_what, change) => {
+  ])('%s is recreated if Gatehouse owns it and the Service allows that', async (_what, change) => {
     world.add(serviceNamed('db', replace));
     world.secrets.add(foreign(mark, change));
     await world.run('db');
@@ -136,8 +136,8 @@ describe('L5: a Secret that cannot be written', () => {
   });
 
   test.each([
-    ['is not marked as ours', replace, {}],
-    ['is ours, and the Service does not want that', {}, mark],
+    ['is not owned by Gatehouse', replace, {}],
+    ['is owned by Gatehouse, but the Service does not allow it', {}, mark],
   ])('is never deleted when it %s', async (_when, wish, annotations) => {
     world.add(serviceNamed('db', wish));
     world.secrets.add(foreign(annotations, { type: 'Opaque' }));
@@ -147,8 +147,8 @@ describe('L5: a Secret that cannot be written', () => {
   });
 });
 
-describe('L4: a Service that is deleted and made again at once', () => {
-  test('has its Secret, whether or not the old one is collected afterwards', async () => {
+describe('L4: a Service that is deleted and immediately recreated', () => {
+  test('keeps its Secret, whether or not the old one is garbage-collected', async () => {
     world.add(serviceNamed('db'));
     await world.run('db');
     const again = serviceNamed('db');
@@ -162,14 +162,14 @@ describe('L4: a Service that is deleted and made again at once', () => {
   });
 });
 
-describe('L6: a Service that no longer asks', () => {
+describe('L6: a Service that drops its request', () => {
   const silentService = (): Service => ({ metadata: { ...serviceNamed('db').metadata, annotations: {} } });
   beforeEach(async () => {
     world.add(serviceNamed('db'));
     await world.run('db');
   });
 
-  test('keeps its Secret, which is not renewed any more: told once on both, and counted', async () => {
+  test('keeps its Secret without renewal: one Event on each of them, and a count', async () => {
     world.add(silentService());
     await world.run('db');
     await world.run('db');
@@ -185,14 +185,14 @@ describe('L6: a Service that no longer asks', () => {
     expect(world.inventory.stoppedByReason()).toEqual(new Map());
   });
 
-  test('loses its Secret if the operator wants that', async () => {
+  test('loses its Secret if the operator configured that', async () => {
     world.add(silentService());
     await world.run('db', { onRemoval: 'delete' });
     expect(world.secret('db-tls')).toBeUndefined();
     expect(world.events.reasons()).toEqual(['Issued', 'SecretDeleted']);
   });
 
-  test('keeps a Secret that may not be deleted, and has the one that it asks for now', async () => {
+  test('keeps a Secret that may not be deleted, and gets the one it names now', async () => {
     world.add(serviceNamed('db', { 'gatehouse.dev/serving-cert-secret-name': 'new-tls' }));
     await world.run('db', {
       onRemoval: 'delete',
@@ -203,7 +203,7 @@ describe('L6: a Service that no longer asks', () => {
     expect(world.events.reasons()).toEqual(['Issued', 'RenewalStopped', 'RenewalStopped', 'Issued']);
   });
 
-  test('by a store that is behind loses nothing', async () => {
+  test('according to a stale store loses nothing', async () => {
     await world.run('db', {
       onRemoval: 'delete',
       stores: { service: () => silentService() },
@@ -212,7 +212,7 @@ describe('L6: a Service that no longer asks', () => {
     expect(world.calls.deletes).toBe(0);
   });
 
-  test('keeps a Secret in which others keep something', async () => {
+  test('keeps a Secret that holds data of other clients', async () => {
     world.secrets.edit('prod/db-tls', (secret) => ({
       ...secret,
       data: { ...secret.data, password: 'eA==' },
@@ -224,7 +224,7 @@ describe('L6: a Service that no longer asks', () => {
   });
 
   test.each(['retain', 'delete'] as const)(
-    'for this name but for another, %ss the one before',
+    'and names another Secret: the policy %ss the old one',
     async (onRemoval) => {
       world.add(serviceNamed('db', { 'gatehouse.dev/serving-cert-secret-name': 'renamed' }));
       await world.run('db', { onRemoval });
@@ -233,7 +233,7 @@ describe('L6: a Service that no longer asks', () => {
     },
   );
 
-  test('because it is gone leaves the Secret to the garbage collector', async () => {
+  test('by being deleted leaves the Secret to the garbage collector', async () => {
     world.services.delete('prod/db');
     await world.run('db', { onRemoval: 'delete' });
     expect(world.calls.deletes).toBe(0);
@@ -241,7 +241,7 @@ describe('L6: a Service that no longer asks', () => {
   });
 });
 
-test('M2: restored into a cluster with another authority, a leaf is issued again and its Service bound again', async () => {
+test('M2: in a cluster with another authority, a restored leaf is reissued and bound to its Service', async () => {
   world.add(serviceNamed('db'));
   await world.run('db');
   const there = createWorld(await firstAuthority(start), after(start, DAY));

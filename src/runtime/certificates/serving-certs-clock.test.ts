@@ -32,7 +32,7 @@ const holding = { pacer: { take: () => false, forget: () => undefined } } satisf
 
 describe('C1: while the clocks disagree', () => {
   test.each([-400, -30, 90, 400])(
-    'a cert that works is not replaced, though our clock jumped by %i days',
+    'a working cert is not replaced, although the local clock jumped by %i days',
     async (days) => {
       await world.run('db');
       const before = world.secret('db-tls');
@@ -45,12 +45,12 @@ describe('C1: while the clocks disagree', () => {
     },
   );
 
-  test('a Service without a cert gets one, for there is nothing to lose', async () => {
+  test('a Service without a cert gets one, because nothing can be lost', async () => {
     await world.run('db', disagreeing);
     expect(world.secret('db-tls')).toBeDefined();
   });
 
-  test('a Secret whose key was swapped is mended', async () => {
+  test('a Secret with a swapped key is repaired', async () => {
     await world.run('db');
     world.secrets.edit('prod/db-tls', (secret) => ({ ...secret, data: { ...secret.data, 'tls.key': '' } }));
     await world.run('db', disagreeing);
@@ -58,14 +58,14 @@ describe('C1: while the clocks disagree', () => {
   });
 });
 
-test.each([-10, 10])('C1: a clock that is %i minutes off finds nothing to do', async (minutes) => {
+test.each([-10, 10])('C1: a clock that is %i minutes off causes no work', async (minutes) => {
   await world.run('db');
   world.now = after(start, minutes * MINUTE);
   await world.run('db');
   expect(world.secrets.writes()).toBe(1);
 });
 
-test('C1: a clock that went back to before the authority mints nothing, and is looked at again later', async () => {
+test('C1: a clock before the start of the authority issues nothing, and the Service is checked again later', async () => {
   await world.run('db');
   world.now = after(start, -400 * DAY);
   const result = await world.run('db');
@@ -73,12 +73,12 @@ test('C1: a clock that went back to before the authority mints nothing, and is l
   if (result.kind === 'requeue') expect(result.at.getTime()).toBeGreaterThan(world.now.getTime());
 });
 
-describe('C3: while others have their turn,', () => {
+describe('C3: while other certs are issued,', () => {
   test.each<[string, () => Promise<void>]>([
     ['a new signer', async () => void (world.authority = await rotated(authority, start))],
     ['a new CA bundle', async () => void (world.authority = await prepared(authority, start))],
-    ['a renewal that is due', () => Promise.resolve(void (world.now = after(start, 80 * DAY)))],
-  ])('%s waits, without asking the API server', async (_what, change) => {
+    ['a due renewal', () => Promise.resolve(void (world.now = after(start, 80 * DAY)))],
+  ])('%s waits, without a request to the API server', async (_what, change) => {
     await world.run('db');
     const before = world.secret('db-tls');
     await change();
@@ -90,12 +90,12 @@ describe('C3: while others have their turn,', () => {
     expect(world.secrets.writes()).toBe(2);
   });
 
-  test('what is missing does not wait', async () => {
+  test('a missing cert does not wait', async () => {
     await world.run('db', holding);
     expect(world.secret('db-tls')).toBeDefined();
   });
 
-  test('what is broken does not wait', async () => {
+  test('a broken cert does not wait', async () => {
     await world.run('db');
     world.secrets.edit('prod/db-tls', (secret) => ({ ...secret, data: {} }));
     await world.run('db', holding);
@@ -127,7 +127,7 @@ const createRequest = (name: string) =>
     via: 'gatehouse',
   }) as const;
 
-test('at most two requests for each cert: one to create it, one to read and one to write it afterwards', async () => {
+test('each cert costs at most two requests: one to create it, or a read and a write later', async () => {
   await world.run('db');
   expect([world.secrets.writes(), world.calls.reads]).toEqual([1, 0]);
   world.authority = await rotated(authority, start);

@@ -44,14 +44,14 @@ function opened(key: string, password: string): string {
 }
 const lines = (pem: Buffer | string) => pem.toString().split('\n')[1] ?? '';
 
-test('a Service that asks for them has key stores and a combined PEM of its cert', async () => {
+test('a Service that requests them gets key stores and a combined PEM of its cert', async () => {
   await world.run('db');
   expect(opened('keystore.p12', 'changeit')).toContain(lines(file('tls.crt')));
   expect(opened('truststore.p12', 'changeit')).toContain(lines(file('ca.crt')));
   expect(file('tls-combined.pem').toString()).toBe(file('tls.key').toString() + file('tls.crt').toString());
 });
 
-test('L7: looked at again they change no byte, and cost no read', async () => {
+test('L7: a second reconcile changes no byte and needs no read', async () => {
   await world.run('db');
   const before = world.secret('db-tls');
   const reads = world.calls.reads;
@@ -64,7 +64,7 @@ test('L7: looked at again they change no byte, and cost no read', async () => {
 });
 
 test.each(['keystore.p12', 'truststore.p12', 'tls-combined.pem'])(
-  'L2: %s that somebody edited is mended',
+  'L2: an edited %s is repaired',
   async (key) => {
     await world.run('db');
     const before = world.secret('db-tls')?.data;
@@ -87,7 +87,7 @@ test('the trust store follows the CA bundle', async () => {
   expect(file('keystore.p12').equals(before)).toBe(true);
 });
 
-test('outputs that are no longer asked for go', async () => {
+test('outputs that are no longer requested are removed', async () => {
   await world.run('db');
   world.add(serviceNamed('db', { [OUTPUTS]: 'combined-pem' }));
   await world.run('db');
@@ -103,7 +103,7 @@ test('outputs that are no longer asked for go', async () => {
   expect(world.observed).toEqual(['issued Missing']);
 });
 
-test('a password comes from a Secret, and a new one is taken up', async () => {
+test('the password comes from a Secret, and a new password is used', async () => {
   const withPassword = (password: string) => {
     world.secrets.add({
       metadata: { namespace: 'prod', name: 'stores' },
@@ -123,7 +123,7 @@ test('a password comes from a Secret, and a new one is taken up', async () => {
   expect(() => opened('keystore.p12', 'first')).toThrow();
 });
 
-test('without its password there is a cert and no key store, and an Event says so once', async () => {
+test('without the password there is a cert but no key store, and one Event reports it', async () => {
   world.add(serviceNamed('db', { [OUTPUTS]: 'pkcs12,combined-pem', [PASSWORD]: 'stores/java' }));
   await world.run('db');
   await world.run('db');
@@ -132,7 +132,7 @@ test('without its password there is a cert and no key store, and an Event says s
   expect(world.events.reasons()).toEqual(['Issued', 'KeystorePasswordMissing']);
 });
 
-test('a key store that fits stays while its password is out of reach', async () => {
+test('a valid key store stays while its password is unavailable', async () => {
   world.add(serviceNamed('db', { [OUTPUTS]: 'pkcs12', [PASSWORD]: 'stores' }));
   world.secrets.add({ metadata: { namespace: 'prod', name: 'stores' }, data: { password: base64('x') } });
   await world.run('db');

@@ -32,13 +32,13 @@ const edit = (data: Readonly<Record<string, string>>) => {
 describe('cert-manager TestDynamicSource_FailingSign:', () => {
   const broken = () => Promise.reject(new Error('no entropy'));
 
-  test('sign function returns error: there is no Secret, and it is a failure to be tried again', async () => {
+  test('sign function returns error: no Secret is written, and the failure is retried', async () => {
     await expect(world.run('db', { generateKeyPair: broken })).rejects.toThrow('no entropy');
     expect(world.secret('db-tls')).toBeUndefined();
     expect(world.observed).toEqual(['failed Error']);
   });
 
-  test('certificate authority stopped unexpectedly: what is there stays, and its end is waited for', async () => {
+  test('certificate authority stopped unexpectedly: the cert stays, and its expiry is scheduled', async () => {
     await world.run('db');
     const before = certIn();
     world.authority = undefined;
@@ -64,7 +64,7 @@ describe('cert-manager TestDynamicSource_FailingSign:', () => {
     expect(certIn()).toBe(before);
   });
 
-  test('rotate root: each time there is another cert', async () => {
+  test('rotate root: each rotation gives another cert', async () => {
     const seen = new Set<string | undefined>();
     for (let generation = 0; generation < 4; generation++) {
       await world.run('db');
@@ -74,7 +74,7 @@ describe('cert-manager TestDynamicSource_FailingSign:', () => {
     expect(seen.size).toBe(4);
   });
 
-  test('expire leaf: each time there is another cert', async () => {
+  test('expire leaf: each expiry gives another cert', async () => {
     const seen = new Set<string | undefined>();
     for (let renewal = 0; renewal < 5; renewal++) {
       await world.run('db');
@@ -93,7 +93,7 @@ describe('Knative TestReconcile:', () => {
     expect(world.secret('db-tls')).toEqual(before);
   });
 
-  test('secret does not exist: unlike there, it is made', async () => {
+  test('secret does not exist: unlike in Knative, it is created', async () => {
     await world.run('db');
     expect(certIn()).toBeDefined();
   });
@@ -101,7 +101,7 @@ describe('Knative TestReconcile:', () => {
   test.each([
     ['missing server key', 'tls.key', 'Unreadable'],
     ['missing server cert', 'tls.crt', 'Unreadable'],
-  ])('%s: a new pair is made', async (_case, key, reason) => {
+  ])('%s: a new key pair is created', async (_case, key, reason) => {
     await world.run('db');
     edit({ [key]: '' });
     await world.run('db');
@@ -109,7 +109,7 @@ describe('Knative TestReconcile:', () => {
     expect(world.observed).toEqual(['issued Missing', `issued ${reason}`]);
   });
 
-  test('missing CA cert: the bundle is put back, and the cert stays', async () => {
+  test('missing CA cert: the bundle is restored, and the cert stays', async () => {
     await world.run('db');
     const before = world.secret('db-tls')?.data;
     edit({ 'ca.crt': '' });
@@ -140,7 +140,7 @@ describe('Knative TestReconcileMakeSecretFailure:', () => {
   test.each([
     ['malformed secret', { 'tls.crt': base64('x'), 'tls.key': base64('y') }],
     ['missing server key', { 'tls.key': '' }],
-  ])('%s: nothing is written, and it is a failure to be tried again', async (_case, data) => {
+  ])('%s: nothing is written, and the failure is retried', async (_case, data) => {
     await world.run('db');
     edit(data);
     const before = world.secret('db-tls');

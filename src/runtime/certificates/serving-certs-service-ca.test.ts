@@ -90,7 +90,7 @@ describe('service-ca TestServiceServingCertControllerSync:', () => {
   });
 
   test.each([ALPHA, BETA])(
-    'secret creation fails (%s): tried again without end, and it is no fault of the Service (TestSyncCreateSecretErrorDoesntHotloop)',
+    'secret creation fails (%s): it is retried forever, and the Service gets no error (TestSyncCreateSecretErrorDoesntHotloop)',
     async (prefix) => {
       world.add(service(asking(prefix)));
       for (let attempt = 0; attempt < 12; attempt++) {
@@ -181,7 +181,7 @@ describe.each([
     ['bad expiry', 'bad'],
     ['expired expiry', '2020-01-01T00:00:00Z'],
     ['distant expiry', '2099-01-01T00:00:00Z'],
-  ])('%s: the certificate says when it ends, and the annotation follows it', async (_name, value) => {
+  ])('%s: the certificate determines the expiry, and the annotation follows it', async (_name, value) => {
     const before = await edited(expiry(value));
     expect(leaf().fingerprint256).toBe(before);
     expect(world.secret('db-tls')?.metadata?.annotations?.[`${BETA}expiry`]).toBe(
@@ -189,14 +189,14 @@ describe.each([
     );
   });
 
-  test('distant expiry: a cert that is due is renewed whatever the annotation says', async () => {
+  test('distant expiry: a due cert is renewed whatever the annotation says', async () => {
     const before = await edited(expiry('2099-01-01T00:00:00Z'));
     world.now = after(start, 80 * DAY);
     await world.run('db');
     expect(leaf().fingerprint256).not.toBe(before);
   });
 
-  test('service-uid-mismatch: bound to the Service of today, and the cert stays', async () => {
+  test('service-uid-mismatch: the Secret is bound to the current Service, and the cert stays', async () => {
     const before = await edited((annotations) => ({
       ...annotations,
       [`${BETA}originating-service-uid`]: 'x',
@@ -207,7 +207,7 @@ describe.each([
     });
   });
 
-  test('missing ownerref: put back, and the cert stays', async () => {
+  test('missing ownerref: it is restored, and the cert stays', async () => {
     world.add(service(asking(prefix)));
     await world.run('db');
     const before = leaf().fingerprint256;
@@ -234,7 +234,7 @@ describe.each([
         world.add(service(asking(prefix, 'another')));
       },
     ],
-  ])('%s: the Secret is left as it is', async (_name, change) => {
+  ])('%s: the Secret stays unchanged', async (_name, change) => {
     world.add(service(asking(prefix)));
     await world.run('db');
     const before = world.secret('db-tls');
@@ -251,7 +251,7 @@ describe.each([false, true])('service-ca e2e (headless=%s):', (headless) => {
     await world.run('db');
   });
 
-  test('serving-cert-secret-modify-bad-tlsCert: made again', async () => {
+  test('serving-cert-secret-modify-bad-tlsCert: the Secret is recreated', async () => {
     const before = leaf().fingerprint256;
     world.secrets.edit('prod/db-tls', (secret) => ({
       ...secret,
@@ -261,7 +261,7 @@ describe.each([false, true])('service-ca e2e (headless=%s):', (headless) => {
     expect(leaf().fingerprint256).not.toBe(before);
   });
 
-  test('serving-cert-secret-add-data: unlike there, what others put into it stays, and so does the cert', async () => {
+  test('serving-cert-secret-add-data: unlike in service-ca, data of other clients stays, and so does the cert', async () => {
     const before = leaf().fingerprint256;
     world.secrets.edit('prod/db-tls', (secret) => ({
       ...secret,
@@ -272,7 +272,7 @@ describe.each([false, true])('service-ca e2e (headless=%s):', (headless) => {
     expect(leaf().fingerprint256).toBe(before);
   });
 
-  test('serving-cert-secret-delete-data: a deleted Secret is made again', async () => {
+  test('serving-cert-secret-delete-data: a deleted Secret is recreated', async () => {
     const before = leaf().fingerprint256;
     world.secrets.remove('prod/db-tls');
     await world.run('db');
@@ -280,7 +280,7 @@ describe.each([false, true])('service-ca e2e (headless=%s):', (headless) => {
   });
 });
 
-test('a Service that may not be annotated has its cert all the same, and is answered when it may', async () => {
+test('a Service that cannot be annotated still gets its cert, and gets the annotation once that is possible', async () => {
   world.add(service(asking(BETA)));
   const forbidden = { client: { patchMerge: () => Promise.reject(new WriteRefused('403 Forbidden')) } };
   await world.run('db', forbidden);
@@ -290,7 +290,7 @@ test('a Service that may not be annotated has its cert all the same, and is answ
   expect(annotationsOf()).toHaveProperty([`${BETA}serving-cert-signed-by`]);
 });
 
-test('the annotation of Gatehouse wins, and then nothing of OpenShift is written', async () => {
+test('the Gatehouse annotation wins, and then no OpenShift annotation is written', async () => {
   world.add(service({ ...asking(BETA, 'theirs'), 'gatehouse.dev/serving-cert-secret-name': 'db-tls' }));
   await world.run('db');
   expect(leaf().subjectAltName).toContain('DNS:db.prod.svc');

@@ -45,8 +45,8 @@ async function healthySecret(): Promise<Secret> {
   return secret;
 }
 
-describe('a Service that asks', () => {
-  test('gets a Secret with a serving cert, marked as its own', async () => {
+describe('a Service that requests a cert', () => {
+  test('gets a Secret with a serving cert and the label of Gatehouse', async () => {
     const secret = await healthySecret();
     expect(secret).toMatchObject({
       type: 'kubernetes.io/tls',
@@ -62,7 +62,7 @@ describe('a Service that asks', () => {
     expect(world.events.reasons()).toEqual(['Issued']);
   });
 
-  test('gets nothing written the second time, and no live read', async () => {
+  test('causes no second write and no live read', async () => {
     await healthySecret();
     world.calls.reads = 0;
     expect(await world.reconciler()(SERVICE, NEVER)).toMatchObject({ kind: 'requeue' });
@@ -71,13 +71,13 @@ describe('a Service that asks', () => {
     expect(world.events.reasons()).toEqual(['Issued']);
   });
 
-  test('waits while there is no authority', async () => {
+  test('waits until an authority exists', async () => {
     world.authority = undefined;
     expect(await world.reconciler()(SERVICE, NEVER)).toEqual({ kind: 'await-change' });
     expect(world.secrets.writes()).toBe(0);
   });
 
-  test('wrongly is told so, and nothing is written', async () => {
+  test('with an invalid request gets an Event, and nothing is written', async () => {
     world.add(serviceNamed('db', { 'gatehouse.dev/serving-cert-key-algorithm': 'DSA' }));
     expect(await world.reconciler()(SERVICE, NEVER)).toMatchObject({ kind: 'requeue' });
     expect(world.events.all).toMatchObject([
@@ -93,14 +93,14 @@ describe('a Service that asks', () => {
 
 test.each<[string, () => unknown]>([
   ['is gone', () => world.services.delete(SERVICE)],
-  ['asks for nothing', () => world.services.set(SERVICE, { metadata: { namespace: 'prod', name: 'db' } })],
-])('nothing is done for a Service that %s', async (_what, change) => {
+  ['requests nothing', () => world.services.set(SERVICE, { metadata: { namespace: 'prod', name: 'db' } })],
+])('a Service that %s causes no work', async (_what, change) => {
   change();
   expect(await world.reconciler()(SERVICE, NEVER)).toEqual({ kind: 'gone' });
   expect(world.secrets.writes() + world.calls.reads).toBe(0);
 });
 
-describe('a Secret is issued again when', () => {
+describe('a cert is reissued when', () => {
   const withData = (secret: Secret, data: Record<string, string>): Secret => ({
     ...secret,
     data: { ...secret.data, ...data },
@@ -115,7 +115,7 @@ describe('a Secret is issued again when', () => {
 
   test.each<[string, string, (secret: Secret) => Secret]>([
     ['it was emptied', 'Missing', (secret) => withData(secret, { 'tls.crt': '', 'tls.key': '' })],
-    ['its data is gone', 'Missing', ({ data, ...secret }) => (data === undefined ? secret : secret)],
+    ['its data is missing', 'Missing', ({ data, ...secret }) => (data === undefined ? secret : secret)],
     ['its certificate is garbage', 'Unreadable', (secret) => withData(secret, { 'tls.crt': base64('x') })],
   ])('%s', async (_when, reason, spoil) => {
     await healthySecret();
@@ -150,7 +150,7 @@ describe('a Secret is issued again when', () => {
     expect(world.calls.keys).toBe(2);
   });
 
-  test('its renewal is due, and not a moment earlier', async () => {
+  test('its renewal is due, and not before', async () => {
     await healthySecret();
     const result = await world.reconciler()(SERVICE, NEVER);
     const dueAt = result.kind === 'requeue' ? result.at : start;
@@ -169,7 +169,7 @@ describe('a Secret is issued again when', () => {
     expect(world.calls.keys).toBe(2);
   });
 
-  test('and what others put into it stays', async () => {
+  test('and the data of other clients stays', async () => {
     await healthySecret();
     world.secrets.edit(SECRET, (secret) => ({
       ...withData(secret, { 'tls.crt': '', 'keystore.p12': 'AAAA' }),
@@ -187,7 +187,7 @@ describe('a Secret is issued again when', () => {
   });
 });
 
-describe('a Secret is mended and keeps its certificate when', () => {
+describe('a Secret is repaired and keeps its certificate when', () => {
   test.each<[string, (secret: Secret) => Secret]>([
     ['its label was removed', (secret) => ({ ...secret, metadata: { ...secret.metadata, labels: {} } })],
     [
@@ -211,7 +211,7 @@ describe('a Secret is mended and keeps its certificate when', () => {
     expect(world.observed).toEqual(['issued Missing']);
   });
 
-  test('the Service was made again', async () => {
+  test('the Service was recreated', async () => {
     const healthy = await healthySecret();
     const again = serviceNamed('db');
     world.services.set(SERVICE, { ...again, metadata: { ...again.metadata, uid: 'another' } });
@@ -222,7 +222,7 @@ describe('a Secret is mended and keeps its certificate when', () => {
     expect(certificateOf(world.secrets.read(SECRET))).toBe(certificateOf(healthy));
   });
 
-  test('a label that the request wants is missing', async () => {
+  test('a requested label is missing', async () => {
     await healthySecret();
     const wanting = world.reconciler({
       requests: {
@@ -240,7 +240,7 @@ describe('a Secret is mended and keeps its certificate when', () => {
   });
 });
 
-describe('a Secret is never written, and an Event says so, when it', () => {
+describe('a Secret is never written, and an Event reports it, when it', () => {
   const marked = (secret: Partial<Secret>): Secret => ({
     metadata: {
       namespace: 'prod',
@@ -253,7 +253,7 @@ describe('a Secret is never written, and an Event says so, when it', () => {
   const controller = { apiVersion: 'example.com/v1', kind: 'Vault', name: 'v', uid: 'u', controller: true };
 
   test.each<[string, string, Secret]>([
-    ['is nobody’s', 'ForeignSecret', marked({ metadata: { namespace: 'prod', name: 'db-tls' } })],
+    ['has no owner', 'ForeignSecret', marked({ metadata: { namespace: 'prod', name: 'db-tls' } })],
     [
       'was taken over by another controller',
       'ForeignSecret',
@@ -273,7 +273,7 @@ describe('a Secret is never written, and an Event says so, when it', () => {
     expect(world.events.all).toMatchObject([{ type: 'Warning', reason, regarding: { name: 'db' } }]);
   });
 
-  test('was made immutable since, although nothing is wrong with it yet', async () => {
+  test('was made immutable later, although its content is still valid', async () => {
     await healthySecret();
     world.secrets.edit(SECRET, (secret) => ({ ...secret, immutable: true }));
     await world.reconciler()(SERVICE, NEVER);
@@ -281,7 +281,7 @@ describe('a Secret is never written, and an Event says so, when it', () => {
     expect(world.events.reasons()).toEqual(['Issued', 'SecretImmutable']);
   });
 
-  test('was first asked for by another Service', async () => {
+  test('was first requested by another Service', async () => {
     await healthySecret();
     world.add(serviceNamed('web'));
     await world.reconciler()('prod/web', NEVER);
@@ -290,16 +290,16 @@ describe('a Secret is never written, and an Event says so, when it', () => {
   });
 });
 
-describe('a store that is behind', () => {
+describe('a stale store', () => {
   test.each<[string, () => StoredSecret | undefined]>([
     ['holds nothing yet', () => undefined],
     ['still holds an emptied Secret', () => toStoredSecret({ ...world.secrets.read(SECRET), data: {} })],
     [
-      'still holds a Secret without label',
+      'still holds a Secret without the label',
       () =>
         toStoredSecret({ ...world.secrets.read(SECRET), metadata: { namespace: 'prod', name: 'db-tls' } }),
     ],
-  ])('and %s leads to a live read, and to no write', async (_how, stale) => {
+  ])('that %s leads to a live read and no write', async (_how, stale) => {
     await healthySecret();
     world.calls.reads = 0;
     const result = await world.reconciler({ stores: { secret: stale } })(SERVICE, NEVER);
@@ -309,7 +309,7 @@ describe('a store that is behind', () => {
     expect(result).toMatchObject({ kind: 'requeue' });
   });
 
-  test('and still holds an own Secret has nothing written to the foreign one of today', async () => {
+  test('that still holds an own Secret causes no write to the current foreign one', async () => {
     const own = await healthySecret();
     world.secrets.remove(SECRET);
     world.secrets.add({
@@ -323,8 +323,8 @@ describe('a store that is behind', () => {
   });
 });
 
-describe('a write that someone overtook', () => {
-  test('is tried again when the Secret has changed since it was read', async () => {
+describe('a write conflict', () => {
+  test('is retried when the Secret has changed since the read', async () => {
     await healthySecret();
     world.secrets.edit(SECRET, (secret) => ({ ...secret, data: {} }));
     const overtaken = world.reconciler({
@@ -342,7 +342,7 @@ describe('a write that someone overtook', () => {
     expect(leafOf(world.secrets.read(SECRET)).subjectAltName).toContain('DNS:db.prod.svc');
   });
 
-  test('by creating the same Secret leaves one certificate', async () => {
+  test('between two creations leaves one certificate', async () => {
     await Promise.all([world.reconciler()(SERVICE, NEVER), world.reconciler()(SERVICE, NEVER)]);
     const winner = certificateOf(world.secrets.read(SECRET));
     await world.reconciler()(SERVICE, NEVER);
@@ -355,7 +355,7 @@ describe('a write that the API server refuses', () => {
   const refusal = '422 Invalid: data: Too long. Mend the object.';
   const refused = () => Promise.reject(new WriteRefused(refusal));
 
-  test('is told on the Service with what to do, and tried again every minute', async () => {
+  test('is reported on the Service with the remedy, and retried every minute', async () => {
     const reconcile = world.reconciler({ client: { create: refused } });
     const run = () => reconcile(SERVICE, NEVER);
     await expect(run()).rejects.toThrow(refusal);
@@ -374,7 +374,7 @@ describe('a write that the API server refuses', () => {
     expect(world.observed).toEqual(['failed Error', 'refused WriteRefused', 'refused WriteRefused']);
   });
 
-  test('because it is an update is told on the Secret as well, which stays as it is', async () => {
+  test('is also reported on the Secret if it is an update, and the Secret stays', async () => {
     await world.run('db');
     world.secrets.edit(SECRET, (secret) => ({ ...secret, data: {} }));
     const before = world.secret('db-tls');
@@ -390,7 +390,7 @@ describe('a write that the API server refuses', () => {
   });
 });
 
-describe('killed around its write it converges:', () => {
+describe('after a kill around its write it converges:', () => {
   const spoil: Readonly<Record<string, () => void>> = {
     creation: () => {
       world.secrets.remove(SECRET);
@@ -413,7 +413,7 @@ describe('killed around its write it converges:', () => {
     ['after', 'new issue', 1],
     ['before', 'mending', 0],
     ['after', 'mending', 0],
-  ] as const)('%s the %s, with %i keys made', async (when, write, keys) => {
+  ] as const)('%s the %s, with %i keys generated', async (when, write, keys) => {
     await healthySecret();
     spoil[write]?.();
     world.calls.keys = 0;

@@ -27,7 +27,7 @@ const claimsOf = (change: Partial<Client>) => {
   );
 };
 
-test('a name that is taken, a version that is old and a claim that has gone are answers', async () => {
+test('a taken name, an old version and a missing claim are results rather than errors', async () => {
   expect(await claimsOf({ create: failing(409, 'AlreadyExists') }).create(claim, signal)).toBe('taken');
   expect(await claimsOf({ replace: failing(409, 'Conflict') }).replace(claim, signal)).toBe('changed');
   expect(await claimsOf({ replace: failing(404, 'NotFound') }).replace(claim, signal)).toBe('changed');
@@ -36,7 +36,7 @@ test('a name that is taken, a version that is old and a claim that has gone are 
   expect(await claimsOf({ get: () => Promise.resolve(undefined) }).read('serial-1', signal)).toBeUndefined();
 });
 
-test('a claim is deleted only as it was read', async () => {
+test('a claim is deleted only in the version that was read', async () => {
   const asked: unknown[] = [];
   const remove: Client['delete'] = (_resource, ref, options) => {
     asked.push([ref, options?.preconditions]);
@@ -48,12 +48,9 @@ test('a claim is deleted only as it was read', async () => {
 
 test.each([
   ['create', () => claimsOf({ create: failing(403, 'Forbidden') }).create(claim, signal)],
-  [
-    'create where the kind is not there',
-    () => claimsOf({ create: failing(404, 'NotFound') }).create(claim, signal),
-  ],
+  ['create without the CRD', () => claimsOf({ create: failing(404, 'NotFound') }).create(claim, signal)],
   ['replace', () => claimsOf({ replace: failing(500, '') }).replace(claim, signal)],
   ['delete', () => claimsOf({ delete: failing(500, '') }).remove(claim, signal)],
-])('what else goes wrong with %s is no answer', async (_what, attempt) => {
+])('any other failure of %s is an error', async (_what, attempt) => {
   await expect(attempt()).rejects.toThrow(ApiError);
 });

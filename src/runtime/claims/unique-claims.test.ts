@@ -126,7 +126,7 @@ const compareAll = (change: Partial<UniqueClaimsOptions> = {}) =>
 const holders = () => [...claims.stored.values()].map(({ spec }) => spec.holder.name);
 
 describe('a stored object', () => {
-  test('without a claim gets one, with nothing under way', async () => {
+  test('without a claim gets one without a pending request', async () => {
     store('a', 'X');
     expect(await reconcile('X')).toEqual(AWAIT_CHANGE);
     expect([...claims.stored.values()]).toMatchObject([
@@ -135,7 +135,7 @@ describe('a stored object', () => {
     expect([...claims.stored.values()][0]?.spec).not.toHaveProperty('requests');
   });
 
-  test('that only the store still has gets none', async () => {
+  test('that exists only in the store gets none', async () => {
     cached = new Map();
     store('a', 'X');
     cached.set('a', stored.get('a') ?? {});
@@ -165,7 +165,7 @@ describe('a stored object', () => {
     expect(claims.stored.size).toBe(0);
   });
 
-  test('that is faster than we are is judged once more', async () => {
+  test('that claims its value first is checked again', async () => {
     store('a', 'X');
     claims.before('create', () => {
       claim('X', 'b');
@@ -175,7 +175,7 @@ describe('a stored object', () => {
 });
 
 describe('a claim', () => {
-  test('that is right stays as it is, without a write', async () => {
+  test('with a correct holder stays, without a write', async () => {
     store('a', 'X');
     claim('X', 'a', { uid: 'uid-of-a' });
     expect(await reconcile('X')).toEqual(AWAIT_CHANGE);
@@ -183,26 +183,26 @@ describe('a claim', () => {
     expect(writes).toBe(0);
   });
 
-  test('whose holder has gone, and was seen, goes at once', async () => {
+  test('is deleted at once if its holder is gone and had been stored', async () => {
     claim('X', 'a', { uid: 'uid-of-a' });
     gone.add('uid-of-a');
     expect(await reconcile('X')).toEqual(AWAIT_CHANGE);
     expect(claims.stored.size).toBe(0);
   });
 
-  test('whose holder is not there stays while it may still be stored', async () => {
+  test('with a missing holder stays while a write may be pending', async () => {
     claim('X', 'a', { uid: 'uid-of-a' }, 10_000);
     expect(await reconcile('X')).toEqual(after(SETTLE_MS - 10_000));
     expect(claims.stored.size).toBe(1);
   });
 
-  test('whose holder is not there goes when that is over', async () => {
+  test('with a missing holder is deleted when no write can be pending', async () => {
     claim('X', 'a', { uid: 'uid-of-a' }, SETTLE_MS);
     expect(await reconcile('X')).toEqual(AWAIT_CHANGE);
     expect(claims.stored.size).toBe(0);
   });
 
-  test('whose holder has another value goes to who has it, or away', async () => {
+  test('is transferred or deleted when its holder has another value', async () => {
     claim('X', 'a', { uid: 'uid-of-a' });
     store('a', 'Y');
     store('b', 'X');
@@ -213,7 +213,7 @@ describe('a claim', () => {
     expect(holders()).toEqual([]);
   });
 
-  test('that somebody renews meanwhile stays', async () => {
+  test('that another request renews meanwhile stays', async () => {
     claim('X', 'a', { uid: 'uid-of-a' }, SETTLE_MS);
     claims.before('remove', (name) => {
       const before = claims.stored.get(name);
@@ -224,7 +224,7 @@ describe('a claim', () => {
     expect(claims.stored.size).toBe(1);
   });
 
-  test('is judged by one read of its holder: between two a write could end unseen', async () => {
+  test('is checked with one read of its holder: with two, a write could complete in between unnoticed', async () => {
     claim('X', 'a', { uid: 'uid-of-a', resourceVersion: '1' });
     store('a', 'Y');
     let n = 0;
@@ -241,7 +241,7 @@ describe('a claim', () => {
     expect(holders()).toEqual(['a']);
   });
 
-  test('by a rule that is gone goes, but not before what it let in is over', async () => {
+  test('of a removed rule is deleted, but only when its pending requests have settled', async () => {
     store('a', 'X');
     claim('X', 'a', undefined, 10_000);
     const name = nameOf('X');
@@ -261,7 +261,7 @@ describe('a claim', () => {
   });
 });
 
-test('objects that share a value are told of, the holder of the claim first', async () => {
+test('objects with the same value are reported, the holder of the claim first', async () => {
   store('a', 'X', { creationTimestamp: '2026-11-21T10:00:00Z' });
   store('b', 'X');
   claim('X', 'b');
@@ -270,15 +270,15 @@ test('objects that share a value are told of, the holder of the claim first', as
   expect(holders()).toEqual(['b']);
 });
 
-test('of several without a claim the oldest gets it', async () => {
+test('the oldest of several objects without a claim gets it', async () => {
   store('b', 'X');
   store('a', 'X', { creationTimestamp: '2026-11-21T11:30:00Z' });
   await reconcile('X');
   expect(holders()).toEqual(['b']);
 });
 
-describe('comparing all', () => {
-  test('finds what is wrong, and nothing else', async () => {
+describe('a full comparison', () => {
+  test('finds the mistakes and nothing else', async () => {
     store('right', 'R');
     claim('R', 'right');
     store('unclaimed', 'U');
@@ -293,7 +293,7 @@ describe('comparing all', () => {
     expect(writes).toBe(0);
   });
 
-  test('finds claims by rules that are gone', async () => {
+  test('finds claims of removed rules', async () => {
     store('a', 'X');
     claim('X', 'a');
     const name = nameOf('X');
@@ -302,7 +302,7 @@ describe('comparing all', () => {
     expect(enqueued).toEqual([name]);
   });
 
-  test('waits until everything has been listed', async () => {
+  test('waits until every kind is listed', async () => {
     store('a', 'X');
     expect(await compareAll({ governed: governedWith({ isComplete: () => false }) })).toEqual(after(1_000));
     expect(enqueued).toEqual([]);

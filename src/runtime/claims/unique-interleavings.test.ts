@@ -17,7 +17,7 @@ function wishFrom(random: () => number): Wish {
   return kind < 0.8 ? { kind: 'update', name, serial } : { kind: 'delete', name };
 }
 
-test('whatever crashes, comes late or is tried again, no two stored objects hold one value', async () => {
+test('crashes, delays and retries never leave two stored objects with the same value', async () => {
   let refusals = 0;
   let stored = 0;
   await fc.assert(

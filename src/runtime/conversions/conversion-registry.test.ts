@@ -45,13 +45,13 @@ beforeEach(() => {
 const lookUp = (kind = 'Server', definition?: string, group = GROUP) =>
   registry.lookUp({ group, kind, definition });
 
-test('a policy in force is found by the kind of the objects, and by the name in the path', () => {
+test('a policy in force is found by the kind of the objects and by the name in the path', () => {
   registry.set('servers', state());
   expect(lookUp()).toEqual({ kind: 'found', converter: inForce.converter });
   expect(lookUp('Server', groupResourceName(SERVERS))).toMatchObject({ kind: 'found' });
 });
 
-test('a path that names another kind is a mistake that the message explains', () => {
+test('a path that names another kind is a mistake, and the message explains it', () => {
   registry.set('servers', state());
   expect(lookUp('Rack', groupResourceName(SERVERS))).toMatchObject({
     kind: 'none',
@@ -61,7 +61,7 @@ test('a path that names another kind is a mistake that the message explains', ()
   });
 });
 
-describe('nobody converts', () => {
+describe('no converter exists for', () => {
   test.each([
     ['another kind', 'Rack', undefined, GROUP],
     ['another group', 'Server', undefined, 'other.example.com'],
@@ -74,7 +74,7 @@ describe('nobody converts', () => {
     });
   });
 
-  test('what a policy is for that never compiled, and the message says why', () => {
+  test('the kind of a policy that never compiled, and the message has its problem', () => {
     registry.set(
       'servers',
       state({ inForce: undefined, problem: { reason: 'InvalidPath', message: 'spec.x: no' } }),
@@ -85,19 +85,19 @@ describe('nobody converts', () => {
     });
   });
 
-  test('what a policy was for that is gone', () => {
+  test('the kind of a deleted policy', () => {
     registry.set('servers', state());
     registry.remove('servers');
     expect(lookUp()).toMatchObject({ kind: 'none' });
   });
 });
 
-test('a version that does not compile leaves the one in force to convert', () => {
+test('an invalid version leaves the previous one in force', () => {
   registry.set('servers', state({ problem: { reason: 'InvalidPath', message: 'no' }, generation: 2 }));
   expect(lookUp()).toMatchObject({ kind: 'found' });
 });
 
-test('until all is read, nobody can say that nobody converts', () => {
+test('until all policies are read, the lookup is not ready', () => {
   registry = create({ unjudged: () => undefined });
   expect(lookUp()).toEqual({
     kind: 'unready',
@@ -113,26 +113,26 @@ test('until all is read, nobody can say that nobody converts', () => {
   expect(lookUp()).toMatchObject({ kind: 'found' });
 });
 
-test('nor while a definition could not be read', () => {
+test('while a definition cannot be read, the lookup is not ready', () => {
   const problem = { reason: 'DefinitionNotRead', message: 'not yet' };
   registry.set('servers', state({ inForce: undefined, problem }));
   expect(lookUp('Server', 'servers.infra.example.com')).toMatchObject({ kind: 'unready' });
 });
 
-test('handlers convert too, and go before a policy', () => {
+test('handlers convert too, and take precedence over a policy', () => {
   registry = create({ handlers: [handler('racks'), handler('servers')] });
   registry.set('servers', state());
   expect(lookUp('Rack')).toMatchObject({ converter: { name: 'handler racks' } });
   expect(lookUp()).toMatchObject({ converter: { name: 'handler servers' } });
 });
 
-test('two handlers for one kind do not start', () => {
+test('two handlers for one kind prevent the start', () => {
   expect(() =>
     create({ handlers: [handler('racks'), { ...handler('racks'), name: 'handler other' }] }),
   ).toThrow('handler racks and handler other both convert racks.infra.example.com: leave one of them');
 });
 
-test('every change is told', () => {
+test('every change notifies the subscribers', () => {
   const told: string[] = [];
   registry.subscribe((name) => told.push(name));
   registry.set('servers', state());

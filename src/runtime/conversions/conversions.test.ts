@@ -84,14 +84,14 @@ test('running twice changes nothing the second time', async () => {
   expect(changes).toBe(2);
 });
 
-test('a policy that is gone converts no more', async () => {
+test('a deleted policy no longer converts', async () => {
   await reconcile();
   policies.clear();
   await reconcile();
   expect(state()).toBeUndefined();
 });
 
-test('a version that does not compile leaves the one before in force, and says why', async () => {
+test('an invalid version leaves the previous one in force, and the status names the problem', async () => {
   await reconcile();
   put('servers', 2, BROKEN);
   await reconcile();
@@ -105,7 +105,7 @@ test('a version that does not compile leaves the one before in force, and says w
   });
 });
 
-test('also after a restart, by status.inForce', async () => {
+test('an invalid version leaves the previous one in force after a restart too, from status.inForce', async () => {
   put('servers', 2, BROKEN);
   const broken = policies.get('servers');
   if (broken !== undefined)
@@ -118,13 +118,13 @@ test('also after a restart, by status.inForce', async () => {
   });
 });
 
-test('without a version before, nothing converts', async () => {
+test('an invalid version without a previous one converts nothing', async () => {
   put('servers', 1, BROKEN);
   await reconcile();
   expect(state()).toMatchObject({ inForce: undefined, problem: { reason: 'InvalidPath' } });
 });
 
-describe('when the definition changes', () => {
+describe('a change of the definition', () => {
   const withVersion = (name: string) =>
     definitionOf([
       { name: 'v1', schema: v1Schema },
@@ -133,7 +133,7 @@ describe('when the definition changes', () => {
       { name, schema: v3Schema },
     ]);
 
-  test('a new version without steps is reported, and the others are converted as before', async () => {
+  test('that adds a version without steps is reported, and the other versions still convert', async () => {
     await reconcile();
     define(withVersion('v4'));
     await reconcile();
@@ -153,7 +153,7 @@ describe('when the definition changes', () => {
     expect(state()).toMatchObject({ inForce: { generation: 1 }, problem: { reason: 'MissingVersion' } });
   });
 
-  test('what a version can hold is what the new schema says', async () => {
+  test('to another schema decides what a version can hold', async () => {
     await reconcile();
     const before = state()?.inForce;
     define(threeVersions({ preserveUnknownFields: true }));
@@ -162,7 +162,7 @@ describe('when the definition changes', () => {
     expect(changes).toBe(2);
   });
 
-  test('and is gone, what converts stays until it is back', async () => {
+  test('to a missing definition keeps the converter until it is back', async () => {
     await reconcile();
     define(undefined);
     await reconcile();
@@ -172,15 +172,15 @@ describe('when the definition changes', () => {
     expect(state()).toMatchObject({ problem: undefined });
   });
 
-  test('and cannot be read, it is read again', async () => {
+  test('that cannot be read is read again', async () => {
     read = { kind: 'unread' };
     expect(await reconcile()).toEqual({ kind: 'requeue', at: new Date(now.getTime() + 5_000) });
     expect(state()).toMatchObject({ inForce: undefined, problem: { reason: 'DefinitionNotRead' } });
   });
 });
 
-describe('of two for one kind', () => {
-  test('policies the older one stays, on every replica', async () => {
+describe('with two converters for one kind', () => {
+  test('the older policy wins on every replica', async () => {
     put('servers', 1, {}, { creationTimestamp: '2026-11-21T12:00:01Z' });
     put('another', 1, {}, { creationTimestamp: '2026-11-21T12:00:00Z' });
     await reconcile();
@@ -199,7 +199,7 @@ describe('of two for one kind', () => {
     expect(state()).toMatchObject({ problem: undefined, inForce: { name: 'servers' } });
   });
 
-  test('a handler stays', async () => {
+  test('a handler wins', async () => {
     handlers.set('servers', 'handler servers');
     await reconcile();
     expect(state()).toMatchObject({
@@ -230,7 +230,7 @@ describe('the status', () => {
       now: () => now,
     })('servers', NEVER);
 
-  test('says that the policy converts, and what to write into the definition', async () => {
+  test('reports that the policy converts, and what to write into the definition', async () => {
     await reconcile();
     await report();
     await report();
@@ -256,7 +256,7 @@ describe('the status', () => {
     ]);
   });
 
-  test('says what is wrong, and keeps what is in force', async () => {
+  test('reports the problem, and keeps the version in force', async () => {
     await reconcile();
     await report();
     put('servers', 2, BROKEN);
@@ -276,21 +276,21 @@ describe('the status', () => {
     });
   });
 
-  test('does not speak of another generation than the one that was judged', async () => {
+  test('is only written for the generation that was compiled', async () => {
     await reconcile();
     put('servers', 2);
     await report();
     expect(written).toEqual([]);
   });
 
-  test('says nothing while the definition could not be read', async () => {
+  test('is not written while the definition cannot be read', async () => {
     read = { kind: 'unread' };
     await reconcile();
     await report();
     expect(written).toEqual([]);
   });
 
-  test('of a policy that gives way does not keep what it had in force', async () => {
+  test('of a policy that loses to another one drops its version in force', async () => {
     await reconcile();
     await report();
     handlers.set('servers', 'handler servers');

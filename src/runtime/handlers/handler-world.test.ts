@@ -61,7 +61,7 @@ function worldOf(versions: readonly (string | undefined)[], stored: readonly str
 }
 
 describe('a live read', () => {
-  test('is in the version that the API server prefers, without managedFields', async () => {
+  test('uses the version that the API server prefers, and omits managedFields', async () => {
     const { world, asked } = worldOf(['v2'], ['v2']);
     expect(await world.read(KIND, place, signal)).toEqual({
       apiVersion: 'infra.example.com/v2',
@@ -70,13 +70,13 @@ describe('a live read', () => {
     expect(asked).toEqual(['get v2']);
   });
 
-  test('is in the version that the author has named', async () => {
+  test('uses the version that the author names', async () => {
     const { world, asked } = worldOf(['v2'], ['v1']);
     expect(await world.read(PINNED, place, signal)).toMatchObject({ apiVersion: 'infra.example.com/v1' });
     expect(asked).toEqual(['get v1']);
   });
 
-  test('is of the metadata alone where that is enough', async () => {
+  test('fetches only metadata where that is enough', async () => {
     const { world, asked } = worldOf(['v2'], ['v2']);
     await world.read({ ...KIND, metadataOnly: true }, place, signal);
     await world.query(
@@ -87,13 +87,13 @@ describe('a live read', () => {
     expect(asked).toEqual(['getMetadata v2', 'listAll v2 true']);
   });
 
-  test('is repeated when the version that was known is no longer served', async () => {
+  test('is repeated when the known version is no longer served', async () => {
     const { world, asked } = worldOf(['v1beta1', 'v1'], ['v1']);
     expect(await world.read(KIND, place, signal)).toMatchObject({ apiVersion: 'infra.example.com/v1' });
     expect(asked).toEqual(['get v1beta1', 'get v1']);
   });
 
-  test('finds nothing only in a version that is served', async () => {
+  test('reports a missing object only for a served version', async () => {
     const { world, asked } = worldOf(['v2', 'v2'], []);
     expect(await world.read(KIND, place, signal)).toBeUndefined();
     expect(await world.read(PINNED, place, signal)).toBeUndefined();
@@ -101,7 +101,7 @@ describe('a live read', () => {
     expect(asked).toEqual(['get v2', 'get v1', 'list v1', 'get v0', 'list v0']);
   });
 
-  test('asks again for a kind that was not served a moment ago', async () => {
+  test('queries discovery again for a kind that was not served a moment ago', async () => {
     expect(await worldOf([undefined, 'v1'], ['v1']).world.isNamespaced(KIND, signal)).toBe(true);
     await expect(worldOf([undefined], []).world.isNamespaced(KIND, signal)).rejects.toBeInstanceOf(
       Unreadable,

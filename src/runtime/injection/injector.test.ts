@@ -199,7 +199,7 @@ describe.each<[string, TargetKind, RawTarget, (object: RawTarget) => unknown, ()
     () => bundle,
   ],
 ])('OPA TestReconcileWebhook: %s', (_name, kind, raw, bundleIn, expected) => {
-  test('the bundle is written once (Knative conversion TestReconcile: stable), and comes back when somebody wipes it', async () => {
+  test('the bundle is written once (Knative conversion TestReconcile: stable), and restored when another client wipes it', async () => {
     objects.add(raw);
     const reconcile = injector(kind);
     await reconcile('hooks', NEVER);
@@ -214,14 +214,14 @@ describe.each<[string, TargetKind, RawTarget, (object: RawTarget) => unknown, ()
     expect(states.at(-1)).toBe('current');
   });
 
-  test.each(['before', 'after'] as const)('killed %s its write it converges', async (when) => {
+  test.each(['before', 'after'] as const)('after a kill %s its write it converges', async (when) => {
     objects.add(raw);
     objects.interrupt(when);
     await untilDone(injector(kind), 'hooks');
     expect(bundleIn(objects.read('hooks') ?? {})).toBe(expected());
   });
 
-  test('an object that does not ask is left alone', async () => {
+  test('an object without a request is left alone', async () => {
     objects.add({ ...raw, metadata: { name: 'hooks' } });
     await injector(kind)('hooks', NEVER);
     expect(objects.writes()).toBe(0);
@@ -239,7 +239,7 @@ test('service-ca TestBundlesWatcher_ReloadCABundle, OPA TestWebhookCARotation: a
   expect(bundlesOf(objects.read('hooks'))).toEqual([base64(bundle)]);
 });
 
-test('service-ca TestBundlesWatcher_Start_FailsOnCABundleReadError, Knative conversion TestReconcile: no secret: before there is an authority nothing is written, and the target counts as stale', async () => {
+test('service-ca TestBundlesWatcher_Start_FailsOnCABundleReadError, Knative conversion TestReconcile: no secret: without an authority nothing is written, and the target counts as stale', async () => {
   source = { kind: 'unknown' };
   objects.add(hooks(viaService('a')));
   expect(await injector()('hooks', NEVER)).toEqual({ kind: 'await-change' });
@@ -247,7 +247,7 @@ test('service-ca TestBundlesWatcher_Start_FailsOnCABundleReadError, Knative conv
   expect(states).toEqual(['stale']);
 });
 
-test('Knative conversion TestReconcile: update failure: a write for a version that is gone is a failure, to be tried again on what is there then', async () => {
+test('Knative conversion TestReconcile: update failure: a write conflict is a failure that is retried with the current object', async () => {
   objects.add(hooks(viaService('a'), viaService('b')));
   const stale = toTarget(TARGET_KINDS.validating, objects.read('hooks') ?? {}, []);
   objects.edit('hooks', () => hooks(viaService('a')));
@@ -261,7 +261,7 @@ test('Knative conversion TestReconcile: update failure: a write for a version th
 });
 
 describe('Knative conversion TestReconcile:', () => {
-  test('CRD does not exist: nothing is written, and it is no target', async () => {
+  test('CRD does not exist: nothing is written, and no target is counted', async () => {
     await injector(TARGET_KINDS.customResourceDefinition)('hooks', NEVER);
     expect(objects.writes()).toBe(0);
     expect(states).toEqual([undefined]);
@@ -281,8 +281,8 @@ describe('Knative conversion TestReconcile:', () => {
   });
 });
 
-describe('what cannot be done', () => {
-  test('service-ca TestBundlesWatcher_ReloadCABundle_ReadError: is told once, never written, and clears itself when it is mended', async () => {
+describe('an invalid request', () => {
+  test('service-ca TestBundlesWatcher_ReloadCABundle_ReadError: is reported once, never written, and cleared once it is fixed', async () => {
     source = { kind: 'unusable', message: 'Secret vault/ca does not exist' };
     objects.add(hooks(viaService('a')));
     const reconcile = injector();
@@ -299,7 +299,7 @@ describe('what cannot be done', () => {
     expect(states.at(-1)).toBe('current');
   });
 
-  test('a name that nobody bears is told, and the others are filled', async () => {
+  test('with an unknown webhook name is reported, and the other webhooks are filled', async () => {
     const annotations = { 'gatehouse.dev/inject-cabundle': 'a,gone' };
     objects.add({ ...hooks(viaService('a')), metadata: { name: 'hooks', annotations } });
     await injector()('hooks', NEVER);
@@ -309,7 +309,7 @@ describe('what cannot be done', () => {
   });
 });
 
-describe('what the API server refuses', () => {
+describe('a write that the API server refuses', () => {
   const after = (ms: number) => {
     now = new Date(now.getTime() + ms);
   };
@@ -323,7 +323,7 @@ describe('what the API server refuses', () => {
     return { reconcile, result: await reconcile('hooks', NEVER) };
   };
 
-  test('is told on the object with what to do, and tried again every minute', async () => {
+  test('is reported on the object with the remedy, and retried every minute', async () => {
     const { reconcile, result } = await confirmed();
     expect(result).toEqual({ kind: 'requeue', at: new Date(start.getTime() + 65_000) });
     expect(events.all).toMatchObject([
@@ -343,7 +343,7 @@ describe('what the API server refuses', () => {
     expect(events.reasons()).toHaveLength(2);
   });
 
-  test('is written when it is mended, and would be told again', async () => {
+  test('is repeated once the object is fixed, and a new refusal is reported again', async () => {
     const { reconcile } = await confirmed();
     refusal = undefined;
     await reconcile('hooks', NEVER);
@@ -356,7 +356,7 @@ describe('what the API server refuses', () => {
     expect(events.reasons()).toEqual(['InjectionRefused', 'Injected', 'InjectionRefused']);
   });
 
-  test('is no fight: nobody took anything away', async () => {
+  test('is not contention: no other client removed the bundle', async () => {
     const { reconcile } = await confirmed();
     for (let round = 0; round < 20; round++) await reconcile('hooks', NEVER);
     refusal = undefined;
@@ -375,7 +375,7 @@ describe('release', () => {
     };
   };
 
-  test('B4: when the annotation goes, our fields are given up and the value stays', async () => {
+  test('B4: when the annotation is removed, the fields are released and the value stays', async () => {
     objects.add(owned({ ...hooks(viaService('a', bundle)), metadata: { name: 'hooks' } }));
     const reconcile = injector();
     await reconcile('hooks', NEVER);
@@ -395,7 +395,7 @@ describe('release', () => {
     expect(events.reasons()).toEqual([]);
   });
 
-  test('of a kind that we own nothing of, the release is told all the same', async () => {
+  test('of a kind without owned fields is still reported', async () => {
     const spec = { conversion: { strategy: 'Webhook', webhook: { clientConfig: { service } } } };
     objects.add({ metadata, spec });
     const reconcile = injector(TARGET_KINDS.customResourceDefinition);
@@ -407,12 +407,12 @@ describe('release', () => {
   });
 });
 
-describe('B3: a fight', () => {
+describe('B3: contention', () => {
   const wipe = () => {
     objects.edit('hooks', () => hooks(viaService('a')));
   };
 
-  test('is told, slowed down, and goes on', async () => {
+  test('is reported and slowed down, and the injection continues', async () => {
     objects.add(hooks(viaService('a')));
     const reconcile = injector();
     for (let round = 0; round <= 10; round++) {
@@ -432,7 +432,7 @@ describe('B3: a fight', () => {
     expect(states.at(-1)).toBe('contended');
   });
 
-  test('is over when the bundle has stayed', async () => {
+  test('ends once the bundle has stayed', async () => {
     objects.add(hooks(viaService('a')));
     const reconcile = injector();
     for (let round = 0; round <= 11; round++) {
@@ -448,7 +448,7 @@ describe('B3: a fight', () => {
     expect(states.at(-1)).toBe('current');
   });
 
-  test('is not counted by writes that fail', async () => {
+  test('does not count failed writes', async () => {
     objects.add(hooks(viaService('a')));
     const reconcile = injector();
     for (let round = 0; round < 30; round++) {

@@ -7,7 +7,7 @@ function states() {
   return { clock, ...createTargetStates(['APIService', 'ConfigMap'], () => clock.ms) };
 }
 
-test('every kind and state has a count, also that of none', () => {
+test('every kind and state has a count, even zero', () => {
   const { report, targets } = states();
   report('ConfigMap', 'prod/a', 'current');
   report('ConfigMap', 'prod/b', 'invalid');
@@ -19,7 +19,7 @@ test('every kind and state has a count, also that of none', () => {
   ]);
 });
 
-test('an object that is no target any more is not counted', () => {
+test('an object that is no longer a target is not counted', () => {
   const { report, targets, staleSeconds } = states();
   report('APIService', 'v1.x', 'stale');
   report('APIService', 'v1.x', undefined);
@@ -27,7 +27,7 @@ test('an object that is no target any more is not counted', () => {
   expect(staleSeconds()).toBe(0);
 });
 
-test('staleness counts from when the oldest of those that are not current stopped to be', () => {
+test('staleness is the age of the oldest target that is not current', () => {
   const { clock, report, staleSeconds } = states();
   report('ConfigMap', 'prod/a', 'stale');
   clock.ms += 5_000;

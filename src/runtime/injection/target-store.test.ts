@@ -28,7 +28,7 @@ const hooks = (annotations: Readonly<Record<string, string>>, ...bundles: readon
 const without = (raw: RawTarget, kind: TargetKind = TARGET_KINDS.validating, own = 'gatehouse') =>
   targetsWithoutRoot([{ kind, targets: () => [toTarget(kind, raw, [])], isOwn: (key) => key === own }], root);
 
-test('a target holds a root when all of its entries do, beside whatever else', () => {
+test('a target trusts a root when all of its entries contain it, whatever else they contain', () => {
   expect(without(hooks(ASKS, bundle, other + bundle))).toEqual([]);
 });
 
@@ -36,26 +36,26 @@ test.each([
   ['one entry lacks it', () => hooks(ASKS, bundle, other)],
   ['an entry is empty', () => hooks(ASKS, bundle, '')],
   ['an entry is garbage', () => hooks(ASKS, `${bundle}-----BEGIN CERTIFICATE-----`)],
-])('a target is named when %s', (_when, of) => {
+])('a target is listed when %s', (_when, of) => {
   expect(without(of())).toEqual(['ValidatingWebhookConfiguration hooks']);
 });
 
 test.each([
-  ['asks for nothing', {}],
-  ['takes its bundle from elsewhere', { 'gatehouse.dev/inject-cabundle-from': 'vault/ca' }],
-  ['asks in a way that cannot be carried out', { 'gatehouse.dev/inject-cabundle': '' }],
-])('an object tells nothing about our roots that %s', (_what, annotations) => {
+  ['makes no request', {}],
+  ['takes its bundle from another source', { 'gatehouse.dev/inject-cabundle-from': 'vault/ca' }],
+  ['makes an invalid request', { 'gatehouse.dev/inject-cabundle': '' }],
+])('an object that %s is not listed', (_what, annotations) => {
   expect(without(hooks(annotations, other))).toEqual([]);
 });
 
-test('an object that is being deleted holds nothing up', () => {
+test('an object that is being deleted blocks nothing', () => {
   const raw = hooks(ASKS, other);
   expect(without({ ...raw, metadata: { ...raw.metadata, deletionTimestamp: now.toISOString() } })).toEqual(
     [],
   );
 });
 
-test('our own objects count without asking', () => {
+test('the objects of Gatehouse count without a request', () => {
   expect(without(hooks({}, other), TARGET_KINDS.validating, 'hooks')).toEqual([
     'ValidatingWebhookConfiguration hooks',
   ]);

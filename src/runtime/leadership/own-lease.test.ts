@@ -48,14 +48,14 @@ function replica() {
   };
 }
 
-test('the epoch rises with each write, and the annotations of others stay', () => {
+test('the epoch increases with each write, and annotations of other clients stay', () => {
   const { look, next } = replica();
   expect(next(undefined)).toEqual({ 'gatehouse.dev/epoch': '1' });
   look({ epoch: '7' });
   expect(next({ epoch: '7' })).toEqual({ theirs: 'kept', 'gatehouse.dev/epoch': '8' });
 });
 
-test('F11: a rollback is told once; the next write announces it, and asks for the sweep', () => {
+test('F11: a rollback is reported once; the next write stores it and requests the sweep', () => {
   const { look, next, evidence, relisted, due, sweepDue } = replica();
   look({ epoch: '500', version: '6000' }, { epoch: '300', version: '5000' });
   look({ epoch: '300', version: '5000' });
@@ -72,7 +72,7 @@ test('F11: a rollback is told once; the next write announces it, and asks for th
   expect(next(announced)['gatehouse.dev/sweep-due']).toBe('rollback-501');
 });
 
-test('what was asked for is taken off the lease, and not asked for again', () => {
+test('a completed sweep request is removed from the lease and not repeated', () => {
   const { look, next, sweepAsked, sweepDue } = replica();
   const standing = { epoch: '5', due: 'rollback-4' };
   look(standing);
@@ -83,13 +83,13 @@ test('what was asked for is taken off the lease, and not asked for again', () =>
   expect(sweepDue()).toBeUndefined();
 });
 
-test('a leader that starts takes over the sweep that the one before it had still to ask for', () => {
+test('a new leader takes over the pending sweep request of the previous one', () => {
   const { look, due } = replica();
   look({ epoch: '5', due: 'startup-1772365799' });
   expect(due).toEqual(['startup-1772365799']);
 });
 
-test('a lease that nobody has renewed for more than ten minutes asks for a sweep', () => {
+test('a lease without renewal for more than ten minutes requests a sweep', () => {
   const { look, next } = replica();
   const left = { epoch: '5', renewedAt: START - 11 * 60_000 };
   look(left);
@@ -97,7 +97,7 @@ test('a lease that nobody has renewed for more than ten minutes asks for a sweep
   expect(next({ epoch: '5', renewedAt: START - 60_000 })).not.toHaveProperty(['gatehouse.dev/sweep-due']);
 });
 
-test('an old time on the lease is no absence where this replica has seen that somebody leads', () => {
+test('an old time on the lease is no gap if this replica has seen a leader', () => {
   const { look, next, pass } = replica();
   look({ epoch: '5' }, { epoch: '6' });
   const copy = { epoch: '6', renewedAt: START - 3_600_000 };
@@ -107,7 +107,7 @@ test('an old time on the lease is no absence where this replica has seen that so
   expect(next(copy)).toHaveProperty(['gatehouse.dev/sweep-due']);
 });
 
-test('a lease that was made by a version without an epoch gets one, and is no rollback', () => {
+test('a lease from a version without an epoch gets one, and this is no rollback', () => {
   const { look, next, evidence } = replica();
   look({ version: '10' }, { version: '14' });
   expect(evidence).toEqual([]);

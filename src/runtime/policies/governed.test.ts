@@ -118,7 +118,7 @@ const claimOf = (name: string) => {
   return '';
 };
 
-test('who names a target and who holds a value is known once the kind has been listed', async () => {
+test('referring objects and holders of values are known once the kind is listed', async () => {
   const servers = policy();
   lists.set(SERVERS, [server('a', 'fra1'), server('b', 'fra2'), server('own', 'fra1', 'gatehouse-system')]);
   heldBack.set(SERVERS, Promise.withResolvers());
@@ -137,7 +137,7 @@ test('who names a target and who holds a value is known once the kind has been l
   expect(governed.unsynced()).toEqual([]);
 });
 
-test('a new policy waits for its list, and those before it do not', async () => {
+test('a new policy waits for its list, and earlier ones do not', async () => {
   const servers = policy();
   lists.set(SERVERS, [server('a', 'fra1')]);
   await follow(servers);
@@ -154,7 +154,7 @@ test('a new policy waits for its list, and those before it do not', async () => 
   expect(namesOf(governed.referrers(target, [servers]))).toEqual(['a']);
 });
 
-test('policies that come one after the other share a list', async () => {
+test('policies that arrive in succession share a list', async () => {
   const all = [policy(), policy({}, 'two'), policy({}, 'three')];
   for (let n = 1; n <= all.length; n++) governed.follow(all.slice(0, n));
   await until(() => governed.isComplete());
@@ -163,7 +163,7 @@ test('policies that come one after the other share a list', async () => {
   expect(governed.isComplete()).toBe(true);
 });
 
-test('a kind that nobody needs any more is forgotten', async () => {
+test('a kind that is no longer needed is dropped', async () => {
   const servers = policy();
   lists.set(SERVERS, [server('a', 'fra1')]);
   await follow(servers);
@@ -189,7 +189,7 @@ test('a kind that the API server does not serve yet has no objects', async () =>
   expect(listed).toEqual([]);
 });
 
-test('while the API server does not say what it serves nobody can tell', async () => {
+test('while discovery fails, the answer is unknown', async () => {
   served = 'unknown';
   const servers = policy();
   governed.follow([servers]);

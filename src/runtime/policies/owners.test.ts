@@ -52,7 +52,7 @@ function ownersOf(known: readonly (Resource | undefined)[], servedVersion = 'v1'
   };
 }
 
-test('an owner is read in the namespace of the object that it owns', async () => {
+test('an owner is read in the namespace of its dependent', async () => {
   const { owners, reads, kinds } = ownersOf([racks('v1')]);
   expect(await owners.read(rack, 'shop', signal)).toMatchObject({
     uid: 'u1',
@@ -63,7 +63,7 @@ test('an owner is read in the namespace of the object that it owns', async () =>
   expect(reads).toEqual([['v1', { namespace: 'shop', name: 'r1' }]]);
 });
 
-test('a cluster-scoped owner is in no namespace, and nothing in a namespace owns what is cluster-scoped', async () => {
+test('a cluster-scoped owner has no namespace, and a namespaced object cannot own a cluster-scoped one', async () => {
   const wide = ownersOf([racks('v1', false)]);
   await wide.owners.read(rack, 'shop', signal);
   expect(wide.reads).toEqual([['v1', { namespace: undefined, name: 'r1' }]]);
@@ -72,19 +72,19 @@ test('a cluster-scoped owner is in no namespace, and nothing in a namespace owns
   expect(narrow.reads).toEqual([]);
 });
 
-test('an owner of the core group, and one of a kind that is not served', async () => {
+test('an owner of the core group is found, and one of an unserved kind is not', async () => {
   const { owners, kinds, reads } = ownersOf([undefined]);
   expect(await owners.read({ apiVersion: 'v1', kind: 'Secret', name: 's' }, 'shop', signal)).toBeUndefined();
   expect(kinds).toEqual([{ group: '', version: 'v1', kind: 'Secret' }]);
   expect(reads).toEqual([]);
 });
 
-test('what is not found is looked for in the version that is served by now', async () => {
+test('a missing owner is looked up again in the version that is served now', async () => {
   const { owners } = ownersOf([racks('v1'), racks('v2')], 'v2');
   expect(await owners.read(rack, 'shop', signal)).toMatchObject({ apiVersion: 'infra.example.com/v2' });
 });
 
-test('thousands of owners that are not there yet do not have discovery asked each time', async () => {
+test('thousands of missing owners do not query discovery each time', async () => {
   const { owners, forgotten, pass } = ownersOf([racks('v1')], 'v1', false);
   for (let n = 0; n < 10; n += 1) await owners.read(rack, 'shop', signal);
   expect(forgotten()).toBe(1);
@@ -98,6 +98,6 @@ test.each([
   ['system:serviceaccount:gatehouse-system-2:gatehouse', false],
   ['system:serviceaccount:velero:velero', false],
   ['gatehouse', false],
-])('%s is Gatehouse itself: %s', (username, expected) => {
+])('the user %s is Gatehouse itself: %s', (username, expected) => {
   expect(ownersOf([]).owners.isOurs(username)).toBe(expected);
 });

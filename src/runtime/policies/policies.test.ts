@@ -151,7 +151,7 @@ describe('a version that cannot be enforced', () => {
     expect(watched).toEqual([`datacenters.${GROUP}`]);
   });
 
-  test('enforces nothing when no version ever was in force', async () => {
+  test('enforces nothing if no version was ever in force', async () => {
     policies.set('servers', broken(1));
     await reconcile();
     expect(registry.inForce()).toEqual([]);

@@ -37,26 +37,26 @@ const first = compiled();
 const second = compiled({ enforcement: 'Warn' }, { name: 'servers', generation: 2 });
 const moved = compiled({ timeoutSeconds: 10 }, { name: 'servers', generation: 2 });
 
-test('what is set is in force, and answers requests by its entry', () => {
+test('a policy in force answers requests of its entry', () => {
   expect(selected(first.entryId)).toBe('unknown-entry');
   registry.set('servers', inForce(first));
   expect(registry.inForce()).toEqual([first]);
   expect(selected(first.entryId)).toEqual([first]);
 });
 
-test('a policy that has never been usable is known, and not in force', () => {
+test('a policy that was never valid is known but not in force', () => {
   registry.set('servers', { ...inForce(undefined), problem: { reason: 'InvalidPath', message: 'x' } });
   expect(registry.get('servers')?.problem?.reason).toBe('InvalidPath');
   expect(registry.inForce()).toEqual([]);
 });
 
-test('a new version takes the place of the one before', () => {
+test('a new version replaces the previous one', () => {
   registry.set('servers', inForce(first));
   registry.set('servers', inForce(second));
   expect(selected(first.entryId)).toEqual([second]);
 });
 
-test('every change is told, and the removal of what is unknown is none', () => {
+test('every change notifies the subscribers, except the removal of an unknown policy', () => {
   const told: string[] = [];
   registry.subscribe((name) => told.push(name));
   registry.set('servers', inForce(first));
@@ -65,18 +65,18 @@ test('every change is told, and the removal of what is unknown is none', () => {
   expect(told).toEqual(['servers', 'servers']);
 });
 
-describe('a policy that was removed', () => {
+describe('a removed policy', () => {
   beforeEach(() => {
     registry.set('servers', inForce(first));
     registry.remove('servers');
   });
 
-  test('governs nothing any more', () => {
+  test('governs nothing', () => {
     expect(selected(first.entryId)).toBe('unknown-entry');
     expect(registry.inForce()).toEqual([]);
   });
 
-  test('is known as retired for a minute, in which the API server may still ask', () => {
+  test('counts as retired for a minute, in which the API server may still call', () => {
     expect(registry.wasRetired(first.entryId, request)).toBe(true);
     now = 59_999;
     expect(registry.wasRetired(first.entryId, request)).toBe(true);
@@ -84,32 +84,32 @@ describe('a policy that was removed', () => {
     expect(registry.wasRetired(first.entryId, request)).toBe(false);
   });
 
-  test('is not known as retired for what it never governed', () => {
+  test('does not count as retired for kinds that it never governed', () => {
     const other = { ...request, resource: { ...request.resource, resource: 'disks' } };
     expect(registry.wasRetired(first.entryId, other)).toBe(false);
     expect(registry.wasRetired('fail-5s-0000000000', request)).toBe(false);
   });
 });
 
-describe('while the API server still asks by the scope of before', () => {
+describe('while the API server still uses the previous scope', () => {
   beforeEach(() => {
     registry.set('servers', inForce(first));
     registry.set('servers', inForce(moved));
   });
 
-  test('the version of that scope is enforced, so that a change leaves no gap', () => {
+  test('the version with that scope is enforced, so that an update leaves no gap', () => {
     expect(moved.entryId).not.toBe(first.entryId);
     expect(selected(first.entryId)).toEqual([first]);
     expect(selected(moved.entryId)).toEqual([moved]);
   });
 
-  test('the newest version of that scope counts', () => {
+  test('the newest version with that scope is enforced', () => {
     registry.set('servers', inForce(second));
     registry.set('servers', inForce(moved));
     expect(selected(first.entryId)).toEqual([second]);
   });
 
-  test('it is not among what is in force, nor left once the policy is gone or the minute is over', () => {
+  test('that version is not listed as in force, and ends with the policy or after a minute', () => {
     expect(registry.inForce()).toEqual([moved]);
     now = 60_000;
     expect(selected(first.entryId)).toBe('unknown-entry');
@@ -118,7 +118,7 @@ describe('while the API server still asks by the scope of before', () => {
     expect(selected(first.entryId)).toBe('unknown-entry');
   });
 
-  test('other policies of that scope decide alone about what they govern', () => {
+  test('other policies of that scope decide on their own kinds', () => {
     const other = compiled({}, { name: 'more', generation: 1 });
     registry.set('more', inForce(other));
     expect(selected(first.entryId)).toEqual([other]);

@@ -28,7 +28,7 @@ function start(...answers: readonly (boolean | Error)[]) {
   };
 }
 
-test('a hundred policies about one kind cost three questions, and the permission is asked for again later', async () => {
+test('a hundred policies for one kind cost three reviews, and the permission is reviewed again later', async () => {
   const { mayRead, asked, pass } = start(true, false);
   const answers = await Promise.all(Array.from({ length: 100 }, () => mayRead(servers, signal)));
   expect(answers.every(Boolean)).toBe(true);
@@ -37,19 +37,19 @@ test('a hundred policies about one kind cost three questions, and the permission
   expect(await mayRead(servers, signal)).toBe(false);
 });
 
-test('a no is not remembered: the ClusterRole may have come since', async () => {
+test('a denial is not cached: the ClusterRole may exist by now', async () => {
   const { mayRead } = start(false, true);
   expect(await mayRead(servers, signal)).toBe(false);
   expect(await mayRead(servers, signal)).toBe(true);
 });
 
-test('a question that failed is asked again', async () => {
+test('a failed review is repeated', async () => {
   const { mayRead } = start(new Error('the API server is away'), true);
   await expect(mayRead(servers, signal)).rejects.toThrow('away');
   expect(await mayRead(servers, signal)).toBe(true);
 });
 
-test('who gives up no longer waits, and the others still get the answer', async () => {
+test('an aborted caller stops waiting, and the others still get the result', async () => {
   const { mayRead } = start(true);
   const leaving = new AbortController();
   const [left, stayed] = [mayRead(servers, leaving.signal), mayRead(servers, signal)];

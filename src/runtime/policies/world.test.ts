@@ -41,35 +41,35 @@ function worldOf({
   });
 }
 
-test('a target that is there is confirmed', async () => {
+test('an existing target is confirmed', async () => {
   const world = worldOf({ remembered: 'v1', served: 'v1', exists: true });
   expect(await world.confirm(ref, signal)).toMatchObject({ metadata: { name: 'fra1' } });
 });
 
-test('a target that is not there is confirmed to be missing', async () => {
+test('a missing target is confirmed to be missing', async () => {
   const world = worldOf({ remembered: 'v1', served: 'v1', exists: false });
   expect(await world.confirm(ref, signal)).toBeUndefined();
 });
 
-test('a target is not missing because the version that was known is no longer served', async () => {
+test('a target is not missing just because its known version is no longer served', async () => {
   const world = worldOf({ remembered: 'v1', served: 'v2', exists: true });
   expect(await world.confirm(ref, signal)).toMatchObject({ metadata: { name: 'fra1' } });
 });
 
-test('nobody can tell about a target whose kind is no longer served', async () => {
+test('a target of a kind that is no longer served is unknown', async () => {
   const world = worldOf({ remembered: 'v1', served: undefined, exists: false });
   await expect(world.confirm(ref, signal)).rejects.toThrow(/does not serve datacenters/);
 });
 
 test.each<[string, readonly string[] | undefined, string | undefined]>([
-  ['whatever it is in where any will do', undefined, 'v2'],
-  ['the preferred one where it is among those that are meant', ['v1', 'v2'], 'v2'],
-  ['the one that is meant', ['v1'], 'v1'],
-])('an object is read in the version of the API %s', async (_which, versions, expected) => {
+  ['any served version where the policy accepts all', undefined, 'v2'],
+  ['the preferred version where the policy accepts it', ['v1', 'v2'], 'v2'],
+  ['the version that the policy names', ['v1'], 'v1'],
+])('an object is read in %s', async (_which, versions, expected) => {
   expect((await versionedWorld(['v1', 'v2']).read(ref, signal, versions))?.apiVersion).toBe(expected);
 });
 
-test('an object is not missing because the version that is meant is not served', async () => {
+test('an object is not missing just because the version that the policy names is not served', async () => {
   const world = versionedWorld(['v2']);
   await expect(world.read(ref, signal, ['v1'])).rejects.toThrow(/does not serve .* in version v1/);
 });

@@ -88,7 +88,7 @@ function cluster(stored: KubeObject | undefined, owners: Map<string, LiveOwner>)
 
 const results = (items: readonly { readonly result: string }[]) => items.map(({ result }) => result);
 
-test('an owner that is there is linked by one write, and a second run finds nothing to do', async () => {
+test('an existing owner is linked with one write, and a second run finds nothing to do', async () => {
   const world = cluster(child(), new Map([['r1', owner('new')]]));
   expect(await world.run()).toEqual([
     {
@@ -108,7 +108,7 @@ test('an owner that is there is linked by one write, and a second run finds noth
   expect(world.patches).toHaveLength(1);
 });
 
-test('what no restore has made, what has all of its owners and what is on its way out is not looked at', async () => {
+test('objects that no restore created, that have all owners or that are being deleted are skipped', async () => {
   const owners = new Map([['r1', owner('new')]]);
   const world = cluster(child(), owners);
   expect(await world.run({ ...LINK, isRestored: () => false })).toEqual([]);
@@ -119,13 +119,13 @@ test('what no restore has made, what has all of its owners and what is on its wa
   expect(world.patches).toEqual([]);
 });
 
-test('to report is to write nothing', async () => {
+test('mode Report writes nothing', async () => {
   const world = cluster(child([rack, { ...rack, name: 'r2' }]), new Map([['r1', owner('new')]]));
   expect(results(await world.run({ ...LINK, mode: 'Report' }))).toEqual(['WouldLink', 'OwnerMissing']);
   expect(world.patches).toEqual([]);
 });
 
-test('an owner that is younger than the object is linked if a restore has made it', async () => {
+test('an owner younger than the object is linked if a restore created it', async () => {
   const late = owner('new', { creationTimestamp: '2026-11-21T13:00:00Z', labels: { restored: 'yes' } });
   const isRestored: RelinkOptions['isRestored'] = ({ creationTimestamp, labels }) =>
     creationTimestamp === '2026-11-21T12:00:00Z' || labels?.restored === 'yes';
@@ -136,8 +136,8 @@ test('an owner that is younger than the object is linked if a restore has made i
   ]);
 });
 
-describe('when others write as well', () => {
-  test('the object is read again, and judged as it is then', async () => {
+describe('while other clients write', () => {
+  test('the object is read and evaluated again', async () => {
     const world = cluster(child(), new Map([['r1', owner('new')]]));
     world.beforePatch = (n) => {
       if (n === 1) world.change({ labels: { a: 'b' } });
@@ -148,7 +148,7 @@ describe('when others write as well', () => {
     expect(world.patches).toHaveLength(2);
   });
 
-  test('an owner that somebody else has linked is left alone', async () => {
+  test('an owner that another client has linked is left alone', async () => {
     const world = cluster(child(), new Map([['r1', owner('new')]]));
     world.beforePatch = (n) => {
       if (n === 1) world.change({ ownerReferences: [{ ...rack, uid: 'new' }] });
@@ -158,7 +158,7 @@ describe('when others write as well', () => {
     expect(world.uids()).toEqual(['new']);
   });
 
-  test('G4: a controller that has adopted the object meanwhile keeps it, without a loop', async () => {
+  test('G4: a controller that adopts the object meanwhile keeps it, without a loop', async () => {
     const world = cluster(child([{ ...rack, controller: true }]), new Map([['r1', owner('new')]]));
     world.beforePatch = (n) => {
       if (n === 1) world.change({ ownerReferences: [{ ...rack, name: 'x', uid: 'x', controller: true }] });
@@ -171,24 +171,24 @@ describe('when others write as well', () => {
 
   test.each<[what: string, happens: (world: ReturnType<typeof cluster>) => void]>([
     [
-      'has gone',
+      'is gone',
       (world) => {
         world.remove();
       },
     ],
     [
-      'was made anew',
+      'was recreated',
       (world) => {
         world.change({ uid: 'another' });
       },
     ],
     [
-      'is on its way out',
+      'is being deleted',
       (world) => {
         world.change({ deletionTimestamp: '2026-11-21T12:00:00Z' });
       },
     ],
-  ])('an object that %s is let go', async (_what, happens) => {
+  ])('an object that %s is skipped', async (_what, happens) => {
     const world = cluster(child(), new Map([['r1', owner('new')]]));
     world.beforePatch = () => {
       happens(world);
@@ -198,7 +198,7 @@ describe('when others write as well', () => {
     expect(world.patches).toHaveLength(1);
   });
 
-  test('an object that never rests is given up after five attempts, until the next sweep', async () => {
+  test('an object that keeps changing is skipped after five attempts, until the next sweep', async () => {
     const world = cluster(child(), new Map([['r1', owner('new')]]));
     world.beforePatch = () => {
       world.change({});
@@ -210,8 +210,8 @@ describe('when others write as well', () => {
   });
 });
 
-describe('G5: an owner that is replaced while it is linked', () => {
-  test('is linked by its new uid in the next write', async () => {
+describe('G5: an owner that is replaced during the link', () => {
+  test('is linked with its new uid by the next write', async () => {
     const owners = new Map([['r1', owner('new')]]);
     const world = cluster(child(), owners);
     world.afterPatch = (n) => {
@@ -222,7 +222,7 @@ describe('G5: an owner that is replaced while it is linked', () => {
     expect(world.recorded()).toMatchObject([{ uid: 'newer' }]);
   });
 
-  test('is taken back when it has gone, and stays recorded', async () => {
+  test('is unlinked when it is gone, and stays recorded', async () => {
     const owners = new Map([['r1', owner('new')]]);
     const world = cluster(child(), owners);
     world.afterPatch = () => {
@@ -233,7 +233,7 @@ describe('G5: an owner that is replaced while it is linked', () => {
     expect(world.recorded()).toMatchObject([{ name: 'r1' }]);
   });
 
-  test('again and again leaves no reference in the end', async () => {
+  test('leaves no reference if every attempt fails', async () => {
     const owners = new Map([['r1', owner('new-0')]]);
     const world = cluster(child(), owners);
     world.afterPatch = (n) => {
@@ -247,10 +247,10 @@ describe('G5: an owner that is replaced while it is linked', () => {
   });
 });
 
-describe('G8: what the API server forbids', () => {
+describe('G8: a write that the API server forbids', () => {
   const blocking = [{ ...rack, blockOwnerDeletion: true }];
 
-  test('is done without blockOwnerDeletion, and said', async () => {
+  test('is repeated without blockOwnerDeletion, and reported', async () => {
     const world = cluster(child(blocking), new Map([['r1', owner('new')]]));
     world.beforePatch = (n) => (n === 1 ? { kind: 'forbidden', message: 'not the finalizers' } : undefined);
     expect(await world.run()).toMatchObject([
@@ -261,7 +261,7 @@ describe('G8: what the API server forbids', () => {
     ]);
   });
 
-  test('even so is reported with what to grant, after two attempts', async () => {
+  test('again is reported after two attempts, with the permission to grant', async () => {
     const world = cluster(child(blocking), new Map([['r1', owner('new')]]));
     world.beforePatch = () => ({ kind: 'forbidden', message: 'no' });
     expect(await world.run()).toMatchObject([

@@ -34,7 +34,7 @@ beforeEach(() => {
   );
 });
 
-test('F16: windows that wait share a sweep that began late enough', async () => {
+test('F16: waiting windows share a sweep that started late enough', async () => {
   now = at(10);
   expect(await shared(options(), at(9), NEVER)).toMatchObject({
     kind: 'swept',
@@ -49,9 +49,9 @@ test('F16: windows that wait share a sweep that began late enough', async () => 
 });
 
 test.each<[string, Partial<SweepOptions>, number]>([
-  ['began too early', {}, 11],
-  ['did not look so far back', { since: at(-1) }, 9],
-  ['knew nothing of the mapping', { namespaceMapping: { prod: 'copy' } }, 9],
+  ['started too early', {}, 11],
+  ['covered a shorter past', { since: at(-1) }, 9],
+  ['did not know the namespace mapping', { namespaceMapping: { prod: 'copy' } }, 9],
 ])(
   'a sweep that %s is not shared; the next one waits, so that sweeps take a fifth of the time',
   async (_why, change, from) => {
@@ -64,7 +64,7 @@ test.each<[string, Partial<SweepOptions>, number]>([
   },
 );
 
-test('F16: windows that are looked at again share one too, whichever of them comes first', async () => {
+test('F16: windows that are checked again share a sweep too, in any order', async () => {
   now = at(10);
   await shared(options({ since: at(1) }), at(9), NEVER);
   now = at(40);
@@ -76,13 +76,13 @@ test('F16: windows that are looked at again share one too, whichever of them com
   expect(sweeps).toBe(2);
 });
 
-test('an interim sweep does not stand for a final one', async () => {
+test('an interim sweep does not replace a final one', async () => {
   now = at(10);
   await shared(options({ interim: true }), at(9), NEVER);
   expect(await shared(options(), at(9), NEVER)).toMatchObject({ kind: 'later' });
 });
 
-test('after a sweep that took no time there is none for a second', async () => {
+test('the next sweep starts at least a second after a fast one', async () => {
   tookMs = 0;
   now = at(10);
   await shared(options(), at(9), NEVER);

@@ -314,13 +314,13 @@ test('an aborted sweep fails instead of reporting every kind as unreadable', asy
   await expect(stopped(options, stop.signal)).rejects.toThrow('no longer leading');
 });
 
-describe('beside references', () => {
+describe('checks other than references', () => {
   const reasons = async (...asked: Parameters<typeof sweep>) =>
     (await sweep(...asked)).violations.map(
       ({ object, reason, field }) => `${object.name} ${reason} ${field}`,
     );
 
-  test('a value that two objects hold is reported of both, and only while they do', async () => {
+  test('a value of two objects is reported for both, only while both have it', async () => {
     policies = [compiled({ validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } })];
     put(
       'servers',
@@ -334,7 +334,7 @@ describe('beside references', () => {
     expect(await reasons({ read: changed })).toEqual([]);
   });
 
-  test('a check that waited is made up for, and no other', async () => {
+  test('only deferred checks are made up for', async () => {
     const schema = { properties: { spec: { properties: { units: { maximum: 4 } } } } };
     put('servers', server('s1', { units: 9 }), server('s2', { units: 1 }));
     policies = [compiled({ validate: { schema }, restore: { schema: 'Defer' } })];
@@ -343,7 +343,7 @@ describe('beside references', () => {
     expect(await reasons()).toEqual([]);
   });
 
-  test('a default is lacking where the restore wrote an object while nobody filled it', async () => {
+  test('a default is reported as missing if the restore created the object without it', async () => {
     policies = [compiled({ validate: {}, defaults: [{ path: 'spec.tier', value: 'standard' }] })];
     put(
       'servers',
@@ -354,7 +354,7 @@ describe('beside references', () => {
     expect(await reasons()).toEqual(['new DefaultWouldChange spec.tier']);
   });
 
-  test('A9: a copy that names something where it was copied from is reported', async () => {
+  test('A9: a copy that refers to its source namespace is reported', async () => {
     const rack = {
       name: 'rack',
       path: 'spec.rack',
@@ -378,7 +378,7 @@ describe('beside references', () => {
     expect(await reasons()).toEqual([]);
   });
 
-  test('a target that comes between the two looks is not missing', async () => {
+  test('a target that is created between the two reads is not missing', async () => {
     put('servers', server('s1', { datacenter: 'late' }));
     const pause = () => {
       put('datacenters', datacenter('late'));

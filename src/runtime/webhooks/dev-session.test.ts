@@ -279,7 +279,7 @@ describe('a session in a cluster without Gatehouse', () => {
     expect(removed).toEqual([MUTATING, VALIDATING]);
   });
 
-  test('after a crash removes what the session before it has made', async () => {
+  test('after a crash removes what the previous session created', async () => {
     await session().take('all', NEVER);
     const { take, putBack } = session({ own: { ...eva, id: 'a2' } });
     await take('all', NEVER);

@@ -79,7 +79,7 @@ test('they follow the detectors, and are deleted with the last one', async () =>
   expect(await reconcile()).toEqual([]);
 });
 
-test('nothing is written where the API server does not serve the kind', async () => {
+test('nothing is written if the API server does not serve the kind', async () => {
   served = false;
   expect(await reconcile()).toEqual([]);
 });

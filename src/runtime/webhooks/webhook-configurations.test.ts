@@ -110,7 +110,7 @@ describe('a configuration is repaired', () => {
   test.each<[string, (object: LiveWebhookConfiguration) => LiveWebhookConfiguration]>([
     ['whose webhooks are missing', (object) => ({ ...object, webhooks: [] })],
     [
-      'that was told to ignore failures',
+      'that was set to ignore failures',
       (object) => ({
         ...object,
         webhooks: (object.webhooks ?? []).map((webhook) => ({ ...webhook, failurePolicy: 'Ignore' })),
@@ -216,7 +216,7 @@ describe('killed around a write it converges:', () => {
   });
 });
 
-describe('a configuration that is lent to a laptop', () => {
+describe('a configuration that a laptop has borrowed', () => {
   const session = { id: 'a', holder: 'eva@laptop', url: 'https://eva:8443', created: false };
   const lend = (expiresAt: Date) => {
     for (const objects of Object.values(live))
