@@ -68,7 +68,7 @@ function reviewOfSpec(is: string, was?: string): string {
 
 const spec = (more: string) => `{"datacenter":"fra1"${more}}`;
 
-test('a 3 MiB object, as it was and as it will be', async () => {
+test('an update of a 3 MiB object gets the correct verdict and patch', async () => {
   const big = (letter: string) => spec(`,"payload":"${letter.repeat(3 * MIB)}"`);
   expect((await ask('validate', reviewOfSpec(big('a'), big('a')))).allowed).toBe(true);
   expect((await ask('validate', reviewOfSpec(big('a'), big('b')))).message).toContain('spec.payload');
@@ -76,7 +76,7 @@ test('a 3 MiB object, as it was and as it will be', async () => {
   expect(patch).toEqual([{ op: 'add', path: '/spec/tier', value: 'standard' }]);
 });
 
-test('a 2,000-element array with half of it changed', async () => {
+test('a mutation of half of a 2,000-element array gives a short patch', async () => {
   const slots = Array.from({ length: 2_000 }, (_, index) => index);
   const body = reviewOfSpec(spec(`,"slots":${JSON.stringify(slots)}`));
   const { patch } = await ask('mutate', body);
@@ -91,7 +91,7 @@ describe('nesting', () => {
   const deep = (levels: number, leaf = '1') => '['.repeat(levels) + leaf + ']'.repeat(levels);
   const objects = (levels: number) => '{"a":'.repeat(levels) + '1' + '}'.repeat(levels);
 
-  test('of depth 10,000 is judged to the bottom', async () => {
+  test('of depth 10,000 is judged at every level', async () => {
     for (const nested of [deep(9_990), objects(9_990)]) {
       const body = reviewOfSpec(spec(`,"payload":${nested}`), spec(`,"payload":${nested}`));
       expect((await ask('validate', body)).allowed).toBe(true);
@@ -104,8 +104,8 @@ describe('nesting', () => {
   test.each([
     ['lists', '['.repeat(4_000_000) + ']'.repeat(4_000_000)],
     ['objects', '{"":'.repeat(1_600_000) + '1' + '}'.repeat(1_600_000)],
-    ['lists without an end', '['.repeat(8_000_000)],
-  ])('of 8 MB of brackets is refused (%s)', async (_what, nested) => {
+    ['unclosed lists', '['.repeat(8_000_000)],
+  ])('in 8 MB of brackets is refused (%s)', async (_what, nested) => {
     for (const body of [nested, `{"request":${nested}}`]) {
       const { status, body: text } = await post(server, `/validate/${everything.entryId}`, body);
       expect(status).toBe(400);
@@ -116,7 +116,7 @@ describe('nesting', () => {
 
 describe('keys', () => {
   test.each(['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty'])(
-    '%s is one like any other',
+    '%s is an ordinary key',
     async (key) => {
       const payload = (value: string) => spec(`,"payload":{"${key}":${value}}`);
       const same = reviewOfSpec(payload('{"tier":"x"}'), payload('{"tier":"x"}'));
@@ -130,12 +130,12 @@ describe('keys', () => {
     },
   );
 
-  test('__proto__ gives no object a field that it does not have', async () => {
+  test('__proto__ adds no inherited field to an object', async () => {
     const { patch } = await ask('mutate', reviewOfSpec(spec(',"__proto__":{"tier":"gold","slots":[2]}')));
     expect(patch).toEqual([{ op: 'add', path: '/spec/tier', value: 'standard' }]);
   });
 
-  test('that stand there twice: the last one counts, as in the API server', async () => {
+  test('that occur twice have the last value, as in the API server', async () => {
     const twice = (first: string, second: string) => `{"datacenter":"${first}","datacenter":"${second}"}`;
     expect((await ask('validate', reviewOfSpec(twice('nowhere', 'fra1')))).allowed).toBe(true);
     expect((await ask('validate', reviewOfSpec(twice('fra1', 'nowhere')))).allowed).toBe(false);
@@ -143,7 +143,7 @@ describe('keys', () => {
 });
 
 describe('int64', () => {
-  test('is compared exactly, by expressions too', async () => {
+  test('values are compared exactly, including by expressions', async () => {
     const serial = (value: string) => spec(`,"serial":${value}`);
     expect((await ask('validate', reviewOfSpec(serial('9007199254740993')))).message).toContain('taken');
     expect((await ask('validate', reviewOfSpec(serial('9007199254740992')))).allowed).toBe(true);
@@ -152,7 +152,7 @@ describe('int64', () => {
     expect((await ask('validate', changed)).allowed).toBe(false);
   });
 
-  test('is kept by what mutations and patches make of it', async () => {
+  test('values stay exact in mutations and patches', async () => {
     const body = reviewOfSpec(spec(',"slots":[9007199254740994,9223372036854775806]'));
     const answer = await post(server, `/mutate/${everything.entryId}`, body);
     const { response } = JSON.parse(answer.body) as { response: { patch: string } };
@@ -168,7 +168,7 @@ describe('int64', () => {
 describe('ReDoS', () => {
   const hostile = `${'a'.repeat(50_000)}!`;
 
-  test('by a pattern of a schema', async () => {
+  test('is impossible with a pattern of a schema', async () => {
     const verdict = await ask('validate', reviewOfSpec(spec(`,"note":"${hostile}"`)));
     expect(verdict.message).toContain('spec.note');
     expect((await ask('validate', reviewOfSpec(spec(`,"note":"${hostile.slice(0, -1)}"`)))).allowed).toBe(
@@ -176,7 +176,7 @@ describe('ReDoS', () => {
     );
   });
 
-  test('by a pattern of an expression', async () => {
+  test('is impossible with a pattern of an expression', async () => {
     const verdict = await ask('validate', reviewOfSpec(spec(`,"code":"${hostile}"`)));
     expect(verdict.message).toContain('no code');
   });

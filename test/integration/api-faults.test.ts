@@ -110,37 +110,40 @@ test.each<[string, Fault, string | object, boolean]>([
   ['applied and answered 504', { kind: 'answer', code: 504, applied: true }, { code: 504 }, true],
   ['reset', { kind: 'reset', applied: false }, 'ECONNRESET', false],
   ['applied and reset', { kind: 'reset', applied: true }, 'ECONNRESET', true],
-])('%s: what the client learns, and whether it was carried out', async (_what, fault, learns, applied) => {
-  proxy.disturb(({ write }) => (write?.target === 'things shop/one' ? fault : undefined));
-  const answer = await say('PUT');
-  if (typeof learns === 'string') expect(answer).toBe(learns);
-  else expect(answer).toMatchObject(learns);
-  expect(carriedOut).toEqual(applied ? [`PUT ${THING}`] : []);
-  if (typeof learns !== 'string')
-    expect(answer).toMatchObject({ body: expect.stringContaining('"kind":"Status"') as string });
-  expect(await say('GET')).toMatchObject({ code: 200 }); // the fault applies only to writes: reads succeed
-});
+])(
+  '%s: the client gets the fault, and the API server carries out the request only if the fault says so',
+  async (_what, fault, learns, applied) => {
+    proxy.disturb(({ write }) => (write?.target === 'things shop/one' ? fault : undefined));
+    const answer = await say('PUT');
+    if (typeof learns === 'string') expect(answer).toBe(learns);
+    else expect(answer).toMatchObject(learns);
+    expect(carriedOut).toEqual(applied ? [`PUT ${THING}`] : []);
+    if (typeof learns !== 'string')
+      expect(answer).toMatchObject({ body: expect.stringContaining('"kind":"Status"') as string });
+    expect(await say('GET')).toMatchObject({ code: 200 }); // the fault applies only to writes: reads succeed
+  },
+);
 
-test('429 without Retry-After has none', async () => {
+test('a 429 has no Retry-After unless the fault sets it', async () => {
   proxy.disturb(() => ({ kind: 'answer', code: 429, applied: false }));
   const answer = await say('GET');
   expect(answer).toMatchObject({ code: 429 });
   expect(answer).not.toHaveProperty('headers.retry-after');
 });
 
-test('a delay has a request wait, and then go on', async () => {
+test('a delay holds a request, and then forwards it', async () => {
   proxy.disturb(() => ({ kind: 'delay', ms: 80 }));
   const began = performance.now();
   expect(await say('PUT')).toMatchObject({ code: 200 });
   expect(performance.now() - began).toBeGreaterThan(75);
 });
 
-test('an answer can be made into another one', async () => {
+test('a fault can rewrite an answer', async () => {
   proxy.disturb(() => ({ kind: 'rewrite', change: (body) => body.replace('"70"', '"7"') }));
   expect(await say('GET')).toMatchObject({ code: 200, body: '{"metadata":{"resourceVersion":"7"}}' });
 });
 
-test('a TCP proxy may stand before it, and a kubeconfig leads through both', async () => {
+test('a kubeconfig can lead through a TCP proxy and the API proxy', async () => {
   const tcp = await startTcpFaults({ target: apiServerOf(proxy.endpoint) });
   const through = { ...proxy.endpoint, server: `https://localhost:${tcp.port}` };
   expect(await say('GET', THING, through)).toMatchObject({ code: 200 });
@@ -199,17 +202,17 @@ const hears = (watcher: Watcher, ...lines: readonly string[]) =>
   });
 
 test.each<[string, WatchFault, readonly string[], readonly string[]]>([
-  ['told from the last to the first', { kind: 'reorder', events: 3 }, [A, B, C], [C, B, A]],
-  ['told in another order when no more come', { kind: 'reorder', events: 5 }, [A, B], [B, A]],
-  ['without bookmarks', { kind: 'drop-bookmarks' }, [A, BOOKMARK, B], [A, B]],
-  ['told twice', { kind: 'duplicate' }, [A, B], [A, A, B, B]],
+  ['sent in reverse order', { kind: 'reorder', events: 3 }, [A, B, C], [C, B, A]],
+  ['sent in reverse order when no more follow', { kind: 'reorder', events: 5 }, [A, B], [B, A]],
+  ['sent without bookmarks', { kind: 'drop-bookmarks' }, [A, BOOKMARK, B], [A, B]],
+  ['sent twice', { kind: 'duplicate' }, [A, B], [A, A, B, B]],
   [
-    'followed by older ones',
+    'followed by older events',
     { kind: 'go-back' },
     [A, C, BOOKMARK],
     [A, event('DELETED', 1), C, event('ADDED', 1), BOOKMARK],
   ],
-])('events are %s, and after it as they were', async (_what, fault, told, heard) => {
+])('events are %s during the fault, and unchanged afterwards', async (_what, fault, told, heard) => {
   const watcher = await watch();
   const harm = proxy.watches.harm(fault);
   watcher.tell(...told);
@@ -220,7 +223,7 @@ test.each<[string, WatchFault, readonly string[], readonly string[]]>([
   await hears(watcher, ...heard, A, BOOKMARK);
 });
 
-test('only watches that match are harmed', async () => {
+test('a fault affects only watches that match', async () => {
   const watcher = await watch();
   const harm = proxy.watches.harm({ kind: 'duplicate' }, (path) => path.includes('/others?'));
   watcher.tell(A);
@@ -242,7 +245,7 @@ test('a watch is cut in the middle of a line', async () => {
   harm.end();
 });
 
-test('a line that comes for a watch that has ended is dropped', async () => {
+test('an event for a watch that has ended is dropped', async () => {
   const watcher = await watch();
   const kinds = ['gone', 'error-event', 'cut-in-line'] as const;
   const harms = kinds.map((kind) => proxy.watches.harm({ kind }));
@@ -252,7 +255,7 @@ test('a line that comes for a watch that has ended is dropped', async () => {
   for (const harm of harms) harm.end();
 });
 
-test('gone: open watches end, new ones are answered 410', async () => {
+test('gone: open watches end, and new watches get a 410', async () => {
   const watcher = await watch();
   const harm = proxy.watches.harm({ kind: 'gone' });
   await eventually('it ended', () => watcher.end() === 'ended');
@@ -262,7 +265,7 @@ test('gone: open watches end, new ones are answered 410', async () => {
   expect((await watch()).code()).toBe(200);
 });
 
-test('an ERROR event 410 ends watches, open and new', async () => {
+test('an ERROR event 410 ends open and new watches', async () => {
   const open = await watch();
   const harm = proxy.watches.harm({ kind: 'error-event' });
   for (const watcher of [open, await watch()]) {
@@ -275,7 +278,7 @@ test('an ERROR event 410 ends watches, open and new', async () => {
   harm.end();
 });
 
-test('watches break, open and new', async () => {
+test('open and new watches break', async () => {
   const open = await watch();
   const harm = proxy.watches.harm({ kind: 'break' });
   await eventually('it broke', () => open.end() === 'broken');
@@ -285,7 +288,7 @@ test('watches break, open and new', async () => {
   expect((await watch()).end()).toBeUndefined();
 });
 
-test('a frozen watch is silent and open, and tells all of it once it is no longer frozen', async () => {
+test('a frozen watch is silent and open, and sends all events when the fault ends', async () => {
   const watcher = await watch();
   const harm = proxy.watches.harm({ kind: 'freeze' });
   watcher.tell(A, B);
@@ -295,7 +298,7 @@ test('a frozen watch is silent and open, and tells all of it once it is no longe
   await hears(watcher, A, B);
 });
 
-test('a plan follows from its seed: each fault comes before any comes again, and none lasts beyond the end', () => {
+test('a seed determines a plan: each fault occurs before any is repeated, and none lasts beyond the end', () => {
   const names = ['a', 'b', 'c'] as const;
   const plan = createFaultPlan(5, { names, forMs: 20_000 });
   expect(createFaultPlan(5, { names, forMs: 20_000 })).toEqual(plan);
@@ -314,7 +317,7 @@ test('a plan follows from its seed: each fault comes before any comes again, and
   }
 });
 
-test('a plan that has run has ended what it began', async () => {
+test('a plan that has run has ended all its faults', async () => {
   const plan = createFaultPlan(3, { names: ['x', 'y'], forMs: 200, lastsMs: [10, 40], gapMs: 30 });
   const now = new Set<number>();
   let begun = 0;
@@ -328,7 +331,7 @@ test('a plan that has run has ended what it began', async () => {
   expect(now.size).toBe(0);
 });
 
-test('a run that fails says its seed, which the environment may name', async () => {
+test('a failed run reports its seed, which the environment can set', async () => {
   expect(faultSeed({ GATEHOUSE_FAULT_SEED: '77' })).toBe(77);
   expect(faultSeed({})).not.toBe(faultSeed({}));
   expect(() => faultSeed({ GATEHOUSE_FAULT_SEED: 'x' })).toThrow('whole number');
@@ -338,7 +341,7 @@ test('a run that fails says its seed, which the environment may name', async () 
   expect(await underSeed(77, () => Promise.resolve('fine'))).toBe('fine');
 });
 
-test('chance for what happens to a subject does not depend on what happens to others', () => {
+test('random choices for one subject do not depend on those for others', () => {
   const [alone, among] = [chanceFor(9), chanceFor(9)];
   const first = [alone('a'), alone('a')].map((chance) => chance.next());
   const mixed = ['b', 'a', 'b', 'c', 'a'].map((name) => [name, among(name).next()] as const);

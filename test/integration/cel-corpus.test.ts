@@ -87,12 +87,12 @@ const expressionOf = (recorded: unknown) => {
   return expression;
 };
 
-test('the corpus has as many expressions as were recorded', () => {
+test('the corpus has all recorded expressions', () => {
   expect(cases).toHaveLength(198);
 });
 
 test.each(cases.map((recorded) => [expressionOf(recorded), recordedAnswer(recorded)] as const))(
-  '%s is answered as kube-apiserver 1.36 does',
+  '%s has the same result as in kube-apiserver 1.36',
   (expression, recorded) => {
     const exception = EXCEPTIONS[expression];
     const ours = ourAnswer(expression);
@@ -105,7 +105,7 @@ test.each(cases.map((recorded) => [expressionOf(recorded), recordedAnswer(record
   },
 );
 
-test('every exception is about an expression of the corpus', () => {
+test('every exception names an expression of the corpus', () => {
   const known = new Set(cases.map(expressionOf));
   expect(Object.keys(EXCEPTIONS).filter((expression) => !known.has(expression))).toEqual([]);
 });

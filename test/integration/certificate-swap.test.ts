@@ -49,7 +49,7 @@ async function presented(endpoint: Endpoint): Promise<string> {
   return serialNumber;
 }
 
-test('of 200 reviews a second, or what the machine can carry, half of them on new connections, none fails', async () => {
+test('no review fails at 200 reviews a second, or at the maximum of the machine, with half of them on new connections', async () => {
   const { old, next, ca } = await twoGenerations();
   const { listener, port } = await startListener();
   const endpoint = { port, ca };
@@ -96,7 +96,7 @@ test('of 200 reviews a second, or what the machine can carry, half of them on ne
   held.socket.destroy();
 });
 
-test('a key of another certificate is refused, and what was presented stays', async () => {
+test('a key that does not match its certificate is refused, and the server still presents the previous certificate', async () => {
   const { old, ca } = await twoGenerations();
   const { listener, port } = await startListener();
   const [first, second] = [await certificateOf(old), await certificateOf(old)];
@@ -116,7 +116,7 @@ test('a key of another certificate is refused, and what was presented stays', as
   expect(await presented({ port, ca })).toBe(serialOf(second));
 });
 
-test('a first pair that does not belong together opens no port; the next one does', async () => {
+test('a first pair that does not match opens no port, and the next valid pair does', async () => {
   const { old, ca } = await twoGenerations();
   const { listener, port } = await startListener();
   const [first, second] = [await certificateOf(old), await certificateOf(old)];
@@ -129,7 +129,7 @@ test('a first pair that does not belong together opens no port; the next one doe
   expect(await presented({ port, ca })).toBe(serialOf(first));
 });
 
-test('of two certificates at the same moment the later is presented', async () => {
+test('the server presents the later of two simultaneous certificates', async () => {
   const { old, ca } = await twoGenerations();
   const { listener, port, messages } = await startListener();
   const [first, second] = [await certificateOf(old), await certificateOf(old)];
@@ -148,7 +148,7 @@ test('Knative TLS options: TLS 1.1 is refused before and after a swap', async ()
   }
 });
 
-test('OPA TestReconcilerSync: context-done: a certificate that comes after the end opens no port', async () => {
+test('OPA TestReconcilerSync: context-done: a certificate that arrives after the shutdown opens no port', async () => {
   const { old, ca } = await twoGenerations();
   const { listener, port } = await startListener();
   await listener.close();
@@ -156,7 +156,7 @@ test('OPA TestReconcilerSync: context-done: a certificate that comes after the e
   await expect(presented({ port, ca })).rejects.toThrow(/ECONNREFUSED/);
 });
 
-test('a port that is taken is an error, and the next certificate tries again', async () => {
+test('a port in use is an error, and the next certificate causes another attempt', async () => {
   const { old, ca } = await twoGenerations();
   const { listener: other, port } = await startListener();
   await other.present(await certificateOf(old));

@@ -24,32 +24,32 @@ const GOOD: MachineSpec = { ...SENT, tier: 'standard' };
 
 describe('an answer', () => {
   test.each<[string, Expected, Heard]>([
-    ['accepted, as it is right', ACCEPT, answered(201, '', stored(GOOD))],
-    ['refused, as it is wrong', REFUSE, denied('spec.units: a machine has 64 units at most')],
-  ])('%s: right', (_what, expected, heard) => {
+    ['an accepted valid object', ACCEPT, answered(201, '', stored(GOOD))],
+    ['a refused invalid object', REFUSE, denied('spec.units: a machine has 64 units at most')],
+  ])('%s is right', (_what, expected, heard) => {
     expect(judgeAnswer(expected, heard, SENT, ['r1'])).toEqual({ kind: 'right' });
   });
 
   test.each<[string, Expected, Heard, string]>([
-    ['accepted though bad', REFUSE, answered(201, '', stored(GOOD)), 'accepted, though'],
-    ['refused though good', ACCEPT, denied('spec.rack: there is none'), 'refused, though'],
-    ['refused for another reason', REFUSE, denied('spec.rack: there is none'), 'not for spec.units'],
-    ['a default not filled in', ACCEPT, answered(201, '', stored(SENT)), 'spec.tier is absent'],
-    ['a mutation not made', ACCEPT, answered(201, '', stored(GOOD, '')), 'its stamp is ""'],
+    ['an accepted invalid object', REFUSE, answered(201, '', stored(GOOD)), 'accepted, though'],
+    ['a refused valid object', ACCEPT, denied('spec.rack: there is none'), 'refused, though'],
+    ['a refusal for another reason', REFUSE, denied('spec.rack: there is none'), 'not for spec.units'],
+    ['a missing default', ACCEPT, answered(201, '', stored(SENT)), 'spec.tier is absent'],
+    ['a missing mutation', ACCEPT, answered(201, '', stored(GOOD, '')), 'its stamp is ""'],
     ['the mutation of an old policy', ACCEPT, answered(201, '', stored(GOOD, 'r0')), 'its stamp is "r0"'],
     [
-      'a field lost',
+      'a lost field',
       ACCEPT,
       answered(201, '', stored({ ...GOOD, units: undefined })),
       'spec.units is absent',
     ],
-    ['a field changed', ACCEPT, answered(201, '', stored({ ...GOOD, serial: 't' })), 'spec.serial is "t"'],
-  ])('%s: wrong', (_what, expected, heard, why) => {
+    ['a changed field', ACCEPT, answered(201, '', stored({ ...GOOD, serial: 't' })), 'spec.serial is "t"'],
+  ])('%s is wrong', (_what, expected, heard, why) => {
     const judged = judgeAnswer(expected, heard, SENT, ['r1']);
     expect(judged).toMatchObject({ kind: 'wrong', why: expect.stringContaining(why) as string });
   });
 
-  test('both stamps are right while the policy is being changed', () => {
+  test('both stamps are right during a change of the policy', () => {
     for (const stamp of ['r0', 'r1'])
       expect(judgeAnswer(ACCEPT, answered(200, '', stored(GOOD, stamp)), SENT, ['r0', 'r1']).kind).toBe(
         'right',
@@ -58,7 +58,7 @@ describe('an answer', () => {
 
   test.each<[string, Heard, string]>([
     [
-      'a webhook call that broke',
+      'a broken webhook call',
       answered(500, 'Internal error occurred: failed calling webhook "a": EOF'),
       'undecided',
     ],
@@ -67,55 +67,60 @@ describe('an answer', () => {
       answered(429, 'admission webhook "a" denied the request: was claimed a moment ago'),
       'undecided',
     ],
-    ['an API server that is away', { code: undefined, message: 'connect ECONNREFUSED' }, 'not-asked'],
+    ['an API server that is down', { code: undefined, message: 'connect ECONNREFUSED' }, 'not-asked'],
     ['an API server without storage', answered(500, 'etcdserver: leader changed'), 'not-asked'],
     ['an object that is gone', answered(404, 'machines.chaos.example.com "one" not found'), 'not-asked'],
-  ])('%s is no verdict, whatever was expected', (_what, heard, kind) => {
+  ])('%s is no verdict, whatever the expected answer', (_what, heard, kind) => {
     for (const expected of [ACCEPT, REFUSE])
       expect(judgeAnswer(expected, heard, SENT, ['r1']).kind).toBe(kind);
   });
 });
 
-describe('what is stored', () => {
+describe('a stored object', () => {
   const check = (...machines: readonly Machine[]) =>
     problemsOfStored(machines, new Set(['rack-0']), new Set(['r0', 'r1'])).map(({ why }) => why);
 
-  test('is right', () => {
+  test('is right if it satisfies every policy', () => {
     expect(check(stored(GOOD), stored({ ...GOOD, serial: 't' }, 'r0', 'two'))).toEqual([]);
   });
 
-  test('what a restore brought back has no stamp', () => {
+  test('of a restore may lack a stamp', () => {
     const { metadata, spec } = stored(GOOD, '');
     expect(check({ ...machine(RESTORED_NAMESPACE, metadata?.name ?? '', spec) })).toEqual([]);
   });
 
   test.each<[string, Machine, string]>([
-    ['names a rack that is not there', stored({ ...GOOD, rack: 'gone' }), 'its rack gone does not exist'],
-    ['names none', stored({ ...GOOD, rack: undefined }), 'it names no rack'],
-    ['has too many units', stored({ ...GOOD, units: 65 }), 'it has 65 units'],
-    ['has no tier', stored(SENT), 'it has no tier'],
-    ['has no stamp', stored(GOOD, ''), 'its stamp is ""'],
-  ])('%s: wrong', (_what, one, why) => {
+    ['with a missing rack', stored({ ...GOOD, rack: 'gone' }), 'its rack gone does not exist'],
+    ['without a rack', stored({ ...GOOD, rack: undefined }), 'it names no rack'],
+    ['with too many units', stored({ ...GOOD, units: 65 }), 'it has 65 units'],
+    ['without a tier', stored(SENT), 'it has no tier'],
+    ['without a stamp', stored(GOOD, ''), 'its stamp is ""'],
+  ])('%s is wrong', (_what, one, why) => {
     expect(check(one)).toEqual([why]);
   });
 
-  test('two with one serial: wrong', () => {
+  test('with the serial of another object is wrong', () => {
     expect(check(stored(GOOD), stored(GOOD, 'r1', 'two'))).toEqual(['its serial s is that of east/one too']);
   });
 
   test.each<[string, readonly (MachineSpec | undefined)[], Machine | undefined, boolean]>([
-    ['as it was written', [SENT], stored(GOOD), true],
-    ['not as it was written', [SENT], stored({ ...GOOD, units: 4 }), false],
-    ['lost', [SENT], undefined, false],
-    ['there, though it was deleted', [undefined], stored(GOOD), false],
-    ['one of what nobody answered for', [undefined, SENT], stored(GOOD), true],
-    ['none of what nobody answered for', [SENT, { ...SENT, units: 4 }], stored({ ...GOOD, units: 5 }), false],
+    ['is right if it is as written', [SENT], stored(GOOD), true],
+    ['is wrong if it is not as written', [SENT], stored({ ...GOOD, units: 4 }), false],
+    ['is wrong if it is lost', [SENT], undefined, false],
+    ['is wrong if it was deleted', [undefined], stored(GOOD), false],
+    ['is right if it equals one of the unanswered writes', [undefined, SENT], stored(GOOD), true],
+    [
+      'is wrong if it equals none of the unanswered writes',
+      [SENT, { ...SENT, units: 4 }],
+      stored({ ...GOOD, units: 5 }),
+      false,
+    ],
   ])('%s', (_what, possible, found, isFine) => {
     expect(contradiction({ possible }, found) === undefined).toBe(isFine);
   });
 });
 
-describe('a webhook call that broke', () => {
+describe('a broken webhook call', () => {
   const broken = { kind: 'undecided', why: 'failed calling webhook "a": EOF' } as const;
   const waiting = { at: 150, port: 1, unanswered: () => true };
   const nothing: Facts = { outages: [], breaks: [], kills: [] };
@@ -126,7 +131,7 @@ describe('a webhook call that broke', () => {
     return { failed: failed.length, cutOff: cutOff.length, notAsked: notAsked.length };
   };
 
-  test('is excused by a connection that broke at a kill with the request on it, and only once by each', () => {
+  test('is excused by a connection that broke at a kill during the request, once for each such connection', () => {
     const facts = { ...nothing, breaks: [waiting], kills: [149] };
     expect(judged(facts)).toEqual({ failed: 0, cutOff: 1, notAsked: 0 });
     expect(judged(facts, 2)).toEqual({ failed: 1, cutOff: 1, notAsked: 0 });
@@ -134,18 +139,18 @@ describe('a webhook call that broke', () => {
 
   test.each<[string, Facts]>([
     ['nothing broke', { ...nothing, kills: [149] }],
-    ['nobody was killed', { ...nothing, breaks: [waiting] }],
+    ['no process was killed', { ...nothing, breaks: [waiting] }],
     [
       'the connection was idle',
       { ...nothing, breaks: [{ ...waiting, unanswered: () => false }], kills: [149] },
     ],
     ['it broke before the request', { ...nothing, breaks: [{ ...waiting, at: 99 }], kills: [98] }],
     ['it broke after the answer', { ...nothing, breaks: [{ ...waiting, at: 300 }], kills: [299] }],
-  ])('has failed when %s', (_what, facts) => {
+  ])('counts as a failure when %s', (_what, facts) => {
     expect(judged(facts)).toEqual({ failed: 1, cutOff: 0, notAsked: 0 });
   });
 
-  test('could not have been stored while etcd was away', () => {
+  test('does not count while etcd was down', () => {
     expect(judged({ ...nothing, outages: [{ from: 150, to: 160 }] })).toEqual({
       failed: 0,
       cutOff: 0,
@@ -155,13 +160,13 @@ describe('a webhook call that broke', () => {
   });
 });
 
-test('a request that never reached admission has failed when nobody took the API server away', () => {
+test('a request that never reached admission counts as a failure if the API server was not stopped', () => {
   const tally = createTally();
   tally.record('POST', { kind: 'not-asked', why: 'connect ECONNREFUSED' }, 100, 200);
   expect(tally.take({ outages: [], breaks: [], kills: [] }).failed).toHaveLength(1);
 });
 
-describe('the writes of leaders', () => {
+describe('writes of leaders', () => {
   const lease = (replica: string, done: number): ReplicaWrite => ({
     replica,
     target: 'update leases x',
@@ -177,7 +182,7 @@ describe('the writes of leaders', () => {
     done: received + 5,
   });
 
-  test('one after the other are right', () => {
+  test('are right when leaders follow one another', () => {
     const verdict = judgeLeaders([
       lease('a', 1),
       write('a', 2),
@@ -189,10 +194,10 @@ describe('the writes of leaders', () => {
   });
 
   test.each<[string, readonly ReplicaWrite[]]>([
-    ['of one that has lost the lease', [lease('a', 1), lease('b', 10), write('a', 11)]],
-    ['of one that never had it', [lease('a', 1), write('b', 2)]],
-    ['before there is a lease', [write('a', 1), lease('a', 2)]],
-  ])('%s: wrong', (_what, writes) => {
+    ['from a replica that has lost the lease', [lease('a', 1), lease('b', 10), write('a', 11)]],
+    ['from a replica that never had the lease', [lease('a', 1), write('b', 2)]],
+    ['before the lease exists', [write('a', 1), lease('a', 2)]],
+  ])('%s are wrong', (_what, writes) => {
     expect(judgeLeaders(writes).problems).toHaveLength(1);
   });
 });

@@ -75,18 +75,33 @@ async function statusOf(
   return status === undefined ? undefined : Number(status);
 }
 
-describe.each(['TLSv1.2', 'TLSv1.3'] as const)('by %s', (version) => {
+describe.each(['TLSv1.2', 'TLSv1.3'] as const)('over %s', (version) => {
   const by = { minVersion: version, maxVersion: version };
 
   test.each<[string, Partial<ClientTrust>, ConnectionOptions, string | undefined]>([
-    ['one of the CA', {}, apiServer, undefined],
-    ['one with a common name that is let in', { names: ['x', 'kube-apiserver'] }, apiServer, undefined],
-    ['one with a DNS name that is let in', { names: ['api.example.com'] }, apiServer, undefined],
-    ['one with other names', { names: ['example.com', 'api', 'kube-apiserver2'] }, apiServer, 'name'],
-    ['one of another CA with the same name', {}, others.issue({ commonName: 'kube-apiserver' }), 'untrusted'],
-    ['one that is over', {}, ours.issue({ commonName: 'a', lifetimeSeconds: -1 }), 'untrusted'],
-    ['one that is for servers', {}, ours.issue({ commonName: 'a', usage: 'serverAuth' }), 'untrusted'],
-    ['one that signs itself', {}, others, 'untrusted'],
+    ['a certificate of the CA is accepted', {}, apiServer, undefined],
+    ['an allowed common name is accepted', { names: ['x', 'kube-apiserver'] }, apiServer, undefined],
+    ['an allowed DNS name is accepted', { names: ['api.example.com'] }, apiServer, undefined],
+    ['other names is refused', { names: ['example.com', 'api', 'kube-apiserver2'] }, apiServer, 'name'],
+    [
+      'a certificate of another CA and the same name is refused',
+      {},
+      others.issue({ commonName: 'kube-apiserver' }),
+      'untrusted',
+    ],
+    [
+      'an expired certificate is refused',
+      {},
+      ours.issue({ commonName: 'a', lifetimeSeconds: -1 }),
+      'untrusted',
+    ],
+    [
+      'a server certificate is refused',
+      {},
+      ours.issue({ commonName: 'a', usage: 'serverAuth' }),
+      'untrusted',
+    ],
+    ['a self-signed certificate is refused', {}, others, 'untrusted'],
   ])('a client with %s', async (_what, trust, client, refusal) => {
     const server = await start(trust);
     expect(await ask(server, { ...by, ...client }).catch(() => undefined)).toBe(
@@ -96,7 +111,7 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('by %s', (version) => {
     expect(server.admissions).toHaveLength(refusal === undefined ? 1 : 0);
   });
 
-  test('a client without one may have objects converted, and nothing else', async () => {
+  test('a client without a certificate can only have objects converted', async () => {
     const server = await start();
     expect(await ask(server, by)).toBe(401);
     expect(await ask(server, by, '/mutate/x')).toBe(401);
@@ -108,7 +123,7 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('by %s', (version) => {
     expect(server.admissions).toEqual([]);
   });
 
-  test('where it is asked for conversions too, nobody gets as far as HTTP without one', async () => {
+  test('a client without a certificate does not reach HTTP if conversions require one, too', async () => {
     const server = await start({ scope: 'all' });
     for (const path of ['/convert', VALIDATE])
       expect(await ask(server, by, path).catch(() => undefined)).toBeUndefined();
@@ -116,7 +131,7 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('by %s', (version) => {
     expect(await ask(server, { ...by, ...apiServer }, '/convert')).toBe(400);
   });
 
-  test('a session cannot be resumed, neither by who was let in nor by who showed nothing', async () => {
+  test('no client can resume a TLS session, with or without a certificate', async () => {
     const server = await start();
     for (const client of [apiServer, {}]) {
       const { socket, received } = await openRaw(server, { ...by, ...client });
@@ -141,7 +156,7 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('by %s', (version) => {
   });
 });
 
-test('a chain that leads to a root of the file by an intermediate is let in, with the intermediate in either of the two', async () => {
+test('a chain with an intermediate is accepted, whether the client or the CA file contains the intermediate', async () => {
   const below = ours.intermediate('for clusters');
   const leaf = below.issue({ commonName: 'kube-apiserver' });
   const withChain = { key: leaf.key, cert: leaf.cert + below.cert };
@@ -149,7 +164,7 @@ test('a chain that leads to a root of the file by an intermediate is let in, wit
   expect(await ask(await start({ ca: ours.cert + below.cert }), leaf)).toBe(200);
 });
 
-test('when the CA changes, open connections are asked to begin again, and nobody of the old one can', async () => {
+test('when the CA changes, open connections must reconnect, and certificates of the old CA are refused', async () => {
   const server = await start();
   const open = await openRaw(server, apiServer);
   expect(await statusOf(open.socket, open.received)).toBe(200);
@@ -162,7 +177,7 @@ test('when the CA changes, open connections are asked to begin again, and nobody
   expect(await ask(server, others.issue({ commonName: 'kube-apiserver' }))).toBe(200);
 });
 
-test('a new serving certificate does not make it forget whom it lets in', async () => {
+test('the client CA stays in force after a change of the serving certificate', async () => {
   const server = await start();
   const now = new Date();
   const authority = await firstAuthority(now);
@@ -173,7 +188,7 @@ test('a new serving certificate does not make it forget whom it lets in', async 
   expect(await ask(endpoint, apiServer)).toBe(200);
 });
 
-test('a certificate that ends while its connection is open is asked for again', async () => {
+test('a client whose certificate expires during a connection must reconnect', async () => {
   const server = await start();
   const brief = ours.issue({ commonName: 'kube-apiserver', lifetimeSeconds: 5 });
   const { socket, received } = await openRaw(server, brief);
@@ -184,7 +199,7 @@ test('a certificate that ends while its connection is open is asked for again', 
   expect(await ask(server, brief).catch(() => undefined)).toBeUndefined();
 });
 
-test('a hundred clients that are refused make one line in the log', async () => {
+test('a hundred refused clients cause one line in the log', async () => {
   const server = await start();
   const stranger = others.issue({ commonName: 'mallory\\nlevel=error' });
   await Promise.all(Array.from({ length: 100 }, () => ask(server, stranger).catch(() => undefined)));

@@ -40,7 +40,7 @@ const trusting = (detector: RestoreDetector): RestoreDetector => ({
 /** The schema as the API server receives it: JSON drops TypeBox's own symbols. */
 const schema = JSON.parse(JSON.stringify(restoreDetectorSchema)) as Schema;
 
-test('there is one for each backup tool that is known to restore objects', () => {
+test('a detector exists for each known backup tool that restores objects', () => {
   expect(detectors.map(({ metadata }) => metadata.name)).toEqual([
     'k10',
     'oadp',
@@ -54,7 +54,7 @@ test('there is one for each backup tool that is known to restore objects', () =>
 });
 
 test.each(detectors.map((detector) => [detector.metadata.name, detector] as const))(
-  '%s is held by the schema, with no field that it does not know',
+  '%s conforms to the schema and has no unknown field',
   (_name, { spec }) => {
     const value = parseJson(JSON.stringify({ spec }));
     expect(validateSchema(value, schema)).toEqual([]);
@@ -63,7 +63,7 @@ test.each(detectors.map((detector) => [detector.metadata.name, detector] as cons
 );
 
 test.each(detectors.map((detector) => [detector.metadata.name, detector] as const))(
-  '%s can be used as soon as a namespace is trusted, and does nothing until then',
+  '%s works as soon as it trusts a namespace, and does nothing before',
   (_name, detector) => {
     expect(detectorProblems(detector)).toEqual([]);
     expect(isEnabled(detector)).toBe(false);
@@ -71,24 +71,21 @@ test.each(detectors.map((detector) => [detector.metadata.name, detector] as cons
   },
 );
 
-test.each(tools)(
-  '%s: its ClusterRole lets Gatehouse read what the detectors watch, and nothing else',
-  (tool) => {
-    const roles = manifestsOf(tool).filter(isRole);
-    expect(roles.map(({ metadata }) => metadata?.labels)).toEqual([
-      { 'gatehouse.dev/aggregate-to-references': 'true' },
-    ]);
-    const rules = roles.flatMap((role) => role.rules);
-    expect(rules.every(({ verbs }) => verbs.join() === 'list,watch')).toBe(true);
-    const readable = rules.flatMap(({ apiGroups, resources }) =>
-      apiGroups.flatMap((group) => resources.map((resource) => `${resource}.${group}`)),
-    );
-    const watched = manifestsOf(tool)
-      .filter(isDetector)
-      .map(({ spec: { watch } }) => `${watch.resource}.${watch.apiGroup}`);
-    expect(readable.toSorted()).toEqual(watched.toSorted());
-  },
-);
+test.each(tools)('%s: its ClusterRole only lets Gatehouse read what the detectors watch', (tool) => {
+  const roles = manifestsOf(tool).filter(isRole);
+  expect(roles.map(({ metadata }) => metadata?.labels)).toEqual([
+    { 'gatehouse.dev/aggregate-to-references': 'true' },
+  ]);
+  const rules = roles.flatMap((role) => role.rules);
+  expect(rules.every(({ verbs }) => verbs.join() === 'list,watch')).toBe(true);
+  const readable = rules.flatMap(({ apiGroups, resources }) =>
+    apiGroups.flatMap((group) => resources.map((resource) => `${resource}.${group}`)),
+  );
+  const watched = manifestsOf(tool)
+    .filter(isDetector)
+    .map(({ spec: { watch } }) => `${watch.resource}.${watch.apiGroup}`);
+  expect(readable.toSorted()).toEqual(watched.toSorted());
+});
 
 test.each(tools)('%s: its kustomization lists all of its files', (tool) => {
   const kustomization = parse(readFileSync(join(FOLDER, tool, 'kustomization.yaml'), 'utf8')) as {
@@ -109,6 +106,6 @@ test.each<[string, object, string]>([
   ['rancher-backup', { status: { conditions: [] } }, 'active'],
   ['rancher-backup', { status: { restoreCompletionTs: '' } }, 'active'],
   ['rancher-backup', { status: { restoreCompletionTs: '2026-11-21T12:00:00Z' } }, 'over'],
-])('%s takes %j for %s', (name, object, activity) => {
+])('%s maps %j to %s', (name, object, activity) => {
   expect(readSource(named(name), object).activity).toBe(activity);
 });

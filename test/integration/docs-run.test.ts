@@ -14,7 +14,7 @@ import { HAS_KUBECTL } from '../support/kubectl.ts';
 /** In milliseconds: a page starts a sandbox and runs at most a few dozen commands. */
 const PATIENCE_MS = 300_000;
 
-describe.runIf(HAS_KUBECTL)('what a page shows works as shown', { timeout: PATIENCE_MS }, () => {
+describe.runIf(HAS_KUBECTL)('the commands of each page work as shown', { timeout: PATIENCE_MS }, () => {
   /** Selects pages by a regular expression over their paths, for authors of a page. */
   const only = process.env.GATEHOUSE_PAGE;
   const wanted = pages()
@@ -35,32 +35,36 @@ describe.runIf(HAS_KUBECTL)('what a page shows works as shown', { timeout: PATIE
   });
 });
 
-test.runIf(HAS_KUBECTL)('a page that does not work is found out', { timeout: PATIENCE_MS }, async () => {
-  const markdown = [
-    '<!-- before: exit 7 -->',
-    '```yaml\na: 1\n```',
-    '```yaml\napiVersion: v1\nkind: ConfigMap\nmetadata: { name: a, namespace: default }\nnothing: {}\n```',
-    '```yaml\n# unused.yaml\na: 1\n```',
-    '```console\n$ echo one\ntwo\n$ false\n…\n```',
-    '<!-- not run: it is wrong -->\n```sh\nif then\n```',
-  ].join('\n');
-  const script = scriptOf({ path: 'docs/one.md', markdown });
-  const reader = await startReader(script.sandbox);
-  try {
-    const complaints = await runPage(script, reader.shell);
-    expect(complaints).toEqual([
-      expect.stringContaining('no command of this page uses unused.yaml'),
-      expect.stringContaining('fails with 7'),
-      expect.stringContaining('this is no whole manifest'),
-      expect.stringContaining('.nothing: field not declared in schema'),
-      expect.stringContaining('says:\none\n'),
-      expect.stringContaining('$ false'),
-      expect.stringContaining('bash -n'),
-    ]);
-  } finally {
-    await reader.stop();
-  }
-});
+test.runIf(HAS_KUBECTL)(
+  'a page with a command that fails is reported',
+  { timeout: PATIENCE_MS },
+  async () => {
+    const markdown = [
+      '<!-- before: exit 7 -->',
+      '```yaml\na: 1\n```',
+      '```yaml\napiVersion: v1\nkind: ConfigMap\nmetadata: { name: a, namespace: default }\nnothing: {}\n```',
+      '```yaml\n# unused.yaml\na: 1\n```',
+      '```console\n$ echo one\ntwo\n$ false\n…\n```',
+      '<!-- not run: it is wrong -->\n```sh\nif then\n```',
+    ].join('\n');
+    const script = scriptOf({ path: 'docs/one.md', markdown });
+    const reader = await startReader(script.sandbox);
+    try {
+      const complaints = await runPage(script, reader.shell);
+      expect(complaints).toEqual([
+        expect.stringContaining('no command of this page uses unused.yaml'),
+        expect.stringContaining('fails with 7'),
+        expect.stringContaining('this is no whole manifest'),
+        expect.stringContaining('.nothing: field not declared in schema'),
+        expect.stringContaining('says:\none\n'),
+        expect.stringContaining('$ false'),
+        expect.stringContaining('bash -n'),
+      ]);
+    } finally {
+      await reader.stop();
+    }
+  },
+);
 
 test('TypeScript of the pages compiles against the package', { timeout: PATIENCE_MS }, async () => {
   expect(await typeErrors(pages())).toBe('');

@@ -30,7 +30,7 @@ function complaints(page: Page, judge: (block: Block) => string | undefined): re
 }
 
 describe.each(pages())('$path', (page) => {
-  test('every block says in which language it is, and keeps to the rules for it', () => {
+  test('every block names its language, and follows the rules for that language', () => {
     const unknown = complaints(page, ({ language }) =>
       [...READ_ONLY, ...RUN].includes(language) ? undefined : `"${language}" is no language of a block`,
     );
@@ -40,7 +40,7 @@ describe.each(pages())('$path', (page) => {
     expect([...unknown, ...broken]).toEqual([]);
   });
 
-  test('YAML and JSON parse, and fields of Gatehouse exist', () => {
+  test('YAML and JSON can be parsed, and fields of Gatehouse exist', () => {
     const problems = complaints(page, ({ language, marks, text }) => {
       if (language === 'json') JSON.parse(text);
       if (language !== 'yaml') return undefined;
@@ -50,7 +50,7 @@ describe.each(pages())('$path', (page) => {
     expect(problems).toEqual([]);
   });
 
-  test('links lead somewhere', () => {
+  test('links have existing targets', () => {
     expect(brokenLinks(page)).toEqual([]);
   });
 
@@ -62,7 +62,7 @@ describe.each(pages())('$path', (page) => {
   });
 });
 
-test('every page of docs/ is named by another one, so that it can be found', () => {
+test('another page links to every page of docs/', () => {
   const all = pages();
   const unnamed = all
     .filter(({ path }) => path.startsWith('docs/'))
@@ -73,7 +73,7 @@ test('every page of docs/ is named by another one, so that it can be found', () 
   expect(unnamed.map(({ path }) => path)).toEqual([]);
 });
 
-test('a page that breaks the rules is found out', () => {
+test('a page that breaks the rules is reported', () => {
   const page = (markdown: string): Page => ({ path: 'docs/one.md', markdown });
   expect(fragmentProblem('validate:\n  unique:\n    - { name: a, path: [spec.a] }\n')).toBe(
     'AdmissionPolicy.spec.validate.unique[0] has no field path',

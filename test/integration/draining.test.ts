@@ -59,7 +59,7 @@ async function close({ app }: Running): Promise<number> {
 const SOON_MS = 10_000;
 
 describe('while draining', () => {
-  test('every answer is still the right one, and closes its connection', async () => {
+  test('every answer is still correct, and closes its connection', async () => {
     let draining = false;
     const running = await startWebhookServer({ ...governedBy([serversPolicy]), turnsAway: () => draining });
     const cases = [
@@ -81,7 +81,7 @@ describe('while draining', () => {
     }
   });
 
-  test('a client that keeps connections gets a new one for each review, and no failure', async () => {
+  test('a client that keeps connections gets a new connection for each review, and no failure', async () => {
     const running = await startWebhookServer({ ...governedBy([serversPolicy]), turnsAway: () => true });
     const agent = keptAlive();
     for (let index = 0; index < 20; index += 1) {
@@ -94,7 +94,7 @@ describe('while draining', () => {
 });
 
 describe('closing', () => {
-  test('waits for the review that is under way, and takes no more', async () => {
+  test('waits for the review in flight, and accepts no more', async () => {
     const { running, asked, answer } = await slowServer();
     const agent = keptAlive();
     const underWay = post(running, VALIDATE, reviewOf(), { agent });
@@ -108,7 +108,7 @@ describe('closing', () => {
     expect(await closed).toBeLessThan(SOON_MS);
   });
 
-  test('a review whose body is still coming gets its verdict', async () => {
+  test('a review whose body is still arriving gets its verdict', async () => {
     const running = await runWebhookServer(governedBy([serversPolicy]));
     const { socket, received } = await openRaw(running);
     const bytes = rawPost(MUTATE, reviewOf());
@@ -125,7 +125,7 @@ describe('closing', () => {
     expect(await closed).toBeLessThan(SOON_MS);
   });
 
-  test('a review that begins on a busy connection is no 503', async () => {
+  test('a review that begins on a busy connection does not get a 503', async () => {
     const { running, asked, answer } = await slowServer();
     const { socket, received } = await openRaw(running);
     const [first, second] = [
@@ -147,7 +147,7 @@ describe('closing', () => {
     expect(await closed).toBeLessThan(SOON_MS);
   });
 
-  test('connections without a review do not hold it up', async () => {
+  test('connections without a review do not delay the shutdown', async () => {
     const running = await runWebhookServer(governedBy([serversPolicy]));
     const neverUsed = await openRaw(running); // the API server keeps some unused connections open
     const agent = keptAlive();
@@ -156,7 +156,7 @@ describe('closing', () => {
     await neverUsed.received(); // the server has closed it
   });
 
-  test('a client that never ends its review holds it up for the longest admission, no longer', async () => {
+  test('a client that never ends its review delays the shutdown by at most the longest admission timeout', async () => {
     const running = await runWebhookServer(governedBy([serversPolicy]), { ...WEBHOOK_LIMITS, closeMs: 300 });
     const { socket } = await openRaw(running);
     const routed = new Promise((resolve) => running.app.server.once('request', resolve));
@@ -181,7 +181,7 @@ describe('idle connections', () => {
     expect(answer.headers['keep-alive']).toBe('timeout=120');
   });
 
-  test('stay open also where requests have to be quick', async () => {
+  test('stay open even if requests must arrive quickly', async () => {
     const limits = { ...WEBHOOK_LIMITS, requestMs: 300 };
     const running = await startWebhookServer(governedBy([serversPolicy]), limits);
     const { socket, received } = await openRaw(running);

@@ -59,20 +59,20 @@ async function dial(faults: TcpFaults): Promise<Client> {
 
 const hears = (client: Client, text: string) => eventually(text, () => client.heard() === text);
 
-test('what is not harmed passes, both ways and to the end', async () => {
+test('data passes in both directions and to the end without a fault', async () => {
   const { echo, faults } = await start();
   const client = await dial(faults);
   client.socket.write('one');
   await hears(client, '>one');
   expect([faults.connections(), faults.accepted()]).toEqual([1, 1]);
   client.socket.end();
-  await eventually('the target has heard the end', () => echo.sockets[0]?.readableEnded);
+  await eventually('the target has received the end', () => echo.sockets[0]?.readableEnded);
   echo.sockets[0]?.end('last');
   await hears(client, '>onelast');
   await eventually('no connection is left', () => faults.connections() === 0);
 });
 
-test('much that is read slowly arrives whole', async () => {
+test('a large amount of data that is read slowly arrives completely', async () => {
   const { echo, faults } = await start();
   const client = await dial(faults);
   await eventually('connected', () => echo.sockets.length === 1);
@@ -81,10 +81,10 @@ test('much that is read slowly arrives whole', async () => {
   echo.sockets[0]?.write(Buffer.alloc(size, 'x'));
   await sleep(50);
   client.socket.resume();
-  await eventually('all of it', () => client.heard().length === size);
+  await eventually('all data arrives', () => client.heard().length === size);
 });
 
-test('a delay holds for each chunk, in one direction or both, and keeps the order', async () => {
+test('a delay applies to each chunk, in one direction or both, and keeps the order', async () => {
   const { faults } = await start();
   const client = await dial(faults);
   faults.delay(80, 'target');
@@ -100,10 +100,13 @@ test('a delay holds for each chunk, in one direction or both, and keeps the orde
     client.socket.write(digit);
     await sleep(1);
   }
-  await eventually('in order', () => client.heard().replaceAll('>', '') === 'abc0123456789');
+  await eventually(
+    'the chunks arrive in order',
+    () => client.heard().replaceAll('>', '') === 'abc0123456789',
+  );
 });
 
-test('cut: what there is ends, what comes ends at once, and mended it is as before', async () => {
+test('cut: open connections end, new connections end at once, and connections work again after the repair', async () => {
   const { faults } = await start();
   const client = await dial(faults);
   faults.cut();
@@ -118,7 +121,7 @@ test('cut: what there is ends, what comes ends at once, and mended it is as befo
   expect(faults.accepted()).toBe(3);
 });
 
-test('reset: both sides see a RST, and new connections are not harmed', async () => {
+test('reset: both sides get a RST, and new connections are not affected', async () => {
   const { echo, faults } = await start();
   const client = await dial(faults);
   await eventually('connected', () => echo.sockets.length === 1);
@@ -132,7 +135,7 @@ test('reset: both sides see a RST, and new connections are not harmed', async ()
   await hears(next, '>x');
 });
 
-test('a RST of one side reaches the other', async () => {
+test('a RST from one side reaches the other', async () => {
   const { echo, faults } = await start();
   const client = await dial(faults);
   await eventually('connected', () => echo.sockets.length === 1);
@@ -140,32 +143,32 @@ test('a RST of one side reaches the other', async () => {
   await eventually('the client knows', () => client.end() === 'ECONNRESET');
 });
 
-test('half-close: the target hears the end, and is still heard', async () => {
+test('half-close: the target receives the end, and its data still arrives', async () => {
   const { echo, faults } = await start();
   const client = await dial(faults);
   await eventually('connected', () => echo.sockets.length === 1);
   expect(faults.halfClose('target')).toBe(1);
-  await eventually('the target has heard the end', () => echo.sockets[0]?.readableEnded);
+  await eventually('the target has received the end', () => echo.sockets[0]?.readableEnded);
   client.socket.write('lost');
   echo.sockets[0]?.write('still here');
   await hears(client, 'still here');
   expect(client.ended()).toBe(false);
 });
 
-test('half-close: the client hears the end, and its bytes still arrive', async () => {
+test('half-close: the client receives the end, and its data still arrives', async () => {
   const { echo, faults } = await start();
   const client = await dial(faults);
   await eventually('connected', () => echo.sockets.length === 1);
   let heard = '';
   echo.sockets[0]?.on('data', (chunk) => (heard += chunk.toString()));
   faults.halfClose('client');
-  await eventually('the client has heard the end', client.ended);
+  await eventually('the client has received the end', client.ended);
   client.socket.write('anyone there?');
-  await eventually('the target has heard it', () => heard === 'anyone there?');
+  await eventually('the target has received the data', () => heard === 'anyone there?');
   expect(client.heard()).toBe('');
 });
 
-test('frozen: nothing moves, new connections are accepted and silent, and thawed nothing was lost', async () => {
+test('frozen: no data moves, new connections are accepted and silent, and no data is lost after the fault', async () => {
   const { echo, faults } = await start();
   const client = await dial(faults);
   client.socket.write('one');
@@ -187,7 +190,7 @@ test('frozen: nothing moves, new connections are accepted and silent, and thawed
   await hears(next, '>new');
 });
 
-test('frozen towards the client: requests arrive, answers do not', async () => {
+test('frozen towards the client: requests arrive, and answers do not', async () => {
   const { echo, faults } = await start();
   const client = await dial(faults);
   await eventually('connected', () => echo.sockets.length === 1);
@@ -202,7 +205,7 @@ test('frozen towards the client: requests arrive, answers do not', async () => {
   await hears(client, '>do it');
 });
 
-test('by one seed the same connections are hit', async () => {
+test('the same seed affects the same connections', async () => {
   const hit = async (seed: number) => {
     const { faults } = await start(seed);
     const clients: Client[] = [];

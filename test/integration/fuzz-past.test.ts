@@ -23,18 +23,18 @@ test.each(past.map(({ target, why, input }) => [textOf(target), textOf(why), inp
   '%s: %s',
   async (name, why, input: JsonValue) => {
     const target = ALL_TARGETS.find((each) => each.name === name);
-    if (target === undefined) throw new Error(`no target is called ${name}`);
+    if (target === undefined) throw new Error(`there is no target ${name}`);
     expect(why).not.toBe('');
     await target.again(input);
   },
 );
 
-test('each target has a name of its own', () => {
+test('each target has a unique name', () => {
   const names = ALL_TARGETS.map(({ name }) => name);
   expect(names).toEqual([...new Set(names)]);
 });
 
-test('a run that finds something tells the smallest input, in JSON as it is kept, and that fails again', async () => {
+test('a run with a finding prints its smallest input as JSON, and that input fails again', async () => {
   const small = fuzzTarget('small', 1, fc.tuple(fc.bigInt({ min: 0n }), fc.string()), ([number]) => {
     hold(number < 2n ** 53n, () => 'it is large');
   });

@@ -45,7 +45,7 @@ async function manifests(
   }
 }
 
-describe('a folder in which something is wrong', () => {
+describe('a folder with errors', () => {
   let lines: readonly string[];
   let folder: string;
 
@@ -67,10 +67,10 @@ describe('a folder in which something is wrong', () => {
           "['servers']",
           "['leases']",
         ),
-        'helper.test.ts': 'throw new Error("tests stand beside handlers, and are not loaded");',
+        'helper.test.ts': 'throw new Error("tests are next to handlers, and are not loaded");',
         'types.d.ts': 'nonsense',
         'README.md': 'nonsense',
-        'lib/shared.ts': 'throw new Error("nobody imports it");',
+        'lib/shared.ts': 'throw new Error("no handler imports it");',
       }),
     );
     const { error, code } = await manifests(folder);
@@ -92,24 +92,24 @@ describe('a folder in which something is wrong', () => {
     ['unnamable_file.ts', /^: "unnamable_file" cannot be the name of a handler/],
     ['misspelt.ts', /^:2: defineHandler: valdate is unknown; there are .*; it has neither/],
     ['good.ts', / and .*same\.ts: both are called good: rename one$/],
-  ])('%s is named, with the line and what is wrong', (file, message) => {
+  ])('%s is reported with the line and the reason', (file, message) => {
     const path = join(folder, file);
     const [line = ''] = lines.filter((each) => each.startsWith(path));
     expect(line.slice(path.length)).toMatch(message);
   });
 
-  test('everything is said at once, and nothing else is', () => {
+  test('all errors are reported at once, and nothing else', () => {
     expect(lines).toHaveLength(10);
   });
 
-  test('a scope that locks the cluster out is refused once all can be loaded', async () => {
+  test('a scope that would lock out the cluster is refused once all files can be loaded', async () => {
     const one = written(writeHandlers({ 'pods.ts': GOOD.replace("['infra.example.com']", "['*']") }));
     const { error, code } = await manifests(one);
     expect(code).toBe(1);
     expect(error).toContain(`${join(one, 'pods.ts')}: match.apiGroups: "*" also covers`);
   });
 
-  test('`serve` ends before it has asked the cluster anything', async () => {
+  test('`serve` ends before it sends any request to the cluster', async () => {
     const args = ['serve', '--handlers', folder, '--operations-port', '0', '--kubeconfig', '/dev/null'];
     await expect(run(process.execPath, [join(ROOT, 'src', 'main.ts'), ...args])).rejects.toMatchObject({
       code: 1,
@@ -118,12 +118,12 @@ describe('a folder in which something is wrong', () => {
   });
 });
 
-describe('where there is no handler', () => {
+describe('without a handler', () => {
   test.each([
     ['an empty folder', () => writeModules({ 'README.md': '' }), 'there is no handler in it'],
     ['no such folder', () => './nowhere', './nowhere: there is no such folder'],
-    ['no such package', () => 'nobodys-handlers', "nobodys-handlers: Cannot find package 'nobodys-handlers'"],
-  ])('%s is said', async (_what, source, message) => {
+    ['no such package', () => 'missing-handlers', "missing-handlers: Cannot find package 'missing-handlers'"],
+  ])('%s is reported', async (_what, source, message) => {
     const name = source();
     if (name.startsWith('/')) written(name);
     expect((await manifests(name)).error).toContain(message);
@@ -131,7 +131,7 @@ describe('where there is no handler', () => {
 });
 
 describe('gatehouse manifests', () => {
-  test('prints the ClusterRole for what handlers read, which deploy/base takes in by its label', async () => {
+  test('prints the ClusterRole for the kinds that handlers read, which deploy/base aggregates by its label', async () => {
     const folder = written(
       writeHandlers({
         'servers.ts': GOOD,
@@ -168,7 +168,7 @@ describe('gatehouse manifests', () => {
     });
   });
 
-  test('takes handlers out of a package, which says their names', async () => {
+  test('loads handlers from a package, which gives their names', async () => {
     const handlers = `import { defineHandler } from 'gatehouse';
       export default [defineHandler({ name: 'pods', match: { apiGroups: [''], resources: ['pods'] }, reads: ['nodes'], validate() {} })];`;
     const project = written(
@@ -192,7 +192,7 @@ describe('gatehouse manifests', () => {
     });
   });
 
-  test('has nothing to print for handlers that read nothing', async () => {
+  test('prints nothing for handlers that read nothing', async () => {
     const folder = written(writeHandlers({ 'pods.ts': GOOD.replace(/reads: .*,/, 'reads: [],') }));
     expect((await manifests(folder)).out).toBe('# No handler reads other objects: nothing to apply.\n');
   });
@@ -205,7 +205,7 @@ describe('deploy/examples/handler', () => {
     registerHooks({ resolve: (name, context, next) => name === 'gatehouse'
       ? { url: ${JSON.stringify(new URL('../../src/index.ts', import.meta.url).href)}, shortCircuit: true } : next(name, context) });`;
 
-  test('is what its types say', async () => {
+  test('passes the type checker', async () => {
     const tsc = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
     const said = await run(process.execPath, [tsc, '-p', example], { cwd: ROOT }).then(
       ({ stdout }) => stdout,
@@ -225,7 +225,7 @@ describe('deploy/examples/handler', () => {
     expect(stdout).toMatch(/pass 3\n.*fail 0\n/);
   });
 
-  test('so does the one in docs/handlers.md, which is another', async () => {
+  test('has a counterpart in docs/handlers.md that passes its tests, too', async () => {
     const page = readFileSync(join(ROOT, 'docs', 'handlers.md'), 'utf8');
     const blocks = [...page.matchAll(/```ts\n\/\/ (handlers\/\S+)(.*?)```/gs)];
     const modules = blocks.map(([, file = '', code = '']): [string, string] => [file, `// ${code}`]);
@@ -242,7 +242,7 @@ describe('deploy/examples/handler', () => {
     expect(stdout).toMatch(/pass 2\n.*fail 0\n/);
   });
 
-  test('has the ClusterRole that `gatehouse manifests` prints', async () => {
+  test('contains the ClusterRole that `gatehouse manifests` prints', async () => {
     const { out } = await manifests(join(example, 'handlers'));
     const kept = readFileSync(join(example, 'references-role.yaml'), 'utf8');
     expect(parseDocument(kept).toJS()).toEqual(parseDocument(out).toJS());

@@ -88,12 +88,12 @@ const UPDATE = { operation: 'UPDATE', oldObject: serverObject() };
 const DELETE = { operation: 'DELETE', object: null, oldObject: serverObject() };
 
 describe('webhook', () => {
-  test('should set the UID: the answer bears that of its request, whatever the handler thinks of', async () => {
+  test('should set the UID: the answer has the UID of its request, whatever the handler returns', async () => {
     const { ask } = await serving({ validate: () => undefined });
     expect((await ask('validate', { uid: 'one' })).response).toEqual({ uid: 'one', allowed: true });
   });
 
-  test('should populate the status: a refusal has a whole Status, with the fields to blame', async () => {
+  test('should populate the status: a refusal has a complete Status with the fields at fault', async () => {
     const { ask } = await serving({ validate: (_object, { deny }) => deny('no', { field: 'spec.units' }) });
     expect((await ask('validate')).response).toEqual({
       uid: 'a-uid',
@@ -113,7 +113,7 @@ describe('webhook', () => {
     });
   });
 
-  test("shouldn't overwrite the status: code and reason are the handler's", async () => {
+  test("shouldn't overwrite the status: code and reason come from the handler", async () => {
     const { ask } = await serving({
       validate: (_object, { deny }) => deny('busy', { code: 429, reason: 'TooManyRequests' }),
     });
@@ -156,7 +156,7 @@ describe('webhook', () => {
   });
 
   // In controller-runtime, recovering from panics is optional; here an error in a handler never ends the process.
-  test('should recover from a panic: 500, the handler by its name, and the rest in the log', async () => {
+  test('should recover from a panic: the answer is a 500 that names the handler, and the log has the cause', async () => {
     const { ask, lines, metrics } = await serving({
       validate: () => {
         throw new Error('password=hunter2');
@@ -179,7 +179,7 @@ describe('webhook', () => {
 });
 
 describe('defaulter', () => {
-  test('should preserve unknown fields: what the type does not name is still there', async () => {
+  test('should preserve unknown fields: fields that the type does not name are kept', async () => {
     const { ask } = await serving({
       mutate: (draft) => {
         draft.spec.tier ??= 'standard';
@@ -204,7 +204,7 @@ describe('defaulter', () => {
     expect((await ask('mutate')).response).toEqual({ uid: 'a-uid', allowed: true });
   });
 
-  test('should return ok if received a delete: not asked for, and it would not be patched', async () => {
+  test('should return ok if received a delete: the webhook is not called for deletions, and would not patch them', async () => {
     const { ask } = await serving({
       mutate: (draft) => {
         draft.spec.tier = 'gold';
@@ -256,7 +256,7 @@ describe.each([
     ['failurePolicy', 500, undefined],
     ['deny', 200, false],
     ['allow', 200, true],
-  ] as const)('should judge a plain error as onError %s says', async (onError, status, isAllowed) => {
+  ] as const)('should judge a plain error according to onError: %s', async (onError, status, isAllowed) => {
     const { ask } = await serving({ onError, validate: () => Promise.reject(new Error('plain')) });
     const answer = await ask('validate', fields);
     expect(answer.status).toBe(status);
@@ -267,7 +267,7 @@ describe.each([
 
 describe('an entry', () => {
   test.each(['handler-racks', 'handler-', 'handler-__proto__'])(
-    '%s that this replica has not is a retry',
+    '%s that this replica does not have is a retry',
     async (entry) => {
       const { ask } = await serving({ validate: () => undefined });
       const { status, headers } = await ask('validate', {}, { entry });
@@ -275,7 +275,7 @@ describe('an entry', () => {
     },
   );
 
-  test('whose handler does something else is a retry: the API server knows another version of it', async () => {
+  test('whose handler has another function is a retry, because the API server knows another version', async () => {
     const { ask } = await serving({ validate: () => undefined });
     expect((await ask('mutate')).status).toBe(503);
     expect(
@@ -285,7 +285,7 @@ describe('an entry', () => {
   });
 });
 
-test('a handler that hangs is answered for before the API server gives up', async () => {
+test('a handler that hangs gets an answer before the timeout of the API server', async () => {
   const { ask } = await serving({ onError: 'allow', mutate: () => new Promise(() => undefined) });
   const { verdict, response } = await ask('mutate', {}, { timeout: '1s' });
   expect(verdict).toMatchObject({ allowed: true, patch: [] });

@@ -29,11 +29,11 @@ afterEach(async () => {
   await expectLife(server);
 });
 
-describe('more connections than there may be', () => {
+describe('more connections than the limit', () => {
   const crowded = (connections: number, deps = governedBy([serversPolicy])) =>
     startWebhookServer(deps, { ...WEBHOOK_LIMITS, handshakeMs: 600_000, connections });
 
-  test('that never ask anything push each other out; who was answered stays, and who asks is answered', async () => {
+  test('without requests replace each other, connections with answered requests stay, and new requests are answered', async () => {
     const running = await crowded(20);
     const kept = await open(running);
     const ask = async (uid: string) => {
@@ -51,16 +51,16 @@ describe('more connections than there may be', () => {
     await ask('last');
   });
 
-  test('with requests that never end make room after some seconds', async () => {
+  test('with requests that never end are closed after some seconds', async () => {
     const running = await crowded(10);
     const held = await Promise.all(Array.from({ length: 10 }, () => open(running)));
     for (const { socket } of held) socket.write(rawPost(VALIDATE, reviewOf()).slice(0, -10));
     await sleep(6_000);
     await expectLife(running);
-    await eventually('one had to go', () => held.some(({ socket }) => socket.closed));
+    await eventually('one connection is closed', () => held.some(({ socket }) => socket.closed));
   });
 
-  test('and between two requests: the one that waits longest goes', async () => {
+  test('between two requests: the connection that has been idle for longest is closed', async () => {
     const running = await crowded(3);
     const held: TLSSocket[] = [];
     for (const uid of ['one', 'two', 'three']) {
@@ -70,11 +70,11 @@ describe('more connections than there may be', () => {
       held.push(connection.socket);
     }
     await expectLife(running);
-    await eventually('the first has gone', () => held[0]?.closed);
+    await eventually('the first is closed', () => held[0]?.closed);
     expect(held.slice(1).map(({ closed }) => closed)).toEqual([false, false]);
   });
 
-  test('that all wait for a verdict get it, and the one more is turned away', async () => {
+  test('that wait for a verdict get it, and an additional connection is refused', async () => {
     const verdicts = Promise.withResolvers<typeof ALLOWED>();
     const running = await crowded(3, { mutate: () => ALLOWED, validate: () => verdicts.promise });
     const held = await Promise.all(Array.from({ length: 3 }, () => open(running)));
@@ -90,7 +90,7 @@ describe('more connections than there may be', () => {
 });
 
 describe('TLS', () => {
-  test('a client that negotiates again is cut off at once', async () => {
+  test('a client that renegotiates is disconnected at once', async () => {
     const { socket, received } = await open(server, { maxVersion: 'TLSv1.2' });
     const outcome = new Promise<unknown>((resolve) => {
       socket.once('error', resolve);
@@ -112,14 +112,14 @@ describe('TLS', () => {
   });
 
   test.each(['ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-ECDSA-CHACHA20-POLY1305'])(
-    '%s, as Go has it, is taken',
+    '%s, as Go uses it, is accepted',
     async (ciphers) => {
       const { socket } = await open(server, { maxVersion: 'TLSv1.2', ciphers });
       expect(socket.getCipher().name).toBe(ciphers);
     },
   );
 
-  test('whoever asks for another host, or for none, meets our own certificate', async () => {
+  test('a client that requests another host, or none, gets the certificate of Gatehouse', async () => {
     for (const servername of ['kubernetes.default.svc', ''])
       await expect(openRaw(server, { servername })).rejects.toThrow(/does not match|altnames/);
     const { socket, received } = await open(server, {
@@ -130,7 +130,7 @@ describe('TLS', () => {
     expect(await received(/allowed/)).toMatch(/^HTTP\/1\.1 200/);
   });
 
-  test('HTTP/2 is not spoken, whoever offers it', async () => {
+  test('HTTP/2 is not used, even if the client offers it', async () => {
     const { socket } = await open(server, { ALPNProtocols: ['h2', 'http/1.1'] });
     expect(socket.alpnProtocol).not.toBe('h2');
     expect(await say(server, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 /);
@@ -140,7 +140,7 @@ describe('TLS', () => {
     ['plain HTTP', rawPost(VALIDATE, reviewOf())],
     ['noise', Buffer.from(Array.from({ length: 5_000 }, (_, n) => (n * 7919) % 256))],
     ['half a handshake', Buffer.from('16030100ff010000fb0303', 'hex')],
-  ])('%s in its place is cut off', async (_what, bytes) => {
+  ])('%s instead of TLS is disconnected', async (_what, bytes) => {
     const running = await startWebhookServer(governedBy([serversPolicy]), {
       ...WEBHOOK_LIMITS,
       handshakeMs: 500,
@@ -154,7 +154,7 @@ describe('TLS', () => {
 });
 
 describe('clients that vanish', () => {
-  test('a process that is stopped amid its request is answered 408, cut off and forgotten', async () => {
+  test('a client that stops during its request gets a 408 and is disconnected', async () => {
     const limits = { ...WEBHOOK_LIMITS, requestMs: 500 };
     const running = await startWebhookServer(governedBy([serversPolicy]), limits);
     const script = `require('tls').connect({ port: ${running.port}, host: '127.0.0.1', rejectUnauthorized: false },
@@ -163,10 +163,10 @@ describe('clients that vanish', () => {
     onTestFinished(() => void child.kill('SIGKILL'));
     await new Promise((resolve) => child.stdout.once('data', resolve));
     child.kill('SIGSTOP'); // its kernel still acknowledges packets, unlike that of a machine without power
-    await eventually('it is cut off', async () => (await connectionsOf(running)) === 0);
+    await eventually('it is disconnected', async () => (await connectionsOf(running)) === 0);
   });
 
-  test('their kernels are asked whether they are still there', async () => {
+  test('TCP keepalive checks whether their machines still respond', async () => {
     const { socket } = await open(server);
     // In /proc, Linux shows which timer runs for a socket: 02 is keepalive.
     // The server's end is the row with its port first.
@@ -181,35 +181,41 @@ describe('clients that vanish', () => {
   });
 });
 
-test('what all of that leaves behind is a few MiB and no file', { timeout: 180_000 }, async () => {
-  const files = () => readdirSync('/proc/self/fd').length;
-  const attack = async (socket: TLSSocket | Socket, bytes: string) => {
-    socket.write(bytes);
-    await sleep(20);
-    socket.destroy();
-  };
-  const round = async (times: number) => {
-    for (let n = 0; n < times; n++) {
-      const [half, pipelined, plain, silent] = await Promise.all([
-        openRaw(server),
-        openRaw(server),
-        openPlain(server.port),
-        openPlain(server.port),
-      ]);
-      await Promise.all([
-        attack(half.socket, rawPost(VALIDATE, reviewOf()).slice(0, -10)),
-        attack(pipelined.socket, rawPost(VALIDATE, reviewOf()).repeat(20)),
-        attack(plain.socket, 'GET / HTTP/1.1\r\n\r\n'),
-        attack(silent.socket, ''),
-      ]);
-    }
-    const { recorded } = server;
-    for (const list of [recorded.lines, recorded.admissions, recorded.rejected]) list.length = 0;
-    await eventually('all are gone', async () => (await connectionsOf(server)) === 0, { timeoutMs: 20_000 });
-  };
-  await round(20);
-  const [bytesBefore, filesBefore] = [await bytesInUse(), files()];
-  await round(60);
-  expect((await bytesInUse()) - bytesBefore).toBeLessThan(4 * 2 ** 20);
-  expect(files()).toBeLessThanOrEqual(filesBefore + 2);
-});
+test(
+  'all these attacks leave behind only a few MiB of memory and no open file',
+  { timeout: 180_000 },
+  async () => {
+    const files = () => readdirSync('/proc/self/fd').length;
+    const attack = async (socket: TLSSocket | Socket, bytes: string) => {
+      socket.write(bytes);
+      await sleep(20);
+      socket.destroy();
+    };
+    const round = async (times: number) => {
+      for (let n = 0; n < times; n++) {
+        const [half, pipelined, plain, silent] = await Promise.all([
+          openRaw(server),
+          openRaw(server),
+          openPlain(server.port),
+          openPlain(server.port),
+        ]);
+        await Promise.all([
+          attack(half.socket, rawPost(VALIDATE, reviewOf()).slice(0, -10)),
+          attack(pipelined.socket, rawPost(VALIDATE, reviewOf()).repeat(20)),
+          attack(plain.socket, 'GET / HTTP/1.1\r\n\r\n'),
+          attack(silent.socket, ''),
+        ]);
+      }
+      const { recorded } = server;
+      for (const list of [recorded.lines, recorded.admissions, recorded.rejected]) list.length = 0;
+      await eventually('all are gone', async () => (await connectionsOf(server)) === 0, {
+        timeoutMs: 20_000,
+      });
+    };
+    await round(20);
+    const [bytesBefore, filesBefore] = [await bytesInUse(), files()];
+    await round(60);
+    expect((await bytesInUse()) - bytesBefore).toBeLessThan(4 * 2 ** 20);
+    expect(files()).toBeLessThanOrEqual(filesBefore + 2);
+  },
+);

@@ -36,15 +36,15 @@ test.each<[string, string | Buffer, number]>([
   ],
   ['a URL of 20 KiB', head(`POST /validate/${'x'.repeat(20_000)} HTTP/1.1`), 431],
   [
-    'a URL with a host, which is read as one without',
+    'a URL with a host, which is read as a path',
     head(`POST https://kubernetes.default.svc${VALIDATE} HTTP/1.1`, json, 'content-length: 2') + '{}',
     400,
   ],
   ['TRACE', head(`TRACE ${VALIDATE} HTTP/1.1`), 404],
-  ['a method that nobody knows', head(`GATEHOUSE ${VALIDATE} HTTP/1.1`), 400],
+  ['an unknown method', head(`GATEHOUSE ${VALIDATE} HTTP/1.1`), 400],
   ['OPTIONS *', head('OPTIONS * HTTP/1.1'), 404],
   [
-    'another protocol to go on with',
+    'an upgrade to another protocol',
     head('GET / HTTP/1.1', 'connection: upgrade', 'upgrade: websocket'),
     404,
   ],
@@ -55,19 +55,19 @@ test.each<[string, string | Buffer, number]>([
     head(`POST ${VALIDATE} HTTP/1.1`, json, 'content-length: 2', 'content-length: 9') + '{}',
     400,
   ],
-  ['a length below nothing', head(`POST ${VALIDATE} HTTP/1.1`, json, 'content-length: -1'), 400],
+  ['a negative length', head(`POST ${VALIDATE} HTTP/1.1`, json, 'content-length: -1'), 400],
   [
     'a length and chunks',
     head(`POST ${VALIDATE} HTTP/1.1`, json, 'content-length: 2', 'transfer-encoding: chunked') + '0\r\n\r\n',
     400,
   ],
   [
-    'chunks by another name',
+    'an unknown transfer encoding',
     head(`POST ${VALIDATE} HTTP/1.1`, json, 'transfer-encoding: xchunked') + '0\r\n\r\n',
     400,
   ],
   [
-    'chunks that are compressed first',
+    'compressed chunks',
     head(`POST ${VALIDATE} HTTP/1.1`, json, 'transfer-encoding: chunked, gzip') + '0\r\n\r\n',
     400,
   ],
@@ -82,13 +82,13 @@ test.each<[string, string | Buffer, number]>([
     400,
   ],
   [
-    'a header that goes on in the next line',
+    'a header that continues in the next line',
     head(`POST ${VALIDATE} HTTP/1.1`, 'a: b', ' transfer-encoding: chunked', 'content-length: 0 '),
     400,
   ],
   ['a NUL in a header', head(`POST ${VALIDATE} HTTP/1.1`, 'a: b\0c'), 400],
   [
-    'what is not to be expected',
+    'an unknown expectation',
     head(`POST ${VALIDATE} HTTP/1.1`, json, 'expect: miracles', 'content-length: 0'),
     417,
   ],
@@ -99,11 +99,11 @@ test.each<[string, string | Buffer, number]>([
   expect(server.recorded.admissions).toHaveLength(before);
 });
 
-test('CONNECT leads nowhere', async () => {
+test('CONNECT opens no tunnel', async () => {
   expect(await say(server, head('CONNECT kubernetes.default.svc:443 HTTP/1.1'))).not.toContain(' 200 ');
 });
 
-test('what follows a refused length is not taken for a second request', async () => {
+test('data after a refused length is not parsed as a second request', async () => {
   const hidden = rawPost(VALIDATE, reviewOf({ uid: 'hidden' }));
   const smuggler = head(`POST ${VALIDATE} HTTP/1.1`, json, 'content-length: 5', 'transfer-encoding: chunked');
   const text = await say(server, `${smuggler}0\r\n\r\n${hidden}`);
@@ -111,7 +111,7 @@ test('what follows a refused length is not taken for a second request', async ()
   expect(text).not.toContain('hidden');
 });
 
-test('who expects to be told to go on is told so, and answered', async () => {
+test('a client that expects 100 Continue gets it, and then its answer', async () => {
   const { socket, received } = await open(server);
   const body = reviewOf();
   socket.write(
@@ -122,7 +122,7 @@ test('who expects to be told to go on is told so, and answered', async () => {
   expect(statusesIn(await received(/allowed/))).toEqual([100, 200]);
 });
 
-test('a compressed body of a gibibyte costs no more than its megabyte', async () => {
+test('a compressed gibibyte takes no more memory than its compressed megabyte', async () => {
   const zeros = gzipSync(Buffer.alloc(64 * 2 ** 20));
   const bomb = Buffer.concat(Array.from({ length: 16 }, () => zeros)); // gzip members, concatenated to one file
   const before = process.memoryUsage().rss;
@@ -133,7 +133,7 @@ test('a compressed body of a gibibyte costs no more than its megabyte', async ()
   expect(process.memoryUsage().rss - before).toBeLessThan(256 * 2 ** 20);
 });
 
-test('of 5,000 reviews sent ahead on one connection those that are answered are so in order, and others meanwhile', async () => {
+test('answers to 5,000 pipelined reviews keep their order, and other clients are served meanwhile', async () => {
   const { socket, received } = await open(server);
   const uids = Array.from({ length: 5_000 }, (_, n) => `ahead-${n}`);
   const last = rawPost('/last', '{}');
@@ -149,7 +149,7 @@ test('of 5,000 reviews sent ahead on one connection those that are answered are 
   expect(answered).toEqual(answered.toSorted((one, other) => one - other));
 });
 
-test('who sends ahead and does not read is not worked for without end', async () => {
+test('the server stops working for a client that pipelines requests and never reads', async () => {
   const running = await startWebhookServer(governedBy([serversPolicy]));
   const { socket } = await open(running);
   socket.pause();
@@ -163,7 +163,7 @@ test('who sends ahead and does not read is not worked for without end', async ()
   };
   void flood();
   await eventually(
-    'it is kept waiting',
+    'the server has stopped',
     async () => {
       const before = running.recorded.admissions.length;
       await sleep(1_000);
@@ -173,6 +173,6 @@ test('who sends ahead and does not read is not worked for without end', async ()
   );
   const answered = running.recorded.admissions.length;
   await expectLife(running);
-  console.log(`${sent} sent, ${answered} answered, and then no more`);
+  console.log(`${sent} requests sent, ${answered} answered in total`);
   socket.destroy();
 });

@@ -65,7 +65,7 @@ async function verdict(webhook: 'mutate' | 'validate', body: string) {
   return judgeAdmission(webhook, body, answer.body);
 }
 
-describe('what is no review is refused with a sentence', () => {
+describe('a body that is not a review is refused with a message', () => {
   const without = (key: string) => reviewOf().replace(`"${key}"`, `"${key}X"`);
 
   test.each<[string, string, number, RegExp]>([
@@ -87,7 +87,7 @@ describe('what is no review is refused with a sentence', () => {
     ['an unknown version', reviewOf().replace('admission.k8s.io/v1', 'admission.k8s.io/v2'), 400, /v2/],
     ['no kind', without('kind'), 400, /kind/],
     [
-      'a uid only by way of a prototype',
+      'a uid that is only in a prototype',
       without('uid').replace('"request":{', '"request":{"__proto__":{"uid":"u"},'),
       400,
       /request\.uid/,
@@ -103,7 +103,7 @@ describe('what is no review is refused with a sentence', () => {
 
   test.each([
     ['another content type', { 'content-type': 'text/plain' }, 415],
-    ['no content type to speak of', { 'content-type': '/' }, 415],
+    ['an empty content type', { 'content-type': '/' }, 415],
     ['the content type of a form', { 'content-type': 'application/x-www-form-urlencoded' }, 415],
     ['a charset', { 'content-type': 'application/json; charset=utf-8' }, 200],
     ['capitals', { 'content-type': 'Application/JSON' }, 200],
@@ -120,7 +120,7 @@ describe('what is no review is refused with a sentence', () => {
     ['an unknown path', '/', 'POST'],
     ['a webhook without an entry', '/validate', 'POST'],
     ['a path below an entry', `/validate/${ENTRY}/x`, 'POST'],
-    ['a path that climbs', '/validate/../mutate/x', 'POST'],
+    ['a path with two dots', '/validate/../mutate/x', 'POST'],
     ['GET', VALIDATE, 'GET'],
     ['PUT', VALIDATE, 'PUT'],
   ])('%s', async (_what, path, method) => {
@@ -137,7 +137,7 @@ describe('what is no review is refused with a sentence', () => {
     expect(status).toBeLessThan(500);
   });
 
-  test('an entry that no policy has is no reason to allow anything', async () => {
+  test('an entry without a policy allows nothing', async () => {
     expect((await post(server, '/validate/__proto__', reviewOf())).status).toBe(503);
     expect((await post(server, '/validate/constructor', reviewOf())).status).toBe(503);
   });
@@ -152,7 +152,7 @@ describe('size', () => {
       });
     });
 
-  test('9 MiB are refused, and a client that reads only when it has written them all has the answer', async () => {
+  test('9 MiB are refused, and a client that reads only after it has written them all gets the answer', async () => {
     const { socket, received } = await openRaw(server);
     const piece = Buffer.alloc(256 * 1024, ' ');
     socket.pause().write(rawHead(VALIDATE, [`content-length: ${9 * MIB}`]));
@@ -167,7 +167,7 @@ describe('size', () => {
     expect(text).toMatch(/"status":"Failure","code":413/);
   });
 
-  test('9 MiB are refused without waiting for them', async () => {
+  test('9 MiB are refused before they arrive', async () => {
     const { socket, received } = await openRaw(server);
     socket.write(rawHead(VALIDATE, [`content-length: ${9 * MIB}`]));
     expect(await received(/"code":413/)).toMatch(/^HTTP\/1\.1 413 /);
@@ -191,10 +191,10 @@ describe('size', () => {
   });
 
   test.each([
-    ['writes on and on', 1 * MIB, WEBHOOK_LIMITS.lingerMs * 100],
-    ['writes a byte now and then', 1, 200],
+    ['never stops writing', 1 * MIB, WEBHOOK_LIMITS.lingerMs * 100],
+    ['writes a byte occasionally', 1, 200],
     ['waits', 0, 200],
-  ])('a client that is refused and %s is cut off', async (_what, bytes, lingerMs) => {
+  ])('a client that is refused and %s is disconnected', async (_what, bytes, lingerMs) => {
     const running = await startWebhookServer(governedBy([serversPolicy]), { ...WEBHOOK_LIMITS, lingerMs });
     const { socket, received } = await openRaw(running);
     socket.write(rawHead(VALIDATE, [`content-length: ${1_000_000 * MIB}`]));
@@ -204,14 +204,14 @@ describe('size', () => {
     await expectLife(running);
   });
 
-  test('a write of 3 MiB, as it was and as it will be, is judged', async () => {
+  test('an update of a 3 MiB object is judged', async () => {
     const big = (note: string) => serverObject({ note: note.repeat(3 * MIB) });
     const body = reviewOf({ operation: 'UPDATE', object: big('a'), oldObject: big('b') });
     expect((await verdict('validate', body)).allowed).toBe(true);
   });
 });
 
-describe('keys that mean something to JavaScript are data', () => {
+describe('keys with a special meaning in JavaScript are ordinary data', () => {
   const configMap = (data: string, more = '') =>
     `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"proto"${more}},"data":${data}${more}}`;
   const update = (was: string, is: string) =>
@@ -229,7 +229,7 @@ describe('keys that mean something to JavaScript are data', () => {
   const integers = ['1', '9007199254740993'];
 
   test.each(['__proto__', 'constructor'].flatMap((key) => integers.map((integer) => [key, integer])))(
-    'a change of the immutable key %s is denied (beside %s)',
+    'a change of the immutable key %s is denied (with the integer %s)',
     async (key, integer) => {
       const data = (value: string) => configMap(`{"${key}":"${value}","n":${integer}}`);
       expect((await verdict('validate', update(data('a'), data('a')))).allowed).toBe(true);
@@ -242,7 +242,7 @@ describe('keys that mean something to JavaScript are data', () => {
   );
 
   test.each(integers)(
-    'at every depth they are kept, patched around, and change no prototype (beside %s)',
+    'patches keep them at every depth, and they change no prototype (with the integer %s)',
     async (integer) => {
       const poison = `,"__proto__":{"polluted":${integer},"tier":"x"},"constructor":{"prototype":{"polluted":"yes"}},"prototype":{"polluted":"yes"}`;
       const object = configMap(`{"a":"b"${poison}}`, poison);
@@ -261,7 +261,7 @@ describe('keys that mean something to JavaScript are data', () => {
   );
 });
 
-describe('JSON that is unusual', () => {
+describe('unusual JSON', () => {
   const deep = (depth: number, bottom: string) => `${'['.repeat(depth)}${bottom}${']'.repeat(depth)}`;
   const withUnits = (units: string) =>
     JSON.stringify(serverObject({ units: 0 })).replace('"units":0', `"units":${units}`);
@@ -270,7 +270,7 @@ describe('JSON that is unusual', () => {
       .replace('"IS"', withUnits(is))
       .replace('"WAS"', withUnits(was));
 
-  test('10,000 levels are compared to the bottom', async () => {
+  test('10,000 levels are compared completely', async () => {
     const body = update(deep(10_000, '1'), deep(10_000, '1'));
     expect((await verdict('validate', body)).allowed).toBe(true);
     expect((await verdict('mutate', body)).patch).toHaveLength(1);
@@ -280,7 +280,7 @@ describe('JSON that is unusual', () => {
     expect((await verdict('validate', update(deep(10_000, long), deep(10_000, long)))).allowed).toBe(true);
   });
 
-  test('integers beyond 2^53 are told apart', async () => {
+  test('integers beyond 2^53 are compared exactly', async () => {
     expect((await verdict('validate', update('9007199254740993', '9007199254740993'))).allowed).toBe(true);
     const denied = await verdict('validate', update('9007199254740993', '9007199254740992'));
     expect(denied.message).toContain('cannot be changed to 9007199254740992');
@@ -290,7 +290,7 @@ describe('JSON that is unusual', () => {
   });
 
   test.each(['', ',"serial":9007199254740993'])(
-    'of two equal keys the last counts, as in Go (%#)',
+    'the last of two equal keys counts, as in Go (%#)',
     async (more) => {
       const twice = (first: string, second: string) =>
         reviewOf().replace('"datacenter":"fra1"', `"datacenter":"${first}","datacenter":"${second}"${more}`);
@@ -299,7 +299,7 @@ describe('JSON that is unusual', () => {
     },
   );
 
-  test('bytes that are no UTF-8 count as U+FFFD, as in Go', async () => {
+  test('bytes that are not UTF-8 become U+FFFD, as in Go', async () => {
     const bytes = (text: string) => Buffer.from(text, 'latin1');
     const inName = bytes(reviewOf().replace('fra1', 'fra\xff1'));
     const elsewhere = bytes(reviewOf().replace('"jane"', '"jane\xff"'));
@@ -309,7 +309,7 @@ describe('JSON that is unusual', () => {
   });
 });
 
-describe('clients with time', () => {
+describe('slow clients', () => {
   const limits = { ...WEBHOOK_LIMITS, handshakeMs: 300, requestMs: 300 };
   const patience = 2_000; // Node checks for overdue connections every 300 ms here
 
@@ -323,7 +323,7 @@ describe('clients with time', () => {
     });
   }
 
-  test('one that connects and does not shake hands is cut off', async () => {
+  test('a client that connects without a TLS handshake is disconnected', async () => {
     const running = await startWebhookServer(governedBy([serversPolicy]), limits);
     const socket = connectTcp(running.port, '127.0.0.1')
       .on('error', () => undefined)
@@ -335,7 +335,7 @@ describe('clients with time', () => {
   test.each([
     ['headers', 'POST /validate/x HTTP/1.1\r\nhost: x\r\n', 'a: b\r\n'],
     ['its body', rawPost(VALIDATE, ' '.repeat(1_000)).trimEnd() + '\r\n\r\n', ' '],
-  ])('one that never ends %s is answered 408 and cut off', async (_what, start, drop) => {
+  ])('a client that never ends %s gets a 408 and is disconnected', async (_what, start, drop) => {
     const running = await startWebhookServer(governedBy([serversPolicy]), limits);
     const { socket, received } = await openRaw(running);
     socket.write(start);
@@ -347,7 +347,7 @@ describe('clients with time', () => {
     await expectLife(running);
   });
 
-  test('one that hangs up within its body is no error of ours', async () => {
+  test('a client that disconnects within its body causes no error in the log', async () => {
     const before = server.recorded.lines.length;
     const { socket } = await openRaw(server);
     socket.write(rawPost(VALIDATE, reviewOf()).slice(0, -100));
@@ -367,7 +367,7 @@ describe('connections', () => {
     expect(answers.map((body, index) => body.includes(`"uid":"uid-${index}"`))).not.toContain(false);
   });
 
-  test('reviews sent ahead on one connection are answered in their order', async () => {
+  test('pipelined reviews are answered in order', async () => {
     const { socket, received } = await openRaw(server);
     const uids = ['first', 'second', 'third'];
     socket.write(uids.map((uid) => rawPost(VALIDATE, reviewOf({ uid }))).join(''));
@@ -376,7 +376,7 @@ describe('connections', () => {
     socket.destroy();
   });
 
-  test('a review smuggled behind two lengths is refused', async () => {
+  test('a review that is smuggled after two lengths is refused', async () => {
     const { socket, received } = await openRaw(server);
     socket.write(rawPost(VALIDATE, reviewOf(), ['transfer-encoding: chunked']));
     expect(await received()).toMatch(/^HTTP\/1\.1 400 /);
@@ -388,7 +388,7 @@ describe('connections', () => {
   });
 });
 
-test('what two thousand requests leave behind is a few MiB at most', async () => {
+test('two thousand requests leave behind at most a few MiB', async () => {
   const round = async (requests: number, agent: Agent | false) => {
     for (let done = 0; done < requests; done += 50) {
       await Promise.all(

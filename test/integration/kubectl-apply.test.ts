@@ -17,17 +17,20 @@ describeKubectl('kubectl apply', [], (kubectl) => {
   const spec = (what: string) =>
     says(`get ${what} -o jsonpath={.spec}`).then((text) => JSON.parse(text) as unknown);
 
-  describe('on the client', () => {
-    test.concurrent('creates, leaves alone, changes, and removes what is declared no longer', async () => {
-      const declared = datacenterManifest('fra1', { location: 'Frankfurt', capacity: 12 });
-      expect(await apply(declared)).toBe('datacenter.infra.example.com/fra1 created\n');
-      expect(await apply(declared)).toBe('datacenter.infra.example.com/fra1 unchanged\n');
-      const less = datacenterManifest('fra1', { location: 'Berlin' });
-      expect(await apply(less)).toBe('datacenter.infra.example.com/fra1 configured\n');
-      expect(await spec('dc/fra1')).toEqual({ location: 'Berlin' });
-    });
+  describe('on the client side', () => {
+    test.concurrent(
+      'creates, keeps and changes objects, and removes fields that are no longer declared',
+      async () => {
+        const declared = datacenterManifest('fra1', { location: 'Frankfurt', capacity: 12 });
+        expect(await apply(declared)).toBe('datacenter.infra.example.com/fra1 created\n');
+        expect(await apply(declared)).toBe('datacenter.infra.example.com/fra1 unchanged\n');
+        const less = datacenterManifest('fra1', { location: 'Berlin' });
+        expect(await apply(less)).toBe('datacenter.infra.example.com/fra1 configured\n');
+        expect(await spec('dc/fra1')).toEqual({ location: 'Berlin' });
+      },
+    );
 
-    test.concurrent('keeps what others have set', async () => {
+    test.concurrent('keeps fields that others have set', async () => {
       await apply(datacenterManifest('nyc1', { location: 'New York' }));
       await says(`patch dc nyc1 --type=merge -p '{"spec":{"capacity":3}}'`);
       await apply(datacenterManifest('nyc1', { location: 'Newark' }));
@@ -46,20 +49,20 @@ describeKubectl('kubectl apply', [], (kubectl) => {
       expect(await says('get svc web -o jsonpath={.spec.ports[*].port}')).toBe('90 80 82');
     });
 
-    test.concurrent('leaves a Deployment with all its defaults alone', async () => {
+    test.concurrent('does not change a Deployment with its defaults', async () => {
       expect(await apply(deploymentManifest('shop', 2))).toBe('deployment.apps/shop created\n');
       expect(await apply(deploymentManifest('shop', 2))).toBe('deployment.apps/shop unchanged\n');
       expect(await apply(deploymentManifest('shop', 3))).toBe('deployment.apps/shop configured\n');
     });
 
-    test.concurrent('warns of what it did not create', async () => {
+    test.concurrent('warns about an object that it did not create', async () => {
       await says('create configmap foreign --from-literal=a=b');
       expect(await apply(configMapManifest('foreign', { a: 'c' }))).toMatch(
         /^configmap\/foreign configured\nWarning: resource configmaps\/foreign is missing the .*last-applied-configuration annotation/,
       );
     });
 
-    test.concurrent('shows and edits what was last applied', async () => {
+    test.concurrent('shows the last applied configuration', async () => {
       await apply(configMapManifest('last', { a: 'b' }));
       expect(await says('apply view-last-applied cm/last -o yaml')).toMatch(
         /^apiVersion: v1\ndata:\n {2}a: b\n/,
@@ -67,8 +70,8 @@ describeKubectl('kubectl apply', [], (kubectl) => {
     });
   });
 
-  describe('without doing it', () => {
-    test.concurrent('--dry-run=server says what would come of it', async () => {
+  describe('without writing', () => {
+    test.concurrent('--dry-run=server shows the result', async () => {
       const declared = datacenterManifest('dry1', { location: 'Rome' });
       expect(await apply(declared, '--dry-run=server')).toBe(
         'datacenter.infra.example.com/dry1 created (server dry run)\n',
@@ -83,7 +86,7 @@ describeKubectl('kubectl apply', [], (kubectl) => {
       );
     });
 
-    test.concurrent('diff says what would change', async () => {
+    test.concurrent('diff shows the changes', async () => {
       await apply(datacenterManifest('diff1', { location: 'Rome', capacity: 1 }));
       expect(
         await says('diff -f -', { stdin: datacenterManifest('diff1', { location: 'Rome', capacity: 1 }) }),
@@ -101,10 +104,10 @@ describeKubectl('kubectl apply', [], (kubectl) => {
     });
   });
 
-  describe('on the server', () => {
+  describe('on the server side', () => {
     const CONFLICT = 'Please review the fields above--they currently have other managers.';
 
-    test.concurrent('refuses what somebody else has set, until it is forced', async () => {
+    test.concurrent('refuses changes of fields of other managers, unless it is forced', async () => {
       const declared = (capacity: number) => datacenterManifest('ssa1', { location: 'Oslo', capacity });
       const applied = 'datacenter.infra.example.com/ssa1 serverside-applied\n';
       expect(await apply(declared(1), '--server-side')).toBe(applied);
@@ -121,7 +124,7 @@ describeKubectl('kubectl apply', [], (kubectl) => {
       );
     });
 
-    test.concurrent('names all who are in the way', async () => {
+    test.concurrent('names all managers in conflict', async () => {
       await apply(datacenterManifest('ssa2', { location: 'Rome', capacity: 1 }), '--server-side');
       await says(`patch dc ssa2 --type=merge -p '{"spec":{"capacity":5}}'`);
       const stdin = datacenterManifest('ssa2', { location: 'Bern', capacity: 2 });
@@ -137,7 +140,7 @@ describeKubectl('kubectl apply', [], (kubectl) => {
     });
 
     test.concurrent(
-      'takes over from kubectl on the client, and removes what is declared no longer',
+      'takes over from client-side apply, and removes fields that are no longer declared',
       async () => {
         await apply(configMapManifest('moved', { a: 'b', c: 'd' }));
         expect(await apply(configMapManifest('moved', { a: 'b' }), '--server-side')).toBe(

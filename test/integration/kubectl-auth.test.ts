@@ -58,14 +58,14 @@ describeKubectl('kubectl and permissions', SEED, (kubectl) => {
       expect(await refuses(`auth can-i ${question}`)).toBe('no\n');
     });
 
-    test.concurrent('--list', async () => {
+    test.concurrent('--list shows the permissions', async () => {
       const lines = cells(await says('auth can-i --list --as=bob --as-group=devs'));
       expect(lines).toContainEqual(['Resources', 'Non-Resource URLs', 'Resource Names', 'Verbs']);
       expect(lines).toContainEqual(['secrets', '[]', '[open]', '[get]']);
       expect(lines).toContainEqual(['servers.infra.example.com', '[]', '[]', '[get list]']);
     });
 
-    test.concurrent('what the server does not serve', async () => {
+    test.concurrent('warns about a resource that the server does not serve', async () => {
       expect(await says('auth can-i get unicorns')).toBe(
         "yes\nWarning: the server doesn't have a resource type 'unicorns'\n\n",
       );
@@ -87,7 +87,7 @@ describeKubectl('kubectl and permissions', SEED, (kubectl) => {
     ]);
   });
 
-  describe('what is done as somebody else', () => {
+  describe('an impersonated request', () => {
     test.concurrent('has their permissions', async () => {
       expect(await says('get servers --as=bob')).toBe('No resources found in default namespace.\n');
       expect(await refuses('get pods --as=bob')).toBe(
@@ -100,7 +100,7 @@ describeKubectl('kubectl and permissions', SEED, (kubectl) => {
       );
     });
 
-    test.concurrent('is for those who may', async () => {
+    test.concurrent('requires the permission to impersonate', async () => {
       expect(await refuses('get servers --as=bob', { user: 'alice' })).toBe(
         'Error from server (Forbidden): users "bob" is forbidden: User "alice" cannot impersonate resource "users" ' +
           'in API group "" at the cluster scope\n',
@@ -109,7 +109,7 @@ describeKubectl('kubectl and permissions', SEED, (kubectl) => {
   });
 
   describe('tokens', () => {
-    test.concurrent('of a service account', async () => {
+    test.concurrent('of a service account authenticate it', async () => {
       const token = await says('create token robot --duration=1h');
       const [, name, , groups] = cells(await says(`auth whoami --token=${token}`));
       expect(name).toEqual(['Username', 'system:serviceaccount:default:robot']);
@@ -120,7 +120,7 @@ describeKubectl('kubectl and permissions', SEED, (kubectl) => {
       expect(await says(`get servers --token=${token}`)).toBe('No resources found in default namespace.\n');
     });
 
-    test.concurrent('of nobody', async () => {
+    test.concurrent('that are invalid are refused', async () => {
       expect(await refuses('get servers --token=nonsense')).toBe(
         'error: You must be logged in to the server (Unauthorized)\n',
       );

@@ -69,7 +69,7 @@ describeKubectl('kubectl changes', SEED, (kubectl) => {
       expect(await images()).toBe('patched:2');
     });
 
-    test.concurrent('strategic, which only built-in kinds know', async () => {
+    test.concurrent('strategic, which only built-in kinds support', async () => {
       expect(await refuses(`patch dc json -p '{"spec":{}}'`)).toBe(
         'error: application/strategic-merge-patch+json is not supported by infra.example.com/v1, Kind=Datacenter: ' +
           'the body of the request was in an unknown format - accepted media types include: ' +
@@ -77,7 +77,7 @@ describeKubectl('kubectl changes', SEED, (kubectl) => {
       );
     });
 
-    test.concurrent('of the status alone', async () => {
+    test.concurrent('of the status only', async () => {
       const patch = JSON.stringify({ spec: { tier: 'gold' }, status: { phase: 'Up' } });
       expect(await says(`patch server db --subresource=status --type=merge -p '${patch}'`)).toBe(
         'server.infra.example.com/db patched\n',
@@ -91,14 +91,14 @@ describeKubectl('kubectl changes', SEED, (kubectl) => {
   });
 
   describe('with an editor', () => {
-    test.concurrent('what was edited is kept', async () => {
+    test.concurrent('a valid change is stored', async () => {
       const editor = `sed -i 's/Frankfurt/Berlin/' "$1"`;
       expect(await says('edit dc edit', { editor })).toBe('datacenter.infra.example.com/edit edited\n');
       expect(await read('dc/edit', '.spec.location')).toBe('Berlin');
       expect(await says('edit dc edit', { editor })).toBe('Edit cancelled, no changes made.\n');
     });
 
-    test.concurrent('what is refused comes back with the reason', async () => {
+    test.concurrent('a refused change is returned with the reason', async () => {
       const editor = `grep '^# \\*' "$1" >&2; sed -i 's/capacity: 12/capacity: twelve/' "$1"`;
       expect(await refuses('edit dc broken', { editor })).toMatch(
         /^error: datacenters\.infra\.example\.com "broken" is invalid\n# \* spec\.capacity: Invalid value: "string": spec\.capacity in body must be of type integer: "string"\n[\s\S]*error: Edit cancelled, no valid changes were saved\.\n$/,
@@ -106,7 +106,7 @@ describeKubectl('kubectl changes', SEED, (kubectl) => {
       expect(await read('dc/broken', '.spec.capacity')).toBe('12');
     });
 
-    test.concurrent('names are not for editing', async () => {
+    test.concurrent('a name cannot be edited', async () => {
       const editor = `sed -i 's/name: kept/name: other/' "$1"`;
       expect(await refuses('edit dc kept', { editor })).toContain(
         'error: At least one of apiVersion, kind and name was changed\n',
@@ -114,7 +114,7 @@ describeKubectl('kubectl changes', SEED, (kubectl) => {
     });
   });
 
-  describe('as a whole', () => {
+  describe('with replace', () => {
     const replaced = (meta: object = {}) => {
       const { metadata, ...rest } = datacenterManifest('whole', { location: 'Rome' });
       return { ...rest, metadata: { ...metadata, ...meta } };
@@ -138,7 +138,7 @@ describeKubectl('kubectl changes', SEED, (kubectl) => {
       );
     });
 
-    test.concurrent('replace what may not change', async () => {
+    test.concurrent('replace of an immutable field', async () => {
       const stdin = { ...configMapManifest('settings', { colour: 'blue' }), immutable: true };
       expect(await says('replace -f -', { stdin })).toBe('configmap/settings replaced\n');
       expect(await refuses('replace -f -', { stdin: configMapManifest('settings', {}) })).toBe(
@@ -194,7 +194,7 @@ describeKubectl('kubectl changes', SEED, (kubectl) => {
       );
     });
 
-    test.concurrent('rollout, of which a Deployment without a controller has none', async () => {
+    test.concurrent('rollout, for a Deployment without a controller', async () => {
       expect(await says('rollout restart deployment rolled')).toBe('deployment.apps/rolled restarted\n');
       expect(await says('rollout history deployment rolled')).toContain('No rollout history found.');
       expect(await refuses('rollout status deployment rolled --timeout=1s')).toContain(

@@ -12,7 +12,7 @@ describeKubectl('kubectl create', [], (kubectl) => {
   const { says, refuses } = kubectl;
   const ROLE_REF = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'reader' };
 
-  describe('by its generators', () => {
+  describe('with its generators', () => {
     const read = async (what: string): Promise<unknown> => JSON.parse(await says(`get ${what} -o json`));
 
     test.concurrent.each([
@@ -148,13 +148,13 @@ describeKubectl('kubectl create', [], (kubectl) => {
       expect(await read('svc/solo')).toMatchObject({ spec: { selector: { run: 'solo' } } });
     });
 
-    test.concurrent('what the sandbox does not serve', async () => {
+    test.concurrent('a kind that the sandbox does not serve', async () => {
       expect(await refuses('create job once --image=once:1')).toBe(
         'error: failed to create job: the server could not find the requested resource (post jobs.batch)\n',
       );
     });
 
-    test.concurrent('--dry-run=server says what would be, and --dry-run=client what was meant', async () => {
+    test.concurrent('--dry-run=server shows the result, and --dry-run=client only the object', async () => {
       expect(await says('create deployment dry --image=dry:1 --dry-run=server -o yaml')).toMatch(
         /imagePullPolicy: IfNotPresent[\s\S]*terminationGracePeriodSeconds: 30/,
       );
@@ -165,7 +165,7 @@ describeKubectl('kubectl create', [], (kubectl) => {
     });
   });
 
-  describe('out of files', () => {
+  describe('from files', () => {
     test.concurrent('several objects, with generated names', async () => {
       const generated = { ...configMapManifest('', {}), metadata: { generateName: 'note-' } };
       expect(await says('create -f -', { stdin: [generated, generated] })).toMatch(
@@ -173,19 +173,19 @@ describeKubectl('kubectl create', [], (kubectl) => {
       );
     });
 
-    test.concurrent('what is there already', async () => {
+    test.concurrent('an object that exists already', async () => {
       expect(await refuses('create namespace default')).toBe(
         'Error from server (AlreadyExists): namespaces "default" already exists\n',
       );
     });
 
-    test.concurrent('what has no namespace to be in', async () => {
+    test.concurrent('an object in a missing namespace', async () => {
       expect(await refuses('create configmap lost', { namespace: 'nowhere' })).toBe(
         'error: failed to create configmap: namespaces "nowhere" not found\n',
       );
     });
 
-    test.concurrent('what the schema does not allow', async () => {
+    test.concurrent('an object that violates the schema', async () => {
       const stdin = serverManifest('wrong', { datacenter: 5 });
       expect(await refuses('create -f -', { stdin })).toBe(
         'The Server "wrong" is invalid: spec.datacenter: Invalid value: "integer": ' +
@@ -193,7 +193,7 @@ describeKubectl('kubectl create', [], (kubectl) => {
       );
     });
 
-    test.concurrent('a field that the schema does not know', async () => {
+    test.concurrent('a field that is not in the schema', async () => {
       const stdin = serverManifest('odd', { datacenter: 'fra1', colour: 'red' });
       expect(await refuses('create -f -', { stdin })).toBe(
         'Error from server (BadRequest): error when creating "STDIN": Server in version "v1" cannot be handled as a Server: ' +

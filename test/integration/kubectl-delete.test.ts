@@ -11,7 +11,7 @@ describeKubectl('kubectl deletes and waits', [], (kubectl) => {
   const create = (...objects: readonly object[]) => says('create -f -', { stdin: objects });
 
   describe('delete', () => {
-    test.concurrent('by name, by label, all, and what is not there', async () => {
+    test.concurrent('by name, by label, all objects, and a missing object', async () => {
       await says('create namespace swept');
       const told: Told = { namespace: 'swept' };
       const stdin = ['a', 'b', 'c', 'd'].map((name, index) =>
@@ -36,7 +36,7 @@ describeKubectl('kubectl deletes and waits', [], (kubectl) => {
       expect(await says('get cm dry -o name')).toBe('configmap/dry\n');
     });
 
-    test.concurrent('a namespace with all that is in it', async () => {
+    test.concurrent('a namespace with all its objects', async () => {
       await says('create namespace doomed');
       const told: Told = { namespace: 'doomed' };
       await says('create -f -', {
@@ -58,13 +58,13 @@ describeKubectl('kubectl deletes and waits', [], (kubectl) => {
       expect(await refuses('get namespace doomed')).toContain('(NotFound)');
     });
 
-    test.concurrent('what is not for deleting', async () => {
+    test.concurrent('refuses to delete a protected namespace', async () => {
       expect(await refuses('delete namespace default')).toBe(
         'Error from server (Forbidden): namespaces "default" is forbidden: this namespace may not be deleted\n',
       );
     });
 
-    test.concurrent('waits for finalizers, unless it is told not to', async () => {
+    test.concurrent('waits for finalizers by default', async () => {
       await create(configMapManifest('held', {}, { finalizers: ['example.com/hold'] }));
       expect(await says('delete cm held --wait=false')).toBe('configmap "held" deleted\n');
       expect(await says('get cm held -o jsonpath={.metadata.deletionTimestamp}')).toMatch(/^\d{4}-/);
@@ -82,7 +82,7 @@ describeKubectl('kubectl deletes and waits', [], (kubectl) => {
     });
   });
 
-  describe('what depends on the deleted', () => {
+  describe('a dependent of a deleted object', () => {
     const family = async (name: string, dependent: { readonly finalizers?: readonly string[] } = {}) => {
       await create(configMapManifest(name, {}));
       const uid = await says(`get cm ${name} -o jsonpath={.metadata.uid}`);
@@ -90,13 +90,13 @@ describeKubectl('kubectl deletes and waits', [], (kubectl) => {
       await create(configMapManifest(`${name}-child`, {}, { ownerReferences: [owner], ...dependent }));
     };
 
-    test.concurrent('goes with it', async () => {
+    test.concurrent('is deleted with its owner', async () => {
       await family('background');
       expect(await says('delete cm background')).toBe('configmap "background" deleted\n');
       await says('wait cm/background-child --for=delete');
     });
 
-    test.concurrent('goes first with --cascade=foreground', async () => {
+    test.concurrent('is deleted before its owner with --cascade=foreground', async () => {
       await family('foreground', { finalizers: ['example.com/hold'] });
       const deletion = says('delete cm foreground --cascade=foreground');
       await says(`wait cm/foreground-child '--for=jsonpath={.metadata.deletionTimestamp}'`);
@@ -120,7 +120,7 @@ describeKubectl('kubectl deletes and waits', [], (kubectl) => {
     const set = (status: object) =>
       says(`patch server db --subresource=status --type=merge -p '${JSON.stringify({ status })}'`);
 
-    test.concurrent('for a condition, a field, and the end', async () => {
+    test.concurrent('for a condition, a field, and the deletion', async () => {
       await create(serverManifest('db', { datacenter: 'fra1' }));
       const ready = says(`${server} --for=condition=Ready`);
       await set({ conditions: [{ type: 'Ready', status: 'True' }] });
@@ -138,7 +138,7 @@ describeKubectl('kubectl deletes and waits', [], (kubectl) => {
       expect(await gone).toMatch(/^(server\.infra\.example\.com\/db condition met\n)?$/);
     });
 
-    test.concurrent('for what is not there yet', async () => {
+    test.concurrent('for an object that does not exist yet', async () => {
       const created = says('wait cm/awaited --for=create');
       await create(configMapManifest('awaited', {}));
       expect(await created).toBe('configmap/awaited condition met\n');

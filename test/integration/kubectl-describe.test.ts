@@ -86,7 +86,7 @@ describeKubectl('kubectl describe', SEED, (kubectl) => {
       for (const part of parts) expect(said).toContain(part);
     });
 
-    test.concurrent('one that is not there', async () => {
+    test.concurrent('a missing object', async () => {
       expect(await kubectl.refuses('describe server nope')).toBe(
         'Error from server (NotFound): servers.infra.example.com "nope" not found\n',
       );

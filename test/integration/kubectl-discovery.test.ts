@@ -9,7 +9,7 @@ import { cells } from '../support/kubectl.ts';
 describeKubectl('kubectl asks the server', [], (kubectl) => {
   const { says, refuses } = kubectl;
 
-  describe('what it serves', () => {
+  describe('resources', () => {
     const HEAD = ['NAME', 'SHORTNAMES', 'APIVERSION', 'NAMESPACED', 'KIND'];
 
     test.concurrent('api-resources', async () => {
@@ -44,14 +44,14 @@ describeKubectl('kubectl asks the server', [], (kubectl) => {
       );
     });
 
-    test.concurrent('a kind that was not there before is found', async () => {
+    test.concurrent('kubectl finds a new kind', async () => {
       await says(`create -f ${join(DEPLOY, 'base', 'crds', 'restorewindows.yaml')}`);
       await says('wait crd restorewindows.gatehouse.dev --for=condition=Established');
       expect(await says('get restorewindows')).toBe('No resources found\n');
     });
   });
 
-  describe('what it is', () => {
+  describe('server information', () => {
     test.concurrent('version', async () => {
       expect(await says('version')).toMatch(/^Server Version: v1\.36\.0\+sandbox$/m);
       expect(await says('version -o json')).toContain('"gitVersion": "v1.36.0+sandbox"');
@@ -79,7 +79,7 @@ describeKubectl('kubectl asks the server', [], (kubectl) => {
     });
   });
 
-  describe('what its kinds are made of', () => {
+  describe('explain', () => {
     test.concurrent('a custom kind', async () => {
       expect(await says('explain servers.spec')).toBe(
         `GROUP:      infra.example.com
@@ -138,7 +138,7 @@ FIELDS:
       expect(await says('explain cm')).toMatch(/^ {2}data\t<map\[string\]string>$/m);
     });
 
-    test.concurrent('what is not there', async () => {
+    test.concurrent('an unknown kind', async () => {
       expect(await refuses('explain servers.spec.colour')).toContain(
         'error: field "colour" does not exist\n',
       );

@@ -148,7 +148,7 @@ describeKubectl('kubectl get', SEED, (kubectl) => {
       expect(all).toEqual(['pod/shop-1', 'service/elsewhere', 'service/web', 'deployment.apps/shop']);
     });
 
-    test.concurrent('the object itself, as YAML and by JSONPath', async () => {
+    test.concurrent('an object as YAML and by JSONPath', async () => {
       expect(await says('get dc fra1 -o yaml')).toMatch(
         /^apiVersion: infra\.example\.com\/v1\nkind: Datacenter\nmetadata:\n(?: {2}(?:creationTimestamp|generation|name|resourceVersion|uid): \S+\n){5}spec:\n {2}capacity: 12\n {2}location: Frankfurt\n$/,
       );
@@ -157,7 +157,7 @@ describeKubectl('kubectl get', SEED, (kubectl) => {
       expect(await says('get server db -o yaml --show-managed-fields')).toMatch(/manager: kubectl-create\n/);
     });
 
-    test.concurrent('what is not there', async () => {
+    test.concurrent('a missing object', async () => {
       expect(await refuses('get server nope')).toBe(
         'Error from server (NotFound): servers.infra.example.com "nope" not found\n',
       );
@@ -176,7 +176,7 @@ describeKubectl('kubectl get', SEED, (kubectl) => {
   describe('get -w', () => {
     const note = (name: string, text: string) => configMapManifest(name, { text });
 
-    test.concurrent('says each change in a line of its own', async () => {
+    test.concurrent('prints each change in its own line', async () => {
       const told: Told = { namespace: 'default' };
       await kubectl.says('create -f -', { ...told, stdin: note('watched', 'one') });
       const watch = kubectl.watches('get cm watched -w --output-watch-events', told);
@@ -193,7 +193,7 @@ describeKubectl('kubectl get', SEED, (kubectl) => {
       ]);
     });
 
-    test.concurrent('with --watch-only says nothing of what was there', async () => {
+    test.concurrent('omits existing objects with --watch-only', async () => {
       const told: Told = { namespace: 'default' };
       await kubectl.says('create -f -', { ...told, stdin: note('before', 'one') });
       const watch = kubectl.watches('get cm -l new=yes --watch-only -o name', told);

@@ -63,17 +63,17 @@ describe('the names in a query', () => {
 
 const missing = (expr: string) => metricsIn(expr).filter((name) => !exported.has(name));
 
-test.each(rules)('the alert $alert asks for metrics that are exported', ({ expr }) => {
+test.each(rules)('the alert $alert queries exported metrics', ({ expr }) => {
   expect(metricsIn(expr).length).toBeGreaterThan(0);
   expect(missing(expr)).toEqual([]);
 });
 
-test.each(queries)('the panel "$title" asks for metrics that are exported: $expr', ({ expr }) => {
+test.each(queries)('the panel "$title" queries exported metrics: $expr', ({ expr }) => {
   expect(metricsIn(expr).length).toBeGreaterThan(0);
   expect(missing(expr)).toEqual([]);
 });
 
-test('the dashboard chooses jobs by a metric that is exported', () => {
+test('the dashboard selects jobs with an exported metric', () => {
   const asked = dashboard.templating.list.flatMap(({ query }) =>
     typeof query === 'string' ? [] : [...query.query.matchAll(/^label_values\((\w+), job\)$/g)],
   );
@@ -90,12 +90,12 @@ test('every metric of Gatehouse is on the dashboard', () => {
 
 const pageOf = (name: string): string => readFileSync(join(ROOT, 'docs', name), 'utf8');
 
-test('every alert has what to do about it in docs/trust.md or docs/observability.md', () => {
+test('docs/trust.md or docs/observability.md says what to do about every alert', () => {
   const pages = pageOf('trust.md') + pageOf('observability.md');
   expect(rules.filter(({ alert }) => !pages.includes(`\`${alert}\``))).toEqual([]);
 });
 
-test('docs/observability.md has a row for each metric, with its type, and for no other', async () => {
+test('docs/observability.md has exactly one row for each metric, with its type', async () => {
   const rows = [...pageOf('observability.md').matchAll(/^\| `([a-z_]+)` +\| (gauge|counter|histogram) /gm)];
   const types = [...(await createMetrics().text()).matchAll(/^# TYPE (\S+) (\S+)$/gm)];
   const listed = (found: readonly RegExpExecArray[]) =>

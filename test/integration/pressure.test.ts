@@ -28,7 +28,7 @@ function slowEntries() {
     if (!entry.startsWith('slow')) return ALLOWED;
     const hungUp = new Promise<Decision>((_resolve, reject) => {
       signal.addEventListener('abort', () => {
-        reject(new Error('nobody waits any more'));
+        reject(new Error('the request has ended'));
       });
     });
     return Promise.race([promise, hungUp]);
@@ -45,7 +45,7 @@ function slowEntries() {
 const large = (mebibytes: number) =>
   reviewOf({ object: serverObject({ note: 'x'.repeat(mebibytes * MIB) }) });
 
-describe('as many reviews as may be are under way', () => {
+describe('at the limit of concurrent reviews', () => {
   async function busy(reviews: number) {
     const slow = slowEntries();
     const running = await startWebhookServer({ ...slow.deps, pressure: pressureOf({ reviews }) });
@@ -55,7 +55,7 @@ describe('as many reviews as may be are under way', () => {
     return { running, ask, judged, ...slow };
   }
 
-  test('the next one is told to come back in a second, in the words of the API', async () => {
+  test('the next review gets a Status that asks the API server to retry after a second', async () => {
     const { ask, judged, release, running } = await busy(1);
     const first = ask('slow');
     await judged(1);
@@ -84,21 +84,21 @@ describe('as many reviews as may be are under way', () => {
     expect((await Promise.all(first)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
   });
 
-  test('who hangs up makes room, and so does who sends what is no review', async () => {
+  test('a client that disconnects, or that sends no review, frees its place', async () => {
     const { running, ask, judged } = await busy(1);
     const client = new AbortController();
     const first = post(running, '/validate/slow', reviewOf(), { signal: client.signal });
     await judged(1);
     client.abort();
     await expect(first).rejects.toThrow(/abort/);
-    await eventually('there is room again', async () => (await ask('other')).status === 200);
+    await eventually('a place is free again', async () => (await ask('other')).status === 200);
     for (const body of ['{', '{}', reviewOf({ operation: 'PATCH' })]) {
       expect((await post(running, '/validate/other', body)).status).toBe(400);
     }
     expect((await ask('other')).status).toBe(200);
   });
 
-  test('the answer does not wait for the body, and the connection is used again', async () => {
+  test('the answer does not wait for the body, and the connection can be used again', async () => {
     const { running, ask, judged, release } = await busy(1);
     const first = ask('slow');
     await judged(1);
@@ -116,23 +116,23 @@ describe('as many reviews as may be are under way', () => {
 });
 
 describe('large bodies', () => {
-  test('are held as many as there is memory for; small ones do not wait for them', async () => {
+  test('are accepted up to the memory limit, and small bodies do not wait for them', async () => {
     const slow = slowEntries();
     const pressure = pressureOf({ bodyBytes: 4 * MIB });
     const running = await startWebhookServer({ ...slow.deps, pressure });
     const first = post(running, '/validate/slow', large(2));
-    await eventually('it is judged', () => slow.asked.length === 1);
+    await eventually('the review is being judged', () => slow.asked.length === 1);
     expect((await post(running, '/validate/slow', large(2))).status).toBe(429);
     expect((await post(running, '/validate/other', large(1))).status).toBe(200);
     expect((await post(running, '/validate/tiny', reviewOf().padEnd(10_000))).status).toBe(200);
     slow.release();
     expect((await first).status).toBe(200);
-    await eventually('there is memory again', async () => {
+    await eventually('memory is free again', async () => {
       return (await post(running, '/validate/other', large(2))).status === 200;
     });
   });
 
-  test('that are announced and do not come are in nobody’s way', async () => {
+  test('that are announced and do not arrive block no other request', async () => {
     const running = await startWebhookServer({
       validate: () => ALLOWED,
       pressure: pressureOf({ bodyBytes: 8 * MIB }),
@@ -144,14 +144,14 @@ describe('large bodies', () => {
         return connection;
       }),
     );
-    await eventually('one of them makes way', async () => {
+    await eventually('one of them is closed', async () => {
       return (await post(running, '/validate/d', large(3))).status === 200;
     });
     for (const { socket } of silent) socket.destroy();
   });
 });
 
-test('reviews that wait cost a few KiB each', async () => {
+test('a waiting review takes only a few KiB of memory', async () => {
   const slow = slowEntries();
   const running = await startWebhookServer({ ...slow.deps, pressure: pressureOf({ reviews: 1_000 }) });
   const agent = new Agent({ keepAlive: true, maxSockets: WAITING });
@@ -170,13 +170,13 @@ test('reviews that wait cost a few KiB each', async () => {
   expect(each).toBeLessThan(40 * 1024); // client and server share this process
 });
 
-describe('an event loop that is blocked', () => {
+describe('a blocked event loop', () => {
   const block = (ms: number) => {
     const until = performance.now() + ms;
     while (performance.now() < until);
   };
 
-  test('for N ms is noticed by the readiness, and forgotten afterwards', async () => {
+  test('makes the replica not ready, until it is responsive again', async () => {
     const metrics = createMetrics();
     const stopping = new AbortController();
     const limits = { ...EVENT_LOOP_LIMITS, blockedMs: 300, windowMs: 400 };
@@ -197,7 +197,7 @@ describe('an event loop that is blocked', () => {
     expect(await metrics.text()).toMatch(/gatehouse_event_loop_delay_seconds_bucket\{le="0.25"\} \d/);
   });
 
-  test('and full refuses what comes, before it is read', async () => {
+  test('that is full refuses requests before it reads them', async () => {
     let isFull = true;
     const running = await startWebhookServer({
       validate: () => ALLOWED,

@@ -27,7 +27,7 @@ const CLEARED = '\r\u001b[K';
 const isOfRestore = ({ userAgent, objectRef }: AuditEvent): boolean =>
   userAgent?.includes('(restore)') === true && objectRef?.name === 'drill';
 
-describe.skipIf(!HAS_TERMINAL)('at a terminal', () => {
+describe.skipIf(!HAS_TERMINAL)('on a terminal', () => {
   let cluster: Cluster;
   let folder: string;
 
@@ -54,7 +54,7 @@ describe.skipIf(!HAS_TERMINAL)('at a terminal', () => {
       ...['--kubeconfig', cluster.plane.kubeconfig('admin')],
     ].join(' ');
 
-  test('a review of a cluster says how far it is, and takes that away before its result', async () => {
+  test('a review of a cluster shows its progress, and clears it before the result', async () => {
     const out = join(folder, 'review.json');
     const { code, screen } = await atTerminal(`${gatehouse('review', '--cluster', '-o', 'json')} > ${out}`, {
       env: { NO_COLOR: undefined },
@@ -66,7 +66,7 @@ describe.skipIf(!HAS_TERMINAL)('at a terminal', () => {
     expect(JSON.parse(readFileSync(out, 'utf8'))).toBeTypeOf('object');
   });
 
-  test('with NO_COLOR there is no colour in it, and it is no wider than the terminal', async () => {
+  test('with NO_COLOR the progress has no colour, and it is not wider than the terminal', async () => {
     const { screen } = await atTerminal(gatehouse('review', '--cluster', '-o', 'json', '>', '/dev/null'), {
       columns: 30,
       env: { NO_COLOR: '1' },
@@ -77,12 +77,12 @@ describe.skipIf(!HAS_TERMINAL)('at a terminal', () => {
     expect(line.length).toBeLessThan(30);
   });
 
-  test('in a pipe there is nothing of it', async () => {
+  test('a pipe receives no progress', async () => {
     const { stderr } = await runReview(['--cluster', '--kubeconfig', cluster.plane.kubeconfig('admin')]);
     expect(stderr).toBe('');
   });
 
-  test('Ctrl-C takes it away too, and the process ends by that signal', async () => {
+  test('Ctrl-C clears the progress, and ends the process with that signal', async () => {
     const program = `
       import { withProgress } from '${join(ROOT, 'src', 'cli', 'terminal', 'progress.ts')}';
       await withProgress(async (line) => {
@@ -98,7 +98,7 @@ describe.skipIf(!HAS_TERMINAL)('at a terminal', () => {
     expect(code).toBe(130);
   });
 
-  test('restore status --watch shows the sweep of a window, and its report in the end', async () => {
+  test('restore status --watch shows the sweep of a window, and its report at the end', async () => {
     const ref = { name: 'drill' };
     const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
     const window: RestoreWindow = { metadata: ref, spec: { principals: [{ user: 'velero' }], expiresAt } };
@@ -125,7 +125,7 @@ describe.skipIf(!HAS_TERMINAL)('at a terminal', () => {
     const looks = () => cluster.plane.auditLog().filter(isOfRestore).length;
     const before = looks();
     const watching = atTerminal(gatehouse('restore', 'status', 'drill', '--watch'));
-    await eventually('it looks twice', () => looks() > before + 1, { timeoutMs: 30_000 });
+    await eventually('the command reads the window twice', () => looks() > before + 1, { timeoutMs: 30_000 });
     await say({ phase: 'Completed', lastSweep: { ...times, objectsScanned: 2_000, interim: false } });
     const { code, screen } = await watching;
     expect(screen).toContain('25%  500 of 2,000 objects  servers');

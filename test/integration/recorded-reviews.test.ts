@@ -98,7 +98,7 @@ function wanted({ request: { object, operation, resource, subResource } }: Revie
   return { ...object, spec: { ...object.spec, tier: 'standard' } };
 }
 
-test('the recording holds what an API server sends', () => {
+test('the recording contains the requests of an API server', () => {
   expect(admissions).toHaveLength(54);
   expect(conversions).toHaveLength(22);
   for (const { headers, body } of recorded) {
@@ -123,7 +123,7 @@ describe.each(['v1', 'v1beta1'])('reviews in %s', (version) => {
   });
 });
 
-test('the replay meets both verdicts and patches', () => {
+test('the replay has both verdicts and patches', () => {
   const outcomes = new Set(server.recorded.admissions.map(({ webhook, outcome }) => `${webhook} ${outcome}`));
   expect([...outcomes].sort()).toEqual(['mutate allow', 'validate allow', 'validate deny']);
   expect(server.recorded.lines.some(({ patched: paths }) => Array.isArray(paths))).toBe(true);
@@ -133,7 +133,7 @@ test.each(titled(conversions))('%s', async (_title, request) => {
   expect(judgeConversion(request.body, await replay(request))).toBeUndefined();
 });
 
-describe('the checker itself finds', () => {
+describe('the checker finds', () => {
   const question = {
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',
@@ -183,7 +183,7 @@ describe('the checker itself finds', () => {
     expect(() => judgeAdmission(webhook, JSON.stringify(question), text)).toThrow('broken rule');
   });
 
-  test('nothing wrong with a right answer', () => {
+  test('no problem in a correct answer', () => {
     expect(judgeAdmission('mutate', JSON.stringify(question), answer({ ...allowed, ...patch })).allowed).toBe(
       true,
     );

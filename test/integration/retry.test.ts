@@ -49,7 +49,7 @@ describe('a decision to retry', () => {
     ]);
   });
 
-  test('is what a replica says that does not know the policy yet', async () => {
+  test('is the answer of a replica that does not know the policy yet', async () => {
     const running = await startWebhookServer(governedBy([serversPolicy]));
     for (const webhook of ['mutate', 'validate']) {
       const { status, headers } = await post(running, `/${webhook}/fail-5s-unknown`, reviewOf());
@@ -57,7 +57,7 @@ describe('a decision to retry', () => {
     }
   });
 
-  test('is what comes of a live read that fails', async () => {
+  test('is the answer when a live read fails', async () => {
     const confirm = () => Promise.reject(new Error('etcd leader changed'));
     const running = await startWebhookServer(governedBy([serversPolicy], { ...everyDatacenter, confirm }));
     const object = serverObject({ datacenter: 'nowhere' });
@@ -77,7 +77,7 @@ describe('an error', () => {
     validate: () => Promise.reject(secret),
   };
 
-  test.each([MUTATE, VALIDATE])('is a 500 that says nothing of what went wrong inside (%s)', async (path) => {
+  test.each([MUTATE, VALIDATE])('is a 500 that does not reveal the cause (%s)', async (path) => {
     const running = await startWebhookServer(throwing);
     const { status, headers, body } = await post(running, path, reviewOf());
     expect(status).toBe(500);
@@ -86,7 +86,7 @@ describe('an error', () => {
     expect(JSON.parse(body)).toMatchObject({ kind: 'Status', code: 500 });
   });
 
-  test('is one line in the log, with the uid', async () => {
+  test('causes one line in the log, with the uid', async () => {
     const running = await startWebhookServer(throwing);
     await post(running, VALIDATE, reviewOf());
     expect(running.recorded.lines).toMatchObject([
@@ -96,7 +96,7 @@ describe('an error', () => {
     expect(running.recorded.rejected).toEqual([]);
   });
 
-  test('is also an answer that cannot be written', async () => {
+  test('is also the result of an answer that cannot be written', async () => {
     const unwritable = {
       ...ALLOWED,
       auditAnnotations: { 'a/b': 'the API server would drop it' },
@@ -108,7 +108,7 @@ describe('an error', () => {
   });
 });
 
-describe('the time to answer', () => {
+describe('the deadline of an answer', () => {
   /** A policy that waits until its signal aborts, and records the signal. */
   function waiting() {
     const seen: { signal?: AbortSignal } = {};
@@ -122,7 +122,7 @@ describe('the time to answer', () => {
     return { seen, validate };
   }
 
-  test('ends half a second before a webhook that waits for one', async () => {
+  test('is half a second before the timeout of the webhook', async () => {
     const { seen, validate } = waiting();
     const running = await startWebhookServer({ validate });
     const started = performance.now();
@@ -134,12 +134,12 @@ describe('the time to answer', () => {
     expect(String(seen.signal?.reason)).toContain('the time to answer is over');
   });
 
-  test('ends when the API server hangs up', async () => {
+  test('ends when the API server disconnects', async () => {
     const { seen, validate } = waiting();
     const running = await startWebhookServer({ validate });
     const client = new AbortController();
     const asked = post(running, '/validate/e?timeout=30s', reviewOf(), { signal: client.signal });
-    await eventually('it is being judged', () => seen.signal);
+    await eventually('the review is being judged', () => seen.signal);
     expect(seen.signal?.aborted).toBe(false);
     client.abort();
     await expect(asked).rejects.toThrow(/abort/);
@@ -147,7 +147,7 @@ describe('the time to answer', () => {
     expect(String(seen.signal?.reason)).toContain('hung up');
   });
 
-  test('is not over for one who has answered', async () => {
+  test('does not abort the signal after an answer', async () => {
     let signal: AbortSignal | undefined;
     const running = await startWebhookServer({
       validate: (_entry, _request, given) => {
@@ -221,7 +221,7 @@ describe('the log', () => {
     expect(JSON.stringify(running.recorded.lines)).not.toContain(canary);
   });
 
-  test('has none of what is no review', async () => {
+  test('has no line for a request that is not a review', async () => {
     const running = await startWebhookServer(governedBy([serversPolicy]));
     await post(running, VALIDATE, `{"${canary}":`);
     await post(running, `/${canary}`, '{}');

@@ -132,7 +132,7 @@ async function review({ policies, objects, old, existing = [], crds = CRDS, flag
 const silent = () => undefined;
 const SILENT = { debug: silent, info: silent, warn: silent, error: silent };
 
-test('objects under review may refer to each other, and to what exists', async () => {
+test('objects under review can refer to each other, and to existing objects', async () => {
   const { verdicts } = await review({
     policies: [policy({ validate: { references: [datacenter] } })],
     existing: [object('Datacenter', { name: 'muc1' })],
@@ -146,7 +146,7 @@ test('objects under review may refer to each other, and to what exists', async (
   expect(verdicts).toEqual(['allowed', 'allowed', 'denied', 'unchecked']);
 });
 
-test('what is being created does not exist yet: an object cannot refer to itself', async () => {
+test('an object that is being created does not exist yet, so it cannot refer to itself', async () => {
   const peer = { name: 'peer', path: 'spec.serial', target: { apiGroup: GROUP, resource: 'servers' } };
   const { verdicts } = await review({
     policies: [policy({ validate: { references: [peer] } })],
@@ -155,7 +155,7 @@ test('what is being created does not exist yet: an object cannot refer to itself
   expect(verdicts).toEqual(['denied', 'allowed']);
 });
 
-test('rules see defaults of the definition and changes of policies, also those of objects that they refer to', async () => {
+test('rules see the defaults of the definition and the changes of policies, also in referenced objects', async () => {
   const { outcomes } = await review({
     policies: [
       policy({
@@ -193,7 +193,7 @@ test('rules see defaults of the definition and changes of policies, also those o
   expect(outcomes[2]?.patch).toEqual([]);
 });
 
-test('what a definition does not allow is denied in the words of the API server; what it does not know is warned of', async () => {
+test('a violation of the definition is denied with the message of the API server, and an unknown field causes a warning', async () => {
   const { outcomes } = await review({
     policies: [
       policy({
@@ -214,7 +214,7 @@ test('what a definition does not allow is denied in the words of the API server;
   expect(outcomes[2]?.messages[0]).toContain('spec.units in body should be less than or equal to 100');
 });
 
-test('with --old an object that is in both is updated, and the others are created', async () => {
+test('with --old, an object in both sets is updated, and the others are created', async () => {
   const { outcomes } = await review({
     policies: [
       policy({
@@ -238,25 +238,25 @@ test('with --old an object that is in both is updated, and the others are create
   ]);
 });
 
-test('an UPDATE that was asked for needs the object as it was', async () => {
+test('an explicit UPDATE requires the old object', async () => {
   await expect(
     review({ policies: [policy({})], old: [], objects: [server('a', {})], flags: { operation: 'UPDATE' } }),
   ).rejects.toThrow(/f\.yaml:1: Server is not in --old, so it cannot be an UPDATE/);
 });
 
-test('without a policy or a handler nothing is judged', async () => {
+test('the review fails without a policy or a handler', async () => {
   await expect(review({ policies: [], objects: [server('a', {})] })).rejects.toThrow(
     'no AdmissionPolicy and no handler in the input: pass policies with -p',
   );
 });
 
-test('objects that configure Gatehouse are nothing to review', async () => {
+test('objects that configure Gatehouse are not reviewed', async () => {
   await expect(review({ policies: [], objects: [policy({})] })).rejects.toThrow(
     /f\.yaml: nothing to review: all objects configure Gatehouse$/,
   );
 });
 
-test('a target that is still named may not be deleted', async () => {
+test('a target with references to it cannot be deleted', async () => {
   const restricted = { ...datacenter, onTargetDelete: 'Restrict' } as const;
   const { outcomes } = await review({
     policies: [policy({ validate: { references: [restricted] } })],
@@ -270,7 +270,7 @@ test('a target that is still named may not be deleted', async () => {
   );
 });
 
-test('unique values are held by one object among all that was read', async () => {
+test('a unique value can occur in only one of all the objects in the input', async () => {
   const { outcomes } = await review({
     policies: [policy({ validate: { unique: [{ name: 'serial', paths: ['spec.serial'] }] } })],
     existing: [server('old', { serial: 's1' })],
@@ -288,7 +288,7 @@ test('unique values are held by one object among all that was read', async () =>
   ]);
 });
 
-test('selectors are those of the API server: labels of Namespaces that were read, else their name', async () => {
+test('selectors match labels of Namespaces in the input, or else the name of the Namespace', async () => {
   const rules = [{ expression: 'false', message: 'no' }];
   const { verdicts } = await review({
     policies: [
@@ -320,7 +320,7 @@ test('selectors are those of the API server: labels of Namespaces that were read
   expect(verdicts).toEqual(['denied', 'denied', 'unchecked', 'denied', 'unchecked']);
 });
 
-test('rules see the Namespace, also one of which only the name is known', async () => {
+test('rules see the Namespace, even if only its name is known', async () => {
   const { verdicts } = await review({
     policies: [
       policy({
@@ -334,7 +334,7 @@ test('rules see the Namespace, also one of which only the name is known', async 
   expect(verdicts).toEqual(['allowed', 'denied']);
 });
 
-test('match conditions decide whether a policy is asked', async () => {
+test('match conditions decide whether a policy applies', async () => {
   const conditions = [{ name: 'big', expression: 'object.spec.units > 10' }];
   const { verdicts } = await review({
     policies: [
@@ -348,7 +348,7 @@ test('match conditions decide whether a policy is asked', async () => {
   expect(verdicts).toEqual(['denied', 'unchecked']);
 });
 
-test('a condition that only an API server could evaluate is told, not passed over', async () => {
+test('a condition that only an API server can evaluate is reported, not ignored', async () => {
   const conditions = [
     { name: 'may', expression: "authorizer.group('').resource('pods').check('get').allowed()" },
   ];
@@ -377,7 +377,7 @@ test('a policy for one version judges objects of the others, as the API server c
   });
 });
 
-test('a ConversionPolicy that was read converts where the definition asks a webhook', async () => {
+test('a ConversionPolicy in the input converts objects if the definition calls a webhook', async () => {
   const definition = crd('Server', 'Namespaced', { tier: STRING, level: STRING }) as { spec: object };
   const webhook = {
     clientConfig: { url: 'https://gatehouse.example.com' },
@@ -439,7 +439,7 @@ test('integers beyond 2^53 stay exact, in YAML and in JSON', async () => {
   expect((await review({ policies, objects: json })).verdicts).toEqual(['denied']);
 });
 
-test('YAML means what it means to kubectl: version 1.1', async () => {
+test('YAML has the same meaning as in kubectl, which is version 1.1', async () => {
   const text = `apiVersion: v1\nkind: ConfigMap\nmetadata: { name: a, namespace: shop }\ndata: { mode: "0644", answer: "yes" }\nimmutable: yes\n`;
   const { outcomes } = await review({
     policies: [
@@ -456,7 +456,7 @@ test('YAML means what it means to kubectl: version 1.1', async () => {
   });
 });
 
-test('built-in kinds are known without a definition, with what the API server fills in', async () => {
+test('built-in kinds need no definition, and have the defaults of the API server', async () => {
   const rules = [
     {
       expression: "object.spec.template.spec.containers.all(c, c.imagePullPolicy != 'Always')",
@@ -493,7 +493,7 @@ test('built-in kinds are known without a definition, with what the API server fi
   expect(notes).toEqual([]);
 });
 
-test('a kind that nobody defines is guessed, and a note says so', async () => {
+test('the name of a kind without a definition is guessed, and a note says so', async () => {
   const { verdicts, notes } = await review({
     policies: [
       policy({
@@ -511,7 +511,7 @@ test('a kind that nobody defines is guessed, and a note says so', async () => {
   ]);
 });
 
-test('a definition that no API server would take is told where it stands', async () => {
+test('a definition that no API server would accept is reported with its position', async () => {
   const broken = crd('Server', 'Namespaced', { datacenter: { type: 'text' } });
   await expect(
     review({ policies: [policy({})], crds: [broken], objects: [server('a', {})] }),
@@ -523,7 +523,7 @@ test('a definition that no API server would take is told where it stands', async
   ).rejects.toThrow(UnusableInput);
 });
 
-test('policies that warn or audit deny nothing, and say what they found', async () => {
+test('policies that warn or audit deny nothing, and report their findings', async () => {
   const rules = [{ expression: 'false', message: 'no' }];
   const { outcomes } = await review({
     policies: [
@@ -540,7 +540,7 @@ test('policies that warn or audit deny nothing, and say what they found', async 
   });
 });
 
-test('--user and --group say who writes; the groups that everybody is in come by themselves', async () => {
+test('--user and --group set the user who writes, and the groups of all users are added automatically', async () => {
   const rules = [
     { expression: "request.userInfo.username == 'system:serviceaccount:ci:deployer'" },
     {
@@ -554,7 +554,7 @@ test('--user and --group say who writes; the groups that everybody is in come by
   expect((await review({ policies, objects: [server('a', {})] })).verdicts).toEqual(['denied']);
 });
 
-test('while a RestoreWindow that was read is open, references of its restorer are deferred', async () => {
+test('while a RestoreWindow in the input is open, reference checks of its restorer are deferred', async () => {
   const window = {
     apiVersion: 'gatehouse.dev/v1alpha1',
     kind: 'RestoreWindow',
@@ -571,7 +571,7 @@ test('while a RestoreWindow that was read is open, references of its restorer ar
   expect((await review({ policies, objects, existing: [window] })).verdicts).toEqual(['denied']);
 });
 
-test('what cannot exist in such a cluster is left out, with a note', async () => {
+test('an object that cannot exist in such a cluster is omitted, with a note', async () => {
   const { verdicts, notes } = await review({
     policies: [policy({ validate: { references: [datacenter] } })],
     existing: [
@@ -588,7 +588,7 @@ test('what cannot exist in such a cluster is left out, with a note', async () =>
   ]);
 });
 
-test('keys such as __proto__ are data', async () => {
+test('keys such as __proto__ are ordinary data', async () => {
   const { outcomes } = await review({
     policies: [
       policy({

@@ -40,7 +40,7 @@ kind: AdmissionPolicy
 metadata: { name: pods }
 spec:
   match: { apiGroups: [''], resources: [pods], operations: [CREATE, UPDATE, DELETE] }
-  warnings: [{ condition: "request.operation == 'UPDATE'", message: "pods are better made anew" }]
+  warnings: [{ condition: "request.operation == 'UPDATE'", message: "pods should be recreated" }]
   auditAnnotations: [{ key: who, valueExpression: request.userInfo.username }]
   validate:
     rules:
@@ -49,14 +49,14 @@ spec:
 const pod = (name: string) =>
   `{ apiVersion: v1, kind: Pod, metadata: { name: ${name}, namespace: shop }, spec: { containers: [{ name: c, image: c }] } }`;
 
-test('suites in a folder are run, whatever lies beside them: users, operations, warnings and annotations', async () => {
+test('suites in a folder run, whatever other files it has: users, operations, warnings and annotations', async () => {
   writeFiles(folder, {
     'policy.yaml': POLICY,
     'pods.yaml': `${pod('a')}\n---\n${pod('b')}`,
     'suite.yaml': `
 policies: [policy.yaml]
 tests:
-  - name: nobody deletes
+  - name: ordinary users cannot delete
     objectFrom: pods.yaml#a
     operation: DELETE
     expect: { decision: deny, message: only admins delete, fields: [''] }
@@ -66,22 +66,22 @@ tests:
     user: ada
     groups: [admins]
     expect: { decision: allow, auditAnnotations: { who: ada } }
-  - name: updates are warned of
+  - name: updates cause a warning
     objectFrom: pods.yaml#b
     oldFrom: pods.yaml#b
-    expect: { decision: warn, warnings: [made anew], auditAnnotations: { who: somebody, violations: null } }
+    expect: { decision: warn, warnings: [should be recreated], auditAnnotations: { who: somebody, violations: null } }
 `,
   });
   const [suite, ...others] = await run('.');
   expect(others).toEqual([]);
   expect(suite?.results.map(({ test: { name }, mismatches }) => [name, mismatches])).toEqual([
-    ['nobody deletes', []],
+    ['ordinary users cannot delete', []],
     ['admins delete', []],
-    ['updates are warned of', []],
+    ['updates cause a warning', []],
   ]);
 });
 
-test('a file that is neither objects nor a suite is a suite with a mistake, and all mistakes are told', async () => {
+test('a file with neither objects nor a suite is an invalid suite, and all errors are reported', async () => {
   writeFiles(folder, {
     'policy.yaml': POLICY,
     'one.yaml': 'polices: [policy.yaml]\ntests: []\n',
@@ -95,7 +95,7 @@ test('a file that is neither objects nor a suite is a suite with a mistake, and 
   ]);
 });
 
-test('a suite that names what is not there, or nothing to test, is told so', async () => {
+test('a suite that names a missing file, or nothing to test, is reported', async () => {
   const tests = `tests:\n  - { name: one, object: ${pod('a')}, expect: { decision: allow } }\n`;
   writeFiles(folder, {
     'gone.yaml': `policies: [nowhere]\n${tests}`,
@@ -109,7 +109,7 @@ test('a suite that names what is not there, or nothing to test, is told so', asy
   await expect(run('f')).rejects.toThrow('f: the folder has no test suite, only objects');
 });
 
-test('as JSON and JUnit XML, failures say what was expected and what came', async () => {
+test('failures in JSON and JUnit XML show the expected and the actual result', async () => {
   writeFiles(folder, {
     'policy.yaml': POLICY,
     'suite.yaml': `policies: [policy.yaml]\ntests:\n  - { name: it is refused, object: ${pod('a')}, expect: { decision: deny } }\n`,

@@ -20,7 +20,7 @@ afterEach(() => {
 const BER1 =
   'spec.datacenter: "ber1" names no Datacenter: there is no datacenters.infra.example.com "ber1"; create it first, or correct the name (reference datacenter) (policy servers)';
 
-test('the examples as a table: what is denied, why, and what no policy checks', async () => {
+test('the table of the examples shows what is denied, why, and what no policy checks', async () => {
   const { code, stdout, stderr } = await runReview([
     '-p',
     'deploy/examples',
@@ -39,7 +39,7 @@ test('the examples as a table: what is denied, why, and what no policy checks', 
   expect(code).toBe(1);
 });
 
-test('the examples as JSON, in the shape that docs/review.md promises', async () => {
+test('the JSON of the examples has the form that docs/review.md documents', async () => {
   const { code, stdout } = await runReview([
     ...['-p', 'deploy/examples', '-f', 'deploy/examples/objects/db.yaml', '-o', 'json'],
   ]);
@@ -68,7 +68,7 @@ test('the examples as JSON, in the shape that docs/review.md promises', async ()
   expect(code).toBe(1);
 });
 
-test('the examples as JUnit XML, which has no quote unescaped', async () => {
+test('the JUnit XML of the examples has no unescaped quote', async () => {
   const { code, stdout } = await runReview([
     ...['-p', 'deploy/examples', '-f', 'deploy/examples/objects', '-o', 'junit'],
   ]);
@@ -91,7 +91,7 @@ test('the examples as JUnit XML, which has no quote unescaped', async () => {
   expect(code).toBe(1);
 });
 
-test('objects from the standard input, which may refer to each other; --show-patch says what they get', async () => {
+test('objects from the standard input can refer to each other, and --show-patch shows their mutations', async () => {
   const { code, stdout } = await runReview(['-p', 'deploy/examples', '-f', '-', '--show-patch'], {
     standardInput: `{"apiVersion": "v1", "kind": "List", "items": [
       {"apiVersion": "infra.example.com/v1", "kind": "Server", "metadata": {"name": "web"}, "spec": {"datacenter": "fra1"}},
@@ -105,7 +105,7 @@ test('objects from the standard input, which may refer to each other; --show-pat
   expect(code).toBe(0);
 });
 
-test('everything that is wrong with the input is said at once, with file, document and line', async () => {
+test('all errors in the input are reported at once, with file, document and line', async () => {
   writeFiles(folder, {
     'p/policies.yaml': [
       'apiVersion: gatehouse.dev/v1alpha1',
@@ -139,7 +139,7 @@ test('everything that is wrong with the input is said at once, with file, docume
   expect(code).toBe(2);
 });
 
-test('policies that cannot be enforced are told with what is wrong with each, and nothing is judged', async () => {
+test('policies that cannot be enforced are reported with the reason for each, and nothing is judged', async () => {
   const policy = (name: string, ...spec: string[]) => [
     'apiVersion: gatehouse.dev/v1alpha1',
     'kind: AdmissionPolicy',
@@ -185,20 +185,20 @@ test('policies that cannot be enforced are told with what is wrong with each, an
 });
 
 test.each<[string, readonly string[], string]>([
-  ['a format that there is not', ['-f', 'objects', '-o', 'xml'], 'Allowed choices are table, json, junit.'],
+  ['an unknown format', ['-f', 'objects', '-o', 'xml'], 'Allowed choices are table, json, junit.'],
   [
-    'flags that do not go together',
+    'flags that exclude each other',
     ['--suite', 'deploy/examples/tests', '--user', 'ada'],
     'error: --user cannot be combined with --suite: set it in the suite\n',
   ],
-])('wrong usage ends with 2: %s', async (_what, args, message) => {
+])('wrong usage exits with 2: %s', async (_what, args, message) => {
   const { code, stdout, stderr } = await runReview(args);
   expect(stderr).toContain(message);
   expect(stdout).toBe('');
   expect(code).toBe(2);
 });
 
-test('a suite of the examples runs as docs/review.md shows it', async () => {
+test('a suite of the examples runs as docs/review.md shows', async () => {
   const { code, stdout } = await runReview(['--suite', 'deploy/examples/tests']);
   expect(stdout.split('\n')).toEqual([
     'deploy/examples/tests/servers.yaml',
@@ -216,7 +216,7 @@ test('a suite of the examples runs as docs/review.md shows it', async () => {
   expect(code).toBe(0);
 });
 
-test('a test that fails shows what was expected and what came', async () => {
+test('a failed test shows the expected and the actual result', async () => {
   writeFiles(folder, {
     'policy.yaml': [
       'apiVersion: gatehouse.dev/v1alpha1',
@@ -259,7 +259,7 @@ test('a test that fails shows what was expected and what came', async () => {
   expect(code).toBe(1);
 });
 
-test('handlers change, judge, read what there is, and say on stderr why they failed', async () => {
+test('handlers mutate, judge, read existing objects, and report on stderr why they failed', async () => {
   const server = (name: string, spec: string) =>
     `apiVersion: infra.example.com/v1\nkind: Server\nmetadata: { name: ${name}, namespace: shop }\nspec: ${spec}\n`;
   const match = "match: { apiGroups: ['infra.example.com'], resources: ['servers'] }";
@@ -311,7 +311,7 @@ test('handlers change, judge, read what there is, and say on stderr why they fai
   expect(broken.code).toBe(2);
 });
 
-test('a suite tests handlers too, from a folder beside it', async () => {
+test('a suite tests handlers, too, from a folder next to it', async () => {
   writeFiles(folder, {
     'handlers/team.ts': `
       import { defineHandler } from 'gatehouse';

@@ -73,7 +73,7 @@ const temporaryFiles = (): readonly string[] =>
     .filter((name) => name.startsWith('gatehouse'));
 
 describe('gatehouse sandbox', { timeout: PATIENCE_MS, concurrent: false }, () => {
-  test('tells its story in steps, says what to try, and Ctrl-C leaves nothing', async () => {
+  test('runs its tour in steps, suggests commands, and leaves nothing behind on Ctrl-C', async () => {
     const program = start();
     const kubeconfig = await kubeconfigIn(program);
     const story = output(program);
@@ -103,14 +103,14 @@ describe('gatehouse sandbox', { timeout: PATIENCE_MS, concurrent: false }, () =>
     expect(output(program)).toBe(`${kubeconfig}\n`);
   });
 
-  test('--no-tour leaves the cluster to the user', async () => {
+  test('--no-tour starts a cluster without the objects of the tour', async () => {
     const program = start('--no-tour');
     const list = await withClient(await kubeconfigIn(program), (client) => client.listAll(namespaces));
     expect(list.items.map(({ metadata }) => metadata?.name)).not.toContain('shop');
     await interrupt(program);
   });
 
-  test('--data keeps everything, also when the process is killed', async () => {
+  test('--data keeps everything, even if the process is killed', async () => {
     const data = join(folder, 'data');
     const first = start('--no-tour', '--data', data);
     await withClient(await kubeconfigIn(first), (client) =>
@@ -133,7 +133,7 @@ describe('gatehouse sandbox', { timeout: PATIENCE_MS, concurrent: false }, () =>
     expect(output(third)).not.toContain('\n1. ');
   });
 
-  test('a port that is taken is a sentence, not a stack', async () => {
+  test('a port in use causes a message without a stack trace', async () => {
     const taken = createServer();
     await new Promise<void>((done) => taken.listen(0, '127.0.0.1', done));
     const address = taken.address();

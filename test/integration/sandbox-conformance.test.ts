@@ -22,7 +22,7 @@ afterAll(async () => {
   await subject.stop();
 });
 
-describe('the sandbox answers as a real kube-apiserver', () => {
+describe('the sandbox answers like a real kube-apiserver', () => {
   test.each(ALL_CASES)(
     '$name',
     async ({ name, newer }) => {

@@ -47,7 +47,7 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
 
   const isLive = (page: Page) => page.getByText('live', { exact: true }).waitFor();
 
-  test('signing in shows all parts, with nothing from elsewhere, and no script sees the session', async () => {
+  test('a signed-in user sees all parts, with no external resource, and no script can read the session', async () => {
     const { scene, context, page, faults, asked } = await signIn();
     await isLive(page);
     const headings = await page.getByRole('heading', { level: 2 }).allTextContents();
@@ -71,7 +71,7 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
     expect(faults).toEqual([]);
   });
 
-  test('a change appears without a reload, and leaves what the reader has unfolded as it is', async () => {
+  test('a change appears without a reload, and keeps expanded parts expanded', async () => {
     const { scene, page, faults } = await signIn();
     await isLive(page);
     await page.evaluate('window.notReloaded = true');
@@ -95,7 +95,7 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
     expect(faults).toEqual([]);
   });
 
-  test('who may look no more is asked to sign in again', async () => {
+  test('a user who loses the permission must sign in again', async () => {
     const { scene, page } = await signIn();
     await isLive(page);
     scene.forbid('alice');
@@ -103,14 +103,14 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
     await page.getByText('alice may not look at this page').waitFor();
   });
 
-  test('without scripts the page works, and loads itself anew', async () => {
+  test('the page works without scripts, and reloads automatically', async () => {
     const { scene, page, faults } = await signIn({ javaScriptEnabled: false });
     scene.change({ attention: [], healthy: true });
     await page.getByRole('heading', { name: 'Gatehouse is healthy.' }).waitFor({ timeout: 40_000 });
     expect(faults).toEqual([]);
   });
 
-  test('a script or style that is put into the page does not run', async () => {
+  test('an injected script or style has no effect', async () => {
     const { page, faults } = await signIn();
     await page.evaluate(`{
       const script = document.createElement('script');
@@ -126,7 +126,7 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
       [scheme, 1280],
       [scheme, 390],
     ]) satisfies readonly (readonly ['light' | 'dark', number])[] as readonly ['light' | 'dark', number][],
-  )('%s, %d pixels wide: it fits, and is legible', async (colorScheme, width) => {
+  )('%s, %d pixels wide: the page fits and is legible', async (colorScheme, width) => {
     const { page, faults } = await signIn({ colorScheme, viewport: { width, height: 900 } });
     await isLive(page);
     await page.getByText('Report of drill-2026-02').click();

@@ -28,7 +28,7 @@ test.each([
   ['bob', 403],
   ['broken', 503],
   ['alice', 200],
-])('the token of %s is answered with %d, and no answer may be kept or framed', async (token, status) => {
+])('the token of %s gets a %d, and no answer may be cached or framed', async (token, status) => {
   const { get } = await start();
   for (const path of ['', '/events']) {
     const response = await get(path, bearer(token));
@@ -40,7 +40,7 @@ test.each([
   }
 });
 
-test('a form with a token opens a session, which ends when it is closed', async () => {
+test('a form with a token opens a session, which ends when the user signs out', async () => {
   const { get, post } = await start();
   const entered = await post('/login', 'token=%20alice%0A');
   expect([entered.status, entered.headers.get('location')]).toEqual([303, '/status']);
@@ -54,7 +54,7 @@ test('a form with a token opens a session, which ends when it is closed', async 
   expect((await get('', { cookie })).status).toBe(401);
 });
 
-test('a session ends after an hour, and at once when there are too many after it', async () => {
+test('a session ends after an hour, or when too many newer sessions exist', async () => {
   const { get, post, pass } = await start();
   const first = cookieOf(await post('/login', 'token=alice'));
   pass(SESSION_MS);
@@ -70,14 +70,14 @@ test.each([
   ['token=broken', 503],
   ['', 401],
   ['token=%3Cscript%3E', 401],
-])('the form "%s" opens nothing: %d', async (form, status) => {
+])('the form "%s" opens no session: %d', async (form, status) => {
   const { post } = await start();
   const response = await post('/login', form);
   expect([response.status, response.headers.get('set-cookie')]).toEqual([status, null]);
   expect(await response.text()).not.toContain('<script>');
 });
 
-test('a form of another site, another type, or of megabytes is refused', async () => {
+test('a form of another site, of another type, or of several megabytes is refused', async () => {
   const { post } = await start();
   const foreign = await post('/login', 'token=alice', { origin: 'http://evil.example' });
   expect([foreign.status, foreign.headers.get('set-cookie')]).toEqual([403, null]);
@@ -89,14 +89,14 @@ test('a form of another site, another type, or of megabytes is refused', async (
   expect((await post('/login', `token=${'x'.repeat(200_000)}`)).status).toBe(413);
 });
 
-test('the page changes nothing: other verbs and paths are not there', async () => {
+test('the page changes nothing, because other methods and paths do not exist', async () => {
   const { url, get } = await start();
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
     expect((await fetch(url, { method, headers: bearer('alice') })).status).toBe(404);
   expect((await get('/../secrets', bearer('alice'))).status).toBe(404);
 });
 
-test('who has seen this version is told that it is the same', async () => {
+test('a client that has this version gets a 304', async () => {
   const { get, change } = await start();
   const tag = (await get('', bearer('alice'))).headers.get('etag') ?? '';
   const again = () => get('', { ...bearer('alice'), 'if-none-match': tag });
@@ -126,7 +126,7 @@ async function listen(url: string, headers: Readonly<Record<string, string>>) {
   };
 }
 
-test('an open page is sent what has changed, once, and nothing it has seen', async () => {
+test('an open page receives each change once, and nothing that it has already', async () => {
   const { url, get, change } = await start();
   const tag = (await get('', bearer('alice'))).headers.get('etag')?.replaceAll('"', '') ?? '';
   const { heard } = await listen(url, { ...bearer('alice'), 'last-event-id': tag });
@@ -143,16 +143,16 @@ test('a stream ends with the session, and with the permission', async () => {
   const cookie = cookieOf(await post('/login', 'token=alice'));
   const session = await listen(url, { cookie });
   const token = await listen(url, bearer('alice'));
-  await eventually('both are open', () => session.heard.text !== '' && token.heard.text !== '');
+  await eventually('both streams are open', () => session.heard.text !== '' && token.heard.text !== '');
   await post('/logout', '', { cookie });
   await eventually('the session’s end', () => session.heard.over);
   expect(token.heard.over).toBe(false);
   forbid('alice');
   pass(60_000);
-  await eventually('the end of all', () => token.heard.over);
+  await eventually('the end of all streams', () => token.heard.over);
 });
 
-test('there is room for so many open pages; one that goes makes room', async () => {
+test('the number of open pages is limited, and a closed page frees its place', async () => {
   const { url, get } = await start();
   const all = await Promise.all(
     Array.from({ length: STATUS_PAGE_LIMITS.viewers }, () => listen(url, bearer('alice'))),
@@ -163,10 +163,10 @@ test('there is room for so many open pages; one that goes makes room', async () 
   await eventually('room', async () => (await listen(url, bearer('alice'))).status === 200);
 });
 
-test('open pages do not hold up the end, and see a clean one', async () => {
+test('open pages do not delay the shutdown, and their streams end cleanly', async () => {
   const { app, url } = await start();
   const { heard } = await listen(url, bearer('alice'));
-  await eventually('it is open', () => heard.text.includes('event: checked'));
+  await eventually('the stream is open', () => heard.text.includes('event: checked'));
   await app.close();
-  await eventually('it is over', () => heard.over);
+  await eventually('the stream has ended', () => heard.over);
 });

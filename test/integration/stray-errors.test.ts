@@ -35,29 +35,25 @@ async function processWith(body: string): Promise<{ out: string; code: number; e
 }
 
 test.each([
+  ['a promise without an await', `inHandler('a', () => void Promise.reject(new Error('x')));`, ['a', 'x']],
   [
-    'a promise that nobody waits for',
-    `inHandler('a', () => void Promise.reject(new Error('x')));`,
-    ['a', 'x'],
-  ],
-  [
-    'one that is rejected later',
+    'a promise that is rejected later',
     `inHandler('a', () => void sleep(5).then(() => { throw new Error('x'); }));`,
     ['a', 'x'],
   ],
   [
-    'no error at all',
+    'a promise that is rejected with a number',
     `inHandler('a', () => void Promise.reject(7));`,
     ['a', 'threw 7, which is no Error: there is no stack to show'],
   ],
   ['a timer', `inHandler('a', () => setTimeout(() => { throw new Error('x'); }, 1));`, ['a', 'x']],
   ['a microtask', `inHandler('a', () => queueMicrotask(() => { throw new Error('x'); }));`, ['a', 'x']],
   [
-    'code that has lost its context',
+    'code without an async context',
     `void Promise.reject(raise('Error: lost\\n  at f (file:///handlers/a.ts:1:2)'));`,
     [null, 'lost'],
   ],
-])('%s of a handler is told, and the process goes on', async (_what, body, told) => {
+])('an error from %s of a handler is reported, and the process continues', async (_what, body, told) => {
   const { out, code } = await processWith(body);
   expect(code).toBe(0);
   expect(out.split('\n')).toEqual([JSON.stringify(told), 'alive', '']);
@@ -66,13 +62,13 @@ test.each([
 test.each([
   ['a rejected promise', `void Promise.reject(new Error('ours'));`],
   ['an exception', `setTimeout(() => { throw new Error('ours'); }, 1);`],
-])('%s of our own ends the process as ever, with its stack', async (_what, body) => {
+])('%s of Gatehouse itself still ends the process, with its stack', async (_what, body) => {
   const { out, code, error } = await processWith(body);
   expect({ out, code }).toEqual({ out: '', code: 1 });
   expect(error).toMatch(/uncaught exception: Error: ours\n +at /);
 });
 
-test('afterwards nothing is held up any more', async () => {
+test('errors end the process after the shutdown has begun', async () => {
   const { code } = await processWith(
     `stopping.abort(); inHandler('a', () => void Promise.reject(new Error('x')));`,
   );

@@ -18,7 +18,7 @@ function ownEnvironment(): NodeJS.ProcessEnv {
   return { ...Object.fromEntries(others), PATH: path.join(delimiter) };
 }
 
-test('npm scripts run on the Node of package.json, whichever the machine has', async () => {
+test('npm scripts run on the Node version of package.json, whatever version the machine has', async () => {
   const { devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
     devDependencies: { node: string };
   };
@@ -29,7 +29,7 @@ test('npm scripts run on the Node of package.json, whichever the machine has', a
   expect(stdout.trim()).toBe(`v${devDependencies.node}`);
 });
 
-describe('the import arrows', () => {
+describe('the import rules', () => {
   // Only the rules on imports and globals, which need no types: linting a file then takes milliseconds.
   const eslint = new ESLint({
     cwd: root,
@@ -126,7 +126,7 @@ describe('the import arrows', () => {
     ['void fetch(url);', 'no-restricted-globals'],
     ['Date.now();', 'no-restricted-properties'],
     ['Math.random();', 'no-restricted-properties'],
-  ])('the pure rooms know no %s', async (code, rule) => {
+  ])('the pure folders cannot use %s', async (code, rule) => {
     for (const room of ['json', 'cel', 'api', 'admission', 'pki', 'restore'])
       expect(await complaints(room, code)).toEqual([rule]);
   });
