@@ -15,13 +15,13 @@ function answering(status: object | undefined) {
 
 const ALICE = { username: 'alice', uid: 'u1', groups: ['g'], extra: { a: ['b'] } };
 
-test('a token is whose the API server says it is', async () => {
+test('the API server decides who owns a token', async () => {
   const { client, asked } = answering({ authenticated: true, user: ALICE });
   expect(await reviewToken(client, 't', undefined)).toEqual(ALICE);
   expect(asked).toEqual([{ metadata: {}, spec: { token: 't' } }]);
 });
 
-test('what the API server leaves out is empty', async () => {
+test('missing fields of the user are empty', async () => {
   const { client } = answering({ authenticated: true, user: { username: 'alice' } });
   expect(await reviewToken(client, 't', undefined)).toEqual({
     ...{ username: 'alice', uid: '', groups: [], extra: {} },
@@ -29,14 +29,14 @@ test('what the API server leaves out is empty', async () => {
 });
 
 test.each([
-  ['it is nobody’s', { error: 'invalid bearer token' }],
-  ['it says so, and names a user all the same', { authenticated: false, user: ALICE }],
-  ['it names nobody', { authenticated: true, user: {} }],
-])('a token is refused where %s', async (_why, status) => {
+  ['it is unknown', { error: 'invalid bearer token' }],
+  ['it is not authenticated, even with a user name', { authenticated: false, user: ALICE }],
+  ['the user has no name', { authenticated: true, user: {} }],
+])('a token is rejected if %s', async (_why, status) => {
   expect(await reviewToken(answering(status).client, 't', undefined)).toBeUndefined();
 });
 
-test('a token for an audience is taken only where the API server has looked at the audience', async () => {
+test('a token for an audience is valid only if the API server has checked that audience', async () => {
   const { client, asked } = answering({ authenticated: true, user: ALICE, audiences: ['page'] });
   expect(await reviewToken(client, 't', 'page')).toEqual(ALICE);
   expect(asked).toEqual([{ metadata: {}, spec: { token: 't', audiences: ['page'] } }]);
@@ -46,11 +46,11 @@ test('a token for an audience is taken only where the API server has looked at t
     ).toBeUndefined();
 });
 
-test('an answer without a status decides nothing', async () => {
+test('a review without a status is an error', async () => {
   await expect(reviewToken(answering(undefined).client, 't', undefined)).rejects.toThrow('without a status');
 });
 
-test('who may visit a path is what the API server says; where it could not decide, that is no answer', async () => {
+test('the API server decides who may access a path, and an evaluation error is no decision', async () => {
   const visit = (status: object | undefined) =>
     mayUserVisit(answering(status).client, ALICE, { path: '/status', verb: 'get' });
   expect(await visit({ allowed: true, evaluationError: 'a role is missing' })).toBe(true);

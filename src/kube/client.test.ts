@@ -32,7 +32,7 @@ const sent = (server: FakeServer, n = 0) => {
   return { method, url, type: at === -1 ? undefined : headers[at + 1], body: json };
 };
 
-test('what is not there is undefined, what is refused is an error', async () => {
+test('a missing object is undefined, a refusal is an error', async () => {
   const server = await startServer((_request, response, n) => {
     if (n === 0) sendJson(response, status(404, 'NotFound'), 404);
     else sendJson(response, status(403, 'Forbidden'), 403);
@@ -42,7 +42,7 @@ test('what is not there is undefined, what is refused is an error', async () => 
   await expect(client.get(secrets, ref)).rejects.toMatchObject({ code: 403 });
 });
 
-test('a name that would lead elsewhere sends nothing', async () => {
+test('a name that would change the path sends no request', async () => {
   const server = await startServer(echo);
   const client = createClient(server.rest());
   await expect(client.get(secrets, { namespace: 'prod', name: '..' })).rejects.toThrow(
@@ -55,7 +55,7 @@ test('a name that would lead elsewhere sends nothing', async () => {
   expect(server.requests).toHaveLength(0);
 });
 
-test('metadata alone is asked for as such, and bears the kind of its object', async () => {
+test('a metadata request has its own media type, and the result has the kind of its object', async () => {
   const server = await startServer((_request, response) => {
     sendJson(response, { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: ref });
   });
@@ -69,7 +69,7 @@ test('metadata alone is asked for as such, and bears the kind of its object', as
   );
 });
 
-test('every write says what it is', async () => {
+test('every write has its media type, and objects have apiVersion and kind', async () => {
   const server = await startServer(echo);
   const client = createClient(server.rest());
   const path = '/api/v1/namespaces/prod/secrets/db';
@@ -114,7 +114,7 @@ test('every write says what it is', async () => {
   ]);
 });
 
-test('nothing is replaced that was not read', async () => {
+test('an object without resourceVersion cannot be replaced', async () => {
   const server = await startServer(echo);
   const client = createClient(server.rest());
   await expect(client.replace(secrets, { metadata: ref })).rejects.toThrow('has no resourceVersion');
@@ -126,7 +126,7 @@ test('nothing is replaced that was not read', async () => {
   expect(server.requests).toHaveLength(0);
 });
 
-test('a delete carries its preconditions; what is gone already is an answer', async () => {
+test('a delete has its preconditions, and a missing object is a result', async () => {
   const server = await startServer((_request, response, n) => {
     if (n === 0) sendJson(response, { kind: 'Status', status: 'Success' });
     else sendJson(response, status(404, 'NotFound'), 404);
@@ -143,7 +143,7 @@ test('a delete carries its preconditions; what is gone already is an answer', as
   });
 });
 
-test('a list is read page by page, and its items say what they are', async () => {
+test('a list is read page by page, and its items have apiVersion and kind', async () => {
   const server = await startServer(({ url }, response) => {
     const at = Number(url.searchParams.get('continue') ?? '0');
     const items = at === 2 ? null : [{ metadata: { name: `s${at}` } }];
@@ -167,7 +167,7 @@ test('a list is read page by page, and its items say what they are', async () =>
   ]);
 });
 
-test('a list that expires between two pages says so', async () => {
+test('a list that expires between two pages throws', async () => {
   const server = await startServer((_request, response, n) => {
     if (n === 0) sendJson(response, { metadata: { continue: 'x' }, items: [] });
     else sendJson(response, status(410, 'Expired'), 410);
@@ -179,7 +179,7 @@ test('a list that expires between two pages says so', async () => {
   expect(isGone(error)).toBe(true);
 });
 
-test('objects that look like traps go through unchanged', async () => {
+test('objects with unusual keys pass through unchanged', async () => {
   const server = await startServer(echo);
   const trap = JSON.parse(
     '{"metadata":{"name":"db","namespace":"prod","labels":{"__proto__":"x"}},"data":{"constructor":"y"}}',
@@ -188,7 +188,7 @@ test('objects that look like traps go through unchanged', async () => {
   expect(JSON.stringify(back)).toContain('"labels":{"__proto__":"x"}');
 });
 
-test('a fenced client reads, but a retry of a write stops when leadership is lost meanwhile', async () => {
+test('a fenced client still reads, but retries no write after it loses leadership', async () => {
   let leader = true;
   const server = await startServer(({ method }, response) => {
     if (method === 'GET') {
@@ -204,7 +204,7 @@ test('a fenced client reads, but a retry of a write stops when leadership is los
   expect(await client.get(secrets, ref)).toEqual(secret);
 });
 
-test('the API server is asked what we may do', async () => {
+test('an access review asks the API server for a permission', async () => {
   const server = await startServer(({ body }, response) => {
     const review = JSON.parse(body) as { spec: { resourceAttributes: { verb: string } } };
     sendJson(response, { ...review, status: { allowed: review.spec.resourceAttributes.verb === 'get' } });

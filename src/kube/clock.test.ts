@@ -9,13 +9,13 @@ function skewed(byMs: number) {
   return { time, clock };
 }
 
-test('before the first answer our own clock holds', () => {
+test('before the first response the local clock applies', () => {
   const { clock } = skewed(600_000);
   expect(clock.skewMs()).toBeUndefined();
   expect(clock.now()).toEqual(new Date(NOON + 600_000));
 });
 
-test.each([600_000, -600_000])('a clock that is %d ms off is corrected to that of the API server', (skew) => {
+test.each([600_000, -600_000])('a clock that is %d ms off is corrected by the API server', (skew) => {
   const { clock, time } = skewed(skew);
   clock.observe('Sat, 21 Nov 2026 12:00:00 GMT');
   expect(clock.skewMs()).toBe(skew - 500);
@@ -25,20 +25,20 @@ test.each([600_000, -600_000])('a clock that is %d ms off is corrected to that o
   expect(clock.now()).toEqual(new Date(NOON + 60_500));
 });
 
-test('a step of our own clock between two answers does not show', () => {
+test('a step of the local clock between two responses has no effect', () => {
   const { clock, time } = skewed(0);
   clock.observe('Sat, 21 Nov 2026 12:00:00 GMT');
   time.wall += 400 * 86_400_000;
   expect(clock.now()).toEqual(new Date(NOON + 500));
 });
 
-test('what is less than the header can tell is no difference', () => {
+test('a difference below the precision of the header is ignored', () => {
   const { clock } = skewed(1_700);
   clock.observe('Sat, 21 Nov 2026 12:00:00 GMT');
   expect(clock.now()).toEqual(new Date(NOON + 1_700));
 });
 
-test('an answer without a date, or with nonsense for one, changes nothing', () => {
+test('a response without a valid date changes nothing', () => {
   const { clock } = skewed(600_000);
   clock.observe('');
   clock.observe('yesterday');
@@ -47,14 +47,14 @@ test('an answer without a date, or with nonsense for one, changes nothing', () =
 
 const options = { baseMs: 1_000, maxMs: 300_000 };
 
-test('waits double up to the longest, and even after a thousand failures they are a number', () => {
+test('delays double up to the maximum, and stay finite after a thousand failures', () => {
   const longest = () => 0.999_999;
   expect([1, 2, 3, 9, 10, 5_000].map((n) => Math.round(backoffMs(n, options, longest)))).toEqual([
     1_000, 2_000, 4_000, 256_000, 300_000, 300_000,
   ]);
 });
 
-test('jitter spreads a wait over its upper half', () => {
+test('jitter spreads a delay over its upper half', () => {
   expect(backoffMs(1, options, () => 0)).toBe(500);
   expect(backoffMs(1, options, () => 0.5)).toBe(750);
 });

@@ -5,11 +5,11 @@ const ready = { type: 'Ready', status: 'True', reason: 'Compiled', message: 'in 
 const first = setCondition(undefined, ready, new Date('2026-01-01T00:00:00.700Z'));
 const later = new Date('2026-02-02T00:00:00Z');
 
-test('the first condition stands since now, in whole seconds', () => {
+test('a new condition has the current time in whole seconds', () => {
   expect(first).toEqual([{ ...ready, lastTransitionTime: '2026-01-01T00:00:00Z' }]);
 });
 
-test('the same again is the same array', () => {
+test('an unchanged condition returns the same array', () => {
   expect(setCondition(first, ready, later)).toBe(first);
 });
 
@@ -18,13 +18,16 @@ test.each([
   ['reason', { reason: 'Recompiled' }, '2026-01-01T00:00:00Z'],
   ['message', { message: 'still in force' }, '2026-01-01T00:00:00Z'],
   ['generation', { observedGeneration: 2 }, '2026-01-01T00:00:00Z'],
-] as const)('a new %s is written; only a new status is a transition', (_what, change, lastTransitionTime) => {
-  expect(setCondition(first, { ...ready, ...change }, later)).toEqual([
-    { ...ready, ...change, lastTransitionTime },
-  ]);
-});
+] as const)(
+  'a new %s is written; only a new status changes lastTransitionTime',
+  (_what, change, lastTransitionTime) => {
+    expect(setCondition(first, { ...ready, ...change }, later)).toEqual([
+      { ...ready, ...change, lastTransitionTime },
+    ]);
+  },
+);
 
-test('other conditions keep their places', () => {
+test('other conditions keep their order', () => {
   const two = setCondition(first, { ...ready, type: 'Installed' }, later);
   expect(setCondition(two, { ...ready, status: 'False' }, later).map(({ type }) => type)).toEqual([
     'Ready',

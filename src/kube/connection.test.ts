@@ -49,7 +49,7 @@ test('a kubeconfig gives server, namespace, CA and token', async () => {
   expect(headerLines(server.requests[0]?.headers ?? [], 'user-agent')).toEqual(['test/1']);
 });
 
-test('a kubeconfig with a name that is no text says what it is', async () => {
+test('a kubeconfig with a name that is not a string reports the type', async () => {
   const dir = directory({
     config: 'contexts:\n- context: {cluster: c, user: u}\n  name:\n    toString: {}\ncurrent-context: here\n',
   });
@@ -59,7 +59,7 @@ test('a kubeconfig with a name that is no text says what it is', async () => {
   });
 });
 
-test('a kubeconfig that impersonates does so with every group, uid and extra', async () => {
+test('a kubeconfig with impersonation sends every group, uid and extra', async () => {
   const user = {
     token: 't',
     as: 'jane',
@@ -77,7 +77,7 @@ test('a kubeconfig that impersonates does so with every group, uid and extra', a
   });
 });
 
-test('a context can be chosen; one without a user still knows its CA', async () => {
+test('a context can be chosen; one without a user still has its CA', async () => {
   const tls = selfSigned();
   const server = await startServer((_request, response) => {
     sendJson(response, {});
@@ -96,7 +96,7 @@ test('a context can be chosen; one without a user still knows its CA', async () 
   );
 });
 
-test('in a pod the service account is used, and its token is read again after a minute', async () => {
+test('a pod uses its service account, and the token is read again after a minute', async () => {
   const dir = directory({ token: 'one\n', 'ca.crt': 'CA', namespace: 'gatehouse-system\n' });
   let passed = 0;
   const clock = { ...systemClock, monotonic: () => passed };
@@ -121,7 +121,7 @@ test('in a pod the service account is used, and its token is read again after a 
   expect(await token()).toBe('Bearer two');
 });
 
-test('several files are one configuration in which the first wins', async () => {
+test('several files are merged, and the first one wins', async () => {
   const first = JSON.stringify({
     'current-context': 'main',
     users: [{ name: 'u', user: { token: 'first' } }],
@@ -133,7 +133,7 @@ test('several files are one configuration in which the first wins', async () => 
   expect(await connection.headers()).toEqual({ Authorization: 'Bearer first' });
 });
 
-test('whoever finds no cluster is told where it was looked for', async () => {
+test('a missing configuration lists the places that were searched', async () => {
   const dir = directory({});
   await expect(open({ environment: { HOME: dir } })).rejects.toThrow(
     /set KUBECONFIG, or write .*\.kube\/config, or run in a pod/,
@@ -146,7 +146,7 @@ test('whoever finds no cluster is told where it was looked for', async () => {
   );
 });
 
-test('a token does not travel in the clear', async () => {
+test('a token is never sent unencrypted', async () => {
   const dir = directory({ config: kubeconfig('http://127.0.0.1:1', { token: 't' }) });
   await expect(open({ kubeconfig: join(dir, 'config') })).rejects.toThrow('in the clear: use https');
 });
@@ -160,7 +160,7 @@ test('a plain server without credentials works, e.g. that of `kubectl proxy`', a
   expect(await rest.request({ method: 'GET', path: '/version' })).toEqual({ ok: true });
 });
 
-test('a CA that rotates is known at the next connection', async () => {
+test('the next connection uses a rotated CA', async () => {
   const [old, next] = [selfSigned(), selfSigned()];
   const server = await startServer((_request, response) => {
     sendJson(response, {});
@@ -181,7 +181,7 @@ test('a CA that rotates is known at the next connection', async () => {
   await rest.request({ method: 'POST', path: '/x' });
 });
 
-test('an HTTP proxy is tunnelled through, TLS to the end', async () => {
+test('an HTTP proxy tunnels TLS end to end', async () => {
   const tls = selfSigned();
   const server = await startServer((_request, response) => {
     sendJson(response, { ok: true });

@@ -32,7 +32,7 @@ function start(reconcile: Reconcile, options: Partial<ControllerOptions> = {}) {
 
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
 
-test('a reconcile that awaits a change is not called again', async () => {
+test('a reconcile that awaits a change is not repeated', async () => {
   const reconcile = vi.fn<Reconcile>(() => Promise.resolve({ kind: 'await-change' }));
   const { queue, stop } = start(reconcile);
   queue.add('a/b');
@@ -41,7 +41,7 @@ test('a reconcile that awaits a change is not called again', async () => {
   await stop();
 });
 
-test('what is gone is not looked at again, though that was intended', async () => {
+test('a deleted object cancels its scheduled reconcile', async () => {
   const reconcile = vi
     .fn<Reconcile>()
     .mockResolvedValueOnce({ kind: 'requeue', at: new Date(Date.now() + 60_000) })
@@ -56,8 +56,8 @@ test('what is gone is not looked at again, though that was intended', async () =
 });
 
 test.each([
-  ['at its time', 60_000, 60_000],
-  ['after a pause when its time has passed', -5_000, 1_000],
+  ['at its date', 60_000, 60_000],
+  ['after a delay if its date has passed', -5_000, 1_000],
 ])('a requeue comes %s', async (_when, inMs, after) => {
   const at = new Date(Date.now() + inMs);
   const reconcile = vi
@@ -73,7 +73,7 @@ test.each([
   await stop();
 });
 
-test('a failure is logged once and tried again, later each time', async () => {
+test('a failure is logged once and retried with backoff', async () => {
   const reconcile = vi.fn<Reconcile>(() => Promise.reject(new Error('no')));
   const { queue, lines, stop } = start(reconcile);
   queue.add('a');
@@ -89,7 +89,7 @@ test('a failure is logged once and tried again, later each time', async () => {
   await stop();
 });
 
-test('a conflict is nothing to worry people with', async () => {
+test('a conflict is not logged as a problem', async () => {
   const conflict = new ApiError({ method: 'PUT', path: '/x' }, { code: 409, status: { reason: 'Conflict' } });
   const reconcile = vi
     .fn<Reconcile>()
@@ -103,7 +103,7 @@ test('a conflict is nothing to worry people with', async () => {
   await stop();
 });
 
-test('a failure for good waits for a change', async () => {
+test('a terminal error waits for a change', async () => {
   const reconcile = vi.fn<Reconcile>(() => Promise.reject(new TerminalError('never')));
   const { queue, lines, stop } = start(reconcile);
   queue.add('a');
@@ -116,7 +116,7 @@ test('a failure for good waits for a change', async () => {
   await stop();
 });
 
-test('a reconcile that takes too long is told so, and tried again', async () => {
+test('a reconcile that exceeds its timeout is aborted and retried', async () => {
   const reconcile = vi.fn<Reconcile>(
     (_key, signal) =>
       new Promise((_resolve, reject) => {
@@ -133,7 +133,7 @@ test('a reconcile that takes too long is told so, and tried again', async () => 
   await stop();
 });
 
-test('a reconcile that ignores its signal costs neither a worker nor a second run of its key', async () => {
+test('a reconcile that ignores its signal blocks no worker and no second run of its key', async () => {
   const started: string[] = [];
   const reconcile: Reconcile = (key) => {
     started.push(key);
@@ -149,7 +149,7 @@ test('a reconcile that ignores its signal costs neither a worker nor a second ru
   expect(lines).toEqual(['error: a reconcile goes on although it was told to stop']);
 });
 
-test('a stop aborts what is in flight and waits for it', async () => {
+test('a stop aborts running reconciles and waits for them', async () => {
   let cleaned = false;
   const { queue, stop, lines } = start(
     (_key, signal) =>
@@ -173,7 +173,7 @@ test('a stop aborts what is in flight and waits for it', async () => {
   expect([cleaned, lines]).toEqual([true, ['debug: reconcile stopped']]);
 });
 
-test('as many keys as asked for are worked on at once', async () => {
+test('the configured number of keys is reconciled concurrently', async () => {
   let now = 0;
   let most = 0;
   const { queue, stop } = start(

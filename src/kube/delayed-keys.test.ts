@@ -29,7 +29,7 @@ function start() {
   return { keys, due, timers: () => timers, after: (ms: number) => systemClock.monotonic() + ms };
 }
 
-test('ten thousand keys take one timer', () => {
+test('ten thousand keys need one timer', () => {
   const { keys, due, timers, after } = start();
   for (let index = 0; index < 10_000; index += 1) keys.set(`key-${index}`, after(1_000 + (index % 100)));
   expect(timers()).toBe(1);
@@ -38,7 +38,7 @@ test('ten thousand keys take one timer', () => {
   expect(timers()).toBe(0);
 });
 
-test('the earlier of two dates counts, whichever was set first, and the key comes once', () => {
+test('the earlier of two dates wins in either order, and the key is released once', () => {
   const { keys, due, after } = start();
   keys.set('a', after(100));
   keys.set('a', after(50));
@@ -52,7 +52,7 @@ test('the earlier of two dates counts, whichever was set first, and the key come
   expect(due).toEqual(['a', 'b']);
 });
 
-test('a key whose date has come can be set again from there', () => {
+test('a key can be set again in its own callback', () => {
   const { due, after, ...rest } = start();
   let again = 3;
   const keys = createDelayedKeys(systemClock, (key) => {
@@ -66,7 +66,7 @@ test('a key whose date has come can be set again from there', () => {
   expect(rest.timers()).toBe(0);
 });
 
-test('what was deleted does not come, and leaves others of the same date alone', () => {
+test('a deleted key is not released, and other keys of the same date are', () => {
   const { keys, due, after } = start();
   const at = after(10);
   for (const key of ['a', 'b', 'c']) keys.set(key, at);
@@ -79,7 +79,7 @@ test('what was deleted does not come, and leaves others of the same date alone',
   expect(due).toEqual(['a', 'c', 'b']);
 });
 
-test('what was cleared does not come, and leaves no timer', () => {
+test('cleared keys are not released and leave no timer', () => {
   const { keys, due, timers, after } = start();
   keys.set('a', after(10));
   keys.clear();
@@ -89,7 +89,7 @@ test('what was cleared does not come, and leaves no timer', () => {
   expect(due).toEqual(['b']);
 });
 
-test('keys come in the order of their dates, each at its own', () => {
+test('keys are released in the order of their dates', () => {
   fc.assert(
     fc.property(
       // 0 deletes the key.

@@ -63,7 +63,7 @@ test('a resource is found in the preferred version, or in the one that has it', 
   });
 });
 
-test('many who ask at once cost one look, and the answer is kept', async () => {
+test('concurrent callers cause one request, and the result is cached', async () => {
   const { discovery, requests } = await start();
   const wanted = { group: 'infra.example.com', resource: 'servers' };
   await Promise.all([1, 2, 3].map(() => discovery.resolve(wanted)));
@@ -74,7 +74,7 @@ test('many who ask at once cost one look, and the answer is kept', async () => {
   expect(requests).toHaveLength(4);
 });
 
-test('what does not exist is asked for again after some seconds, not at once', async () => {
+test('a missing resource is requested again after some seconds, not at once', async () => {
   const { discovery, requests, pass } = await start();
   const wanted = { group: 'none.example.com', resource: 'servers' };
   expect(await discovery.resolve(wanted)).toBeUndefined();
@@ -85,7 +85,7 @@ test('what does not exist is asked for again after some seconds, not at once', a
   expect(requests).toHaveLength(2);
 });
 
-test('a version that is down is not taken for absent, and the failure is not kept', async () => {
+test('an unavailable version does not count as missing, and the failure is not cached', async () => {
   let down = '/apis/infra.example.com/v2';
   const { discovery } = await start(() => down);
   const wanted = { group: 'infra.example.com', resource: 'servers' };
@@ -94,12 +94,12 @@ test('a version that is down is not taken for absent, and the failure is not kep
   expect(await discovery.resolve(wanted)).toMatchObject({ version: 'v2' });
 });
 
-test('the version of the server is two numbers', async () => {
+test('the server version is two numbers', async () => {
   const { discovery } = await start();
   expect(await discovery.serverVersion()).toEqual({ major: 1, minor: 20, gitVersion: 'v1.20.2' });
 });
 
-test('a kind is found in the version that is asked for, or in the one that has it', async () => {
+test('a kind is found in the requested version, or in the one that has it', async () => {
   const { discovery, requests } = await start();
   const wanted = { group: 'infra.example.com', kind: 'Kind' };
   expect(await discovery.resolveKind({ ...wanted, version: 'v1' })).toMatchObject({

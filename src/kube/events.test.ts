@@ -67,7 +67,7 @@ function start() {
   };
 }
 
-test('an event is written beside its object', async () => {
+test('an Event is written in the namespace of its object', async () => {
   const { recorder, objects } = start();
   recorder.record({ ...note, action: 'Issue' });
   await recorder.flush();
@@ -87,7 +87,7 @@ test('an event is written beside its object', async () => {
   });
 });
 
-test('the same again raises a count, now and later, and anything else is another event', async () => {
+test('a repeated Event raises its count, now and later, and any other is a new Event', async () => {
   const { recorder, objects, pass } = start();
   for (let i = 0; i < 3; i++) recorder.record(note);
   await recorder.flush();
@@ -101,7 +101,7 @@ test('the same again raises a count, now and later, and anything else is another
   ]);
 });
 
-test('events of cluster-scoped objects stand in the namespace default; odd names do no harm', async () => {
+test('Events of cluster-scoped objects are in the namespace default; unusual names work', async () => {
   const { recorder, objects } = start();
   recorder.record({
     ...note,
@@ -115,7 +115,7 @@ test('events of cluster-scoped objects stand in the namespace default; odd names
   });
 });
 
-test('a failure is logged and harms nobody', async () => {
+test('a failure is logged and not thrown', async () => {
   const { recorder, fault, warnings, objects } = start();
   fault.kind = 'down';
   recorder.record(note);
@@ -126,13 +126,13 @@ test('a failure is logged and harms nobody', async () => {
   expect([warnings.length, objects.size]).toEqual([1, 1]);
 });
 
-test('a flood is bounded', () => {
+test('the rate of Events is limited', () => {
   const { recorder } = start();
   for (let i = 0; i < 1_500; i++) recorder.record({ ...note, message: String(i) });
   expect(recorder.dropped()).toBeGreaterThanOrEqual(500 - 50);
 });
 
-test('a stop drops what waits', async () => {
+test('a stop drops queued Events', async () => {
   const { client, objects } = fakeEvents();
   const controller = new AbortController();
   const recorder = createEventRecorder({
@@ -150,7 +150,7 @@ test('a stop drops what waits', async () => {
   expect(objects.size).toBe(50);
 });
 
-test('what users wrote makes no message long, has it on one line, and steers no terminal', async () => {
+test('user input cannot exceed the message limit, break the line or control a terminal', async () => {
   const { recorder, objects } = start();
   const messages = [
     `${'é'.repeat(511)}${'😀'.repeat(9)}`,
@@ -167,7 +167,7 @@ test('what users wrote makes no message long, has it on one line, and steers no 
 });
 
 test.each(['a..b', 'a.-b', '-a', 'A', 'a\n', 'sys:admin'])(
-  'an object %j, which no Event can be called after, has an Event all the same',
+  'an object %j, whose name is invalid in an Event name, still gets an Event',
   async (name) => {
     const { recorder, objects } = start();
     recorder.record({ ...note, regarding: { ...note.regarding, name } });

@@ -25,12 +25,12 @@ test.each([
     { name: 'system:Ünit' },
     '/apis/admissionregistration.k8s.io/v1/clusterroles/system%3A%C3%9Cnit',
   ],
-])('%s has its path', (_what, resource, parts, path) => {
+])('%s: the path is correct', (_what, resource, parts, path) => {
   expect(resourcePath(resource, parts)).toBe(path);
 });
 
 test.each(['.', '..', '', 'a/b', '%2e%2e', 'a%', '/', '\ud800'])(
-  'the segment %j is refused wherever it stands',
+  'the segment %j is rejected in every position',
   (bad) => {
     expect(() => resourcePath(secrets, { namespace: 'prod', name: bad })).toThrow();
     expect(() => resourcePath(secrets, { namespace: bad, name: 'db' })).toThrow();
@@ -40,7 +40,7 @@ test.each(['.', '..', '', 'a/b', '%2e%2e', 'a%', '/', '\ud800'])(
   },
 );
 
-test('whatever the name, the path either is refused or leads to exactly that name', () => {
+test('for any name, the path is rejected or leads to exactly that name', () => {
   const resource: Resource = mutatingWebhookConfigurations;
   const base = resourcePath(resource);
   fc.assert(
@@ -59,7 +59,7 @@ test('whatever the name, the path either is refused or leads to exactly that nam
   );
 });
 
-test('a namespace where there is none, and none where there is one, are mistakes', () => {
+test('a superfluous or missing namespace is a mistake', () => {
   expect(() => resourcePath(mutatingWebhookConfigurations, { namespace: 'prod', name: 'x' })).toThrow(
     'cluster-scoped',
   );

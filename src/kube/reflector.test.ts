@@ -109,7 +109,7 @@ function start(server: FakeServer, options: Partial<ReflectorOptions<Item>> = {}
   return { changes, store, reflector, stop };
 }
 
-test('a list becomes the store, a watch keeps it so', async () => {
+test('a list fills the store, and a watch updates it', async () => {
   const script = scripted({
     list: (_n, response) => {
       sendJson(response, listOf(10, item('one', 5), item('two', 6)));
@@ -138,7 +138,7 @@ test('a list becomes the store, a watch keeps it so', async () => {
   expect(reflector.lastActivity()).toBeInstanceOf(Date);
 });
 
-test('lists are read from etcd page by page, watches ask for bookmarks and an end between five and ten minutes', async () => {
+test('lists are read from etcd in pages; watches request bookmarks and end after five to ten minutes', async () => {
   const script = scripted({
     list: (n, response, url) => {
       if (n === 0)
@@ -163,7 +163,7 @@ test('lists are read from etcd page by page, watches ask for bookmarks and an en
   expect(store.size()).toBe(2);
 });
 
-test('a watch that ends goes on where it ended, bookmarks included, without another list', async () => {
+test('a watch that ends resumes at its last version or bookmark, without a list', async () => {
   const since: (string | null)[] = [];
   const script = scripted({
     list: (_n, response) => {
@@ -181,7 +181,7 @@ test('a watch that ends goes on where it ended, bookmarks included, without anot
   expect(script.lists()).toBe(1);
 });
 
-test('a watch that breaks goes on where it broke, and nothing is told twice', async () => {
+test('a broken watch resumes at its last version, and no event is repeated', async () => {
   const script = scripted({
     list: (_n, response) => {
       sendJson(response, listOf(10, item('one', 5)));
@@ -201,7 +201,7 @@ test('a watch that breaks goes on where it broke, and nothing is told twice', as
 test.each([
   ['an ERROR event 410', event('ERROR', status(410, 'Expired'))],
   ['an ERROR event 500', event('ERROR', status(500, 'InternalError'))],
-])('%s leads to a list, and the list to the difference', async (_what, line) => {
+])('%s causes a list, and only differences are emitted', async (_what, line) => {
   const script = scripted({
     list: (n, response) => {
       if (n === 0)
@@ -230,7 +230,7 @@ test.each([
   ]);
 });
 
-test('a 410 as the answer leads to a list, and a server that always says it is not asked in a loop', async () => {
+test('a 410 response causes a list, and a server that always sends it is not polled in a loop', async () => {
   let watches = 0;
   let lists = 0;
   const server = await startServer(({ url }, response) => {
@@ -247,7 +247,7 @@ test('a 410 as the answer leads to a list, and a server that always says it is n
   expect([lists, watches]).toEqual([2, 2]);
 });
 
-test('errors of the server are survived, also while listing', async () => {
+test('server errors are retried, even during a list', async () => {
   const script = scripted({
     list: (n, response) => {
       if (n < 6) sendJson(response, status(500, 'InternalError'), 500, { 'retry-after': '0' });
@@ -264,7 +264,7 @@ test('errors of the server are survived, also while listing', async () => {
   expect(changes).toEqual(['added a/one 5', 'added a/two 11']);
 });
 
-test('a page that expired leads to a list without pages', async () => {
+test('an expired page causes a list without pages', async () => {
   const limits: (string | null)[] = [];
   const script = scripted({
     list: (n, response, url) => {
@@ -281,7 +281,7 @@ test('a page that expired leads to a list without pages', async () => {
   expect(changes).toEqual(['added a/one 5']);
 });
 
-test('a watch that falls silent is given up and taken up again', async () => {
+test('a silent watch is aborted and restarted', async () => {
   const script = scripted({
     list: (_n, response) => {
       sendJson(response, listOf(10));
@@ -298,7 +298,7 @@ test('a watch that falls silent is given up and taken up again', async () => {
   expect(script.lists()).toBe(1);
 });
 
-test('where no bookmarks come, silence is only suspicious after the end that was asked for', async () => {
+test('without bookmarks, silence is suspicious only after the requested timeout', async () => {
   const script = scripted({
     list: (_n, response) => {
       sendJson(response, listOf(10));
@@ -320,7 +320,7 @@ test('where no bookmarks come, silence is only suspicious after the end that was
   expect(performance.now() - began).toBeGreaterThan(75);
 });
 
-test('a cluster that went back in time is listed anew, and everything in it is told', async () => {
+test('a cluster that was rolled back is listed again, and every object is emitted', async () => {
   const rollbacks: string[] = [];
   const script = scripted({
     list: (n, response) => {
@@ -342,7 +342,7 @@ test('a cluster that went back in time is listed anew, and everything in it is t
   expect(rollbacks).toEqual(['100 → 60']);
 });
 
-test('an event or bookmark older than the last one is not believed', async () => {
+test('an event or bookmark older than the last one is ignored', async () => {
   const script = scripted({
     list: (n, response) => {
       sendJson(response, n === 0 ? listOf(100) : listOf(101, item('two', 101)));
@@ -357,7 +357,7 @@ test('an event or bookmark older than the last one is not believed', async () =>
   expect(changes).toEqual(['added a/two 101']);
 });
 
-test('nonsense on the wire is survived', async () => {
+test('invalid data on the wire is survived', async () => {
   const script = scripted({
     list: (_n, response) => {
       sendJson(response, listOf(10));
@@ -399,7 +399,7 @@ test('a consumer that throws or rejects loses nothing and stops nothing', async 
   expect(seen).toEqual(['a/one', 'a/two']);
 });
 
-test('stopped while listing, it never watches', async () => {
+test('a stop during a list prevents the watch', async () => {
   const held: ServerResponse[] = [];
   const script = scripted({
     list: (_n, response) => {
@@ -416,7 +416,7 @@ test('stopped while listing, it never watches', async () => {
   expect(reflector.state()).toEqual({ kind: 'stopped' });
 });
 
-test('stopped while backing off or watching, it ends at once', async () => {
+test('a stop during backoff or a watch takes effect at once', async () => {
   const failing = start(
     await startServer((_request, response) => {
       sendJson(response, status(403, 'Forbidden'), 403);
@@ -439,12 +439,12 @@ test('stopped while backing off or watching, it ends at once', async () => {
   await expect(watching.reflector.whenSynced(AbortSignal.abort(new Error('over')))).rejects.toThrow('over');
 });
 
-test('two runs at once are a mistake', async () => {
+test('two concurrent runs are a mistake', async () => {
   const { reflector } = start(await startServer(scripted({ list: () => undefined })));
   await expect(reflector.run(new AbortController().signal)).rejects.toThrow('runs already');
 });
 
-test('managedFields do not reach the store, unless the transform keeps them', async () => {
+test('managedFields are removed, unless the transform keeps them', async () => {
   const managed = {
     ...item('one', 5),
     metadata: { ...item('one', 5).metadata, managedFields: [{ manager: 'kubectl' }] },
@@ -463,7 +463,7 @@ test('managedFields do not reach the store, unless the transform keeps them', as
   expect(JSON.stringify(keeping.store.list())).toContain('kubectl');
 });
 
-test('C4: asked to list again, it does so although its watch looks healthy, and tells even what looks unchanged', async () => {
+test('C4: a requested list runs even if the watch looks healthy, and emits unchanged objects too', async () => {
   const after = [item('one', 5, 1), item('three', 6)];
   const script = scripted({
     list: (n, response) => {
@@ -483,7 +483,7 @@ test('C4: asked to list again, it does so although its watch looks healthy, and 
   expect(server.requests.at(-1)?.url).toContain('resourceVersion=7');
 });
 
-test('asked to list again while it backs off, it does not wait any longer', async () => {
+test('a requested list ends the backoff', async () => {
   let down = true;
   const script = scripted({
     list: (_n, response) => {

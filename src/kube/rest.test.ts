@@ -29,7 +29,7 @@ function quickClock(): Clock & { readonly waited: number[] } {
   };
 }
 
-test('twenty calls in a row share one TLS connection, twenty at once stay within the pool', async () => {
+test('twenty sequential calls share one TLS connection, twenty concurrent ones stay within the pool', async () => {
   const server = await startServer(
     (_request, response) =>
       setTimeout(() => {
@@ -46,7 +46,7 @@ test('twenty calls in a row share one TLS connection, twenty at once stay within
   expect(server.requests).toHaveLength(40);
 });
 
-test('a server whose certificate the CA did not sign is refused', async () => {
+test('a server certificate of another CA is refused', async () => {
   const server = await startServer((_request, response) => {
     sendJson(response, {});
   }, selfSigned());
@@ -55,7 +55,7 @@ test('a server whose certificate the CA did not sign is refused', async () => {
   await expect(rest.request({ method: 'PUT', path: '/version' })).rejects.toThrow(/self-signed certificate/);
 });
 
-test('every group to impersonate has a header line of its own', async () => {
+test('every impersonated group has its own header line', async () => {
   const server = await startServer((_request, response) => {
     sendJson(response, {});
   });
@@ -75,7 +75,7 @@ test('every group to impersonate has a header line of its own', async () => {
   expect(headerLines(headers, 'Impersonate-Extra-example.com%2Fscopes%20%28x%29')).toEqual(['one', 'two']);
 });
 
-test('somebody impersonated by hand keeps nothing of whom the kubeconfig impersonates', async () => {
+test('explicit impersonation replaces that of the kubeconfig completely', async () => {
   const server = await startServer((_request, response) => {
     sendJson(response, {});
   });
@@ -89,7 +89,7 @@ test('somebody impersonated by hand keeps nothing of whom the kubeconfig imperso
   expect(headerLines(sent, 'Authorization')).toEqual(['Bearer t']);
 });
 
-test('a POST that is told to come back later comes back, and not too early', async () => {
+test('a POST honours Retry-After, and does not retry too early', async () => {
   const server = await startServer((_request, response, n) => {
     if (n < 2) sendJson(response, status(429, 'TooManyRequests'), 429, { 'retry-after': '3' });
     else sendJson(response, { done: true });
@@ -102,7 +102,7 @@ test('a POST that is told to come back later comes back, and not too early', asy
   for (const ms of clock.waited) expect(ms).toBeGreaterThanOrEqual(3_000);
 });
 
-test('a server that says "later" for ever is believed eleven times', async () => {
+test('a server that always answers Retry-After gets eleven attempts', async () => {
   const server = await startServer((_request, response) => {
     sendJson(response, status(429, 'TooManyRequests'), 429, { 'retry-after': '0' });
   });
@@ -111,7 +111,7 @@ test('a server that says "later" for ever is believed eleven times', async () =>
   expect(server.requests).toHaveLength(11);
 });
 
-test('a wait that would outlast the deadline is not begun: the caller learns what the server said', async () => {
+test('a wait beyond the deadline is not started: the caller gets the error of the server', async () => {
   const server = await startServer((_request, response) => {
     sendJson(response, status(429, 'TooManyRequests'), 429, { 'retry-after': '50' });
   });
@@ -128,7 +128,7 @@ test.each([
   ['DELETE', 4],
   ['POST', 1],
   ['PATCH', 1],
-] as const)('a 500 nobody explains makes a %s go out %i times', async (method, times) => {
+] as const)('an unexplained 500 makes a %s go out %i times', async (method, times) => {
   const server = await startServer((_request, response) => {
     sendJson(response, status(500, 'InternalError'), 500);
   });
@@ -137,7 +137,7 @@ test.each([
   expect(server.requests).toHaveLength(times);
 });
 
-test('a GET survives a connection that breaks, a POST does not hide it', async () => {
+test('a GET survives a broken connection, a POST reports it', async () => {
   const server = await startServer((request, response, n) => {
     if (request.method === 'POST' || n === 0) response.destroy();
     else sendJson(response, { n });
@@ -160,7 +160,7 @@ test('a server that never answers meets the deadline', async () => {
   await expect(result).rejects.toBeInstanceOf(NetworkError);
 });
 
-test('so does a request that waits for a connection which others occupy', async () => {
+test('a request that waits for a free connection meets the deadline', async () => {
   const server = await startServer(() => undefined, selfSigned());
   const rest = server.rest();
   const occupied = Array.from({ length: REQUEST_CONNECTIONS }, () =>
@@ -174,7 +174,7 @@ test('so does a request that waits for a connection which others occupy', async 
   await Promise.all(occupied);
 });
 
-test('what somebody waits for fails at once while nobody answers, but for a request a second', async () => {
+test('prompt requests fail fast while the API server is away, except one per second', async () => {
   const server = await startServer(() => undefined, selfSigned());
   const rest = server.rest({ prompt: true, timeoutMs: 30 });
   const ask = () => rest.request({ method: 'GET', path: '/version' });
@@ -185,7 +185,7 @@ test('what somebody waits for fails at once while nobody answers, but for a requ
   expect(server.requests).toHaveLength(2);
 });
 
-test('who asks again then has a second, however long it might wait', async () => {
+test('a prompt probe then has a second, whatever its timeout', async () => {
   const server = await startServer(() => undefined, selfSigned());
   const rest = server.rest({ prompt: true });
   const ask = (timeoutMs: number) => rest.request({ method: 'GET', path: '/version', timeoutMs });
@@ -193,7 +193,7 @@ test('who asks again then has a second, however long it might wait', async () =>
   await expect(ask(60_000)).rejects.toThrow(`no answer within ${AWAY_MS} ms`);
 });
 
-test('what can wait does not keep others from a connection', async () => {
+test('background requests leave connections free', async () => {
   const server = await startServer((request, response) => {
     if (request.url.pathname !== '/slow') sendJson(response, {});
   }, selfSigned());
@@ -206,7 +206,7 @@ test('what can wait does not keep others from a connection', async () => {
   await Promise.all(many);
 });
 
-test('the first of them that meets its deadline ends the others, and none of those that have time', async () => {
+test('the first prompt request that meets its deadline aborts the other prompt ones', async () => {
   const server = await startServer(() => undefined, selfSigned());
   const prompt = server.rest({ prompt: true });
   const patient = server.rest();
@@ -218,7 +218,7 @@ test('the first of them that meets its deadline ends the others, and none of tho
   await expect(other).rejects.toThrow(`no answer within ${AWAY_MS + 600} ms`);
 });
 
-test('a body that stops in the middle meets the deadline too', async () => {
+test('a body that stops in the middle meets the deadline', async () => {
   const server = await startServer((_request, response) => {
     response.writeHead(200);
     response.write('{"items": [');
@@ -228,7 +228,7 @@ test('a body that stops in the middle meets the deadline too', async () => {
   });
 });
 
-test('an abort ends the request with its reason', async () => {
+test('an abort rejects the request with its reason', async () => {
   const server = await startServer(() => undefined);
   const controller = new AbortController();
   const result = server.rest().request({ method: 'GET', path: '/x', signal: controller.signal });
@@ -236,7 +236,7 @@ test('an abort ends the request with its reason', async () => {
   await expect(result).rejects.toThrow('leadership lost');
 });
 
-test('credentials that never come meet the deadline', async () => {
+test('missing credentials meet the deadline', async () => {
   const server = await startServer(() => undefined);
   const rest = server.rest({
     connection: { ...server.connection, headers: () => new Promise(() => undefined) },
@@ -246,7 +246,7 @@ test('credentials that never come meet the deadline', async () => {
   });
 });
 
-test('a 401 is answered once with fresh credentials', async () => {
+test('a 401 is retried once with fresh credentials', async () => {
   const server = await startServer((request, response) => {
     if (request.headers.authorization === 'Bearer new') sendJson(response, { ok: true });
     else sendJson(response, status(401, 'Unauthorized'), 401);
@@ -272,7 +272,7 @@ test('a 401 is answered once with fresh credentials', async () => {
   expect(server.requests).toHaveLength(4);
 });
 
-test('a retry that may no longer be sent is not sent', async () => {
+test('a retry that is no longer permitted is not sent', async () => {
   const server = await startServer((_request, response) => {
     sendJson(response, status(500, 'InternalError'), 500);
   });
@@ -287,7 +287,7 @@ test('a retry that may no longer be sent is not sent', async () => {
   expect(server.requests).toHaveLength(1);
 });
 
-test('a refusal carries reason, details and causes', async () => {
+test('an API error has reason, details and causes', async () => {
   const details = {
     kind: 'servers',
     name: 'db',
@@ -308,7 +308,7 @@ test('a refusal carries reason, details and causes', async () => {
   });
 });
 
-test('a page of HTML is called what it is', async () => {
+test('a page of HTML is reported as such', async () => {
   const server = await startServer((_request, response, n) => {
     response.writeHead(n === 0 ? 200 : 403).end('<h1>Please\n log in</h1>');
   });
@@ -334,7 +334,7 @@ test('every attempt is observed', async () => {
   expect(codes).toEqual(['GET connection', 'GET 200']);
 });
 
-test('the date of an answer is told when it begins, not when its body has come', async () => {
+test('the Date header is observed when the response starts, not when its body is complete', async () => {
   const begun = Promise.withResolvers<string>();
   const server = await startServer((_request, response) => {
     response.writeHead(200, { date: 'Sat, 21 Nov 2026 12:00:00 GMT' });
@@ -346,7 +346,7 @@ test('the date of an answer is told when it begins, not when its body has come',
   await expect(begun.promise).resolves.toBe('Sat, 21 Nov 2026 12:00:00 GMT');
 });
 
-test('a stream yields events however their bytes are cut', async () => {
+test('a stream yields events wherever their bytes are split', async () => {
   const events = [
     { type: 'ADDED', object: { name: 'žluťoučký 🐎' } },
     { type: 'BOOKMARK', object: {} },
@@ -366,7 +366,7 @@ test('a stream yields events however their bytes are cut', async () => {
   expect(seen).toEqual(events);
 });
 
-test('a stream that breaks throws, a stream that is left frees its connection', async () => {
+test('a stream that breaks throws, an abandoned stream frees its connection', async () => {
   let closed = 0;
   const server = await startServer((request, response) => {
     response.on('close', () => closed++);
@@ -385,7 +385,7 @@ test('a stream that breaks throws, a stream that is left frees its connection', 
   await expect.poll(() => closed).toBe(2);
 });
 
-test('a watch that ends before its time has the next requests take turns, but is no silence', async () => {
+test('a watch that ends early paces the next requests, but the API server does not count as away', async () => {
   const server = await startServer((_request, response) => {
     response.end('{"n":1}\n');
   });
@@ -399,7 +399,7 @@ test('a watch that ends before its time has the next requests take turns, but is
   expect(recovery.isAway()).toBe(false);
 });
 
-test('watches take no connection from requests', async () => {
+test('watches use no connections of the request pool', async () => {
   const server = await startServer((request, response) => {
     if (request.url.pathname === '/watch') response.writeHead(200).write('{}\n');
     else sendJson(response, { ok: true });
@@ -411,7 +411,7 @@ test('watches take no connection from requests', async () => {
   for (const watch of watches) await watch.return?.();
 });
 
-test('a path of the server stays in front', async () => {
+test('a path prefix of the server URL is kept', async () => {
   const server = await startServer((_request, response) => {
     sendJson(response, {});
   });

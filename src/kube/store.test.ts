@@ -13,7 +13,7 @@ const server = (name: string, datacenter: string): Server => ({
 
 const servers = () => createStore<Server>({ indexes: { datacenter: ({ spec }) => [spec.datacenter] } });
 
-test('an object is found by its key and by its indexes, and moves with its values', () => {
+test('an object is found by its key and its indexes, and moves when its values change', () => {
   const store = servers();
   store.set('a/one', server('one', 'prague'));
   store.set('a/two', server('two', 'prague'));
@@ -25,13 +25,13 @@ test('an object is found by its key and by its indexes, and moves with its value
   expect([store.size(), store.get('a/one'), store.list().length]).toEqual([1, undefined, 1]);
 });
 
-test('nobody can change what is in the store, however deep', () => {
+test('objects in the store are frozen at every level', () => {
   const store = servers();
   store.set('a/one', server('one', 'prague'));
   expect(() => store.get('a/one')?.spec.tags.push('y')).toThrow(TypeError);
 });
 
-test('an object that is ten thousand levels deep is frozen to the bottom', () => {
+test('an object that is ten thousand levels deep is frozen completely', () => {
   let bottom: object = { leaf: true };
   const leaf = bottom;
   for (let i = 0; i < 10_000; i++) bottom = { inner: bottom };
@@ -39,18 +39,18 @@ test('an object that is ten thousand levels deep is frozen to the bottom', () =>
   expect(Object.isFrozen(leaf)).toBe(true);
 });
 
-test('keys of every kind are just keys', () => {
+test('unusual keys are plain keys', () => {
   const store = createStore<Server>({ indexes: { d: ({ spec }) => [spec.datacenter] } });
   store.set('__proto__', server('__proto__', 'constructor'));
   expect(store.byIndex('d', 'constructor')).toHaveLength(1);
   expect(store.byIndex('d', '__proto__')).toEqual([]);
 });
 
-test('an index that does not exist is a mistake, not an empty answer', () => {
+test('an unknown index is a mistake, not an empty result', () => {
   expect(() => servers().byIndex('rack', '1')).toThrow('no index "rack"; it has: datacenter');
 });
 
-test('an index function that throws leaves store and indexes in agreement', () => {
+test('an index function that throws leaves store and indexes consistent', () => {
   const store = createStore<Server>({
     indexes: {
       datacenter: ({ spec }) => [spec.datacenter],

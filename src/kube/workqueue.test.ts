@@ -19,7 +19,7 @@ test('a key waits once, however often it is added', async () => {
   expect(queue.load()).toMatchObject({ depth: 0, inFlight: 2 });
 });
 
-test('a key that is added while in flight comes again, but only once done', async () => {
+test('a key that is added while in flight is queued again, but only once done', async () => {
   const queue = createWorkqueue();
   queue.add('a');
   await queue.next();
@@ -36,7 +36,7 @@ test('a key that is added while in flight comes again, but only once done', asyn
   expect(queue.load()).toMatchObject({ depth: 0, inFlight: 0 });
 });
 
-test('of two dates for a key the earlier one wins, in either order', async () => {
+test('the earlier of two dates for a key wins, in either order', async () => {
   const queue = createWorkqueue();
   queue.addAfter('a', 1_000);
   queue.addAfter('a', 5_000);
@@ -53,7 +53,7 @@ test('of two dates for a key the earlier one wins, in either order', async () =>
   expect(queue.load().depth).toBe(0);
 });
 
-test('a date beyond what a timer can hold is kept', async () => {
+test('a date beyond the maximum of a timer is kept', async () => {
   const queue = createWorkqueue();
   const days = 86_400_000;
   queue.addAfter('a', 60 * days);
@@ -63,7 +63,7 @@ test('a date beyond what a timer can hold is kept', async () => {
   expect(queue.load().depth).toBe(1);
 });
 
-test('retries wait twice as long each time, until the key is forgotten', () => {
+test('the delay of retries doubles until the key is forgotten', () => {
   const queue = createWorkqueue({ random: () => 0.999_999 });
   const wait = () => Math.round(queue.retry('a'));
   expect([wait(), wait(), wait()]).toEqual([1_000, 2_000, 4_000]);
@@ -73,7 +73,7 @@ test('retries wait twice as long each time, until the key is forgotten', () => {
   expect(wait()).toBe(1_000);
 });
 
-test('shutdown waits for what is in flight and drops the rest', async () => {
+test('shutdown waits for keys in flight and drops the rest', async () => {
   const queue = createWorkqueue();
   queue.add('a');
   queue.add('b');
@@ -93,14 +93,14 @@ test('shutdown waits for what is in flight and drops the rest', async () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('a worker that waits is told of the shutdown', async () => {
+test('shutdown wakes a waiting worker', async () => {
   const queue = createWorkqueue();
   const next = queue.next();
   await queue.shutdown();
   expect(await next).toBeUndefined();
 });
 
-test('metrics tell how long keys wait and work', async () => {
+test('metrics report how long keys wait and run', async () => {
   const seen: unknown[] = [];
   const queue = createWorkqueue({
     metrics: {
@@ -133,7 +133,7 @@ const step = fc.oneof(
   fc.record({ do: fc.constant('pass' as const), ms: fc.integer({ min: 0, max: 40 }) }),
 );
 
-test('never two workers on a key, and every add after the start of its work leads to another run', async () => {
+test('two workers never have the same key, and every add after the start of a run causes another run', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(step, { maxLength: 60 }),

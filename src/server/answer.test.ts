@@ -12,17 +12,17 @@ test.each([
   ['soon', 9_000],
   ['-3s', 9_000],
   ['1m30s', 9_000],
-])('%s leaves %d ms', (timeout, expected) => {
+])('the timeout %s leaves %d ms', (timeout, expected) => {
   expect(answerWithin(timeout)).toBe(expected);
 });
 
 test.each(['31s', '3000000s', '99999999999999999999s'])(
-  '%s, longer than any webhook waits, leaves what the longest does',
+  'the timeout %s, above the maximum of webhooks, counts as the maximum',
   (timeout) => {
     expect(answerWithin(timeout)).toBe(29_000); // a timer of more than 2^31 ms would fire at once
   },
 );
 
-test('fractions of a millisecond are left out: timers take whole ones', () => {
+test('fractions of a millisecond are dropped because timers need integers', () => {
   expect(answerWithin('1.23456789s')).toBe(617);
 });

@@ -101,7 +101,7 @@ test('objects are converted, counted and reported', async () => {
   );
 });
 
-test('the path may name the kind', async () => {
+test('the path may contain the kind', async () => {
   const lookUp = vi.fn<ConversionServing['lookUp']>(() => found);
   const { ask } = await start({ lookUp });
   await ask(review(), '/convert/servers.infra.example.com?timeout=30s');
@@ -112,7 +112,7 @@ test('the path may name the kind', async () => {
   ]);
 });
 
-test('a long list comes as one answer, to the byte', async () => {
+test('a long list is answered as a single response, byte for byte', async () => {
   const { ask } = await start({ bodyLimit: 16 * MIB });
   const objects = Array.from({ length: 3_000 }, (_, index) =>
     server(`ü${index}`, { spec: { text: 'x'.repeat(1_000) } }),
@@ -129,7 +129,7 @@ test('a long list comes as one answer, to the byte', async () => {
   expect(Number(headers['content-length'])).toBe(Buffer.byteLength(JSON.stringify(body)));
 });
 
-test('a failure is an answer, a metric and a line in the log', async () => {
+test('a failure is a response, a metric and a log line', async () => {
   const { ask, conversion, warn } = await start({
     lookUp: () => ({ kind: 'none', message: 'nobody converts that' }),
   });
@@ -143,7 +143,7 @@ test('a failure is an answer, a metric and a line in the log', async () => {
   );
 });
 
-test('what a converter throws goes to the log, and nowhere else', async () => {
+test('only the log has the exception of a converter', async () => {
   const secret = new Error('the password is 42');
   const convert = () => {
     throw secret;
@@ -164,7 +164,7 @@ test('what a converter throws goes to the log, and nowhere else', async () => {
   expect(conversion.mock.calls[0]?.[0]).toMatchObject({ outcome: 'error' });
 });
 
-test('a replica that does not know yet has the API server ask again', async () => {
+test('an unready replica makes the API server retry', async () => {
   const { ask, conversion } = await start({ lookUp: () => ({ kind: 'unready', message: 'not read yet' }) });
   const { status, headers, body } = await ask(review());
   expect([status, headers['retry-after']]).toEqual([503, '1']);
@@ -172,7 +172,7 @@ test('a replica that does not know yet has the API server ask again', async () =
   expect(conversion.mock.calls[0]?.[0]).toEqual({ crd: '', outcome: 'unready' });
 });
 
-test('what is no review is refused and counted, and what no one answers too', async () => {
+test('an invalid review is rejected and counted, and so is one without a converter', async () => {
   const { ask, conversion, rejectedRequest } = await start();
   expect((await ask({ kind: 'Pod' })).status).toBe(400);
   expect((await ask('{"request":')).body).toMatchObject({
@@ -184,8 +184,8 @@ test('what is no review is refused and counted, and what no one answers too', as
   expect(conversion).not.toHaveBeenCalled();
 });
 
-describe('conversions have limits of their own', () => {
-  test('for bodies, beyond that of admission reviews', async () => {
+describe('conversions have separate limits', () => {
+  test('for bodies, above that of admission reviews', async () => {
     const { ask } = await start({ bodyLimit: 12 * MIB });
     const large = [server('a', { spec: { text: 'x'.repeat(10 * MIB) } })];
     expect((await ask(review(large))).body).toMatchObject(SUCCESS);
@@ -193,7 +193,7 @@ describe('conversions have limits of their own', () => {
     expect((await ask(JSON.stringify(review(large)), '/validate/e')).status).toBe(413);
   });
 
-  test('for how many are under way, of which no kind takes all', async () => {
+  test('for concurrent reviews, shared fairly between kinds', async () => {
     const held = Promise.withResolvers<undefined>();
     const convert = (object: object) => held.promise.then(() => object as never);
     const { ask } = await start({
@@ -214,8 +214,8 @@ describe('conversions have limits of their own', () => {
   });
 });
 
-describe('what goes wrong with admission does not reach conversion', () => {
-  test('an engine that never answers, and one that is full', async () => {
+describe('failures of admission do not affect conversion', () => {
+  test('such as an engine that never answers or is overloaded', async () => {
     const { ask } = await start(
       {},
       {
@@ -227,7 +227,7 @@ describe('what goes wrong with admission does not reach conversion', () => {
     expect((await ask(review())).body).toMatchObject(SUCCESS);
   });
 
-  test('and the other way round', async () => {
+  test('and failures of conversion do not affect admission', async () => {
     const lookUp = () => {
       throw new Error('broken');
     };

@@ -15,7 +15,7 @@ async function get(url: string, ready: HealthChecks = { stores: () => undefined 
 
 const broken: HealthChecks = { certificate: () => 'there is none', stores: () => undefined };
 
-test.each(['/healthz', '/readyz'])('%s is ok in two letters', async (path) => {
+test.each(['/healthz', '/readyz'])('%s answers ok', async (path) => {
   expect(await get(path)).toEqual({ statusCode: 200, type: 'text/plain; charset=utf-8', body: 'ok' });
 });
 
@@ -23,18 +23,18 @@ test('?verbose lists the checks', async () => {
   expect((await get('/readyz?verbose')).body).toBe('[+]stores ok\ncheck passed\n');
 });
 
-test('what fails says why without being asked', async () => {
+test('a failure lists its reasons without verbose', async () => {
   const { statusCode, body } = await get('/readyz', broken);
   expect(statusCode).toBe(503);
   expect(body).toBe('[-]certificate failed: there is none\n[+]stores ok\ncheck failed\n');
 });
 
-test('that a replica is not ready does not make it dead', async () => {
+test('an unready replica is still live', async () => {
   expect((await get('/healthz', broken)).statusCode).toBe(200);
 });
 
 test.each(['/readyz?exclude=certificate', '/readyz?exclude=stores&exclude=certificate'])(
-  '%s leaves the broken check out',
+  '%s skips the broken check',
   async (url) => {
     expect((await get(url, broken)).statusCode).toBe(200);
   },
@@ -49,13 +49,13 @@ test('a check that throws fails', async () => {
   expect((await get('/readyz', throwing)).statusCode).toBe(500);
 });
 
-test('/metrics is in the format of Prometheus', async () => {
+test('/metrics is in the Prometheus format', async () => {
   const { statusCode, type, body } = await get('/metrics');
   expect(statusCode).toBe(200);
   expect(type).toMatch(/^text\/plain; version=0\.0\.4/);
   expect(body).toContain('gatehouse_rejected_requests_total{code="404"} 1\n');
 });
 
-test('there is nothing else on this port', async () => {
+test('any other path is not found', async () => {
   expect((await get('/validate/x')).statusCode).toBe(404);
 });

@@ -100,7 +100,7 @@ test.each([
     },
   ],
   ['later', () => Promise.reject(new Error('broken'))],
-])('one that fails %s fails its span', async (_when, validate) => {
+])('a review that fails %s fails its span', async (_when, validate) => {
   const { ask, ended } = await start({ validate });
   expect(await ask('/validate/e', review)).toBe(500);
   expect(ended).toMatchObject([{ failure: '500', attributes: { 'gatehouse.outcome': 'error' } }]);
@@ -118,7 +118,7 @@ test('a conversion has a span too', async () => {
   ]);
 });
 
-test('what is refused before it is read has none', async () => {
+test('a review that is refused before it is read has no span', async () => {
   const { ask, ended } = await start();
   expect(await ask('/validate/e', {})).toBe(400);
   expect(ended).toEqual([]);

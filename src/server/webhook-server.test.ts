@@ -79,7 +79,7 @@ test('the entry is the last segment of the path', async () => {
   ]);
 });
 
-test('a patch is sent by the mutating webhook, and by no other', async () => {
+test('only the mutating webhook sends a patch', async () => {
   const patching: Decision = { ...ALLOWED, patch: [{ op: 'add', path: '/spec/a', value: 2n ** 60n }] };
   const { ask } = await start({ mutate: () => patching, validate: () => Promise.resolve(patching) });
   const patch = Buffer.from('[{"op":"add","path":"/spec/a","value":1152921504606846976}]').toString('base64');
@@ -88,7 +88,7 @@ test('a patch is sent by the mutating webhook, and by no other', async () => {
   expect((await ask('/validate/e')).body).not.toHaveProperty('response.patch');
 });
 
-test('S6: each check that is left for later is counted, but for dry runs', async () => {
+test('S6: each deferred check is counted, except on dry runs', async () => {
   const auditAnnotations = { deferred: 'servers/dc=a,disks/rack=b', 'restore-window': 'w' };
   const { ask, deferred } = await start({ validate: () => ({ ...ALLOWED, auditAnnotations }) });
   await ask('/validate/e');
@@ -97,7 +97,7 @@ test('S6: each check that is left for later is counted, but for dry runs', async
   expect(deferred).toHaveBeenCalledTimes(2);
 });
 
-test('a denial is an answer, a metric and a line in the log', async () => {
+test('a denial is a response, a metric and a log line', async () => {
   const { ask, info, error, admission, rejectedRequest } = await start({
     validate: () => Promise.resolve(DENIED),
   });
@@ -135,7 +135,7 @@ test.each([
   ['a subresource', { subResource: 'status' }, { resource: 'servers/status' }],
   ['a dry run', { dryRun: true }, { dryRun: true }],
   [
-    'the name of an object that is one of many to be deleted',
+    'the name of an object in a deletecollection',
     { operation: 'DELETE', name: '', object: null, oldObject: { metadata: { name: 'b' } } },
     { name: 'b' },
   ],
@@ -147,9 +147,9 @@ test.each([
 });
 
 test.each([
-  ['is let in as it is', '/validate/e'],
+  ['is allowed unchanged', '/validate/e'],
   ['gets its defaults', '/mutate/e'],
-])('the log passes over what %s, unless somebody wants to know', async (_what, path) => {
+])('a request that %s is not logged at level info', async (_what, path) => {
   const info = vi.fn<Log['info']>();
   const mutate = () => ({
     ...ALLOWED,
@@ -160,7 +160,7 @@ test.each([
   expect(info.mock.calls).toEqual([]);
 });
 
-test('the log holds the warnings that are given', async () => {
+test('the log contains the warnings of a response', async () => {
   const { ask, info } = await start({ validate: () => ({ ...ALLOWED, warnings: ['spec.rack: is old'] }) });
   await ask('/validate/e');
   expect(info.mock.calls).toMatchObject([
@@ -168,7 +168,7 @@ test('the log holds the warnings that are given', async () => {
   ]);
 });
 
-test('the log says which fields were patched and what the audit log holds', async () => {
+test('the log contains the patched fields and the audit annotations', async () => {
   const decision: Decision = {
     ...ALLOWED,
     patch: [{ op: 'add', path: '/spec/tier', value: 'standard' }],
@@ -181,7 +181,7 @@ test('the log says which fields were patched and what the audit log holds', asyn
   ]);
 });
 
-test('a conversion is refused in JSON, by a review that says what to do', async () => {
+test('a conversion is refused in JSON, with a ConversionReview that contains the remedy', async () => {
   const { ask } = await start();
   const { status, type, body } = await ask('/convert', {
     apiVersion: 'apiextensions.k8s.io/v1',
@@ -195,7 +195,7 @@ test('a conversion is refused in JSON, by a review that says what to do', async 
   });
 });
 
-test('what is no review is counted, and not decided on', async () => {
+test('an invalid review is counted and not decided', async () => {
   const { ask, admission, rejectedRequest } = await start();
   expect((await ask('/validate/e', { kind: 'Pod' })).status).toBe(400);
   expect((await ask('/convert', review())).status).toBe(400);

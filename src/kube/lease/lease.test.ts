@@ -75,7 +75,7 @@ function candidate(
 
 const specOf = (lease: FakeObject) => (lease.current() as LeaseObject | undefined)?.spec;
 
-test('the first to come leads, with a Lease that backups leave out, and keeps it', async () => {
+test('the first replica leads, with a Lease that is excluded from backups, and keeps it', async () => {
   const clock = manualClock();
   const lease = fakeObject();
   const a = candidate('a', lease, clock);
@@ -98,7 +98,7 @@ test('the first to come leads, with a Lease that backups leave out, and keeps it
   });
 });
 
-test('a graceful stop hands over within one look at the Lease', async () => {
+test('a graceful stop hands over within one poll of the Lease', async () => {
   const clock = manualClock();
   const lease = fakeObject();
   const a = candidate('a', lease, clock);
@@ -116,7 +116,7 @@ test('a graceful stop hands over within one look at the Lease', async () => {
   expect(specOf(lease)).toMatchObject({ holderIdentity: 'b', leaseTransitions: 1 });
 });
 
-test('after a crash another leads within duration and retry, and not before the duration', async () => {
+test('after a crash another replica leads within duration and retry, and not before the duration', async () => {
   const clock = manualClock();
   const lease = fakeObject();
   lease.put({
@@ -140,7 +140,7 @@ test('after a crash another leads within duration and retry, and not before the 
   expect(b.election.isLeader()).toBe(true);
 });
 
-test('what the clock of another machine says counts for nothing', async () => {
+test('timestamps of other machines are ignored', async () => {
   const clock = manualClock();
   const lease = fakeObject();
   const spec = {
@@ -159,7 +159,7 @@ test('what the clock of another machine says counts for nothing', async () => {
   expect(b.election.isLeader()).toBe(true);
 });
 
-test('a leader that cannot renew stops leading at the renew deadline, before anybody else can lead', async () => {
+test('a leader that cannot renew stops at the renew deadline, before another replica can lead', async () => {
   const clock = manualClock();
   const lease = fakeObject();
   const a = candidate('a', lease, clock);
@@ -176,7 +176,7 @@ test('a leader that cannot renew stops leading at the renew deadline, before any
   expect(a.election.isLeader()).toBe(true);
 });
 
-test('renewals whose answers are lost are renewals all the same', async () => {
+test('a renewal counts even if its response is lost', async () => {
   const clock = manualClock();
   const lease = fakeObject();
   const a = candidate('a', lease, clock);
@@ -189,7 +189,7 @@ test('renewals whose answers are lost are renewals all the same', async () => {
   expect(a.election.isLeader()).toBe(true);
 });
 
-test('a label set by somebody else costs no leadership', async () => {
+test('a label that another client sets does not cost leadership', async () => {
   const clock = manualClock();
   const lease = fakeObject();
   const a = candidate('a', lease, clock);
@@ -200,7 +200,7 @@ test('a label set by somebody else costs no leadership', async () => {
   expect(lease.current()?.metadata?.labels).toEqual({ mine: 'yes', 'velero.io/exclude-from-backup': 'true' });
 });
 
-test('a suspended leader writes nothing when it wakes, although no timer has told it yet', async () => {
+test('a suspended leader writes nothing when it resumes, even before its timers run', async () => {
   const clock = manualClock();
   const lease = fakeObject();
   const a = candidate('a', lease, clock);
@@ -247,7 +247,7 @@ test('a suspended leader writes nothing when it wakes, although no timer has tol
   expect(written).toEqual(['create']);
 });
 
-test('a virtual machine that slept is noticed by its wall clock', async () => {
+test('the wall clock detects a suspended virtual machine', async () => {
   const clock = manualClock();
   const a = candidate('a', fakeObject(), clock);
   await clock.advance(0);
@@ -255,7 +255,7 @@ test('a virtual machine that slept is noticed by its wall clock', async () => {
   expect(a.election.isLeader()).toBe(false);
 });
 
-test('a wall clock that is set back prolongs nothing', async () => {
+test('setting the wall clock back prolongs nothing', async () => {
   const clock = manualClock();
   const lease = fakeObject();
   const a = candidate('a', lease, clock);
@@ -266,7 +266,7 @@ test('a wall clock that is set back prolongs nothing', async () => {
   expect(a.election.isLeader()).toBe(false);
 });
 
-test('a namesake from before does not count as ourselves', async () => {
+test('an earlier replica with the same identity is another holder', async () => {
   const clock = manualClock();
   const lease = fakeObject();
   lease.put({
@@ -282,7 +282,7 @@ test('a namesake from before does not count as ourselves', async () => {
   expect(a.election.isLeader()).toBe(true);
 });
 
-test('work that fails ends the election with its error and gives the Lease back', async () => {
+test('work that fails ends the election with its error and releases the Lease', async () => {
   const clock = manualClock();
   const lease = fakeObject();
   const a = candidate('a', lease, clock, () => Promise.reject(new Error('broken')));
@@ -291,7 +291,7 @@ test('work that fails ends the election with its error and gives the Lease back'
   expect(specOf(lease)?.holderIdentity).toBe('');
 });
 
-test('work that goes on after leadership is lost ends the election, so that the process can end', async () => {
+test('work that continues after the loss of leadership ends the election, so that the process can exit', async () => {
   const clock = manualClock();
   const lease = fakeObject();
   const a = candidate('a', lease, clock, () => new Promise(() => undefined));
@@ -301,7 +301,7 @@ test('work that goes on after leadership is lost ends the election, so that the 
   await expect(a.running).rejects.toThrow('did not stop within 15000 ms');
 });
 
-test('a request that fails while the election is stopped is no failure of the election', async () => {
+test('a failed request during a stop does not fail the election', async () => {
   const clock = manualClock();
   const lease = fakeObject();
   lease.fault = 'reject';
@@ -310,7 +310,7 @@ test('a request that fails while the election is stopped is no failure of the el
   await expect(a.running).resolves.toBeUndefined();
 });
 
-test('whatever fails when, and whoever sleeps for how long, two never lead at once', async () => {
+test('two replicas never lead at the same time, whatever fails or is suspended', async () => {
   const step = fc.record({
     ms: fc.integer({ min: 0, max: 9_000 }),
     fault: fc.constantFrom('none' as const, 'none' as const, 'reject' as const, 'lose-answer' as const),
@@ -391,15 +391,15 @@ const dead = (lease: FakeObject, change: object = {}) => {
 
 describe('C3: a leader whose lease is overwritten takes it back within 5 s, in the same term', () => {
   test.each([
-    ['with a holder that is gone', (scene: Scene) => dead(scene.lease)],
+    ['with a holder that no longer runs', (scene: Scene) => dead(scene.lease)],
     [
-      'with a holder that is gone, which looks alive',
+      'with a holder that no longer runs but looks alive',
       (scene: Scene) => dead(scene.lease, { renewTime: new Date(scene.clock.now()).toISOString() }),
     ],
     ['with the other replica', (scene: Scene) => dead(scene.lease, { holderIdentity: 'b' })],
     ['with its own older copy', (scene: Scene) => scene.copy],
     [
-      'with nothing of ours on it',
+      'without any field of ours',
       (scene: Scene) => ({ ...dead(scene.lease), metadata: { name: 'gatehouse' } }),
     ],
     ['by being deleted', () => undefined],
@@ -418,7 +418,7 @@ describe('C3: a leader whose lease is overwritten takes it back within 5 s, in t
 
 type Scene = Awaited<ReturnType<typeof leaderAndFollower>>;
 
-test('C3: a copy that names a leader of the past does not make it the leader again', async () => {
+test('C3: an old copy that names a previous leader does not restore its leadership', async () => {
   const { clock, lease, a, b, copy } = await leaderAndFollower();
   // `a` loses the lease to `b`, and both keep running.
   lease.put({
@@ -437,7 +437,7 @@ test('C3: a copy that names a leader of the past does not make it the leader aga
   expect(other.terms).toHaveLength(before);
 });
 
-test('a leader gives way to one that took over after it: the epoch went on', async () => {
+test('a leader yields to a successor: the epoch has increased', async () => {
   const { clock, lease, a } = await leaderAndFollower();
   const taken = dead(lease);
   lease.put({ ...taken, metadata: { ...taken.metadata, annotations: { epoch: '1000' } } });
@@ -447,7 +447,7 @@ test('a leader gives way to one that took over after it: the epoch went on', asy
   expect(specOf(lease)?.holderIdentity).toBe('dead');
 });
 
-test('after a rollback in which nobody could renew, one leads again, with an epoch above all before', async () => {
+test('after a rollback without renewals, one replica leads again, with a higher epoch than ever', async () => {
   const { clock, lease, a, b, copy } = await leaderAndFollower();
   const epoch = Number((lease.current() as LeaseObject).metadata?.annotations?.epoch);
   lease.fault = 'reject';

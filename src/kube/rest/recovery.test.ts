@@ -21,13 +21,13 @@ function ask(recovery: Recovery, count: number, takesMs = 1): { readonly sent: (
   return { sent: () => sent };
 }
 
-test('while nothing is wrong nobody waits', async () => {
+test('without an interruption no request waits', async () => {
   const { sent } = ask(start(), 500);
   await vi.advanceTimersByTimeAsync(0);
   expect(sent()).toBe(500);
 });
 
-test('of five hundred that wait for an API server, at most forty are sent in any second after it is back, and all are', async () => {
+test('of five hundred waiting requests, at most forty per second are sent after the API server is back, and all are', async () => {
   const recovery = start();
   recovery.interrupted();
   const { sent } = ask(recovery, 500);
@@ -42,7 +42,7 @@ test('of five hundred that wait for an API server, at most forty are sent in any
   expect(sent()).toBe(500);
 });
 
-test('what comes back later, after a wait of its own, is spread too', async () => {
+test('later requests, after a delay of their own, are paced too', async () => {
   const recovery = start();
   recovery.interrupted();
   recovery.answered();
@@ -54,7 +54,7 @@ test('what comes back later, after a wait of its own, is spread too', async () =
   expect(sent()).toBe(100);
 });
 
-test('after watches that were ended early all take turns, and it counts as there', async () => {
+test('watches that end early pace all requests, and the API server does not count as away', async () => {
   const recovery = start();
   recovery.dismissed();
   const { sent } = ask(recovery, 100, 60_000);
@@ -64,7 +64,7 @@ test('after watches that were ended early all take turns, and it counts as there
   expect(recovery.isAway()).toBe(false);
 });
 
-test('when all is well for a while nobody waits again', async () => {
+test('after a while without interruption no request waits', async () => {
   const recovery = start();
   recovery.interrupted();
   recovery.answered();
@@ -74,7 +74,7 @@ test('when all is well for a while nobody waits again', async () => {
   expect(sent()).toBe(100);
 });
 
-test('before an address that gives no answer only one stands, and the next when that one has failed', async () => {
+test('a silent address gets one request at a time, and the next when that one has failed', async () => {
   const recovery = start();
   recovery.interrupted();
   const { sent } = ask(recovery, 100, 10_000);
@@ -84,7 +84,7 @@ test('before an address that gives no answer only one stands, and the next when 
   expect(sent()).toBe(2);
 });
 
-test('somebody who never waits, as the lease, hears first that the API server is back: then the others go', async () => {
+test('an answer to a request that never waits, such as a lease renewal, releases the others', async () => {
   const recovery = start();
   recovery.interrupted();
   const { sent } = ask(recovery, 10, 60_000);
@@ -95,7 +95,7 @@ test('somebody who never waits, as the lease, hears first that the API server is
   expect(sent()).toBe(10);
 });
 
-test('who gives up waiting takes no turn of others', async () => {
+test('an aborted request takes no turn of others', async () => {
   const recovery = start();
   recovery.interrupted();
   const giving = new AbortController();
@@ -115,7 +115,7 @@ test('who gives up waiting takes no turn of others', async () => {
   await expect(recovery.turn(AbortSignal.abort(new Error('over')))).rejects.toThrow('over');
 });
 
-test('who comes often is not held up by those who still wait when all is well again', async () => {
+test('waiting requests do not delay new ones once all is well again', async () => {
   const recovery = start();
   recovery.interrupted();
   recovery.answered();
@@ -127,7 +127,7 @@ test('who comes often is not held up by those who still wait when all is well ag
   expect(late.sent()).toBe(10);
 });
 
-test('a request that comes to nothing while others are answered is no interruption', () => {
+test('a failed request is no interruption while others are answered', () => {
   const recovery = start();
   const since = systemClock.monotonic();
   recovery.answered();
@@ -136,7 +136,7 @@ test('a request that comes to nothing while others are answered is no interrupti
   expect(recovery.isAway()).toBe(false);
 });
 
-test('after a moment of silence whoever is waited for is told so, but for one a second, until there is an answer', () => {
+test('after a short silence, prompt requests fail except one per second, until an answer arrives', () => {
   const recovery = start();
   expect([recovery.isAway(), recovery.mayAsk()]).toEqual([false, true]);
   recovery.interrupted();

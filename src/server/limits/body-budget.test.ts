@@ -12,7 +12,7 @@ function roomFor(bytes: number) {
   return { room, pass: (ms: number) => (now += ms) };
 }
 
-test('what is released is room again, however often it is', () => {
+test('released bytes are available again, any number of times', () => {
   const { room } = roomFor(10);
   const first = room.reserve('a', 10, never);
   expect(first).toBeDefined();
@@ -23,7 +23,7 @@ test('what is released is room again, however often it is', () => {
   expect(room.reserve('c', 1, never)).toBeUndefined();
 });
 
-test('who announced a body and does not send it makes way for others, the oldest first', () => {
+test('a client that announces a body and does not send it is evicted, the oldest first', () => {
   const { room, pass } = roomFor(10);
   const cutOff = vi.fn();
   room.reserve('a', 5, () => {
@@ -40,14 +40,14 @@ test('who announced a body and does not send it makes way for others, the oldest
   expect(room.reserve('d', 5, never)).toBeUndefined();
 });
 
-test('while there is room a body may take its time', () => {
+test('without contention a body may arrive slowly', () => {
   const { room, pass } = roomFor(20);
   room.reserve('a', 5, never);
   pass(60_000);
   expect(room.reserve('b', 5, never)).toBeDefined();
 });
 
-test('a body that is there is not cut off, however long its answer takes', () => {
+test('a complete body is not evicted, however long its answer takes', () => {
   const { room, pass } = roomFor(10);
   const held = room.reserve('a', 10, never);
   held?.received();
@@ -55,7 +55,7 @@ test('a body that is there is not cut off, however long its answer takes', () =>
   expect(room.reserve('b', 5, never)).toBeUndefined();
 });
 
-test('a connection that was cut off and then closes gives nothing back twice', () => {
+test('an evicted connection that then closes releases nothing twice', () => {
   const { room, pass } = roomFor(10);
   const cut = room.reserve('a', 10, () => undefined);
   pass(1_000);

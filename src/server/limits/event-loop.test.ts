@@ -44,14 +44,14 @@ function watched() {
 
 const IDLE_SECOND = Array.from({ length: 20 }, () => 0);
 
-describe('a loop is full', () => {
+describe('the event loop is overloaded', () => {
   test('after half a second of each turn, once turns take a second', () => {
     const { turns, isFullAfter } = watched();
     turns(1_000, 1_000);
     expect([499, 500, 499, 500].map(isFullAfter)).toEqual([false, true, false, true]);
   });
 
-  test('never while turns are short, be a single one as long as it may', () => {
+  test('never while turns are short, whatever a single turn takes', () => {
     const { turns, isFullAfter } = watched();
     expect(isFullAfter(10_000)).toBe(false);
     turns(...IDLE_SECOND, 30_000);
@@ -60,7 +60,7 @@ describe('a loop is full', () => {
     expect(isFullAfter(10_000)).toBe(false);
   });
 
-  test('from turns of a second on until they are shorter than half of one: it does not flap', () => {
+  test('once turns take a second, until they take less than half of one: no flapping', () => {
     const { turns, isFullAfter } = watched();
     const full = [999, 1_000, 1_000, 700, 500, 499, 700, 999, 1_000, 1_000].map((ms) => {
       turns(...(ms < 950 ? [ms, ms] : [ms])); // at least one second
@@ -78,8 +78,8 @@ test('the longest turn of each second is reported', () => {
   expect(seconds).toEqual([0, 0.7, 3]);
 });
 
-describe('the problem of a loop', () => {
-  test('is that it was blocked, and is over after a second without', () => {
+describe('the health problem of the event loop', () => {
+  test('says that it was blocked, and ends after a second without that', () => {
     const { loop, turns, pass } = watched();
     expect(loop.problem()).toBeUndefined();
     pass(2_550); // before the next tick
@@ -92,7 +92,7 @@ describe('the problem of a loop', () => {
     expect(loop.problem()).toBeUndefined();
   });
 
-  test('is none as long as clients still get their answers', () => {
+  test('is absent as long as clients still get their answers', () => {
     const { loop, turns } = watched();
     turns(1_900, 1_900, 1_900);
     expect(loop.problem()).toBeUndefined();

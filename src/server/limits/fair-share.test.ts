@@ -14,12 +14,12 @@ function fill(limit: number, ...order: readonly string[]) {
   return { share, taken };
 }
 
-test('whoever is alone gets half, and who comes after it half of what is left', () => {
+test('a single client gets half, and each further client gets half of the rest', () => {
   expect(fill(100, 'a').taken).toEqual([50]);
   expect(fill(100, 'a', 'b', 'c').taken).toEqual([50, 25, 13]);
 });
 
-test('a limit of one is one for the first who comes', () => {
+test('a limit of one goes to the first client', () => {
   const { share, taken } = fill(1, 'a');
   expect(taken).toEqual([1]);
   expect(share.take('b', 1)).toBe('full');
@@ -27,7 +27,7 @@ test('a limit of one is one for the first who comes', () => {
   expect(share.take('b', 1)).toBeUndefined();
 });
 
-test('it is told apart whether all is taken, or only the share of the one who asks', () => {
+test('a refusal distinguishes an exhausted limit from an exhausted share', () => {
   const share = createFairShare(4);
   expect([share.take('slow', 1), share.take('slow', 1), share.take('slow', 1)]).toEqual([
     undefined,
@@ -41,13 +41,13 @@ test('it is told apart whether all is taken, or only the share of the one who as
   ]);
 });
 
-test('what is given back can be taken again', () => {
+test('returned units are available again', () => {
   const { share } = fill(10, 'a');
   share.giveBack('a', 1);
   expect([share.taken(), share.take('a', 1), share.take('a', 1)]).toEqual([4, undefined, 'over-share']);
 });
 
-test('more is never taken than there is, and while there is room for it someone new is let in', () => {
+test('the limit is never exceeded, and a new client gets a unit while one is free', () => {
   const step = fc.record({
     who: fc.constantFrom('a', 'b', '__proto__'),
     amount: fc.integer({ min: 1, max: 5 }),

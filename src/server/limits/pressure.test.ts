@@ -9,7 +9,7 @@ const REFUSED = (why: string) => ({ kind: 'refused', why });
 const ADMITTED = { kind: 'admitted', body: undefined };
 
 describe('a review is refused', () => {
-  test('when as many are under way as may be, by whatever entries', () => {
+  test('at the limit of concurrent reviews, from any entries', () => {
     const pressure = pressureOf({ reviews: 2 });
     expect([pressure.enter('a'), pressure.enter('b')]).toEqual([undefined, undefined]);
     expect([pressure.enter('c'), pressure.arrive('c', 1, never)]).toEqual(['reviews', REFUSED('reviews')]);
@@ -18,7 +18,7 @@ describe('a review is refused', () => {
     expect(pressure.enter('c')).toBeUndefined();
   });
 
-  test('when its own entry has its share, while others are let in', () => {
+  test('at the share of its own entry, while other entries are admitted', () => {
     const pressure = pressureOf({ reviews: 4 });
     expect([pressure.enter('slow'), pressure.enter('slow')]).toEqual([undefined, undefined]);
     expect(pressure.arrive('slow', 1, never)).toEqual(REFUSED('entry'));
@@ -34,7 +34,7 @@ describe('a review is refused', () => {
     expect(pressure.arrive('a', 1, never)).toEqual(ADMITTED);
   });
 
-  test('when there is no memory for its large body; small ones need none', () => {
+  test('when memory for a large body is missing; small bodies need none', () => {
     const pressure = pressureOf({ bodyBytes: 16 * MIB });
     const first = pressure.arrive('a', 8 * MIB, never);
     expect(first.kind).toBe('admitted');
@@ -44,7 +44,7 @@ describe('a review is refused', () => {
     expect(pressure.arrive('a', 8 * MIB, never).kind).toBe('admitted');
   });
 
-  test('for as many under way rather than for a late event loop, when it is both', () => {
+  test('because of concurrency rather than a late event loop if both apply', () => {
     const pressure = pressureOf({ reviews: 1 }, { eventLoop: { isFull: () => true } });
     expect(pressure.arrive('a', 1, never)).toEqual(REFUSED('event-loop'));
     pressure.enter('a');
@@ -52,13 +52,13 @@ describe('a review is refused', () => {
   });
 });
 
-test('a body that is still coming is no review under way', () => {
+test('a body that is still arriving does not count as a concurrent review', () => {
   const pressure = pressureOf({ reviews: 1 });
   expect([1, 2, 3].map(() => pressure.arrive('a', 1, never))).toEqual([ADMITTED, ADMITTED, ADMITTED]);
   expect(pressure.enter('b')).toBeUndefined();
 });
 
-test('refusals are counted, and said in the log now and then', () => {
+test('refusals are counted, and logged at intervals', () => {
   let now = 0;
   const warn = vi.fn<PressureDeps['log']['warn']>();
   const refusedReview = vi.fn<PressureDeps['metrics']['refusedReview']>();
@@ -85,7 +85,7 @@ test('refusals are counted, and said in the log now and then', () => {
   ]);
 });
 
-test('large bodies may have an eighth of the heap, and room for four of the largest at least', () => {
+test('large bodies may use an eighth of the heap, and at least four of the maximum size fit', () => {
   expect(mostBodyBytes(64 * MIB)).toBe(32 * MIB);
   expect(mostBodyBytes(1024 * MIB)).toBe(128 * MIB);
 });

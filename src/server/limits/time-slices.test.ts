@@ -28,7 +28,7 @@ function loop() {
   return { work, turn, isIdle: () => turns.length === 0 };
 }
 
-test('work stops for others when its slice is over', async () => {
+test('work pauses for others when its slice ends', async () => {
   const { work, turn, isIdle } = loop();
   const worked = work('a', 6, 4);
   expect(await turn()).toEqual(['a1', 'a2', 'a3']);
@@ -37,7 +37,7 @@ test('work stops for others when its slice is over', async () => {
   expect(isIdle()).toBe(true);
 });
 
-test('many share one slice in a turn, each in its order', async () => {
+test('concurrent jobs share one slice per turn, each in order', async () => {
   const { work, turn, isIdle } = loop();
   const all = [work('a', 2, 10), work('b', 2, 10), work('c', 2, 10)];
   const turns: (readonly string[])[] = [];
@@ -46,7 +46,7 @@ test('many share one slice in a turn, each in its order', async () => {
   expect(turns).toEqual([['a1'], ['b1'], ['c1'], ['a2'], ['b2'], ['c2']]);
 });
 
-test('who comes later does not go before who waits', async () => {
+test('a later job never overtakes a waiting one', async () => {
   const { work, turn } = loop();
   const first = work('a', 3, 10);
   await turn();

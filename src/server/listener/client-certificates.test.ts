@@ -10,19 +10,19 @@ const root = caBundle(authority, now);
 const { chain: leaf } = await serverOf(authority, now);
 
 describe('a file of client CAs', () => {
-  test('is read with all of its certificates, and without what else stands there', async () => {
+  test('is read with all of its certificates, and other text is ignored', async () => {
     const both = caBundle(await rotated(authority, now), now);
     expect(readClientCa(both).match(/BEGIN CERTIFICATE/g)).toHaveLength(2);
     expect(readClientCa(`# ours\n${root}\n-----BEGIN PRIVATE KEY-----\nx\n`)).toBe(readClientCa(root));
   });
 
   test.each([
-    ['nothing', '', 'there is no certificate in it (PEM)'],
-    ['something else', 'ca: none', 'there is no certificate in it (PEM)'],
-    ['one that breaks off', root + root.slice(0, 300), 'a certificate in it has no end'],
-    ['one that is none', root.replace(/\n[^-]*\n/, '\nAAAA\n'), 'certificate 1 in it cannot be read'],
-    ['the certificate of a server', root + leaf, 'certificate 2 in it is not that of a CA'],
-  ])('with %s is refused', (_what, text, why) => {
+    ['no content', '', 'there is no certificate in it (PEM)'],
+    ['other content', 'ca: none', 'there is no certificate in it (PEM)'],
+    ['a truncated certificate', root + root.slice(0, 300), 'a certificate in it has no end'],
+    ['an invalid certificate', root.replace(/\n[^-]*\n/, '\nAAAA\n'), 'certificate 1 in it cannot be read'],
+    ['a server certificate', root + leaf, 'certificate 2 in it is not that of a CA'],
+  ])('with %s is rejected', (_what, text, why) => {
     expect(() => readClientCa(text)).toThrow(why);
   });
 });

@@ -43,15 +43,15 @@ function start() {
   return { listener, lines };
 }
 
-describe('the problem of a listener', () => {
-  test('OPA TestReconcilerSync: certs-not-mounted, certs-mounted: is that there is no certificate, until there is one', async () => {
+describe('the health problem of a listener', () => {
+  test('OPA TestReconcilerSync: certs-not-mounted, certs-mounted: reports a missing certificate until there is one', async () => {
     const { listener } = start();
     expect(listener.problem(now)).toBe('there is no serving certificate yet');
     await listener.present((await certificate()).pair);
     expect(listener.problem(now)).toBeUndefined();
   });
 
-  test('is that the certificate is over, from the second on in which it is', async () => {
+  test('reports an expired certificate from the second of its expiry', async () => {
     const { listener } = start();
     const { pair, notAfter } = await certificate();
     await listener.present(pair);
@@ -60,7 +60,7 @@ describe('the problem of a listener', () => {
     expect(listener.problem(later(2 * DAY))).toContain('the serving certificate ended at');
   });
 
-  test('does not come from a pair that was refused', async () => {
+  test('ignores a rejected pair', async () => {
     const { listener } = start();
     const [first, second] = [await certificate(), await certificate()];
     await listener.present(first.pair);
@@ -69,7 +69,7 @@ describe('the problem of a listener', () => {
   });
 });
 
-test('the same certificate twice is presented once', async () => {
+test('the same certificate is presented only once', async () => {
   const { listener, lines } = start();
   const { pair, notAfter } = await certificate();
   await listener.present(pair);
@@ -77,7 +77,7 @@ test('the same certificate twice is presented once', async () => {
   expect(lines).toEqual([{ notAfter: notAfter.toISOString(), message: 'presenting serving certificate' }]);
 });
 
-test('to close twice, or before anything was presented, is no error', async () => {
+test('closing twice, or before a certificate is presented, is not an error', async () => {
   const { listener } = start();
   await listener.close();
   await listener.close();

@@ -15,7 +15,7 @@ async function twoCertificates(): Promise<readonly [ServingCertificate, ServingC
   ];
 }
 
-test('a swap says again all that the server was started with', async () => {
+test('a swap repeats all options of the server', async () => {
   const [certificate] = await twoCertificates();
   const setSecureContext = vi.fn();
   swapCertificate({ setSecureContext }, certificate);
@@ -32,9 +32,9 @@ test('a swap says again all that the server was started with', async () => {
 
 test.each<[string, (one: ServingCertificate, other: ServingCertificate) => ServingCertificate, RegExp]>([
   ['the key of another certificate', (one, other) => ({ ...one, key: other.key }), /key values mismatch/],
-  ['a chain that is none', (one) => ({ ...one, chain: 'nothing' }), /PEM/],
-  ['a key that is none', (one) => ({ ...one, key: 'nothing' }), /DECODER|PEM/],
-])('%s throws before the server is touched', async (_what, change, message) => {
+  ['an invalid chain', (one) => ({ ...one, chain: 'nothing' }), /PEM/],
+  ['an invalid key', (one) => ({ ...one, key: 'nothing' }), /DECODER|PEM/],
+])('%s throws before the server changes', async (_what, change, message) => {
   const [one, other] = await twoCertificates();
   const setSecureContext = vi.fn();
   expect(() => {
@@ -43,7 +43,7 @@ test.each<[string, (one: ServingCertificate, other: ServingCertificate) => Servi
   expect(setSecureContext).not.toHaveBeenCalled();
 });
 
-test('a server of Node takes it', async () => {
+test('a Node server accepts the swap', async () => {
   const [one, other] = await twoCertificates();
   const server = createServer(secureOptions(one));
   expect(() => {

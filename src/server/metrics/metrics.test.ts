@@ -7,7 +7,7 @@ async function samples(metrics: Metrics, name: string): Promise<readonly string[
   return (await metrics.text()).split('\n').filter((line) => line.startsWith(name));
 }
 
-test('an admission is counted by webhook, operation and outcome, with its time', async () => {
+test('an admission is counted by webhook, operation and outcome, with its duration', async () => {
   const metrics = createMetrics();
   metrics.admission({ webhook: 'validate', operation: 'CREATE', outcome: 'deny' }, 0.003);
   const lines = await samples(metrics, 'gatehouse_admission_duration_seconds');
@@ -18,7 +18,7 @@ test('an admission is counted by webhook, operation and outcome, with its time',
   expect(lines).toContain(`gatehouse_admission_duration_seconds_bucket{le="0.005",${labels}} 1`);
 });
 
-test('requests that were no review are counted by status', async () => {
+test('invalid reviews are counted by status', async () => {
   const metrics = createMetrics();
   for (const status of [400, 404, 400]) metrics.rejectedRequest(status);
   expect(await samples(metrics, 'gatehouse_rejected_requests_total{')).toEqual([
@@ -27,7 +27,7 @@ test('requests that were no review are counted by status', async () => {
   ]);
 });
 
-test('requests to the API server are counted under the names of client-go', async () => {
+test('requests to the API server are counted under the metric names of client-go', async () => {
   const metrics = createMetrics();
   metrics.apiRequest({ method: 'GET', code: '200' }, 0.02);
   expect(await samples(metrics, 'rest_client_request_duration_seconds_count')).toEqual([
@@ -45,7 +45,7 @@ test('leadership is 1 or 0', async () => {
   }
 });
 
-test('a workqueue reports under the names of client-go', async () => {
+test('a workqueue reports under the metric names of client-go', async () => {
   const metrics = createMetrics();
   const queue = metrics.queue('policies');
   queue.depth(3);
@@ -66,7 +66,7 @@ test('a workqueue reports under the names of client-go', async () => {
   }
 });
 
-test('the load of a workqueue is asked at each scrape, of its latest life alone', async () => {
+test('the load of a workqueue is read at each scrape, from its newest instance only', async () => {
   const metrics = createMetrics();
   let seconds = 1;
   metrics.queueLoad('authority', () => ({ unfinishedWorkSeconds: 99, longestRunningProcessorSeconds: 99 }));
@@ -90,7 +90,7 @@ test('two instances share nothing', async () => {
   expect(await samples(other, 'gatehouse_rejected_requests_total{')).toEqual([]);
 });
 
-test('the process itself is measured', async () => {
+test('process metrics are exported', async () => {
   const text = await createMetrics().text();
   for (const name of [
     'process_resident_memory_bytes',
@@ -103,7 +103,7 @@ test('the process itself is measured', async () => {
 
 const notAfter = new Date('2028-01-01T00:00:00Z');
 
-test('service-ca e2e service-ca-metrics: the leader tells the phase of the authority and when its generations end, and only what holds now', async () => {
+test('service-ca e2e service-ca-metrics: the leader exports the phase of the authority and the expiry of its generations, without stale series', async () => {
   const metrics = createMetrics();
   metrics.authority({
     phase: 'publishing',
@@ -124,7 +124,7 @@ test('service-ca e2e service-ca-metrics: the leader tells the phase of the autho
   expect(text).not.toMatch(/11111111|publishing/);
 });
 
-test('a replica that does not lead tells nothing of the authority', async () => {
+test('a replica that does not lead exports nothing about the authority', async () => {
   const metrics = createMetrics();
   metrics.authority({
     phase: 'steady',
@@ -135,7 +135,7 @@ test('a replica that does not lead tells nothing of the authority', async () => 
   expect(await metrics.text()).not.toMatch(/gatehouse_rotation_phase(_seconds)?\{|not_after_seconds\{/);
 });
 
-test('the skew of the clock is asked at each scrape', async () => {
+test('the clock skew is read at each scrape', async () => {
   const metrics = createMetrics();
   metrics.clockSkew(() => -1_500);
   expect(await metrics.text()).toContain('gatehouse_clock_skew_seconds -1.5');
@@ -144,7 +144,7 @@ test('the skew of the clock is asked at each scrape', async () => {
 const now = new Date('2026-11-21T12:00:00Z');
 const inDays = (days: number) => new Date(now.getTime() + days * 86_400_000);
 
-test('certs are shown as they stand at the scrape, and not at all by a replica that does not lead', async () => {
+test('certs are exported as of the scrape, and only by the leader', async () => {
   const { servingCerts, issue, text } = createMetrics();
   expect(await text()).not.toContain('gatehouse_serving_reissue_waiting 0');
 

@@ -13,15 +13,15 @@ test.each([
   ['application/openmetrics-text; version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1', true],
   ['text/plain, application/openmetrics-text;q=0.5', false],
   ['application/openmetrics-text;q=0', false],
-])('whoever accepts %s wants OpenMetrics: %s', (accept, expected) => {
+])('the Accept header %s selects OpenMetrics: %s', (accept, expected) => {
   expect(prefersOpenMetrics(accept)).toBe(expected);
 });
 
-test('without exemplars there is no other format', () => {
+test('without exemplars OpenMetrics is not offered', () => {
   expect(createMetrics().openMetrics).toBeUndefined();
 });
 
-test('the bucket of a review names its trace, in this format alone', async () => {
+test('the bucket of a review names its trace, in OpenMetrics only', async () => {
   const traces = [{ trace_id: 'a', span_id: 'b' }, undefined];
   const metrics = createMetrics({ exemplar: () => traces.shift() });
   metrics.admission(LABELS, 0.003);
@@ -36,7 +36,7 @@ test('the bucket of a review names its trace, in this format alone', async () =>
   expect(await metrics.text()).not.toContain('trace_id');
 });
 
-test('the text has what OpenMetrics wants, and leaves the plain text as it was', async () => {
+test('the text is valid OpenMetrics, and the plain format is unchanged', async () => {
   const metrics = createMetrics({ exemplar: () => undefined });
   metrics.rejectedRequest(404);
   const before = new Set(namesOf(await metrics.text()));

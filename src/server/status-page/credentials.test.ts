@@ -13,13 +13,13 @@ test.each([
   expect(bearerToken(headers)).toBe(token);
 });
 
-test('a session is found among the cookies of others', () => {
+test('a session is found among other cookies', () => {
   expect(sessionId({ cookie: 'a=b; gatehouse-status=xyz; c=d' })).toBe('xyz');
   expect(sessionId({ cookie: 'my-gatehouse-status=xyz' })).toBeUndefined();
   expect(sessionId({})).toBeUndefined();
 });
 
-test('no script and no other site gets at the cookie', () => {
+test('scripts and other sites cannot use the cookie', () => {
   expect(sessionCookie('xyz', 60)).toBe(
     'gatehouse-status=xyz; Path=/status; Max-Age=60; HttpOnly; Secure; SameSite=Strict',
   );
@@ -34,7 +34,7 @@ test.each([
   [{ host: 'localhost:1', origin: 'http://localhost:2' }, false],
   [{ host: 'localhost:1', origin: 'null' }, false],
   [{ host: 'localhost:1' }, true],
-])('a form sent with %j: of this page? %s', (headers, own) => {
+])('a form with the headers %j is of this page: %s', (headers, own) => {
   expect(isOfSameOrigin(headers)).toBe(own);
 });
 

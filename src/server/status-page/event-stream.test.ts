@@ -4,7 +4,7 @@ import { expect, test, vi } from 'vitest';
 
 import { streamEvents } from './event-stream.ts';
 
-test('a viewer who has gone before the first event takes no place', async () => {
+test('a viewer who disconnects before the first event takes no slot', async () => {
   const response = new ServerResponse(new IncomingMessage(new Socket()));
   response.destroy();
   const write = vi.spyOn(response, 'write');

@@ -27,7 +27,7 @@ function gateWith(change: Partial<GateDeps<Subject>> = {}) {
 
 const broken = () => Promise.reject(new Error('connection refused'));
 
-test('a token opens when it is somebody’s who may look', async () => {
+test('the token of a permitted user opens the page', async () => {
   const { judge } = gateWith();
   expect(await judge('alice')).toEqual({ kind: 'allowed', username: 'alice' });
   expect(await judge('bob')).toEqual({ kind: 'forbidden', username: 'bob' });
@@ -35,16 +35,16 @@ test('a token opens when it is somebody’s who may look', async () => {
 });
 
 test.each<[string, Partial<GateDeps<Subject>>]>([
-  ['whose token it is', { authenticate: broken }],
-  ['what its owner may', { mayLook: broken }],
-])('where nobody says %s, nothing is decided, and nothing is kept', async (_what, change) => {
+  ['who the user is', { authenticate: broken }],
+  ['what the user may do', { mayLook: broken }],
+])('if the API server cannot say %s, there is no decision, and nothing is cached', async (_what, change) => {
   const { judge, problems } = gateWith(change);
   expect(await judge('alice')).toMatchObject({ kind: 'undecided' });
   expect(JSON.stringify(await judge('alice'))).not.toContain('refused');
   expect(problems).toHaveLength(2);
 });
 
-test('an answer is kept for some seconds and no longer', async () => {
+test('a decision is cached for some seconds only', async () => {
   const { judge, asked, pass } = gateWith();
   await judge('alice');
   pass(VERDICT_MS - 1);
@@ -55,14 +55,14 @@ test('an answer is kept for some seconds and no longer', async () => {
   expect(asked).toHaveLength(2);
 });
 
-test('what cannot be a token is refused without a question', async () => {
+test('an invalid token is rejected without a review', async () => {
   const { judge, asked } = gateWith();
   for (const text of ['', 'a b', 'a\nb', 'ü', 'x'.repeat(20_000)])
     expect(await judge(text)).toEqual({ kind: 'unauthenticated' });
   expect(asked).toEqual([]);
 });
 
-test('the API server is asked once for a token that comes several times at once, and about few at a time', async () => {
+test('concurrent requests with one token cause one review, and concurrent reviews are limited', async () => {
   const answer = Promise.withResolvers<Subject>();
   const asked: string[] = [];
   const { judge } = gateWith({
@@ -82,7 +82,7 @@ test('the API server is asked once for a token that comes several times at once,
   expect(await judge('one-more')).toMatchObject({ kind: 'allowed' });
 });
 
-test('of very many tokens the oldest are forgotten', async () => {
+test('above the limit, the oldest tokens are evicted', async () => {
   const { judge, asked } = gateWith();
   for (let index = 0; index < 1_200; index += 1) await judge(`t${index}`);
   await judge('t1199');

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { html, trusted } from './html.ts';
 
-test('what is put in is text, between tags and in attributes', () => {
+test('inserted values are escaped, between tags and in attributes', () => {
   const evil = `"><script>alert('x')</script>&amp;`;
   expect(html`<p title="${evil}">${evil}</p>`.text).toBe(
     '<p title="&quot;&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;amp;">' +
@@ -10,11 +10,11 @@ test('what is put in is text, between tags and in attributes', () => {
   );
 });
 
-test('characters that turn the direction of text, or are not seen, are shown as escapes', () => {
+test('bidirectional and invisible characters are shown as escapes', () => {
   expect(html`${'a\u202eb\u200bc\u0000\nd'}`.text).toBe('a\\u202eb\\u200bc\\u0000\\u000ad');
 });
 
-test('HTML in HTML stays HTML; lists are put side by side; nothing is nothing', () => {
+test('nested HTML stays HTML; lists are joined; undefined gives empty text', () => {
   const items = ['<a>', 'b'].map((name) => html`<li>${name}</li>`);
   expect(
     html`<ul>
@@ -24,6 +24,6 @@ test('HTML in HTML stays HTML; lists are put side by side; nothing is nothing', 
   ).toBe('<ul><li>&lt;a&gt;</li><li>b</li></ul>0<hr>');
 });
 
-test('a value of megabytes is cut', () => {
+test('a value of megabytes is truncated', () => {
   expect(html`${'x'.repeat(1_000_000)}`.text.length).toBeLessThan(5_000);
 });

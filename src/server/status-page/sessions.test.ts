@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { createSessions, MOST_SESSIONS, SESSION_MS } from './sessions.ts';
 
-test('a session stands for its token, until it is closed', () => {
+test('a session maps to its token until it is closed', () => {
   const sessions = createSessions(() => 0);
   const id = sessions.open('secret');
   expect(id).toMatch(/^[\w-]{43}$/);
@@ -12,7 +12,7 @@ test('a session stands for its token, until it is closed', () => {
   expect(sessions.tokenOf(id)).toBeUndefined();
 });
 
-test('it ends after an hour, however busy it was', () => {
+test('a session ends after an hour, even if it is active', () => {
   let now = 0;
   const sessions = createSessions(() => now);
   const id = sessions.open('secret');
@@ -22,7 +22,7 @@ test('it ends after an hour, however busy it was', () => {
   expect(sessions.tokenOf(id)).toBeUndefined();
 });
 
-test('there is room for so many; the oldest goes first', () => {
+test('the number of sessions is limited, and the oldest is removed first', () => {
   const sessions = createSessions(() => 0);
   const ids = Array.from({ length: MOST_SESSIONS + 1 }, (_none, index) => sessions.open(`t${index}`));
   expect(ids.map((id) => sessions.tokenOf(id)).filter((token) => token === undefined)).toHaveLength(1);

@@ -17,7 +17,7 @@ function viewed(tookMs = 0) {
   return { view, pass: (ms: number) => (now += ms) };
 }
 
-test('all who come within a second see the same', async () => {
+test('all viewers within a second share one view', async () => {
   const { view, pass } = viewed();
   expect(await Promise.all([view(), view(), view()])).toEqual([1, 1, 1]);
   pass(999);
@@ -26,7 +26,7 @@ test('all who come within a second see the same', async () => {
   expect(await view()).toBe(2);
 });
 
-test('where a look takes long, the next one waits the longer', async () => {
+test('a slow view delays the next one accordingly', async () => {
   const { view, pass } = viewed(3_000);
   expect(await view()).toBe(1);
   pass(26_999);
@@ -35,7 +35,7 @@ test('where a look takes long, the next one waits the longer', async () => {
   expect(await view()).toBe(2);
 });
 
-test('a look that failed is no look', async () => {
+test('a failed view is not shared', async () => {
   let looks = 0;
   const view = createSharedView({
     look: () => ((looks += 1) === 1 ? Promise.reject(new Error('no')) : Promise.resolve('seen')),
