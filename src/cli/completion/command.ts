@@ -1,14 +1,9 @@
 /** The command line of `gatehouse completion`. */
 import { Argument, type Command } from 'commander';
 
-import { commandTree, type CommandTree, fishCompletion, bashCompletion, zshCompletion } from './scripts.ts';
+import { commandTree, fishCompletion, bashCompletion, zshCompletion } from './scripts.ts';
 
-const SHELLS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion } as const satisfies Record<
-  string,
-  (program: CommandTree) => string
->;
-
-type Shell = keyof typeof SHELLS;
+const SHELLS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion };
 
 /** The script contains all commands that the program has when this command runs. */
 export function addCompletion(program: Command): void {
@@ -17,7 +12,7 @@ export function addCompletion(program: Command): void {
     .description('print a completion script for a shell')
     .addArgument(new Argument('<shell>', 'shell').choices(Object.keys(SHELLS)))
     .addHelpText('after', HELP)
-    .action((shell: Shell) => {
+    .action((shell: keyof typeof SHELLS) => {
       process.stdout.write(SHELLS[shell](commandTree(program, 'gatehouse')));
     });
 }

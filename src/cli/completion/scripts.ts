@@ -1,19 +1,16 @@
 /** Completion scripts for bash, zsh and fish, generated from the commands and flags of the program. */
-import type { Command, Option } from 'commander';
+import { Help, type Command } from 'commander';
 
-export interface CommandTree {
+interface ListedCommand {
   /** Including the parent commands, e.g. `gatehouse restore open`. */
   readonly path: string;
-  readonly name: string;
-  /** One line. */
-  readonly description: string;
-  readonly commands: readonly CommandTree[];
+  readonly commands: readonly { readonly name: string; readonly description: string }[];
   readonly flags: readonly Flag[];
   /** Allowed values of the first argument; empty: any value. */
   readonly choices: readonly string[];
 }
 
-export interface Flag {
+interface Flag {
   /** `--output` and, if it has one, `-o`. */
   readonly names: readonly string[];
   readonly description: string;
@@ -22,46 +19,37 @@ export interface Flag {
   readonly choices: readonly string[];
 }
 
-/** @param name of the program, as the user types it */
-export function commandTree(command: Command, name: string, above: readonly string[] = []): CommandTree {
-  const here = [...above, name];
-  return {
-    path: here.join(' '),
-    name,
-    description: firstLine(command.description()),
-    commands: command.commands.map((below) => commandTree(below, below.name(), here)),
-    flags: [...command.options.filter(({ hidden }) => !hidden).map(flagOf), HELP],
-    choices: command.registeredArguments[0]?.argChoices ?? [],
-  };
+export type CommandTree = readonly ListedCommand[];
+
+/** The program, then all commands below it. @param path the name of the program, as the user types it */
+export function commandTree(command: Command, path: string): CommandTree {
+  const { commands } = command;
+  return [
+    {
+      path,
+      commands: commands.map((below) => ({
+        name: below.name(),
+        description: firstLine(below.description()),
+      })),
+      flags: new Help()
+        .visibleOptions(command)
+        .map(({ long, short, description, required, optional, argChoices = [] }) => ({
+          names: [long, short].filter((name) => name !== undefined),
+          description: firstLine(description),
+          takesValue: required || optional,
+          choices: argChoices,
+        })),
+      choices: command.registeredArguments[0]?.argChoices ?? [],
+    },
+    ...commands.flatMap((below) => commandTree(below, `${path} ${below.name()}`)),
+  ];
 }
-
-/** Commander adds this flag to every command without listing it. */
-const HELP: Flag = {
-  names: ['--help', '-h'],
-  description: 'display help for command',
-  takesValue: false,
-  choices: [],
-};
-
-const flagOf = ({ long, short, description, required, optional, argChoices }: Option): Flag => ({
-  names: [long, short].filter((name) => name !== undefined),
-  description: firstLine(description),
-  takesValue: required || optional,
-  choices: argChoices ?? [],
-});
-
-/** The command and all its subcommands. */
-const allCommands = (tree: CommandTree): readonly CommandTree[] => [
-  tree,
-  ...tree.commands.flatMap(allCommands),
-];
 
 const firstLine = (text: string): string => text.split('\n', 1)[0] ?? '';
 
 /** @see https://www.gnu.org/software/bash/manual/html_node/Programmable-Completion.html */
-export function bashCompletion(program: CommandTree): string {
-  const commands = allCommands(program);
-  const { name } = program;
+export function bashCompletion(commands: CommandTree): string {
+  const name = commands[0]?.path ?? '';
   return lines(
     `# Completion of ${name} for bash, also version 3. Load it with: source <(${name} completion bash)`,
     `_${name}() {`,
@@ -78,7 +66,10 @@ export function bashCompletion(program: CommandTree): string {
     ),
     '  esac',
     '  case "$at" in',
-    ...commands.map((command) => `    ${quote(command.path)}) words=${quote(wordsOf(command).join(' '))} ;;`),
+    ...commands.map((command) => {
+      const words = wordsOf(command).map(({ word }) => word);
+      return `    ${quote(command.path)}) words=${quote(words.join(' '))} ;;`;
+    }),
     '  esac',
     '  COMPREPLY=($(compgen -W "$words" -- "$cur"))',
     '}',
@@ -88,9 +79,8 @@ export function bashCompletion(program: CommandTree): string {
 }
 
 /** @see https://zsh.sourceforge.io/Doc/Release/Completion-System.html */
-export function zshCompletion(program: CommandTree): string {
-  const commands = allCommands(program);
-  const { name } = program;
+export function zshCompletion(commands: CommandTree): string {
+  const name = commands[0]?.path ?? '';
   return lines(
     `#compdef ${name}`,
     `# Completion of ${name} for zsh. Load it with: source <(${name} completion zsh)`,
@@ -110,7 +100,10 @@ export function zshCompletion(program: CommandTree): string {
     '  esac',
     '  case "$at" in',
     ...commands.map(
-      (command) => `    ${quote(command.path)}) candidates=(${described(command).map(quote).join(' ')}) ;;`,
+      (command) =>
+        `    ${quote(command.path)}) candidates=(${wordsOf(command)
+          .map(({ entry }) => quote(entry))
+          .join(' ')}) ;;`,
     ),
     '  esac',
     `  _describe ${quote(name)} candidates || _files`,
@@ -120,17 +113,17 @@ export function zshCompletion(program: CommandTree): string {
 }
 
 /** Shell code that follows the words of the line from command to subcommand. */
-const descent = (commands: readonly CommandTree[], word: string): readonly string[] => [
+const descent = (commands: CommandTree, word: string): readonly string[] => [
   `    case "$at ${word}" in`,
-  `      ${commands
-    .slice(1)
-    .map(({ path }) => quote(path))
-    .join(' | ')}) at="$at ${word}" ;;`,
+  `      ${pathsBelow(commands, quote).join(' | ')}) at="$at ${word}" ;;`,
   '    esac',
 ];
 
+const pathsBelow = ([, ...below]: CommandTree, quoted: (path: string) => string): readonly string[] =>
+  below.map(({ path }) => quoted(path));
+
 /** The flags that take a value. */
-const valued = (commands: readonly CommandTree[]) =>
+const valued = (commands: CommandTree) =>
   commands.flatMap(({ path, flags }) =>
     flags
       .filter(({ takesValue }) => takesValue)
@@ -140,17 +133,13 @@ const valued = (commands: readonly CommandTree[]) =>
       })),
   );
 
-const wordsOf = ({ commands, flags, choices }: CommandTree): readonly string[] => [
-  ...commands.map(({ name }) => name),
-  ...choices,
-  ...flags.flatMap(({ names }) => names),
-];
-
-/** Entries of the form `word:description`. */
-const described = ({ commands, flags, choices }: CommandTree): readonly string[] => [
-  ...commands.map(({ name, description }) => `${name}:${description}`),
-  ...choices,
-  ...flags.flatMap(({ names, description }) => names.map((flag) => `${flag}:${description}`)),
+/** What may follow a command; `entry` is the word with its description, for zsh. */
+const wordsOf = ({ commands, flags, choices }: ListedCommand) => [
+  ...commands.map(({ name, description }) => ({ word: name, entry: `${name}:${description}` })),
+  ...choices.map((word) => ({ word, entry: word })),
+  ...flags.flatMap(({ names, description }) =>
+    names.map((word) => ({ word, entry: `${word}:${description}` })),
+  ),
 ];
 
 /** Quotes any text as a single word for bash and zsh. */
@@ -159,11 +148,10 @@ const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''
 const lines = (...all: readonly string[]): string => `${all.join('\n')}\n`;
 
 /** @see https://fishshell.com/docs/current/completions.html */
-export function fishCompletion(program: CommandTree): string {
-  const commands = allCommands(program);
-  const { name } = program;
+export function fishCompletion(commands: CommandTree): string {
+  const name = commands[0]?.path ?? '';
   const at = `__${name}_at`;
-  return `${[
+  return lines(
     `# Completion of ${name} for fish. Load it with: ${name} completion fish | source`,
     `# Whether the command line is at the given command.`,
     `function ${at}`,
@@ -172,10 +160,7 @@ export function fishCompletion(program: CommandTree): string {
     '  set -e typed[1]',
     '  for word in $typed',
     '    switch "$at $word"',
-    `      case ${commands
-      .slice(1)
-      .map(({ path }) => quoteFish(path))
-      .join(' ')}`,
+    `      case ${pathsBelow(commands, quoteFish).join(' ')}`,
     '        set at "$at $word"',
     '    end',
     '  end',
@@ -189,7 +174,7 @@ export function fishCompletion(program: CommandTree): string {
         ...command.flags.map((flag) => `${rule} ${flagRule(flag)} -d ${quoteFish(flag.description)}`),
       ];
     }),
-  ].join('\n')}\n`;
+  );
 }
 
 function flagRule({ names, takesValue, choices }: Flag): string {
