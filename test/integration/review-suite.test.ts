@@ -69,7 +69,7 @@ tests:
   - name: updates cause a warning
     objectFrom: pods.yaml#b
     oldFrom: pods.yaml#b
-    expect: { decision: warn, warnings: [should be recreated], auditAnnotations: { who: somebody, violations: null } }
+    expect: { decision: warn, warnings: [should be recreated], auditAnnotations: { who: user, violations: null } }
 `,
   });
   const [suite, ...others] = await run('.');

@@ -15,7 +15,7 @@ export function addReview(program: Command): void {
     .option('--crds <paths...>', 'CustomResourceDefinitions; any other input may contain them too')
     .option('-R, --recursive', 'read folders recursively')
     .option('-n, --namespace <name>', 'namespace of namespaced objects without one (default: default)')
-    .option('--user <name>', 'user that writes the objects (default: somebody)')
+    .option('--user <name>', 'user that writes the objects (default: user)')
     .option('--group <names...>', 'groups of the user, in addition to system:authenticated')
     .addOption(
       new Option(

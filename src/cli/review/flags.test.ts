@@ -33,7 +33,7 @@ test.each<[Partial<ReviewFlags>, string]>([
 });
 
 test.each([
-  [undefined, 'somebody', ['system:authenticated']],
+  [undefined, 'user', ['system:authenticated']],
   ['ada', 'ada', ['system:authenticated']],
   ['system:anonymous', 'system:anonymous', ['system:unauthenticated']],
   [

@@ -22,54 +22,32 @@ export interface ReviewFlags {
   readonly showPatch?: boolean;
 }
 
-export type Mode = 'objects' | 'suites' | 'cluster';
+type Mode = 'objects' | 'suites' | 'cluster';
 
-const NAMES = {
-  policies: '-p',
-  filename: '-f',
-  old: '--old',
-  existing: '--existing',
-  crds: '--crds',
-  namespace: '--namespace',
-  user: '--user',
-  group: '--group',
-  operation: '--operation',
-  handlers: '--handlers',
-  suite: '--suite',
-  cluster: '--cluster',
-  kubeconfig: '--kubeconfig',
-  context: '--context',
-  showPatch: '--show-patch',
-} as const satisfies Partial<Record<keyof ReviewFlags, string>>;
-
-type Named = keyof typeof NAMES;
-
-/** The flags that each mode allows. */
-const ALLOWED: Readonly<Record<Mode, readonly Named[]>> = {
-  objects: [
-    'policies',
-    'filename',
-    'old',
-    'existing',
-    'crds',
-    'namespace',
-    'user',
-    'group',
-    'operation',
-    'handlers',
-    'showPatch',
-  ],
-  suites: ['suite', 'showPatch'],
-  cluster: ['cluster', 'policies', 'crds', 'kubeconfig', 'context'],
-};
+/** Each flag, and the modes that allow it. All modes allow the others. */
+const FLAGS: readonly (readonly [keyof ReviewFlags, string, readonly Mode[]])[] = [
+  ['policies', '-p', ['objects', 'cluster']],
+  ['filename', '-f', ['objects']],
+  ['old', '--old', ['objects']],
+  ['existing', '--existing', ['objects']],
+  ['crds', '--crds', ['objects', 'cluster']],
+  ['namespace', '--namespace', ['objects']],
+  ['user', '--user', ['objects']],
+  ['group', '--group', ['objects']],
+  ['operation', '--operation', ['objects']],
+  ['handlers', '--handlers', ['objects']],
+  ['suite', '--suite', ['suites']],
+  ['cluster', '--cluster', ['cluster']],
+  ['kubeconfig', '--kubeconfig', ['cluster']],
+  ['context', '--context', ['cluster']],
+  ['showPatch', '--show-patch', ['objects', 'suites']],
+];
 
 /** @throws UnusableInput when flags cannot be combined */
 export function modeOf(flags: ReviewFlags): Mode {
   const mode = flags.suite !== undefined ? 'suites' : flags.cluster === true ? 'cluster' : 'objects';
-  const foreign = (Object.keys(NAMES) as Named[]) // an object literal has no other keys
-    .filter((name) => flags[name] !== undefined && !ALLOWED[mode].includes(name))
-    .map((name) => NAMES[name]);
-  refuse(foreign.map((name) => `${name} cannot be combined with ${described(mode)}: ${instead(mode, name)}`));
+  const foreign = FLAGS.filter(([key, , modes]) => flags[key] !== undefined && !modes.includes(mode));
+  refuse(foreign.map(([, name]) => `${name} cannot be combined with ${CONFLICTS[mode](name)}`));
   if (mode !== 'objects') return mode;
   refuse([
     ...(flags.filename === undefined
@@ -81,32 +59,23 @@ export function modeOf(flags: ReviewFlags): Mode {
     ...(flags.old === undefined && flags.operation === 'UPDATE'
       ? ['an UPDATE needs the current objects: pass them with --old']
       : []),
-    ...(inputs(flags).filter((path) => path === '-').length > 1
+    ...(INPUTS.flatMap((key) => flags[key] ?? []).filter((path) => path === '-').length > 1
       ? ['the standard input can be read only once: use - only once']
       : []),
   ]);
   return mode;
 }
 
-const inputs = ({ policies = [], filename = [], old = [], existing = [], crds = [] }: ReviewFlags) => [
-  ...policies,
-  ...filename,
-  ...old,
-  ...existing,
-  ...crds,
-];
+const INPUTS = ['policies', 'filename', 'old', 'existing', 'crds'] as const;
 
-function described(mode: Mode): string {
-  return { objects: 'the review of objects', suites: '--suite', cluster: '--cluster' }[mode];
-}
-
-function instead(mode: Mode, name: string): string {
-  if (mode === 'suites') return 'set it in the suite';
-  return mode === 'cluster' ? 'omit it' : `add --cluster, or omit ${name}`;
-}
+const CONFLICTS: Readonly<Record<Mode, (name: string) => string>> = {
+  objects: (name) => `the review of objects: add --cluster, or omit ${name}`,
+  suites: () => '--suite: set it in the suite',
+  cluster: () => '--cluster: omit it',
+};
 
 /** The user with the groups that authentication adds. */
-export function userOf(username = 'somebody', groups: readonly string[] = []): UserInfo {
+export function userOf(username = 'user', groups: readonly string[] = []): UserInfo {
   const [, namespace] = /^system:serviceaccount:([^:]+):[^:]+$/.exec(username) ?? [];
   const implied = [
     ...(namespace === undefined ? [] : ['system:serviceaccounts', `system:serviceaccounts:${namespace}`]),
