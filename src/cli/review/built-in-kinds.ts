@@ -13,53 +13,27 @@ export interface KindNames {
   readonly namespaced: boolean;
 }
 
-const NAMESPACED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  v1: {
-    LimitRange: 'limitranges',
-    PersistentVolumeClaim: 'persistentvolumeclaims',
-    PodTemplate: 'podtemplates',
-    ReplicationController: 'replicationcontrollers',
-    ResourceQuota: 'resourcequotas',
-  },
-  'apps/v1': {
-    ControllerRevision: 'controllerrevisions',
-    DaemonSet: 'daemonsets',
-    StatefulSet: 'statefulsets',
-  },
-  'autoscaling/v1': { HorizontalPodAutoscaler: 'horizontalpodautoscalers' },
-  'autoscaling/v2': { HorizontalPodAutoscaler: 'horizontalpodautoscalers' },
-  'batch/v1': { CronJob: 'cronjobs', Job: 'jobs' },
-  'networking.k8s.io/v1': { Ingress: 'ingresses' },
-  'resource.k8s.io/v1': { ResourceClaim: 'resourceclaims', ResourceClaimTemplate: 'resourceclaimtemplates' },
-  'storage.k8s.io/v1': { CSIStorageCapacity: 'csistoragecapacities' },
+const NAMESPACED: Readonly<Record<string, readonly string[]>> = {
+  v1: ['LimitRange', 'PersistentVolumeClaim', 'PodTemplate', 'ReplicationController', 'ResourceQuota'],
+  'apps/v1': ['ControllerRevision', 'DaemonSet', 'StatefulSet'],
+  'autoscaling/v1': ['HorizontalPodAutoscaler'],
+  'autoscaling/v2': ['HorizontalPodAutoscaler'],
+  'batch/v1': ['CronJob', 'Job'],
+  'networking.k8s.io/v1': ['Ingress'],
+  'resource.k8s.io/v1': ['ResourceClaim', 'ResourceClaimTemplate'],
+  'storage.k8s.io/v1': ['CSIStorageCapacity'],
 };
 
-const CLUSTER_SCOPED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  v1: { Node: 'nodes', PersistentVolume: 'persistentvolumes' },
-  'admissionregistration.k8s.io/v1': {
-    ValidatingAdmissionPolicy: 'validatingadmissionpolicies',
-    ValidatingAdmissionPolicyBinding: 'validatingadmissionpolicybindings',
-  },
-  'certificates.k8s.io/v1': { CertificateSigningRequest: 'certificatesigningrequests' },
-  'flowcontrol.apiserver.k8s.io/v1': {
-    FlowSchema: 'flowschemas',
-    PriorityLevelConfiguration: 'prioritylevelconfigurations',
-  },
-  'networking.k8s.io/v1': {
-    IngressClass: 'ingressclasses',
-    IPAddress: 'ipaddresses',
-    ServiceCIDR: 'servicecidrs',
-  },
-  'node.k8s.io/v1': { RuntimeClass: 'runtimeclasses' },
-  'resource.k8s.io/v1': { DeviceClass: 'deviceclasses', ResourceSlice: 'resourceslices' },
-  'scheduling.k8s.io/v1': { PriorityClass: 'priorityclasses' },
-  'storage.k8s.io/v1': {
-    CSIDriver: 'csidrivers',
-    CSINode: 'csinodes',
-    StorageClass: 'storageclasses',
-    VolumeAttachment: 'volumeattachments',
-    VolumeAttributesClass: 'volumeattributesclasses',
-  },
+const CLUSTER_SCOPED: Readonly<Record<string, readonly string[]>> = {
+  v1: ['Node', 'PersistentVolume'],
+  'admissionregistration.k8s.io/v1': ['ValidatingAdmissionPolicy', 'ValidatingAdmissionPolicyBinding'],
+  'certificates.k8s.io/v1': ['CertificateSigningRequest'],
+  'flowcontrol.apiserver.k8s.io/v1': ['FlowSchema', 'PriorityLevelConfiguration'],
+  'networking.k8s.io/v1': ['IngressClass', 'IPAddress', 'ServiceCIDR'],
+  'node.k8s.io/v1': ['RuntimeClass'],
+  'resource.k8s.io/v1': ['DeviceClass', 'ResourceSlice'],
+  'scheduling.k8s.io/v1': ['PriorityClass'],
+  'storage.k8s.io/v1': ['CSIDriver', 'CSINode', 'StorageClass', 'VolumeAttachment', 'VolumeAttributesClass'],
 };
 
 export const FURTHER_BUILT_IN_KINDS: readonly KindNames[] = [
@@ -67,16 +41,13 @@ export const FURTHER_BUILT_IN_KINDS: readonly KindNames[] = [
   ...listed(CLUSTER_SCOPED, false),
 ];
 
-function listed(
-  table: Readonly<Record<string, Readonly<Record<string, string>>>>,
-  namespaced: boolean,
-): readonly KindNames[] {
+function listed(table: typeof NAMESPACED, namespaced: boolean): readonly KindNames[] {
   return Object.entries(table).flatMap(([apiVersion, kinds]) =>
-    Object.entries(kinds).map(([kind, resource]) => ({ apiVersion, kind, resource, namespaced })),
+    kinds.map((kind) => ({ apiVersion, kind, resource: guessPlural(kind), namespaced })),
   );
 }
 
-/** The most likely plural of a kind. */
+/** The most likely plural of a kind; correct for all kinds of Kubernetes above. */
 export function guessPlural(kind: string): string {
   const singular = kind.toLowerCase();
   if (/[^aeiou]y$/.test(singular)) return `${singular.slice(0, -1)}ies`;

@@ -10,12 +10,11 @@ import { toJson, type ApiObject } from '../../sandbox/machinery/api-object.ts';
 import { createConverter, type ConvertObjects } from '../../sandbox/machinery/crd/convert.ts';
 import { DEFINITIONS } from '../../sandbox/machinery/crd/definition.ts';
 import { createDefinedView } from '../../sandbox/machinery/objects/decode.ts';
-import { apiVersionOf } from '../../sandbox/machinery/resource-type.ts';
+import { apiVersionOf, type ResourceRegistry } from '../../sandbox/machinery/resource-type.ts';
 import type { Storage } from '../../sandbox/machinery/storage/stored.ts';
-import { textOf, type PlacedObject } from './documents.ts';
+import { joined, textOf, type Parsed, type PlacedObject } from './documents.ts';
 import { refuse } from './input.ts';
-import type { Kinds } from './kinds.ts';
-import { readOwn } from './read-own.ts';
+import { readOwn, type Labelled } from './read-own.ts';
 
 /** By the name of the CRD, e.g. `servers.infra.example.com`. */
 export type Converters = ReadonlyMap<string, Converter>;
@@ -24,36 +23,37 @@ export type Converters = ReadonlyMap<string, Converter>;
 export function readConverters(
   objects: readonly PlacedObject[],
   handlers: readonly CompiledHandler[],
-  { registry }: Pick<Kinds, 'registry'>,
+  registry: ResourceRegistry,
   storage: Pick<Storage, 'get'>,
 ): Converters {
-  const { found, problems } = readOwn('ConversionPolicy', objects, registry);
-  const compiled = found.map(({ label, object }) => {
-    const policy = object as unknown as ConversionPolicy; // the CRD is generated from this type
-    const { apiGroup, resource } = policy.spec.target;
-    const name = groupResourceName({ group: apiGroup, resource });
-    const crd = storage.get(DEFINITIONS, { namespace: '', name });
-    const definition = crd === undefined ? undefined : readDefinition(toJson(crd));
-    if (definition === undefined) {
-      const message = `spec.target: the CustomResourceDefinition ${name} is missing: add it to the crds`;
-      return { name, converter: undefined, problems: [`${label}: ${message}`] };
-    }
-    const result = compileConversion(policy, definition);
-    return {
-      name,
-      converter: result.usable?.converter,
-      problems: result.problems.map(({ where, message }) => `${label}: ${where}: ${message}`),
-    };
-  });
-  refuse([...problems, ...compiled.flatMap((each) => each.problems)]);
-  return new Map([
-    ...handlers.flatMap(({ converter }) =>
-      converter === undefined ? [] : [[groupResourceName(converter.target), converter] as const],
-    ),
-    ...compiled.flatMap(({ name, converter }) =>
-      converter === undefined ? [] : [[name, converter] as const],
-    ),
-  ]);
+  const { found, problems } = readOwn<ConversionPolicy>('ConversionPolicy', objects, registry);
+  const compiled = joined(found.map((policy) => compileLabelled(policy, storage)));
+  refuse([...problems, ...compiled.problems]);
+  const ofHandlers = handlers
+    .map(({ converter }) => converter)
+    .filter((converter) => converter !== undefined)
+    .map((converter) => [groupResourceName(converter.target), converter] as const);
+  return new Map<string, Converter>([...ofHandlers, ...compiled.found]);
+}
+
+/** The converter, with the name of its CRD. */
+function compileLabelled(
+  { label, object: policy }: Labelled<ConversionPolicy>,
+  storage: Pick<Storage, 'get'>,
+): Parsed<readonly [string, Converter]> {
+  const { apiGroup, resource } = policy.spec.target;
+  const name = groupResourceName({ group: apiGroup, resource });
+  const crd = storage.get(DEFINITIONS, { namespace: '', name });
+  const definition = crd === undefined ? undefined : readDefinition(toJson(crd));
+  if (definition === undefined) {
+    const message = `spec.target: the CustomResourceDefinition ${name} is missing: add it to the crds`;
+    return { found: [], problems: [`${label}: ${message}`] };
+  }
+  const { usable, problems } = compileConversion(policy, definition);
+  return {
+    found: usable === undefined ? [] : [[name, usable.converter]],
+    problems: problems.map(({ where, message }) => `${label}: ${where}: ${message}`),
+  };
 }
 
 /** Converts like the API server: by the strategy of the CRD, then prunes and sets the defaults of the new version. */

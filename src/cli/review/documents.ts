@@ -7,6 +7,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../../json/json.ts';
+import { messageOf } from '../../json/error-message.ts';
 import { jsonOfYaml, parseYamlDocuments } from './yaml-text.ts';
 
 /** The place of an object in the input. */
@@ -49,6 +50,12 @@ export interface Parsed<T> {
   readonly problems: readonly string[];
 }
 
+/** All results in order. */
+export const joined = <T>(all: readonly Parsed<T>[]): Parsed<T> => ({
+  found: all.flatMap(({ found }) => found),
+  problems: all.flatMap(({ problems }) => problems),
+});
+
 /** Parses YAML or JSON documents; skips empty ones. */
 export function parseDocuments(text: string, file: string): Parsed<PlacedValue> {
   try {
@@ -67,18 +74,16 @@ function parse(text: string, file: string): Parsed<PlacedValue> {
   const { documents } = parseYamlDocuments(text);
   for (const [index, { node, line, problems: flaws }] of documents.entries()) {
     const place: Place = { file, line, ...(documents.length > 1 ? { document: index + 1 } : {}) };
-    if (flaws.length > 0) {
-      problems.push(
-        ...flaws.map((flaw) => `${describePlace({ ...place, line: flaw.line })}: ${flaw.message}`),
-      );
-      continue;
+    for (const flaw of flaws) {
+      problems.push(`${describePlace({ ...place, line: flaw.line })}: ${flaw.message}`);
     }
+    if (flaws.length > 0) continue;
     try {
       const value = jsonOfYaml(node.toJS());
       if (value !== null) found.push({ place, value });
     } catch (error) {
       if (error instanceof RangeError) throw error;
-      problems.push(`${describePlace(place)}: ${error instanceof Error ? error.message : String(error)}`);
+      problems.push(`${describePlace(place)}: ${messageOf(error)}`);
     }
   }
   return { found, problems: [...new Set(problems)] };
@@ -106,31 +111,21 @@ export function objectsOf({ place, value }: PlacedValue): Parsed<PlacedObject> {
   }
   if (typeof kind !== 'string' || kind === '') return problem(place, 'kind is missing');
   const items = ownValue(value, 'items');
-  if (kind.endsWith('List') && isJsonArray(items)) return itemsOf(place, items, { apiVersion, kind });
+  if (kind.endsWith('List') && isJsonArray(items)) {
+    // Items of a typed list, such as PodList, have no kind of their own.
+    const type = kind === 'List' ? {} : { apiVersion, kind: kind.slice(0, -'List'.length) };
+    return joined(
+      items.map((item, index) =>
+        objectsOf({
+          place: { ...place, item: index + 1 },
+          value: isJsonObject(item) ? { ...type, ...item } : item,
+        }),
+      ),
+    );
+  }
   const metadata = ownValue(value, 'metadata');
   if (metadata !== undefined && !isJsonObject(metadata)) return problem(place, 'metadata is not an object');
   return { found: [{ place, object: value }], problems: [] };
-}
-
-/** Items of a typed list, such as PodList, have no kind of their own. */
-function itemsOf(
-  place: Place,
-  items: readonly JsonValue[],
-  list: { readonly apiVersion: string; readonly kind: string },
-): Parsed<PlacedObject> {
-  const { apiVersion } = list;
-  const kind = list.kind.slice(0, -'List'.length);
-  const isTyped = kind !== '';
-  const parsed = items.map((item, index) =>
-    objectsOf({
-      place: { ...place, item: index + 1 },
-      value: isTyped && isJsonObject(item) ? { apiVersion, kind, ...item } : item,
-    }),
-  );
-  return {
-    found: parsed.flatMap(({ found }) => found),
-    problems: parsed.flatMap(({ problems }) => problems),
-  };
 }
 
 const problem = (place: Place, message: string): Parsed<never> => ({

@@ -2,7 +2,8 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { extname, join } from 'node:path';
 
-import { objectsOf, parseDocuments, textOf, type Parsed, type PlacedObject } from './documents.ts';
+import { messageOf } from '../../json/error-message.ts';
+import { joined, objectsOf, parseDocuments, textOf, type Parsed, type PlacedObject } from './documents.ts';
 
 /** The input is invalid. The message has one line per problem. */
 export class UnusableInput extends Error {
@@ -42,21 +43,25 @@ export function readInputs(
 }
 
 function readPath(path: string, options: ReadOptions): Parsed<PlacedObject> {
-  const { files, problems } = filesAt(path, options);
-  const parsed = files.map((file): Parsed<PlacedObject> => {
-    const text = contentOf(file, options);
-    if (typeof text !== 'string') return { found: [], problems: [text.problem] };
-    const documents = parseDocuments(text, file);
-    const objects = documents.found.map(objectsOf);
-    return {
-      found: objects.flatMap(({ found }) => found).filter((each) => !isKustomization(each)),
-      problems: [...documents.problems, ...objects.flatMap((each) => each.problems)],
-    };
-  });
+  const { found: files, problems } = filesAt(path, options);
+  const { found, ...read } = joined(files.map((file) => readFile(file, options)));
   return {
-    found: parsed.flatMap(({ found }) => found),
-    problems: [...problems, ...parsed.flatMap((each) => each.problems)],
+    found: found.filter((each) => !isKustomization(each)),
+    problems: [...problems, ...read.problems],
   };
+}
+
+function readFile(file: string, { standardInput }: ReadOptions): Parsed<PlacedObject> {
+  let text: string;
+  try {
+    text = file === '-' ? standardInput() : readFileSync(file, 'utf8');
+  } catch (error) {
+    const name = file === '-' ? 'standard input' : file;
+    return { found: [], problems: [`${name}: cannot read: ${messageOf(error)}`] };
+  }
+  const { found, problems } = parseDocuments(text, file);
+  const objects = joined(found.map(objectsOf));
+  return { found: objects.found, problems: [...problems, ...objects.problems] };
 }
 
 /** Folders with manifests often contain one. */
@@ -66,31 +71,16 @@ const isKustomization = ({ object }: PlacedObject): boolean =>
 const EXTENSIONS = ['.yaml', '.yml', '.json'];
 
 /** The files of a path. */
-export function filesAt(
-  path: string,
-  { recursive }: Pick<ReadOptions, 'recursive'>,
-): { readonly files: readonly string[]; readonly problems: readonly string[] } {
-  if (path === '-') return { files: [path], problems: [] };
+export function filesAt(path: string, { recursive }: Pick<ReadOptions, 'recursive'>): Parsed<string> {
+  if (path === '-') return { found: [path], problems: [] };
   const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats === undefined) return { files: [], problems: [`${path}: no such file or folder`] };
-  if (!stats.isDirectory()) return { files: [path], problems: [] };
-  const files = readdirSync(path, { withFileTypes: true, recursive })
+  if (stats === undefined) return { found: [], problems: [`${path}: no such file or folder`] };
+  if (!stats.isDirectory()) return { found: [path], problems: [] };
+  const found = readdirSync(path, { withFileTypes: true, recursive })
     .filter((entry) => !entry.isDirectory() && EXTENSIONS.includes(extname(entry.name)))
     .map((entry) => join(entry.parentPath, entry.name))
     .sort();
-  if (files.length > 0) return { files, problems: [] };
+  if (found.length > 0) return { found, problems: [] };
   const hint = recursive ? '' : ' (use --recursive to read subfolders)';
-  return { files, problems: [`${path}: the folder has no .yaml, .yml or .json file${hint}`] };
-}
-
-function contentOf(
-  file: string,
-  { standardInput }: Pick<ReadOptions, 'standardInput'>,
-): string | { readonly problem: string } {
-  try {
-    return file === '-' ? standardInput() : readFileSync(file, 'utf8');
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    return { problem: `${file === '-' ? 'standard input' : file}: cannot read: ${why}` };
-  }
+  return { found, problems: [`${path}: the folder has no .yaml, .yml or .json file${hint}`] };
 }

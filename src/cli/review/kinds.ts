@@ -3,6 +3,7 @@ import { validateCreate } from '../../sandbox/machinery/objects/validate.ts';
 import type { Resolve } from '../../admission/policy/match/compile-match.ts';
 import type { JsonObject } from '../../json/json.ts';
 import { customResourceDefinitions } from '../../api/crds.ts';
+import { pick } from '../../json/objects.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import { ofJson, type ApiObject } from '../../sandbox/machinery/api-object.ts';
 import { DEFINITIONS, isConditionTrue, conditionsOf } from '../../sandbox/machinery/crd/definition.ts';
@@ -22,32 +23,20 @@ import {
 import { ANYTHING, schemaToJson } from '../../sandbox/machinery/schema/schema.ts';
 import type { Storage } from '../../sandbox/machinery/storage/stored.ts';
 import { FURTHER_BUILT_IN_KINDS, guessPlural, type KindNames } from './built-in-kinds.ts';
+import { SILENT } from './api-server.ts';
 import { describePlace, metaTextOf, textOf, type PlacedObject } from './documents.ts';
 import { refuse } from './input.ts';
 
-export interface Kinds {
-  readonly registry: ResourceRegistry;
-  /** The type of an object, or a message why its kind is not served. */
-  readonly typeOf: (object: JsonObject) => ResourceType | string;
-  readonly resolve: Resolve;
-  /** The schemas of a custom kind in these versions; undefined if its fields are unknown. */
-  readonly schemas: (
-    resource: GroupResource,
-    versions: readonly string[],
-  ) => readonly JsonObject[] | undefined;
-  /** Assumptions about kinds without a CRD. */
-  readonly notes: readonly string[];
-}
+export type Kinds = ReturnType<typeof createKinds>;
 
 /** The transition time in the status of CRDs, which is not used here. */
 const EPOCH = '1970-01-01T00:00:00Z';
-const SILENT = { warn: () => undefined, annotate: () => undefined };
 
 /**
  * @param storage receives the CRDs
  * @throws UnusableInput when the API server would reject a CRD
  */
-export function createKinds(objects: readonly PlacedObject[], storage: Storage): Kinds {
+export function createKinds(objects: readonly PlacedObject[], storage: Storage) {
   // No validation for the CRDs of Gatehouse: the tests install them.
   for (const { manifest } of customResourceDefinitions()) establish(ofJson(manifest as JsonObject), storage);
   refuse(objects.filter(isDefinition).flatMap((placed) => define(placed, storage)));
@@ -56,15 +45,20 @@ export function createKinds(objects: readonly PlacedObject[], storage: Storage):
     definitionType,
     ...FURTHER_BUILT_IN_KINDS.map((names) => toType(names, false)),
   ];
-  const known = createRegistry(served, storage);
-  const guessed = guessKinds(objects, known);
+  const guessed = guessKinds(objects, createRegistry(served, storage));
   const registry = createRegistry([...served, ...guessed], storage);
+  const resolve: Resolve = ({ group, resource }) => registry.stored(group, resource);
   return {
     registry,
-    typeOf: (object) =>
+    resolve,
+    /** The type of an object, or a message why its kind is not served. */
+    typeOf: (object: JsonObject): ResourceType | string =>
       registry.findKind(textOf(object, 'apiVersion'), textOf(object, 'kind')) ?? unserved(object, registry),
-    resolve: ({ group, resource }) => registry.stored(group, resource),
-    schemas: ({ group, resource }, versions) => {
+    /** The schemas of a custom kind in these versions; undefined if its fields are unknown. */
+    schemas: (
+      { group, resource }: GroupResource,
+      versions: readonly string[],
+    ): readonly JsonObject[] | undefined => {
       const types = registry
         .all()
         .filter((type) => type.custom && type.group === group && type.resource === resource)
@@ -72,13 +66,13 @@ export function createKinds(objects: readonly PlacedObject[], storage: Storage):
       const known = types.length > 0 && types.every(({ schema }) => schema.properties !== undefined);
       return known ? types.map(({ schema }) => schemaToJson(schema)) : undefined;
     },
+    /** Assumptions about kinds without a CRD. */
     notes: guessed.map(describeGuess),
   };
 }
 
 const isDefinition = ({ object }: PlacedObject): boolean =>
-  textOf(object, 'apiVersion').startsWith(`${DEFINITIONS.group}/`) &&
-  textOf(object, 'kind') === 'CustomResourceDefinition';
+  groupOf(object) === DEFINITIONS.group && textOf(object, 'kind') === 'CustomResourceDefinition';
 
 /** Installs a CRD and replaces an earlier one with the same name. Returns its problems. */
 function define({ object, place }: PlacedObject, storage: Storage): readonly string[] {
@@ -114,31 +108,14 @@ const whyNot = (crd: ApiObject): string =>
     .join('; ');
 
 /** The checks of built-in kinds expect fields that the API server sets, such as the address of a Service. */
-const withoutOwnChecks = (type: ResourceType): ResourceType => {
-  const { completeDefaults, nameProblem } = type.strategy;
-  return {
-    ...type,
-    strategy: {
-      ...plainStrategy,
-      ...(completeDefaults === undefined ? {} : { completeDefaults }),
-      ...(nameProblem === undefined ? {} : { nameProblem }),
-    },
-  };
-};
+const withoutOwnChecks = (type: ResourceType): ResourceType => ({
+  ...type,
+  strategy: { ...plainStrategy, ...pick(type.strategy, 'completeDefaults', 'nameProblem') },
+});
 
 function toType({ apiVersion, kind, resource, namespaced }: KindNames, custom: boolean): ResourceType {
-  return {
-    ...builtInKind({
-      apiVersion,
-      kind,
-      resource,
-      fields: {},
-      description: '',
-      ...(namespaced ? { namespaced } : {}),
-    }),
-    schema: ANYTHING,
-    custom,
-  };
+  const names = { apiVersion, kind, resource, fields: {}, description: '' };
+  return { ...builtInKind({ ...names, ...(namespaced ? { namespaced } : {}) }), schema: ANYTHING, custom };
 }
 
 /** A type for each kind in the input without a CRD; all its versions are served. */
@@ -148,9 +125,11 @@ function guessKinds(objects: readonly PlacedObject[], registry: ResourceRegistry
     const [first] = same;
     if (first === undefined || versionsOf(first.object, registry).length > 0) return [];
     const kind = textOf(first.object, 'kind');
-    const namespaced = same.some(({ object }) => hasNamespace(object));
+    const namespaced = same.some(({ object }) => metaTextOf(object, 'namespace') !== '');
     const apiVersions = new Set(same.map(({ object }) => textOf(object, 'apiVersion')));
-    const [storageVersion] = [...apiVersions].map(versionOf);
+    const [storageVersion] = [...apiVersions].map((apiVersion) =>
+      apiVersion.slice(apiVersion.indexOf('/') + 1),
+    );
     return [...apiVersions].map((apiVersion) => ({
       ...toType({ apiVersion, kind, resource: guessPlural(kind), namespaced }, true),
       ...(storageVersion === undefined ? {} : { storageVersion }),
@@ -184,7 +163,3 @@ function groupOf(object: JsonObject): string {
   const apiVersion = textOf(object, 'apiVersion');
   return apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '';
 }
-
-const versionOf = (apiVersion: string): string => apiVersion.slice(apiVersion.indexOf('/') + 1);
-
-const hasNamespace = (object: JsonObject): boolean => metaTextOf(object, 'namespace') !== '';

@@ -5,63 +5,34 @@ import {
   type CompiledPolicy,
   type CompileEnvironment,
 } from '../../admission/policy/compile.ts';
-import type { JsonObject } from '../../json/json.ts';
 import type { MatchCondition } from '../../admission/policy/compiled-policy.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import { governed } from '../../runtime/policies/policies.ts';
-import type { ResourceRegistry } from '../../sandbox/machinery/resource-type.ts';
-import type { PlacedObject } from './documents.ts';
+import { joined, type Parsed, type PlacedObject } from './documents.ts';
 import { refuse } from './input.ts';
-import { readOwn } from './read-own.ts';
-
-/** A policy, and its label in messages. */
-export interface NamedPolicy {
-  /** e.g. `policies/servers.yaml:1: AdmissionPolicy servers` */
-  readonly label: string;
-  readonly policy: AdmissionPolicy;
-}
-
-export interface ReadPolicies {
-  readonly policies: readonly NamedPolicy[];
-  /** The problems of invalid policies. */
-  readonly problems: readonly string[];
-}
-
-export function readPolicies(
-  objects: readonly PlacedObject[],
-  registry: Pick<ResourceRegistry, 'findKind'>,
-): ReadPolicies {
-  const { found, problems } = readOwn('AdmissionPolicy', objects, registry);
-  // Its definition is made from this type.
-  const toPolicy = (object: object) => object as AdmissionPolicy;
-  return { policies: found.map(({ label, object }) => ({ label, policy: toPolicy(object) })), problems };
-}
-
-export interface PoliciesEnvironment extends Omit<CompileEnvironment, 'schemas'> {
-  /** The structural schemas of a kind in these versions; undefined if unknown. */
-  readonly schemas: (
-    resource: GroupResource,
-    versions: readonly string[],
-  ) => readonly JsonObject[] | undefined;
-}
+import type { Kinds } from './kinds.ts';
+import { readOwn, type Labelled } from './read-own.ts';
 
 /** @throws UnusableInput with all problems, by field */
 export function compilePolicies(
-  { policies, problems }: ReadPolicies,
-  environment: PoliciesEnvironment,
+  objects: readonly PlacedObject[],
+  { registry, resolve, schemas }: Kinds,
+  environment: Omit<CompileEnvironment, 'resolve' | 'schemas'>,
 ): readonly CompiledPolicy[] {
-  const results = policies.map((named) => compileNamed(named, environment));
-  refuse([...problems, ...results.flatMap((result) => ('problems' in result ? result.problems : []))]);
-  return results.flatMap((result) => ('problems' in result ? [] : [result.policy]));
+  const read = readOwn<AdmissionPolicy>('AdmissionPolicy', objects, registry);
+  const compiled = joined(
+    read.found.map((policy) => compileLabelled(policy, { ...environment, resolve, schemas })),
+  );
+  refuse([...read.problems, ...compiled.problems]);
+  return compiled.found;
 }
 
-export type Compiled = { readonly policy: CompiledPolicy } | { readonly problems: readonly string[] };
-
-export function compileNamed(
-  { label, policy }: NamedPolicy,
-  { schemas, ...environment }: PoliciesEnvironment,
-): Compiled {
+/** Compiles one policy. The problems name its label. */
+export function compileLabelled(
+  { label, object: policy }: Labelled<AdmissionPolicy>,
+  { schemas, ...environment }: Omit<CompileEnvironment, 'schemas'> & Pick<Kinds, 'schemas'>,
+): Parsed<CompiledPolicy> {
   const unresolved: GroupResource[] = [];
   const { match } = policy.spec;
   const known = governed({ match }).map((resource) => schemas(resource, match.apiVersions ?? ['*']));
@@ -75,12 +46,15 @@ export function compileNamed(
       return found;
     },
   });
-  if (result.kind === 'compiled') return { policy: result.policy };
+  if (result.kind === 'compiled') return { found: [result.policy], problems: [] };
   const hint = (message: string) =>
     unresolved.some((target) => message.includes(groupResourceName(target)))
-      ? `${message} (its CustomResourceDefinition is missing: add it to the crds)`
-      : message;
-  return { problems: result.problems.map(({ where, message }) => `${label}: ${where}: ${hint(message)}`) };
+      ? ' (its CustomResourceDefinition is missing: add it to the crds)'
+      : '';
+  const problems = result.problems.map(
+    ({ where, message }) => `${label}: ${where}: ${message}${hint(message)}`,
+  );
+  return { found: [], problems };
 }
 
 /**

@@ -3,45 +3,28 @@ import type { JsonObject } from '../../json/json.ts';
 import { describePlace, metaTextOf, textOf, type PlacedObject } from './documents.ts';
 import { userOf, type ReviewFlags } from './flags.ts';
 import { readInputs, refuse, type ReadOptions } from './input.ts';
-import type { ReviewedObject } from './review-result.ts';
 import { isOwn } from './read-own.ts';
-import { createReviewer, type ReviewerParts, type ReviewRequest } from './reviewer.ts';
-
-export interface ObjectsReview {
-  readonly reviewed: readonly ReviewedObject[];
-  readonly notes: readonly string[];
-}
-
-export type ReviewContext = Pick<ReviewerParts, 'handlers' | 'logFor' | 'ownNamespace' | 'now'>;
+import { createReviewer, type ReviewContext, type ReviewRequest } from './reviewer.ts';
 
 /** @throws UnusableInput and InvalidHandlers */
-export async function reviewObjects(
-  flags: ReviewFlags,
-  options: ReadOptions,
-  context: ReviewContext,
-): Promise<ObjectsReview> {
+export async function reviewObjects(flags: ReviewFlags, options: ReadOptions, context: ReviewContext) {
   const { filename = [], namespace = 'default' } = flags;
   const [given = [], old = [], ...others] = readInputs(
     [filename, flags.old, flags.crds, flags.policies, flags.existing],
     options,
   );
-  const reviewed = given.filter((placed) => !isOwn(placed.object));
+  const own = given.filter(({ object }) => isOwn(object));
+  const reviewed = given.filter((placed) => !own.includes(placed));
   refuse(
     reviewed.length === 0
       ? [`${filename.join(', ')}: nothing to review: all objects configure Gatehouse`]
       : [],
   );
-  const reviewer = createReviewer({
-    ...context,
-    namespace,
-    reviewed,
-    existing: [...others.flat(), ...given.filter(({ object }) => isOwn(object)), ...old],
-  });
-  refuse(
-    reviewer.judges === 0 ? ['no AdmissionPolicy and no handler in the input: pass policies with -p'] : [],
-  );
+  const existing = [...others.flat(), ...own, ...old];
+  const { review, notes, isEmpty } = createReviewer({ namespace, reviewed, existing }, context);
+  refuse(isEmpty ? ['no AdmissionPolicy and no handler in the input: pass policies with -p'] : []);
   const requests = requestsFor(reviewed, old, flags, namespace);
-  return { reviewed: await reviewer.review(requests), notes: reviewer.notes };
+  return { reviewed: await review(requests), notes };
 }
 
 function requestsFor(
@@ -59,7 +42,7 @@ function requestsFor(
   });
   refuse(
     requests.flatMap(({ place, object, old: was, operation }) =>
-      operation === 'UPDATE' && was === undefined && place !== undefined
+      operation === 'UPDATE' && was === undefined
         ? [`${describePlace(place)}: ${textOf(object, 'kind')} is not in --old, so it cannot be an UPDATE`]
         : [],
     ),

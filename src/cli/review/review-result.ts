@@ -1,5 +1,5 @@
 /** The result of the review of one object. */
-import type { Cause, AuditAnnotations } from '../../admission/review/decision.ts';
+import type { AuditAnnotations, Cause, Decision } from '../../admission/review/decision.ts';
 import type { JsonObject } from '../../json/json.ts';
 import type { PatchOperation } from '../../json/json-patch.ts';
 import type { Operation } from '../../admission/review/request.ts';
@@ -8,7 +8,6 @@ import { diff } from '../../json/json-diff.ts';
 import { toJson, type ApiObject } from '../../sandbox/machinery/api-object.ts';
 import type { ApiFailure } from '../../sandbox/machinery/failure.ts';
 import type { Mutated } from './api-server.ts';
-import type { Recorded } from './recorder.ts';
 
 /** `warned`: admitted with warnings. `unchecked`: admitted because no policy and no handler applies. */
 export type Verdict = 'allowed' | 'warned' | 'denied' | 'unchecked';
@@ -33,7 +32,7 @@ export interface ReviewResult {
 
 export interface ReviewedObject {
   readonly identity: Identity;
-  readonly place: Place | undefined;
+  readonly place: Place;
   readonly operation: Operation;
   readonly result: ReviewResult;
 }
@@ -51,59 +50,68 @@ export function describeIdentity({ kind, namespace, name }: Identity): string {
   return `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name === '' ? '(no name)' : name}`;
 }
 
+/** Records the decisions of policies and handlers while one object is reviewed. */
+export type Recording = ReturnType<typeof createRecording>;
+
+export const createRecording = () => ({
+  policies: new Set<string>(),
+  handlers: new Set<string>(),
+  denials: [] as Pick<Extract<Decision, { kind: 'deny' }>, 'message' | 'code' | 'reason' | 'causes'>[],
+  warnings: new Set<string>(),
+  annotations: new Map<string, Set<string>>(),
+  /** The messages of handlers that failed. */
+  failures: [] as string[],
+});
+
+export function recordDecision({ denials, warnings, annotations }: Recording, decision: Decision): void {
+  if (decision.kind === 'retry') {
+    denials.push({ message: decision.message, code: 429, reason: 'TooManyRequests', causes: [] });
+    return;
+  }
+  // The API server may call a webhook twice; the sets drop duplicates.
+  for (const text of decision.warnings) warnings.add(text);
+  for (const [key, value] of Object.entries(decision.auditAnnotations)) {
+    annotations.set(key, (annotations.get(key) ?? new Set()).add(value));
+  }
+  if (decision.kind === 'deny') denials.push(decision);
+}
+
 /**
  * Combines the recorded decisions about an object.
  *
  * @param failure the error of the API server; undefined if it admits the object
  */
 export function toReviewResult(
-  recorded: Recorded,
+  { denials, failures, annotations, ...record }: Recording,
   failure: ApiFailure | undefined,
-  change: { readonly before: ApiObject | undefined; readonly result: Mutated | undefined },
+  before: ApiObject | undefined,
+  result: Mutated | undefined,
 ): ReviewResult {
-  return failure === undefined ? acceptance(recorded, change) : refusal(recorded, failure);
-}
-
-function acceptance(
-  { policies, handlers, auditAnnotations, ...recorded }: Recorded,
-  { before, result }: { readonly before: ApiObject | undefined; readonly result: Mutated | undefined },
-): ReviewResult {
-  const warnings = [...recorded.warnings, ...recorded.failures];
-  const isChecked = policies.length + handlers.length > 0;
-  return {
-    verdict: warnings.length > 0 ? 'warned' : isChecked ? 'allowed' : 'unchecked',
-    policies,
-    handlers,
-    messages: [],
-    refusal: undefined,
-    causes: [],
-    warnings,
-    auditAnnotations,
-    patch: before === undefined || result === undefined ? [] : diff(toJson(before), toJson(result.mutated)),
-    object: result === undefined ? undefined : toJson(result.prepared),
-  };
-}
-
-function refusal(
-  { policies, handlers, auditAnnotations, warnings, denials, failures }: Recorded,
-  failure: ApiFailure,
-): ReviewResult {
+  const [policies, handlers] = [[...record.policies].sort(), [...record.handlers].sort()];
+  const entries = [...annotations].map(([key, values]) => [key, [...values].join(', ')]);
+  const auditAnnotations = Object.fromEntries(entries) as AuditAnnotations; // the entries are pairs of strings
+  const warnings = [...record.warnings];
+  if (failure === undefined) {
+    const isChecked = policies.length + handlers.length > 0;
+    const isWarned = warnings.length + failures.length > 0;
+    return {
+      ...{ policies, handlers, auditAnnotations },
+      verdict: isWarned ? 'warned' : isChecked ? 'allowed' : 'unchecked',
+      ...{ messages: [], refusal: undefined, causes: [], warnings: [...warnings, ...failures] },
+      patch: before === undefined || result === undefined ? [] : diff(toJson(before), toJson(result.mutated)),
+      object: result === undefined ? undefined : toJson(result.prepared),
+    };
+  }
   const [first] = denials;
   const { code, reason = '', details } = failure.status;
   const byServer = first === undefined && failures.length === 0;
+  const causes = byServer ? (details?.causes ?? []) : denials.flatMap((denial) => denial.causes);
   return {
-    verdict: 'denied',
-    policies,
-    handlers,
+    ...{ policies, handlers, auditAnnotations, warnings, verdict: 'denied' },
     // All messages: the API server shows only the first. For a failed handler, its message does not contain the cause.
     messages: [...(byServer ? [failure.message] : denials.map(({ message }) => message)), ...failures],
     refusal: { code: first?.code ?? code, reason: first?.reason ?? reason },
-    causes: byServer
-      ? (details?.causes ?? []).map(({ field = '', message }) => ({ field, message }))
-      : denials.flatMap(({ causes }) => causes.map(({ field, message }) => ({ field, message }))),
-    warnings,
-    auditAnnotations,
-    patch: [],
-    object: undefined,
+    causes: causes.map(({ field = '', message }) => ({ field, message })),
+    ...{ patch: [], object: undefined },
   };
 }

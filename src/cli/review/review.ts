@@ -10,18 +10,21 @@ import { modeOf, type ReviewFlags } from './flags.ts';
 import type { ReadOptions } from './input.ts';
 import { clusterJson, clusterJunit, clusterTable } from './report/cluster.ts';
 import { formatJson, hasColours, print } from '../terminal/output.ts';
-import { formatJunit } from './report/junit.ts';
+import { formatJunit, type JunitSuite } from './report/junit.ts';
 import { objectsJson, objectsJunit, objectsTable } from './report/objects.ts';
 import { suitesJson, suitesJunit, suitesText } from './report/suites.ts';
-import { reviewObjects, type ReviewContext } from './review-objects.ts';
+import { reviewObjects } from './review-objects.ts';
 import { runSuites } from './suite/run-suites.ts';
 import { sentenceOf } from '../../json/error-message.ts';
 import { inHandler, surviveStrayErrors } from '../../runtime/handlers/stray-errors.ts';
 
-export type ExitCode = 0 | 1 | 2;
+type ExitCode = 0 | 1 | 2;
 
 interface Result {
-  readonly text: string;
+  /** The report in each output format. */
+  readonly table: () => string;
+  readonly json: () => object;
+  readonly junit: () => readonly JunitSuite[];
   readonly notes: readonly string[];
   readonly exitCode: ExitCode;
 }
@@ -29,29 +32,20 @@ interface Result {
 /** Prints the result. An error ends with exit code 2. */
 export async function review(flags: ReviewFlags): Promise<ExitCode> {
   try {
-    const { text, notes, exitCode } = await run(flags);
-    for (const note of notes) console.error(`note: ${note}`);
+    const runs = { objects: runObjects, suites: runTests, cluster: runCluster };
+    const standardInput = () => readFileSync(0, 'utf8');
+    const result = await runs[modeOf(flags)](flags, { recursive: flags.recursive === true, standardInput });
+    const text = {
+      table: result.table,
+      json: () => formatJson(result.json()),
+      junit: () => formatJunit(result.junit()),
+    }[flags.output]();
+    for (const note of result.notes) console.error(`note: ${note}`);
     await print(text);
-    return exitCode;
+    return result.exitCode;
   } catch (error) {
     for (const line of sentenceOf(error).split('\n')) console.error(`error: ${line}`);
     return 2;
-  }
-}
-
-async function run(flags: ReviewFlags): Promise<Result> {
-  const mode = modeOf(flags);
-  const options: ReadOptions = {
-    recursive: flags.recursive === true,
-    standardInput: () => readFileSync(0, 'utf8'),
-  };
-  switch (mode) {
-    case 'objects':
-      return await runObjects(flags, options);
-    case 'suites':
-      return await runTests(flags, options);
-    case 'cluster':
-      return await runCluster(flags, options);
   }
 }
 
@@ -59,35 +53,29 @@ async function runObjects(flags: ReviewFlags, options: ReadOptions): Promise<Res
   const handlers = await openHandlers(flags.handlers, process.cwd());
   const { reviewed, notes } = await reviewObjects(flags, options, { ...context(), handlers });
   const denied = reviewed.some(({ result }) => result.verdict === 'denied');
-  const text = () => {
-    switch (flags.output) {
-      case 'table':
-        return objectsTable(reviewed, { colours: hasColours(), showPatch: flags.showPatch === true });
-      case 'json':
-        return formatJson(objectsJson(reviewed, notes));
-      case 'junit':
-        return formatJunit(objectsJunit(reviewed));
-    }
+  return {
+    table: () => objectsTable(reviewed, tableOptions(flags)),
+    json: () => objectsJson(reviewed, notes),
+    junit: () => objectsJunit(reviewed),
+    notes,
+    exitCode: denied ? 1 : 0,
   };
-  return { text: text(), notes, exitCode: denied ? 1 : 0 };
 }
 
 async function runTests(flags: ReviewFlags, options: ReadOptions): Promise<Result> {
   const suites = await runSuites(flags.suite ?? [], options, { ...context(), openHandlers });
   const notes = suites.flatMap((suite) => suite.notes);
   const failed = suites.some(({ results }) => results.some(({ mismatches }) => mismatches.length > 0));
-  const text = () => {
-    switch (flags.output) {
-      case 'table':
-        return suitesText(suites, { colours: hasColours(), showPatch: flags.showPatch === true });
-      case 'json':
-        return formatJson(suitesJson(suites, notes));
-      case 'junit':
-        return formatJunit(suitesJunit(suites));
-    }
+  return {
+    table: () => suitesText(suites, tableOptions(flags)),
+    json: () => suitesJson(suites, notes),
+    junit: () => suitesJunit(suites),
+    notes,
+    exitCode: failed ? 1 : 0,
   };
-  return { text: text(), notes, exitCode: failed ? 1 : 0 };
 }
+
+const tableOptions = ({ showPatch = false }: ReviewFlags) => ({ colours: hasColours(), showPatch });
 
 async function runCluster(flags: ReviewFlags, options: ReadOptions): Promise<Result> {
   // Load the Kubernetes client only if needed.
@@ -95,17 +83,13 @@ async function runCluster(flags: ReviewFlags, options: ReadOptions): Promise<Res
   const result = await reviewCluster(flags, options, ownNamespace());
   const isIncomplete = result.policies.some(({ incomplete }) => incomplete !== undefined);
   const isViolated = result.policies.some(({ culprits }) => culprits.length > 0);
-  const text = () => {
-    switch (flags.output) {
-      case 'table':
-        return clusterTable(result, hasColours());
-      case 'json':
-        return formatJson(clusterJson(result));
-      case 'junit':
-        return formatJunit(clusterJunit(result));
-    }
+  return {
+    table: () => clusterTable(result, hasColours()),
+    json: () => clusterJson(result),
+    junit: () => clusterJunit(result),
+    notes: result.notes,
+    exitCode: isIncomplete ? 2 : isViolated ? 1 : 0,
   };
-  return { text: text(), notes: result.notes, exitCode: isIncomplete ? 2 : isViolated ? 1 : 0 };
 }
 
 /** The namespace of Gatehouse, from the same setting as in `serve`. */
@@ -114,9 +98,7 @@ function ownNamespace(): string {
   return resolveConfig({}, { [variable]: process.env[variable] }, {}).namespace;
 }
 
-function context(): Omit<ReviewContext, 'handlers'> {
-  return { logFor, ownNamespace: ownNamespace(), now: new Date() };
-}
+const context = () => ({ logFor, ownNamespace: ownNamespace(), now: new Date() });
 
 /** @throws InvalidHandlers with all problems */
 async function openHandlers(source: string | undefined, from: string): Promise<readonly LoadedHandler[]> {

@@ -3,49 +3,37 @@ import type { HandlerLog } from '../../admission/handlers/handler.ts';
 import type { JsonObject } from '../../json/json.ts';
 import { ApiFailure } from '../../sandbox/machinery/failure.ts';
 import type { ResourceType } from '../../sandbox/machinery/resource-type.ts';
-import type { Operation, UserInfo } from '../../admission/review/request.ts';
+import type { UserInfo } from '../../admission/review/request.ts';
 import { webhookConfigurations } from '../../admission/webhooks/webhook-configurations.ts';
-import type { GovernedIndex } from '../../admission/policy/world.ts';
 import { compileHandlers, type LoadedHandler } from '../../runtime/handlers/load-handlers.ts';
-import { createApiServer, refOf, type ApiServer, type Mutated, type Write } from './api-server.ts';
-import { createCalls, type CallFor, type View } from './webhook-calls.ts';
+import { createApiServer, refOf, SILENT, type Mutated, type Write } from './api-server.ts';
+import { createCalls } from './webhook-calls.ts';
 import { createConversion, readConverters } from './conversions.ts';
 import { metaTextOf, textOf, type Place } from './documents.ts';
-import {
-  indexGoverned,
-  contentsBefore,
-  createContents,
-  handlerWorldOf,
-  worldOf,
-  type Contents,
-} from './world.ts';
-import { createRecorder, type Recorder } from './recorder.ts';
+import { indexGoverned, createContents, handlerWorldOf, worldOf, type Contents } from './world.ts';
 import { refuse } from './input.ts';
 import type { Kinds } from './kinds.ts';
-import { type Identity, type ReviewedObject, toReviewResult } from './review-result.ts';
-import { compilePolicies, conditionProblems, readPolicies } from './policies.ts';
-import { createSnapshot, type Snapshot, type SnapshotParts } from './snapshot.ts';
+import {
+  createRecording,
+  toReviewResult,
+  type Identity,
+  type Recording,
+  type ReviewedObject,
+} from './review-result.ts';
+import { compilePolicies, conditionProblems } from './policies.ts';
+import { createSnapshot, type Snapshot, type SnapshotInput } from './snapshot.ts';
 
 export interface ReviewRequest {
-  readonly place: Place | undefined;
+  readonly place: Place;
   /** The new object; on DELETE the current one. */
   readonly object: JsonObject;
   /** The current object, for an UPDATE. */
   readonly old: JsonObject | undefined;
-  readonly operation: Exclude<Operation, 'CONNECT'>;
+  readonly operation: Write['operation'];
   readonly user: UserInfo;
 }
 
-export interface Reviewer {
-  /** The objects of one call can refer to each other. */
-  readonly review: (requests: readonly ReviewRequest[]) => Promise<readonly ReviewedObject[]>;
-  /** Assumptions of the review. */
-  readonly notes: readonly string[];
-  /** The number of policies and handlers. */
-  readonly judges: number;
-}
-
-export interface ReviewerParts extends SnapshotParts {
+export interface ReviewContext {
   readonly handlers: readonly LoadedHandler[];
   readonly logFor: (handler: string) => HandlerLog;
   /** The namespace of Gatehouse, which no policy governs. */
@@ -57,15 +45,14 @@ export interface ReviewerParts extends SnapshotParts {
 const SERVICE = { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 };
 
 /** @throws UnusableInput and InvalidHandlers with all problems of CRDs, policies and handlers */
-export function createReviewer(parts: ReviewerParts): Reviewer {
-  const { existing, reviewed, ownNamespace, now, logFor } = parts;
-  const snapshot = createSnapshot(parts);
+export function createReviewer(input: SnapshotInput, { ownNamespace, now, ...context }: ReviewContext) {
+  const objects = [...input.existing, ...input.reviewed];
+  const snapshot = createSnapshot(input);
+  const { kinds, storage } = snapshot;
   const environment = { ownNamespace, matchConditions: true };
-  const read = readPolicies([...existing, ...reviewed], snapshot.kinds.registry);
-  const { resolve, schemas } = snapshot.kinds;
-  const policies = compilePolicies(read, { ...environment, resolve, schemas });
-  const handlers = compileHandlers(parts.handlers, environment);
-  const converters = readConverters([...existing, ...reviewed], handlers, snapshot.kinds, snapshot.storage);
+  const policies = compilePolicies(objects, kinds, environment);
+  const handlers = compileHandlers(context.handlers, environment);
+  const converters = readConverters(objects, handlers, kinds.registry, storage);
   refuse([
     ...policies.flatMap(({ name, match }) =>
       conditionProblems(`AdmissionPolicy ${name}: spec.match`, match.matchConditions),
@@ -75,92 +62,90 @@ export function createReviewer(parts: ReviewerParts): Reviewer {
     ),
   ]);
   const target = { ...environment, service: SERVICE, caBundle: '' };
-  const env: ReviewEnvironment = {
-    snapshot,
-    now,
-    api: createApiServer({
-      registry: snapshot.kinds.registry,
-      storage: snapshot.storage,
-      convert: createConversion(snapshot.storage, converters),
-      webhooks: webhookConfigurations(policies, target, handlers),
-    }),
-    callFor: createCalls({ policies, handlers, now, logFor }),
-  };
+  const webhooks = webhookConfigurations(policies, target, handlers);
+  const api = createApiServer(kinds.registry, storage, createConversion(storage, converters), webhooks);
+  const calls = createCalls(policies, handlers, context.logFor, now);
   return {
-    review: (requests) => reviewAll(env, requests),
+    /** The objects of one call can refer to each other. */
+    review: (requests: readonly ReviewRequest[]) => reviewAll({ snapshot, api, calls, now }, requests),
+    /** Assumptions of the review. */
     notes: snapshot.notes,
-    judges: policies.length + handlers.length,
+    /** Whether the input has no policy and no handler. */
+    isEmpty: policies.length + handlers.length === 0,
   };
 }
 
-interface ReviewEnvironment {
+interface Environment {
   readonly snapshot: Snapshot;
-  readonly api: ApiServer;
-  readonly callFor: CallFor;
+  readonly api: ReturnType<typeof createApiServer>;
+  readonly calls: ReturnType<typeof createCalls>;
   readonly now: Date;
+}
+
+/** One write and its recorded decisions. Each phase of the review fills in a field. */
+interface Case {
+  readonly request: ReviewRequest;
+  readonly record: Recording;
+  /** Undefined if the object cannot be decoded. */
+  write?: Write;
+  /** Undefined on DELETE. */
+  result?: Mutated | undefined;
+  /** The error of the API server, which ends the review of the object. */
+  failure?: ApiFailure;
 }
 
 /** Mutates all objects before it validates any, so that each object sees the final state of the others. */
 async function reviewAll(
-  env: ReviewEnvironment,
+  env: Environment,
   requests: readonly ReviewRequest[],
 ): Promise<readonly ReviewedObject[]> {
   const contents = createContents(env.snapshot.contents);
-  const cases: Case[] = [];
-  for (const request of requests) cases.push(await open(env, request));
+  const cases = requests.map((request): Case => ({ request, record: createRecording() }));
+  await eachCase(cases, async (one) => {
+    one.write = await writeOf(env, one);
+  });
   for (const { write } of cases) put(contents, write, write?.object ?? write?.old);
-  const mutated: MutatedCase[] = [];
-  for (const each of cases) mutated.push(await mutateCase(env, each, known(contents)));
-  for (const { write, result } of mutated) put(contents, write, result?.prepared);
-  const settled = known(contents);
-  const reviewed: ReviewedObject[] = [];
-  for (const each of mutated) {
-    const { request, write, recorder, result } = each;
-    const failure = each.failure ?? (await validateCase(env, each, settled));
-    reviewed.push({
-      identity: identityOf(each),
-      place: request.place,
-      operation: request.operation,
-      result: toReviewResult(recorder.recorded(), failure, { before: write?.object, result }),
-    });
+  const callAs = callsIn(env, contents);
+  await eachCase(cases, async (one) => {
+    if (one.write !== undefined) one.result = await env.api.mutate(one.write, callAs(one.write, one.record));
+  });
+  for (const { write, result } of cases) put(contents, write, result?.prepared);
+  const callFinally = callsIn(env, contents);
+  await eachCase(cases, async ({ write, result, record }) => {
+    if (write !== undefined) await env.api.validate(write, result?.prepared, callFinally(write, record));
+  });
+  return cases.map((one) => ({
+    identity: identityOf(one),
+    place: one.request.place,
+    operation: one.request.operation,
+    result: toReviewResult(one.record, one.failure, one.write?.object, one.result),
+  }));
+}
+
+/** Runs a phase for all cases without an error, and stores the errors of the API server. */
+async function eachCase(cases: readonly Case[], phase: (one: Case) => Promise<void>): Promise<void> {
+  for (const one of cases) {
+    if (one.failure !== undefined) continue;
+    try {
+      await phase(one);
+    } catch (error) {
+      if (!(error instanceof ApiFailure)) throw error;
+      one.failure = error;
+    }
   }
-  return reviewed;
 }
 
-/** One write and its recorded decisions. */
-interface Case {
-  readonly request: ReviewRequest;
-  readonly recorder: Recorder;
-  /** Undefined if the object cannot be decoded. */
-  readonly write: Write | undefined;
-  /** The error of the API server. */
-  readonly failure: ApiFailure | undefined;
-}
-
-interface MutatedCase extends Case {
-  readonly result: Mutated | undefined;
-}
-
-async function open({ snapshot, api }: ReviewEnvironment, request: ReviewRequest): Promise<Case> {
+async function writeOf({ snapshot, api }: Environment, { request, record }: Case): Promise<Write> {
   const { object, old, operation, user } = request;
-  const recorder = createRecorder();
   const { kinds, decode } = snapshot;
-  try {
-    const type = typeFor(object, kinds);
-    const decoded = decode(object, type, recorder.warn);
-    const before =
-      old === undefined ? undefined : await api.inVersion(decode(old, typeFor(old, kinds), ignore), type);
-    const write: Write =
-      operation === 'DELETE'
-        ? { type, operation, user, object: undefined, old: decoded }
-        : { type, operation, user, object: decoded, old: before };
-    return { request, recorder, write, failure: undefined };
-  } catch (error) {
-    return { request, recorder, write: undefined, failure: failureOf(error) };
-  }
+  const type = typeFor(object, kinds);
+  const decoded = decode(object, type, (text) => record.warnings.add(text));
+  const before =
+    old === undefined ? undefined : await api.inVersion(decode(old, typeFor(old, kinds), SILENT.warn), type);
+  return operation === 'DELETE'
+    ? { type, operation, user, object: undefined, old: decoded }
+    : { type, operation, user, object: decoded, old: before };
 }
-
-const ignore = () => undefined;
 
 /** @throws ApiFailure when the kind is not served */
 function typeFor(object: JsonObject, { typeOf }: Pick<Kinds, 'typeOf'>): ResourceType {
@@ -171,57 +156,19 @@ function typeFor(object: JsonObject, { typeOf }: Pick<Kinds, 'typeOf'>): Resourc
 
 function put(contents: Contents, write: Write | undefined, object: Write['object']): void {
   if (write === undefined || object?.metadata.name === undefined) return;
-  contents.put({ ref: refOf(write.type, object), object });
-}
-
-/** The objects, and the index of their references and unique values. */
-interface Known {
-  readonly contents: Contents;
-  readonly governed: GovernedIndex;
-}
-
-const known = (contents: Contents): Known => ({ contents, governed: indexGoverned(contents) });
-
-async function mutateCase(env: ReviewEnvironment, each: Case, there: Known): Promise<MutatedCase> {
-  const { write, recorder } = each;
-  if (write === undefined) return { ...each, result: undefined };
-  try {
-    const call = env.callFor(viewOf(env, write, there), recorder);
-    return { ...each, result: await env.api.mutate(write, call) };
-  } catch (error) {
-    return { ...each, result: undefined, failure: failureOf(error) };
-  }
-}
-
-async function validateCase(
-  env: ReviewEnvironment,
-  { write, recorder, result }: MutatedCase,
-  there: Known,
-): Promise<ApiFailure | undefined> {
-  if (write === undefined) return undefined;
-  try {
-    const call = env.callFor(viewOf(env, write, there), recorder);
-    await env.api.validate(write, result?.prepared, call);
-    return undefined;
-  } catch (error) {
-    return failureOf(error);
-  }
+  contents.put(refOf(write.type, object), object);
 }
 
 /** Admission sees the old state of the written object; a new object does not exist yet. */
-function viewOf({ snapshot, now }: ReviewEnvironment, write: Write, { contents, governed }: Known): View {
-  const subject = write.object ?? write.old;
-  const seen =
-    subject === undefined
-      ? contents
-      : contentsBefore(contents, { ref: refOf(write.type, subject), object: write.old });
-  return { world: worldOf(seen, governed, now), handlerWorld: handlerWorldOf(seen, snapshot.kinds.resolve) };
-}
-
-/** Rethrows errors that are not responses of the API server. */
-function failureOf(error: unknown): ApiFailure {
-  if (error instanceof ApiFailure) return error;
-  throw error;
+function callsIn({ snapshot, calls, now }: Environment, contents: Contents) {
+  const governed = indexGoverned(contents);
+  return (write: Write, record: Recording) => {
+    const seen = createContents(contents);
+    const subject = write.object ?? write.old;
+    if (subject !== undefined) seen.put(refOf(write.type, subject), write.old);
+    const handlerWorld = handlerWorldOf(seen, snapshot.kinds.resolve);
+    return calls({ world: worldOf(seen, governed, now), handlerWorld }, record);
+  };
 }
 
 function identityOf({ write, request: { object } }: Case): Identity {

@@ -1,31 +1,17 @@
 /** A snapshot of a cluster, made from the input: kinds, Namespaces and objects. */
 import type { JsonObject } from '../../json/json.ts';
-import { ofJson, type ApiObject } from '../../sandbox/machinery/api-object.ts';
+import { NAMESPACE_NAME_LABEL } from '../../json/label-selector.ts';
+import { ofJson, withMeta, type ApiObject } from '../../sandbox/machinery/api-object.ts';
 import { ApiFailure } from '../../sandbox/machinery/failure.ts';
+import { decodeObject } from '../../sandbox/machinery/objects/decode.ts';
 import type { ResourceType } from '../../sandbox/machinery/resource-type.ts';
 import { createStorage } from '../../sandbox/machinery/storage/storage.ts';
-import type { Storage } from '../../sandbox/machinery/storage/stored.ts';
-import { decode, refOf } from './api-server.ts';
+import { refOf, SILENT } from './api-server.ts';
 import { describePlace, type PlacedObject } from './documents.ts';
-import { createKinds, type Kinds } from './kinds.ts';
-import { createContents, namespaceNamed, type Contents } from './world.ts';
+import { createKinds } from './kinds.ts';
+import { createContents } from './world.ts';
 
-export interface Snapshot {
-  readonly kinds: Kinds;
-  /** The CRDs and Namespaces, for the API server only. */
-  readonly storage: Storage;
-  readonly contents: Contents;
-  /**
-   * Decodes an object like the API server, and creates its namespace.
-   * @param warn called for each field that is dropped
-   * @throws ApiFailure when the object does not fit the type
-   */
-  readonly decode: (object: JsonObject, type: ResourceType, warn: (text: string) => void) => ApiObject;
-  /** Assumptions, and the objects that were skipped. */
-  readonly notes: readonly string[];
-}
-
-export interface SnapshotParts {
+export interface SnapshotInput {
   /** The existing objects. */
   readonly existing: readonly PlacedObject[];
   /** The objects to review. Their kinds and Namespaces become part of the snapshot too. */
@@ -34,29 +20,30 @@ export interface SnapshotParts {
   readonly namespace: string;
 }
 
+export type Snapshot = ReturnType<typeof createSnapshot>;
+
 const NAMESPACES = { group: '', resource: 'namespaces' };
-const ignore = () => undefined;
 
 /** @throws UnusableInput when the API server would reject a CRD */
-export function createSnapshot({ existing, reviewed, namespace }: SnapshotParts): Snapshot {
+export function createSnapshot({ existing, reviewed, namespace }: SnapshotInput) {
   const storage = createStorage();
   const kinds = createKinds([...existing, ...reviewed], storage);
   const contents = createContents();
 
-  const ensureNamespace = (name: string) => {
-    if (storage.get(NAMESPACES, { namespace: '', name }) !== undefined) return;
-    putNamespace(ofJson({ ...namespaceNamed(name) } as unknown as JsonObject)); // labels are JSON
-  };
   const putNamespace = (object: ApiObject) => {
     const key = { namespace: '', name: object.metadata.name ?? '' };
     const before = storage.get(NAMESPACES, key);
     if (before !== undefined) storage.remove(NAMESPACES, key, before.metadata.resourceVersion ?? '');
     storage.create(NAMESPACES, object);
-    contents.put({ ref: { ...NAMESPACES, namespace: undefined, name: key.name }, object });
+    contents.put({ ...NAMESPACES, namespace: undefined, name: key.name }, object);
   };
-  const decodeHere: Snapshot['decode'] = (object, type, warn) => {
-    const decoded = decode(object, type, namespace, warn);
-    if (type.namespaced) ensureNamespace(decoded.metadata.namespace ?? '');
+  const decode = (object: JsonObject, type: ResourceType, warn: (text: string) => void): ApiObject => {
+    const decoded = decodeIn(namespace, object, type, warn);
+    const { namespace: name = '' } = decoded.metadata;
+    if (type.namespaced && storage.get(NAMESPACES, { namespace: '', name }) === undefined) {
+      const metadata = { name, labels: { [NAMESPACE_NAME_LABEL]: name } };
+      putNamespace(ofJson({ apiVersion: 'v1', kind: 'Namespace', metadata }));
+    }
     return decoded;
   };
   /** Returns a note if the object is invalid. */
@@ -64,22 +51,45 @@ export function createSnapshot({ existing, reviewed, namespace }: SnapshotParts)
     const type = kinds.typeOf(object);
     if (typeof type === 'string') return `${describePlace(place)}: left out: ${type}`;
     try {
-      const decoded = decodeHere(object, type, ignore);
+      const decoded = decode(object, type, SILENT.warn);
       if (isNamespace(type)) putNamespace(decoded);
-      else contents.put({ ref: refOf(type, decoded), object: decoded });
+      else contents.put(refOf(type, decoded), decoded);
       return undefined;
     } catch (error) {
       if (error instanceof ApiFailure) return `${describePlace(place)}: left out: ${error.message}`;
       throw error;
     }
   };
-  const leftOut = existing.map(put);
-  for (const placed of reviewed) {
-    const type = kinds.typeOf(placed.object);
-    if (typeof type !== 'string' && isNamespace(type)) leftOut.push(put(placed));
-  }
-  const notes = [...kinds.notes, ...leftOut.filter((note) => note !== undefined)];
-  return { kinds, storage, contents, decode: decodeHere, notes };
+  const namespaces = reviewed.filter(({ object }) => isNamespace(kinds.typeOf(object)));
+  const leftOut = [...existing, ...namespaces].map(put).filter((note) => note !== undefined);
+  return {
+    kinds,
+    /** The CRDs and Namespaces, for the API server only. */
+    storage,
+    contents,
+    /**
+     * Decodes an object like the API server, and creates its namespace.
+     * @param warn called for each field that is dropped
+     * @throws ApiFailure when the object does not fit the type
+     */
+    decode,
+    /** Assumptions, and the objects that were skipped. */
+    notes: [...kinds.notes, ...leftOut],
+  };
 }
 
-const isNamespace = ({ group, resource }: ResourceType): boolean => group === '' && resource === 'namespaces';
+/** Prunes an object, and sets the defaults of its CRD. @param namespace of namespaced objects without one */
+function decodeIn(
+  namespace: string,
+  object: JsonObject,
+  type: ResourceType,
+  warn: (text: string) => void,
+): ApiObject {
+  const decoded = decodeObject(object, type, 'Warn', { ...SILENT, warn });
+  const isPlaced = (decoded.metadata.namespace ?? '') !== '';
+  if (isPlaced === type.namespaced) return decoded;
+  return withMeta(decoded, { namespace: type.namespaced ? namespace : undefined });
+}
+
+const isNamespace = (type: ResourceType | string): boolean =>
+  typeof type !== 'string' && type.group === '' && type.resource === 'namespaces';

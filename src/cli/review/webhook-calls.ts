@@ -17,14 +17,7 @@ import { validate } from '../../admission/policy/validate.ts';
 import type { World } from '../../admission/policy/world.ts';
 import { inHandler } from '../../runtime/handlers/stray-errors.ts';
 import type { Call } from './api-server.ts';
-import type { Recorder } from './recorder.ts';
-
-export interface CallParts {
-  readonly policies: readonly CompiledPolicy[];
-  readonly handlers: readonly CompiledHandler[];
-  readonly now: Date;
-  readonly logFor: (handler: string) => HandlerLog;
-}
+import { recordDecision, type Recording } from './review-result.ts';
 
 /** The state of the cluster while one object is written. */
 export interface View {
@@ -32,59 +25,59 @@ export interface View {
   readonly handlerWorld: HandlerWorld;
 }
 
-/** Returns the webhook caller for one object. Decisions go to the recorder. */
-export type CallFor = (view: View, recorder: Recorder) => Call;
-
-export function createCalls({ policies, handlers, now, logFor }: CallParts): CallFor {
+/** Returns the webhook caller for one object. Decisions go to the record. */
+export function createCalls(
+  policies: readonly CompiledPolicy[],
+  handlers: readonly CompiledHandler[],
+  logFor: (handler: string) => HandlerLog,
+  now: Date,
+): (view: View, record: Recording) => Call {
   const set = buildPolicySet(policies);
   const byName = new Map(handlers.map((handler) => [handler.name, handler]));
 
   const callPolicies = async (entry: string, call: WebhookCall): Promise<Decision> => {
-    const { phase, request, signal, view, recorder } = call;
+    const { phase, request, signal, world, record } = call;
     const selection = set.select(entry, request);
     if (selection.kind !== 'governed') return ALLOWED;
-    recorder.called({ policies: selection.policies.map(({ name }) => name) });
-    const context = { world: view.world, signal, now: now.getTime() };
-    if (phase === 'mutate') return await mutate(request, selection.policies, context);
-    const judge = isDeletionEntry(entry) ? checkTargetDeletion : validate;
-    return await judge(request, selection.policies, context);
+    for (const { name } of selection.policies) record.policies.add(name);
+    const judge = phase === 'mutate' ? mutate : isDeletionEntry(entry) ? checkTargetDeletion : validate;
+    return await judge(request, selection.policies, { world, signal, now: now.getTime() });
   };
 
   const runHandler = async (name: string, call: WebhookCall): Promise<Decision> => {
-    const { phase, request, signal, view, recorder } = call;
+    const { phase, request, signal, handlerWorld: world, record } = call;
     const handler = byName.get(name);
     if (handler === undefined) return ALLOWED;
-    recorder.called({ handler: name });
+    record.handlers.add(name);
     const log = logFor(name);
-    const input = { handler, phase, request, world: view.handlerWorld, signal, log };
-    const { decision, failure } = await inHandler(name, () => callHandler(input));
+    const { decision, failure } = await inHandler(name, () =>
+      callHandler({ handler, phase, request, world, signal, log }),
+    );
     if (failure !== undefined) {
-      recorder.fail(`handler ${name} failed: ${String(failure.cause)}`);
+      record.failures.push(`handler ${name} failed: ${String(failure.cause)}`);
       log.error('handler failed', { err: failure.cause });
     }
     if (decision !== undefined) return decision;
     throw failure ?? new Error(`handler ${name} neither decided nor failed`);
   };
 
-  return (view, recorder) =>
+  return (view, record) =>
     async ({ service }, body, timeoutMs) => {
       const [, path = '', entry = ''] = (service?.path ?? '').split('/');
       const phase = path === 'mutate' ? 'mutate' : 'validate';
       const { version, request } = parseReview(body);
       const handler = handlerOfEntry(entry);
-      const call = { phase, request, signal: AbortSignal.timeout(timeoutMs), view, recorder } as const;
-      const decision =
-        handler === undefined ? await callPolicies(entry, call) : await runHandler(handler, call);
-      recorder.record(decision);
+      const call: WebhookCall = { ...view, phase, request, record, signal: AbortSignal.timeout(timeoutMs) };
+      const decision = await (handler === undefined ? callPolicies(entry, call) : runHandler(handler, call));
+      recordDecision(record, decision);
       const toReview = phase === 'mutate' ? toMutatingReview : toValidatingReview;
       return toReview(version, request, decision) as unknown as JsonValue; // the review is JSON
     };
 }
 
-interface WebhookCall {
+interface WebhookCall extends View {
   readonly phase: HandlerPhase;
   readonly request: AdmissionRequest;
   readonly signal: AbortSignal;
-  readonly view: View;
-  readonly recorder: Recorder;
+  readonly record: Recording;
 }

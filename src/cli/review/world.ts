@@ -1,10 +1,9 @@
 /** The world that policies and handlers see: the objects of the snapshot and nothing else. */
-import { ownValue } from '../../json/json.ts';
-import { NAMESPACE_NAME_LABEL } from '../../json/label-selector.ts';
 import type { HandlerWorld } from '../../admission/handlers/handler-world.ts';
 import type { GovernedIndex, World, Claims } from '../../admission/policy/world.ts';
 import {
   groupResourceName,
+  keyOf,
   objectKey,
   type GroupResource,
   type KubeObject,
@@ -17,65 +16,32 @@ import { needsSummary, summarise } from '../../admission/policy/governed-summary
 import { targetKey } from '../../admission/policy/object-ref.ts';
 import { governed } from '../../runtime/policies/policies.ts';
 
-/** An object and its place in the cluster. */
-export interface Stored {
-  readonly ref: ObjectRef;
-  readonly object: KubeObject;
-}
-
 export interface Contents {
   readonly find: (ref: ObjectRef) => KubeObject | undefined;
   readonly list: (kind: GroupResource) => readonly KubeObject[];
-  /** Creates or replaces an object. */
-  readonly put: (stored: Stored) => void;
+  /** Creates or replaces an object; undefined: removes it. */
+  readonly put: (ref: ObjectRef, object: KubeObject | undefined) => void;
 }
 
 /** @param base objects that these contents overlay; it does not change */
 export function createContents(base?: Pick<Contents, 'find' | 'list'>): Contents {
-  const kinds = new Map<string, Map<string, KubeObject>>();
+  const kinds = new Map<string, Map<string, KubeObject | undefined>>();
   return {
-    find: (ref) => kinds.get(groupResourceName(ref))?.get(objectKey(ref)) ?? base?.find(ref),
+    find: (ref) => {
+      const own = kinds.get(groupResourceName(ref));
+      return own?.has(objectKey(ref)) === true ? own.get(objectKey(ref)) : base?.find(ref);
+    },
     list: (kind) => {
       const own = kinds.get(groupResourceName(kind));
       const below = base?.list(kind) ?? [];
       if (own === undefined) return below;
-      return [...below.filter(({ metadata }) => !own.has(objectKey(metadata ?? {}))), ...own.values()];
+      const others = below.filter((object) => !own.has(keyOf(object)));
+      return [...others, ...own.values()].filter((object) => object !== undefined);
     },
-    put: ({ ref, object }) => {
+    put: (ref, object) => {
       const name = groupResourceName(ref);
-      const objects = kinds.get(name) ?? new Map<string, KubeObject>();
+      const objects = kinds.get(name) ?? new Map<string, KubeObject | undefined>();
       kinds.set(name, objects.set(objectKey(ref), object));
-    },
-  };
-}
-
-/** A Namespace with only its name and the label that Kubernetes sets. */
-export function namespaceNamed(name: string): KubeObject {
-  return {
-    apiVersion: 'v1',
-    kind: 'Namespace',
-    metadata: { name, labels: { [NAMESPACE_NAME_LABEL]: name } },
-  };
-}
-
-/**
- * The contents while one object is written.
- *
- * @param self the object before the write: undefined if it is new
- */
-export function contentsBefore(
-  contents: Contents,
-  self: { readonly ref: ObjectRef; readonly object: KubeObject | undefined },
-): Pick<Contents, 'find' | 'list'> {
-  const isSelf = (ref: ObjectRef) =>
-    groupResourceName(ref) === groupResourceName(self.ref) && objectKey(ref) === objectKey(self.ref);
-  return {
-    find: (ref) => (isSelf(ref) ? self.object : contents.find(ref)),
-    list: (kind) => {
-      const all = contents.list(kind);
-      if (groupResourceName(kind) !== groupResourceName(self.ref)) return all;
-      const others = all.filter(({ metadata }) => objectKey(metadata ?? {}) !== objectKey(self.ref));
-      return self.object === undefined ? others : [...others, self.object];
     },
   };
 }
@@ -119,61 +85,46 @@ export function handlerWorldOf(
     read: (kind, place) => Promise.resolve(find({ ...kind, ...place })),
     query: (kind, { namespace }) =>
       Promise.resolve(
-        list(kind).filter((object) => namespace === undefined || ownNamespace(object) === namespace),
+        list(kind).filter(({ metadata }) => namespace === undefined || metadata?.namespace === namespace),
       ),
   };
 }
 
-const ownNamespace = ({ metadata }: KubeObject): unknown =>
-  metadata === undefined ? undefined : ownValue(metadata, 'namespace');
-
-interface PolicyIndex {
-  /** By `targetKey`. */
-  readonly referrers: ReadonlyMap<string, readonly ObjectRef[]>;
-  /** By the name of the claim. */
-  readonly holders: ReadonlyMap<string, readonly ObjectRef[]>;
-}
-
 /** Indexes references and unique values. @param contents must not change afterwards: each policy is indexed once */
 export function indexGoverned({ list }: Pick<Contents, 'list'>): GovernedIndex {
-  const known = new Map<CompiledPolicy, PolicyIndex>();
-  const indexOf = (policy: CompiledPolicy): PolicyIndex => {
-    const before = known.get(policy) ?? indexPolicy(policy, list);
-    known.set(policy, before);
-    return before;
+  const known = new Map<CompiledPolicy, ReturnType<typeof indexPolicy>>();
+  const indexOf = (policy: CompiledPolicy) => {
+    const index = known.get(policy) ?? indexPolicy(policy, list);
+    known.set(policy, index);
+    return index;
   };
+  const refs = (entries: readonly { readonly ref: ObjectRef }[] = []) => entries.map(({ ref }) => ref);
   return {
     referrers: (target, policies) => {
-      const found = policies.flatMap((policy) => indexOf(policy).referrers.get(targetKey(target)) ?? []);
+      const found = policies.flatMap((policy) => refs(indexOf(policy).referrers.get(targetKey(target))));
       return [...new Map(found.map((ref) => [targetKey(ref), ref])).values()];
     },
-    holders: (claim, policy) => indexOf(policy).holders.get(claim) ?? [],
+    holders: (claim, policy) => refs(indexOf(policy).holders.get(claim)),
   };
 }
 
-function indexPolicy(policy: CompiledPolicy, list: Contents['list']): PolicyIndex {
-  const referrers = new Map<string, ObjectRef[]>();
-  const holders = new Map<string, ObjectRef[]>();
-  const add = (map: Map<string, ObjectRef[]>, key: string, ref: ObjectRef) => {
-    const listed = map.get(key);
-    if (listed === undefined) map.set(key, [ref]);
-    else listed.push(ref);
-  };
-  if (!needsSummary(policy)) return { referrers, holders };
-  for (const kind of governed(policy)) {
-    for (const object of list(kind)) {
+/** The referrers of each target, by `targetKey`, and the holders of each claim, by its name. */
+function indexPolicy(policy: CompiledPolicy, list: Contents['list']) {
+  const objects = (needsSummary(policy) ? governed(policy) : []).flatMap((kind) =>
+    list(kind).map((object) => {
       const { name = '', namespace } = object.metadata ?? {};
-      const ref = { ...kind, namespace, name };
-      const { targets, claims } = summarise([policy], kind, object);
-      for (const target of targets) add(referrers, target, ref);
-      for (const claim of claims) add(holders, claim, ref);
-    }
-  }
-  return { referrers, holders };
+      return { ref: { ...kind, namespace, name }, ...summarise([policy], kind, object) };
+    }),
+  );
+  const referrers = objects.flatMap(({ ref, targets }) => targets.map((key) => ({ key, ref })));
+  const holders = objects.flatMap(({ ref, claims }) => claims.map((key) => ({ key, ref })));
+  return { referrers: Map.groupBy(referrers, keyed), holders: Map.groupBy(holders, keyed) };
 }
+
+const keyed = ({ key }: { readonly key: string }): string => key;
 
 /** Claims are not needed: the objects themselves show who holds a value. */
-export const NO_CLAIMS: Claims = {
+const NO_CLAIMS: Claims = {
   read: () => Promise.resolve(undefined),
   create: (claim) => Promise.resolve(claim),
   replace: (claim) => Promise.resolve(claim),

@@ -3,64 +3,46 @@ import { exemptionOf } from '../../../admission/policy/exceptions/exceptions.ts'
 import { obstacleViolation } from '../../../admission/policy/unique/check-unique.ts';
 import type { CompiledPolicy } from '../../../admission/policy/compile.ts';
 import { isJsonObject } from '../../../json/json.ts';
+import { pick } from '../../../json/objects.ts';
 import { heldKeys, type HeldKey } from '../../../admission/policy/unique/unique-key.ts';
 import type { GroupResource, KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import type { Culprit } from '../../../runtime/policies/audit-scan.ts';
 
-export interface Duplicates {
-  readonly add: (resource: GroupResource, object: KubeObject) => void;
-  /** Each object that shares values with others, with one entry per value. */
-  readonly culprits: () => readonly Culprit[];
-}
-
-interface Holder {
-  readonly resource: GroupResource;
-  readonly object: KubeObject;
+interface Holder extends Pick<Culprit, 'resource' | 'object'> {
   readonly self: ObjectRef;
   readonly key: HeldKey;
   /** Whether an exception allows the duplicate. */
   readonly isExempt: boolean;
 }
 
-export function collectDuplicates(policy: CompiledPolicy, now: Date): Duplicates {
-  const byClaim = new Map<string, Holder[]>();
+export function collectDuplicates(policy: CompiledPolicy, now: Date) {
+  const all: Holder[] = [];
   return {
-    add: (resource, object) => {
+    add: (resource: GroupResource, object: KubeObject): void => {
       const json: unknown = object;
       const { name = '', namespace, deletionTimestamp } = object.metadata ?? {};
       if (!isJsonObject(json) || deletionTimestamp !== undefined) return;
       const self = { ...resource, namespace, name };
       const request = { userInfo: NO_USER, namespace, name, object: json, oldObject: undefined };
       const { spares } = exemptionOf(policy, request, now.getTime());
-      for (const key of heldKeys(policy, json, self)) {
-        const isExempt = spares('unique', key.rule.name);
-        const holder = { resource, object: identityOf(object), self, key, isExempt };
-        const others = byClaim.get(key.claim);
-        if (others === undefined) byClaim.set(key.claim, [holder]);
-        else others.push(holder);
-      }
+      // Only the identity: all objects of a cluster would not fit into memory.
+      const identity = {
+        ...pick(object, 'apiVersion', 'kind'),
+        metadata: pick(object.metadata ?? {}, 'name', 'namespace'),
+      };
+      for (const key of heldKeys(policy, json, self))
+        all.push({ resource, object: identity, self, key, isExempt: spares('unique', key.rule.name) });
     },
-    culprits: () =>
-      [...byClaim.values()].flatMap((holders) =>
-        holders.length < 2
-          ? []
-          : holders.flatMap((holder, index) => culpritOf(policy, holder, holders[index === 0 ? 1 : 0])),
+    /** Each object that shares values with others, with one entry per value. */
+    culprits: (): readonly Culprit[] =>
+      [...Map.groupBy(all, ({ key }) => key.claim).values()].flatMap((holders) =>
+        holders.flatMap((holder, index) => culpritOf(policy, holder, holders[index === 0 ? 1 : 0])),
       ),
   };
 }
 
 /** Exceptions for users do not apply to existing objects. */
 const NO_USER = { username: '', uid: '', groups: [], extra: {} };
-
-/** Keeps only the identity: all objects of a cluster would not fit into memory. */
-function identityOf({ apiVersion, kind, metadata }: KubeObject): KubeObject {
-  const { name, namespace } = metadata ?? {};
-  return {
-    ...(apiVersion === undefined ? {} : { apiVersion }),
-    ...(kind === undefined ? {} : { kind }),
-    metadata: { ...(name === undefined ? {} : { name }), ...(namespace === undefined ? {} : { namespace }) },
-  };
-}
 
 function culpritOf(
   policy: CompiledPolicy,

@@ -4,6 +4,7 @@ import type { JsonObject } from '../../../json/json.ts';
 import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import {
   groupResourceName,
+  keyOf,
   type GroupResource,
   objectKey,
   type ObjectRef,
@@ -16,72 +17,65 @@ import { createCrdSchemas } from '../../../runtime/policies/crd-schemas.ts';
 import { ADMISSION_POLICIES } from '../../../runtime/resources.ts';
 import type { UserCluster } from '../../connect.ts';
 import { hasMatchConditions } from '../../../runtime/context.ts';
+import type { ReviewFlags } from '../flags.ts';
 import { readObjects, refuse, type ReadOptions } from '../input.ts';
 import { createKinds } from '../kinds.ts';
-import { compileNamed, readPolicies, type NamedPolicy } from '../policies.ts';
+import { compileLabelled } from '../policies.ts';
+import { readOwn, type Labelled } from '../read-own.ts';
 import type { World } from '../../../admission/policy/world.ts';
 import { createStore, type Store } from '../../../kube/store.ts';
 import { createWorld } from '../../../runtime/policies/world.ts';
 
-export interface ClusterPolicies {
-  readonly policies: readonly CompiledPolicy[];
-  /** Policies of the cluster that cannot be enforced, with the reason. */
-  readonly broken: readonly { readonly name: string; readonly message: string }[];
-}
-
 /**
- * @param given files with policies; undefined: the policies of the cluster
- * @param crds that the cluster may lack
+ * The policies in files, or those of the cluster.
+ *
  * @throws UnusableInput when a policy in a file is invalid, or there are no policies
  */
 export async function loadClusterPolicies(
   cluster: UserCluster,
-  { given, crds }: { readonly given: readonly string[] | undefined; readonly crds: readonly string[] },
+  { policies: given, crds = [] }: Pick<ReviewFlags, 'policies' | 'crds'>,
   options: ReadOptions,
   ownNamespace: string,
-  signal: AbortSignal,
-): Promise<ClusterPolicies> {
+) {
   const objects = readObjects([...(given ?? []), ...crds], options);
   const kinds = createKinds(objects, createStorage());
-  const { policies: named, problems } =
+  const { found, problems } =
     given === undefined
-      ? { policies: await storedPolicies(cluster, signal), problems: [] }
-      : readPolicies(objects, kinds.registry);
-  refuse(named.length + problems.length === 0 ? [noneThere(given, cluster)] : []);
-  const served = await resolveAll(named, cluster, signal);
-  const schemas = await schemasOf(named, cluster, signal);
-  const results = named.map(({ label, policy }) => ({
-    name: policy.metadata.name ?? '',
-    result: compileNamed(
-      { label, policy },
-      {
-        ownNamespace,
-        matchConditions: hasMatchConditions(cluster.version),
-        resolve: (kind) => served.get(groupResourceName(kind)) ?? kinds.resolve(kind),
-        schemas: (kind, versions) => schemas.get(schemaKey(kind, versions)) ?? kinds.schemas(kind, versions),
-      },
-    ),
+      ? { found: await storedPolicies(cluster), problems: [] }
+      : readOwn<AdmissionPolicy>('AdmissionPolicy', objects, kinds.registry);
+  if (found.length + problems.length === 0)
+    refuse([
+      given === undefined
+        ? `${cluster.server} has no AdmissionPolicies: pass policies with -p`
+        : `${given.join(', ')}: no AdmissionPolicy found`,
+    ]);
+  const served = await resolveAll(found, cluster);
+  const schemas = await schemasOf(found, cluster);
+  const compiled = found.map((policy) => ({
+    name: policy.object.metadata.name ?? '',
+    ...compileLabelled(policy, {
+      ownNamespace,
+      matchConditions: hasMatchConditions(cluster.version),
+      resolve: (kind) => served.get(groupResourceName(kind)) ?? kinds.resolve(kind),
+      schemas: (kind, versions) => schemas.get(schemaKey(kind, versions)) ?? kinds.schemas(kind, versions),
+    }),
   }));
-  const broken = results.flatMap(({ name, result }) =>
-    'problems' in result ? [{ name, messages: result.problems }] : [],
-  );
-  if (given !== undefined) refuse([...problems, ...broken.flatMap(({ messages }) => messages)]);
+  if (given !== undefined) refuse([...problems, ...compiled.flatMap((one) => one.problems)]);
   return {
-    policies: results.flatMap(({ result }) => ('policy' in result ? [result.policy] : [])),
-    broken: broken.map(({ name, messages }) => ({ name, message: messages.join('; ') })),
+    policies: compiled.flatMap((one) => one.found),
+    /** Policies of the cluster that cannot be enforced, with the reason. */
+    broken: compiled
+      .filter((one) => one.found.length === 0)
+      .map((one) => ({ name: one.name, message: one.problems.join('; ') })),
   };
 }
 
-function noneThere(given: readonly string[] | undefined, { server }: UserCluster): string {
-  return given === undefined
-    ? `${server} has no AdmissionPolicies: pass policies with -p`
-    : `${given.join(', ')}: no AdmissionPolicy found`;
-}
+type Policies = readonly Labelled<AdmissionPolicy>[];
 
-async function storedPolicies({ client }: UserCluster, signal: AbortSignal): Promise<readonly NamedPolicy[]> {
+async function storedPolicies({ client }: UserCluster): Promise<Policies> {
   try {
-    const { items } = await client.listAll<AdmissionPolicy>(ADMISSION_POLICIES, { signal });
-    return items.map((policy) => ({ label: `AdmissionPolicy ${policy.metadata.name ?? ''}`, policy }));
+    const { items } = await client.listAll<AdmissionPolicy>(ADMISSION_POLICIES);
+    return items.map((object) => ({ label: `AdmissionPolicy ${object.metadata.name ?? ''}`, object }));
   } catch (error) {
     // The CRD is not installed.
     if (isNotFound(error)) return [];
@@ -89,40 +83,35 @@ async function storedPolicies({ client }: UserCluster, signal: AbortSignal): Pro
   }
 }
 
-type Served = ReadonlyMap<string, GroupResource & { readonly kind: string; readonly namespaced: boolean }>;
-
-async function resolveAll(
-  policies: readonly NamedPolicy[],
-  { discovery }: UserCluster,
-  signal: AbortSignal,
-): Promise<Served> {
+async function resolveAll(policies: Policies, { discovery }: UserCluster) {
   const wanted = new Map(
     policies
-      .flatMap(({ policy: { spec } }) => [...namedKinds(spec), ...governed(spec)])
+      .flatMap(({ object: { spec } }) => [...namedKinds(spec), ...governed(spec)])
       .map((kind) => [groupResourceName(kind), kind]),
   );
-  const found = await Promise.all([...wanted.values()].map((kind) => discovery.resolve(kind, signal)));
-  return new Map(found.flatMap((kind) => (kind === undefined ? [] : [[groupResourceName(kind), kind]])));
+  const found = await Promise.all([...wanted.values()].map((kind) => discovery.resolve(kind)));
+  return new Map(
+    found.filter((kind) => kind !== undefined).map((kind) => [groupResourceName(kind), kind] as const),
+  );
 }
 
 /** The schemas of all governed custom kinds, in the versions that the policies match. */
-async function schemasOf(
-  policies: readonly NamedPolicy[],
-  { client }: UserCluster,
-  signal: AbortSignal,
-): Promise<ReadonlyMap<string, readonly JsonObject[]>> {
+async function schemasOf(policies: Policies, { client }: UserCluster) {
   const read = createCrdSchemas(client, () => performance.now());
   const found = new Map<string, readonly JsonObject[]>();
-  for (const { policy } of policies) {
+  for (const { object: policy } of policies) {
     const { match } = policy.spec;
     const versions = match.apiVersions ?? ['*'];
     for (const kind of governed({ match })) {
-      const schemas = await read(kind, versions, signal);
+      const schemas = await read(kind, versions, NEVER);
       if (schemas !== undefined) found.set(schemaKey(kind, versions), schemas);
     }
   }
   return found;
 }
+
+/** Ctrl+C ends the process instead. */
+export const NEVER = new AbortController().signal;
 
 const schemaKey = (kind: GroupResource, versions: readonly string[]): string =>
   JSON.stringify([groupResourceName(kind), versions]);
@@ -131,7 +120,6 @@ const schemaKey = (kind: GroupResource, versions: readonly string[]): string =>
 export async function loadWorld(
   { client, discovery }: UserCluster,
   policies: readonly CompiledPolicy[],
-  signal: AbortSignal,
 ): Promise<World> {
   const stores = new Map<string, Store<KubeObject>>();
   const targets = Map.groupBy(
@@ -140,12 +128,12 @@ export async function loadWorld(
   );
   for (const [name, same] of targets) {
     const [target] = same;
-    const kind = target === undefined ? undefined : await discovery.resolve(target, signal);
+    const kind = target === undefined ? undefined : await discovery.resolve(target);
     if (kind === undefined) continue; // not served: each reference is then read live and not found
     const store = createStore<KubeObject>();
     const metadataOnly = !same.some(({ whole }) => whole);
-    for await (const { items } of client.pages<KubeObject>(kind, { metadataOnly, signal })) {
-      for (const item of items) store.set(objectKey(item.metadata ?? {}), item);
+    for await (const { items } of client.pages<KubeObject>(kind, { metadataOnly })) {
+      for (const item of items) store.set(keyOf(item), item);
     }
     stores.set(name, store);
   }
@@ -158,11 +146,9 @@ export async function loadWorld(
   return { ...world, confirm: once(world.confirm), read: once(world.read) };
 }
 
-type LiveRead = World['read'];
-
 /** Memoises live reads: thousands of objects may refer to the same target. */
-function once(read: LiveRead): LiveRead {
-  const answers = new Map<string, ReturnType<LiveRead>>();
+function once(read: World['read']): World['read'] {
+  const answers = new Map<string, ReturnType<World['read']>>();
   return (ref: ObjectRef, signal, versions = []) => {
     const key = JSON.stringify([groupResourceName(ref), objectKey(ref), versions]);
     const known = answers.get(key) ?? read(ref, signal, versions);

@@ -2,22 +2,17 @@
 import { hasAudit } from '../../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../../admission/policy/compiled-policy.ts';
 import { isInScope } from '../../../admission/policy/match/object-scope.ts';
-import {
-  groupResourceName,
-  objectKey,
-  type KubeObject,
-  type GroupResource,
-} from '../../../json/kube-object.ts';
+import { groupResourceName, keyOf, type GroupResource } from '../../../json/kube-object.ts';
 import { memoizeAsync } from '../../../json/memoize-async.ts';
 import { scanStored, type AuditSources, type Culprit } from '../../../runtime/policies/audit-scan.ts';
 import { storedObjects, type StoredObjects } from '../../../runtime/policies/stored-objects.ts';
 import { withProgress, type ProgressLine } from '../../terminal/progress.ts';
 import type { ReviewFlags } from '../flags.ts';
 import type { ReadOptions } from '../input.ts';
-import { loadClusterPolicies, loadWorld } from './load.ts';
+import { loadClusterPolicies, loadWorld, NEVER } from './load.ts';
 import { connectToCluster, type UserCluster } from '../../connect.ts';
 import { parseJson } from '../../../json/json.ts';
-import { collectDuplicates, type Duplicates } from './duplicates.ts';
+import { collectDuplicates } from './duplicates.ts';
 import { governed } from '../../../runtime/policies/policies.ts';
 
 export interface PolicyReview {
@@ -43,24 +38,19 @@ export async function reviewCluster(
 ): Promise<ClusterReview> {
   const cluster = await connectToCluster(flags, 'review', parseJson);
   try {
-    return await withProgress((line) =>
-      reviewConnected(cluster, flags, options, ownNamespace, line, new AbortController().signal),
-    );
+    const loaded = await loadClusterPolicies(cluster, flags, options, ownNamespace);
+    return await withProgress((line) => reviewAll(cluster, loaded, ownNamespace, line));
   } finally {
     await cluster.close();
   }
 }
 
-async function reviewConnected(
+async function reviewAll(
   cluster: UserCluster,
-  flags: ReviewFlags,
-  options: ReadOptions,
+  loaded: Awaited<ReturnType<typeof loadClusterPolicies>>,
   ownNamespace: string,
   line: ProgressLine,
-  signal: AbortSignal,
 ): Promise<ClusterReview> {
-  const given = { given: flags.policies, crds: flags.crds ?? [] };
-  const loaded = await loadClusterPolicies(cluster, given, options, ownNamespace, signal);
   // The user has requested it: include policies without the hourly audit.
   const asked = loaded.policies.map((policy) => ({ ...policy, audit: true }));
   const auditable = asked.filter(hasAudit);
@@ -70,8 +60,8 @@ async function reviewConnected(
       .map(({ name }) => `AdmissionPolicy ${name} has no rule for existing objects`),
   );
   const stored = storedObjects(cluster);
-  const namespaces = await stored.namespaceLabels(signal);
-  const { onPage } = await followPages(auditable, stored, line, signal);
+  const namespaces = await stored.namespaceLabels(NEVER);
+  const onPage = await pageCounter(auditable, stored, line);
   const sources: AuditSources = {
     stored: {
       pages: async function* (resource, waiting) {
@@ -87,46 +77,28 @@ async function reviewConnected(
       },
       namespaceLabels: () => Promise.resolve(namespaces),
     },
-    world: await loadWorld(cluster, auditable, signal),
+    world: await loadWorld(cluster, auditable),
     now: () => new Date(),
   };
   const policies: PolicyReview[] = [];
-  for (const policy of auditable) policies.push(await reviewPolicy(policy, sources, signal));
-  const broken = loaded.broken.map(({ name, message }) => unusable(name, message));
-  return { policies: [...policies, ...broken], notes: [...notes] };
+  for (const policy of auditable) policies.push(await reviewPolicy(policy, sources));
+  for (const { name, message } of loaded.broken)
+    policies.push({
+      policy: name,
+      enforcement: 'Deny',
+      checked: 0,
+      culprits: [],
+      incomplete: `the policy cannot be enforced: ${message}`,
+    });
+  return { policies, notes: [...notes] };
 }
 
-async function reviewPolicy(
-  policy: CompiledPolicy,
-  sources: AuditSources,
-  signal: AbortSignal,
-): Promise<PolicyReview> {
+async function reviewPolicy(policy: CompiledPolicy, sources: AuditSources): Promise<PolicyReview> {
   const duplicates = collectDuplicates(policy, sources.now());
-  const culprits: Culprit[] = [];
-  const result = await scanStored(
-    policy,
-    { ...sources, stored: { ...sources.stored, pages: tapped(duplicates, policy, sources.stored, signal) } },
-    (culprit) => culprits.push(culprit),
-    signal,
-  );
-  return {
-    policy: policy.name,
-    enforcement: policy.enforcement,
-    checked: result.checked ?? 0,
-    culprits: merged([...culprits, ...duplicates.culprits()]),
-    incomplete: result.message,
-  };
-}
-
-/** The same pages; adds the objects that the policy selects to `duplicates`. */
-function tapped(
-  duplicates: Duplicates,
-  policy: CompiledPolicy,
-  { pages, namespaceLabels }: AuditSources['stored'],
-  signal: AbortSignal,
-): AuditSources['stored']['pages'] {
-  return async function* (resource, waiting) {
-    const namespaces = await namespaceLabels(signal);
+  const { pages, namespaceLabels } = sources.stored;
+  /** The same pages; adds the objects that the policy selects to `duplicates`. */
+  const tapped: typeof pages = async function* (resource, waiting) {
+    const namespaces = await namespaceLabels(waiting);
     const { group, resource: plural } = resource;
     for await (const page of pages(resource, waiting)) {
       for (const object of page) {
@@ -135,63 +107,57 @@ function tapped(
       yield page;
     }
   };
+  const culprits: Culprit[] = [];
+  const { checked = 0, message } = await scanStored(
+    policy,
+    { ...sources, stored: { namespaceLabels, pages: tapped } },
+    (culprit) => culprits.push(culprit),
+    NEVER,
+  );
+  return {
+    policy: policy.name,
+    enforcement: policy.enforcement,
+    checked,
+    culprits: merged([...culprits, ...duplicates.culprits()]),
+    incomplete: message,
+  };
 }
 
 /** Merges the entries of each object. */
 function merged(culprits: readonly Culprit[]): readonly Culprit[] {
-  const byObject = Map.groupBy(culprits, ({ resource, object }) => keyOf(resource, object));
-  return [...byObject.values()].flatMap((same) => {
-    const [first] = same;
-    return first === undefined
-      ? []
-      : [{ ...first, violations: same.flatMap(({ violations }) => violations) }];
-  });
-}
-
-const keyOf = (resource: Culprit['resource'], { metadata }: KubeObject): string =>
-  `${groupResourceName(resource)} ${objectKey(metadata ?? {})}`;
-
-const unusable = (policy: string, message: string): PolicyReview => ({
-  policy,
-  enforcement: 'Deny',
-  checked: 0,
-  culprits: [],
-  incomplete: `the policy cannot be enforced: ${message}`,
-});
-
-export interface FollowedPages {
-  /** Called with the number of objects of a page, before they are checked. */
-  readonly onPage: (resource: GroupResource, objects: number) => void;
+  const byObject = Map.groupBy(
+    culprits,
+    ({ resource, object }) => `${groupResourceName(resource)} ${keyOf(object)}`,
+  );
+  return [...byObject.values()].flatMap((same) =>
+    same.slice(0, 1).map((first) => ({ ...first, violations: same.flatMap(({ violations }) => violations) })),
+  );
 }
 
 /**
- * Counts the objects only if progress is shown. Each policy reviews its kinds separately, so a kind counts once per
- * policy.
+ * The function to call with the number of objects of a page, before they are checked. Counts the objects only if
+ * progress is shown. Each policy reviews its kinds separately, so a kind counts once per policy.
  */
-export async function followPages(
+async function pageCounter(
   policies: readonly CompiledPolicy[],
   { count }: Pick<StoredObjects, 'count'>,
   line: ProgressLine,
-  signal: AbortSignal,
-): Promise<FollowedPages> {
-  const total = line.isShown ? await totalOf(policies.flatMap(governed), count, signal) : undefined;
+): Promise<(resource: GroupResource, objects: number) => void> {
+  const total = line.isShown ? await totalOf(policies.flatMap(governed), count) : undefined;
   let done = 0;
-  return {
-    onPage: (resource, objects) => {
-      line.show({ what: groupResourceName(resource), done, total });
-      done += objects;
-    },
+  return (resource, objects) => {
+    line.show({ what: groupResourceName(resource), done, total });
+    done += objects;
   };
 }
 
 async function totalOf(
   resources: readonly GroupResource[],
   count: StoredObjects['count'],
-  signal: AbortSignal,
 ): Promise<number | undefined> {
   // The review itself reports kinds that cannot be read.
   const counts = memoizeAsync(
-    (resource: GroupResource) => count(resource, signal).catch(() => 0),
+    (resource: GroupResource) => count(resource, NEVER).catch(() => 0),
     groupResourceName,
   );
   const all = await Promise.all(resources.map(counts.read));

@@ -97,22 +97,17 @@ export function clusterJunit({ policies }: ClusterReview): readonly JunitSuite[]
 
 /** One case per object with violations, and one for all others. */
 function casesOf({ policy, checked, culprits, incomplete }: PolicyReview): readonly JunitCase[] {
-  const others: JunitCase = {
-    name: `${checked - culprits.length} objects without violations`,
-    className: policy,
-    output: [],
-    result: incomplete === undefined ? { kind: 'passed' } : { kind: 'error', message: printable(incomplete) },
-  };
+  const base = { className: policy, output: [] };
   return [
-    ...culprits.map((culprit): JunitCase => {
+    ...culprits.map((culprit) => {
       const lines = linesOf(culprit);
-      return {
-        name: describeIdentity(identityOf(culprit)),
-        className: policy,
-        output: [],
-        result: { kind: 'failed', message: lines.join('; '), details: lines.join('\n') },
-      };
+      const failure = { message: lines.join('; '), details: lines.join('\n') };
+      return { ...base, name: describeIdentity(identityOf(culprit)), failure };
     }),
-    others,
+    {
+      ...base,
+      name: `${checked - culprits.length} objects without violations`,
+      ...(incomplete === undefined ? {} : { error: printable(incomplete) }),
+    },
   ];
 }

@@ -5,13 +5,12 @@ export interface JunitCase {
   /** The file or policy of the case. */
   readonly className: string;
   readonly file?: string;
-  readonly result:
-    | { readonly kind: 'passed' }
-    | { readonly kind: 'skipped'; readonly message: string }
-    /** The check found a problem. */
-    | { readonly kind: 'failed'; readonly message: string; readonly details: string }
-    /** The check could not run. */
-    | { readonly kind: 'error'; readonly message: string };
+  /** The check found a problem. */
+  readonly failure?: { readonly message: string; readonly details: string };
+  /** The check could not run. */
+  readonly error?: string;
+  /** Why the check was not necessary. */
+  readonly skipped?: string;
   /** Further output, such as warnings. */
   readonly output: readonly string[];
 }
@@ -37,40 +36,29 @@ export function formatJunit(suites: readonly JunitSuite[]): string {
 }
 
 function counts(cases: readonly JunitCase[]): string {
-  const count = (kind: JunitCase['result']['kind']) =>
-    cases.filter(({ result }) => result.kind === kind).length;
-  return `tests="${cases.length}" failures="${count('failed')}" errors="${count('error')}" skipped="${count('skipped')}"`;
+  const count = (key: 'failure' | 'error' | 'skipped') =>
+    cases.filter((one) => one[key] !== undefined).length;
+  return `tests="${cases.length}" failures="${count('failure')}" errors="${count('error')}" skipped="${count('skipped')}"`;
 }
 
-function caseLines({ name, className, file, result, output }: JunitCase): readonly string[] {
+function caseLines({ name, className, file, failure, error, skipped, output }: JunitCase): readonly string[] {
   const content = [
-    ...resultLines(result),
-    ...(output.length === 0 ? [] : [`      <system-out>${escapeXml(output.join('\n'))}</system-out>`]),
+    ...(skipped === undefined ? [] : [`<skipped${attributes({ message: skipped })}/>`]),
+    ...(failure === undefined
+      ? []
+      : [`<failure${attributes({ message: failure.message })}>${escapeXml(failure.details)}</failure>`]),
+    ...(error === undefined ? [] : [`<error${attributes({ message: error })}/>`]),
+    ...(output.length === 0 ? [] : [`<system-out>${escapeXml(output.join('\n'))}</system-out>`]),
   ];
   const start = `    <testcase${attributes({ name, classname: className, file })}`;
-  return content.length === 0 ? [`${start}/>`] : [`${start}>`, ...content, '    </testcase>'];
-}
-
-function resultLines(result: JunitCase['result']): readonly string[] {
-  switch (result.kind) {
-    case 'passed':
-      return [];
-    case 'skipped':
-      return [`      <skipped${attributes({ message: result.message })}/>`];
-    case 'failed':
-      return [
-        `      <failure${attributes({ message: result.message })}>${escapeXml(result.details)}</failure>`,
-      ];
-    case 'error':
-      return [`      <error${attributes({ message: result.message })}/>`];
-  }
+  if (content.length === 0) return [`${start}/>`];
+  return [`${start}>`, ...content.map((line) => `      ${line}`), '    </testcase>'];
 }
 
 function attributes(values: Readonly<Record<string, string | undefined>>): string {
   return Object.entries(values)
-    .map(([name, value]) =>
-      value === undefined ? '' : ` ${name}="${escapeXml(value).replaceAll('\n', '&#10;')}"`,
-    )
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value = '']) => ` ${name}="${escapeXml(value).replaceAll('\n', '&#10;')}"`)
     .join('');
 }
 

@@ -3,19 +3,15 @@ import { stringifyJson } from '../../../json/json.ts';
 import { describePlace } from '../documents.ts';
 import { describeIdentity, type ReviewResult, type ReviewedObject, type Verdict } from '../review-result.ts';
 import type { JunitCase, JunitSuite } from './junit.ts';
-import { formatTable, paint, type Colour, type Row } from '../../terminal/output.ts';
+import { formatTable, paint, type Row } from '../../terminal/output.ts';
 
 export interface TableOptions {
   readonly colours: boolean;
   readonly showPatch: boolean;
 }
 
-const COLOURS: Readonly<Record<Verdict, Colour>> = {
-  allowed: 'green',
-  warned: 'yellow',
-  denied: 'red',
-  unchecked: 'grey',
-};
+const VERDICTS = ['denied', 'warned', 'allowed', 'unchecked'] as const;
+const COLOURS = { denied: 'red', warned: 'yellow', allowed: 'green', unchecked: 'grey' } as const;
 
 export function objectsTable(reviewed: readonly ReviewedObject[], options: TableOptions): string {
   const rows = reviewed.map(({ identity, result }): Row => {
@@ -48,34 +44,27 @@ export function resultLines(
 }
 
 function totals(reviewed: readonly ReviewedObject[], colours: boolean): string {
-  const parts = Object.entries(summaryOf(reviewed))
-    .filter(([name, count]) => name !== 'objects' && count > 0)
-    // All keys but `objects` are verdicts.
-    .map(([name, count]) => paint({ text: `${count} ${name}`, colour: COLOURS[name as Verdict] }, colours));
+  const parts = VERDICTS.map((verdict) => ({ verdict, count: countOf(reviewed, verdict) }))
+    .filter(({ count }) => count > 0)
+    .map(({ verdict, count }) => paint({ text: `${count} ${verdict}`, colour: COLOURS[verdict] }, colours));
   return `${reviewed.length} ${reviewed.length === 1 ? 'object' : 'objects'}: ${parts.join(', ')}`;
 }
 
-function summaryOf(reviewed: readonly ReviewedObject[]): Readonly<Record<'objects' | Verdict, number>> {
-  const count = (verdict: Verdict) => reviewed.filter(({ result }) => result.verdict === verdict).length;
-  return {
-    objects: reviewed.length,
-    denied: count('denied'),
-    warned: count('warned'),
-    allowed: count('allowed'),
-    unchecked: count('unchecked'),
-  };
-}
+const countOf = (reviewed: readonly ReviewedObject[], verdict: Verdict): number =>
+  reviewed.filter(({ result }) => result.verdict === verdict).length;
 
 export function objectsJson(reviewed: readonly ReviewedObject[], notes: readonly string[]): object {
-  return { kind: 'Review', summary: summaryOf(reviewed), notes, results: reviewed.map(resultJson) };
+  const counts = VERDICTS.map((verdict) => [verdict, countOf(reviewed, verdict)] as const);
+  const summary = { objects: reviewed.length, ...Object.fromEntries<number>(counts) };
+  return { kind: 'Review', summary, notes, results: reviewed.map(resultJson) };
 }
 
 export function resultJson({ identity, place, operation, result }: ReviewedObject): object {
-  const { verdict, policies, handlers, messages, refusal, causes, warnings, auditAnnotations, patch } =
-    result;
+  const { verdict, policies, handlers, warnings, auditAnnotations, patch } = result;
+  const { messages, refusal, causes } = result;
   return {
     object: identity,
-    ...(place === undefined ? {} : { source: place }),
+    source: place,
     operation,
     decision: verdict,
     policies,
@@ -93,22 +82,19 @@ export function objectsJunit(reviewed: readonly ReviewedObject[]): readonly Juni
 
 function toCase({ identity, place, result }: ReviewedObject): JunitCase {
   const { verdict, messages, warnings } = result;
-  const base = {
+  return {
     name: describeIdentity(identity),
-    className: place?.file ?? 'gatehouse review',
-    ...(place === undefined ? {} : { file: place.file }),
+    className: place.file,
+    file: place.file,
     output: warnings.map((text) => `warning: ${text}`),
+    ...(verdict === 'denied'
+      ? {
+          failure: {
+            message: messages.join('; '),
+            details: [...messages, `at ${describePlace(place)}`].join('\n'),
+          },
+        }
+      : {}),
+    ...(verdict === 'unchecked' ? { skipped: 'no policy and no handler applies' } : {}),
   };
-  switch (verdict) {
-    case 'denied': {
-      const where = place === undefined ? [] : [`at ${describePlace(place)}`];
-      const details = [...messages, ...where].join('\n');
-      return { ...base, result: { kind: 'failed', message: messages.join('; '), details } };
-    }
-    case 'unchecked':
-      return { ...base, result: { kind: 'skipped', message: 'no policy and no handler applies' } };
-    case 'allowed':
-    case 'warned':
-      return { ...base, result: { kind: 'passed' } };
-  }
 }

@@ -76,14 +76,14 @@ export function suitesJunit(suites: readonly SuiteResult[]): readonly JunitSuite
         className: file,
         file,
         output: resultLines(reviewed.result, false),
-        result:
-          first === undefined
-            ? { kind: 'passed' }
-            : {
-                kind: 'failed',
+        ...(first === undefined
+          ? {}
+          : {
+              failure: {
                 message: describe(first),
                 details: [...mismatches.map(describe), `at ${file}:${test.line}`].join('\n'),
               },
+            }),
       };
     }),
   }));

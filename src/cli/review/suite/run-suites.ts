@@ -7,8 +7,7 @@ import { objectsOf, parseDocuments } from '../documents.ts';
 import { userOf } from '../flags.ts';
 import { filesAt, readObjects, refuse, type ReadOptions } from '../input.ts';
 import type { ReviewedObject } from '../review-result.ts';
-import { createReviewer, type Reviewer } from '../reviewer.ts';
-import type { ReviewContext } from '../review-objects.ts';
+import { createReviewer, type ReviewContext } from '../reviewer.ts';
 import { checkExpectation, type Mismatch } from './expectation.ts';
 import { parseSuite, type Suite, type SuiteTest } from './suite.ts';
 
@@ -25,7 +24,7 @@ export interface SuiteResult {
   readonly notes: readonly string[];
 }
 
-export interface RunSuitesParts extends Omit<ReviewContext, 'handlers'> {
+interface SuitesContext extends Omit<ReviewContext, 'handlers'> {
   /** Throws InvalidHandlers. */
   readonly openHandlers: (source: string | undefined, from: string) => Promise<readonly LoadedHandler[]>;
 }
@@ -34,11 +33,11 @@ export interface RunSuitesParts extends Omit<ReviewContext, 'handlers'> {
 export async function runSuites(
   paths: readonly string[],
   options: ReadOptions,
-  parts: RunSuitesParts,
+  context: SuitesContext,
 ): Promise<readonly SuiteResult[]> {
   const suites = readSuites(paths, options);
   const results: SuiteResult[] = [];
-  for (const suite of suites) results.push(await runSuite(suite, options, parts));
+  for (const suite of suites) results.push(await runSuite(suite, options, context));
   return results;
 }
 
@@ -46,7 +45,7 @@ function readSuites(paths: readonly string[], options: ReadOptions): readonly Su
   const listed = paths.map((path) => ({ path, ...filesAt(path, options) }));
   const problems = listed.flatMap((each) => each.problems);
   const suites: Suite[] = [];
-  for (const { path, files } of listed) {
+  for (const { path, found: files } of listed) {
     const isFolder = files[0] !== path;
     const texts = files.map((file) => ({ file, text: readFileSync(file === '-' ? 0 : file, 'utf8') }));
     const tests = isFolder ? texts.filter(({ file, text }) => !isFixture(text, file)) : texts;
@@ -71,39 +70,25 @@ function isFixture(text: string, file: string): boolean {
 }
 
 async function runSuite(
-  suite: Suite,
+  { file, policies, crds, existing, handlers, tests, namespace = 'default' }: Suite,
   options: ReadOptions,
-  { openHandlers, ...context }: RunSuitesParts,
+  { openHandlers, ...context }: SuitesContext,
 ): Promise<SuiteResult> {
-  const { file, policies, crds, existing, tests, namespace = 'default' } = suite;
-  const reviewer = createReviewer({
-    ...context,
+  const opened = await openHandlers(handlers, resolve(dirname(file)));
+  const input = {
     namespace,
-    handlers: await openHandlers(suite.handlers, resolve(dirname(file))),
     existing: readObjects([...crds, ...policies, ...existing], options),
     reviewed: tests.flatMap(({ object, old }) => (old === undefined ? [object] : [object, old])),
-  });
-  refuse(
-    reviewer.judges === 0
-      ? [`${file}: no AdmissionPolicy and no handler to test: list them under policies`]
-      : [],
-  );
+  };
+  const { review, notes, isEmpty } = createReviewer(input, { ...context, handlers: opened });
+  refuse(isEmpty ? [`${file}: no AdmissionPolicy and no handler to test: list them under policies`] : []);
   const results: TestResult[] = [];
-  for (const test of tests) results.push(await runTest(test, reviewer));
-  return { file, results, notes: reviewer.notes.map((note) => `${file}: ${note}`) };
-}
-
-async function runTest(test: SuiteTest, { review }: Reviewer): Promise<TestResult> {
-  const { object, old, user, groups, operation, expect } = test;
-  const [reviewed] = await review([
-    {
-      place: object.place,
-      object: object.object,
-      old: old?.object,
-      operation,
-      user: userOf(user, groups),
-    },
-  ]);
-  if (reviewed === undefined) throw new Error('a review without a result');
-  return { test, reviewed, mismatches: checkExpectation(expect, reviewed.result) };
+  for (const test of tests) {
+    const { object, old, operation } = test;
+    const user = userOf(test.user, test.groups);
+    const [reviewed] = await review([{ ...object, old: old?.object, operation, user }]);
+    if (reviewed === undefined) throw new Error('a review without a result');
+    results.push({ test, reviewed, mismatches: checkExpectation(test.expect, reviewed.result) });
+  }
+  return { file, results, notes: notes.map((note) => `${file}: ${note}`) };
 }
