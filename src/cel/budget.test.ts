@@ -20,31 +20,31 @@ const doubled = (times: number): string =>
 test.each([
   ['nested macros', 'list.all(x, list.all(y, list.all(z, x + y + z >= 0)))'],
   ['macros that swallow errors', 'list.exists(x, list.exists(y, 1 / 0 == x + y))'],
-  ['errors beside ||', 'list.all(x, list.all(y, 1 / 0 == x || true))'],
-  ['a list that grows', 'list.map(x, list.map(y, [x, y])).size() > 0'],
+  ['errors in operands of ||', 'list.all(x, list.all(y, 1 / 0 == x || true))'],
+  ['an accumulating list', 'list.map(x, list.map(y, [x, y])).size() > 0'],
   ['a long range', 'lists.range(10000000).size() > 0'],
-  ['lists in lists', 'list.map(x, list).flatten().map(x, [x, x]).flatten().size() > 0'],
-  ['texts that are put together', "list.map(x, list.map(y, 'some text or other').join()).join().size() > 0"],
-  ['texts that are formatted', "list.map(x, '%s%s'.format([list, list])).join().size() > 0"],
-  ['texts that are replaced', "list.all(x, text.replace('a', 'bb').size() > 0)"],
-  ['texts that are split', "list.all(x, text.split('').size() > 0)"],
-  ['texts that are searched', "list.all(x, !text.contains('bb'))"],
-  ['patterns that only the values tell', "list.all(x, !text.matches('(a{100}){9}' + string(x)))"],
+  ['nested lists', 'list.map(x, list).flatten().map(x, [x, x]).flatten().size() > 0'],
+  ['string concatenations', "list.map(x, list.map(y, 'some text or other').join()).join().size() > 0"],
+  ['string formatting', "list.map(x, '%s%s'.format([list, list])).join().size() > 0"],
+  ['string replacements', "list.all(x, text.replace('a', 'bb').size() > 0)"],
+  ['string splits', "list.all(x, text.split('').size() > 0)"],
+  ['string searches', "list.all(x, !text.contains('bb'))"],
+  ['patterns that come from values', "list.all(x, !text.matches('(a{100}){9}' + string(x)))"],
   ['patterns that match often', "list.all(x, text.findAll('a').size() > 0)"],
   ['comparisons of large objects', 'list.all(x, object == other)'],
   ['comparisons of lists', 'list.all(x, list.all(y, list == list2))'],
   ['sets', 'sets.equivalent(list, list2) && sets.equivalent(list2, list)'],
-  ['comparisons of long texts', 'list.all(x, list.all(y, texts == texts2))'],
-  ['the greatest of long texts', "list.all(x, list.all(y, texts.max() != ''))"],
-  ['sizes of long texts', 'list.all(x, list.all(y, text2.size() > 0))'],
+  ['comparisons of long strings', 'list.all(x, list.all(y, texts == texts2))'],
+  ['the maximum of long strings', "list.all(x, list.all(y, texts.max() != ''))"],
+  ['sizes of long strings', 'list.all(x, list.all(y, text2.size() > 0))'],
   ['sizes of large objects', 'list.all(x, list.all(y, map.size() > 0))'],
-  ['large objects of which one key decides', 'list.all(x, list.all(y, map.exists(k, true)))'],
-  ['texts that are searched for backwards', 'list.all(x, text.lastIndexOf(part) == -1)'],
+  ['large objects with one decisive key', 'list.all(x, list.all(y, map.exists(k, true)))'],
+  ['reverse string searches', 'list.all(x, text.lastIndexOf(part) == -1)'],
   ['sorting', 'list.all(x, list.sort() == list)'],
   ['time zones', "list.all(x, list.all(y, timestamp(x * y).getHours('Europe/Berlin') >= 0))"],
   ['quantities', "list.all(x, list.all(y, quantity('1.5Gi').isGreaterThan(quantity('1'))))"],
   ['addresses', "list.all(x, list.all(y, cidr('2001:db8::/32').containsIP('2001:db8::1')))"],
-])('%s are cut off', (_what, expression) => {
+])('%s exceed the budget', (_what, expression) => {
   const items = list.map((value) => ({ value, name: String(value), more: [value] }));
   const bindings = {
     list,
@@ -62,19 +62,19 @@ test.each([
   expect(() => program.evaluate(bindings)).toThrow(exceeded);
 });
 
-test('a text that doubles is cut off before it fills the memory', () => {
+test('a string that doubles exceeds the budget before it fills the memory', () => {
   expect(evaluate(`${doubled(10)}.size()`)).toBe(10_240n);
   expect(() => evaluate(`${doubled(30)}.size()`)).toThrow(exceeded);
 });
 
-test('an error of cost is not made up for by another operand', () => {
+test('another operand cannot hide an exceeded budget', () => {
   const budget = createCelBudget(50);
   const program = compileCel('list.all(x, x >= 0) || true', ['list']);
   expect(() => program.evaluate({ list }, budget)).toThrow(exceeded);
   expect(budget.remaining).toBe(0);
 });
 
-test('the expressions of a policy share what they may cost together', () => {
+test('the expressions of a policy share one budget', () => {
   const budget = createCelBudget(10_000);
   const program = compileCel('list.all(x, x >= 0)', ['list']);
   expect(program.evaluate({ list }, budget)).toBe(true);
@@ -83,14 +83,14 @@ test('the expressions of a policy share what they may cost together', () => {
   expect(() => compileCel('1 + 1', []).evaluate({}, budget)).toThrow(exceeded);
 });
 
-test('each expression has its own limit, however much is left', () => {
+test('each expression has its own limit, whatever the remaining budget', () => {
   const budget = createCelBudget(100_000_000);
   const program = compileCel('list.all(x, list.all(y, list.all(z, true)))', ['list']);
   expect(() => program.evaluate({ list }, budget)).toThrow(exceeded);
   expect(budget.remaining).toBeGreaterThan(98_000_000);
 });
 
-test('an evaluation costs the same every time, and whether or not it has a budget', () => {
+test('an evaluation always has the same cost, with or without a budget', () => {
   const bindings = { list, pattern: 'some(thing){3}' };
   const expression =
     "list.filter(x, x % 2 == 0 && !'a'.matches(pattern)).map(x, string(x)).join(',').size() > 0";

@@ -46,7 +46,7 @@ test.each([
   ["object.spec.ports.filter(p, p.port > 100)[0].name == 'https'", true],
   ['object.spec.missing == 1 && !object.spec.enabled', false],
   ["type('a') == string", true],
-])('%s is what the API server says', (expression, result) => {
+])('%s has the result of the API server', (expression, result) => {
   expect(evaluate(expression)).toBe(result);
 });
 
@@ -58,7 +58,7 @@ test.each([
   ["object.spec.map['zzz'] == 'x'", 'no such key: zzz'],
   ['object.spec.tags.all(t, t / 2 == 1)', 'no such overload'],
   ['object.spec.enabled && object.spec.missing == 1', 'no such key: missing'],
-])('%s fails with the words of the API server', (expression, message) => {
+])('%s fails with the message of the API server', (expression, message) => {
   expect(() => evaluate(expression)).toThrow(new CelError(message));
 });
 
@@ -69,7 +69,7 @@ test.each(['object.', 'nosuch == 1', 'object.nosuch()', "1 == 'a'", "object.spec
   },
 );
 
-test('a pattern that would take a backtracking engine for ever is answered', () => {
+test('a pattern with exponential backtracking is evaluated', () => {
   expect(evaluate("text.matches('^(a+)+$')", { text: `${'a'.repeat(40)}!` })).toBe(false);
   expect(evaluate("matches(text, '^(a+)+$')", { text: `${'a'.repeat(40)}!` })).toBe(false);
 });
@@ -89,6 +89,6 @@ test('an integer beyond 64 bits is a double', () => {
   expect(evaluate('type(x) == int', { x: 2n ** 63n - 1n })).toBe(true);
 });
 
-test('an expression that nests too deep is refused when it is compiled', () => {
+test('an expression with excessive nesting is rejected at compile time', () => {
   expect(() => compileCel(`${'('.repeat(500)}1${')'.repeat(500)}`, [])).toThrow(CelError);
 });

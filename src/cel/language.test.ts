@@ -121,7 +121,7 @@ test.each([
   ['object.nope || true', true],
   ['[0, 1].exists(x, 1 / x == 1) && [1, 0].all(x, x > 0 || 1 / x == 1 || true)', true],
   ['true ? 1 : object.nope', 1n],
-])('an operand that does not matter may fail: %s', (expression, result) => {
+])('a failing operand that does not affect the result is ignored: %s', (expression, result) => {
   expect(evaluate(expression, { object: {} })).toBe(result);
 });
 
@@ -153,7 +153,7 @@ test.each([
   expect(failureOf(expression, { object: { text: 'a', list: [1] } })).toBe(message);
 });
 
-test('a message points to the line and the character', () => {
+test('a message points to line and column', () => {
   const expression = "1 == 1 &&\n  // a comment?\n  '😀' + // another\n 1 == 'a'";
   expect(() => compileCel(expression, [])).toThrow(CelError);
   try {
@@ -163,7 +163,7 @@ test('a message points to the line and the character', () => {
   }
 });
 
-test('the type of the result is known as far as the expression tells it', () => {
+test('the result type is known as far as the expression determines it', () => {
   const typeOf = (expression: string) => compileCel(expression, ['object']).type;
   expect(typeOf('1 == 1')).toBe('bool');
   expect(typeOf('object.a')).toBe('dyn');
@@ -174,7 +174,7 @@ test('the type of the result is known as far as the expression tells it', () => 
   expect(typeOf("quantity('1')")).toBe('kubernetes.Quantity');
 });
 
-test('the result must have the type that is wanted', () => {
+test('the result must have the requested type', () => {
   const compile = (expression: string, result: string) => compileCel(expression, ['object'], { result });
   expect(() => compile('1', 'bool')).toThrow('must evaluate to bool but got int');
   expect(() => compile('[1]', 'list<string>')).toThrow('must evaluate to list<string> but got list(int)');
@@ -185,7 +185,7 @@ test('the result must have the type that is wanted', () => {
   );
 });
 
-test('literals of different types may be mixed, unless that is not wanted', () => {
+test('literals of different types may be mixed, unless the caller forbids it', () => {
   expect(evaluate("{'a': 1, 'b': 'x'}")).toEqual(
     new Map<string, unknown>([
       ['a', 1n],
@@ -198,7 +198,7 @@ test('literals of different types may be mixed, unless that is not wanted', () =
   expect(uniform("'%s %d'.format(['a', 1])").evaluate({})).toBe('a 1');
 });
 
-test('variables are what they are declared to be', () => {
+test('variables have their declared types', () => {
   const program = compileCel('count + 1', { count: 'int' });
   expect(program.type).toBe('int');
   expect(program.evaluate({ count: 2 })).toBe(3n);
@@ -209,7 +209,7 @@ test('variables are what they are declared to be', () => {
   expect(() => program.evaluate({})).toThrow('no such attribute(s): count');
 });
 
-test('keys that JavaScript has a meaning for are plain data', () => {
+test('keys with a meaning in JavaScript are plain data', () => {
   const object = parseJson('{ "__proto__": 1, "constructor": 2 }');
   expect(evaluate("object['__proto__'] + object.constructor", { object })).toBe(3n);
   expect(evaluate("{'__proto__': 1}['__proto__']")).toBe(1n);
@@ -217,7 +217,7 @@ test('keys that JavaScript has a meaning for are plain data', () => {
   expect(evaluate('object == {"__proto__": 1, "constructor": 2}', { object })).toBe(true);
 });
 
-test('what bindings an expression does not read are not looked at', () => {
+test('bindings that an expression does not read are not accessed', () => {
   const bindings = {
     get unread(): unknown {
       throw new Error('it was');
@@ -227,12 +227,12 @@ test('what bindings an expression does not read are not looked at', () => {
   expect(compileCel('read', ['read', 'unread']).evaluate(bindings)).toBe(1n);
 });
 
-test('objects of 10,000 levels are compared, and walked into no deeper than asked', () => {
+test('objects of 10,000 levels are compared without a stack overflow', () => {
   const deep = () => parseJson(`${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`);
   expect(evaluate('a == b && has(a.a.a)', { a: deep(), b: deep() })).toBe(true);
 });
 
-test('whatever is written, and whatever it sees, comes out as a value or as a CelError', () => {
+test('any expression with any bindings gives a value or a CelError', () => {
   const words =
     "object . spec ['a'] [?0] .? [ ] ( ) { } 'a' r'b\\' b'é' 1 -9223372036854775808 2u 0x1F 1.5e300 true null in + - * / % < == && || ? : ! , size matches all map filter x transformMap optMap orValue has quantity duration // \n type int lists.range 😀 `".split(
       ' ',
@@ -251,7 +251,7 @@ test('whatever is written, and whatever it sees, comes out as a value or as a Ce
   );
 });
 
-test('an expression too long or too deep is refused, not run', () => {
+test('an expression of excessive length or depth is rejected before it runs', () => {
   expect(failureOf(`${'('.repeat(500)}1${')'.repeat(500)}`)).toBe(
     'the expression nests more than 100 levels deep',
   );

@@ -15,7 +15,7 @@ test('fields that an expression does not read are not converted', () => {
   expect(evaluate('object.spec.units == 1', { object })).toBe(true);
 });
 
-test('an array is converted once, and comes back as the same', () => {
+test('an array is converted once, and converts back to itself', () => {
   const list = [1, [2], { a: 3 }];
   expect(celValue(list)).toEqual([1n, [2n], { a: 3 }]);
   expect(celValue(list)).toBe(celValue(list));
@@ -43,7 +43,7 @@ test('a variable may be an object whose fields are declared one by one', () => {
   );
 });
 
-test('the values of a lazy map are made when they are read, and once', () => {
+test('the values of a lazy map are computed once, when they are read', () => {
   const made: string[] = [];
   const variables = lazyCelMap(
     new Map<string, () => unknown>([
@@ -65,7 +65,7 @@ test('the values of a lazy map are made when they are read, and once', () => {
   expect(run("variables.size() == 2 && 'b' in ['b']")).toBe(true);
 });
 
-test('a double that an expression made stays a double in a map', () => {
+test('a double from an expression stays a double in a map', () => {
   const variables = lazyCelMap(new Map([['ratio', () => evaluate('1.5 * 2.0')]]));
   const program = compileCel('variables.ratio * 1.5', ['variables']);
   expect(program.run({ variables })).toBe(4.5);

@@ -15,13 +15,13 @@ test.each([
 });
 
 test.each(['', 'MiB', '-1MiB', '1TiB', '1e3', '64 Megabytes', `${'9'.repeat(400)}MiB`])(
-  '%j is no size',
+  '%j is not a size',
   (text) => {
     expect(() => parseBytes(text)).toThrow('is not a size; write a number and a unit');
   },
 );
 
-test('lists to be converted may have 64 MiB, and neither less than an object nor more than a text can have', () => {
+test('the conversion body limit is 64 MiB by default, and is at least an object and at most a string', () => {
   const limit = (text: string) => resolveConfig({ 'conversion-body-limit': text }, {}).conversionBodyLimit;
   expect(resolveConfig({}, {}).conversionBodyLimit).toBe(64 * 1024 ** 2);
   expect(limit('8MiB')).toBe(8 * 1024 ** 2);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { resolveConfig } from './config.ts';
 
-test('names are a list, and no patterns', () => {
+test('names are a list, and patterns are rejected', () => {
   const names = (text: string) =>
     resolveConfig({ 'client-ca': '/ca.crt', 'client-names': text }, {}).clients.names;
   expect(names('')).toEqual([]);
@@ -14,7 +14,7 @@ test('names are a list, and no patterns', () => {
   expect(() => names('.example.com')).toThrow('--client-names: ".example.com" is a pattern');
 });
 
-test('who asks for names or conversions without a CA is told that nobody is asked for a certificate', () => {
+test('names or conversions without a CA are rejected, because no client is asked for a certificate', () => {
   const why = '--client-names and --client-ca-for mean nothing without --client-ca';
   expect(() => resolveConfig({ 'client-names': 'a' }, {})).toThrow(why);
   expect(() => resolveConfig({ 'client-ca-for': 'all' }, {})).toThrow(why);

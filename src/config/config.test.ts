@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { ConfigError, resolveConfig } from './config.ts';
 
-test('without anything the defaults hold', () => {
+test('the configuration has defaults', () => {
   expect(resolveConfig({}, {})).toMatchObject({
     namespace: 'gatehouse-system',
     port: 8443,
@@ -14,7 +14,7 @@ test('without anything the defaults hold', () => {
   });
 });
 
-test('a flag goes before the environment, and that before the file', () => {
+test('a flag takes precedence over the environment, and the environment over the file', () => {
   const environment = { GATEHOUSE_PORT: '2', GATEHOUSE_SERVICE: 'from-environment' };
   const config = resolveConfig({ port: '1' }, environment, {
     port: '3',
@@ -24,17 +24,17 @@ test('a flag goes before the environment, and that before the file', () => {
   expect(config).toMatchObject({ port: 1, service: 'from-environment', namespace: 'from-file' });
 });
 
-test('every problem is named at once', () => {
+test('every problem is reported at once', () => {
   const broken = () => resolveConfig({ port: '99999', 'drain-delay': 'soon', 'log-level': 'loud' }, {});
   expect(broken).toThrow(ConfigError);
   expect(broken).toThrow(/--port: .*\n--drain-delay: .*\n--log-level: "loud" is none of debug/);
 });
 
-test('a lease that ends before it is renewed is refused', () => {
+test('a lease that ends before its renewal is rejected', () => {
   expect(() => resolveConfig({ 'lease-duration': '5s' }, {})).toThrow(/must be longer than --renew-deadline/);
 });
 
-test('a client always has a time limit, and it may be short', () => {
+test('a client always has a timeout, and it may be short', () => {
   expect(resolveConfig({ 'connection-timeout': '5s' }, {}).connectionTimeoutMs).toBe(5_000);
   // Node treats 0 as no timeout.
   expect(() => resolveConfig({ 'connection-timeout': '0s' }, {})).toThrow(
@@ -42,7 +42,7 @@ test('a client always has a time limit, and it may be short', () => {
   );
 });
 
-test.each(['0', '-1', '1.5', 'many', ''])('"%s" is no number of reviews', (written) => {
+test.each(['0', '-1', '1.5', 'many', ''])('"%s" is not a number of reviews', (written) => {
   expect(() => resolveConfig({ 'max-admission-reviews': written }, {})).toThrow(
     `--max-admission-reviews: "${written}" is not a number of at least 1`,
   );
@@ -57,7 +57,7 @@ test.each([
   expect(resolveConfig({ 'drain-delay': written }, {}).drainDelayMs).toBe(expected);
 });
 
-test('a CA lives for two years, is used ten minutes after it is trusted, and trusted for a day after its last cert', () => {
+test('a CA has defaults for its lifetime, the propagation wait and the grace period, and a minimum lifetime', () => {
   expect(resolveConfig({}, {}).ca).toEqual({
     secret: undefined,
     lifetimeMs: 730 * 86_400_000,
@@ -70,11 +70,11 @@ test('a CA lives for two years, is used ten minutes after it is trusted, and tru
 test.each([
   ['zero', '0s', '--ca-lifetime: "0s" is too short: a CA needs 2h at least'],
   ['negative', '-2h', '--ca-lifetime: "-2h" is not a duration'],
-])('service-ca TestInitializeSigningSecret: %s duration: is refused', (_which, lifetime, message) => {
+])('service-ca TestInitializeSigningSecret: %s duration: is rejected', (_which, lifetime, message) => {
   expect(() => resolveConfig({ 'ca-lifetime': lifetime }, {})).toThrow(message);
 });
 
-test('suffixes for DNS names are a list, and none is so wide that it holds the short names of Services', () => {
+test('DNS suffixes are a list, and none may cover the short names of Services', () => {
   const suffixes = (text: string) =>
     resolveConfig({ 'serving-cert-dns-suffixes': text }, {}).servingCerts.dnsSuffixes;
   expect(suffixes('')).toEqual([]);
@@ -83,7 +83,7 @@ test('suffixes for DNS names are a list, and none is so wide that it holds the s
   expect(() => suffixes('*.example.com')).toThrow('is not a DNS name');
 });
 
-test('compatibility is off unless it is asked for', () => {
+test('OpenShift compatibility is off by default', () => {
   expect(resolveConfig({}, {}).compat).toEqual([]);
   expect(resolveConfig({ compat: 'openshift,cert-manager' }, {}).compat).toEqual([
     'openshift',
@@ -92,7 +92,7 @@ test('compatibility is off unless it is asked for', () => {
   expect(() => resolveConfig({ compat: 'knative' }, {})).toThrow('--compat: "knative" is none of');
 });
 
-test('the status page is off unless it is asked for, in a word that means yes', () => {
+test('the status page is off by default, and only true turns it on', () => {
   expect(resolveConfig({}, {}).statusPage).toBe(false);
   expect(resolveConfig({ 'status-page': 'true' }, {}).statusPage).toBe(true);
   expect(resolveConfig({}, { GATEHOUSE_STATUS_PAGE: 'true' }).statusPage).toBe(true);

@@ -11,7 +11,7 @@ test.each([
   ['https://Eva.Example.com/', { origin: 'https://eva.example.com', host: 'eva.example.com', port: 443 }],
   ['https://192.168.1.7:9443', { origin: 'https://192.168.1.7:9443', host: '192.168.1.7', port: 9443 }],
   ['https://[fd00::7]:9443', { origin: 'https://[fd00::7]:9443', host: 'fd00::7', port: 9443 }],
-])('%s is where a webhook may be', (text, expected) => {
+])('%s is a valid webhook URL', (text, expected) => {
   expect(parseDevUrl(text)).toEqual(expected);
 });
 
@@ -24,16 +24,16 @@ test.each([
   ['https://laptop:8443#a', 'has a query or a fragment'],
   ['https://my_laptop:8443', 'neither a DNS name nor an IP address'],
   ['https://0.0.0.0:8443', 'is an address to listen on'],
-])('%s is refused with a reason', (text, why) => {
+])('%s is rejected with a reason', (text, why) => {
   expect(() => resolveConfig({ 'dev-url': text }, {})).toThrow(`--dev-url: "`);
   expect(() => parseDevUrl(text)).toThrow(why);
 });
 
-test('a password in the URL is refused, and not repeated', () => {
+test('a URL with a password is rejected, and the password is not repeated', () => {
   expect(() => parseDevUrl('https://eva:hunter2@laptop:8443')).toThrow(/^(?!.*hunter2).*user or a password/);
 });
 
-test('on a laptop the port is that of the URL, and a restart is quick, unless a flag says otherwise', () => {
+test('on a laptop the port is that of the URL, and restarts are fast, unless a flag overrides it', () => {
   const url = { 'dev-url': 'https://laptop:9443' };
   expect(resolveConfig(url, {})).toMatchObject({ port: 9443, operationsPort: 0, drainDelayMs: 1_000 });
   expect(resolveConfig({ ...url, port: '7443' }, { GATEHOUSE_DRAIN_DELAY: '3s' })).toMatchObject({

@@ -6,20 +6,20 @@ import { resolveTracing } from './tracing.ts';
 const COLLECTOR = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
 
 test.each([
-  ['nothing is set', {}],
-  ['what is set is empty', { OTEL_EXPORTER_OTLP_ENDPOINT: '', OTEL_TRACES_EXPORTER: ' ' }],
+  ['no variable is set', {}],
+  ['the variables are empty', { OTEL_EXPORTER_OTLP_ENDPOINT: '', OTEL_TRACES_EXPORTER: ' ' }],
   ['only the name is set', { OTEL_SERVICE_NAME: 'gatehouse' }],
   ['the SDK is disabled', { ...COLLECTOR, OTEL_SDK_DISABLED: 'TRUE' }],
-  ['traces are not wanted', { ...COLLECTOR, OTEL_TRACES_EXPORTER: 'none' }],
+  ['the exporter is none', { ...COLLECTOR, OTEL_TRACES_EXPORTER: 'none' }],
   [
-    'traces are not wanted, whatever else is wrong',
+    'the exporter is none, even if other variables are invalid',
     { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_SDK_DISABLED: 'true' },
   ],
-])('there are no traces when %s', (_when, environment) => {
+])('tracing is off when %s', (_when, environment) => {
   expect(resolveTracing(environment)).toBeUndefined();
 });
 
-test('an endpoint is enough, and the rest is what the standard says but for a shorter timeout', () => {
+test('an endpoint is enough, and the other defaults follow the standard, except for a shorter timeout', () => {
   expect(resolveTracing(COLLECTOR)).toEqual({
     url: 'http://collector:4318/v1/traces',
     timeoutMs: 5_000,
@@ -33,7 +33,7 @@ test.each([
   [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://c/mine' }, 'https://c/mine'],
   [{ ...COLLECTOR, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://c/mine' }, 'https://c/mine'],
   [{ OTEL_TRACES_EXPORTER: 'otlp' }, 'http://localhost:4318/v1/traces'],
-])('with %j spans go to %s', (environment, url) => {
+])('with %j spans are sent to %s', (environment, url) => {
   expect(resolveTracing(environment)?.url).toBe(url);
 });
 
@@ -50,7 +50,7 @@ test.each([
   expect(resolveTracing(environment)?.sampler).toEqual(sampler);
 });
 
-test('a variable for traces goes before the one for all signals', () => {
+test('a variable for traces takes precedence over the one for all signals', () => {
   const environment = {
     ...COLLECTOR,
     OTEL_EXPORTER_OTLP_TIMEOUT: '1',
@@ -70,13 +70,13 @@ test.each([
   [{ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '2' }, '"2" is not a share from 0 to 1'],
   [{ OTEL_BSP_MAX_QUEUE_SIZE: '0' }, 'OTEL_BSP_MAX_QUEUE_SIZE: "0" is not a number'],
   [{ OTEL_BSP_MAX_QUEUE_SIZE: '8' }, 'must not be larger than OTEL_BSP_MAX_QUEUE_SIZE'],
-])('%j cannot be met, and the error says why', (wrong, message) => {
+])('%j is rejected, and the error names the reason', (wrong, message) => {
   const resolve = () => resolveTracing({ ...COLLECTOR, ...wrong });
   expect(resolve).toThrow(ConfigError);
   expect(resolve).toThrow(message);
 });
 
-test('all that is wrong is said at once', () => {
+test('every problem is reported at once', () => {
   const environment = { ...COLLECTOR, OTEL_BSP_SCHEDULE_DELAY: 'x', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
   expect(() => resolveTracing(environment)).toThrow(/grpc[^]*OTEL_BSP_SCHEDULE_DELAY/);
 });

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 
 import { VERSION } from './version.ts';
 
-test('the version is the one of the package', () => {
+test('the version is that of the package', () => {
   const file = join(import.meta.dirname, '..', '..', 'package.json');
   expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ version: VERSION });
 });

@@ -29,7 +29,7 @@ function start() {
   };
 }
 
-test('a collector that is down is told of once a minute, with all that was lost since', () => {
+test('an unavailable collector is logged once per minute, with the number of lost spans', () => {
   const { warn, send, wait } = start();
   expect(send(2)).toEqual([ExportResultCode.FAILED]);
   send(3);
@@ -41,7 +41,7 @@ test('a collector that is down is told of once a minute, with all that was lost 
   expect(warn.mock.calls.map(([fields]) => fields)).toMatchObject([{ lost: 2 }, { lost: 12 }]);
 });
 
-test('that it works again is told once', () => {
+test('the recovery of the collector is logged once', () => {
   const { warn, info, send, succeed } = start();
   send(1);
   send(1);

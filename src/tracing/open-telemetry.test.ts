@@ -24,7 +24,7 @@ function start(sampler: TracingOptions['sampler'] = { kind: 'always-on', parentB
   return { tracing, spans, spanOf };
 }
 
-test('a request goes on with the trace of who sent it, and is told apart by kind', () => {
+test('a request continues the trace of its client, and its span has a kind', () => {
   const { tracing, spanOf } = start();
   tracing.server('validate e', from('01'), { a: 1, left: undefined }).end({ b: true });
   const span = spanOf('validate e');
@@ -37,7 +37,7 @@ test('a request goes on with the trace of who sent it, and is told apart by kind
 });
 
 test.each([{}, { traceparent: 'nonsense' }, { traceparent: `00-${'0'.repeat(32)}-${PARENT}-01` }])(
-  'with the headers %j a trace of its own begins',
+  'with the headers %j a new trace starts',
   (headers) => {
     const { tracing, spanOf } = start();
     tracing.server('s', headers, {}).end();
@@ -45,7 +45,7 @@ test.each([{}, { traceparent: 'nonsense' }, { traceparent: `00-${'0'.repeat(32)}
   },
 );
 
-test('what is begun within a span lies within it, at once and later, and its trace is sent on', async () => {
+test('a span that starts within another is its child, at once and later, and its trace is propagated', async () => {
   const { tracing, spanOf } = start();
   const server = tracing.server('s', { ...from('01'), tracestate: 'vendor=1' }, {});
   const headers = await server.run(async () => {
@@ -65,7 +65,7 @@ test('what is begun within a span lies within it, at once and later, and its tra
   });
 });
 
-test('requests outside of spans are none, nor are those of work that outlives its span', async () => {
+test('requests outside a span have no span, nor do requests of work that outlives its span', async () => {
   const { tracing, spans } = start();
   expect(tracing.client('c', {})).toBeUndefined();
   let later: Promise<unknown> = Promise.resolve();
@@ -80,7 +80,7 @@ test('requests outside of spans are none, nor are those of work that outlives it
   expect(spans().map(({ name, attributes }) => [name, attributes])).toEqual([['w', {}]]);
 });
 
-test('work has the answer that it has, and what it throws is noted without its message', async () => {
+test('work returns its result, and the span records an exception without its message', async () => {
   const { tracing, spanOf } = start();
   await expect(tracing.work('fine', { 'gatehouse.key': 'a/b' }, () => Promise.resolve(7))).resolves.toBe(7);
   await expect(tracing.work('broken', {}, () => Promise.reject(new RangeError('a secret')))).rejects.toThrow(
@@ -92,7 +92,7 @@ test('work has the answer that it has, and what it throws is noted without its m
   expect(broken.status).toEqual({ code: SpanStatusCode.ERROR });
 });
 
-test('work within work is its child, and notes go to the inner one', async () => {
+test('nested work is a child, and notes go to the inner span', async () => {
   const { tracing, spanOf } = start();
   await tracing.work('outer', {}, () =>
     tracing.work('inner', {}, () => {
@@ -105,7 +105,7 @@ test('work within work is its child, and notes go to the inner one', async () =>
   expect(spanOf('outer').attributes).toEqual({});
 });
 
-test('an exemplar names a trace that is kept, and no other', () => {
+test('an exemplar names only a sampled trace', () => {
   const { tracing } = start();
   expect(tracing.exemplar()).toBeUndefined();
   const kept = tracing.server('s', from('01'), {}).run(tracing.exemplar);
@@ -114,18 +114,18 @@ test('an exemplar names a trace that is kept, and no other', () => {
 });
 
 test.each([
-  ['what the client keeps', { kind: 'always-off', parentBased: true }, '01', 1],
-  ['nothing that the client does not keep', { kind: 'always-on', parentBased: true }, '00', 0],
-  ['everything, if so asked', { kind: 'always-on', parentBased: false }, '00', 1],
-  ['nothing, if so asked', { kind: 'always-off', parentBased: false }, '01', 0],
-  ['no trace at a share of 0', { kind: 'ratio', ratio: 0, parentBased: false }, '01', 0],
-] as const)('it keeps %s', (_what, sampler, flags, count) => {
+  ['the traces that the client samples', { kind: 'always-off', parentBased: true }, '01', 1],
+  ['no trace that the client does not sample', { kind: 'always-on', parentBased: true }, '00', 0],
+  ['everything, if configured', { kind: 'always-on', parentBased: false }, '00', 1],
+  ['nothing, if configured', { kind: 'always-off', parentBased: false }, '01', 0],
+  ['no trace at a ratio of 0', { kind: 'ratio', ratio: 0, parentBased: false }, '01', 0],
+] as const)('the sampler keeps %s', (_what, sampler, flags, count) => {
   const { tracing, spans } = start(sampler);
   tracing.server('s', from(flags), {}).end();
   expect(spans()).toHaveLength(count);
 });
 
-test('a span ends once, and long values are cut', () => {
+test('a span ends once, and long values are truncated', () => {
   const { tracing, spans } = start();
   const span = tracing.server('s', {}, { long: 'x'.repeat(5_000) });
   span.end();

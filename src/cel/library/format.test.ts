@@ -22,12 +22,12 @@ test.each([
     ['2026-01-01T00:00:00Z', '2026-01-01t23:59:59.5+01:00'],
     ['2026-01-01', '2026-01-01T24:00:00Z'],
   ],
-])('%s accepts what has the format, and nothing else', (format, valid, invalid) => {
+])('%s accepts only valid strings', (format, valid, invalid) => {
   expect(valid.filter((text) => !isValid(format, text))).toEqual([]);
   expect(invalid.filter((text) => isValid(format, text))).toEqual([]);
 });
 
-test('faults are in the words of Kubernetes', () => {
+test('errors have the messages of Kubernetes', () => {
   expect(evaluate("format.dns1123Label().validate('a.b').value()")).toEqual(['must not contain dots']);
   expect(evaluate("format.qualifiedName().validate('x/').value()")).toEqual([
     'name part must be non-empty',
@@ -35,7 +35,7 @@ test('faults are in the words of Kubernetes', () => {
   ]);
 });
 
-test('a format can be found by its name', () => {
+test('a format is found by name', () => {
   expect(evaluate("format.named('uuid').value().validate('x').value()")).toEqual([
     'does not match the UUID format',
   ]);

@@ -50,7 +50,7 @@ test.each([
   ['0:0:0:0:0:0:0:0', '::'],
   ['1:0:2:3:4:5:6:7', '1:0:2:3:4:5:6:7'],
   ['::0102:304', '::102:304'],
-])('%s is written %s', (text, canonical) => {
+])('the canonical form of %s is %s', (text, canonical) => {
   expect(evaluate('string(ip(text))', { text })).toBe(canonical);
 });
 
@@ -71,7 +71,7 @@ test.each([
   expect(evaluate(expression)).toBe(result);
 });
 
-test('what is no address is said to be none', () => {
+test('an invalid address is reported', () => {
   expect(failureOf("ip('fe80::1%eth0')")).toBe('IP address "fe80::1%eth0" with zone value is not allowed');
   expect(failureOf("ip('::ffff:1.2.3.4')")).toBe('IPv4-mapped IPv6 address "::ffff:1.2.3.4" is not allowed');
   expect(failureOf("cidr('10.0.0.0')")).toContain('network address parse error');

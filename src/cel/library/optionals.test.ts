@@ -36,7 +36,7 @@ test.each([
   expect(evaluate(expression, { object })).toEqual(result);
 });
 
-test('what an alternative would fail with does not matter while there is a value', () => {
+test('an alternative is not evaluated while there is a value', () => {
   expect(evaluate('object.?spec.?name.orValue(object.nope)', { object })).toBe('a');
 });
 

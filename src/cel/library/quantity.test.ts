@@ -28,7 +28,7 @@ test.each([
   ['0.1n', '1n'],
   ['-0.1n', '-1n'],
   ['1.0000000001', '1000000001n'],
-])('%s is finer than nano, and rounded away from zero', (fine, rounded) => {
+])('%s is finer than nano, and is rounded away from zero', (fine, rounded) => {
   expect(evaluate(`quantity('${fine}') == quantity('${rounded}')`)).toBe(true);
 });
 
@@ -44,24 +44,24 @@ test.each([
   expect(evaluate(`quantity('${text}').isInteger()`)).toBe(isInteger);
 });
 
-test('only integers become int', () => {
+test('only integers convert to int', () => {
   expect(evaluate("quantity('50k').asInteger()")).toBe(50_000n);
   expect(failureOf("quantity('1.5').asInteger()")).toBe('cannot convert value to integer');
 });
 
-test('every quantity becomes a double', () => {
+test('every quantity converts to a double', () => {
   expect(evaluate("quantity('1.5Gi').asApproximateFloat()")).toBe(1_610_612_736);
   expect(evaluate("quantity('100m').asApproximateFloat()")).toBe(0.1);
 });
 
 test.each(['', ' 1', '1 ', '1Gib', '1,5G', '--1', '1.2.3', '0x10', '1e99999999999'])(
-  '"%s" is no quantity',
+  '"%s" is not a quantity',
   (text) => {
     expect(evaluate('isQuantity(text)', { text })).toBe(false);
   },
 );
 
-test('what is wrong with a quantity is said in the words of the API server', () => {
+test('an invalid quantity has the message of the API server', () => {
   expect(failureOf("quantity('1Gib')")).toBe(
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
   );

@@ -9,11 +9,11 @@ test.each([
   ["'123 abc 456'.findAll('xyz')", []],
   ["'aXbX'.findAll('(a|b)X', 0)", []],
   ["'😀😀'.findAll('.')", ['😀', '😀']],
-])('%s, as Go finds it', (expression, result) => {
+])('%s has the result of Go', (expression, result) => {
   expect(evaluate(expression)).toEqual(result);
 });
 
-test('a pattern that is not RE2 is an error: when it is compiled if it is written, else when it runs', () => {
+test('a pattern that is not RE2 is an error: a literal at compile time, any other at run time', () => {
   expect(failureOf("'a'.find('(?=a)')")).toContain('invalid find argument');
   expect(failureOf("'a'.matches(pattern)", { pattern: '(?=a)' })).toContain('(?=');
   expect(failureOf("'a'.find(pattern)", { pattern: '(?=a)' })).toContain('Illegal regex');

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { evaluate, failureOf } from '../../../test/support/cel/evaluate.ts';
 
-test('the order of https://semver.org', () => {
+test('versions sort as defined by https://semver.org', () => {
   const versions = [
     '1.0.0-alpha',
     '1.0.0-alpha.1',
@@ -60,6 +60,6 @@ test.each([
   expect(evaluate('isSemver(text, tolerant)', { text, tolerant })).toBe(result);
 });
 
-test('what is no version is said to be none', () => {
+test('an invalid version is reported', () => {
   expect(failureOf("semver('1.2')")).toBe('"1.2" is no semantic version');
 });

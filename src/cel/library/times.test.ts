@@ -26,12 +26,12 @@ test.each([
   expect(evaluate(`${at}.${call}`)).toBe(result);
 });
 
-test('summer time is known', () => {
+test('daylight saving time applies', () => {
   expect(evaluate("timestamp('2026-07-01T12:00:00Z').getHours('Europe/Berlin')")).toBe(14n);
   expect(evaluate("timestamp('2026-01-01T12:00:00Z').getHours('Europe/Berlin')")).toBe(13n);
 });
 
-test('the first and the last moment', () => {
+test('the first and the last valid timestamp', () => {
   expect(evaluate("timestamp('0001-01-01T00:00:00Z').getFullYear()")).toBe(1n);
   expect(evaluate("timestamp('9999-12-31T23:59:59.999999999Z').getDayOfYear()")).toBe(364n);
   expect(failureOf("timestamp('9999-12-31T23:59:59Z') + duration('1s')")).toBe('timestamp overflow');

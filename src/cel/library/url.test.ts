@@ -50,7 +50,7 @@ test.each([
   expect(evaluate('isURL(text)', { text })).toBe(result);
 });
 
-test('what is no URL is said to be none, as Go says it', () => {
+test('an invalid URL has the message of Go', () => {
   expect(failureOf("url('not a url')")).toBe(
     'URL parse error during conversion from string: parse "not a url": invalid URI for request',
   );

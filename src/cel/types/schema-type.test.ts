@@ -111,7 +111,7 @@ test.each([
   expect(problemOf(expression)).toBe(problem);
 });
 
-test('fields are found by the names of their properties, whatever expressions call them', () => {
+test('fields are found by their property names, in the escaping of expressions too', () => {
   const object = { spec: { 'a-b': 1, 'a.b/c': 2, a__b: 3, namespace: 'n', in: 'i' } };
   expect(compile('object.spec.a__dash__b + object.spec.a__dot__b__slash__c').evaluate({ object })).toBe(3n);
   expect(compile("object.spec['a-b'] + object.spec.a__underscores__b").evaluate({ object })).toBe(4n);
@@ -132,11 +132,11 @@ test('a whole number where the schema says number is a double', () => {
   expect(compile('object.spec.?ratio.orValue(1.0) * 0.5').evaluate({ object })).toBe(1.5);
 });
 
-test('without a schema nothing is known, and the same mistake shows when it runs', () => {
+test('without a schema types are unknown, and the mistake appears at run time', () => {
   expect(failureOf('object.spec.capacty > 1', { object: { spec: {} } })).toBe('no such key: capacty');
 });
 
-test('a schema that says nothing of an object lets everything pass', () => {
+test('a schema without information about an object accepts every expression', () => {
   const anything = (root: JsonObject) => compileCel('object.a.b.c', { object: { schema: root } }).type;
   expect(anything({ type: 'object', 'x-kubernetes-preserve-unknown-fields': true })).toBe('dyn');
   expect(anything({})).toBe('dyn');

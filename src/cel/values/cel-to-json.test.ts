@@ -39,7 +39,7 @@ test.each([
   expect(() => jsonOf(expression)).toThrow(new CelError(message));
 });
 
-test('what came as JSON goes as the same JSON, integers beyond 2^53 and odd keys included', () => {
+test('JSON survives the round trip, including integers beyond 2^53 and unusual keys', () => {
   const text = '{"big":9007199254740993,"list":[1,2.5,9223372036854775807],"__proto__":{"constructor":1}}';
   expect(stringifyJson(jsonOf('object', { object: parseJson(text) }))).toBe(text);
   expect(stringifyJson(jsonOf("{'x': object}", { object: parseJson(text) }))).toBe(`{"x":${text}}`);

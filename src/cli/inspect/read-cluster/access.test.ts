@@ -8,7 +8,7 @@ import { governedKinds, shippedAccess } from './access.ts';
 
 const BASE = join(import.meta.dirname, '..', '..', '..', '..', 'deploy', 'base');
 
-test('the questions are the rules of the manifests: subresources, and Roles in their namespace', () => {
+test('the access reviews follow the rules of the manifests: subresources, and Roles in their namespace', () => {
   const questions = shippedAccess(readManifests(BASE), 'elsewhere');
   expect(questions).toContainEqual({ verb: 'create', group: '', resource: 'secrets' });
   expect(questions).toContainEqual({

@@ -285,7 +285,7 @@ describe('a configuration that cannot be merged', () => {
   test.each([
     ['an unknown field', widget({ what: 1 }), '.spec.what: field not declared in schema'],
     [
-      'twins',
+      'duplicate items',
       ports({ port: 1 }, { port: 1, protocol: 'TCP' }),
       '.spec.ports: duplicate entries for key [port=1,protocol="TCP"]',
     ],
@@ -302,7 +302,7 @@ describe('a configuration that cannot be merged', () => {
     ['a list for a map', widget({ notes: [] }), '.spec.notes: expected map, got &{[]}'],
     ['a map for a list', widget({ steps: {} }), '.spec.steps: expected list, got &{{}}'],
     [
-      'several',
+      'several errors',
       widget({ size: true, what: 1 }),
       'errors:\n  .spec.size: expected numeric (int or float), got bool\n  .spec.what: field not declared in schema',
     ],

@@ -98,7 +98,7 @@ function createScaled(spec: JsonObject = { replicas: 3 }, answer: Answer = () =>
 const MERGE = 'application/merge-patch+json';
 const replicas = (count: number) => ({ spec: { replicas: count } });
 
-test('a Scale shows the wanted and the actual replicas', async () => {
+test('a Scale shows the desired and the actual replicas', async () => {
   const { ask, stored } = createScaled();
   expect(await ask('get')).toEqual({
     kind: 'Scale',

@@ -65,7 +65,7 @@ describe('invalid bodies', () => {
     ],
     [
       415,
-      'a kind named after something that every object has',
+      'a kind named like a property of every object',
       body('v1', 'constructor', Buffer.of()),
       'v1 constructor',
     ],
@@ -77,7 +77,7 @@ describe('invalid bodies', () => {
     ],
     [
       415,
-      'such a field further down',
+      'an unknown field at a deeper level',
       configMap(field(1, ...field(15, 'x'))),
       'cannot read field 15 of metadata in',
     ],
@@ -113,7 +113,7 @@ describe('invalid bodies', () => {
     });
   });
 
-  test('a truncated body is an object or is rejected', () => {
+  test('a truncated body gives an object or is rejected', () => {
     for (const { base64 } of RECORDED_BODIES) {
       const whole = Buffer.from(base64, 'base64');
       for (let length = 0; length < whole.length; length += 1) {
@@ -122,7 +122,7 @@ describe('invalid bodies', () => {
     }
   });
 
-  test('a body with a changed byte is an object or is rejected', () => {
+  test('a body with a changed byte gives an object or is rejected', () => {
     fc.assert(
       fc.property(fc.constantFrom(...RECORDED_BODIES), fc.nat(), fc.nat(255), ({ base64 }, at, byte) => {
         const bytes = Buffer.from(base64, 'base64');
