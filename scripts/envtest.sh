@@ -56,7 +56,7 @@ fetch_source() { # work folder
 # kube-apiserver built like that corrupts its memory and dies on custom resources, sooner or later. Debian has 1.0.2.
 # (Built with Go 1.16 or newer it also takes an empty text in a custom resource for null, kubernetes #99804. That stays: whoever
 # builds it like this has such a server, and our CRDs get along with it.)
-mend_for_go_1_18() { # work folder
+patch_for_go_1_18() { # work folder
   local vendored=$1/source/vendor/github.com/modern-go/reflect2
   rm -r "$vendored"
   cp -r /usr/share/gocode/src/github.com/modern-go/reflect2 "$vendored"
@@ -85,7 +85,7 @@ build_on_debian() {
   # Expanded now: the trap runs when `work` is out of scope.
   # shellcheck disable=SC2064
   trap "chmod -R u+w '$work'; rm -rf '$work'" EXIT
-  if ! (set -e; install_build_tools; fetch_source "$work"; mend_for_go_1_18 "$work"; compile "$work") >"$work/log" 2>&1; then
+  if ! (set -e; install_build_tools; fetch_source "$work"; patch_for_go_1_18 "$work"; compile "$work") >"$work/log" 2>&1; then
     tail -n 40 "$work/log" >&2
     fail "the build failed; its last lines are above. It needs Debian's package mirror and about 5 GB of free disk."
   fi

@@ -125,7 +125,7 @@ async function configurations({ cluster, replicas: { members } }: Scene): Promis
     for (const one of wanted)
       if (asked.filter((other) => other === one).length !== 1)
         problems.push(
-          `${resource.kind} asks ${asked.filter((other) => other === one).length} times about ${one}`,
+          `${resource.kind} has ${asked.filter((other) => other === one).length} rules for ${one}`,
         );
     for (const { clientConfig } of entries) bundles.add(clientConfig.caBundle ?? '');
   }
@@ -183,7 +183,7 @@ async function claims(admin: KubeClient): Promise<readonly string[]> {
   const left = held.filter((one) => !wanted.includes(one));
   const missing = wanted.filter((one) => !held.includes(one));
   return [
-    ...(left.length > 0 ? [`${left.length} claims are left over, as that to ${left[0] ?? ''}`] : []),
-    ...(missing.length > 0 ? [`${missing.length} claims are missing, as that to ${missing[0] ?? ''}`] : []),
+    ...(left.length > 0 ? [`${left.length} claims are left over, such as ${left[0] ?? ''}`] : []),
+    ...(missing.length > 0 ? [`${missing.length} claims are missing, such as ${missing[0] ?? ''}`] : []),
   ];
 }

@@ -41,7 +41,7 @@ export function judgeLeaders(writes: readonly ReplicaWrite[]): LeaderVerdict {
     goOnTo(received);
     if (replica !== holder)
       problems.push(
-        `${replica} wrote ${target} at ${new Date(received).toISOString()}, while ${holder ?? 'nobody'} held the lease`,
+        `${replica} wrote ${target} at ${new Date(received).toISOString()}, while ${holder ?? 'no replica'} held the lease`,
       );
   }
   goOnTo(Infinity);

@@ -49,14 +49,13 @@ export function judgeAnswer(
   const { code, message, object } = heard;
   if (code === undefined) return { kind: 'not-asked', why: message };
   if (code < 300) {
-    if (expected.kind === 'refuse')
-      return wrong(`accepted, though it had to be refused for ${expected.because}`);
+    if (expected.kind === 'refuse') return wrong(`accepted, though it is invalid: ${expected.because}`);
     return sent === undefined ? RIGHT : judgeChanges(object ?? {}, sent, stamps);
   }
   if (CALL_FAILED.test(message)) return { kind: 'undecided', why: message };
   if (!REFUSED.test(message)) return { kind: 'not-asked', why: `${code} ${message}` };
   if (code === 429 || code >= 500) return { kind: 'undecided', why: `${code} ${message}` };
-  if (expected.kind === 'accept') return wrong(`refused, though it is right: ${message}`);
+  if (expected.kind === 'accept') return wrong(`refused, though it is valid: ${message}`);
   return message.includes(expected.because)
     ? RIGHT
     : wrong(`refused, but not for ${expected.because}: ${message}`);
@@ -109,7 +108,7 @@ export function problemsOfStored(
     const isRestored = one.metadata?.namespace === RESTORED_NAMESPACE;
     if (!isRestored && !stamps.has(stampOf(one))) why.push(`its stamp is "${stampOf(one)}"`);
     const holder = serial === undefined ? undefined : holders.get(serial);
-    if (holder !== undefined) why.push(`its serial ${String(serial)} is that of ${holder} too`);
+    if (holder !== undefined) why.push(`its serial ${String(serial)} is also that of ${holder}`);
     if (serial !== undefined) holders.set(serial, name);
     const dangles = rack !== undefined && !racks.has(rack);
     return [

@@ -100,7 +100,7 @@ export function failuresOf({ rows, convergence, leaders }: Outcome): readonly st
   failures.push(...convergence.problems.map((one) => `30 s after the last fault: ${one}`));
   if (leaders.problems.length > 0)
     failures.push(
-      `${leaders.problems.length} writes of leaders of the past, the first: ${leaders.problems[0] ?? ''}`,
+      `${leaders.problems.length} writes of former leaders, the first: ${leaders.problems[0] ?? ''}`,
     );
   return failures;
 }

@@ -127,7 +127,7 @@ export async function startScene({ seed, isShort, rate }: SceneOptions): Promise
     const stamps = createStamps('r0');
     const traffic = createTraffic({ client, seeded, tally, stamps: stamps.valid });
     await traffic.prepare();
-    await eventually('a Rack in which something stands is kept', async () => {
+    await eventually('a Rack with Machines is protected', async () => {
       const path = `${resourcePath(RACKS, { name: LASTING_RACKS[0] })}?dryRun=All`;
       return (await client.ask('DELETE', path)).message.includes('still named by');
     });
@@ -175,7 +175,7 @@ async function enforce(cluster: Cluster): Promise<void> {
   for (const name of ['machines', 'racks']) await seeInForce(cluster, name);
   for (const name of SERVICES) await cluster.see(name, secrets, { namespace: 'shop', name: `${name}-tls` });
   const probe = machine('east', 'probe', { rack: 'nowhere' });
-  await eventually('a Machine without its rack is refused, and one with it is stamped', async () => {
+  await eventually('a Machine without a rack is refused, and one with a rack gets the label', async () => {
     const [bad, good] = await Promise.allSettled([
       cluster.admin.create(MACHINES, probe, { dryRun: true }),
       cluster.admin.create(MACHINES, machine('east', 'probe', { rack: 'rack-0' }), { dryRun: true }),
@@ -211,7 +211,7 @@ async function duringOutage<T>(outages: Outage[], client: Client, work: () => Pr
   outages.push(outage);
   try {
     const result = await work();
-    await eventually('the API server stores again', () => isStored(client), {
+    await eventually('the API server stores objects again', () => isStored(client), {
       timeoutMs: STORED_AGAIN_MS,
       everyMs: 50,
     });

@@ -59,7 +59,7 @@ export function printOutcome({ rows, stored, convergence, leaders }: Outcome, se
     ],
   ]);
   console.log(
-    `\ntimed out: those of the failed that Gatehouse did not answer in the webhook's 10 s; cut off: in flight on a connection to a replica at its kill -9; not asked: while the API server or etcd was away`,
+    `\ntimed out: failed requests that Gatehouse did not answer within the webhook's timeout of 10 s; cut off: in flight on a connection to a replica at its kill -9; not asked: while the API server or etcd was down`,
   );
   console.log(
     leaders.problems.length === 0

@@ -175,7 +175,7 @@ export function createApi(
     },
     until: (path, accept) =>
       eventually(
-        `${path} is as awaited`,
+        `${path} has the expected answer`,
         async () => {
           const raw = await transport.call({ method: 'GET', path: absolute(path), headers, body: undefined });
           const answer = parse(raw);

@@ -164,10 +164,10 @@ test(`no verdict is wrong with GATEHOUSE_FAULT_SEED=${seed}`, async () => {
     const tally: Tally = { counts: new Map(), wrong: [], certs: new Set() };
     const load = startLoad({ perSecond: PER_SECOND, lanes: 40, request: (n) => act(n, tally) });
     await runFaultPlan(plan, faults);
-    scene.mend();
-    const mended = performance.now();
+    scene.repair();
+    const repaired = performance.now();
     await converges(tally);
-    const took = performance.now() - mended;
+    const took = performance.now() - repaired;
     const { sent, failures } = await load.stop();
     await converges(tally); // once more, after the requests in flight
     console.log(

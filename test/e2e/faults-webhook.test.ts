@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 
 afterEach(() => {
-  scene.mend();
+  scene.repair();
 });
 
 afterAll(async () => {
@@ -98,7 +98,7 @@ test.each(WEBHOOK_FAULTS)(
     expect(good.kind).not.toBe('refused');
     expect(bad.kind).not.toBe('allowed');
     expect(taken.kind).not.toBe('allowed');
-    scene.mend();
+    scene.repair();
     const began = performance.now();
     await eventually('a valid create succeeds again', async () => (await kindOf('p')) === 'allowed', {
       timeoutMs: 5_000,

@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 
 afterEach(() => {
-  scene.mend();
+  scene.repair();
 });
 
 afterAll(async () => {

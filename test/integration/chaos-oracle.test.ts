@@ -100,7 +100,7 @@ describe('a stored object', () => {
   });
 
   test('with the serial of another object is wrong', () => {
-    expect(check(stored(GOOD), stored(GOOD, 'r1', 'two'))).toEqual(['its serial s is that of east/one too']);
+    expect(check(stored(GOOD), stored(GOOD, 'r1', 'two'))).toEqual(['its serial s is also that of east/one']);
   });
 
   test.each<[string, readonly (MachineSpec | undefined)[], Machine | undefined, boolean]>([

@@ -114,7 +114,7 @@ test('cut: open connections end, new connections end at once, and connections wo
   const next = await dial(faults);
   await eventually('it ended at once', next.ended);
   expect(next.heard()).toBe('');
-  faults.mend();
+  faults.repair();
   const third = await dial(faults);
   third.socket.write('x');
   await hears(third, '>x');
@@ -185,7 +185,7 @@ test('frozen: no data moves, new connections are accepted and silent, and no dat
     undefined,
   ]);
   expect(echo.sockets).toHaveLength(1);
-  faults.mend();
+  faults.repair();
   await hears(client, '>one>two');
   await hears(next, '>new');
 });
@@ -201,7 +201,7 @@ test('frozen towards the client: requests arrive, and answers do not', async () 
   await eventually('it arrived', () => heard === 'do it');
   await sleep(50);
   expect(client.heard()).toBe('');
-  faults.mend();
+  faults.repair();
   await hears(client, '>do it');
 });
 

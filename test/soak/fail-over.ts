@@ -61,7 +61,7 @@ async function stopAll(replicas: readonly Replica[], cluster: Cluster): Promise<
 /** @throws Error when no replica leads within a minute */
 async function leaderOf(replicas: readonly Replica[]): Promise<Replica> {
   return await eventually(
-    'one of them leads',
+    'a replica leads',
     async () => {
       const leads = await Promise.all(
         replicas.map(async (one) => /^leader_election_master_status\{.*\} 1$/m.test(await one.metrics())),

@@ -35,7 +35,7 @@ const ROUNDS = 3;
 
 async function holdings(): Promise<Holdings> {
   const { gc } = globalThis;
-  if (gc === undefined) throw new Error('it was started without --expose-gc');
+  if (gc === undefined) throw new Error('Node was started without --expose-gc');
   for (let round = 0; round < ROUNDS; round += 1) {
     gc();
     await sleep(20);

@@ -79,7 +79,7 @@ export function steadyFigures(
   const constant = (what: string, of: (sample: Sample) => number): Figure => {
     const more = median(late.map(of)) - median(early.map(of));
     return {
-      what: `${what} at the end, beside ${median(early.map(of))} in the beginning`,
+      what: `${what} at the end, compared to ${median(early.map(of))} at the beginning`,
       measured: String(median(late.map(of))),
       target: atMost(more, SLACK, (value) => `${median(early.map(of)) + value}`),
     };

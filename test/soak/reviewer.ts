@@ -90,8 +90,7 @@ function entryOf(object: WebhookConfigurationObject | undefined): {
   );
   const path = entry?.clientConfig.service?.path;
   const ca = entry?.clientConfig.caBundle;
-  if (path === undefined || ca === undefined)
-    throw new Error('no webhook asks about what the policies govern');
+  if (path === undefined || ca === undefined) throw new Error('no webhook covers the governed kinds');
   return { path, ca };
 }
 

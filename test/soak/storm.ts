@@ -84,7 +84,7 @@ async function settledWatches(proxy: CountingProxy): Promise<number> {
   let last = -1;
   let since = performance.now();
   return await eventually(
-    'as many watches as before',
+    'a stable number of watches',
     () => {
       if (proxy.watches() !== last) [last, since] = [proxy.watches(), performance.now()];
       return performance.now() - since > 8_000 ? last : undefined;

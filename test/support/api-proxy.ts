@@ -189,7 +189,9 @@ async function startServer(
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => server.close(resolve));
       if (failures.length > 0)
-        throw new Error(`the proxy failed ${failures.length} times by itself`, { cause: failures[0] });
+        throw new Error(`the proxy failed ${failures.length} times without an injected fault`, {
+          cause: failures[0],
+        });
     },
   };
 }

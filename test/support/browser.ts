@@ -8,7 +8,7 @@ const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/goog
 export const CHROMIUM = ((): string | undefined => {
   const found = [process.env.CHROMIUM ?? '', ...PLACES].find((path) => path !== '' && existsSync(path));
   if (found === undefined)
-    console.warn(`skipped: whatever takes a browser, for there is none of ${PLACES.join(', ')}`);
+    console.warn(`skipped the tests in a browser: none of ${PLACES.join(', ')} exists`);
   return found;
 })();
 

@@ -107,13 +107,13 @@ export async function startPool(
   };
   const takeBack = (folder: string): void => {
     const pooled = lent.get(folder);
-    if (pooled === undefined) throw new Error(`no control plane in ${folder} is lent`);
+    if (pooled === undefined) throw new Error(`no control plane in ${folder} is borrowed`);
     lent.delete(folder);
     idle.push(
       reset(pooled, 'gatehouse').then(
         () => pooled,
         (error: unknown) => {
-          console.error('a control plane is replaced because it could not be reset:', error);
+          console.error('replacing a control plane that could not be reset:', error);
           return discard(pooled);
         },
       ),
@@ -147,7 +147,7 @@ async function describe(plane: Plane): Promise<{ readonly snapshot: EtcdSnapshot
   let before = '';
   // Wait until the API server itself has nothing more to write.
   const snapshot = await eventually(
-    'a plane at rest',
+    'an idle control plane',
     async () => {
       const found = await takeEtcdSnapshot(plane.servers.etcd.url);
       const now = [...found].map(([key, { revision }]) => `${key} ${revision}`).join();
@@ -164,7 +164,7 @@ async function describe(plane: Plane): Promise<{ readonly snapshot: EtcdSnapshot
 async function reset({ plane, snapshots, groups }: Pooled, to: Contents): Promise<void> {
   let last: readonly string[] = [];
   await eventually(
-    `a control plane with ${to}`,
+    `a control plane reset to ${to}`,
     async () => {
       last = await restoreEtcdSnapshot(plane.servers.etcd.url, snapshots[to]);
       if (last.length > 0) return false;

@@ -49,7 +49,7 @@ export async function convertExamples(cluster: Cluster, port: number): Promise<v
   const manifests = readManifests(join(import.meta.dirname, '../../deploy/examples/conversion'));
   const [definition] = manifests.filter(({ kind }) => kind === 'CustomResourceDefinition') as Crd[]; // our own file
   const policy = manifests.find(({ kind }) => kind === 'ConversionPolicy');
-  if (definition === undefined || policy === undefined) throw new Error('the example is not complete');
+  if (definition === undefined || policy === undefined) throw new Error('the example is incomplete');
   await cluster.apply(atPort(definition, port));
   await established(cluster, 'databases.infra.example.com');
   await cluster.apply(policy);

@@ -18,7 +18,7 @@ const CONFIG = {
   include: ['pages/**/*'],
 };
 
-/** The compiler's errors, with page and file; empty if there are none. */
+/** The compiler's errors, with page and file; empty if all pages compile. */
 export async function typeErrors(pages: readonly Page[]): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-docs-types-'));
   try {

@@ -78,7 +78,7 @@ export async function startReplica(
         },
         { timeoutMs, everyMs: 25 },
       ).catch((error: unknown) => {
-        throw new Error(`${name} did not get ready; its last lines:\n${tail(program.logFile)}`, {
+        throw new Error(`${name} did not become ready; its last lines:\n${tail(program.logFile)}`, {
           cause: error,
         });
       });

@@ -46,7 +46,7 @@ export async function findHelms(): Promise<readonly Helm[]> {
       helms.push(createHelm('helm-template', built.binary, true));
       break;
     case 'impossible':
-      console.warn(`skipped: the chart rendered by test/support/helm-template, for ${built.reason}`);
+      console.warn(`skipped the chart rendered by test/support/helm-template: ${built.reason}`);
   }
   return helms;
 }

@@ -13,7 +13,7 @@ export const HAS_KUBECTL = ((): boolean => {
     execFileSync('kubectl', ['version', '--client'], { stdio: 'ignore' });
     return true;
   } catch {
-    console.warn('skipped: whatever takes a real kubectl, for there is none on the PATH');
+    console.warn('skipped the tests with a real kubectl: kubectl is not on the PATH');
     return false;
   }
 })();

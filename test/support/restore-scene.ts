@@ -142,7 +142,7 @@ export async function untilDetectorCounts(cluster: Cluster, velero: Velero): Pro
   const restorer = cluster.impersonate(VELERO);
   const probe = application('probe', 'warm-up', { zone: 'none' });
   await eventually(
-    'the detector counts',
+    'the detector is in force',
     async () => (await verdictOf(restorer, probe, { dryRun: true })) === 'allowed',
     { timeoutMs: 30_000 },
   );

@@ -126,7 +126,12 @@ export async function untilInstalled(cluster: Cluster): Promise<void> {
   await cluster.see('the cert of db', secrets, { namespace: 'shop', name: 'db-tls' });
   const isFilled = (object: Carrier) =>
     KINDS.validatingwebhook.bundles(object).every((one) => one !== undefined);
-  await cluster.see<Carrier>('their bundle', validatingWebhookConfigurations, { name: 'theirs' }, isFilled);
+  await cluster.see<Carrier>(
+    'the bundle of the third party',
+    validatingWebhookConfigurations,
+    { name: 'theirs' },
+    isFilled,
+  );
 }
 
 /** Requests a rotation, as a user does. */

@@ -26,7 +26,7 @@ export function createSeeded(seed: number): Seeded {
     chance: (share) => next() < share,
     pick: (items) => {
       const item = items[below(items.length)];
-      if (item === undefined) throw new Error('there is nothing to choose from');
+      if (item === undefined) throw new Error('the list of choices is empty');
       return item;
     },
     shuffle: (items) =>

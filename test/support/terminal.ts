@@ -6,7 +6,7 @@ export const HAS_TERMINAL = ((): boolean => {
   try {
     return execFileSync('script', ['--version'], { encoding: 'utf8' }).includes('util-linux');
   } catch {
-    console.warn('skipped: whatever takes a terminal, for there is no `script` of util-linux on the PATH');
+    console.warn('skipped the tests on a terminal: `script` of util-linux is not on the PATH');
     return false;
   }
 })();

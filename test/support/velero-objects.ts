@@ -12,7 +12,7 @@ export type BackupObject = KubeObject & {
 
 /** Checks an object that a cluster returned. @throws Error if it has no name */
 export function backupObject(object: KubeObject): BackupObject {
-  if (object.metadata?.name === undefined) throw new Error('what is backed up has a name');
+  if (object.metadata?.name === undefined) throw new Error('an object in a backup must have a name');
   return object as BackupObject; // just checked; the API server gives managedFields as a list
 }
 

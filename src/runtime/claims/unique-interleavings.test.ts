@@ -26,7 +26,7 @@ test('crashes, delays and retries never leave two stored objects with the same v
       const simulation = createSimulation(policy, random);
       for (let burst = 0; burst < 4; burst++) {
         const requests = Array.from({ length: 6 }, () => simulation.carryOut(wishFrom(random)));
-        const leaders = [simulation.mend(), simulation.mend()];
+        const leaders = [simulation.repairClaims(), simulation.repairClaims()];
         await simulation.run([...requests, ...leaders]);
       }
       refusals += simulation.refusals();

@@ -64,7 +64,7 @@ export const cutLeader: Fault = {
     const cutMs = scene.isShort ? 20_000 : 60_000;
     await sleep(Math.max(0, cutMs - took));
     leader.link.reset(); // both sides have given up the delayed requests long ago
-    leader.link.mend();
+    leader.link.repair();
     return took;
   },
 };
@@ -93,7 +93,7 @@ async function haveItLead(scene: Scene, slot: Member['slot']): Promise<void> {
 }
 
 async function leaderOf({ replicas }: Scene): Promise<Member> {
-  return await eventually('somebody leads', replicas.leader, { timeoutMs: LEADER_MS });
+  return await eventually('a replica leads', replicas.leader, { timeoutMs: LEADER_MS });
 }
 
 async function untilAnotherLeads({ replicas }: Scene, before: Member): Promise<Member> {

@@ -49,7 +49,7 @@ export const restoreWindow: Fault = {
       const restorer = cluster.impersonate(VELERO);
       const probe = machine(RESTORED_NAMESPACE, 'probe', { rack: 'not-yet' });
       await eventually(
-        'the detector counts',
+        'the detector is in force',
         () =>
           restorer.create(MACHINES, probe, { dryRun: true }).then(
             () => true,

@@ -104,7 +104,7 @@ export const quantities = fuzzTarget(
     if (fraction !== undefined) hold(isRoundedUp(quantity, fraction), () => `${text} has another value`);
     hold(
       compareQuantities(quantity, second) === -compareQuantities(second, quantity) + 0,
-      () => 'the order has two directions',
+      () => 'the order is not antisymmetric',
     );
     const sum = addQuantities(quantity, second);
     const back = addQuantities(sum, negateQuantity(second));

@@ -51,19 +51,22 @@ export const apply = fuzzTarget(
         () => applyConfiguration({ live, applied: widgetOf(input), force, ...by(manager) }).object,
         isFailure,
       );
-      hold(live === undefined || toJsonText(toJson(live)) === before, () => 'it changed the live object');
+      hold(
+        live === undefined || toJsonText(toJson(live)) === before,
+        () => 'the apply changed the live object in place',
+      );
       return object;
     };
     const live = wish(undefined, first, 'a');
     if (live === undefined) return;
-    hold(wish(live, first, 'a') === live, () => 'applied again, it makes another object');
+    hold(wish(live, first, 'a') === live, () => 'the second apply changes the object');
     const next = wish(live, second, 'b');
     if (next === undefined) return;
-    hold(wish(next, second, 'b') === next, () => 'applied again by the second, it makes another object');
+    hold(wish(next, second, 'b') === next, () => 'the second apply of the second manager changes the object');
     // An empty configuration gives up all fields of the manager. Applying it again changes nothing.
     const empty = wish(next, {}, 'b');
     if (empty !== undefined)
-      hold(wish(empty, {}, 'b') === empty, () => 'given up again, it makes another object');
+      hold(wish(empty, {}, 'b') === empty, () => 'the second apply without fields changes the object');
   },
 );
 
@@ -165,8 +168,8 @@ export const storedPatches = fuzzTarget(
       const text = toJsonText(toJson(before));
       const answer = await laterAnswerOf(() => send(contentType, body), isRefusal);
       const after = stored();
-      hold(toJsonText(toJson(before)) === text, () => 'it changed what was stored in place');
-      if (answer === undefined) hold(after === before, () => 'it was refused, and is stored');
+      hold(toJsonText(toJson(before)) === text, () => 'the patch changed the stored object in place');
+      if (answer === undefined) hold(after === before, () => 'a refused patch was stored');
       else if (after !== before && after !== undefined) {
         hold(
           after.metadata.resourceVersion !== before.metadata.resourceVersion,
@@ -181,7 +184,7 @@ export const storedPatches = fuzzTarget(
               (name) => Reflect.get(before.metadata, name) as unknown,
             ),
           ),
-          () => 'it is not the object that it was',
+          () => 'the identity of the object has changed',
         );
       }
     }

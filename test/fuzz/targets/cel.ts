@@ -39,11 +39,11 @@ export const cel = fuzzTarget(
     };
     const { value, cost } = evaluate(EXPRESSION_COST_LIMIT);
     const again = evaluate(EXPRESSION_COST_LIMIT);
-    hold(value === again.value, () => 'the second time it has another value');
-    hold(cost === again.cost, () => 'the second time it has another cost');
-    hold(cost <= EXPRESSION_COST_LIMIT, () => `it may cost ${cost}`);
+    hold(value === again.value, () => 'the second evaluation has another value');
+    hold(cost === again.cost, () => 'the second evaluation has another cost');
+    hold(cost <= EXPRESSION_COST_LIMIT, () => `the cost ${cost} exceeds the limit`);
     if (value === undefined || cost === 0) return;
-    hold(evaluate(cost).value === value, () => 'what it costs is not enough');
-    hold(evaluate(cost - 1).value === undefined, () => 'it has a value for less than it costs');
+    hold(evaluate(cost).value === value, () => 'the evaluation fails within its own cost');
+    hold(evaluate(cost - 1).value === undefined, () => 'the evaluation succeeds below its cost');
   },
 );

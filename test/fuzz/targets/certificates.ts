@@ -22,11 +22,14 @@ export const pem = fuzzTarget(
   (text) => {
     const certificates = answerOf(() => splitCertificates(text), isDiscreet);
     const prints = fingerprintsOf(text);
-    hold((certificates === undefined) === (prints === undefined), () => 'it is broken for the one only');
+    hold(
+      (certificates === undefined) === (prints === undefined),
+      () => 'only one of the two functions accepts it',
+    );
     const normal = answerOf(() => parseCertificatePem(text), isDiscreet);
-    if (normal !== undefined) hold(fingerprintsOf(normal) === prints, () => 'other certificates than before');
+    if (normal !== undefined) hold(fingerprintsOf(normal) === prints, () => 'the certificates have changed');
     const parsed = answerOf(() => parsePrivateKeyPem(text), isDiscreet);
-    if (parsed !== undefined) hold(parsePrivateKeyPem(parsed) === parsed, () => 'another key than before');
+    if (parsed !== undefined) hold(parsePrivateKeyPem(parsed) === parsed, () => 'the key has changed');
   },
 );
 
@@ -88,9 +91,12 @@ export const privateKeys = fuzzTarget(
   ),
   (text) => {
     const parsed = answerOf(() => parsePrivateKeyPem(text), isDiscreet);
-    hold(parsed !== undefined || !KEYS.slice(0, -2).includes(text), () => 'a key that is right was refused');
-    hold(parsed === undefined || !KEYS.slice(-2).includes(text), () => 'it was read without its password');
-    if (parsed !== undefined) hold(parsePrivateKeyPem(parsed) === parsed, () => 'another key than before');
+    hold(parsed !== undefined || !KEYS.slice(0, -2).includes(text), () => 'a valid key was refused');
+    hold(
+      parsed === undefined || !KEYS.slice(-2).includes(text),
+      () => 'an encrypted key was read without its password',
+    );
+    if (parsed !== undefined) hold(parsePrivateKeyPem(parsed) === parsed, () => 'the key has changed');
   },
 );
 
@@ -117,6 +123,6 @@ export const authoritySecret = fuzzTarget('Secret of an authority', 8, secret, (
   const result = importAuthority(data, NOW);
   hold(
     result.kind === 'imported' || isDiscreet(new Error(result.problem)),
-    () => 'the problem holds a part of a key',
+    () => 'the problem contains a part of a key',
   );
 });

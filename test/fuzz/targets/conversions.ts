@@ -75,7 +75,7 @@ export const conversions = fuzzTarget('conversion', 30, journeys, async ([from, 
     if (converted === undefined) return; // the converter reported a failure, so the API server fails the request
     hold(
       ownValue(converted, 'apiVersion') === `infra.example.com/${version}`,
-      () => 'it is in another version',
+      () => 'the object is in another version',
     );
     current = converted;
   }
@@ -109,7 +109,7 @@ export const conversionText = fuzzTarget('conversion review', 70, mutatedText([R
     throw error;
   });
   if (whole === undefined) return; // parsing the parts finds the syntax error later
-  hold(parts !== undefined, () => 'it is JSON, and was refused');
+  hold(parts !== undefined, () => 'valid JSON was refused');
   const read = (parts?.objects ?? []).map(({ start, end }) => parseJson(text.slice(start, end)));
   hold(isEqual(read, objectsOf(whole)), () => `the parts are ${toJsonText(read)}`);
 });

@@ -46,7 +46,7 @@ export const documents = fuzzTarget('YAML documents', 8, mutatedText(FILES), (te
   for (const { value } of found) {
     const written = answerOf(() => toJsonText(value), isTooLong);
     if (written !== undefined && written.length < 100_000) {
-      hold(isEqual(parseJson(written), value), () => 'what was read is no JSON');
+      hold(isEqual(parseJson(written), value), () => 'the parsed value is not JSON');
     }
   }
 });
@@ -154,11 +154,11 @@ function readAs(file: string, context: string | undefined): void {
     !error.message.includes(TOKEN);
   const access = answerOf(() => readKubeconfig([file], context), isAnswer);
   if (access === undefined) return;
-  hold(typeof access.server === 'string', () => 'the server is no text');
+  hold(typeof access.server === 'string', () => 'the server is not a string');
   const { groups = [], extra = {} } = access.impersonation ?? {};
   const values = [access.impersonation?.user ?? '', ...groups, ...Object.values(extra).flat()];
   hold(
     values.every((value) => typeof value === 'string'),
-    () => 'who is impersonated is no text',
+    () => 'the impersonated user is not a string',
   );
 }

@@ -29,10 +29,7 @@ export const jsonText = fuzzTarget(
   (text) => {
     const plain = answerOf(() => JSON.parse(text) as JsonValue, isSyntaxError);
     const value = answerOf(() => parseJson(text), isSyntaxError);
-    hold(
-      (plain === undefined) === (value === undefined),
-      () => 'it is JSON for the one and not for the other',
-    );
+    hold((plain === undefined) === (value === undefined), () => 'only one of the two parsers accepts it');
     // A number outside the range of a double becomes Infinity. The API server rejects such objects before it calls
     // webhooks.
     if (value === undefined || plain === undefined || isInfinite(plain)) return;
@@ -40,7 +37,7 @@ export const jsonText = fuzzTarget(
     hold(isEqual(again, value), () => `it reads ${toJsonText(again)} when it was written`);
     // JSON.parse may return other keys for such text: see hasEscapedKey.
     if (hasEscapedKey(text)) return;
-    hold(isEqual(asDoubles(value), plain), () => 'it is another value than JSON.parse has');
+    hold(isEqual(asDoubles(value), plain), () => 'the value differs from that of JSON.parse');
   },
 );
 
@@ -67,9 +64,9 @@ export const jsonPatch = fuzzTarget('JSON patch', 130, pairs, ([before, after]) 
   const text = toJsonText(before);
   const patch = diff(before, after);
   hold(isEqual(applyPatch(before, patch), after), () => `${toJsonText(patch)} leads elsewhere`);
-  hold(isEqual(verifiedDiff(before, after), patch), () => 'it needed the coarse patch');
+  hold(isEqual(verifiedDiff(before, after), patch), () => 'the diff fell back to the coarse patch');
   const most = Object.keys(before).length + MOST_OPERATIONS * Object.keys(after).length;
   hold(patch.length <= most, () => `it has ${patch.length} operations`);
-  hold(toJsonText(before) === text, () => 'it changed what it was given');
-  hold(diff(after, after).length === 0, () => 'what is the same has no difference');
+  hold(toJsonText(before) === text, () => 'the diff changed its input');
+  hold(diff(after, after).length === 0, () => 'equal values have a difference');
 });

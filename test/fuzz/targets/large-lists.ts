@@ -85,7 +85,7 @@ export const largeLists = fuzzTarget(
     const [was, is] = PAIRS[pair](ELEMENTS[element], length);
     const [before, after] = [WRAPS[wrap](was), WRAPS[wrap](is)];
     const patch = diff(before, after);
-    hold(isEqual(applyPatch(before, patch), after), () => 'it leads elsewhere');
+    hold(isEqual(applyPatch(before, patch), after), () => 'the patch gives another object');
     const size = toJsonText(patch).length;
     const fields = Object.keys(after).length;
     // The sum of the object, the paths, and `{"op":"replace","path":"","value":},` for each of 256 operations.

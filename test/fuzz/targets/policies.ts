@@ -109,6 +109,6 @@ export const paths = fuzzTarget(
       hold(formatPath(place) !== '', () => 'a place without a name');
     }
     const filled = fill(object, path, 'x');
-    hold(fill(filled, path, 'x') === filled, () => 'what is filled is filled again');
+    hold(fill(filled, path, 'x') === filled, () => 'a default replaces a value');
   },
 );

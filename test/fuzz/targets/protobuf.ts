@@ -39,5 +39,6 @@ export const protobuf = fuzzTarget('sandbox: protobuf', 30, bodies, (base64) => 
     () => parseProtobuf(Buffer.from(base64, 'base64')),
     (error) => error instanceof ApiFailure && error.status.code < 500,
   );
-  if (object !== undefined) hold(isEqual(parseJson(toJsonText(object)), object), () => 'it is no JSON');
+  if (object !== undefined)
+    hold(isEqual(parseJson(toJsonText(object)), object), () => 'the object is not JSON');
 });

@@ -91,11 +91,11 @@ export const detectors = fuzzTarget(
     const source = readSource(detector, object);
     hold(
       [source.name, source.uid, source.phase].every((text) => typeof text === 'string'),
-      () => 'a text is none',
+      () => 'a value is not a string',
     );
     hold(
       Object.values(source.namespaceMapping).every((name) => typeof name === 'string'),
-      () => 'a name is no text',
+      () => 'a name is not a string',
     );
     if (problems.length > 0) return;
     const { maxDurationMs } = timesOf(detector);
@@ -118,7 +118,7 @@ export const windows = fuzzTarget('restore window', 20, mutatedObject([WINDOW]),
       state.until.getTime() <= created + LONGEST_WINDOW_MS,
       () => `open until ${state.until.toISOString()}`,
     );
-    hold(state.until > NOW, () => 'it is open and over');
+    hold(state.until > NOW, () => 'the window is open and expired');
   }
   const problems = windowProblems(window);
   const open = openWindowFor([window], requester, place, NOW);
@@ -127,7 +127,10 @@ export const windows = fuzzTarget('restore window', 20, mutatedObject([WINDOW]),
       user === requester.username || (group !== undefined && requester.groups.includes(group)),
   );
   if (open !== undefined) {
-    hold(state.kind === 'open' && problems.length === 0 && isNamed, () => 'it is open for somebody else');
+    hold(
+      state.kind === 'open' && problems.length === 0 && isNamed,
+      () => 'the window is open for another principal',
+    );
   }
   const plan = planWindow(window, NOW, { changed: true }, { settleMs: 60_000, recheckMs: 60_000 });
   for (const time of Object.values(plan)) {

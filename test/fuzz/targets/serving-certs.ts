@@ -35,12 +35,13 @@ export const servingSecret = fuzzTarget(
     const data = Object.fromEntries([...texts].map(([name, text]) => [name, base64(text)]));
     const summary = summarizeServingCert(data);
     if (summary?.kind === 'unusable')
-      hold(isDiscreet(new Error(summary.message)), () => 'it tells of the key');
-    if (edits.length === 0) hold(summary?.kind === 'usable', () => 'it was usable');
+      hold(isDiscreet(new Error(summary.message)), () => 'the message reveals the key');
+    if (edits.length === 0) hold(summary?.kind === 'usable', () => 'the unchanged Secret is not usable');
     const ref = { kind: 'Secret', namespace: 'a', name: 'b' } as const;
     const metadata = { annotations: { 'gatehouse.dev/allow-direct-injection': 'true' } };
     const state = bundleOfSource(ref, 'gatehouse.dev/allow-direct-injection', { metadata, data }, NOW);
-    if (state.kind === 'unusable') hold(isDiscreet(new Error(state.message)), () => 'it tells of the key');
+    if (state.kind === 'unusable')
+      hold(isDiscreet(new Error(state.message)), () => 'the message reveals the key');
     if (state.kind === 'bundle') hold(!state.pem.includes('PRIVATE'), () => 'a key is injected');
   },
 );
@@ -90,7 +91,7 @@ export const serviceRequests = fuzzTarget(
     }
     hold(
       request.lifetimeMs > 0 && Number.isFinite(request.lifetimeMs),
-      () => `it lives for ${request.lifetimeMs} ms`,
+      () => `its lifetime is ${request.lifetimeMs} ms`,
     );
   },
 );

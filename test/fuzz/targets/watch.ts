@@ -70,6 +70,6 @@ export const watchEvents = fuzzTarget('watch event', 25, mutatedObject(EVENTS), 
   const event = answerOf(() => toWatchEvent(line), isDeliberate);
   if (event === undefined || event.kind === 'error') return;
   const version = event.kind === 'bookmark' ? event.resourceVersion : resourceVersionOf(event.object);
-  hold(typeof version === 'string', () => 'a resourceVersion is text');
-  hold(!isOlder(version, version), () => 'nothing is older than itself');
+  hold(typeof version === 'string', () => 'the resourceVersion is not a string');
+  hold(!isOlder(version, version), () => 'a version is older than itself');
 });

@@ -77,7 +77,7 @@ export function crd(versions: readonly VersionFields[], spec: object = {}, statu
 
 export function definitionOf(...fields: Parameters<typeof crd>): Definition {
   const definition = readDefinition(crd(...fields));
-  if (definition === undefined) throw new Error('this is no CustomResourceDefinition');
+  if (definition === undefined) throw new Error('this is not a CustomResourceDefinition');
   return definition;
 }
 

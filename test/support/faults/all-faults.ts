@@ -22,19 +22,19 @@ function connectionFaults(name: string, tcp: TcpFaults): Readonly<Record<string,
     [`${name} cut`]: () => {
       tcp.cut();
       return () => {
-        tcp.mend('cut');
+        tcp.repair('cut');
       };
     },
     [`${name} frozen`]: (chance) => {
       for (const side of chance.pick([SIDES, ...SIDES.map((one) => [one])])) tcp.freeze(side);
       return () => {
-        tcp.mend('freeze');
+        tcp.repair('freeze');
       };
     },
     [`${name} slow`]: (chance) => {
       tcp.delay({ min: 0, max: chance.below(400) });
       return () => {
-        tcp.mend('delay');
+        tcp.repair('delay');
       };
     },
     [`${name} reset`]: once((chance) => tcp.reset(chance.next())),

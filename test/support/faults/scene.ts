@@ -21,7 +21,7 @@ export interface FaultScene {
   /** Faults of the API server's connections to the replicas. */
   readonly webhookTcp: TcpFaults;
   /** Ends every fault. */
-  readonly mend: () => void;
+  readonly repair: () => void;
   readonly stop: () => Promise<void>;
 }
 
@@ -48,13 +48,13 @@ export async function startFaultScene({ replicas: names, seed = 1 }: FaultSceneO
     names.map((name) => startReplica(plane, { name, servicePort: webhookTcp.port, settings: QUICK })),
   );
   balancer.setBackends(replicas.map(({ port }) => port));
-  const mend = () => {
+  const repair = () => {
     api.disturb(undefined);
-    apiTcp.mend();
-    webhookTcp.mend();
+    apiTcp.repair();
+    webhookTcp.repair();
   };
   const stop = async () => {
-    mend();
+    repair();
     await Promise.all(replicas.map(({ program }) => program.stop(15_000)));
     await apiTcp.stop();
     await api.stop();
@@ -77,7 +77,7 @@ export async function startFaultScene({ replicas: names, seed = 1 }: FaultSceneO
     await stop();
     throw error;
   }
-  return { cluster, replicas, api, apiTcp, webhookTcp, mend, stop };
+  return { cluster, replicas, api, apiTcp, webhookTcp, repair, stop };
 }
 
 /** An orphaned claim expires soon, and another replica soon replaces a lost leader. */

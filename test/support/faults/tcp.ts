@@ -15,18 +15,18 @@ export type Delay = number | { readonly min: number; readonly max: number };
 
 export interface TcpFaults {
   readonly port: number;
-  /** Ends all connections (FIN), and each new one at once, until `mend`. */
+  /** Ends all connections (FIN), and each new one at once, until `repair`. */
   readonly cut: () => void;
-  /** Keeps connections open and accepts new ones, but forwards no byte to this side (default: both), until `mend`. */
+  /** Keeps connections open and accepts new ones, but forwards no byte to this side (default: both), until `repair`. */
   readonly freeze: (to?: Side) => void;
-  /** Delays each chunk to this side (default: both) and keeps the order, until `mend`. */
+  /** Delays each chunk to this side (default: both) and keeps the order, until `repair`. */
   readonly delay: (ms: Delay, to?: Side) => void;
   /** Ends this share of the connections (default: all) now, with a RST to both sides. Returns their number. */
   readonly reset: (share?: number) => number;
   /** Sends this side a FIN on all connections; the proxy still forwards what this side sends. Returns their number. */
   readonly halfClose: (to: Side) => number;
   /** Ends this fault (default: all). Frozen bytes continue, and none are lost. */
-  readonly mend: (what?: 'cut' | 'freeze' | 'delay') => void;
+  readonly repair: (what?: 'cut' | 'freeze' | 'delay') => void;
   /** Number of open connections. */
   readonly connections: () => number;
   /** Number of connections accepted so far, including those that were cut at once. */
@@ -99,7 +99,7 @@ export async function startTcpFaults({ target, seed = 1, port = 0 }: TcpFaultsOp
       for (const link of links) link.halfClose(to);
       return links.size;
     },
-    mend: (what) => {
+    repair: (what) => {
       if (what === undefined || what === 'cut') isCut = false;
       if (what === undefined || what === 'delay') delays.clear();
       if (what === undefined || what === 'freeze') thaw();

@@ -255,7 +255,7 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
   };
 
   /** Reconciles the next queued key. A key that fails goes to the end of the queue and is retried after all others. */
-  const mend = async (): Promise<void> => {
+  const repairClaims = async (): Promise<void> => {
     const [claim = ALL_CLAIMS] = queue;
     queue.delete(claim);
     await reconcile(claim, NEVER).catch(() => queue.add(claim));
@@ -263,7 +263,7 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
 
   return {
     carryOut,
-    mend,
+    repairClaims,
     run,
     /** Reaches a quiet state: watches are up to date, claims are repaired, and all waiting times are over. */
     settle: async (): Promise<void> => {
@@ -272,7 +272,7 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
         now += SETTLE_MS + 5_000;
         queue.clear();
         await run([reconcile(ALL_CLAIMS, NEVER)]);
-        while (queue.size > 0) await run([mend()]);
+        while (queue.size > 0) await run([repairClaims()]);
       }
     },
     objects: (): ReadonlyMap<string, Stored> => objects,
