@@ -35,6 +35,29 @@ export function regarding({ apiVersion = '', kind = '', metadata = {} }: KubeObj
   return { apiVersion, kind, name, namespace, uid };
 }
 
+/** Kubernetes forgets an Event after an hour. */
+export const REPEAT_MS = 50 * 60_000;
+
+export type Reminders = ReturnType<typeof createReminders>;
+
+/** When to record an Event about a state: once when it begins, and again before Kubernetes forgets the Event. */
+export function createReminders() {
+  const recorded = new Map<string, { readonly text: string; readonly at: number }>();
+  return {
+    isDue: (key: string, text: string, now: Date): boolean => {
+      const known = recorded.get(key);
+      const age = known?.text === text ? now.getTime() - known.at : Number.POSITIVE_INFINITY;
+      if (age >= 0 && age < REPEAT_MS) return false;
+      recorded.set(key, { text, at: now.getTime() });
+      return true;
+    },
+    /** The state of this key is over. */
+    clear: (key: string): void => {
+      recorded.delete(key);
+    },
+  };
+}
+
 /**
  * Converts the requeue time of a reconcile from the clock of the API server, on which replicas agree, to the local
  * clock of the queue. Otherwise a replica with a slow clock would requeue too late, and one with a fast clock would

@@ -6,45 +6,50 @@ const START = Date.parse('2026-11-21T12:00:00Z');
 
 function refusals() {
   const clock = { ms: START };
-  const { isConfirmed, over } = createRefusedWrites(() => new Date(clock.ms));
+  const { attempt, over } = createRefusedWrites(() => new Date(clock.ms));
+  const isConfirmed = (key: string, error: Error) =>
+    attempt(key, () => Promise.reject(error)).then(
+      () => true,
+      () => false,
+    );
   const refuse = (message = 'no') => isConfirmed('a', new WriteRefused(message));
   return { clock, isConfirmed, over, refuse };
 }
 
-test('a refusal that lasts two seconds is confirmed, and not before', () => {
+test('a refusal that lasts two seconds is confirmed, and not before', async () => {
   const { clock, refuse } = refusals();
-  expect(refuse()).toBe(false);
+  expect(await refuse()).toBe(false);
   clock.ms += 1_999;
-  expect(refuse()).toBe(false);
+  expect(await refuse()).toBe(false);
   clock.ms += 1;
-  expect(refuse()).toBe(true);
+  expect(await refuse()).toBe(true);
 });
 
-test('another refusal, another key and a successful write restart the timer', () => {
+test('another refusal, another key and a successful write restart the timer', async () => {
   const { clock, isConfirmed, over, refuse } = refusals();
-  refuse();
+  await refuse();
   clock.ms += 10_000;
-  expect(isConfirmed('b', new WriteRefused('no'))).toBe(false);
-  expect(refuse('not that either')).toBe(false);
+  expect(await isConfirmed('b', new WriteRefused('no'))).toBe(false);
+  expect(await refuse('not that either')).toBe(false);
   over('a');
   clock.ms += 10_000;
-  expect(refuse('not that either')).toBe(false);
+  expect(await refuse('not that either')).toBe(false);
 });
 
-test('any other failure is not a refusal', () => {
+test('any other failure is not a refusal', async () => {
   const { clock, isConfirmed } = refusals();
-  isConfirmed('a', new Error('no'));
+  await isConfirmed('a', new Error('no'));
   clock.ms += 10_000;
-  expect(isConfirmed('a', new Error('no'))).toBe(false);
+  expect(await isConfirmed('a', new Error('no'))).toBe(false);
 });
 
-test('C1: a clock that jumps back delays the confirmation, but not by 400 days', () => {
+test('C1: a clock that jumps back delays the confirmation, but not by 400 days', async () => {
   const { clock, refuse } = refusals();
-  refuse();
+  await refuse();
   clock.ms -= 400 * 86_400_000;
-  expect(refuse()).toBe(false);
+  expect(await refuse()).toBe(false);
   clock.ms += 2_000;
-  expect(refuse()).toBe(true);
+  expect(await refuse()).toBe(true);
 });
 
 const request = { method: 'PATCH', path: '/api/v1/namespaces/shop/configmaps/a' };
@@ -58,9 +63,9 @@ async function outcome(error: unknown): Promise<unknown> {
 }
 
 test.each([
-  [400, 'BadRequest', 'Mend the object, or the admission policy that refuses it.'],
-  [413, 'RequestEntityTooLarge', 'Mend the object, or the admission policy that refuses it.'],
-  [422, 'Invalid', 'Mend the object, or the admission policy that refuses it.'],
+  [400, 'BadRequest', 'Correct the object, or the admission policy that refuses it.'],
+  [413, 'RequestEntityTooLarge', 'Correct the object, or the admission policy that refuses it.'],
+  [422, 'Invalid', 'Correct the object, or the admission policy that refuses it.'],
   [403, 'Forbidden', 'Permit it (deploy/base/cluster-role.yaml), or look for the quota or admission policy'],
 ])('%d %s contains the remedy and the message of the API server', async (code, reason, advice) => {
   const refused = await outcome(answered(code, reason, 'data: Too long'));

@@ -14,27 +14,36 @@ export const REFUSED_RECHECK_MS = 60_000;
 /** How long a refusal must last, in milliseconds: long enough for a store to receive a change. */
 const CONFIRMED_MS = 2_000;
 
-export interface RefusedWrites {
-  /**
-   * Whether to report the refusal to users. The first refusals count as ordinary failures: the object may have changed
-   * in the meantime. A write that is refused for some seconds concerns the current object.
-   */
-  readonly isConfirmed: (key: string, error: unknown) => error is WriteRefused;
-  /** Called when the write succeeded or is no longer needed. */
-  readonly over: (key: string) => void;
-}
+export type RefusedWrites = ReturnType<typeof createRefusedWrites>;
 
-export function createRefusedWrites(now: () => Date): RefusedWrites {
+export function createRefusedWrites(now: () => Date) {
   const first = new Map<string, { readonly message: string; readonly at: number }>();
+  const isConfirmed = (key: string, { message }: WriteRefused): boolean => {
+    const known = first.get(key);
+    const age = known?.message === message ? now().getTime() - known.at : -1;
+    if (age < 0) first.set(key, { message, at: now().getTime() });
+    return age >= CONFIRMED_MS;
+  };
+  /** The write is no longer needed. */
+  const over = (key: string): void => {
+    first.delete(key);
+  };
   return {
-    isConfirmed: (key, error): error is WriteRefused => {
-      if (!(error instanceof WriteRefused)) return false;
-      const known = first.get(key);
-      const age = known?.message === error.message ? now().getTime() - known.at : -1;
-      if (age < 0) first.set(key, { message: error.message, at: now().getTime() });
-      return age >= CONFIRMED_MS;
+    over,
+    /**
+     * The result of `work`, or a refusal to report to users. The first refusals are thrown like ordinary failures: the
+     * object may have changed in the meantime. A write that is refused for some seconds concerns the current object.
+     */
+    attempt: async <T>(key: string, work: () => Promise<T>): Promise<T | WriteRefused> => {
+      try {
+        const result = await work();
+        over(key);
+        return result;
+      } catch (error) {
+        if (error instanceof WriteRefused && isConfirmed(key, error)) return error;
+        throw error;
+      }
     },
-    over: (key) => void first.delete(key),
   };
 }
 
@@ -53,7 +62,7 @@ export async function refusable<T>(permit: string, write: () => Promise<T>): Pro
     const advice =
       error.code === 403
         ? `Permit it (${permit}), or look for the quota or admission policy that forbids it.`
-        : 'Mend the object, or the admission policy that refuses it.';
+        : 'Correct the object, or the admission policy that refuses it.';
     throw new WriteRefused(`the API server refuses it. ${advice} It says: ${error.message}`, {
       cause: error,
     });

@@ -258,7 +258,7 @@ test('an Event on the object reports a write that the API server refuses, and th
   const mebibyte = { metadata: configmap.make('full').metadata ?? {}, data: { theirs: 'x'.repeat(2 ** 20) } };
   await cluster.admin.create(configMaps, mebibyte);
   const { message } = await seeEvent(cluster, SHOP, 'full', 'InjectionRefused');
-  expect(message).toMatch(/^the CA bundle is not written: .*Mend the object.* 422 Invalid.*Too long/);
+  expect(message).toMatch(/^the CA bundle is not written: .*Correct the object.* 422 Invalid.*Too long/);
   await cluster.admin.patchMerge(configMaps, configmap.ref('full'), { data: { theirs: 'less' } });
   await seeBundle(cluster, configmap, 'full', bundle);
 });

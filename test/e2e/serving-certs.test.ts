@@ -151,7 +151,7 @@ test('an Event reports a Secret whose repair the API server refuses, and the rep
     data: { 'tls.crt': '', 'tls.key': '', 'ca.crt': null, theirs: mebibyte },
   });
   const { message } = await seeEvent('WriteRefused', 'full');
-  expect(message).toMatch(/^secret full-tls is not written: .*Mend the object.* 422 Invalid.*Too long/);
+  expect(message).toMatch(/^secret full-tls is not written: .*Correct the object.* 422 Invalid.*Too long/);
   await seeEvent('WriteRefused', 'full-tls');
   await cluster.admin.patchMerge(secrets, full, { data: { theirs: null } });
   await cluster.see<SecretObject>('the repaired Secret', secrets, full, isWhole, WITHIN_MS);

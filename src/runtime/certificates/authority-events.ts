@@ -1,10 +1,13 @@
 /** Events on the Secret of the authority. */
+import { pick } from '../../json/objects.ts';
+import { withKind } from '../../kube/object.ts';
+import { secrets } from '../../kube/well-known.ts';
 import { AUTHORITY_SECRET, NEW_AUTHORITY } from '../../pki/annotations.ts';
 import { activeGeneration, type Authority } from '../../pki/authority/authority.ts';
 import type { AuthorityVerdict } from '../../pki/authority/recovery.ts';
 import type { RotationPlan } from '../../pki/authority/rotation-plan.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
-import type { RecordEvent } from '../controller.ts';
+import { regarding, type RecordEvent } from '../controller.ts';
 import type { Log } from '../../log.ts';
 
 export interface AuthorityEvent {
@@ -146,10 +149,8 @@ export function createAnnouncer(namespace: string, record: RecordEvent, log: Log
   return (secret, event) => {
     if (event === undefined || (event.message === last && !WRITTEN.has(event.reason))) return;
     last = event.message;
-    const { type, reason, message } = event;
-    const uid = secret?.metadata?.uid;
-    const regarding = { apiVersion: 'v1', kind: 'Secret', namespace, name: AUTHORITY_SECRET };
-    record({ regarding: { ...regarding, ...(uid === undefined ? {} : { uid }) }, type, reason, message });
-    if (type === 'Warning') log.warn({ reason }, message);
+    const metadata = { namespace, name: AUTHORITY_SECRET, ...pick(secret?.metadata ?? {}, 'uid') };
+    record({ regarding: regarding(withKind(secrets, { metadata })), ...event });
+    if (event.type === 'Warning') log.warn({ reason: event.reason }, event.message);
   };
 }

@@ -31,7 +31,7 @@ import {
   type RunningController,
 } from '../controller.ts';
 import { watch } from '../watch.ts';
-import { CLUSTER_ROLE, createRefusedWrites, refusable } from '../write-refused.ts';
+import { CLUSTER_ROLE, createRefusedWrites, refusable, WriteRefused } from '../write-refused.ts';
 import {
   authorityCreated,
   authorityRestored,
@@ -112,15 +112,10 @@ export function createAuthorityReconciler(context: AuthorityContext): Reconcile 
 
   return async (key, signal) => {
     const observed = await observe(running, signal);
-    try {
-      const result = await advance(observed, running, signal);
-      refusedWrites.over(key);
-      return result;
-    } catch (error) {
-      if (refusedWrites.isConfirmed(key, error))
-        running.announce(observed.secret, writeRefused(error.message));
-      throw error;
-    }
+    const result = await refusedWrites.attempt(key, () => advance(observed, running, signal));
+    if (!(result instanceof WriteRefused)) return result;
+    running.announce(observed.secret, writeRefused(result.message));
+    throw result;
   };
 }
 

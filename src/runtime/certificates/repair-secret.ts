@@ -60,29 +60,28 @@ export async function repairSecret(
   task: ServingCertTask,
   isAbsent: boolean,
   context: RepairContext,
-  signal: AbortSignal,
 ): Promise<RepairResult> {
   if (isAbsent) {
-    const made = await issue(undefined, 'Missing', task, context, signal);
+    const made = await issue(undefined, 'Missing', task, context);
     if (made !== 'exists') return made;
   }
-  const { identity, request } = task;
+  const { identity, request, signal } = task;
   const ref = { namespace: identity.namespace, name: request.secretName };
   const live = await context.client.get<Secret>(secrets, ref, { signal });
   if (live === undefined) {
-    const made = await issue(undefined, 'Missing', task, context, signal);
+    const made = await issue(undefined, 'Missing', task, context);
     if (made !== 'exists') return made;
     throw new Error(`another client has just created secret ${secretKeyOf(task)}`);
   }
-  const standing = await standingOf(live, task, context, signal);
+  const standing = await standingOf(live, task, context);
   switch (standing) {
     case 'ours':
-      return await improve(live, task, context, signal);
+      return await improve(live, task, context);
     case 'wrong-type':
     case 'immutable':
       if (request.replaceSecret && markedService(live) === identity.name) {
         await deleteSecret(context.client, live, signal);
-        return await repairSecret(task, true, context, signal);
+        return await repairSecret(task, true, context);
       }
       return { kind: 'refused', refusal: { kind: standing } };
     case 'foreign':
@@ -107,9 +106,8 @@ export async function deleteSecret(
 /** Who owns the Secret. If it is marked for another Service, reads that Service. */
 async function standingOf(
   live: Secret,
-  { identity, request, service }: ServingCertTask,
+  { identity, request, service, signal }: ServingCertTask,
   { client, requests, openshift }: RepairContext,
-  signal: AbortSignal,
 ) {
   const owner = ownership(live, identity, { openshift });
   if (owner !== 'another-service') return owner;
@@ -120,26 +118,23 @@ async function standingOf(
   return holds ? 'taken' : writability(live);
 }
 
-async function improve(
-  live: Secret,
-  task: ServingCertTask,
-  context: RepairContext,
-  signal: AbortSignal,
-): Promise<RepairResult> {
+async function improve(live: Secret, task: ServingCertTask, context: RepairContext): Promise<RepairResult> {
   const facts = readServingCert(live.data, task.authority);
   const plan = planOf(facts, task);
   if (plan.kind === 'issue') {
     const problem = facts?.kind === 'usable' ? skewProblem(context.serverClock.skewMs()) : undefined;
     if (problem !== undefined) return { kind: 'refused', refusal: { kind: 'clock', message: problem } };
-    const issued = await issue(live, plan.reason, task, context, signal);
+    const issued = await issue(live, plan.reason, task, context);
     if (issued !== 'exists') return issued;
     throw new Error(`secret ${secretKeyOf(task)} is not the one that was read`);
   }
   const refreshed = plan.kind === 'keep' ? live : withBundle(live, task.signing.bundle);
   const notAfter = facts?.kind === 'usable' ? facts.notAfter : undefined;
-  const { secret, missing } = await complete(refreshed, live, notAfter, task, context, signal);
+  const { secret, missing } = await complete(refreshed, live, notAfter, task, context);
   if (isDeepStrictEqual(secret, live)) return { kind: 'unchanged', plan, secret: live, missing };
-  const written = await refusable(CLUSTER_ROLE, () => context.client.replace(secrets, secret, { signal }));
+  const written = await refusable(CLUSTER_ROLE, () =>
+    context.client.replace(secrets, secret, { signal: task.signal }),
+  );
   return { kind: 'updated', plan, secret: written, missing };
 }
 
@@ -149,9 +144,8 @@ async function issue(
   reason: IssueReason,
   task: ServingCertTask,
   context: RepairContext,
-  signal: AbortSignal,
 ): Promise<RepairResult | 'exists'> {
-  const { identity, request, authority, signing, now } = task;
+  const { identity, request, authority, signing, now, signal } = task;
   const keyPair = await context.generateKeyPair(request.algorithm);
   const { chain, notAfter } = issueServingCert({
     authority,
@@ -168,7 +162,7 @@ async function issue(
     privateKey: keyPair.privateKey,
     bundle: signing.bundle,
   });
-  const { secret, missing } = await complete(fresh, undefined, notAfter, task, context, signal);
+  const { secret, missing } = await complete(fresh, undefined, notAfter, task, context);
   const { client } = context;
   const written = await refusable(CLUSTER_ROLE, () =>
     existing === undefined ? create(client, secret, signal) : client.replace(secrets, secret, { signal }),
@@ -207,10 +201,9 @@ async function complete(
   notAfter: Date | undefined,
   task: ServingCertTask,
   { client }: Pick<RepairContext, 'client'>,
-  signal: AbortSignal,
 ): Promise<{ readonly secret: Secret; readonly missing: Refusal | undefined }> {
   const { identity, request, signing } = task;
-  const password = await readPassword(task, client, signal);
+  const password = await readPassword(task, client);
   const possible = request.outputs.filter((output) => output !== 'pkcs12' || password !== undefined);
   const files =
     possible.length === 0
@@ -235,9 +228,8 @@ async function complete(
 
 /** Undefined: the Secret that should hold it does not. Read each time and never stored. */
 async function readPassword(
-  { identity, request }: ServingCertTask,
+  { identity, request, signal }: ServingCertTask,
   client: Pick<KubeClient, 'get'>,
-  signal: AbortSignal,
 ): Promise<string | undefined> {
   const { keystorePassword: source } = request;
   if (source === undefined || !request.outputs.includes('pkcs12')) return DEFAULT_KEYSTORE_PASSWORD;

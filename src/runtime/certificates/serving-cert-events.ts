@@ -1,8 +1,9 @@
 /** Events on Services and Secrets about serving certs. */
-import { pick } from '../../json/objects.ts';
+import { withKind } from '../../kube/object.ts';
+import { secrets, services } from '../../kube/well-known.ts';
 import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
 import type { ServiceIdentity } from '../../pki/serving-certs/secret.ts';
-import type { RecordEvent } from '../controller.ts';
+import { regarding } from '../controller.ts';
 
 /** Why the Secret of a Service is not written. */
 export type Refusal =
@@ -17,10 +18,12 @@ export type Refusal =
   | { readonly kind: 'no-password'; readonly secretName: string; readonly key: string };
 
 /** For an Event: a reason of one word, and a message that says what to do. */
-export function explain(
-  refusal: Refusal,
-  secretName: string,
-): { readonly reason: string; readonly message: string } {
+export interface Explanation {
+  readonly reason: string;
+  readonly message: string;
+}
+
+export function explain(refusal: Refusal, secretName: string): Explanation {
   switch (refusal.kind) {
     case 'foreign':
       return {
@@ -69,55 +72,7 @@ export function explain(
 const ON_REQUEST =
   ', or have Gatehouse delete it with gatehouse.dev/serving-cert-replace-secret: "true" on this Service';
 
-export interface ServiceEvents {
-  readonly record: (
-    service: ServiceIdentity,
-    type: 'Normal' | 'Warning',
-    reason: string,
-    message: string,
-  ) => void;
-  /**
-   * Reports a state rather than an occurrence: once when it begins, and again before Kubernetes forgets the Event.
-   * @returns whether an Event was recorded now
-   */
-  readonly warn: (service: ServiceIdentity, reason: string, message: string, now: Date) => boolean;
-  /** The state of the Service (`namespace/name`) is over. */
-  readonly clear: (key: string) => void;
-}
+export const regardingService = (service: ServiceIdentity) =>
+  regarding(withKind(services, { metadata: service }));
 
-export const regardingService = (service: ServiceIdentity) => ({
-  apiVersion: 'v1',
-  kind: 'Service',
-  ...service,
-});
-
-export function regardingSecret({ metadata = {} }: StoredSecret) {
-  const { namespace = '', name = '' } = metadata;
-  return { apiVersion: 'v1', kind: 'Secret', namespace, name, ...pick(metadata, 'uid') };
-}
-
-/** Kubernetes forgets an Event after an hour. */
-export const REPEAT_MS = 50 * 60_000;
-
-export function createServiceEvents(recordEvent: RecordEvent): ServiceEvents {
-  const warned = new Map<string, { readonly text: string; readonly at: number }>();
-  const record: ServiceEvents['record'] = (service, type, reason, message) => {
-    recordEvent({ regarding: regardingService(service), type, reason, message });
-  };
-  return {
-    record,
-    warn: (service, reason, message, now) => {
-      const key = `${service.namespace}/${service.name}`;
-      const known = warned.get(key);
-      const text = `${service.uid} ${reason} ${message}`;
-      const age = known?.text === text ? now.getTime() - known.at : Number.POSITIVE_INFINITY;
-      if (age >= 0 && age < REPEAT_MS) return false;
-      warned.set(key, { text, at: now.getTime() });
-      record(service, 'Warning', reason, message);
-      return true;
-    },
-    clear: (key) => {
-      warned.delete(key);
-    },
-  };
-}
+export const regardingSecret = (secret: StoredSecret) => regarding(withKind(secrets, secret));

@@ -26,6 +26,8 @@ export interface ServingCertTask {
   /** The signing data of `authority` at `now`. */
   readonly signing: Signing;
   readonly now: Date;
+  /** Aborts the reconcile. */
+  readonly signal: AbortSignal;
 }
 
 export const secretKeyOf = ({ identity, request }: Pick<ServingCertTask, 'identity' | 'request'>): string =>
@@ -93,20 +95,19 @@ export function signerName(authority: Authority): string {
 }
 
 /** No watch covers the password of a key store, so Gatehouse reads it again after this time, in milliseconds. */
-export const PASSWORD_RECHECK_MS = 10 * 60_000;
+const PASSWORD_RECHECK_MS = 10 * 60_000;
+
+/** When to read the password again, in milliseconds since 1970; never if it is the default. */
+export const passwordRecheckAt = ({ request, now }: ServingCertTask): number =>
+  request.keystorePassword === undefined ? Number.POSITIVE_INFINITY : now.getTime() + PASSWORD_RECHECK_MS;
+
+export type CheckedOutputs = ReturnType<typeof createCheckedOutputs>;
 
 /**
  * Remembers which version of a Secret had the right outputs. The store holds neither key nor password, so it cannot
  * tell. A checked version needs no second check, unless the password may have changed in the meantime.
  */
-export interface CheckedOutputs {
-  readonly holds: (secret: Pick<Secret, 'metadata'>, task: ServingCertTask) => boolean;
-  readonly add: (secret: Pick<Secret, 'metadata'>, task: ServingCertTask) => void;
-  /** The Service (`namespace/name`) no longer asks for a cert. */
-  readonly forget: (key: string) => void;
-}
-
-export function createCheckedOutputs(): CheckedOutputs {
+export function createCheckedOutputs() {
   /** By Service: no two Secrets have the same version. */
   const checked = new Map<
     string,
@@ -115,7 +116,7 @@ export function createCheckedOutputs(): CheckedOutputs {
   const askedBy = ({ request }: ServingCertTask): string =>
     JSON.stringify([request.outputs, request.keystorePassword]);
   return {
-    holds: ({ metadata }, task) => {
+    holds: ({ metadata }: Pick<Secret, 'metadata'>, task: ServingCertTask): boolean => {
       if (task.request.outputs.length === 0) return true;
       const known = checked.get(task.key);
       return (
@@ -125,14 +126,13 @@ export function createCheckedOutputs(): CheckedOutputs {
         task.now.getTime() < known.until
       );
     },
-    add: ({ metadata }, task) => {
+    add: ({ metadata }: Pick<Secret, 'metadata'>, task: ServingCertTask): void => {
       const version = metadata?.resourceVersion;
       if (task.request.outputs.length === 0 || version === undefined) return;
-      const fixed = task.request.keystorePassword === undefined;
-      const until = fixed ? Number.POSITIVE_INFINITY : task.now.getTime() + PASSWORD_RECHECK_MS;
-      checked.set(task.key, { version, asked: askedBy(task), until });
+      checked.set(task.key, { version, asked: askedBy(task), until: passwordRecheckAt(task) });
     },
-    forget: (key) => {
+    /** The Service (`namespace/name`) no longer asks for a cert. */
+    forget: (key: string): void => {
       checked.delete(key);
     },
   };

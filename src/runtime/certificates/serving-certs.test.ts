@@ -352,7 +352,7 @@ describe('a write conflict', () => {
 });
 
 describe('a write that the API server refuses', () => {
-  const refusal = '422 Invalid: data: Too long. Mend the object.';
+  const refusal = '422 Invalid: data: Too long. Correct the object.';
   const refused = () => Promise.reject(new WriteRefused(refusal));
 
   test('is reported on the Service with the remedy, and retried every minute', async () => {

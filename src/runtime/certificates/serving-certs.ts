@@ -7,8 +7,17 @@ import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
 import { openshiftServiceChange, type OpenshiftOutcome } from '../../pki/serving-certs/openshift.ts';
 import type { IssueReason, ServingCertPlan } from '../../pki/serving-certs/plan.ts';
 import { firstClaim, type Service, type ServingCertRequest } from '../../pki/serving-certs/request.ts';
-import { ownership } from '../../pki/serving-certs/secret.ts';
-import { AWAIT_CHANGE, GONE, requeueIn, type Reconcile, type ReconcileResult } from '../controller.ts';
+import { ownership, type ServiceIdentity } from '../../pki/serving-certs/secret.ts';
+import {
+  AWAIT_CHANGE,
+  createReminders,
+  GONE,
+  REPEAT_MS,
+  requeueIn,
+  type Reconcile,
+  type ReconcileResult,
+  type Reminders,
+} from '../controller.ts';
 import { createRefusedWrites, refusable, type RefusedWrites, WriteRefused } from '../write-refused.ts';
 import type { CertInventory } from './cert-inventory.ts';
 import { skewProblem } from './clock-jumps.ts';
@@ -16,12 +25,11 @@ import type { IssuePacer } from './issue-pacer.ts';
 import { releaseOrphans, type OrphansContext } from './orphaned-secrets.ts';
 import { repairSecret, type RepairContext, type RepairResult } from './repair-secret.ts';
 import {
-  createServiceEvents,
   explain,
   regardingSecret,
-  REPEAT_MS,
+  regardingService,
+  type Explanation,
   type Refusal,
-  type ServiceEvents,
 } from './serving-cert-events.ts';
 import type { ServingCertStores } from './serving-cert-stores.ts';
 import {
@@ -30,7 +38,7 @@ import {
   identityOf,
   isMarked,
   isPaced,
-  PASSWORD_RECHECK_MS,
+  passwordRecheckAt,
   planOf,
   secretKeyOf,
   signerName,
@@ -57,7 +65,7 @@ const REFUSED_RECHECK_MS = 60_000;
 
 /** Adds state that is only in memory. A new leader finds everything else in the objects. */
 interface Running extends ServingCertsContext {
-  readonly events: ServiceEvents;
+  readonly reminders: Reminders;
   readonly checked: CheckedOutputs;
   readonly refusedWrites: RefusedWrites;
   /** Services whose Secret exists, although it is not in the store. */
@@ -69,7 +77,7 @@ export function createServingCertsReconciler(context: ServingCertsContext): Reco
   const signingOf = createSigningCache();
   const running: Running = {
     ...context,
-    events: createServiceEvents(context.record),
+    reminders: createReminders(),
     checked: createCheckedOutputs(),
     refusedWrites: createRefusedWrites(serverClock.now),
     unseen: new Set(),
@@ -90,50 +98,46 @@ export function createServingCertsReconciler(context: ServingCertsContext): Reco
         const now = serverClock.now();
         const identity = identityOf(service);
         const signing = signingOf(authority, now);
-        const task = { key, service, identity, request, authority, signing, now };
-        return await reconcileTask(task, running, signal);
+        const task = { key, service, identity, request, authority, signing, now, signal };
+        return await reconcileTask(task, running);
       }
     }
   };
 }
 
 /** The Service is gone, or no longer asks for a cert. */
-function forget(key: string, { pacer, refusedWrites, unseen, checked, events }: Running): ReconcileResult {
+function forget(key: string, { pacer, refusedWrites, unseen, checked, reminders }: Running): ReconcileResult {
   unseen.delete(key);
   refusedWrites.over(key);
   pacer.forget(key);
   checked.forget(key);
-  events.clear(key);
+  reminders.clear(key);
   return GONE;
 }
 
 /** Decides from the stores whether a write may be needed. */
-async function reconcileTask(
-  task: ServingCertTask,
-  running: Running,
-  signal: AbortSignal,
-): Promise<ReconcileResult> {
+async function reconcileTask(task: ServingCertTask, running: Running): Promise<ReconcileResult> {
   const { stores, requests, inventory, serverClock, pacer } = running;
   const secretKey = secretKeyOf(task);
   const first = firstClaim(stores.claimants(secretKey).flatMap((one) => requests.claimOf(one) ?? []));
   if (first !== undefined && first.name !== task.identity.name)
-    return await refuse(task, { kind: 'taken', by: first.name }, running, signal);
+    return await refuse(task, { kind: 'taken', by: first.name }, running);
 
   const stored = stores.secret(secretKey);
   const facts = stored === undefined ? undefined : inventory.factsOf(stored, task.authority);
   const plan = planOf(facts, task);
   if (stored !== undefined && isSettled(stored, task, plan, running)) {
     settle(task, running);
-    running.events.clear(task.key);
-    const answered = await annotateSigned(task, running, signal);
+    running.reminders.clear(task.key);
+    const answered = await annotateSigned(task, running);
     return answered ? recheck(plan, task) : requeueIn(REFUSED_RECHECK_MS, task.now);
   }
   const problem =
     facts?.kind === 'usable' && plan.kind === 'issue' ? skewProblem(serverClock.skewMs()) : undefined;
-  if (problem !== undefined) return await refuse(task, { kind: 'clock', message: problem }, running, signal);
+  if (problem !== undefined) return await refuse(task, { kind: 'clock', message: problem }, running);
   const endsAt = facts?.kind === 'usable' ? facts.notAfter : undefined;
   if (isPaced(plan, task) && !pacer.take(task.key, endsAt)) return AWAIT_CHANGE; // the pacer adds the key again
-  return await repair(task, stored, running, signal);
+  return await repair(task, stored, running);
 }
 
 function isSettled(
@@ -155,23 +159,29 @@ async function repair(
   task: ServingCertTask,
   stored: StoredSecret | undefined,
   running: Running,
-  signal: AbortSignal,
 ): Promise<ReconcileResult> {
-  const { events, checked, unseen } = running;
+  const { reminders, checked, unseen, refusedWrites, observe } = running;
   const isAbsent = stored === undefined && !unseen.has(task.key);
-  const done = await orRefused(task.key, running, () => repairSecret(task, isAbsent, running, signal));
-  if (done.kind === 'refused') {
+  const done = await refusedWrites
+    .attempt(task.key, () => repairSecret(task, isAbsent, running))
+    .catch((error: unknown) => {
+      observe('failed', 'Error');
+      throw error;
+    });
+  if (done instanceof WriteRefused || done.kind === 'refused') {
     unseen.add(task.key);
-    return await refuse(task, done.refusal, running, signal);
+    const refusal =
+      done instanceof WriteRefused ? { kind: 'write-refused' as const, message: done.message } : done.refusal;
+    return await refuse(task, refusal, running);
   }
   unseen.delete(task.key);
   settle(task, running);
   if (done.missing === undefined) {
     checked.add(done.secret, task);
-    events.clear(task.key);
+    reminders.clear(task.key);
   }
   report(task, done, running);
-  const answered = await annotateSigned(task, running, signal);
+  const answered = await annotateSigned(task, running);
   if (!answered || done.missing !== undefined) return requeueIn(REFUSED_RECHECK_MS, task.now);
   return done.kind === 'issued' ? AWAIT_CHANGE : recheck(done.plan, task);
 }
@@ -183,37 +193,32 @@ async function reject(
   running: Running,
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
-  const { pacer, observe, events, requests, stores, inventory, serverClock } = running;
+  const { pacer, observe, requests, stores, inventory, serverClock } = running;
   const identity = identityOf(service);
   const now = serverClock.now();
   pacer.forget(`${identity.namespace}/${identity.name}`);
   observe('refused', 'InvalidRequest');
-  events.warn(identity, 'InvalidRequest', message, now);
+  warn(identity, { reason: 'InvalidRequest', message }, now, running);
   const secretKey = `${identity.namespace}/${requests.claimOf(service)?.secretName ?? ''}`;
   if (stores.secret(secretKey) !== undefined) inventory.stopped(secretKey, 'InvalidRequest');
   if (via === 'openshift') await annotate(service, { kind: 'failed', message }, running, signal);
   return requeueIn(REPEAT_MS, now);
 }
 
-async function refuse(
-  task: ServingCertTask,
-  refusal: Refusal,
-  running: Running,
-  signal: AbortSignal,
-): Promise<ReconcileResult> {
+async function refuse(task: ServingCertTask, refusal: Refusal, running: Running): Promise<ReconcileResult> {
   const { reason, message } = explain(refusal, task.request.secretName);
   running.observe('refused', reason);
   running.pacer.forget(task.key);
   // The clock check reports a wrong clock once, and a namespace that is being deleted has no readers.
   const isReported = refusal.kind !== 'clock' && refusal.kind !== 'namespace-ends';
-  if (isReported && running.events.warn(task.identity, reason, message, task.now)) {
+  if (isReported && warn(task.identity, { reason, message }, task.now, running)) {
     running.log.warn({ key: task.key, reason, problem: message }, 'serving secret is left as it is');
     const secret = running.stores.secret(secretKeyOf(task));
     if (refusal.kind === 'write-refused' && secret !== undefined)
       running.record({ regarding: regardingSecret(secret), type: 'Warning', reason, message });
   }
   if (isReported && task.request.via === 'openshift')
-    await annotate(task.service, { kind: 'failed', message }, running, signal);
+    await annotate(task.service, { kind: 'failed', message }, running, task.signal);
   return requeueIn(REFUSED_RECHECK_MS, task.now);
 }
 
@@ -225,22 +230,34 @@ function settle(task: ServingCertTask, { pacer, inventory }: Running): void {
 function report(
   { key, identity, request, now }: ServingCertTask,
   done: Exclude<RepairResult, { kind: 'refused' }>,
-  { events, observe, log }: Running,
+  running: Running,
 ): void {
+  const { observe, record, log } = running;
   const { secretName } = request;
   if (done.kind === 'issued') {
     observe('issued', done.reason);
     log.info({ key, secret: secretName, reason: done.reason }, 'issued serving cert');
-    const eventReason = eventReasonOf(done.reason);
+    const reason = eventReasonOf(done.reason);
     const message = `serving cert in secret ${secretName} (${done.reason})`;
-    if (eventReason !== undefined) events.record(identity, 'Normal', eventReason, message);
+    if (reason !== undefined)
+      record({ regarding: regardingService(identity), type: 'Normal', reason, message });
   } else if (done.kind === 'updated') {
     log.info({ key, secret: secretName, reason: done.plan.kind }, 'updated serving secret');
   }
-  if (done.missing !== undefined) {
-    const { reason, message } = explain(done.missing, secretName);
-    events.warn(identity, reason, message, now);
-  }
+  if (done.missing !== undefined) warn(identity, explain(done.missing, secretName), now, running);
+}
+
+/** Reports the state of a Service. Returns whether an Event was recorded now. */
+function warn(
+  service: ServiceIdentity,
+  { reason, message }: Explanation,
+  now: Date,
+  { reminders, record }: Running,
+): boolean {
+  const key = `${service.namespace}/${service.name}`;
+  const isDue = reminders.isDue(key, `${service.uid} ${reason} ${message}`, now);
+  if (isDue) record({ regarding: regardingService(service), type: 'Warning', reason, message });
+  return isDue;
 }
 
 /** Undefined for a rotation, which would record an Event for each of ten thousand Services. */
@@ -249,33 +266,11 @@ function eventReasonOf(reason: IssueReason): 'Renewed' | 'Issued' | undefined {
   return reason === 'RenewalDue' ? 'Renewed' : 'Issued';
 }
 
-/** Turns a write that the API server keeps refusing into a result. */
-async function orRefused(
-  key: string,
-  { refusedWrites, observe }: Running,
-  work: () => Promise<RepairResult>,
-): Promise<RepairResult> {
-  try {
-    const result = await work();
-    refusedWrites.over(key);
-    return result;
-  } catch (error) {
-    if (refusedWrites.isConfirmed(key, error))
-      return { kind: 'refused', refusal: { kind: 'write-refused', message: error.message } };
-    observe('failed', 'Error');
-    throw error;
-  }
-}
-
 /** Returns whether the Service has the annotations that its users expect. */
-async function annotateSigned(
-  task: ServingCertTask,
-  running: Running,
-  signal: AbortSignal,
-): Promise<boolean> {
+async function annotateSigned(task: ServingCertTask, running: Running): Promise<boolean> {
   if (task.request.via !== 'openshift') return true;
   const signedBy = signerName(task.authority);
-  return await annotate(task.service, { kind: 'signed', signedBy }, running, signal);
+  return await annotate(task.service, { kind: 'signed', signedBy }, running, task.signal);
 }
 
 /**
@@ -305,12 +300,7 @@ async function annotate(
   }
 }
 
-function recheck(plan: ServingCertPlan, { request, now }: ServingCertTask): ReconcileResult {
-  if (plan.kind !== 'keep') return requeueIn(0, now);
-  const passwordCheck = requeueIn(PASSWORD_RECHECK_MS, now);
-  const isPasswordFirst =
-    request.keystorePassword !== undefined &&
-    passwordCheck.kind === 'requeue' &&
-    passwordCheck.at < plan.recheckAt;
-  return isPasswordFirst ? passwordCheck : { kind: 'requeue', at: plan.recheckAt };
+function recheck(plan: ServingCertPlan, task: ServingCertTask): ReconcileResult {
+  if (plan.kind !== 'keep') return requeueIn(0, task.now);
+  return { kind: 'requeue', at: new Date(Math.min(plan.recheckAt.getTime(), passwordRecheckAt(task))) };
 }

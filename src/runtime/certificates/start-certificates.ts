@@ -28,7 +28,7 @@ export function startCertificates(context: Context, record: RecordEvent, signal:
   });
   const servingCerts = startServingCerts(context, authority, record, onEvidence, signal);
   listeners.add(servingCerts.resync);
-  const injection = startInjection(context, { authority, bundle, record, onEvidence }, signal);
+  const injection = startInjection(context, authority, bundle, record, onEvidence, signal);
   listeners.add(injection.resync);
   const evidence = { targetsWithout: injection.targetsWithout, liveCertsOf: servingCerts.liveCertsOf };
   const onAuthority = (stored: Authority) => {

@@ -11,12 +11,6 @@ import {
 import type { Context } from '../context.ts';
 import { watch, type Watched } from '../watch.ts';
 
-export interface BundleSources {
-  /** Watches these sources, and stops watching all others. */
-  readonly keepOnly: (refs: readonly SourceRef[]) => void;
-  readonly bundle: (ref: SourceRef, consent: string) => BundleState;
-}
-
 interface Source {
   readonly watched: Watched<SourceObject>;
   readonly stop: AbortController;
@@ -30,11 +24,12 @@ export function createBundleSources(
   context: Context,
   onChange: (ref: SourceRef) => void,
   signal: AbortSignal,
-): BundleSources {
+) {
   const sources = new Map<string, Source>();
 
   return {
-    keepOnly: (refs) => {
+    /** Watches these sources, and stops watching all others. */
+    keepOnly: (refs: readonly SourceRef[]): void => {
       const needed = new Map(refs.map((ref) => [sourceName(ref), ref]));
       for (const [name, { stop }] of sources) {
         if (needed.has(name)) continue;
@@ -45,7 +40,7 @@ export function createBundleSources(
         if (!sources.has(name) && sources.size < MAX_SOURCES)
           sources.set(name, start(context, ref, onChange, signal));
     },
-    bundle: (ref, consent) => {
+    bundle: (ref: SourceRef, consent: string): BundleState => {
       const watched = sources.get(sourceName(ref))?.watched;
       if (watched === undefined && sources.size >= MAX_SOURCES)
         return {

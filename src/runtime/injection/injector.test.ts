@@ -55,7 +55,7 @@ function injector(kind: TargetKind = TARGET_KINDS.validating, change: Partial<In
     },
     client: createTargetClient(),
     bundle: () => source,
-    report: (_key, state) => states.push(state),
+    states: { report: (_kind, _key, state) => void states.push(state) },
     record: events.record,
     now: () => now,
     log: silent,
@@ -315,7 +315,7 @@ describe('a write that the API server refuses', () => {
   };
   const confirmed = async () => {
     objects.add(hooks(viaService('a')));
-    refusal = '422 Invalid: too long. Mend the object.';
+    refusal = '422 Invalid: too long. Correct the object.';
     const reconcile = injector();
     await expect(reconcile('hooks', NEVER)).rejects.toThrow(refusal);
     expect(events.reasons()).toEqual([]); // not confirmed: the object may have changed
@@ -331,7 +331,7 @@ describe('a write that the API server refuses', () => {
         regarding: { kind: 'ValidatingWebhookConfiguration', name: 'hooks' },
         type: 'Warning',
         reason: 'InjectionRefused',
-        message: 'the CA bundle is not written: 422 Invalid: too long. Mend the object.',
+        message: 'the CA bundle is not written: 422 Invalid: too long. Correct the object.',
       },
     ]);
     expect(states.at(-1)).toBe('stale');
@@ -349,7 +349,7 @@ describe('a write that the API server refuses', () => {
     await reconcile('hooks', NEVER);
     expect(states.at(-1)).toBe('current');
     objects.edit('hooks', () => hooks(viaService('a')));
-    refusal = '422 Invalid: too long. Mend the object.';
+    refusal = '422 Invalid: too long. Correct the object.';
     await expect(reconcile('hooks', NEVER)).rejects.toThrow(refusal);
     after(5_000);
     await reconcile('hooks', NEVER);

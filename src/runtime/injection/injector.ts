@@ -1,7 +1,7 @@
 /** On the leader: injects the CA bundle into the objects of one kind that ask for it. Changes nothing else in them. */
 import { pick } from '../../json/objects.ts';
 import { guardedJsonPatch, type KubeClient } from '../../kube/client.ts';
-import type { NamedRef, Resource } from '../../kube/object.ts';
+import { withKind, type NamedRef, type Resource } from '../../kube/object.ts';
 import { INJECTION_MANAGER } from '../../pki/annotations.ts';
 import { handBackOperations, planInjection, type InjectionPlan } from '../../pki/injection/plan.ts';
 import { sourceName, type BundleSource } from '../../pki/injection/request.ts';
@@ -15,11 +15,14 @@ import type { BundleState } from '../../pki/injection/source.ts';
 import type { InjectionTarget, TargetKind } from '../../pki/injection/target.ts';
 import {
   AWAIT_CHANGE,
+  createReminders,
   GONE,
+  regarding,
   requeueIn,
   type Reconcile,
   type ReconcileResult,
   type RecordEvent,
+  type Reminders,
 } from '../controller.ts';
 import type { Log } from '../../log.ts';
 import {
@@ -27,9 +30,9 @@ import {
   createRefusedWrites,
   refusable,
   REFUSED_RECHECK_MS,
-  type WriteRefused,
+  WriteRefused,
 } from '../write-refused.ts';
-import type { TargetState } from './target-states.ts';
+import type { TargetState, TargetStates } from './target-states.ts';
 import type { TargetStore } from './target-store.ts';
 
 export interface InjectorContext {
@@ -39,8 +42,7 @@ export interface InjectorContext {
   /** Each write applies only to the version that `read` returned. */
   readonly targets: Pick<TargetStore, 'read'>;
   readonly bundle: (source: BundleSource) => BundleState;
-  /** Reports the state of a target; undefined: the object is no target. */
-  readonly report: (key: string, state: TargetState | undefined) => void;
+  readonly states: Pick<TargetStates, 'report'>;
   readonly record: RecordEvent;
   readonly now: () => Date;
   readonly log: Log;
@@ -49,8 +51,6 @@ export interface InjectorContext {
 /** In-memory state of a target: a new leader finds everything that matters in the object. */
 interface Memory {
   readonly problem?: string | undefined;
-  /** What the API server refused, and when an Event reported it. */
-  readonly refused?: { readonly message: string; readonly at: Date } | undefined;
   /** The bundle of the latest `Injected` Event. */
   readonly announced?: string | undefined;
   readonly reverts?: RevertHistory | undefined;
@@ -61,12 +61,16 @@ interface Task extends InjectorContext {
   readonly object: InjectionTarget;
   readonly memory: Memory;
   readonly remember: (change: Memory) => void;
+  readonly report: (state: TargetState) => void;
   readonly recordEvent: (type: 'Normal' | 'Warning', reason: string, message: string) => void;
+  readonly reminders: Reminders;
+  readonly signal: AbortSignal;
 }
 
 export function createInjector(context: InjectorContext): Reconcile {
-  const { targets, kind, report, record, now } = context;
+  const { targets, kind, resource, states, record, now, log } = context;
   const memories = new Map<string, Memory>();
+  const reminders = createReminders();
   const refusedWrites = createRefusedWrites(now);
   return async (key, signal) => {
     const object = await targets.read(key, signal);
@@ -77,8 +81,9 @@ export function createInjector(context: InjectorContext): Reconcile {
     const memory = memories.get(key) ?? {};
     if (object === undefined || plan === undefined || plan.kind === 'none') {
       memories.delete(key);
+      reminders.clear(key);
       refusedWrites.over(key);
-      report(key, undefined);
+      states.report(kind.kind, key, undefined);
       if (object !== undefined && memory.announced !== undefined) recordRelease(context, object);
       return GONE;
     }
@@ -88,70 +93,58 @@ export function createInjector(context: InjectorContext): Reconcile {
       object,
       memory,
       remember: (change) => memories.set(key, { ...memories.get(key), ...change }),
-      recordEvent: (type, reason, message) => {
-        record({ regarding: regarding(kind, object), type, reason, message });
+      report: (state) => {
+        states.report(kind.kind, key, state);
       },
+      recordEvent: (type, reason, message) => {
+        record({ regarding: regarding(withKind(resource, object)), type, reason, message });
+      },
+      reminders,
+      signal,
     };
-    try {
-      const result = await carryOut(plan, task, signal);
-      refusedWrites.over(key);
-      return result;
-    } catch (error) {
-      if (!refusedWrites.isConfirmed(key, error)) throw error;
-      return refused(error, task);
+    const result = await refusedWrites.attempt(key, () => carryOut(plan, task));
+    if (!(result instanceof WriteRefused)) return result;
+    // The target stays in the state `stale` until a write succeeds.
+    const { message } = result;
+    if (reminders.isDue(key, message, now())) {
+      task.recordEvent('Warning', 'InjectionRefused', `the CA bundle is not written: ${message}`);
+      log.warn({ kind: kind.kind, key, problem: message }, 'the CA bundle of an object is not written');
     }
+    return requeueIn(REFUSED_RECHECK_MS, now());
   };
-}
-
-/** Kubernetes forgets an Event after an hour. */
-const REPEAT_MS = 50 * 60_000;
-
-/** The target stays in the state `stale` until a write succeeds. */
-function refused({ message }: WriteRefused, task: Task): ReconcileResult {
-  const { key, kind, memory, now, log } = task;
-  const known = memory.refused;
-  if (known?.message !== message || now().getTime() - known.at.getTime() >= REPEAT_MS) {
-    task.recordEvent('Warning', 'InjectionRefused', `the CA bundle is not written: ${message}`);
-    log.warn({ kind: kind.kind, key, problem: message }, 'the CA bundle of an object is not written');
-    task.remember({ refused: { message, at: now() } });
-  }
-  return requeueIn(REFUSED_RECHECK_MS, now());
 }
 
 async function carryOut(
   plan: Exclude<InjectionPlan, { kind: 'none' }>,
   task: Task,
-  signal: AbortSignal,
 ): Promise<ReconcileResult> {
-  const { key, report } = task;
   switch (plan.kind) {
     case 'wait':
-      report(key, 'stale');
+      task.report('stale');
       return AWAIT_CHANGE;
     case 'invalid':
       recordProblem(plan.problem, task);
-      report(key, 'invalid');
+      task.report('invalid');
       return AWAIT_CHANGE;
     case 'hand-back':
-      await handBack(plan, task, signal);
+      await handBack(plan, task);
       return AWAIT_CHANGE; // the watch reports the write as a change
     case 'current':
       recordProblem(plan.problem, task);
       return current(plan.problem, task);
     case 'inject':
       recordProblem(plan.problem, task);
-      return await inject(plan, task, signal);
+      return await inject(plan, task);
   }
 }
 
 async function inject(
   { slots, stale, bundle, problem }: Extract<InjectionPlan, { kind: 'inject' }>,
   task: Task,
-  signal: AbortSignal,
 ): Promise<ReconcileResult> {
   const { key, object, memory, kind, now, log } = task;
   const attempt = nextAttempt(memory.reverts, bundle, now());
-  task.report(key, isContended(attempt.history) ? 'contended' : 'stale');
+  task.report(isContended(attempt.history) ? 'contended' : 'stale');
   if (attempt.kind === 'wait') {
     task.remember({ reverts: attempt.history });
     if (attempt.begins) {
@@ -162,12 +155,13 @@ async function inject(
     }
     return { kind: 'requeue', at: attempt.until };
   }
-  await refusable(CLUSTER_ROLE, () => write(task, kind.configuration(slots, bundle), signal));
-  task.remember({ reverts: attempt.history, announced: bundle, refused: undefined });
+  await refusable(CLUSTER_ROLE, () => write(task, kind.configuration(slots, bundle)));
+  task.remember({ reverts: attempt.history, announced: bundle });
+  task.reminders.clear(key);
   log.info({ kind: kind.kind, key, slots: stale }, 'injected the CA bundle');
   // Restoring a removed bundle records no new Event.
   if (memory.announced !== bundle) task.recordEvent('Normal', 'Injected', injectedMessage(object, stale));
-  if (!isContended(attempt.history)) task.report(key, stateOf(problem));
+  if (!isContended(attempt.history)) task.report(stateOf(problem));
   return AWAIT_CHANGE;
 }
 
@@ -175,11 +169,7 @@ async function inject(
  * Writes only the fields of `configuration`, and only to the version that was read: otherwise a webhook that was
  * removed in the meantime would come back with nothing but a name and a bundle.
  */
-async function write(
-  { client, kind, resource, object }: Task,
-  configuration: object,
-  signal: AbortSignal,
-): Promise<void> {
+async function write({ client, kind, resource, object, signal }: Task, configuration: object): Promise<void> {
   const options = { fieldManager: INJECTION_MANAGER, signal };
   const { metadata = {} } = object;
   if (kind.kind === 'APIService') {
@@ -198,17 +188,17 @@ const refOf = ({ metadata }: InjectionTarget): NamedRef => ({
 });
 
 function current(problem: string | undefined, task: Task): ReconcileResult {
-  const { key, memory, now, report, remember } = task;
+  const { memory, now, report, remember } = task;
   const { reverts } = memory;
   if (isContended(reverts)) {
     const at = settledAt(reverts);
     if (now() < at) {
-      report(key, 'contended');
+      report('contended');
       return { kind: 'requeue', at };
     }
     remember({ reverts: undefined });
   }
-  report(key, stateOf(problem));
+  report(stateOf(problem));
   return AWAIT_CHANGE;
 }
 
@@ -216,9 +206,8 @@ function current(problem: string | undefined, task: Task): ReconcileResult {
 async function handBack(
   { keep, released }: Extract<InjectionPlan, { kind: 'hand-back' }>,
   task: Task,
-  signal: AbortSignal,
 ): Promise<void> {
-  const { client, kind, resource, object, log, key } = task;
+  const { client, kind, resource, object, log, key, signal } = task;
   const operations = guardedJsonPatch(object, handBackOperations(kind, object, keep));
   await refusable(CLUSTER_ROLE, () =>
     client.patchJson(resource, refOf(object), operations, { fieldManager: INJECTION_MANAGER, signal }),
@@ -244,10 +233,10 @@ function recordProblem(
 }
 
 /** Gatehouse owns no fields of a CustomResourceDefinition, so its release is no hand-back. */
-function recordRelease({ kind, record }: InjectorContext, object: InjectionTarget): void {
+function recordRelease({ resource, record }: InjectorContext, object: InjectionTarget): void {
   if (object.metadata?.deletionTimestamp !== undefined) return;
   const message = releasedMessage(object.slots.map(({ name }) => name));
-  record({ regarding: regarding(kind, object), type: 'Normal', reason: 'Released', message });
+  record({ regarding: regarding(withKind(resource, object)), type: 'Normal', reason: 'Released', message });
 }
 
 const releasedMessage = (slots: readonly string[]): string =>
@@ -263,20 +252,3 @@ function injectedMessage({ request }: InjectionTarget, slots: readonly string[])
 
 const inParentheses = (slots: readonly string[]): string =>
   slots.length === 0 ? '' : ` (${slots.join(', ')})`;
-
-const API_VERSIONS = {
-  MutatingWebhookConfiguration: 'admissionregistration.k8s.io/v1',
-  ValidatingWebhookConfiguration: 'admissionregistration.k8s.io/v1',
-  CustomResourceDefinition: 'apiextensions.k8s.io/v1',
-  APIService: 'apiregistration.k8s.io/v1',
-  ConfigMap: 'v1',
-} as const;
-
-function regarding({ kind }: TargetKind, { metadata = {} }: InjectionTarget) {
-  return {
-    apiVersion: API_VERSIONS[kind],
-    kind,
-    name: metadata.name ?? '',
-    ...pick(metadata, 'namespace', 'uid'),
-  };
-}

@@ -1,6 +1,5 @@
 /** Leader: starts one injector for each kind that can carry a CA bundle. */
 import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
-import type { KubeClient } from '../../kube/client.ts';
 import { keyOf } from '../../json/kube-object.ts';
 import { type Resource } from '../../kube/object.ts';
 import {
@@ -13,25 +12,16 @@ import {
 import { CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
 import { rootOf } from '../../pki/authority/generation.ts';
-import { sourceName, type SourceRef } from '../../pki/injection/request.ts';
+import { sourceName, type BundleSource, type SourceRef } from '../../pki/injection/request.ts';
 import type { BundleState } from '../../pki/injection/source.ts';
-import { TARGET_KINDS, toTarget, type InjectionTarget, type TargetKind } from '../../pki/injection/target.ts';
+import { TARGET_KINDS, type InjectionTarget, type TargetKind } from '../../pki/injection/target.ts';
 import type { CertificatePem } from '../../pki/x509/pem.ts';
-import type { TrustEvidence } from '../certificates/rotation.ts';
 import type { Context } from '../context.ts';
 import { type RecordEvent, startController } from '../controller.ts';
 import { createBundleSources } from './bundle-sources.ts';
 import { createInjector, type InjectorContext } from './injector.ts';
 import { createTargetStates, type TargetStates } from './target-states.ts';
-import { targetsWithoutRoot, watchTargets, type TargetView } from './target-store.ts';
-
-interface InjectionParts {
-  readonly authority: () => Authority | undefined;
-  readonly bundle: () => CertificatePem | undefined;
-  readonly record: RecordEvent;
-  /** The result of `targetsWithout` may have changed. */
-  readonly onEvidence: () => void;
-}
+import { targetsWithoutRoot, watchTargets } from './target-store.ts';
 
 const RESOURCES: readonly (readonly [TargetKind, Resource])[] = [
   [TARGET_KINDS.mutating, mutatingWebhookConfigurations],
@@ -44,113 +34,81 @@ const RESOURCES: readonly (readonly [TargetKind, Resource])[] = [
 /** ConfigMaps may ask for a bundle in each of a thousand namespaces. */
 const WORKERS = 4;
 
-type LeaderContext = Context & { readonly client: KubeClient };
-
+/** `onEvidence`: the result of `targetsWithout` may have changed. */
 export function startInjection(
-  context: LeaderContext,
-  { authority, bundle, record, onEvidence }: InjectionParts,
+  context: Context,
+  authority: () => Authority | undefined,
+  bundle: () => CertificatePem | undefined,
+  record: RecordEvent,
+  onEvidence: () => void,
   signal: AbortSignal,
-): Pick<TrustEvidence, 'targetsWithout'> & {
-  readonly resync: () => void;
-  readonly stopped: Promise<unknown>;
-} {
-  const resync = (filter: (target: InjectionTarget) => boolean) => {
-    for (const injector of injectors) injector.resync(filter);
+) {
+  const resync = (isAffected: (target: InjectionTarget) => boolean = () => true) => {
+    for (const { targets, add } of injectors)
+      for (const target of targets.asking().filter(isAffected)) add(keyOf(target));
   };
-  const sources = createBundleSources(
-    context,
-    (changed) => {
-      resync((target) => refsOf(target).some((ref) => sourceName(ref) === sourceName(changed)));
-    },
-    signal,
-  );
-  const options: InjectorOptions = {
-    bundle: (source) =>
+  const onSource = (changed: SourceRef) => {
+    resync((target) => refsOf(target).some((ref) => sourceName(ref) === sourceName(changed)));
+  };
+  const sources = createBundleSources(context, onSource, signal);
+  const injection = {
+    bundle: (source: BundleSource) =>
       source.kind === 'object' ? sources.bundle(source.ref, source.consent) : stateOf(bundle()),
     record,
     states: startStates(context, signal),
-    onChange: (changed) => {
-      if (changed.some((target) => refsOf(target).length > 0))
-        sources.keepOnly(injectors.flatMap(({ view }) => view.targets().flatMap(refsOf)));
-      onEvidence();
-    },
+  };
+  const onChange = (changed: readonly InjectionTarget[]) => {
+    if (changed.some((target) => refsOf(target).length > 0))
+      sources.keepOnly(injectors.flatMap(({ targets }) => targets.list().flatMap(refsOf)));
+    onEvidence();
   };
   const injectors = RESOURCES.map(([kind, resource]) =>
-    startInjector(context, kind, resource, options, signal),
+    startInjector(context, kind, resource, injection, onChange, signal),
   );
-  const views = injectors.map(({ view }) => withOwnConfigMap(view, context.config.namespace));
-
+  const stores = injectors.map(({ targets }) => targets);
   return {
     resync: () => {
-      resync(() => true);
+      resync();
     },
-    targetsWithout: (id) => {
+    targetsWithout: (id: string) => {
       const generation = authority()?.generations.find((one) => one.id === id);
-      if (generation === undefined || !injectors.every(({ hasSynced }) => hasSynced())) return undefined;
-      return targetsWithoutRoot(views, rootOf(generation).fingerprint256);
+      if (generation === undefined || !stores.every(({ hasSynced }) => hasSynced())) return undefined;
+      return targetsWithoutRoot(stores, rootOf(generation).fingerprint256);
     },
     stopped: Promise.all(injectors.map(({ stopped }) => stopped)),
   };
 }
 
-interface InjectorOptions extends Pick<InjectorContext, 'bundle' | 'record'> {
-  readonly states: TargetStates;
-  /** Relevant objects have changed: current and previous versions. Empty: the content of an unchanged one was read. */
-  readonly onChange: (targets: readonly InjectionTarget[]) => void;
-}
-
-interface RunningInjector {
-  readonly view: TargetView;
-  readonly hasSynced: () => boolean;
-  /** Reconciles the targets for which the filter returns true. */
-  readonly resync: (filter: (target: InjectionTarget) => boolean) => void;
-  readonly stopped: Promise<unknown>;
-}
-
+/** `onChange`: relevant objects have changed. Empty: the content of an unchanged one was read. */
 function startInjector(
-  context: LeaderContext,
+  context: Context,
   kind: TargetKind,
   resource: Resource,
-  { bundle, record, states, onChange }: InjectorOptions,
+  injection: Pick<InjectorContext, 'bundle' | 'record' | 'states'>,
+  onChange: (changed: readonly InjectionTarget[]) => void,
   signal: AbortSignal,
-): RunningInjector {
+) {
   const { client, config, log } = context;
   const own =
-    kind.kind === 'ConfigMap' ? `${config.namespace}/${CABUNDLE_CONFIGMAP}` : WEBHOOK_CONFIGURATION_NAME;
-  const targets = watchTargets(
-    context,
-    {
-      kind,
-      resource,
-      own,
-      onTarget: (key, changed) => {
-        controller.add(key);
-        onChange(changed);
-      },
-      onContent: () => {
-        onChange([]);
-      },
-    },
-    signal,
-  );
-  const report: InjectorContext['report'] = (key, state) => {
-    states.report(kind.kind, key, state);
+    kind.kind === 'ConfigMap'
+      ? { namespace: config.namespace, name: CABUNDLE_CONFIGMAP }
+      : { name: WEBHOOK_CONFIGURATION_NAME };
+  const onTarget = (key: string, changed: readonly InjectionTarget[]) => {
+    controller.add(key);
+    onChange(changed);
   };
+  const onContent = () => {
+    onChange([]);
+  };
+  const targets = watchTargets(context, kind, resource, own, { onTarget, onContent }, signal);
   const now = () => new Date();
-  const reconcile = createInjector({ client, kind, resource, targets, bundle, report, record, now, log });
+  const reconcile = createInjector({ ...injection, client, kind, resource, targets, now, log });
   const controller = startController(
     context,
     { name: `injector-${resource.resource}`, concurrency: WORKERS, reconcile },
     signal,
   );
-  return {
-    view: { kind, targets: targets.list, isOwn: (key) => key === own },
-    hasSynced: targets.hasSynced,
-    resync: (filter) => {
-      for (const target of targets.asking().filter(filter)) controller.add(keyOf(target));
-    },
-    stopped: controller.stopped,
-  };
+  return { ...controller, targets };
 }
 
 function startStates({ metrics }: Context, signal: AbortSignal): TargetStates {
@@ -168,16 +126,3 @@ const stateOf = (pem: CertificatePem | undefined): BundleState =>
 
 const refsOf = ({ request }: InjectionTarget): readonly SourceRef[] =>
   request.kind === 'wanted' && request.source.kind === 'object' ? [request.source.ref] : [];
-
-/** Clients copy Gatehouse's own ConfigMap. While it is missing, no client can have learnt of a new root from it. */
-function withOwnConfigMap(view: TargetView, namespace: string): TargetView {
-  if (view.kind.kind !== 'ConfigMap') return view;
-  const absent = toTarget(view.kind, { metadata: { namespace, name: CABUNDLE_CONFIGMAP } }, []);
-  return {
-    ...view,
-    targets: () => {
-      const targets = view.targets();
-      return targets.some((target) => view.isOwn(keyOf(target))) ? targets : [...targets, absent];
-    },
-  };
-}

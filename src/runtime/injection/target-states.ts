@@ -4,17 +4,7 @@ import type { TargetKindName } from '../../pki/injection/request.ts';
 const STATES = ['current', 'stale', 'contended', 'invalid'] as const;
 export type TargetState = (typeof STATES)[number];
 
-export interface TargetStates {
-  /** Undefined: the object is not a target, or no longer. */
-  readonly report: (kind: TargetKindName, key: string, state: TargetState | undefined) => void;
-  readonly targets: () => readonly {
-    readonly kind: TargetKindName;
-    readonly state: TargetState;
-    readonly count: number;
-  }[];
-  /** How long the oldest target that is not current has been so, in seconds; 0 when all are current. */
-  readonly staleSeconds: () => number;
-}
+export type TargetStates = ReturnType<typeof createTargetStates>;
 
 interface Entry {
   readonly kind: TargetKindName;
@@ -23,10 +13,11 @@ interface Entry {
 }
 
 /** @param monotonic milliseconds, unaffected by changes of the clock */
-export function createTargetStates(kinds: readonly TargetKindName[], monotonic: () => number): TargetStates {
+export function createTargetStates(kinds: readonly TargetKindName[], monotonic: () => number) {
   const entries = new Map<string, Entry>();
   return {
-    report: (kind, key, state) => {
+    /** Undefined: the object is not a target, or no longer. */
+    report: (kind: TargetKindName, key: string, state: TargetState | undefined): void => {
       const id = `${kind}/${key}`;
       if (state === undefined) {
         entries.delete(id);
@@ -45,7 +36,8 @@ export function createTargetStates(kinds: readonly TargetKindName[], monotonic: 
         })),
       );
     },
-    staleSeconds: () => {
+    /** How long the oldest target that is not current has been so, in seconds; 0 when all are current. */
+    staleSeconds: (): number => {
       const since = [...entries.values()].flatMap(({ staleSince }) => staleSince ?? []);
       return since.length === 0 ? 0 : Math.max(0, (monotonic() - Math.min(...since)) / 1000);
     },

@@ -26,7 +26,7 @@ const hooks = (annotations: Readonly<Record<string, string>>, ...bundles: readon
   })),
 });
 const without = (raw: RawTarget, kind: TargetKind = TARGET_KINDS.validating, own = 'gatehouse') =>
-  targetsWithoutRoot([{ kind, targets: () => [toTarget(kind, raw, [])], isOwn: (key) => key === own }], root);
+  targetsWithoutRoot([{ kind, list: () => [toTarget(kind, raw, [])], isOwn: (key) => key === own }], root);
 
 test('a target trusts a root when all of its entries contain it, whatever else they contain', () => {
   expect(without(hooks(ASKS, bundle, other + bundle))).toEqual([]);

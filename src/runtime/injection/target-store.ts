@@ -1,55 +1,43 @@
 /** The objects of one kind that may carry a CA bundle, and which of them lack a root. */
-import { keyOf, objectKey } from '../../json/kube-object.ts';
+import { keyOf, objectKey, type ObjectMeta } from '../../json/kube-object.ts';
 import type { Change } from '../../kube/watch/change.ts';
-import type { KubeClient } from '../../kube/client.ts';
-import { type Resource } from '../../kube/object.ts';
+import type { Resource } from '../../kube/object.ts';
 import { textIn, wantedSlots } from '../../pki/injection/plan.ts';
 import { toTarget, type InjectionTarget, type Slot, type TargetKind } from '../../pki/injection/target.ts';
 import { fingerprintsOf } from '../../pki/x509/pem.ts';
 import type { Context } from '../context.ts';
 import { watch } from '../watch.ts';
 
-interface TargetStoreOptions {
-  readonly kind: TargetKind;
-  readonly resource: Resource;
-  /** The object of this kind that Gatehouse writes completely. It matters even if it asks for no bundle. */
-  readonly own: string;
+interface TargetHooks {
   /** Objects that matter have changed: their current and previous versions. */
   readonly onTarget: (key: string, targets: readonly InjectionTarget[]) => void;
   /** The content of an unchanged object has been read. */
   readonly onContent: () => void;
 }
 
-export interface TargetStore {
-  /** Reads live if the watch covers only metadata. */
-  readonly read: (
-    key: string,
-    signal: AbortSignal,
-  ) => InjectionTarget | undefined | Promise<InjectionTarget | undefined>;
-  /** The objects that matter, as the store has them. */
-  readonly list: () => readonly InjectionTarget[];
-  /** The objects that ask for a bundle, or hold fields of Gatehouse. */
-  readonly asking: () => readonly InjectionTarget[];
-  readonly hasSynced: () => boolean;
-}
+export type TargetStore = ReturnType<typeof watchTargets>;
 
-type LeaderContext = Context & { readonly client: KubeClient };
-
+/** @param own the object of this kind that Gatehouse writes completely. It matters even if it asks for no bundle */
 export function watchTargets(
-  context: LeaderContext,
-  { kind, resource, own, onTarget, onContent }: TargetStoreOptions,
+  context: Context,
+  kind: TargetKind,
+  resource: Resource,
+  own: ObjectMeta,
+  { onTarget, onContent }: TargetHooks,
   signal: AbortSignal,
-): TargetStore {
+) {
+  const { compat } = context.config;
   // ConfigMaps are many and large: watch only their metadata, and read the few that matter.
   const metadataOnly = kind.kind === 'ConfigMap';
   const reader = createContentReader(context, kind, resource, onContent);
-  const matters = (target: InjectionTarget): boolean => asks(target) || keyOf(target) === own;
+  const ownKey = objectKey(own);
+  const matters = (target: InjectionTarget): boolean => asks(target) || keyOf(target) === ownKey;
   const { store, hasSynced, whenSynced } = watch<InjectionTarget>(
     context,
     {
       resource,
       metadataOnly,
-      transform: (raw) => toTarget(kind, raw, context.config.compat),
+      transform: (raw) => toTarget(kind, raw, compat),
       onChange: (key, change) => {
         if (change.kind === 'deleted') reader.forget(key);
         const changed = versionsOf(change).filter(matters);
@@ -61,39 +49,40 @@ export function watchTargets(
   whenSynced(signal).then(onContent, () => undefined);
 
   return {
-    read: (key, waiting) => {
+    kind,
+    /** Whether Gatehouse writes this object completely. It must hold the bundle although it does not ask for it. */
+    isOwn: (key: string): boolean => key === ownKey,
+    /** Reads live if the watch covers only metadata. */
+    read: (key: string, waiting: AbortSignal) => {
       const known = store.get(key);
       return known === undefined || !metadataOnly || !matters(known) ? known : reader.read(known, waiting);
     },
-    list: () => {
+    /** The objects that matter, as the store has them. */
+    list: (): readonly InjectionTarget[] => {
       const targets = store.list().filter(matters);
-      return metadataOnly ? targets.map(reader.withContent) : targets;
+      if (!metadataOnly) return targets;
+      // Clients copy the own ConfigMap. While it is missing, no client can have learnt of a new root from it.
+      const absent = store.get(ownKey) === undefined ? [toTarget(kind, { metadata: own }, [])] : [];
+      return [...targets.map(reader.withContent), ...absent];
     },
-    asking: () => store.list().filter(asks),
+    /** The objects that ask for a bundle, or hold fields of Gatehouse. */
+    asking: (): readonly InjectionTarget[] => store.list().filter(asks),
     hasSynced,
   };
 }
 
-interface ContentReader {
-  /** A live read; undefined when the object is gone. */
-  readonly read: (known: InjectionTarget, signal: AbortSignal) => Promise<InjectionTarget | undefined>;
-  /** The target with its content if this version has been read; otherwise as if it were empty. */
-  readonly withContent: (known: InjectionTarget) => InjectionTarget;
-  readonly forget: (key: string) => void;
-}
-
-/** Reads the content of targets whose watch covers only metadata. */
+/** Reads the content of targets whose watch covers only metadata. `onContent`: a new version has been read. */
 function createContentReader(
-  { client, config }: LeaderContext,
+  { client, config }: Context,
   kind: TargetKind,
   resource: Resource,
-  /** A new version has been read. */
   onContent: () => void,
-): ContentReader {
+) {
   const last = new Map<string, InjectionTarget>();
   const versionOf = (target: InjectionTarget | undefined) => target?.metadata?.resourceVersion;
   return {
-    read: async ({ metadata = {} }, signal) => {
+    /** A live read; undefined when the object is gone. */
+    read: async ({ metadata = {} }: InjectionTarget, signal: AbortSignal) => {
       const key = objectKey(metadata);
       const { namespace, name = '' } = metadata;
       const live = await client.get(resource, { namespace, name }, { signal });
@@ -104,11 +93,12 @@ function createContentReader(
       if (isNew) onContent();
       return target;
     },
-    withContent: (known) => {
+    /** The target with its content if this version has been read; otherwise as if it were empty. */
+    withContent: (known: InjectionTarget): InjectionTarget => {
       const read = last.get(keyOf(known));
       return read !== undefined && versionOf(read) === versionOf(known) ? read : known;
     },
-    forget: (key) => void last.delete(key),
+    forget: (key: string) => void last.delete(key),
   };
 }
 
@@ -117,21 +107,16 @@ const asks = ({ request, own }: InjectionTarget): boolean => request.kind !== 'n
 const versionsOf = (change: Change<InjectionTarget>): readonly InjectionTarget[] =>
   change.kind === 'changed' ? [change.object, change.previous] : [change.object];
 
-/** The objects of one kind. */
-export interface TargetView {
-  readonly kind: TargetKind;
-  readonly targets: () => readonly InjectionTarget[];
-  /** Whether Gatehouse writes this object completely. It must hold the bundle although it does not ask for it. */
-  readonly isOwn: (key: string) => boolean;
-}
-
 /**
  * The objects that must trust a root and do not trust it yet. A rotation waits for them.
  * @param root the SHA-256 fingerprint of its certificate
  */
-export function targetsWithoutRoot(views: readonly TargetView[], root: string): readonly string[] {
-  return views.flatMap(({ kind, targets, isOwn }) =>
-    targets().flatMap((target) => {
+export function targetsWithoutRoot(
+  stores: readonly Pick<TargetStore, 'kind' | 'list' | 'isOwn'>[],
+  root: string,
+): readonly string[] {
+  return stores.flatMap(({ kind, list, isOwn }) =>
+    list().flatMap((target) => {
       const key = keyOf(target);
       const slots = isOwn(key) ? target.slots.filter(isServed) : slotsOfAuthority(target);
       const trusts = (slot: Slot) => fingerprintsOf(textIn(kind, slot))?.split(',').includes(root) === true;
