@@ -1,5 +1,6 @@
 import { type CertificatePem, firstCertificate } from '../x509/pem.ts';
-import { createGeneration, type Generation, type NewGeneration, rootOf } from './generation.ts';
+import { createGeneration, type Generation, type NewGeneration, UNUSED } from './generation.ts';
+import { earliest } from '../durations.ts';
 
 /** Our signing CA: all trusted generations, newest first. Exactly one is active. Pending ones come before it. */
 export interface Authority {
@@ -64,30 +65,28 @@ export function prepare(
 
 /** Records that every target holds the root of the pending generation since `now`. */
 export const publish = (authority: Authority, id: string, now: Date): Authority =>
-  change(authority, (generation) =>
-    generation.id === id ? { ...generation, publishedAt: now } : generation,
-  );
+  changeOne(authority, id, { publishedAt: now });
 
 /** The pending generation starts to sign. The key of the previous one is destroyed: it has signed the bridge. */
 export const activate = (authority: Authority, id: string, now: Date): Authority =>
   change(authority, (generation) =>
     generation.id === id
-      ? {
-          ...generation,
-          state: 'active',
-          publishedAt: generation.publishedAt ?? now,
-          activatedAt: now,
-        }
-      : { ...generation, state: 'retiring', key: undefined },
+      ? { ...generation, state: 'active', publishedAt: generation.publishedAt ?? now, activatedAt: now }
+      : retired(generation),
   );
 
-export interface DrainedNote {
-  readonly drained: readonly string[];
-  readonly live: readonly string[];
-}
+const retired = (generation: Generation): Generation => ({
+  ...generation,
+  state: 'retiring',
+  key: undefined,
+});
 
 /** Records since when a generation has no serving certs left, or clears that time if it has some again. */
-export const noteDrained = (authority: Authority, { drained, live }: DrainedNote, now: Date): Authority =>
+export const noteDrained = (
+  authority: Authority,
+  { drained, live }: { readonly drained: readonly string[]; readonly live: readonly string[] },
+  now: Date,
+): Authority =>
   change(authority, (generation) => {
     if (drained.includes(generation.id)) return { ...generation, drainedAt: now };
     return live.includes(generation.id) ? { ...generation, drainedAt: undefined } : generation;
@@ -117,25 +116,13 @@ export function replaceActive(
   now: Date,
 ): Authority {
   const rest = remove(authority, ids);
-  const active: Generation = {
-    ...fresh,
-    state: 'active',
-    bridge: undefined,
-    publishedAt: now,
-    activatedAt: now,
-  };
-  return {
-    ...rest,
-    generations: [
-      active,
-      ...rest.generations.map((one): Generation => ({ ...one, state: 'retiring', key: undefined })),
-    ],
-  };
+  const { generations } = authorityOf({ ...fresh, bridge: undefined }, now);
+  return { ...rest, generations: [...generations, ...rest.generations.map(retired)] };
 }
 
 /** Replaces the root of generation `id`. The key stays the same. */
 export const renewRoot = (authority: Authority, id: string, certificate: CertificatePem): Authority =>
-  change(authority, (generation) => (generation.id === id ? { ...generation, certificate } : generation));
+  changeOne(authority, id, { certificate });
 
 /**
  * The generations to remove when generation `id` is distrusted: the generation itself, and each older one that has
@@ -155,24 +142,14 @@ export function distrustedWith({ generations }: Authority, id: string): readonly
 
 /** A generation whose key is lost. Clients trust its root only because certs that it signed are still in use. */
 export function keylessGeneration(id: string, certificate: CertificatePem, now: Date): Generation {
-  const generation = {
-    id,
-    state: 'retiring',
-    certificate,
-    key: undefined,
-    bridge: undefined,
-    publishedAt: undefined,
-    activatedAt: undefined,
-  } as const;
-  return {
-    ...generation,
-    createdAt: earliestOf(rootOf({ ...generation, createdAt: now }).validFromDate, now),
-  };
+  const createdAt = earliest(firstCertificate(certificate).validFromDate, now);
+  return { ...UNUSED, id, state: 'retiring', certificate, createdAt };
 }
-
-const earliestOf = (a: Date, b: Date): Date => (a < b ? a : b);
 
 const change = (authority: Authority, step: (generation: Generation) => Generation): Authority => ({
   ...authority,
   generations: authority.generations.map(step),
 });
+
+const changeOne = (authority: Authority, id: string, fields: Partial<Generation>): Authority =>
+  change(authority, (generation) => (generation.id === id ? { ...generation, ...fields } : generation));

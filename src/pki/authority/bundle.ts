@@ -2,8 +2,7 @@ import type { X509Certificate } from 'node:crypto';
 import { type Authority, activeGeneration, bridgesFrom } from './authority.ts';
 import { rootOf, type Generation } from './generation.ts';
 import {
-  holdsSameCertificates,
-  splitCertificates,
+  readableCertificates,
   toCertificatePem,
   type CertificatePem,
   firstCertificate,
@@ -41,15 +40,8 @@ export function bundleRoots({ generations }: Authority, now: Date): readonly X50
 /** Whether a client with this bundle trusts the root of `generation`. With an unreadable bundle it trusts nothing. */
 export function trusts(bundle: string, generation: Generation): boolean {
   const { fingerprint256 } = rootOf(generation);
-  try {
-    return splitCertificates(bundle).some((certificate) => certificate.fingerprint256 === fingerprint256);
-  } catch {
-    return false;
-  }
+  return (readableCertificates(bundle) ?? []).some((root) => root.fingerprint256 === fingerprint256);
 }
-
-/** Whether two bundles hold the same certificates, whatever their text and order. A broken bundle equals no other. */
-export const isSameBundle = holdsSameCertificates;
 
 /** The public side of the authority, to check serving certs against. All Services share one object per change. */
 export interface Signing {

@@ -1,13 +1,6 @@
 import { createHash, type KeyObject, type X509Certificate } from 'node:crypto';
 import { certificateFields, KEY_USAGE } from '../x509/certificate-fields.ts';
-import {
-  commonName,
-  keyIdOf,
-  signCertificate,
-  subjectOf,
-  type CertificateTemplate,
-  type Issuer,
-} from '../x509/certificate.ts';
+import { commonName, keyIdOf, signCertificate, subjectOf, type Issuer } from '../x509/certificate.ts';
 import { after, DAY, earliest, HOUR } from '../durations.ts';
 import type { KeyPair } from '../x509/keys.ts';
 import {
@@ -19,13 +12,19 @@ import {
   splitCertificates,
   toCertificatePem,
 } from '../x509/pem.ts';
+import { messageOf } from '../../json/error-message.ts';
 import { TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../annotations.ts';
+import { inKey, textOf, type SecretData } from '../secret-data.ts';
 
 /**
- * `pending`: clients trust the generation, but it does not sign yet. `active`: it signs. `retiring`: clients trust it
- * only because certs that it signed are still in use. A removed generation is not stored.
+ * In the order of a generation's life. `pending`: clients trust the generation, but it does not sign yet. `active`: it
+ * signs. `retiring`: clients trust it only because certs that it signed are still in use. A removed generation is not
+ * stored.
  */
-export type GenerationState = 'pending' | 'active' | 'retiring';
+export const GENERATION_STATES = ['pending', 'active', 'retiring'] as const;
+export type GenerationState = (typeof GENERATION_STATES)[number];
+
+export const stageOf = (state: GenerationState): number => GENERATION_STATES.indexOf(state);
 
 /** One life of the authority: a key and the self-signed root for it. */
 export interface Generation {
@@ -43,6 +42,15 @@ export interface Generation {
   /** For a retiring generation: since when it has no serving certs left. */
   readonly drainedAt?: Date | undefined;
 }
+
+/** Every generation has all fields, so that a stored one equals the one in memory. */
+export const UNUSED = {
+  key: undefined,
+  bridge: undefined,
+  publishedAt: undefined,
+  activatedAt: undefined,
+  drainedAt: undefined,
+} as const;
 
 export const DEFAULT_AUTHORITY_LIFETIME = 2 * 365 * DAY;
 
@@ -65,7 +73,7 @@ export interface NewGeneration {
  * @throws Error if `previous` has lost its private key.
  */
 export function createGeneration(request: NewGeneration): Generation {
-  const { keyPair, serial, now, lifetimeMs = DEFAULT_AUTHORITY_LIFETIME, previous } = request;
+  const { keyPair, serial, now, lifetimeMs = DEFAULT_AUTHORITY_LIFETIME } = request;
   const id = generationId(keyPair.publicKey);
   const issuer: Issuer = {
     // Each generation has its own name, because some stores index CAs by name, and verifiers could confuse them.
@@ -73,24 +81,18 @@ export function createGeneration(request: NewGeneration): Generation {
     keyId: keyIdOf(keyPair.publicKey),
     privateKey: keyPair.privateKey,
   };
-  const template = {
-    subject: issuer,
-    publicKey: keyPair.publicKey,
-    serial, // root and bridge may share it, because they have different issuers
-    notBefore: after(now, -BACKDATE),
-    notAfter: after(now, lifetimeMs),
-    purpose: { kind: 'authority' },
-  } as const;
-  return {
-    id,
-    state: 'pending',
-    certificate: signCertificate(template, issuer),
-    key: keyPair.privateKey,
-    bridge: signBridge(template, previous, now),
-    createdAt: now,
-    publishedAt: undefined,
-    activatedAt: undefined,
-  };
+  const certificate = signCertificate(
+    {
+      subject: issuer,
+      publicKey: keyPair.publicKey,
+      serial, // root and bridge may share it, because they have different issuers
+      notBefore: after(now, -BACKDATE),
+      notAfter: after(now, lifetimeMs),
+      purpose: { kind: 'authority' },
+    },
+    issuer,
+  );
+  return importGeneration({ id, certificate, key: keyPair.privateKey }, request);
 }
 
 const ownName = (id: string): string => `gatehouse-serving-ca-${id}`;
@@ -115,38 +117,29 @@ export function importGeneration(
   { id, certificate, key }: ImportedAuthority,
   { serial, now, previous }: Pick<NewGeneration, 'serial' | 'now' | 'previous'>,
 ): Generation {
-  const root = firstCertificate(certificate);
-  const template: CertificateTemplate = {
-    subject: subjectOf(root),
-    publicKey: root.publicKey,
-    serial,
-    notBefore: after(now, -BACKDATE),
-    notAfter: root.validToDate,
-    purpose: { kind: 'authority' },
-  };
-  return {
-    id,
-    state: 'pending',
-    certificate,
-    key,
-    bridge: signBridge(template, previous, now),
-    createdAt: now,
-    publishedAt: undefined,
-    activatedAt: undefined,
-  };
+  const bridge = signBridge(firstCertificate(certificate), { serial, now, previous });
+  return { ...UNUSED, id, state: 'pending', certificate, key, bridge, createdAt: now };
 }
 
 function signBridge(
-  template: CertificateTemplate,
-  previous: Generation | undefined,
-  now: Date,
+  root: X509Certificate,
+  { serial, now, previous }: Pick<NewGeneration, 'serial' | 'now' | 'previous'>,
 ): CertificatePem | undefined {
   if (previous === undefined || isExpired(previous, now)) return undefined;
-  const root = rootOf(previous);
+  const issuer = rootOf(previous);
   // Such a root allows no CA below it, so verifiers would reject a chain with this bridge.
-  if (certificateFields(root).pathLength === 0) return undefined;
-  const notAfter = earliest(template.notAfter, root.validToDate);
-  return signCertificate({ ...template, notAfter }, issuerOf(previous));
+  if (certificateFields(issuer).pathLength === 0) return undefined;
+  return signCertificate(
+    {
+      subject: subjectOf(root),
+      publicKey: root.publicKey,
+      serial,
+      notBefore: after(now, -BACKDATE),
+      notAfter: earliest(root.validToDate, issuer.validToDate),
+      purpose: { kind: 'authority' },
+    },
+    issuerOf(previous),
+  );
 }
 
 /** @throws Error if the generation has lost its private key. */
@@ -197,39 +190,37 @@ export type ImportResult =
  * `tls.key` with its key. Refuses an intermediate CA: clients get the certificate of the signer as their root, and
  * OpenSSL accepts only a self-signed root.
  */
-export function importAuthority(data: Readonly<Record<string, string>> | undefined, now: Date): ImportResult {
-  const texts = [TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY].map((key) => ({ key, text: textOf(data?.[key]) }));
-  const [certificateText = '', keyText = ''] = texts.map(({ text }) => text);
-  const missing = texts.find(({ text }) => text === undefined);
-  if (missing !== undefined) return refused(missing.key, 'it is missing');
-  let dataKey: string = TLS_CERT_KEY;
+export function importAuthority(data: SecretData | undefined, now: Date): ImportResult {
   try {
-    const [root, ...others] = splitCertificates(certificateText);
-    if (root === undefined || others.length > 0)
-      return refused(
-        dataKey,
-        `it holds ${root === undefined ? 0 : others.length + 1} certificates instead of one`,
-      );
-    const problem = rootProblem(root);
-    if (problem !== undefined) return refused(dataKey, problem);
-    if (root.validToDate <= now) return refused(dataKey, `it ended at ${root.validToDate.toISOString()}`);
-    dataKey = TLS_PRIVATE_KEY_KEY;
-    const key = parsePrivateKeyPem(keyText);
-    if (!root.checkPrivateKey(privateKeyOf(key)))
-      return refused(dataKey, `it is not the key of ${TLS_CERT_KEY}`);
-    return {
-      kind: 'imported',
-      authority: { id: generationId(root.publicKey), certificate: toCertificatePem([root]), key },
-    };
+    return { kind: 'imported', authority: parseImported(data, now) };
   } catch (error) {
-    return refused(dataKey, error instanceof Error ? error.message : String(error));
+    return { kind: 'refused', problem: messageOf(error) };
   }
 }
 
-const refused = (dataKey: string, problem: string): ImportResult => ({
-  kind: 'refused',
-  problem: `${dataKey}: ${problem}`,
-});
+function parseImported(data: SecretData | undefined, now: Date): ImportedAuthority {
+  for (const key of [TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY])
+    if ((textOf(data, key) ?? '') === '') throw new Error(`${key}: it is missing`);
+  const root = inKey(TLS_CERT_KEY, () => parseRoot(textOf(data, TLS_CERT_KEY) ?? '', now));
+  const key = inKey(TLS_PRIVATE_KEY_KEY, () => parsePrivateKeyPem(textOf(data, TLS_PRIVATE_KEY_KEY) ?? ''));
+  if (!root.checkPrivateKey(privateKeyOf(key)))
+    throw new Error(`${TLS_PRIVATE_KEY_KEY}: it is not the key of ${TLS_CERT_KEY}`);
+  return { id: generationId(root.publicKey), certificate: toCertificatePem([root]), key };
+}
 
-const textOf = (base64: string | undefined): string | undefined =>
-  base64 === undefined || base64 === '' ? undefined : Buffer.from(base64, 'base64').toString('utf8');
+function parseRoot(text: string, now: Date): X509Certificate {
+  const root = onlyCertificate(text);
+  const problem = rootProblem(root);
+  if (problem !== undefined) throw new Error(problem);
+  if (root.validToDate <= now) throw new Error(`it ended at ${root.validToDate.toISOString()}`);
+  return root;
+}
+
+/** @throws Error if the text does not hold exactly one certificate. */
+export function onlyCertificate(text: string): X509Certificate {
+  const certificates = splitCertificates(text);
+  const [certificate] = certificates;
+  if (certificate === undefined || certificates.length > 1)
+    throw new Error(`it holds ${certificates.length} certificates instead of one`);
+  return certificate;
+}

@@ -1,7 +1,7 @@
 import type { X509Certificate } from 'node:crypto';
 import { keylessGeneration, type Authority } from './authority.ts';
-import { generationId, type Generation, type GenerationState } from './generation.ts';
-import { splitCertificates, toCertificatePem } from '../x509/pem.ts';
+import { generationId, stageOf, type Generation } from './generation.ts';
+import { readableCertificates, toCertificatePem } from '../x509/pem.ts';
 
 /** The content of the Secret of the authority. */
 export type StoredAuthority =
@@ -52,9 +52,7 @@ export function judgeAuthority(evidence: AuthorityEvidence): AuthorityVerdict {
     const problem = regression(stored.authority, lastGood, roots);
     if (problem === undefined)
       // `adopt` writes the Secret without the consent, so that the consent cannot take effect years later.
-      return consent === undefined
-        ? { kind: 'usable', authority: stored.authority }
-        : { kind: 'adopt', authority: stored.authority };
+      return { kind: consent === undefined ? 'usable' : 'adopt', authority: stored.authority };
     if (consent !== undefined) return { kind: 'adopt', authority: withRoots(stored.authority, roots, now) };
     return mend(evidence, roots, 'OlderThanPublished', problem);
   }
@@ -85,8 +83,6 @@ function mend(
   return { kind: 'broken', reason, message };
 }
 
-const STAGE: Readonly<Record<GenerationState, number>> = { pending: 0, active: 1, retiring: 2 };
-
 /** Why `stored` must be an older copy or come from another cluster; undefined if it is neither. */
 function regression(
   stored: Authority,
@@ -101,7 +97,7 @@ function regression(
     const found = generations.find((generation) => generation.id === id);
     if (found === undefined && !gone.includes(id))
       return `it does not know generation ${id}, which was there a moment ago: it is an older copy, or of another cluster`;
-    if (found !== undefined && STAGE[found.state] < STAGE[state])
+    if (found !== undefined && stageOf(found.state) < stageOf(state))
       return `generation ${id} is ${found.state} in it, and was ${state} a moment ago: it is an older copy`;
   }
   return undefined;
@@ -121,19 +117,11 @@ function unknownTo(
  */
 function ownRoots(bundles: readonly string[]): readonly X509Certificate[] {
   const roots = bundles
-    .flatMap(readableCertificates)
+    .flatMap((bundle) => readableCertificates(bundle) ?? [])
     .filter((root) => root.subject === `CN=gatehouse-serving-ca-${idOf(root)}`);
   return [...new Map(roots.map((root) => [idOf(root), root])).values()].sort(
     (a, b) => b.validFromDate.getTime() - a.validFromDate.getTime(),
   );
-}
-
-function readableCertificates(bundle: string): readonly X509Certificate[] {
-  try {
-    return splitCertificates(bundle);
-  } catch {
-    return [];
-  }
 }
 
 const idOf = ({ publicKey }: X509Certificate): string => generationId(publicKey);

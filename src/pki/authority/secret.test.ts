@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
-import { AuthorityBroken, parseAuthority, toSecretData, type AuthoritySecretData } from './secret.ts';
+import type { SecretData } from '../secret-data.ts';
+import { AuthorityBroken, parseAuthority, toSecretData } from './secret.ts';
 import { activeGeneration, type Authority } from './authority.ts';
 import { commonName, signCertificate, subjectOf, type Subject } from '../x509/certificate.ts';
 import { after, DAY } from '../durations.ts';
@@ -11,7 +12,7 @@ import { splitCertificates, toCertificatePem, type PrivateKeyPem } from '../x509
 
 const now = new Date('2026-03-01T12:00:00.123Z');
 let full: Authority; // pending, active, retiring
-let data: AuthoritySecretData;
+let data: SecretData;
 let ids: readonly [pending: string, active: string, retiring: string];
 
 beforeAll(async () => {
@@ -70,7 +71,7 @@ test('an authority that has expired is not broken, and shows it', () => {
   expect(isExpired(activeGeneration(parseAuthority(data)), after(now, 731 * DAY))).toBe(true);
 });
 
-const breakages: readonly [string, () => AuthoritySecretData, () => string][] = [
+const breakages: readonly [string, () => SecretData, () => string][] = [
   [
     'has no data (cert-manager Test__caRequiresRegeneration: nil data)',
     () => ({}),

@@ -1,16 +1,20 @@
+import { messageOf } from '../../json/error-message.ts';
+import { isJsonObject } from '../../json/json.ts';
 import { AUTHORITY_SECRET } from '../annotations.ts';
+import { base64, textOf, type SecretData } from '../secret-data.ts';
 import type { Authority } from './authority.ts';
-import { rootOf, rootProblem, type Generation, type GenerationState } from './generation.ts';
 import {
-  firstCertificate,
-  parsePrivateKeyPem,
-  privateKeyOf,
-  splitCertificates,
-  toCertificatePem,
-  type CertificatePem,
-} from '../x509/pem.ts';
+  GENERATION_STATES,
+  onlyCertificate,
+  rootOf,
+  rootProblem,
+  stageOf,
+  type Generation,
+  type GenerationState,
+} from './generation.ts';
+import { firstCertificate, parsePrivateKeyPem, privateKeyOf, toCertificatePem } from '../x509/pem.ts';
 
-/**
+/*
  * The authority as the `data` of a Secret. Users can read it with kubectl and openssl:
  *
  *     generations.json         [{ id, state, createdAt, publishedAt?, activatedAt?, drainedAt? }], newest first
@@ -21,7 +25,6 @@ import {
  *
  * Times are in RFC 3339. Other keys are ignored.
  */
-export type AuthoritySecretData = Readonly<Record<string, string>>;
 
 const LIST_KEY = 'generations.json';
 const HISTORY_KEY = 'history.json';
@@ -45,7 +48,7 @@ export class AuthorityBroken extends Error {
   }
 }
 
-export function toSecretData({ generations, gone = [], rotatedFor }: Authority): AuthoritySecretData {
+export function toSecretData({ generations, gone = [], rotatedFor }: Authority): SecretData {
   const list = generations.map(({ id, state, createdAt, publishedAt, activatedAt, drainedAt }) => ({
     id,
     state,
@@ -54,24 +57,22 @@ export function toSecretData({ generations, gone = [], rotatedFor }: Authority):
     activatedAt,
     drainedAt,
   }));
-  const history = gone.length === 0 && rotatedFor === undefined ? undefined : toJson({ gone, rotatedFor });
-  const files = generations.flatMap(({ id, certificate, key, bridge }): [string, string | undefined][] => [
-    [certificateKey(id), certificate],
-    [privateKeyKey(id), key],
-    [bridgeKey(id), bridge],
-  ]);
+  const files: readonly (readonly [string, string | undefined])[] = [
+    [LIST_KEY, toJson(list)],
+    [HISTORY_KEY, gone.length === 0 && rotatedFor === undefined ? undefined : toJson({ gone, rotatedFor })],
+    ...generations.flatMap(({ id, certificate, key, bridge }) => [
+      [certificateKey(id), certificate] as const,
+      [privateKeyKey(id), key] as const,
+      [bridgeKey(id), bridge] as const,
+    ]),
+  ];
   return Object.fromEntries(
-    [[LIST_KEY, toJson(list)] as const, [HISTORY_KEY, history] as const, ...files].flatMap(([name, text]) =>
-      text === undefined ? [] : [[name, Buffer.from(text).toString('base64')]],
-    ),
+    files.flatMap(([name, text]) => (text === undefined ? [] : [[name, base64(text)]])),
   );
 }
 
 /** Replaces the authority in `data`. Keys of other writers stay. */
-export function withAuthority(
-  data: AuthoritySecretData | undefined,
-  authority: Authority,
-): AuthoritySecretData {
+export function withAuthority(data: SecretData | undefined, authority: Authority): SecretData {
   const foreign = Object.entries(data ?? {}).filter(([name]) => !OWN_KEY.test(name));
   return { ...Object.fromEntries(foreign), ...toSecretData(authority) };
 }
@@ -83,43 +84,40 @@ const toJson = (value: unknown): string => `${JSON.stringify(value, undefined, 2
  * together. An expired generation is not an error: {@link isExpired} reports it.
  * @throws AuthorityBroken
  */
-export function parseAuthority(data: AuthoritySecretData): Authority {
-  const entries = parseList(data);
+export function parseAuthority(data: SecretData): Authority {
+  const entries = read(data, LIST_KEY, parseList);
+  if (entries === undefined) throw new AuthorityBroken(LIST_KEY, 'it is missing');
   const generations = entries.map((entry) => parseGeneration(entry, data));
   for (const [index, generation] of generations.entries()) checkBridge(generation, generations[index + 1]);
-  return { generations, ...parseHistory(data) };
+  return { generations, ...read(data, HISTORY_KEY, parseHistory) };
 }
 
-function parseHistory(data: AuthoritySecretData): Pick<Authority, 'gone' | 'rotatedFor'> {
-  const text = textOf(data, HISTORY_KEY);
-  if (text === undefined) return {};
-  const history = inKey(HISTORY_KEY, (): unknown => JSON.parse(text));
-  if (!isRecord(history)) throw new AuthorityBroken(HISTORY_KEY, 'it is not an object');
+function parseHistory(text: string): Pick<Authority, 'gone' | 'rotatedFor'> {
+  const history: unknown = JSON.parse(text);
+  if (!isJsonObject(history)) throw new Error('it is not an object');
   const { gone, rotatedFor } = history;
   if (!Array.isArray(gone) || !gone.every((id) => typeof id === 'string'))
-    throw new AuthorityBroken(HISTORY_KEY, 'it has no list of the generations that are gone');
+    throw new Error('it has no list of the generations that are gone');
   return { gone, ...(typeof rotatedFor === 'string' ? { rotatedFor } : {}) };
 }
 
 type Times = 'createdAt' | 'publishedAt' | 'activatedAt' | 'drainedAt';
 type ListEntry = Pick<Generation, 'id' | 'state' | Times>;
 
-function parseList(data: AuthoritySecretData): readonly ListEntry[] {
-  const text = textOf(data, LIST_KEY);
-  if (text === undefined) throw new AuthorityBroken(LIST_KEY, 'it is missing');
-  const list = inKey(LIST_KEY, (): unknown => JSON.parse(text));
-  if (!Array.isArray(list)) throw new AuthorityBroken(LIST_KEY, 'it is not a list');
+function parseList(text: string): readonly ListEntry[] {
+  const list: unknown = JSON.parse(text);
+  if (!Array.isArray(list)) throw new Error('it is not a list');
   const entries = list.map((entry: unknown, index) => parseEntry(entry, index));
   checkStates(entries);
   return entries;
 }
 
 function parseEntry(entry: unknown, index: number): ListEntry {
-  const broken = (problem: string) => new AuthorityBroken(LIST_KEY, `entry ${index} ${problem}`);
-  if (!isRecord(entry)) throw broken('is not an object');
+  const broken = (problem: string) => new Error(`entry ${index} ${problem}`);
+  if (!isJsonObject(entry)) throw broken('is not an object');
   const { id, state } = entry;
   if (typeof id !== 'string' || !/^[0-9a-f]{8}$/.test(id)) throw broken('has no id of 8 hexadecimal digits');
-  if (!isState(state)) throw broken(`has a state other than ${Object.keys(STATE_ORDER).join(', ')}`);
+  if (!isState(state)) throw broken(`has a state other than ${GENERATION_STATES.join(', ')}`);
   const time = (field: Times) => {
     const value = entry[field];
     if (value === undefined) return undefined;
@@ -130,70 +128,44 @@ function parseEntry(entry: unknown, index: number): ListEntry {
   const createdAt = time('createdAt');
   if (createdAt === undefined) throw broken('has no createdAt');
   const [publishedAt, activatedAt, drainedAt] = [time('publishedAt'), time('activatedAt'), time('drainedAt')];
-  return {
-    id,
-    state,
-    createdAt,
-    publishedAt,
-    activatedAt,
-    ...(drainedAt === undefined ? {} : { drainedAt }),
-  };
+  return { id, state, createdAt, publishedAt, activatedAt, drainedAt };
 }
 
-/** The order of states in the list. */
-const STATE_ORDER: Readonly<Record<GenerationState, number>> = { pending: 0, active: 1, retiring: 2 };
-
 const isState = (value: unknown): value is GenerationState =>
-  typeof value === 'string' && Object.hasOwn(STATE_ORDER, value);
+  GENERATION_STATES.some((state) => state === value);
 
 function checkStates(entries: readonly ListEntry[]): void {
   const ids = entries.map(({ id }) => id);
   const twice = ids.find((id, index) => ids.indexOf(id) !== index);
-  if (twice !== undefined) throw new AuthorityBroken(LIST_KEY, `generation ${twice} is listed twice`);
+  if (twice !== undefined) throw new Error(`generation ${twice} is listed twice`);
 
   const active = entries.filter(({ state }) => state === 'active').map(({ id }) => id);
-  if (active.length === 0) throw new AuthorityBroken(LIST_KEY, 'no generation is active');
-  if (active.length > 1)
-    throw new AuthorityBroken(LIST_KEY, `more than one generation is active: ${active.join(', ')}`);
+  if (active.length === 0) throw new Error('no generation is active');
+  if (active.length > 1) throw new Error(`more than one generation is active: ${active.join(', ')}`);
 
-  const order = entries.map(({ state }) => STATE_ORDER[state]);
-  if (order.some((rank, index) => rank < (order[index - 1] ?? rank)))
-    throw new AuthorityBroken(LIST_KEY, 'the order is not pending, active, retiring: newest first');
+  const order = entries.map(({ state }) => stageOf(state));
+  if (order.some((stage, index) => stage < (order[index - 1] ?? stage)))
+    throw new Error('the order is not pending, active, retiring: newest first');
 }
 
-function parseGeneration(entry: ListEntry, data: AuthoritySecretData): Generation {
+function parseGeneration(entry: ListEntry, data: SecretData): Generation {
   const { id, state } = entry;
-  const certificateText = textOf(data, certificateKey(id));
-  if (certificateText === undefined) throw new AuthorityBroken(certificateKey(id), 'it is missing');
-  const keyText = textOf(data, privateKeyKey(id));
-  const bridgeText = textOf(data, bridgeKey(id));
-  const generation: Generation = {
-    ...entry,
-    certificate: inKey(certificateKey(id), () => parseOneCertificate(certificateText)),
-    key: keyText === undefined ? undefined : inKey(privateKeyKey(id), () => parsePrivateKeyPem(keyText)),
-    bridge:
-      bridgeText === undefined ? undefined : inKey(bridgeKey(id), () => parseOneCertificate(bridgeText)),
-  };
-  checkRoot(generation);
-  if (generation.key === undefined && state !== 'retiring')
+  const certificate = read(data, certificateKey(id), parseOneCertificate);
+  if (certificate === undefined) throw new AuthorityBroken(certificateKey(id), 'it is missing');
+  const key = read(data, privateKeyKey(id), parsePrivateKeyPem);
+  const bridge = read(data, bridgeKey(id), parseOneCertificate);
+  const generation: Generation = { ...entry, certificate, key, bridge };
+  const root = rootOf(generation);
+  const problem = read(data, certificateKey(id), () => rootProblem(root));
+  if (problem !== undefined) throw new AuthorityBroken(certificateKey(id), problem);
+  if (key === undefined && state !== 'retiring')
     throw new AuthorityBroken(privateKeyKey(id), `it is missing, and generation ${id} is ${state}`);
-  if (generation.key !== undefined && !rootOf(generation).checkPrivateKey(privateKeyOf(generation.key)))
+  if (key !== undefined && !root.checkPrivateKey(privateKeyOf(key)))
     throw new AuthorityBroken(privateKeyKey(id), `it is not the private key of ${certificateKey(id)}`);
   return generation;
 }
 
-function parseOneCertificate(text: string): CertificatePem {
-  const certificates = splitCertificates(text);
-  if (certificates.length !== 1)
-    throw new Error(`it holds ${certificates.length} certificates instead of one`);
-  return toCertificatePem(certificates);
-}
-
-function checkRoot(generation: Generation): void {
-  const dataKey = certificateKey(generation.id);
-  const problem = inKey(dataKey, () => rootProblem(rootOf(generation)));
-  if (problem !== undefined) throw new AuthorityBroken(dataKey, problem);
-}
+const parseOneCertificate = (text: string) => toCertificatePem([onlyCertificate(text)]);
 
 /** A bridge must lead from the previous generation to this one. Without a previous one, the bridge is unused. */
 function checkBridge(generation: Generation, previous: Generation | undefined): void {
@@ -211,18 +183,12 @@ function checkBridge(generation: Generation, previous: Generation | undefined): 
     throw new AuthorityBroken(dataKey, `it is not signed by the generation before it, ${previous.id}`);
 }
 
-function textOf(data: AuthoritySecretData, dataKey: string): string | undefined {
-  const value = Object.hasOwn(data, dataKey) ? data[dataKey] : undefined;
-  return value === undefined ? undefined : Buffer.from(value, 'base64').toString('utf8');
-}
-
-function inKey<Value>(dataKey: string, parse: () => Value): Value {
+/** The parsed value of a key; undefined if it is missing. */
+function read<Value>(data: SecretData, dataKey: string, parse: (text: string) => Value): Value | undefined {
+  const text = textOf(data, dataKey);
   try {
-    return parse();
+    return text === undefined ? undefined : parse(text);
   } catch (cause) {
-    throw new AuthorityBroken(dataKey, cause instanceof Error ? cause.message : String(cause), { cause });
+    throw new AuthorityBroken(dataKey, messageOf(cause), { cause });
   }
 }
-
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

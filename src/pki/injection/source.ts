@@ -1,7 +1,9 @@
 /** Reads a CA bundle from a Secret or ConfigMap of a user. */
+import { messageOf } from '../../json/error-message.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { pick } from '../../json/objects.ts';
 import { CA_BUNDLE_KEY, TLS_CERT_KEY } from '../annotations.ts';
+import { textOf } from '../secret-data.ts';
 import { MAX_BUNDLE_BYTES } from '../authority/bundle.ts';
 import { SOURCE_ANNOTATIONS, sourceName, type SourceRef } from './request.ts';
 import { splitCertificates, toCertificatePem, type CertificatePem } from '../x509/pem.ts';
@@ -54,10 +56,10 @@ export function bundleOfSource(
   if (source?.metadata?.annotations?.[consent] !== 'true')
     return unusable(`does not exist or does not consent: its owner annotates it with ${consent}: "true"`);
 
-  const bundle = textOf(source, ref, CA_BUNDLE_KEY);
+  const bundle = valueOf(source, ref, CA_BUNDLE_KEY);
   const [key, text] =
     bundle === undefined || bundle.trim() === ''
-      ? ([TLS_CERT_KEY, textOf(source, ref, TLS_CERT_KEY)] as const)
+      ? ([TLS_CERT_KEY, valueOf(source, ref, TLS_CERT_KEY)] as const)
       : ([CA_BUNDLE_KEY, bundle] as const);
   if (text === undefined) return unusable(`has neither ${CA_BUNDLE_KEY} nor ${TLS_CERT_KEY}`);
   return parse(key, text, now, unusable);
@@ -84,11 +86,10 @@ function parse(
         )
       : { kind: 'bundle', pem };
   } catch (error) {
-    return unusable(`is broken in ${key}: ${error instanceof Error ? error.message : String(error)}`);
+    return unusable(`is broken in ${key}: ${messageOf(error)}`);
   }
 }
 
-function textOf({ data = {} }: SourceObject, { kind }: SourceRef, key: string): string | undefined {
-  const value = data[key];
-  return value === undefined || kind === 'ConfigMap' ? value : Buffer.from(value, 'base64').toString('utf8');
+function valueOf({ data = {} }: SourceObject, { kind }: SourceRef, key: string): string | undefined {
+  return kind === 'ConfigMap' ? data[key] : textOf(data, key);
 }

@@ -1,6 +1,7 @@
 /** The kinds that can carry a CA bundle: which fields hold it, and who owns those fields. */
 import type { KubeObject, ObjectMeta } from '../../json/kube-object.ts';
 import { pick } from '../../json/objects.ts';
+import { base64 } from '../secret-data.ts';
 import { CA_BUNDLE_KEY, INJECTION_MANAGER } from '../annotations.ts';
 import {
   injectionRequest,
@@ -80,8 +81,6 @@ interface ManagedFieldsEntry {
   readonly manager?: string;
   readonly fieldsV1?: FieldSet;
 }
-
-const base64 = (bundle: CertificatePem): string => Buffer.from(bundle).toString('base64');
 
 const clientConfigSlot = (name: string, { service, caBundle }: ClientConfig): Slot => ({
   name,

@@ -3,26 +3,27 @@ import {
   clusterDomainFrom,
   dnsNameProblem,
   isInside,
-  isObjectName,
-  podDnsNames,
   podNames,
-  serviceDnsNames,
+  servingCertNames,
+  type NamedService,
 } from './dns-names.ts';
 
-const service = {
-  name: 'db',
-  namespace: 'prod',
-  clusterDomain: 'cluster.local',
-  shortNames: true,
-  wildcard: false,
-};
+const service: NamedService = { name: 'db', namespace: 'prod', headless: false, annotations: {} };
+const rules = { clusterDomain: 'cluster.local', dnsSuffixes: [] };
 
-test('a Service is reached by four names', () => {
-  expect(serviceDnsNames(service)).toEqual(['db', 'db.prod', 'db.prod.svc', 'db.prod.svc.cluster.local']);
+test('a serving cert holds four names of its Service', () => {
+  expect(servingCertNames(service, rules)).toEqual([
+    'db',
+    'db.prod',
+    'db.prod.svc',
+    'db.prod.svc.cluster.local',
+  ]);
 });
 
-test('what stands below a Service is reached through a wildcard', () => {
-  expect(serviceDnsNames({ ...service, wildcard: true, clusterDomain: 'k8s.example' })).toEqual([
+test('a headless Service gets a wildcard for the names below it', () => {
+  expect(
+    servingCertNames({ ...service, headless: true }, { ...rules, clusterDomain: 'k8s.example' }),
+  ).toEqual([
     'db',
     'db.prod',
     'db.prod.svc',
@@ -32,15 +33,17 @@ test('what stands below a Service is reached through a wildcard', () => {
   ]);
 });
 
-test('without short names those with svc are left', () => {
-  expect(serviceDnsNames({ ...service, shortNames: false })).toEqual([
+test('without short names, the names with svc remain', () => {
+  const annotations = { 'gatehouse.dev/serving-cert-short-names': 'false' };
+  expect(servingCertNames({ ...service, annotations }, rules)).toEqual([
     'db.prod.svc',
     'db.prod.svc.cluster.local',
   ]);
 });
 
-test('pods are reached by their names below the Service', () => {
-  expect(podDnsNames(['db-0', 'db-1'], service)).toEqual([
+test('the names of pods are below the name of the Service', () => {
+  const annotations = { 'gatehouse.dev/serving-cert-pod-names': 'db:2' };
+  expect(servingCertNames({ ...service, headless: true, annotations }, rules).slice(4)).toEqual([
     'db-0.db.prod.svc',
     'db-0.db.prod.svc.cluster.local',
     'db-1.db.prod.svc',
@@ -105,19 +108,4 @@ test.each([
   [`${'a.'.repeat(127)}a`, 'is 255 characters long: at most 253'],
 ])('%j cannot stand in a cert', (name, problem) => {
   expect(dnsNameProblem(name)).toContain(problem);
-});
-
-test.each([
-  ['db-tls', true],
-  ['db.tls', true],
-  ['a'.repeat(100), true],
-  ['a'.repeat(254), false],
-  ['', false],
-  ['DB', false],
-  ['db_tls', false],
-  ['db/tls', false],
-  ['-db', false],
-  ['db.', false],
-])('whether an object can be called %j: %s', (name, can) => {
-  expect(isObjectName(name)).toBe(can);
 });

@@ -1,3 +1,4 @@
+import { isDnsLabel } from '../../json/names.ts';
 import { quote } from '../../json/printable.ts';
 import {
   SERVING_CERT_DNS_NAMES,
@@ -8,46 +9,12 @@ import {
 
 export const DEFAULT_CLUSTER_DOMAIN = 'cluster.local';
 
-export interface ServiceAddress {
-  readonly name: string;
-  readonly namespace: string;
-  /** E.g. `cluster.local`. */
-  readonly clusterDomain: string;
-}
-
-export interface ServiceNames extends ServiceAddress {
-  /** Include names without the namespace, or without `svc`. */
-  readonly shortNames: boolean;
-  /** Include a wildcard below the Service: the pods of a headless Service have such names. */
-  readonly wildcard: boolean;
-}
-
-/** The DNS names of a Service in the cluster, shortest first. */
-export function serviceDnsNames(service: ServiceNames): readonly string[] {
-  const { name, namespace } = service;
-  const full = fullNames(service);
-  return [
-    ...(service.shortNames ? [name, `${name}.${namespace}`] : []),
-    ...full,
-    ...(service.wildcard ? full.map((one) => `*.${one}`) : []),
-  ];
-}
-
-/** The DNS names of pods of a headless Service in the cluster. */
-export const podDnsNames = (pods: readonly string[], service: ServiceAddress): readonly string[] =>
-  pods.flatMap((pod) => fullNames(service).map((one) => `${pod}.${one}`));
-
-const fullNames = ({ name, namespace, clusterDomain }: ServiceAddress): readonly string[] => [
-  `${name}.${namespace}.svc`,
-  `${name}.${namespace}.svc.${clusterDomain}`,
-];
-
 /** `db-0` names one pod, `db:3` names the pods of a StatefulSet: db-0, db-1, db-2. Undefined for any other text. */
 export function podNames(text: string, max: number): readonly string[] | undefined {
   const [, set, replicas] = /^([^:]+):(\d{1,4})$/.exec(text) ?? [];
-  if (set === undefined) return isLabel(text) ? [text] : undefined;
+  if (set === undefined) return isDnsLabel(text) ? [text] : undefined;
   const count = Number(replicas);
-  if (count < 1 || count > max || !isLabel(`${set}-${count}`)) return undefined;
+  if (count < 1 || count > max || !isDnsLabel(`${set}-${count}`)) return undefined;
   return Array.from({ length: count }, (_, ordinal) => `${set}-${ordinal}`);
 }
 
@@ -71,7 +38,6 @@ export function clusterDomainFrom(resolvConf: string): string | undefined {
   return domain === undefined || domain === '' ? undefined : domain;
 }
 
-const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const MAX_LABEL = 63;
 const MAX_NAME = 253;
 
@@ -84,24 +50,18 @@ export function dnsNameProblem(name: string): string | undefined {
     if (label.includes('*')) return 'has a wildcard that is not the whole leftmost label';
     if (label.length > MAX_LABEL)
       return `has the label ${quote(label)} of ${label.length} characters: at most ${MAX_LABEL} are allowed`;
-    if (!LABEL.test(label))
+    if (!isDnsLabel(label))
       return `has the label ${quote(label)}: only lower-case letters, digits and, inside, "-" are allowed`;
   }
   return undefined;
 }
 
-const isLabel = (text: string): boolean => text.length <= MAX_LABEL && LABEL.test(text);
-
-/** Whether an object can have this name: a DNS-1123 subdomain. Kubernetes does not limit the length of its labels. */
-export const isObjectName = (name: string): boolean =>
-  name.length <= MAX_NAME && name.split('.').every((label) => LABEL.test(label));
-
 /** Every TLS handshake carries all names. */
 const MAX_NAMES = 100;
 
 /** The message tells the author of the Service which annotation is wrong, and which values are right. */
-export class InvalidNames extends Error {
-  override readonly name = 'InvalidNames';
+export class InvalidAnnotation extends Error {
+  override readonly name = 'InvalidAnnotation';
 }
 
 export interface NamedService {
@@ -122,27 +82,30 @@ export interface NameRules {
 
 /**
  * The DNS names in the serving cert of a Service, each once.
- * @throws InvalidNames
+ * @throws InvalidAnnotation
  */
 export function servingCertNames(service: NamedService, rules: NameRules): readonly string[] {
-  const { annotations, headless } = service;
-  const { clusterDomain } = rules;
+  const { name, namespace, annotations, headless } = service;
   const pods = podsOf(service);
   const shortNames = flag(annotations, SERVING_CERT_SHORT_NAMES) ?? true;
   const wildcard = flag(annotations, SERVING_CERT_WILDCARD) ?? (headless && pods.length === 0);
+  const domains = [`${name}.${namespace}.svc`, `${name}.${namespace}.svc.${rules.clusterDomain}`];
+  const below = (label: string) => domains.map((domain) => `${label}.${domain}`);
   const names = [
-    ...serviceDnsNames({ ...service, clusterDomain, shortNames, wildcard }),
-    ...podDnsNames(pods, { ...service, clusterDomain }),
+    ...(shortNames ? [name, `${name}.${namespace}`] : []),
+    ...domains,
+    ...(wildcard ? below('*') : []),
+    ...pods.flatMap(below),
     ...extraNames(service, rules),
   ];
-  for (const name of names) {
-    const problem = dnsNameProblem(name);
+  for (const one of names) {
+    const problem = dnsNameProblem(one);
     if (problem !== undefined)
-      throw new InvalidNames(`the DNS name ${quote(name)} of the Service ${problem}`);
+      throw new InvalidAnnotation(`the DNS name ${quote(one)} of the Service ${problem}`);
   }
   const unique = [...new Set(names)];
   if (unique.length > MAX_NAMES)
-    throw new InvalidNames(
+    throw new InvalidAnnotation(
       `the Service asks for ${unique.length} DNS names: at most ${MAX_NAMES} fit a cert`,
     );
   return unique;
@@ -152,13 +115,13 @@ function podsOf({ annotations, headless }: NamedService): readonly string[] {
   const text = annotations[SERVING_CERT_POD_NAMES];
   if (text === undefined) return [];
   if (!headless)
-    throw new InvalidNames(
+    throw new InvalidAnnotation(
       `${SERVING_CERT_POD_NAMES}: only the pods of a headless Service (clusterIP: None) have names below it`,
     );
   return listOf(text).flatMap((item) => {
     const pods = podNames(item, MAX_NAMES);
     if (pods === undefined)
-      throw new InvalidNames(
+      throw new InvalidAnnotation(
         `${SERVING_CERT_POD_NAMES}: ${quote(item)} is neither a pod such as db-0 nor a StatefulSet with its replicas such as ` +
           `db:3 (1 to ${MAX_NAMES})`,
       );
@@ -172,11 +135,11 @@ function extraNames(service: NamedService, { clusterDomain, dnsSuffixes }: NameR
     if (isInside(name, own) || isInside(name, `${own}.${clusterDomain}`)) return name;
     // A cert with such a name could impersonate another Service, so no allowed suffix permits it.
     if (isInside(name, 'svc') || isInside(name, clusterDomain))
-      throw new InvalidNames(
+      throw new InvalidAnnotation(
         `${SERVING_CERT_DNS_NAMES}: ${quote(name)} lies in the cluster's own domain and not below ${own}`,
       );
     if (!dnsSuffixes.some((suffix) => isInside(name, suffix)))
-      throw new InvalidNames(
+      throw new InvalidAnnotation(
         `${SERVING_CERT_DNS_NAMES}: ${quote(name)} is in none of the domains that --serving-cert-dns-suffixes allows (` +
           `${dnsSuffixes.join(', ') || 'it allows none'})`,
       );
@@ -188,7 +151,7 @@ function flag(annotations: NamedService['annotations'], annotation: string): boo
   const text = annotations[annotation];
   if (text === undefined) return undefined;
   if (text !== 'true' && text !== 'false')
-    throw new InvalidNames(`${annotation}: ${quote(text)} is neither true nor false`);
+    throw new InvalidAnnotation(`${annotation}: ${quote(text)} is neither true nor false`);
   return text === 'true';
 }
 

@@ -1,10 +1,12 @@
 import { X509Certificate } from 'node:crypto';
+import { messageOf } from '../../json/error-message.ts';
 import { CA_BUNDLE_KEY, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../annotations.ts';
 import type { Authority } from '../authority/authority.ts';
 import { certificateFields, OID } from '../x509/certificate-fields.ts';
 import { rootOf } from '../authority/generation.ts';
 import { keyAlgorithmOf, type KeyAlgorithm } from '../x509/keys.ts';
-import { fingerprintsOf, readPrivateKeyPem, splitCertificates } from '../x509/pem.ts';
+import { fingerprintsOf, privateKeyOf, splitCertificates } from '../x509/pem.ts';
+import { inKey, textOf, type SecretData } from '../secret-data.ts';
 import type { ObjectMeta } from '../../json/kube-object.ts';
 import { pick } from '../../json/objects.ts';
 import { isOpenshiftAnnotation } from './openshift.ts';
@@ -45,8 +47,6 @@ export interface UsableServingCert extends ReadServingCert {
 /** The content of a serving Secret, compared with an authority. */
 export type ServingCertFacts = UnusableServingCert | UsableServingCert;
 
-type SecretData = Readonly<Record<string, string>>;
-
 /** Combines {@link summarizeServingCert} and {@link factsOf}. */
 export function readServingCert(
   data: SecretData | undefined,
@@ -61,30 +61,30 @@ export function readServingCert(
  * Undefined if it holds neither a certificate nor a key.
  */
 export function summarizeServingCert(data: SecretData | undefined): ServingCertSummary | undefined {
-  const certificateText = textOf(data, TLS_CERT_KEY);
-  const keyText = textOf(data, TLS_PRIVATE_KEY_KEY);
-  if (certificateText === undefined && keyText === undefined) return undefined;
-  if (certificateText === undefined) return unusable('Unreadable', `${TLS_CERT_KEY} is missing`);
-  if (keyText === undefined) return unusable('Unreadable', `${TLS_PRIVATE_KEY_KEY} is missing`);
+  const certificateText = textOf(data, TLS_CERT_KEY) ?? '';
+  const keyText = textOf(data, TLS_PRIVATE_KEY_KEY) ?? '';
+  if (certificateText === '' && keyText === '') return undefined;
+  if (certificateText === '') return unusable('Unreadable', `${TLS_CERT_KEY} is missing`);
+  if (keyText === '') return unusable('Unreadable', `${TLS_PRIVATE_KEY_KEY} is missing`);
   try {
     const [leaf, ...bridges] = inKey(TLS_CERT_KEY, () => splitCertificates(certificateText));
     if (leaf === undefined) return unusable('Unreadable', `${TLS_CERT_KEY}: there is no PEM certificate`);
-    const key = inKey(TLS_PRIVATE_KEY_KEY, () => readPrivateKeyPem(keyText));
+    const key = inKey(TLS_PRIVATE_KEY_KEY, () => privateKeyOf(keyText));
     if (!leaf.checkPrivateKey(key))
       return unusable(
         'KeyMismatch',
         `${TLS_PRIVATE_KEY_KEY} is not the key of the certificate in ${TLS_CERT_KEY}`,
       );
-    return inKey(TLS_CERT_KEY, () => summaryOf(leaf, bridges, textOf(data, CA_BUNDLE_KEY)));
+    return inKey(TLS_CERT_KEY, () => summaryOf(leaf, bridges, textOf(data, CA_BUNDLE_KEY) ?? ''));
   } catch (error) {
-    return unusable('Unreadable', error instanceof Error ? error.message : String(error));
+    return unusable('Unreadable', messageOf(error));
   }
 }
 
 function summaryOf(
   leaf: X509Certificate,
   bridges: readonly X509Certificate[],
-  bundle: string | undefined,
+  bundle: string,
 ): ServingCertSummary {
   const { dnsNames, extendedKeyUsage } = certificateFields(leaf);
   if (extendedKeyUsage?.includes(OID.serverAuth) !== true)
@@ -97,7 +97,7 @@ function summaryOf(
     notAfter: leaf.validToDate,
     algorithm: keyAlgorithmOf(leaf.publicKey),
     bridges: bridges.map(({ fingerprint256 }) => fingerprint256),
-    bundle: bundle === undefined ? undefined : bundleFingerprints(bundle),
+    bundle: bundle === '' ? undefined : bundleFingerprints(bundle),
   };
 }
 
@@ -120,19 +120,6 @@ export function factsOf(summary: ServingCertSummary, authority: Authority): Serv
 export function signerOf(leaf: string, { generations }: Authority): string | undefined {
   const certificate = new X509Certificate(Buffer.from(leaf, 'base64'));
   return generations.find((generation) => certificate.verify(rootOf(generation).publicKey))?.id;
-}
-
-function textOf(data: SecretData | undefined, key: string): string | undefined {
-  const value = data?.[key];
-  return value === undefined || value === '' ? undefined : Buffer.from(value, 'base64').toString('utf8');
-}
-
-function inKey<Value>(dataKey: string, read: () => Value): Value {
-  try {
-    return read();
-  } catch (cause) {
-    throw new Error(`${dataKey}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
-  }
 }
 
 const unusable = (reason: UnusableReason, message: string): UnusableServingCert => ({

@@ -1,4 +1,5 @@
 /** Additional files in a serving Secret, for applications that cannot read the PEM files. */
+import { base64, type SecretData } from '../secret-data.ts';
 import { toKeyStore, toTrustStore } from './key-store.ts';
 import type { CertificatePem, PrivateKeyPem } from '../x509/pem.ts';
 
@@ -21,15 +22,10 @@ export interface OutputSource {
   readonly password: string;
 }
 
-/** The files of `outputs` as `data` of a Secret (values in base64). The same source gives the same bytes. */
-export async function outputData(
-  outputs: readonly Output[],
-  source: OutputSource,
-): Promise<Readonly<Record<string, string>>> {
+/** The files of `outputs` as `data` of a Secret. The same source gives the same bytes. */
+export async function outputData(outputs: readonly Output[], source: OutputSource): Promise<SecretData> {
   const files = await Promise.all(outputs.map((output) => filesOf(output, source)));
-  return Object.fromEntries(
-    files.flat().map(([name, content]): [string, string] => [name, Buffer.from(content).toString('base64')]),
-  );
+  return Object.fromEntries(files.flat().map(([name, content]): [string, string] => [name, base64(content)]));
 }
 
 async function filesOf(

@@ -1,5 +1,6 @@
 import { parseDuration } from '../../api/duration.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
+import { isDnsSubdomain } from '../../json/names.ts';
 import { quote } from '../../json/printable.ts';
 import {
   SERVING_CERT_DURATION,
@@ -9,7 +10,7 @@ import {
   SERVING_CERT_REPLACE_SECRET,
   SERVING_CERT_SECRET_NAME,
 } from '../annotations.ts';
-import { isObjectName, InvalidNames, listOf, servingCertNames, type NameRules } from './dns-names.ts';
+import { InvalidAnnotation, listOf, servingCertNames, type NameRules } from './dns-names.ts';
 import { DAY, HOUR } from '../durations.ts';
 import { DEFAULT_KEY_ALGORITHM, isKeyAlgorithm, KEY_ALGORITHMS, type KeyAlgorithm } from '../x509/keys.ts';
 import { openshiftSecretName } from './openshift.ts';
@@ -76,14 +77,9 @@ export function servingCertRequest(service: Service, rules: RequestRules): Servi
   try {
     return orderOf(service, claim, rules);
   } catch (error) {
-    if (!(error instanceof InvalidRequest || error instanceof InvalidNames)) throw error;
+    if (!(error instanceof InvalidAnnotation)) throw error;
     return { kind: 'invalid', message: error.message, via: claim.via };
   }
-}
-
-/** The message is for the author of the Service. */
-class InvalidRequest extends Error {
-  override readonly name = 'InvalidRequest';
 }
 
 function orderOf(
@@ -92,8 +88,8 @@ function orderOf(
   rules: RequestRules,
 ): AcceptedRequest {
   const { name = '', namespace = '', annotations = {} } = service.metadata ?? {};
-  if (!isObjectName(secretName))
-    throw new InvalidRequest(
+  if (!isDnsSubdomain(secretName))
+    throw new InvalidAnnotation(
       `${SERVING_CERT_SECRET_NAME}: ${quote(secretName)} cannot be the name of a Secret: use lower-case letters, digits, "-" and ".", ` +
         'at most 253, beginning and ending with a letter or digit',
     );
@@ -113,7 +109,7 @@ function orderOf(
 
 function algorithmOf(text: string = DEFAULT_KEY_ALGORITHM): KeyAlgorithm {
   if (isKeyAlgorithm(text)) return text;
-  throw new InvalidRequest(
+  throw new InvalidAnnotation(
     `${SERVING_CERT_KEY_ALGORITHM}: ${quote(text)} is not one of ${KEY_ALGORITHMS.join(', ')}`,
   );
 }
@@ -122,7 +118,7 @@ function lifetimeOf(text: string | undefined): number {
   if (text === undefined) return DEFAULT_SERVING_CERT_LIFETIME;
   const lifetimeMs = parseDuration(text);
   if (lifetimeMs === undefined || lifetimeMs < MIN_LIFETIME || lifetimeMs > MAX_LIFETIME)
-    throw new InvalidRequest(
+    throw new InvalidAnnotation(
       `${SERVING_CERT_DURATION}: ${quote(text)} is not a duration from 1h to 365d such as 90d or 36h`,
     );
   return lifetimeMs;
@@ -133,7 +129,7 @@ function outputsOf(text = ''): readonly Output[] {
   const wanted = listOf(text);
   const unknown = wanted.find((output) => !isOutput(output));
   if (unknown !== undefined)
-    throw new InvalidRequest(
+    throw new InvalidAnnotation(
       `${SERVING_CERT_OUTPUTS}: ${quote(unknown)} is not one of ${OUTPUTS.join(', ')}`,
     );
   return OUTPUTS.filter((output) => wanted.includes(output));
@@ -142,8 +138,8 @@ function outputsOf(text = ''): readonly Output[] {
 function passwordOf(text: string | undefined): AcceptedRequest['keystorePassword'] {
   if (text === undefined) return undefined;
   const [secretName = '', key = 'password', ...rest] = text.split('/');
-  if (!isObjectName(secretName) || !/^[-._a-zA-Z0-9]+$/.test(key) || rest.length > 0)
-    throw new InvalidRequest(
+  if (!isDnsSubdomain(secretName) || !/^[-._a-zA-Z0-9]+$/.test(key) || rest.length > 0)
+    throw new InvalidAnnotation(
       `${SERVING_CERT_KEYSTORE_PASSWORD}: ${quote(text)} is neither the name of a Secret in this namespace nor a name and a key ` +
         'such as keystore/password',
     );

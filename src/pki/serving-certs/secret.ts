@@ -10,6 +10,7 @@ import {
   TLS_PRIVATE_KEY_KEY,
   TLS_SECRET_TYPE,
 } from '../annotations.ts';
+import { base64, type SecretData } from '../secret-data.ts';
 import type { CertificatePem, PrivateKeyPem } from '../x509/pem.ts';
 import { madeByServiceCa } from './openshift.ts';
 import { listOf } from './dns-names.ts';
@@ -18,8 +19,7 @@ import { isOutput, OUTPUT_KEYS, type Output } from './outputs.ts';
 export interface Secret extends KubeObject {
   readonly type?: string;
   readonly immutable?: boolean;
-  /** Values in base64. */
-  readonly data?: Readonly<Record<string, string>>;
+  readonly data?: SecretData;
 }
 
 export interface ServiceIdentity {
@@ -184,5 +184,3 @@ const ownerReference = ({ name, uid }: ServiceIdentity): OwnerReference => ({
 
 const isService = ({ apiVersion, kind }: OwnerReference): boolean =>
   apiVersion === 'v1' && kind === 'Service';
-
-const base64 = (text: string): string => Buffer.from(text).toString('base64');

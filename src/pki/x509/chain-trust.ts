@@ -1,13 +1,13 @@
 import type { X509Certificate } from 'node:crypto';
-import { splitCertificates } from './pem.ts';
+import { readableCertificates } from './pem.ts';
 
 /**
  * Whether a client that trusts `bundle` accepts this chain (leaf first). Checks signatures and validity; the caller
  * checks names. An unreadable chain is not trusted, and an unreadable bundle trusts nothing.
  */
 export function isTrustedBy(chain: string, bundle: string, now: Date): boolean {
-  const [leaf, ...others] = readable(chain);
-  return leaf !== undefined && leadsTo(readable(bundle), leaf, others, now);
+  const [leaf, ...others] = readableCertificates(chain) ?? [];
+  return leaf !== undefined && leadsTo(readableCertificates(bundle) ?? [], leaf, others, now);
 }
 
 /** @param others possible intermediates. Each is used at most once, so that a cycle of certificates ends. */
@@ -36,11 +36,3 @@ const hasIssued = (issuer: X509Certificate, certificate: X509Certificate): boole
 
 const isValidAt = ({ validFromDate, validToDate }: X509Certificate, now: Date): boolean =>
   validFromDate <= now && now < validToDate;
-
-function readable(pem: string): readonly X509Certificate[] {
-  try {
-    return splitCertificates(pem);
-  } catch {
-    return [];
-  }
-}

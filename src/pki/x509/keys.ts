@@ -1,14 +1,22 @@
 /** Keys and serial numbers: the only source of randomness in `pki`. */
-import { generateKeyPair as generate, randomBytes, type KeyObject } from 'node:crypto';
+import { generateKeyPair as generateKeyPairOnThread, randomBytes, type KeyObject } from 'node:crypto';
+import { promisify } from 'node:util';
 import { toPrivateKeyPem, type PrivateKeyPem } from './pem.ts';
 
-export const KEY_ALGORITHMS = ['ECDSA-P256', 'ECDSA-P384', 'RSA-2048', 'RSA-3072'] as const;
-export type KeyAlgorithm = (typeof KEY_ALGORITHMS)[number];
+const generate = promisify(generateKeyPairOnThread);
 
+const GENERATORS = {
+  'ECDSA-P256': () => generate('ec', { namedCurve: 'prime256v1' }),
+  'ECDSA-P384': () => generate('ec', { namedCurve: 'secp384r1' }),
+  'RSA-2048': () => generate('rsa', { modulusLength: 2048 }),
+  'RSA-3072': () => generate('rsa', { modulusLength: 3072 }),
+};
+export type KeyAlgorithm = keyof typeof GENERATORS;
+
+export const isKeyAlgorithm = (text: string): text is KeyAlgorithm => Object.hasOwn(GENERATORS, text);
+
+export const KEY_ALGORITHMS: readonly KeyAlgorithm[] = Object.keys(GENERATORS).filter(isKeyAlgorithm);
 export const DEFAULT_KEY_ALGORITHM: KeyAlgorithm = 'ECDSA-P256';
-
-export const isKeyAlgorithm = (text: string): text is KeyAlgorithm =>
-  KEY_ALGORITHMS.some((algorithm) => algorithm === text);
 
 export interface KeyPair {
   readonly algorithm: KeyAlgorithm;
@@ -17,41 +25,24 @@ export interface KeyPair {
 }
 
 /** Makes a new key on a worker thread: an RSA key takes 0.1 s or more, which would block the event loop. */
-export function generateKeyPair(algorithm: KeyAlgorithm): Promise<KeyPair> {
-  const { promise, resolve, reject } = Promise.withResolvers<KeyPair>();
-  const done = (error: Error | null, publicKey: KeyObject, privateKey: KeyObject) => {
-    if (error === null) resolve({ algorithm, publicKey, privateKey: toPrivateKeyPem(privateKey) });
-    else reject(new Error(`could not make a key of type ${algorithm}`, { cause: error }));
-  };
-  switch (algorithm) {
-    case 'ECDSA-P256':
-      generate('ec', { namedCurve: 'prime256v1' }, done);
-      break;
-    case 'ECDSA-P384':
-      generate('ec', { namedCurve: 'secp384r1' }, done);
-      break;
-    case 'RSA-2048':
-      generate('rsa', { modulusLength: 2048 }, done);
-      break;
-    case 'RSA-3072':
-      generate('rsa', { modulusLength: 3072 }, done);
-      break;
+export async function generateKeyPair(algorithm: KeyAlgorithm): Promise<KeyPair> {
+  try {
+    const { publicKey, privateKey } = await GENERATORS[algorithm]();
+    return { algorithm, publicKey, privateKey: toPrivateKeyPem(privateKey) };
+  } catch (cause) {
+    throw new Error(`could not make a key of type ${algorithm}`, { cause });
   }
-  return promise;
 }
 
 /** The algorithm of a key; undefined if Gatehouse does not make such keys. */
-export function keyAlgorithmOf({
-  asymmetricKeyType,
-  asymmetricKeyDetails,
-}: KeyObject): KeyAlgorithm | undefined {
-  const algorithm = `${asymmetricKeyType ?? ''} ${asymmetricKeyDetails?.namedCurve ?? asymmetricKeyDetails?.modulusLength ?? ''}`;
+export function keyAlgorithmOf(key: KeyObject): KeyAlgorithm | undefined {
+  const { namedCurve, modulusLength } = key.asymmetricKeyDetails ?? {};
   return new Map<string, KeyAlgorithm>([
     ['ec prime256v1', 'ECDSA-P256'],
     ['ec secp384r1', 'ECDSA-P384'],
     ['rsa 2048', 'RSA-2048'],
     ['rsa 3072', 'RSA-3072'],
-  ]).get(algorithm);
+  ]).get(`${key.asymmetricKeyType ?? ''} ${namedCurve ?? modulusLength ?? ''}`);
 }
 
 /**

@@ -76,7 +76,7 @@ export function firstCertificate(pem: CertificatePem): X509Certificate {
  * @throws Error if the text is not a private key, or is encrypted. The message never holds a part of the key.
  */
 export function parsePrivateKeyPem(text: string): PrivateKeyPem {
-  return toPrivateKeyPem(readPrivateKey(text));
+  return toPrivateKeyPem(privateKeyOf(text));
 }
 
 export function toPrivateKeyPem(key: KeyObject): PrivateKeyPem {
@@ -88,15 +88,8 @@ export function toPrivateKeyPem(key: KeyObject): PrivateKeyPem {
 const isPkcs8 = (pem: string | Buffer): pem is PrivateKeyPem =>
   typeof pem === 'string' && pem.startsWith('-----BEGIN PRIVATE KEY-----');
 
-/**
- * Reads a private key in any PEM form that Node reads, without a conversion.
- * @throws Error as {@link parsePrivateKeyPem}
- */
-export const readPrivateKeyPem = (text: string): KeyObject => readPrivateKey(text);
-
-export const privateKeyOf = (pem: PrivateKeyPem): KeyObject => readPrivateKey(pem);
-
-function readPrivateKey(text: string): KeyObject {
+/** Reads a private key in any PEM form that Node reads. @throws Error as {@link parsePrivateKeyPem} */
+export function privateKeyOf(text: string): KeyObject {
   try {
     return createPrivateKey(text);
   } catch (cause) {
@@ -111,12 +104,16 @@ export function holdsSameCertificates(a: string, b: string): boolean {
 }
 
 /** The sorted SHA-256 fingerprints of the certificates in a PEM text, as one line; undefined if the text is broken. */
-export function fingerprintsOf(pem: string): string | undefined {
+export const fingerprintsOf = (pem: string): string | undefined =>
+  readableCertificates(pem)
+    ?.map(({ fingerprint256 }) => fingerprint256)
+    .sort()
+    .join();
+
+/** The certificates of a PEM text; undefined if the text is broken. */
+export function readableCertificates(pem: string): X509Certificate[] | undefined {
   try {
-    return splitCertificates(pem)
-      .map(({ fingerprint256 }) => fingerprint256)
-      .sort()
-      .join();
+    return splitCertificates(pem);
   } catch {
     return undefined;
   }

@@ -1,7 +1,7 @@
 /** Checks that the API server trusts the serving certificate of Gatehouse. */
 import { devSessionOf } from '../../../../admission/webhooks/dev-session.ts';
 import { CA_BUNDLE_KEY, CABUNDLE_CONFIGMAP, SERVING_SECRET } from '../../../../pki/annotations.ts';
-import { isSameBundle } from '../../../../pki/authority/bundle.ts';
+import { holdsSameCertificates } from '../../../../pki/x509/pem.ts';
 import { isTrustedBy } from '../../../../pki/x509/chain-trust.ts';
 import { TARGET_KINDS, type RawTarget, type TargetKind } from '../../../../pki/injection/target.ts';
 import type { InstallationReadings } from '../../read-cluster/read-installation.ts';
@@ -66,7 +66,7 @@ function judgeTarget(
     .slots(object, '')
     .filter(({ reach }) => !hasDevSession || reach === 'service')
     .map(({ name, present = '' }) => ({ name, pem: Buffer.from(present, 'base64').toString() }))
-    .filter(({ pem }) => !isSameBundle(pem, bundle));
+    .filter(({ pem }) => !holdsSameCertificates(pem, bundle));
   if (stale.length === 0) return [];
   const served = valueOf(chain);
   const isTrusted = served !== undefined && stale.every(({ pem }) => isTrustedBy(served, pem, now));
