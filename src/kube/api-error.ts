@@ -6,13 +6,6 @@ export interface StatusCause {
   readonly field: string | undefined;
 }
 
-export interface StatusDetails {
-  readonly group: string | undefined;
-  readonly kind: string | undefined;
-  readonly name: string | undefined;
-  readonly causes: readonly StatusCause[];
-}
-
 /** The request that failed. The path has no query: selectors and tokens do not belong in logs. */
 export interface RequestLine {
   readonly method: string;
@@ -30,7 +23,7 @@ export class ApiError extends Error {
   readonly code: number;
   /** One CamelCase word, e.g. `AlreadyExists`; empty when the response did not come from an API server. */
   readonly reason: string;
-  readonly details: StatusDetails;
+  readonly causes: readonly StatusCause[];
   /** From the header `Retry-After`: the server requests a retry, for any verb. */
   readonly retryAfterSeconds: number | undefined;
 
@@ -42,15 +35,11 @@ export class ApiError extends Error {
     const reason = stringOf(status.reason) ?? '';
     const said = [answer.code, reason].filter((part) => part !== '').join(' ');
     super(`${request.method} ${request.path}: ${said}: ${stringOf(status.message) ?? 'no message'}`);
-    this.request = request;
+    this.request = lineOf(request);
     this.code = answer.code;
     this.reason = reason;
-    this.details = detailsOf(status.details);
+    this.causes = causesOf(status.details);
     this.retryAfterSeconds = answer.retryAfterSeconds;
-  }
-
-  get causes(): readonly StatusCause[] {
-    return this.details.causes;
   }
 }
 
@@ -79,7 +68,7 @@ export class NetworkError extends Error {
     cause?: unknown,
   ) {
     super(`${request.method} ${request.path}: ${message}`, { cause });
-    this.request = request;
+    this.request = lineOf(request);
     this.kind = kind;
   }
 }
@@ -98,18 +87,16 @@ export const isGone = (error: unknown): error is ApiError => hasCode(error, 410)
 export const isRefused = (error: unknown): error is ApiError =>
   error instanceof ApiError && [400, 403, 413, 422].includes(error.code);
 
+/** A caller may pass a whole request: its body does not belong in logs. */
+const lineOf = ({ method, path }: RequestLine): RequestLine => ({ method, path });
+
 function hasCode(error: unknown, code: number): error is ApiError {
   return error instanceof ApiError && error.code === code;
 }
 
-function detailsOf(details: unknown): StatusDetails {
-  const { group, kind, name, causes } = isRecord(details) ? details : {};
-  return {
-    group: stringOf(group),
-    kind: stringOf(kind),
-    name: stringOf(name),
-    causes: Array.isArray(causes) ? causes.map(causeOf) : [],
-  };
+function causesOf(details: unknown): readonly StatusCause[] {
+  const causes = isRecord(details) ? details.causes : undefined;
+  return Array.isArray(causes) ? causes.map(causeOf) : [];
 }
 
 function causeOf(cause: unknown): StatusCause {

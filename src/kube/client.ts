@@ -56,6 +56,19 @@ export interface ObjectMetadata extends KubeObject {
   readonly metadata: ObjectMeta;
 }
 
+type WriteObject = <T extends KubeObject>(
+  resource: Resource,
+  object: T,
+  options?: WriteOptions,
+) => Promise<T>;
+
+type Patch<Body> = <T extends KubeObject>(
+  resource: Resource,
+  ref: NamedRef,
+  patch: Body,
+  options?: WriteOptions,
+) => Promise<T>;
+
 /**
  * Reads and writes any resource. Objects are plain JSON on the wire: unknown fields survive.
  * Every function throws {ApiError} when the API server refuses, {NetworkError} when there is no response.
@@ -83,49 +96,17 @@ export interface KubeClient {
   /** All pages as one list. @throws {ListExpiredError} as `pages` */
   readonly listAll: <T extends KubeObject>(resource: Resource, options?: ListOptions) => Promise<KubeList<T>>;
   /** POST into the namespace that the object names. */
-  readonly create: <T extends KubeObject>(
-    resource: Resource,
-    object: T,
-    options?: WriteOptions,
-  ) => Promise<T>;
+  readonly create: WriteObject;
   /** PUT. @throws when the object has no resourceVersion: read an object before you overwrite it */
-  readonly replace: <T extends KubeObject>(
-    resource: Resource,
-    object: T,
-    options?: WriteOptions,
-  ) => Promise<T>;
-  readonly replaceStatus: <T extends KubeObject>(
-    resource: Resource,
-    object: T,
-    options?: WriteOptions,
-  ) => Promise<T>;
-  readonly patchJson: <T extends KubeObject>(
-    resource: Resource,
-    ref: NamedRef,
-    operations: readonly JsonPatchOperation[],
-    options?: WriteOptions,
-  ) => Promise<T>;
+  readonly replace: WriteObject;
+  readonly replaceStatus: WriteObject;
+  readonly patchJson: Patch<readonly JsonPatchOperation[]>;
   /** RFC 7386: null removes a field, and a list is replaced as a whole. */
-  readonly patchMerge: <T extends KubeObject>(
-    resource: Resource,
-    ref: NamedRef,
-    patch: object,
-    options?: WriteOptions,
-  ) => Promise<T>;
+  readonly patchMerge: Patch<object>;
   /** Like `patchMerge`, for the subresource `status`. */
-  readonly patchStatus: <T extends KubeObject>(
-    resource: Resource,
-    ref: NamedRef,
-    patch: object,
-    options?: WriteOptions,
-  ) => Promise<T>;
+  readonly patchStatus: Patch<object>;
   /** Server-side apply: afterwards, the field manager owns exactly the fields of `object`. */
   readonly apply: <T extends KubeObject>(
-    resource: Resource,
-    object: KubeObject,
-    options: ApplyOptions,
-  ) => Promise<T>;
-  readonly applyStatus: <T extends KubeObject>(
     resource: Resource,
     object: KubeObject,
     options: ApplyOptions,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { ApiError } from './api-error.ts';
-import { runController, TerminalError, type ControllerOptions, type Reconcile } from './controller.ts';
+import { runController, type ControllerOptions, type Reconcile } from './controller.ts';
 import { createWorkqueue } from './workqueue.ts';
 
 beforeEach(() => {
@@ -100,19 +100,6 @@ test('a conflict is not logged as a problem', async () => {
   await pass(1_000);
   expect(reconcile).toHaveBeenCalledTimes(2);
   expect(lines).toEqual(['debug: reconcile failed']);
-  await stop();
-});
-
-test('a terminal error waits for a change', async () => {
-  const reconcile = vi.fn<Reconcile>(() => Promise.reject(new TerminalError('never')));
-  const { queue, lines, stop } = start(reconcile);
-  queue.add('a');
-  await pass(10_000_000);
-  expect(reconcile).toHaveBeenCalledTimes(1);
-  queue.add('a');
-  await pass(0);
-  expect(reconcile).toHaveBeenCalledTimes(2);
-  expect(lines[0]).toContain('for good');
   await stop();
 });
 

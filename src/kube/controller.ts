@@ -16,11 +16,6 @@ export type ReconcileResult =
 /** Brings one object towards its desired state. Idempotent. */
 export type Reconcile = (key: string, signal: AbortSignal) => Promise<ReconcileResult>;
 
-/** A failure that a retry cannot fix: the key waits until its object changes. */
-export class TerminalError extends Error {
-  override readonly name = 'TerminalError';
-}
-
 export interface ControllerOptions {
   /** For logs. */
   readonly name: string;
@@ -117,9 +112,6 @@ async function reconcileOnce(
     const fields = { controller: name, key, err: error };
     if (parent.aborted) {
       log.debug(fields, 'reconcile stopped');
-    } else if (error instanceof TerminalError) {
-      queue.forget(key);
-      log.error(fields, 'reconcile failed for good: it waits for a change');
     } else {
       const retryInMs = Math.round(queue.retry(key));
       // Another writer was faster, or another replica leads now: expected, and the retry resolves it.

@@ -34,8 +34,6 @@ export interface EventRecorder {
   readonly record: (note: EventNote) => void;
   /** Resolves when everything recorded so far is written or dropped. */
   readonly flush: () => Promise<void>;
-  /** How many notes were dropped because too many were waiting or the recorder had stopped. */
-  readonly dropped: () => number;
 }
 
 export interface EventRecorderOptions {
@@ -86,7 +84,6 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   const { client, component, instance, log, clock = systemClock } = options;
   const signal = options.signal ?? new AbortController().signal;
   const waiting = new Map<string, Waiting>();
-  let dropped = 0;
   let draining: Promise<void> | undefined;
   let tokens = BURST;
   let refilledAt = clock.monotonic();
@@ -172,15 +169,13 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   };
 
   return {
-    record: (said) => {
-      const note = { ...said, message: cut(said.message) };
+    record: (recorded) => {
+      const note = { ...recorded, message: cut(recorded.message) };
       const name = eventName(note, component);
       const same = waiting.get(name);
       if (same !== undefined) {
         same.times++;
-      } else if (waiting.size >= MAX_WAITING || signal.aborted) {
-        dropped++;
-      } else {
+      } else if (waiting.size < MAX_WAITING && !signal.aborted) {
         waiting.set(name, { note, times: 1 });
         start();
       }
@@ -188,15 +183,14 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     flush: async () => {
       await draining;
     },
-    dropped: () => dropped,
   };
 }
 
 /** A hash of the contents, so that a repeated event updates the existing Event, even from another replica. */
 function eventName({ regarding, type, reason, message, action }: EventNote, component: string): string {
   const { apiVersion, kind, namespace, name, uid } = regarding;
-  const said = [component, apiVersion, kind, namespace, name, uid, type, reason, message, action];
-  const hash = createHash('sha256').update(JSON.stringify(said)).digest('hex').slice(0, 16);
+  const contents = [component, apiVersion, kind, namespace, name, uid, type, reason, message, action];
+  const hash = createHash('sha256').update(JSON.stringify(contents)).digest('hex').slice(0, 16);
   // Some names, e.g. of RBAC roles, contain characters that an Event name must not contain.
   const prefix = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/.test(name)
     ? name.slice(0, 200)

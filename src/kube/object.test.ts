@@ -10,8 +10,9 @@ test.each([
   [
     'a status',
     leases,
-    { namespace: 'a', name: 'b', subresource: 'status' },
+    { namespace: 'a', name: 'b' },
     '/apis/coordination.k8s.io/v1/namespaces/a/leases/b/status',
+    'status',
   ],
   [
     'a cluster-scoped object',
@@ -25,8 +26,8 @@ test.each([
     { name: 'system:Ünit' },
     '/apis/admissionregistration.k8s.io/v1/clusterroles/system%3A%C3%9Cnit',
   ],
-])('%s: the path is correct', (_what, resource, parts, path) => {
-  expect(resourcePath(resource, parts)).toBe(path);
+])('%s: the path is correct', (_what, resource, parts, path, subresource?) => {
+  expect(resourcePath(resource, parts, subresource)).toBe(path);
 });
 
 test.each(['.', '..', '', 'a/b', '%2e%2e', 'a%', '/', '\ud800'])(
@@ -34,7 +35,7 @@ test.each(['.', '..', '', 'a/b', '%2e%2e', 'a%', '/', '\ud800'])(
   (bad) => {
     expect(() => resourcePath(secrets, { namespace: 'prod', name: bad })).toThrow();
     expect(() => resourcePath(secrets, { namespace: bad, name: 'db' })).toThrow();
-    expect(() => resourcePath(secrets, { namespace: 'prod', name: 'db', subresource: bad })).toThrow();
+    expect(() => resourcePath(secrets, { namespace: 'prod', name: 'db' }, bad)).toThrow();
     expect(() => resourcePath({ ...leases, group: bad === '' ? '..' : bad })).toThrow();
     expect(() => resourcePath({ ...leases, resource: bad })).toThrow();
   },

@@ -46,17 +46,15 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-export interface PathParts {
-  readonly namespace?: string | undefined;
-  readonly name?: string | undefined;
-  readonly subresource?: string | undefined;
-}
-
 /**
  * The URL path of an object, or of a collection when there is no name.
  * @throws when a part could change the meaning of the request: `datacenters/..` would LIST the parent
  */
-export function resourcePath(resource: Resource, { namespace, name, subresource }: PathParts = {}): string {
+export function resourcePath(
+  resource: Resource,
+  { namespace, name }: Partial<NamedRef> = {},
+  subresource?: string,
+): string {
   const { group, version, namespaced } = resource;
   const what = groupResourceName(resource);
   if (!namespaced && namespace !== undefined) {

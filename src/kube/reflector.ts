@@ -13,10 +13,11 @@ import { createChangeSink, dropManagedFields, type Change } from './watch/change
 import { createClient } from './rest-client.ts';
 import type { Log } from '../log.ts';
 import { groupResourceName, type KubeObject } from '../json/kube-object.ts';
-import { watchOnce, type WatchScope, type WatchTiming } from './watch/watch.ts';
+import { LostTrackError, watchOnce, type WatchScope, type WatchTiming } from './watch/watch.ts';
 import type { Rest } from './rest.ts';
 import type { WritableStore } from './store.ts';
-import { isOlder } from './watch/watch-event.ts';
+import { isOlder, resourceVersionOf } from './watch/watch-event.ts';
+import { withKind } from './object.ts';
 
 export type { Change } from './watch/change.ts';
 
@@ -43,18 +44,6 @@ export interface ReflectorOptions<T extends KubeObject> extends WatchScope {
   readonly random?: () => number;
 }
 
-export type ReflectorState =
-  | { readonly kind: 'stopped' }
-  | { readonly kind: 'listing'; readonly since: Date }
-  | { readonly kind: 'watching'; readonly since: Date }
-  | {
-      readonly kind: 'backing-off';
-      readonly until: Date;
-      /** Consecutive failures. */
-      readonly failures: number;
-      readonly message: string;
-    };
-
 /** Keeps a store in sync with the objects of one resource in the API server. */
 export interface Reflector {
   /** Lists and watches until `signal` aborts, and retries after every error. Resolves when it has stopped. */
@@ -63,15 +52,12 @@ export interface Reflector {
   readonly hasSynced: () => boolean;
   /** @throws the reason of `signal` on abort */
   readonly whenSynced: (signal: AbortSignal) => Promise<void>;
-  readonly state: () => ReflectorState;
   /**
    * Interrupts the current attempt, lists again, and reports each object even if it looks unchanged. Needed after a
    * rollback of etcd: a watch stays silent then, and two states may share a resourceVersion. The store keeps its
    * objects until the list is complete.
    */
   readonly relist: () => void;
-  /** The time of the last list, event or bookmark from the API server. */
-  readonly lastActivity: () => Date | undefined;
 }
 
 const TIMING: ReflectorTiming = {
@@ -117,21 +103,13 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   const log = options.log;
   const fields = { resource: groupResourceName(resource), namespace };
   const client = createClient(rest);
-  const sink = createChangeSink({ store, transform, onChange, log });
+  const sink = createChangeSink(store, transform, onChange, log);
   const synced = Promise.withResolvers<undefined>();
 
-  let state: ReflectorState = { kind: 'stopped' };
+  let isRunning = false;
   let hasSynced = false;
-  let lastActivity: Date | undefined;
-  const heard = (): void => {
-    lastActivity = new Date(clock.now());
-  };
-  const enter = (kind: 'listing' | 'watching'): void => {
-    state = { kind, since: new Date(clock.now()) };
-  };
 
   const list = async (progress: Progress, signal: AbortSignal): Promise<string> => {
-    enter('listing');
     const items: T[] = [];
     let version: string | undefined;
     const paging = progress.paged ? {} : { limit: undefined };
@@ -142,7 +120,6 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       timeoutMs: LIST_TIMEOUT_MS,
     })) {
       signal.throwIfAborted();
-      heard();
       // Transform page by page: dropped fields are freed before the list is complete, and other work runs in between.
       for (const item of page.items) {
         items.push(sink.prepare(item));
@@ -179,29 +156,24 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
    */
   const stillThere = async (position: string, signal: AbortSignal): Promise<boolean> => {
     const probe = await client.list(resource, { ...scope, metadataOnly: true, limit: 1, signal });
-    heard();
     return !isOlder(probe.metadata.resourceVersion ?? '', position);
   };
 
-  const watch = async (progress: Progress, position: string, signal: AbortSignal) => {
-    enter('watching');
-    return watchOnce(
-      {
-        rest,
-        scope,
-        sink,
-        timing,
-        clock,
-        random,
-        onLine: heard,
-        onProgress: (version) => {
-          progress.position = version;
-          progress.lastSeen = version;
-        },
-      },
-      position,
-      signal,
-    );
+  /** The number of events until the watch ended. */
+  const watch = async (progress: Progress, since: string, signal: AbortSignal): Promise<number> => {
+    let events = 0;
+    for await (const { kind, object } of watchOnce(rest, scope, since, timing, clock, random, signal)) {
+      events += 1;
+      // The caller of the reflector names the type that the API server serves for this resource.
+      const typed = withKind(resource, object) as T;
+      if (kind === 'set') sink.set(typed);
+      if (kind === 'deleted') sink.remove(typed);
+      const version = resourceVersionOf(object);
+      if (version === '') continue;
+      progress.position = version;
+      progress.lastSeen = version;
+    }
+    return events;
   };
 
   const attempt = async (progress: Progress, signal: AbortSignal): Promise<'go-on' | Error> => {
@@ -216,19 +188,19 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       progress.failures = 0;
       progress.lostTrack = 0;
     };
-    const end = await watch(progress, progress.position, signal).finally(settle);
-    switch (end.kind) {
-      case 'closed':
-        // A server that closes each new watch at once must not cause a busy loop.
-        return end.lines > 0 || clock.monotonic() - started >= 1_000
-          ? 'go-on'
-          : new Error('the watch was closed at once');
-      case 'lost-track':
-        progress.position = undefined;
-        log.debug({ ...fields, message: end.message }, 'listing again');
-        // The first time is normal, especially after a restart. A repetition is an error of the server: back off.
-        progress.lostTrack += 1;
-        return progress.lostTrack > 1 ? new Error(end.message) : 'go-on';
+    try {
+      const events = await watch(progress, progress.position, signal).finally(settle);
+      // A server that closes each new watch at once must not cause a busy loop.
+      return events > 0 || clock.monotonic() - started >= 1_000
+        ? 'go-on'
+        : new Error('the watch was closed at once');
+    } catch (error) {
+      if (!(error instanceof LostTrackError)) throw error;
+      progress.position = undefined;
+      log.debug({ ...fields, message: error.message }, 'listing again');
+      // The first time is normal, especially after a restart. A repetition is an error of the server: back off.
+      progress.lostTrack += 1;
+      return progress.lostTrack > 1 ? error : 'go-on';
     }
   };
 
@@ -238,9 +210,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     const { baseMs, maxMs } = timing.backoff;
     const longest = error instanceof NetworkError ? Math.min(maxMs, timing.unreachableMaxMs) : maxMs;
     const ms = Math.max(asked, backoffMs(failures, { baseMs, maxMs: longest }, random));
-    const message = error instanceof Error ? error.message : String(error);
     if (isGone(error)) progress.paged = false;
-    state = { kind: 'backing-off', until: new Date(clock.now() + ms), failures, message };
     log.warn({ ...fields, err: error, failures, retryInMs: Math.round(ms) }, 'could not list or watch');
     await sleep(clock, ms, signal);
   };
@@ -280,22 +250,20 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
 
   return {
     run: async (signal) => {
-      if (state.kind !== 'stopped') throw new Error(`the reflector of ${fields.resource} runs already`);
-      enter('listing');
+      if (isRunning) throw new Error(`the reflector of ${fields.resource} runs already`);
+      isRunning = true;
       try {
         await run(signal);
       } finally {
-        state = { kind: 'stopped' };
+        isRunning = false;
       }
     },
     hasSynced: () => hasSynced,
     whenSynced: async (signal) => {
       await orAborted(synced.promise, signal);
     },
-    state: () => state,
     relist: () => {
       endTurn();
     },
-    lastActivity: () => lastActivity,
   };
 }

@@ -9,9 +9,10 @@ import type {
   ApplyOptions,
   WriteOptions,
 } from './client.ts';
+import type { Headers } from './rest/credentials.ts';
 import { type KubeObject, groupResourceName } from '../json/kube-object.ts';
 import { withKind, type KubeList, type NamedRef, type Resource, resourcePath } from './object.ts';
-import { type Query, type Rest, APPLY_PATCH } from './rest.ts';
+import { type Rest, APPLY_PATCH } from './rest.ts';
 
 /** As in client-go. With 10 KB per object, a page has 5 MB: a small load for both sides. */
 const PAGE_SIZE = 500;
@@ -20,27 +21,22 @@ const PARTIAL = 'g=meta.k8s.io;v=v1';
 export const METADATA_ACCEPT = `application/json;as=PartialObjectMetadata;${PARTIAL}`;
 const METADATA_LIST_ACCEPT = `application/json;as=PartialObjectMetadataList;${PARTIAL}`;
 
+type Reads = 'get' | 'getMetadata' | 'list' | 'pages' | 'listAll';
+
 export function createClient(rest: Rest): KubeClient {
   return { ...createReads(rest), ...createWrites(rest) };
 }
 
-type KubeReads = Pick<KubeClient, 'get' | 'getMetadata' | 'list' | 'pages' | 'listAll'>;
-
-function createReads(rest: Rest): KubeReads {
+function createReads(rest: Rest): Pick<KubeClient, Reads> {
   const get = async <T extends KubeObject>(
     resource: Resource,
     ref: NamedRef,
-    options: CallOptions & { readonly accept?: string } = {},
+    options: CallOptions = {},
+    headers?: Headers,
   ) => {
-    const { accept, ...call } = options;
     try {
-      const headers = accept === undefined ? undefined : { accept };
-      return await rest.request<T>({
-        ...callOf(call),
-        method: 'GET',
-        path: resourcePath(resource, { namespace: ref.namespace, name: ref.name }),
-        headers,
-      });
+      const path = resourcePath(resource, ref);
+      return await rest.request<T>({ ...callOf(options), method: 'GET', path, headers });
     } catch (error) {
       if (isNotFound(error)) return undefined;
       throw error;
@@ -51,12 +47,12 @@ function createReads(rest: Rest): KubeReads {
     resource: Resource,
     options: ListOptions = {},
   ): Promise<KubeList<T>> => {
-    const { namespace, metadataOnly = false } = options;
+    const { namespace, metadataOnly = false, labelSelector, fieldSelector, limit, resourceVersion } = options;
     const page = await rest.request<KubeList<T>>({
       ...callOf(options),
       method: 'GET',
       path: resourcePath(resource, { namespace }),
-      query: listQuery(options),
+      query: { labelSelector, fieldSelector, limit, continue: options.continue, resourceVersion },
       headers: metadataOnly ? { accept: METADATA_LIST_ACCEPT } : undefined,
     });
     // The items of a list have no apiVersion and kind, and `items` of an empty list may be null.
@@ -70,10 +66,9 @@ function createReads(rest: Rest): KubeReads {
   ) {
     let next = options.continue;
     do {
-      const page: KubeList<T> = await nextPage<T>(list, resource, {
-        limit: PAGE_SIZE,
-        ...options,
-        continue: next,
+      const query = { limit: PAGE_SIZE, ...options, continue: next };
+      const page: KubeList<T> = await list<T>(resource, query).catch((error: unknown) => {
+        throw isGone(error) && query.continue !== undefined ? new ListExpiredError(error) : error;
       });
       yield page;
       next = page.metadata.continue;
@@ -83,7 +78,7 @@ function createReads(rest: Rest): KubeReads {
   return {
     get: (resource, ref, options) => get(resource, ref, options),
     getMetadata: async (resource, ref, options) => {
-      const found = await get<ObjectMetadata>(resource, ref, { ...options, accept: METADATA_ACCEPT });
+      const found = await get<ObjectMetadata>(resource, ref, options, { accept: METADATA_ACCEPT });
       return found === undefined ? undefined : withKind(resource, found);
     },
     list,
@@ -100,35 +95,27 @@ function createReads(rest: Rest): KubeReads {
   };
 }
 
-async function nextPage<T extends KubeObject>(
-  list: KubeClient['list'],
-  resource: Resource,
-  options: ListOptions,
-): Promise<KubeList<T>> {
-  try {
-    return await list<T>(resource, options);
-  } catch (error) {
-    if (isGone(error) && options.continue !== undefined) throw new ListExpiredError(error);
-    throw error;
-  }
-}
-
-function listQuery(options: ListOptions): Query {
-  const { labelSelector, fieldSelector, limit, resourceVersion } = options;
-  return { labelSelector, fieldSelector, limit, continue: options.continue, resourceVersion };
-}
-
 function callOf({ signal, timeoutMs }: CallOptions) {
   return { signal, timeoutMs };
 }
 
-type KubeWrites = Omit<KubeClient, 'get' | 'getMetadata' | 'list' | 'pages' | 'listAll'>;
+function createWrites(rest: Rest): Omit<KubeClient, Reads> {
+  const write = <T>(
+    method: 'POST' | 'PUT' | 'PATCH',
+    path: string,
+    body: unknown,
+    options: WriteOptions & Pick<ApplyOptions, 'force'> = {},
+    contentType?: string,
+  ) => {
+    const { dryRun = false, fieldManager, force, beforeSend } = options;
+    const query = { dryRun: dryRun ? 'All' : undefined, fieldManager, force };
+    return rest.request<T>({ ...callOf(options), beforeSend, query, method, path, contentType, body });
+  };
 
-function createWrites(rest: Rest): KubeWrites {
   const put = <T extends KubeObject>(
     resource: Resource,
     object: T,
-    options: WriteOptions = {},
+    options: WriteOptions | undefined,
     subresource?: string,
   ) => {
     const ref = refInside(resource, object);
@@ -138,62 +125,26 @@ function createWrites(rest: Rest): KubeWrites {
         `${groupResourceName(resource)} ${ref.name} has no resourceVersion: read it before you replace it, or use apply`,
       );
     }
-    return rest.request<T>({
-      ...writeOf(options),
-      method: 'PUT',
-      path: pathOf(resource, ref, subresource),
-      body: withKind(resource, object),
-    });
-  };
-
-  const patch = <T extends KubeObject>(
-    contentType: string,
-    resource: Resource,
-    ref: NamedRef,
-    body: unknown,
-    options: WriteOptions = {},
-    subresource?: string,
-  ) =>
-    rest.request<T>({
-      ...writeOf(options),
-      method: 'PATCH',
-      path: pathOf(resource, ref, subresource),
-      contentType,
-      body,
-    });
-
-  const apply = <T extends KubeObject>(
-    resource: Resource,
-    object: KubeObject,
-    options: ApplyOptions,
-    subresource?: string,
-  ) => {
-    const request = writeOf(options);
-    return rest.request<T>({
-      ...request,
-      query: { ...request.query, force: options.force },
-      method: 'PATCH',
-      path: pathOf(resource, refInside(resource, object), subresource),
-      contentType: APPLY_PATCH,
-      body: withKind(resource, object),
-    });
+    return write<T>('PUT', resourcePath(resource, ref, subresource), withKind(resource, object), options);
   };
 
   return {
-    create: async (resource, object, options = {}) => {
+    create: async (resource, object, options) => {
       const path = resourcePath(resource, { namespace: namespaceInside(resource, object) });
-      return rest.request({ ...writeOf(options), method: 'POST', path, body: withKind(resource, object) });
+      return write('POST', path, withKind(resource, object), options);
     },
     replace: async (resource, object, options) => put(resource, object, options),
     replaceStatus: async (resource, object, options) => put(resource, object, options, 'status'),
     patchJson: async (resource, ref, operations, options) =>
-      patch('application/json-patch+json', resource, ref, operations, options),
+      write('PATCH', resourcePath(resource, ref), operations, options, 'application/json-patch+json'),
     patchMerge: async (resource, ref, body, options) =>
-      patch('application/merge-patch+json', resource, ref, body, options),
+      write('PATCH', resourcePath(resource, ref), body, options, 'application/merge-patch+json'),
     patchStatus: async (resource, ref, body, options) =>
-      patch('application/merge-patch+json', resource, ref, body, options, 'status'),
-    apply: async (resource, object, options) => apply(resource, object, options),
-    applyStatus: async (resource, object, options) => apply(resource, object, options, 'status'),
+      write('PATCH', resourcePath(resource, ref, 'status'), body, options, 'application/merge-patch+json'),
+    apply: async (resource, object, options) => {
+      const path = resourcePath(resource, refInside(resource, object));
+      return write('PATCH', path, withKind(resource, object), options, APPLY_PATCH);
+    },
     delete: async (resource, ref, options = {}) => {
       const { preconditions, propagationPolicy, dryRun = false, beforeSend } = options;
       // The API server reads the options from the body or from the query, never from both.
@@ -209,7 +160,7 @@ function createWrites(rest: Rest): KubeWrites {
           ...callOf(options),
           beforeSend,
           method: 'DELETE',
-          path: pathOf(resource, ref),
+          path: resourcePath(resource, ref),
           body,
         });
         return 'deleted';
@@ -219,10 +170,6 @@ function createWrites(rest: Rest): KubeWrites {
       }
     },
   };
-}
-
-function pathOf(resource: Resource, { namespace, name }: NamedRef, subresource?: string): string {
-  return resourcePath(resource, { namespace, name, subresource });
 }
 
 function namespaceInside(resource: Resource, object: KubeObject): string | undefined {
@@ -238,9 +185,4 @@ function namespaceInside(resource: Resource, object: KubeObject): string | undef
 
 function refInside(resource: Resource, object: KubeObject): NamedRef {
   return { namespace: namespaceInside(resource, object), name: object.metadata?.name ?? '' };
-}
-
-function writeOf(options: WriteOptions) {
-  const { dryRun = false, fieldManager, beforeSend } = options;
-  return { ...callOf(options), beforeSend, query: { dryRun: dryRun ? 'All' : undefined, fieldManager } };
 }

@@ -47,7 +47,7 @@ export function campaign(
   const onStart = async (leading: AbortSignal) => {
     metrics.leader(true);
     try {
-      const client = fenced(createClient(context.rest), election.isLeader);
+      const client = createClient(fenced(context.rest, election.isLeader));
       await lead({ ...context, client }, replica, conversions, ownLease, leading);
     } finally {
       metrics.leader(false);

@@ -40,16 +40,17 @@ export type Judgement =
   /** `expiresInMs` counts from the last change of the spec that this process saw, by its own clock. */
   | { readonly kind: 'taken'; readonly expiresInMs: number };
 
-export interface LeaseRecordDeps {
+export interface LeaseSettings {
+  /** Should have a dedicated connection (`createRest({ urgent: true })`). */
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
   readonly namespace: string;
   readonly name: string;
+  /** Must be unique per process. */
   readonly identity: string;
+  /** Set on the Lease, even if it already exists. */
   readonly labels?: Readonly<Record<string, string>>;
-  readonly durationMs: number;
-  /** Default: leaves the annotations unchanged, and every Lease counts as `onward`. */
-  readonly notes?: LeaseNotes | undefined;
-  readonly clock: Clock;
+  /** Annotations that reveal an older copy of the Lease. Default: unchanged, and every Lease counts as `onward`. */
+  readonly notes?: LeaseNotes;
 }
 
 const NO_NOTES: LeaseNotes = {
@@ -71,8 +72,12 @@ export interface LeaseRecord {
   readonly release: (options: CallOptions) => Promise<void>;
 }
 
-export function createLeaseRecord(deps: LeaseRecordDeps, onHolder: (identity: string) => void): LeaseRecord {
-  const { client, namespace, name, identity, labels = {}, durationMs, notes = NO_NOTES, clock } = deps;
+export function createLeaseRecord(
+  { client, namespace, name, identity, labels = {}, notes = NO_NOTES }: LeaseSettings,
+  durationMs: number,
+  clock: Clock,
+  onHolder: (identity: string) => void,
+): LeaseRecord {
   let last: Observed | undefined;
   let everSeen = false;
   /** The last sign of life: the spec, and when this process first saw it. */

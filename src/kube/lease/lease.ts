@@ -1,20 +1,9 @@
 import { isAlreadyExists, isConflict, isNotFound } from '../api-error.ts';
-import type { KubeClient } from '../client.ts';
 import { linkedController, sleep, systemClock, type Clock } from '../clock.ts';
-import { createLeaseRecord, type LeaseNotes } from './lease-record.ts';
+import { createLeaseRecord, type LeaseSettings } from './lease-record.ts';
 import type { Log } from '../../log.ts';
 
-export interface ElectionOptions {
-  /** Should have a dedicated connection (`createRest({ urgent: true })`). */
-  readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
-  readonly namespace: string;
-  readonly name: string;
-  /** Must be unique per process. */
-  readonly identity: string;
-  /** Set on the Lease, even if it already exists. */
-  readonly labels?: Readonly<Record<string, string>>;
-  /** Annotations that reveal an older copy of the Lease. Default: none. */
-  readonly notes?: LeaseNotes;
+export interface ElectionOptions extends LeaseSettings {
   /** How long an unrenewed lease stays valid, in milliseconds; whole seconds. Default: 15 s. */
   readonly durationMs?: number;
   /** How long the leader may act without a renewal, in milliseconds. Less than `durationMs`. Default: 10 s. */
@@ -72,7 +61,7 @@ export function createElection(options: ElectionOptions): Election {
   }
   const fields = { lease: `${options.namespace}/${options.name}`, identity };
   let onNewLeader: (leader: string) => void = () => undefined;
-  const record = createLeaseRecord({ ...options, durationMs, clock }, (leader) => {
+  const record = createLeaseRecord(options, durationMs, clock, (leader) => {
     onNewLeader(leader);
   });
 
@@ -100,7 +89,7 @@ export function createElection(options: ElectionOptions): Election {
     }
     const holder = observed.lease?.spec?.holderIdentity ?? '';
     if (leading && holder !== identity)
-      log.warn({ ...fields, holder }, 'somebody put another lease in the place of ours: taking it back');
+      log.warn({ ...fields, holder }, 'another lease replaced the lease of this leader: taking it back');
     const sentAt = instant();
     await record.write(observed, { signal, timeoutMs });
     renewedAt = sentAt;
@@ -115,7 +104,7 @@ export function createElection(options: ElectionOptions): Election {
       signal.throwIfAborted(); // the abort caused the failure
       if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) {
         record.forget();
-        log.debug({ ...fields, err: error }, 'the lease was written by somebody else');
+        log.debug({ ...fields, err: error }, 'another replica wrote the lease');
         // A leader whose lease was overwritten retries at once: followers may be about to trust the copy.
         return { waitMs: isLeader() ? AGAIN_MS : retryMs };
       }

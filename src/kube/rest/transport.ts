@@ -22,33 +22,50 @@ export interface RequestSpan {
   readonly end: (code: RestObservation['code']) => void;
 }
 
-export interface Transport {
-  readonly connection: Connection;
-  readonly userAgent: string;
-  /** Impersonation headers; undefined: the connection's own user. */
-  readonly identity: Headers | undefined;
-  readonly observe: (observation: RestObservation) => void;
-  /** Begins the span of an attempt. It returns undefined for an attempt that is not traced. */
-  readonly trace: ((line: RequestLine) => RequestSpan | undefined) | undefined;
-  /** Receives the Date header as soon as the response headers arrive: after a slow body, the date would be stale. */
-  readonly onDate: (date: string) => void;
-  /** @throws when the text is not JSON */
-  readonly parse: (text: string) => unknown;
-  readonly clock: Clock;
-  /** Whether its requests can wait while the API server recovers. */
-  readonly background: boolean;
-  /** Whether its requests fail at once while the API server is away. */
-  readonly prompt: boolean;
+export interface RestRequest extends RequestLine {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** Absolute and percent-encoded: see `resourcePath`. */
+  readonly path: string;
+  readonly query?: Query | undefined;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  /** Default: application/json. */
+  readonly contentType?: string | undefined;
+  readonly headers?: Headers | undefined;
+  /** For all attempts together, in milliseconds. Default: 30 s. */
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Called right before each attempt: a retry may come long after the call. An error that it throws is the result. */
+  readonly beforeSend?: (() => void) | undefined;
 }
 
-export interface Attempt {
-  readonly dispatcher: Dispatcher;
-  readonly line: RequestLine;
-  readonly query: Query | undefined;
-  readonly headers: Headers;
-  readonly body: string | undefined;
-  readonly beforeSend: (() => void) | undefined;
-  readonly signal: AbortSignal;
+export interface RestOptions {
+  readonly connection: Connection;
+  /** E.g. `gatehouse/1.0.0`; appears in audit logs. */
+  readonly userAgent: string;
+  readonly observe?: (observation: RestObservation) => void;
+  /** Begins the span of each attempt; the span of a watch ends with the response headers. Default: no tracing. */
+  readonly trace?: ((line: RequestLine) => RequestSpan | undefined) | undefined;
+  /** Receives the Date header as soon as the response headers arrive: after a slow body, the date would be stale. */
+  readonly onDate?: (date: string) => void;
+  /** Parses responses; throws on invalid JSON. Default: JSON.parse, which rounds integers beyond 2^53. */
+  readonly parse?: (text: string) => unknown;
+  /** Uses the connection that is reserved for leases. */
+  readonly urgent?: boolean;
+  /** Its requests can wait: they use separate connections and are paced after an outage (`recovery.ts`). */
+  readonly background?: boolean;
+  /** For urgent requests: while the API server is away, they fail at once, except one probe a second. */
+  readonly prompt?: boolean;
+  /** The timeout of requests that do not set one, in milliseconds. Default: 30 s. */
+  readonly timeoutMs?: number;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+}
+
+/** The options with their defaults. */
+export interface Transport extends Required<RestOptions> {
+  /** Impersonation headers; undefined: the connection's own user. */
+  readonly identity: Headers | undefined;
 }
 
 /**
@@ -58,16 +75,17 @@ export interface Attempt {
  */
 export async function send<T>(
   transport: Transport,
-  attempt: Attempt,
+  dispatcher: Dispatcher,
+  request: RestRequest,
+  signal: AbortSignal,
   read: (response: Dispatcher.ResponseData) => T | Promise<T>,
 ): Promise<T> {
   const { recovery } = transport.connection;
-  if (transport.prompt && !recovery.mayAsk())
-    throw new NetworkError(attempt.line, 'connection', 'the API server answers nobody here at the moment');
-  const endTurn = transport.background ? await recovery.turn(attempt.signal) : undefined;
+  if (transport.prompt && !recovery.mayAsk()) throw new NetworkError(request, 'connection', AWAY);
+  const endTurn = transport.background ? await recovery.turn(signal) : undefined;
   const started = transport.clock.monotonic();
   try {
-    return await sendNow(transport, attempt, read);
+    return await sendNow(transport, dispatcher, request, signal, read);
   } catch (error) {
     if (isInterruption(error)) recovery.interrupted(isDeadline(error) ? started : undefined);
     throw error;
@@ -75,6 +93,9 @@ export async function send<T>(
     endTurn?.();
   }
 }
+
+/** The message of a request that is not sent, or not waited for any longer, while the API server is away. */
+export const AWAY = 'the API server does not answer this replica at the moment';
 
 /** Whether the API server may be away. If it is, all its clients retry. */
 export function isInterruption(error: unknown): boolean {
@@ -85,22 +106,23 @@ const isDeadline = (error: unknown): boolean => error instanceof NetworkError &&
 
 async function sendNow<T>(
   transport: Transport,
-  attempt: Attempt,
+  dispatcher: Dispatcher,
+  request: RestRequest,
+  signal: AbortSignal,
   read: (response: Dispatcher.ResponseData) => T | Promise<T>,
 ): Promise<T> {
-  const { line, signal } = attempt;
+  const line: RequestLine = { method: request.method, path: request.path };
   // An exec plugin may hang: the deadline covers it too.
   const credentials = await orAborted(transport.connection.headers(), signal);
-  attempt.beforeSend?.();
+  request.beforeSend?.();
+  const body = request.body === undefined ? null : JSON.stringify(request.body);
   const span = transport.trace?.(line);
-  const traced =
-    span === undefined ? attempt : { ...attempt, headers: { ...attempt.headers, ...span.headers } };
   const started = transport.clock.monotonic();
   let code: RestObservation['code'] = 'connection';
   try {
     // While a request waits for a connection, undici does not report its abort.
     const response = await orAborted(
-      attempt.dispatcher.request(toDispatch(transport, traced, credentials)),
+      dispatcher.request({ ...toDispatch(transport, request, credentials, span?.headers), body, signal }),
       signal,
     );
     code = response.statusCode;
@@ -153,8 +175,9 @@ export function parseJson({ parse }: Pick<Transport, 'parse'>, line: RequestLine
 
 function toDispatch(
   { connection, identity, userAgent }: Transport,
-  { line, query, headers, body, signal }: Attempt,
+  { method, path, query, headers, body, contentType = 'application/json' }: RestRequest,
   credentials: Headers,
+  tracing: Headers | undefined,
 ): Dispatcher.RequestOptions {
   const server = new URL(connection.server);
   const own = Object.entries(credentials).filter(
@@ -163,17 +186,17 @@ function toDispatch(
   );
   return {
     origin: server.origin,
-    path: `${server.pathname.replace(/\/+$/, '')}${line.path}${queryString(query)}`,
-    method: line.method,
+    path: `${server.pathname.replace(/\/+$/, '')}${path}${queryString(query)}`,
+    method,
     headers: mutable([
       ['user-agent', userAgent],
       ['accept', 'application/json'],
       ...own,
       ...Object.entries(identity ?? {}),
-      ...Object.entries(headers),
+      ...Object.entries(body === undefined ? {} : { 'content-type': contentType }),
+      ...Object.entries(headers ?? {}),
+      ...Object.entries(tracing ?? {}),
     ]),
-    signal,
-    body: body ?? null,
   };
 }
 

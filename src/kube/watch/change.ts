@@ -9,14 +9,6 @@ export type Change<T> =
   /** `object` is its last known state. */
   | { readonly kind: 'deleted'; readonly object: T };
 
-export interface ChangeSinkDeps<T extends KubeObject> {
-  readonly store: WritableStore<T>;
-  readonly transform: (object: T) => T;
-  /** Called after the store has changed. It may throw: the sink logs the error and loses no other change. */
-  readonly onChange: (key: string, change: Change<T>) => void;
-  readonly log: Pick<Log, 'error'>;
-}
-
 /** Writes the results of a list or a watch to the store, and reports each difference exactly once. */
 export interface ChangeSink<T extends KubeObject> {
   readonly set: (object: T) => void;
@@ -30,17 +22,22 @@ export interface ChangeSink<T extends KubeObject> {
   readonly replaceAll: (objects: readonly T[], everything: boolean) => void;
 }
 
-export function createChangeSink<T extends KubeObject>(deps: ChangeSinkDeps<T>): ChangeSink<T> {
-  const { store, log } = deps;
-
+/**
+ * @param consume called with each change, after the store has changed. It may throw or reject: the sink logs the error
+ * and loses no other change
+ */
+export function createChangeSink<T extends KubeObject>(
+  store: WritableStore<T>,
+  transform: (object: T) => T,
+  consume: (key: string, change: Change<T>) => unknown,
+  log: Pick<Log, 'error'>,
+): ChangeSink<T> {
   const tell = (key: string, change: Change<T>): void => {
     const failed = (error: unknown): void => {
       log.error({ key, change: change.kind, err: error }, 'a consumer of changes failed');
     };
     try {
-      // The type also allows async consumers: their rejections must not end the process.
-      const onChange: (key: string, change: Change<T>) => unknown = deps.onChange;
-      const result = onChange(key, change);
+      const result = consume(key, change);
       if (result instanceof Promise) result.catch(failed);
     } catch (error) {
       failed(error);
@@ -49,7 +46,7 @@ export function createChangeSink<T extends KubeObject>(deps: ChangeSinkDeps<T>):
 
   const prepare = (key: string, object: T): T => {
     try {
-      return deps.transform(object);
+      return transform(object);
     } catch (error) {
       // Keep the untransformed object: a missing object would look deleted.
       log.error({ key, err: error }, 'could not transform an object');

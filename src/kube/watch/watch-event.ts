@@ -6,9 +6,8 @@ import { isRecord } from '../object.ts';
  * @see https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
  */
 export type WatchEvent =
-  | { readonly kind: 'set'; readonly object: KubeObject }
-  | { readonly kind: 'deleted'; readonly object: KubeObject }
-  | { readonly kind: 'bookmark'; readonly resourceVersion: string }
+  /** Of a bookmark, only the resourceVersion counts. */
+  | { readonly kind: 'set' | 'deleted' | 'bookmark'; readonly object: KubeObject }
   /** A Status object: the watch is over, and later events are lost. */
   | { readonly kind: 'error'; readonly code: number; readonly message: string };
 
@@ -23,7 +22,7 @@ export function toWatchEvent(line: unknown): WatchEvent {
     case 'DELETED':
       return { kind: 'deleted', object };
     case 'BOOKMARK':
-      return { kind: 'bookmark', resourceVersion: resourceVersionOf(object) };
+      return { kind: 'bookmark', object };
     case 'ERROR': {
       const { code, message } = object;
       return {

@@ -69,7 +69,7 @@ export const watchLines = fuzzTarget(
 export const watchEvents = fuzzTarget('watch event', 25, mutatedObject(EVENTS), (line) => {
   const event = answerOf(() => toWatchEvent(line), isDeliberate);
   if (event === undefined || event.kind === 'error') return;
-  const version = event.kind === 'bookmark' ? event.resourceVersion : resourceVersionOf(event.object);
+  const version = resourceVersionOf(event.object);
   hold(typeof version === 'string', () => 'the resourceVersion is not a string');
   hold(!isOlder(version, version), () => 'a version is older than itself');
 });
