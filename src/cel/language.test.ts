@@ -220,7 +220,7 @@ test('keys with a meaning in JavaScript are plain data', () => {
 test('bindings that an expression does not read are not accessed', () => {
   const bindings = {
     get unread(): unknown {
-      throw new Error('it was');
+      throw new Error('unexpected read');
     },
     read: 1,
   };

@@ -8,7 +8,7 @@ test('fields that an expression does not read are not converted', () => {
     spec: {
       units: 1,
       get large(): unknown {
-        throw new Error('it was read');
+        throw new Error('unexpected read');
       },
     },
   };

@@ -71,7 +71,7 @@ test('a deleted key is not released, and other keys of the same date are', () =>
   const at = after(10);
   for (const key of ['a', 'b', 'c']) keys.set(key, at);
   keys.delete('b');
-  keys.delete('nobody');
+  keys.delete('unknown');
   vi.advanceTimersByTime(100);
   expect(due).toEqual(['a', 'c']);
   keys.set('b', after(10));

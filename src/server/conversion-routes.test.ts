@@ -40,8 +40,8 @@ async function start(serving: Partial<ConversionServing> = {}, deps: Partial<Web
   const app = buildWebhookServer(
     { chain, key: keyPair.privateKey },
     {
-      mutate: () => Promise.reject(new Error('not asked')),
-      validate: () => Promise.reject(new Error('not asked')),
+      mutate: () => Promise.reject(new Error('unexpected call')),
+      validate: () => Promise.reject(new Error('unexpected call')),
       turnsAway: () => false,
       pressure: pressureOf(),
       log: quiet,
@@ -131,14 +131,14 @@ test('a long list is answered as a single response, byte for byte', async () => 
 
 test('a failure is a response, a metric and a log line', async () => {
   const { ask, conversion, warn } = await start({
-    lookUp: () => ({ kind: 'none', message: 'nobody converts that' }),
+    lookUp: () => ({ kind: 'none', message: 'no converter for this kind' }),
   });
   expect((await ask(review())).body).toMatchObject({
-    response: { uid: 'u', result: { status: 'Failed', message: 'nobody converts that' } },
+    response: { uid: 'u', result: { status: 'Failed', message: 'no converter for this kind' } },
   });
   expect(conversion.mock.calls[0]?.[0]).toEqual({ crd: '', outcome: 'failed' });
   expect(warn).toHaveBeenCalledExactlyOnceWith(
-    expect.objectContaining({ failure: 'nobody converts that' }),
+    expect.objectContaining({ failure: 'no converter for this kind' }),
     'conversion failed',
   );
 });

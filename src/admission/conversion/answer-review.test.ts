@@ -99,7 +99,10 @@ describe('TestGetObjectsToConvert', () => {
     const text =
       '{"kind":"Widget","apiVersion":"foo/v2" ,  "metadata":{"name":"a"},"n":1.50,"big":12345678901234567890}';
     const asked = review([]).replace('[]', `[ ${text} ]`);
-    const answered = await sent(asked, found({ convert: () => Promise.reject(new Error('was asked')) }));
+    const answered = await sent(
+      asked,
+      found({ convert: () => Promise.reject(new Error('unexpected call')) }),
+    );
     expect(answered).toContain(`[${text}]`);
   });
 });

@@ -58,7 +58,7 @@ describe('a handler that fails', () => {
   });
 
   test.each(['throws', 'rejects', 'hangs'] as const)(
-    'and %s: failurePolicy leaves the request undecided and the object unchanged',
+    'when it %s: failurePolicy leaves the request undecided and the object unchanged',
     async (how) => {
       const request = requestOf();
       const outcome = await call(compiled({ mutate: halfWay(how) }), { request, signal: soon() });
@@ -70,7 +70,7 @@ describe('a handler that fails', () => {
 
   // Pepr P4: Pepr accepts an incomplete mutation.
   test.each(['throws', 'rejects', 'hangs'] as const)(
-    'and %s: allow accepts the unchanged object with a warning',
+    'when it %s: allow accepts the unchanged object with a warning',
     async (how) => {
       const outcome = await call(compiled({ onError: 'allow', mutate: halfWay(how) }), { signal: soon() });
       expect(allowed(outcome)).toMatchObject({
@@ -82,7 +82,7 @@ describe('a handler that fails', () => {
     },
   );
 
-  test.each(['throws', 'rejects', 'hangs'] as const)('and %s: deny refuses the request', async (how) => {
+  test.each(['throws', 'rejects', 'hangs'] as const)('when it %s: deny refuses the request', async (how) => {
     const outcome = await call(compiled({ onError: 'deny', mutate: halfWay(how) }), { signal: soon() });
     expect(denied(outcome)).toMatchObject({ code: 500, reason: 'InternalError' });
   });

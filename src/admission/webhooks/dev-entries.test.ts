@@ -28,7 +28,7 @@ function configuration(...entries: readonly string[]): WebhookConfiguration {
     protectsOwnKinds: true,
   });
   const [own] = validating.webhooks;
-  if (own === undefined) throw new Error('there are entries for our own kinds');
+  if (own === undefined) throw new Error('expected entries for our own kinds');
   const made = entries.map((entry): Webhook => {
     const service = { ...own.clientConfig.service, path: `/validate/${entry}` };
     return {
@@ -103,7 +103,7 @@ test('entries that policies need since the session began are returned, without t
   );
 });
 
-test('borrowed entries follow the entries of the leader, whatever their URL', () => {
+test('borrowed entries count as up to date if only the address differs from the leader’s', () => {
   const lent = devWebhooks(cluster.webhooks, laptop.webhooks, target);
   expect(carries(lent, cluster.webhooks)).toBe(true);
   expect(carries(lent, configuration('fail-9s-2').webhooks)).toBe(false);
@@ -118,7 +118,7 @@ const take = (live: Parameters<typeof planAcquire>[0], own = eva, at = now) =>
 
 test('borrowing twice equals borrowing once, and the note is renewed before it expires', () => {
   const first = take(cluster);
-  if (first.kind !== 'replace') throw new Error('the entries are taken');
+  if (first.kind !== 'replace') throw new Error('expected a replacement');
   expect(devSessionOf(first.object, now)).toEqual({
     kind: 'valid',
     session: { ...eva, expiresAt: soon, created: false },
@@ -129,7 +129,7 @@ test('borrowing twice equals borrowing once, and the note is renewed before it e
 
 test('another user is refused while the note is valid, and takes over after it expires', () => {
   const first = take(cluster);
-  if (first.kind !== 'replace') throw new Error('the entries are taken');
+  if (first.kind !== 'replace') throw new Error('expected a replacement');
   expect(take(first.object, olaf)).toMatchObject({
     kind: 'refused',
     by: { holder: 'eva@laptop', expiresAt: soon },
@@ -141,16 +141,16 @@ test('another user is refused while the note is valid, and takes over after it e
 
 test('entries that did not exist before are deleted at the end, also by a later session', () => {
   const made = take(undefined);
-  if (made.kind !== 'create') throw new Error('there was nothing');
+  if (made.kind !== 'create') throw new Error('expected a creation');
   expect(planRelease(made.object, eva.id, [], now)).toEqual({ kind: 'delete' });
   const later = take(made.object, olaf, soon);
-  if (later.kind !== 'replace') throw new Error('the first session is over');
+  if (later.kind !== 'replace') throw new Error('expected a replacement');
   expect(planRelease(later.object, olaf.id, [], soon)).toEqual({ kind: 'delete' });
 });
 
 test('the original entries are returned, and only those of Gatehouse', () => {
   const first = take(cluster);
-  if (first.kind !== 'replace') throw new Error('the entries are taken');
+  if (first.kind !== 'replace') throw new Error('expected a replacement');
   expect(planRelease(first.object, eva.id, cluster.webhooks, soon)).toEqual({
     kind: 'replace',
     object: cluster,

@@ -114,7 +114,7 @@ What to do:
 
 test('RestoreReports add violations that the window does not list, without duplicates', () => {
   const [a, b, c] = ['a', 'b', 'c'].map((name) => violation(name));
-  if (a === undefined || b === undefined || c === undefined) throw new Error('there are three');
+  if (a === undefined || b === undefined || c === undefined) throw new Error('expected three windows');
   const details = detailsOf(drill(swept(5, [a])), [report(1, [c]), report(0, [a, b])]);
   expect(details.violationItems).toEqual([a, b, c]);
   expect(formatDetails(details, 'table')).toContain('\nand 2 more: gatehouse review --cluster');

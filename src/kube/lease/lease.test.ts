@@ -422,7 +422,7 @@ test('C3: an old copy that names a previous leader does not restore its leadersh
   await clock.advance(40_000);
   const leader = [a, b].find(({ election }) => election.isLeader());
   const other = [a, b].find((one) => one !== leader);
-  if (leader === undefined || other === undefined) throw new Error('there is one leader');
+  if (leader === undefined || other === undefined) throw new Error('expected a leader and another replica');
   const before = other.terms.length;
   lease.put(copy);
   await clock.advance(60_000);

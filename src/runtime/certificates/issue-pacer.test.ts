@@ -69,7 +69,7 @@ test('L2: an edited Secret goes before all waiting certs', () => {
   expect(released.map(({ key }) => key)).toEqual(['c', 'd', 'a', 'b']);
 });
 
-test('a key without due work is not released', () => {
+test('a forgotten key is not released', () => {
   const { pacer, drain, released } = pacerAt({ burst: 1 });
   pacer.take('first', due(0));
   pacer.take('a', due(1));

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 
 async function certificateOf(authority: Authority | undefined): Promise<ServingCertificate> {
-  if (authority === undefined) throw new Error('there is no authority');
+  if (authority === undefined) throw new Error('expected an authority');
   const { chain, keyPair } = await serverOf(authority, NOW);
   return { chain, key: keyPair.privateKey };
 }
@@ -108,7 +108,7 @@ test('a later certificate ends the wait', async () => {
 });
 
 test('a renewed certificate and one of the next CA are presented at once', async () => {
-  if (current === undefined) throw new Error('there is no authority');
+  if (current === undefined) throw new Error('expected an authority');
   const next = await rotated(current, NOW);
   const { presented, offer, slept } = createReplica([bundleOf(next)]);
   const certificates = [

@@ -41,7 +41,7 @@ const certificateOf = (secret: Secret | undefined) => secret?.data?.['tls.crt'];
 async function healthySecret(): Promise<Secret> {
   await world.reconciler()(SERVICE, NEVER);
   const secret = world.secrets.read(SECRET);
-  if (secret === undefined) throw new Error('no Secret was made');
+  if (secret === undefined) throw new Error('expected a Secret');
   return secret;
 }
 
@@ -398,7 +398,7 @@ describe('after a kill around its write it converges:', () => {
     'new issue': () => {
       world.secrets.edit(SECRET, (secret) => ({ ...secret, data: {} }));
     },
-    mending: () => {
+    repair: () => {
       world.secrets.edit(SECRET, (secret) => ({
         ...secret,
         metadata: { ...secret.metadata, ownerReferences: [] },
@@ -411,8 +411,8 @@ describe('after a kill around its write it converges:', () => {
     ['after', 'creation', 1],
     ['before', 'new issue', 2],
     ['after', 'new issue', 1],
-    ['before', 'mending', 0],
-    ['after', 'mending', 0],
+    ['before', 'repair', 0],
+    ['after', 'repair', 0],
   ] as const)('%s the %s, with %i keys generated', async (when, write, keys) => {
     await healthySecret();
     spoil[write]?.();

@@ -20,7 +20,7 @@ const failing = (code: number, reason: string) => () =>
 
 type Client = Parameters<typeof createClaims>[0];
 const claimsOf = (change: Partial<Client>) => {
-  const unasked = () => Promise.reject(new Error('not asked'));
+  const unasked = () => Promise.reject(new Error('unexpected call'));
   return createClaims(
     { get: unasked, create: unasked, replace: unasked, delete: unasked, ...change },
     70_000,

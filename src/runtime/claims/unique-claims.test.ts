@@ -65,7 +65,7 @@ function store(name: string, serial: string | undefined, metadata: object = {}):
 function keyOf(serial: string) {
   const [policy] = policies;
   const [key] = policy === undefined ? [] : heldKeys(policy, { spec: { serial } }, refOf('any'));
-  if (key === undefined) throw new Error('there is a rule');
+  if (key === undefined) throw new Error('expected a rule');
   return key;
 }
 const nameOf = (serial: string) => keyOf(serial).claim;

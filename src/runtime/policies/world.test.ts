@@ -26,7 +26,7 @@ function worldOf({
   let known: string | undefined = remembered;
   return createWorld({
     client: {
-      get: () => Promise.reject(new Error('not asked')),
+      get: () => Promise.reject(new Error('unexpected call')),
       getMetadata: (resource) =>
         Promise.resolve(exists && resource.version === served ? { metadata: { name: ref.name } } : undefined),
     },
@@ -80,7 +80,7 @@ function versionedWorld(versions: readonly string[]) {
     Promise.resolve(versions.includes(asked) ? { apiVersion: asked, metadata: {} } : undefined);
   return createWorld({
     client: {
-      get: () => Promise.reject(new Error('not asked')),
+      get: () => Promise.reject(new Error('unexpected call')),
       getMetadata: get,
     },
     // The client returns the type that its caller expects.

@@ -40,7 +40,7 @@ test('a window that could not be created stays due', async () => {
 });
 
 test('an invalid name on the Lease creates nothing', async () => {
-  const { done, reconcile } = setUp({ create: () => Promise.reject(new Error('not to be called')) });
+  const { done, reconcile } = setUp({ create: () => Promise.reject(new Error('unexpected call')) });
   await reconcile('velero-123');
   expect(done).toEqual(['velero-123']);
 });

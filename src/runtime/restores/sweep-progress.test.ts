@@ -34,7 +34,7 @@ beforeEach(() => {
 
 function follow(stored: Partial<SweepProgressOptions['stored']> = {}) {
   const window = windows.read('drill');
-  if (window === undefined) throw new Error('there is a window');
+  if (window === undefined) throw new Error('expected a window');
   return followSweep(window, {
     client: cluster.client,
     stored: {

@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest';
 import { createBodyBudget } from './body-budget.ts';
 
 const never = () => {
-  throw new Error('it was cut off');
+  throw new Error('unexpected eviction');
 };
 
 function roomFor(bytes: number) {

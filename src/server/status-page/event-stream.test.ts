@@ -8,10 +8,10 @@ test('a viewer who disconnects before the first event takes no slot', async () =
   const response = new ServerResponse(new IncomingMessage(new Socket()));
   response.destroy();
   const write = vi.spyOn(response, 'write');
-  const nobodyLooks = () => Promise.reject(new Error('somebody looked'));
+  const unexpected = () => Promise.reject(new Error('unexpected call'));
   await streamEvents(
     response,
-    { view: nobodyLooks, mayStillLook: nobodyLooks, seen: '', everyMs: 1 },
+    { view: unexpected, mayStillLook: unexpected, seen: '', everyMs: 1 },
     new AbortController().signal,
   );
   expect(write).not.toHaveBeenCalled();

@@ -276,7 +276,7 @@ describe('a policy that preserves owners', () => {
     return result.kind === 'rejected' ? result.problems.map(({ where }) => where) : [];
   };
 
-  test('is only one that asks for it', () => {
+  test('has owners.preserve: true', () => {
     expect(policyOf({ owners: { preserve: true } }).preservesOwners).toBe(true);
     expect(policyOf({ owners: {} }).preservesOwners).toBe(false);
     expect(policyOf({}).preservesOwners).toBe(false);

@@ -43,7 +43,7 @@ function put(name: string, datacenter: string, metadata: ObjectMeta = {}): void 
 
 const worldOf = (): World => ({
   find: () => undefined,
-  confirm: () => Promise.reject(new Error('not asked')),
+  confirm: () => Promise.reject(new Error('unexpected call')),
   read: ({ resource, name }) => {
     reads.push(`${resource}/${name}`);
     const found = servers.get(name);

@@ -14,7 +14,7 @@ const at = (ago: number) => new Date(now - ago).toISOString();
 
 function claimWith(...requests: readonly AdmittedRequest[]): UniqueClaim {
   const [key] = heldKeys(policy, { spec: { serial: 'X' } }, self);
-  if (key === undefined) throw new Error('it holds a key');
+  if (key === undefined) throw new Error('expected a unique key');
   const claim = newClaim('servers', key, self, undefined, now);
   return { ...claim, spec: { ...claim.spec, requests } };
 }
@@ -114,7 +114,7 @@ test('a claim names its policy and holder, and is excluded from backups', () => 
 
 test('a claim holds only a prefix of a long value, and nothing of a Secret', () => {
   const [long] = heldKeys(policy, { spec: { serial: 'x'.repeat(10_000) } }, self);
-  if (long === undefined) throw new Error('it holds a key');
+  if (long === undefined) throw new Error('expected a unique key');
   expect(newClaim('servers', long, self, undefined, now).spec.values[0]).toHaveLength(64);
   const secret = { group: '', resource: 'secrets', namespace: 'store', name: 'a' };
   expect(newClaim('servers', long, secret, undefined, now).spec.values).toEqual([]);
@@ -127,7 +127,7 @@ test('a policy whose name is too long for a label has no label', () => {
     { spec: { serial: 1 } },
     self,
   );
-  if (key === undefined) throw new Error('it holds a key');
+  if (key === undefined) throw new Error('expected a unique key');
   expect(newClaim(name, key, self, undefined, now).metadata.labels).not.toHaveProperty([
     'gatehouse.dev/policy',
   ]);
