@@ -19,7 +19,7 @@ interface Pod {
   readonly [key: string]: unknown;
 }
 
-test('pods keep to the Pod Security Standard `restricted`, and cannot write to their own files', () => {
+test('pods follow the Pod Security Standard `restricted`, and have a read-only root file system', () => {
   expect(pod.securityContext).toEqual({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
   expect(pod.containers.map(({ securityContext }) => securityContext)).toEqual([
     {
@@ -33,14 +33,14 @@ test('pods keep to the Pod Security Standard `restricted`, and cannot write to t
   for (const shared of ['hostNetwork', 'hostPID', 'hostIPC', 'volumes']) expect(pod[shared]).toBeUndefined();
 });
 
-test('pods are spread over nodes, start before others, and are probed for start, readiness and life', () => {
+test('pods are spread over nodes, have a high priority, and have startup, readiness and liveness probes', () => {
   expect(pod.topologySpreadConstraints).toHaveLength(1);
   expect(pod.priorityClassName).toBe('system-cluster-critical');
   for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe'])
     expect(pod.containers[0]).toHaveProperty(probe);
 });
 
-test('pods ask for memory and processor, and have a limit of memory alone: one of the processor would slow reviews', () => {
+test('pods request memory and CPU, and limit only memory, because a CPU limit would slow down reviews', () => {
   expect(pod.containers[0]?.resources).toEqual({
     requests: { cpu: expect.any(String) as string, memory: expect.any(String) as string },
     limits: { memory: expect.any(String) as string },

@@ -27,7 +27,7 @@ const { values: flags } = parseArgs({
 const seed = Number(flags.seed);
 const rate = Number(flags.rate ?? (flags.short ? 130 : 200));
 const unknown = flags.only.find((text) => !ALL_FAULTS.some(({ name }) => name.includes(text)));
-if (unknown !== undefined) throw new Error(`no fault has a name with ${unknown}`);
+if (unknown !== undefined) throw new Error(`no fault has a name that contains ${unknown}`);
 const faults = ALL_FAULTS.filter(({ name }) => flags.only.some((text) => name.includes(text)));
 
 const started = performance.now();
@@ -55,7 +55,7 @@ try {
 
 function fail(failures: readonly string[]): void {
   process.exitCode = 1;
-  for (const failure of failures) console.error(`DOES NOT HOLD: ${failure}`);
+  for (const failure of failures) console.error(`FAILED: ${failure}`);
   const options = [
     ...(flags.short ? ['--short'] : []),
     ...(flags.rate === undefined ? [] : [`--rate ${rate}`]),

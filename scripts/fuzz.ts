@@ -39,7 +39,7 @@ interface Row {
 }
 
 const wanted = ALL_TARGETS.filter(({ name }) => name.includes(flags.target));
-if (wanted.length === 0) throw new Error(`no target is called ${flags.target}`);
+if (wanted.length === 0) throw new Error(`no target matches ${flags.target}`);
 const shares = wanted.reduce((sum, { share }) => sum + share, 0);
 const [part = 1, parts = 1] = flags.part.split('/').map(Number);
 const targets = wanted.filter((_, index) => index % parts === part - 1);
@@ -114,10 +114,10 @@ function print(all: readonly Row[]): void {
 
 /** Prints the input and its error, how to reproduce the failure, and the line to store. */
 function printFailure(name: string, { input, json, error, seed, inputs }: NonNullable<Row['failure']>): void {
-  console.error(`\n${name}: an input for which it does not hold:\n${input.slice(0, 20_000)}`);
+  console.error(`\n${name}: a failing input:\n${input.slice(0, 20_000)}`);
   console.error(error);
   console.error(`Again: npm run fuzz -- --target '${name}' --seed ${seed} --inputs ${inputs}`);
   if (json === undefined) return;
-  console.error('Once it is mended, this line keeps it so, in test/fuzz/past.jsonl, with a reason:');
+  console.error('After the fix, add this line to test/fuzz/past.jsonl, with a reason:');
   console.error(`{"target":${JSON.stringify(name)},"why":"","input":${json}}`);
 }

@@ -63,7 +63,7 @@ describe('a licence', () => {
     'UNLICENSED',
     'GPL-2.0 OR (MIT AND AGPL-3.0)',
     'MIT MIT',
-  ])('%s is not', (expression) => {
+  ])('%s is not allowed', (expression) => {
     expect(isAllowed(expression)).toBe(false);
   });
 });
@@ -90,7 +90,7 @@ const licenceOf = ({ licenses = [] }: Component): string =>
     .map(({ license, expression }) => `(${expression ?? license?.id ?? license?.name ?? ''})`)
     .join(' AND ');
 
-test('every package of the image is in the SBOM, with a licence that is allowed', async () => {
+test('the SBOM lists every package of the image, with an allowed licence', async () => {
   const sbom = JSON.parse(await productionSbom(ROOT)) as Sbom; // the next line checks that it is CycloneDX
   expect(sbom.bomFormat).toBe('CycloneDX');
   expect(sbom.metadata.component.name).toBe('gatehouse');

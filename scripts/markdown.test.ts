@@ -21,7 +21,7 @@ three
 \`\`\`\`
 `;
 
-test('blocks and notes come in their order, with the line that they stand in', () => {
+test('blocks and notes are listed in order, with their line numbers', () => {
   expect(partsOf(PAGE)).toEqual([
     { kind: 'note', key: 'before', text: 'one', line: 2 },
     { kind: 'block', language: 'yaml', marks: ['fragment'], text: 'a:\n  b: 1\n', line: 4 },
@@ -36,10 +36,10 @@ test('blocks and notes come in their order, with the line that they stand in', (
   ]);
 });
 
-test('prose is what is left without the blocks', () => {
+test('prose is the text outside of blocks', () => {
   expect(proseOf('a\n```sh\n# b\n```\nc\n')).toBe('a\n\nc\n');
 });
 
-test.each(['```sh\nls\n', '<!-- before: ls\n'])('what has no end is an error: %j', (page) => {
+test.each(['```sh\nls\n', '<!-- before: ls\n'])('an unclosed block or comment is an error: %j', (page) => {
   expect(() => partsOf(page)).toThrow('line 1');
 });

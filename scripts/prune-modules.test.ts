@@ -28,7 +28,7 @@ test.each([
   'docs/LICENSE',
   'NOTICE',
   'addon.node',
-])('%s stays', (path) => {
+])('%s is kept', (path) => {
   expect(isNeeded(path)).toBe(true);
 });
 
@@ -43,11 +43,11 @@ test.each([
   '.github/workflows/ci.yml',
   'prebuilds/linux-x64/x.bare',
   'license-check.ts',
-])('%s goes', (path) => {
+])('%s is removed', (path) => {
   expect(isNeeded(path)).toBe(false);
 });
 
-test('a folder is left with what is needed, and without empty folders', () => {
+test('a pruned folder contains only needed files, and no empty folders', () => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-modules-'));
   onTestFinished(() => {
     rmSync(folder, { recursive: true });
@@ -83,7 +83,7 @@ function offered(value: unknown): readonly string[] {
     .flatMap(([, below]) => offered(below));
 }
 
-test('nothing that a package of the image offers to programs is taken out', () => {
+test('pruning removes no file that a package of the image exports to programs', () => {
   const packages = productionPackages(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'));
   const checked = packages.flatMap((pack) => {
     const file = join(ROOT, 'node_modules', pack, 'package.json');
@@ -101,7 +101,7 @@ test('nothing that a package of the image offers to programs is taken out', () =
   expect(checked.filter(({ path, needed }) => !needed && !/\.d\.[cm]?ts$/.test(path))).toEqual([]);
 });
 
-test('the image has every file that its Dockerfile copies, and takes out of node_modules what is not needed', () => {
+test('the Dockerfile copies only existing files that .dockerignore allows, and prunes node_modules', () => {
   const allowed = readFileSync(join(ROOT, '.dockerignore'), 'utf8')
     .split('\n')
     .filter((line) => line.startsWith('!'))

@@ -10,23 +10,23 @@ const install = readFileSync(join(DEPLOY, 'install.yaml'), 'utf8');
 const values = readFileSync(join(DEPLOY, 'chart', 'gatehouse', 'values.yaml'), 'utf8');
 const image = { repository: 'ghcr.io/owner/gatehouse', digest: `sha256:${'0a'.repeat(32)}` };
 
-test('a release names its image by digest in install.yaml, and changes nothing else', () => {
+test('a release sets the digest of its image in install.yaml, and changes nothing else', () => {
   const released = withImage(install, image).split('\n');
   const changed = install.split('\n').filter((line, n) => line !== released[n]);
   expect(changed).toEqual(['          image: gatehouse:0.1.0']);
   expect(released).toContain(`          image: ${image.repository}@${image.digest}`);
 });
 
-test('and in the values of the chart', () => {
+test('a release sets the digest of its image in the values of the chart', () => {
   const released = parse(withImageValues(values, image)) as object;
   const given = parse(values) as { readonly image: object }; // generated from scripts/chart/values.ts
   expect(released).toEqual({ ...given, image: { ...given.image, ...image } });
 });
 
 test.each([
-  ['a tag in the place of the digest', () => withImage(install, { ...image, digest: 'v1' }), 'not a digest'],
-  ['a file that has been released', () => withImage(withImage(install, image), image), '0 times'],
-  ['values that somebody has edited', () => withImageValues('image: {}', image), '0 times'],
+  ['a tag instead of the digest', () => withImage(install, { ...image, digest: 'v1' }), 'not a digest'],
+  ['a released file', () => withImage(withImage(install, image), image), '0 times'],
+  ['edited values', () => withImageValues('image: {}', image), '0 times'],
 ])('%s is refused', (_what, release, complaint) => {
   expect(release).toThrow(complaint);
 });

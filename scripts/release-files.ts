@@ -31,7 +31,7 @@ function checkDigest(digest: string): void {
 
 function replaced(text: string, what: RegExp, by: string): string {
   const found = [...text.matchAll(what)].length;
-  if (found !== 1) throw new Error(`${what.source} stands there ${found} times, not once`);
+  if (found !== 1) throw new Error(`${what.source} occurs ${found} times instead of once`);
   return text.replace(what, by);
 }
 

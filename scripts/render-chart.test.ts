@@ -13,12 +13,12 @@ const CHART = join(ROOT, 'deploy', 'chart', 'gatehouse');
 const generated = renderChart(ROOT);
 const read = (path: string) => readFileSync(join(CHART, path), 'utf8');
 
-test('the chart is what the manifests say; `npm run generate` makes it so', () => {
+test('the chart is up to date with the manifests; otherwise run `npm run generate`', () => {
   for (const { path, text } of generated) expect(readFileSync(join(ROOT, path), 'utf8'), path).toBe(text);
   expect(staleTemplates(ROOT)).toEqual([]);
 });
 
-test('every component of deploy/ has a place in the chart', () => {
+test('the chart covers every component of deploy/', () => {
   const folders = readdirSync(join(ROOT, 'deploy', 'components'));
   expect(
     Object.keys(COMPONENTS).toSorted(),
@@ -26,7 +26,7 @@ test('every component of deploy/ has a place in the chart', () => {
   ).toEqual(folders.toSorted());
 });
 
-test('every value is used by a template, and templates use no other', () => {
+test('templates use every value, and no undefined value', () => {
   const templates = [
     ...generated.filter(({ path }) => path.includes('/templates/')).map(({ text }) => text),
     // The helper reads all fields of `image` through a variable.
@@ -64,7 +64,7 @@ describe('the schema of the values', () => {
     return (validate.errors ?? []).map(({ instancePath, message = '' }) => `${instancePath} ${message}`);
   };
 
-  test('takes values.yaml, whole and with any of it left out', () => {
+  test('accepts values.yaml, with all values and without any one of them', () => {
     const values = parse(read('values.yaml')) as Record<string, unknown>;
     expect(complaints(values)).toEqual([]);
     for (const key of Object.keys(values)) {
@@ -75,11 +75,11 @@ describe('the schema of the values', () => {
   });
 
   const folder = join(ROOT, 'deploy', 'chart', 'values');
-  test.each(readdirSync(folder))('takes %s', (name) => {
+  test.each(readdirSync(folder))('accepts %s', (name) => {
     expect(complaints(parse(readFileSync(join(folder, name), 'utf8')))).toEqual([]);
   });
 
-  test('takes what docs/installing.md shows', () => {
+  test('accepts the values in docs/installing.md', () => {
     const page = readFileSync(join(ROOT, 'docs', 'installing.md'), 'utf8');
     const shown = [...page.matchAll(/^```yaml\n# values\.yaml\n([^]*?)^```/gm)].map(([, text = '']) => text);
     expect(shown.length).toBeGreaterThan(0);
@@ -87,32 +87,28 @@ describe('the schema of the values', () => {
   });
 
   test.each([
-    ['what Helm gives to dependencies', { global: { registry: 'x' }, enabled: true }],
+    ['the values that Helm adds for dependencies', { global: { registry: 'x' }, enabled: true }],
     ['a registry with a port', { image: { repository: 'registry.example.com:5000/gatehouse' } }],
     ['a digest', { image: { digest: `sha256:${'a'.repeat(64)}` } }],
     ['a percentage', { podDisruptionBudget: { minAvailable: '50%' } }],
-  ])('takes %s', (_what, values) => {
+  ])('accepts %s', (_what, values) => {
     expect(complaints(values)).toEqual([]);
   });
 
   test.each([
-    ['a value that is not there', { replica: 3 }, ' must NOT have additional properties'],
-    ['one in a group', { image: { name: 'x' } }, '/image must NOT have additional properties'],
+    ['an unknown value', { replica: 3 }, ' must NOT have additional properties'],
+    ['an unknown value in a group', { image: { name: 'x' } }, '/image must NOT have additional properties'],
     ['a tag in the repository', { image: { repository: 'gatehouse:1' } }, '/image/repository must match'],
     ['a digest without its algorithm', { image: { digest: 'a'.repeat(64) } }, '/image/digest must match'],
-    ['a policy that is none', { image: { pullPolicy: 'Sometimes' } }, '/image/pullPolicy must be equal'],
+    ['an unknown policy', { image: { pullPolicy: 'Sometimes' } }, '/image/pullPolicy must be equal'],
     ['half a pod', { replicas: 1.5 }, '/replicas must be integer'],
     ['a number as text', { replicas: '2' }, '/replicas must be integer'],
-    ['a level that is none', { logLevel: 'loud' }, '/logLevel must be equal'],
-    ['flags in one text', { extraArgs: '--drain-delay=20s' }, '/extraArgs must be array'],
-    ['a label that is no text', { nodeSelector: { gpu: true } }, '/nodeSelector/gpu must be string'],
+    ['an unknown level', { logLevel: 'loud' }, '/logLevel must be equal'],
+    ['flags in one string', { extraArgs: '--drain-delay=20s' }, '/extraArgs must be array'],
+    ['a label that is not a string', { nodeSelector: { gpu: true } }, '/nodeSelector/gpu must be string'],
+    ['an invalid namespace', { restore: { velero: { namespace: 'A b' } } }, '/restore/velero/namespace must'],
     [
-      'a namespace that is none',
-      { restore: { velero: { namespace: 'A b' } } },
-      '/restore/velero/namespace must',
-    ],
-    [
-      'too many percent',
+      'more than 100 percent',
       { podDisruptionBudget: { minAvailable: '101%' } },
       '/podDisruptionBudget/minAvailable',
     ],
@@ -128,7 +124,7 @@ describe('a template', () => {
     );
   });
 
-  test('has holes in a value and in the place of an entry', () => {
+  test('has placeholders for a value and for an entry', () => {
     const edits = [
       inline(['spec', 'replicas'], '{{ .Values.replicas }}'),
       lines(['spec', 'args', 1], 'add', (indent) => [
@@ -143,14 +139,14 @@ describe('a template', () => {
   });
 
   test.each([
-    ['a value that is gone', inline(['spec', 'replicas'], 'x'), 'the base has no'],
-    ['one that the base has got', lines(['spec', 'affinity'], 'add', () => []), 'the base has '],
+    ['a value that the base no longer has', inline(['spec', 'replicas'], 'x'), 'the base has no'],
+    ['an addition that the base already has', lines(['spec', 'affinity'], 'add', () => []), 'the base has '],
     [
       'lines for the first entry of an item',
       lines(['spec', 'items', 0, 'from'], 'replace', () => []),
       'can only be inline',
     ],
-    ['an item far behind the last', lines(['spec', 'args', 3], 'add', () => []), 'there is no item 3'],
+    ['an item far after the last', lines(['spec', 'args', 3], 'add', () => []), 'there is no item 3'],
   ])('cannot be made with %s', (_what, edit, complaint) => {
     expect(() => toTemplate({ spec: { affinity: {}, args: [], items: [{ from: 1 }] } }, [edit])).toThrow(
       complaint,

@@ -8,7 +8,7 @@ import { renderCrdRules, renderCrds } from './render-crds.ts';
 const deploy = join(import.meta.dirname, '..', 'deploy');
 const folder = join(deploy, 'base', 'crds');
 
-test('the CRDs in deploy/ are those of src/api; `npm run generate` makes them so', () => {
+test('the CRDs in deploy/ are up to date with src/api; otherwise run `npm run generate`', () => {
   const committed = readdirSync(folder)
     .filter((file) => file !== 'kustomization.yaml')
     .map((file) => ({ file, text: readFileSync(join(folder, file), 'utf8') }));
@@ -18,7 +18,7 @@ test('the CRDs in deploy/ are those of src/api; `npm run generate` makes them so
   );
 });
 
-test('no list item has a field with a default, so that applying an unchanged file changes nothing', () => {
+test('no list item has a field with a default, so an apply of an unchanged file changes nothing', () => {
   expect(defaultsInLists(customResourceDefinitions(), '')).toEqual([]);
   expect(defaultsInLists({ a: { items: { properties: { b: { default: 1 } } } } }, '')).toEqual([
     '/a/items/properties/b/default',

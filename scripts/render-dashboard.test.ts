@@ -12,11 +12,11 @@ interface Placed {
   readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
 }
 
-test('deploy/monitoring/dashboard.json is what the panels say; `npm run generate` makes it so', () => {
+test('deploy/monitoring/dashboard.json is up to date with the panels; otherwise run `npm run generate`', () => {
   expect(readFileSync(FILE, 'utf8')).toBe(renderDashboard());
 });
 
-test('no two panels have the same id or lie on each other', () => {
+test('no two panels have the same id or overlap', () => {
   const { panels } = JSON.parse(renderDashboard()) as { readonly panels: readonly Placed[] };
   expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
   const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
@@ -25,7 +25,7 @@ test('no two panels have the same id or lie on each other', () => {
   expect(new Set(cells).size).toBe(cells.length);
 });
 
-test('every query asks the chosen job only, and says by which labels its lines are named', () => {
+test('every query selects only the chosen job, and its legend names the labels of its lines', () => {
   const queries = ROWS.flatMap(({ panels }) => panels).flatMap((panel) => panel.queries);
   for (const { expr, legend } of queries) {
     expect(expr).toContain('job=~"$job"');

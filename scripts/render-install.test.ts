@@ -9,18 +9,18 @@ import { renderInstall } from './render-install.ts';
 
 const DEPLOY = join(import.meta.dirname, '..', 'deploy');
 
-test('deploy/install.yaml is what the manifests say; `npm run generate` makes it so', () => {
+test('deploy/install.yaml is up to date with the manifests; otherwise run `npm run generate`', () => {
   expect(readFileSync(join(DEPLOY, 'install.yaml'), 'utf8')).toBe(renderInstall(DEPLOY));
 });
 
-test('every object comes after what it needs: the namespace and the kinds first, the Deployment after its account', () => {
+test('every object comes after its dependencies: the namespace and the kinds first, the Deployment after its account', () => {
   const kinds = parseAllDocuments(renderInstall(DEPLOY)).map((document) => document.get('kind'));
   expect(kinds.slice(0, 2)).toEqual(['Namespace', 'CustomResourceDefinition']);
   expect(kinds.lastIndexOf('CustomResourceDefinition')).toBeLessThan(kinds.indexOf('ServiceAccount'));
   expect(kinds.lastIndexOf('ClusterRoleBinding')).toBeLessThan(kinds.indexOf('Deployment'));
 });
 
-test('what has a namespace says so, and nothing else does', () => {
+test('exactly the namespaced objects have a namespace', () => {
   const placed = readKustomization(join(DEPLOY, 'overlays', 'default')).filter(
     ({ metadata }) => metadata?.namespace !== undefined,
   );
@@ -38,8 +38,12 @@ test('what has a namespace says so, and nothing else does', () => {
 
 test.each([
   ['a patch', 'patches: [{ path: a.yaml }]', 'patches: not known'],
-  ['a kind without a place', 'resources: [a.yaml, b.yaml]', 'where in ORDER does Strange belong?'],
-])('a kustomization with %s is refused, not half followed', (_what, kustomization, complaint) => {
+  [
+    'a kind without a place in the order',
+    'resources: [a.yaml, b.yaml]',
+    'where in ORDER does Strange belong?',
+  ],
+])('a kustomization with %s is refused completely', (_what, kustomization, complaint) => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-kustomization-'));
   onTestFinished(() => {
     rmSync(folder, { recursive: true });

@@ -7,19 +7,19 @@ import { renderReference } from './render-reference.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 
-test('docs/reference is what the program says; `npm run generate` makes it so', () => {
+test('docs/reference is up to date with the program; otherwise run `npm run generate`', () => {
   for (const { file, text } of renderReference())
     expect(readFileSync(join(ROOT, 'docs', 'reference', file), 'utf8')).toBe(text);
 });
 
-test('every command, and every field of every kind, is described', () => {
+test('every command and every field of every kind has a description', () => {
   for (const { file, text } of renderReference()) {
     const undescribed = text.split('\n').filter((line) => /^\|.*\|\s*\|$/.test(line));
     expect(undescribed, file).toEqual([]);
   }
 });
 
-test('every annotation and label in the source is in the reference', () => {
+test('the reference lists every annotation and label in the source', () => {
   const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).filter(
     (path) => path.endsWith('.ts') && !path.includes('.test'),
   );

@@ -13,7 +13,7 @@ const FILES = [
 ];
 const GOOD: ProductSize = { lines: 44_000, count: 480, median: 100, longest: 350, tooLong: [] };
 
-test('rooms are listed by size, the large ones folder by folder', () => {
+test('rooms are listed by size, and large rooms by folder', () => {
   expect(sizesByRoom(FILES)).toEqual([
     { room: 'sandbox', lines: 900, count: 1 },
     { room: 'cel', lines: 800, count: 1 },
@@ -24,7 +24,7 @@ test('rooms are listed by size, the large ones folder by folder', () => {
   ]);
 });
 
-test('the product is what is neither sandbox nor CEL', () => {
+test('the product excludes the sandbox and CEL', () => {
   expect(measureProduct(FILES)).toEqual({ lines: 303, count: 5, median: 60, longest: 100, tooLong: [] });
   expect(measureProduct(FILES.slice(1)).median).toBe(75);
   expect(measureProduct([{ path: 'src/kube/a.ts', lines: 351 }]).tooLong).toEqual(['src/kube/a.ts']);

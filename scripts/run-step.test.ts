@@ -4,14 +4,14 @@ import { isAsSaid, runCommand, runStep } from './run-step.ts';
 
 const shell = { cwd: import.meta.dirname, env: { PATH: process.env.PATH } };
 
-test('a command is run by bash, and both outputs count', async () => {
+test('bash runs a command, and its output contains stdout and stderr', async () => {
   expect(await runCommand('echo one; echo two >&2; exit 3', shell)).toEqual({
     code: 3,
     printed: 'one\ntwo\n',
   });
 });
 
-test('a step that shows nothing of the output has to succeed, any other may show a failure', async () => {
+test('a step without expected output must succeed, and other steps may show a failure', async () => {
   const says = async (command: string, expected: string) => {
     const step = { command, expected };
     return isAsSaid(step, await runStep(step, shell));

@@ -18,7 +18,7 @@ test('every test that the page names exists', () => {
   expect(missing).toEqual([]);
 });
 
-test('every threat has one', () => {
+test('every threat has a test', () => {
   const rows = PAGE.split('\n').filter((line) => line.startsWith('| ') && !/^\| (-|threat|asset)/.test(line));
   const threats = rows.filter((line) => line.split(' | ').length === 3 && line.includes('.test.ts'));
   expect(threats.length).toBe(named.length);

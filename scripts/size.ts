@@ -29,7 +29,7 @@ function modules(): readonly Share[] {
 }
 
 function folder(path: string): number {
-  if (!existsSync(join(ROOT, path))) throw new Error(`${path}/ is not there: npm run build`);
+  if (!existsSync(join(ROOT, path))) throw new Error(`${path}/ is missing: run npm run build`);
   return readdirSync(join(ROOT, path), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);

@@ -21,19 +21,19 @@ test.each([
   ['a tag that is not on the first line', '\n// suite: shared-plane, sandbox: yes\n'],
   ['an unknown plane', '// suite: faults, sandbox: yes\n'],
   ['an unknown word', '// suite: shared-plane, sandbox: often\n'],
-  ['no reason for leaving out the sandbox', '// suite: shared-plane, sandbox: no\n'],
-  ['no place in the sandbox', '// suite: shared-plane\n'],
+  ['no reason for the exclusion of the sandbox', '// suite: shared-plane, sandbox: no\n'],
+  ['no word about the sandbox', '// suite: shared-plane\n'],
 ])('a file with %s is refused', (_what, source) => {
   expect(() => parseSuiteTag('a.test.ts', source)).toThrow('a.test.ts: the first line must be a tag');
 });
 
-test.each(readSuites(ROOT, 'e2e'))('$path has a tag that fits what it does', ({ path, source }) => {
+test.each(readSuites(ROOT, 'e2e'))('$path has a tag that matches its content', ({ path, source }) => {
   const { plane } = parseSuiteTag(path, source);
   const wantsOwn = /\b(own: true|apiServerFlags:|admissionPlugins:|startSubject\()/.test(source);
   expect(plane).toBe(wantsOwn ? 'own-plane' : 'shared-plane');
 });
 
-test('suites that start many processes have a tag of their own', () => {
+test('suites that start many processes have their own tag', () => {
   expect(processSuites(ROOT)).toContain('test/integration/docs-run.test.ts');
   for (const { path, source } of readSuites(ROOT, 'integration'))
     expect(source, path).toMatch(/^(?!\/\/ suite:)|^\/\/ suite: processes\n/);

@@ -35,14 +35,14 @@ const installed = Object.entries(lock.packages).filter(([path]) => path !== '');
 /** More packages need a reason and a change of this limit. */
 const MOST_PRODUCTION_PACKAGES = 145;
 
-test('only `node` has an install script, and npm is told that it may', () => {
+test('only `node` has an install script, and package.json allows it', () => {
   const scripted = installed.filter(([, { hasInstallScript = false }]) => hasInstallScript);
   expect(scripted.map(([path]) => path)).toEqual(['node_modules/node']);
   expect(manifest.allowScripts).toEqual({ node: true });
   expect(lock.packages['node_modules/node']?.dev).toBe(true);
 });
 
-test('every package is held to its contents by a SHA-512, and comes from a registry', () => {
+test('every package is pinned by a SHA-512, and comes from a registry', () => {
   const loose = installed.filter(
     ([, { version, integrity = '', resolved = 'https://registry.npmjs.org/', link = false }]) =>
       version === undefined ||
@@ -53,12 +53,12 @@ test('every package is held to its contents by a SHA-512, and comes from a regis
   expect(loose.map(([path]) => path)).toEqual([]);
 });
 
-test('no range leads to a tag, a repository, a folder or any version', () => {
+test('no range selects a tag, a repository, a folder or any version', () => {
   const ranges = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies });
   expect(ranges.filter(([, range]) => !/^\^?\d+\.\d+\.\d+$/.test(range))).toEqual([]);
 });
 
-test('docs/dependencies.md says of each direct dependency why it is there, and of none that is not', () => {
+test('docs/dependencies.md gives a reason for exactly the direct dependencies', () => {
   const page = read('docs/dependencies.md');
   const named = new Set(
     page
@@ -75,12 +75,12 @@ test('docs/dependencies.md says of each direct dependency why it is there, and o
   expect(missing).toEqual([]);
 });
 
-test('the image holds few packages', () => {
+test('the image contains few packages', () => {
   const packages = productionEntries(lock).filter(([path]) => path !== '');
   expect(packages.length).toBeLessThanOrEqual(MOST_PRODUCTION_PACKAGES);
 });
 
-test('whatever installs them for the image or a release lets no script run', () => {
+test('no script runs when packages are installed for the image or a release', () => {
   const installs = [...read('deploy/Dockerfile').matchAll(/npm (?:ci|prune)[^\n\\]*/g)].map(([line]) => line);
   const released = [
     ...read('.github/workflows/release.yml').matchAll(/npm (?:ci|pack|publish)\b[^\n]*/g),

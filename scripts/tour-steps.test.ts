@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { printsAs, stepsIn, stepsOf } from './tour-steps.ts';
 
-test('steps are the commands of console blocks, each with what it prints', () => {
+test('steps are the commands of console blocks with their output', () => {
   const markdown = [
     'text',
     '```sh',
@@ -43,6 +43,6 @@ test.each([
   ['first', 'first\nsecond\n', false],
   ['a.b', 'axb', false],
   ['', 'something', false],
-])('%j is what %j prints: %s', (expected, printed, same) => {
+])('%j matches the output %j: %s', (expected, printed, same) => {
   expect(printsAs(expected, printed)).toBe(same);
 });

@@ -17,7 +17,7 @@ if (kubeconfig === undefined) {
 }
 
 if (!hasKubectl()) {
-  console.log('skipped: the kubectl steps of the README, for there is no kubectl on the PATH');
+  console.log('skipped the kubectl steps of the README: kubectl is not on the PATH');
   process.exit(0);
 }
 

@@ -14,20 +14,20 @@ const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf
   .filter((path) => path.endsWith('.ts') && !/\.test(-support)?\.ts$/.test(path))
   .map((path) => inOnePiece(readFileSync(join(ROOT, 'src', path), 'utf8')));
 
-test('every message that the page quotes is said somewhere in src', () => {
+test('src contains every message that the page quotes', () => {
   expect(quoted.filter((message) => !isSaid(message))).toEqual([]);
 });
 
-test('the page has the commonest messages, and the words of the API server apart', () => {
+test('the page has the most common messages, and those of the API server in a separate section', () => {
   expect(quoted.length).toBeGreaterThan(25);
   expect(theirs).toContain('### `failed calling webhook');
 });
 
-test('no message stands there twice', () => {
+test('the page has no message twice', () => {
   expect(quoted.filter((message, index) => quoted.indexOf(message) !== index)).toEqual([]);
 });
 
-test('a message that nobody says is found out', () => {
+test('a message that src does not contain is found', () => {
   expect(isSaid('… names no …: there is no …; create it first, or correct the name')).toBe(true);
   expect(isSaid('… names no …: there is no …; create it some day')).toBe(false);
 });

@@ -41,7 +41,7 @@ const stepsOf = ({ jobs }: Workflow) => Object.values(jobs).flatMap(({ steps = [
 describe.each(files)('the workflow $name', ({ text, workflow }) => {
   const runs = stepsOf(workflow).flatMap(({ run: script }) => (script === undefined ? [] : [script]));
 
-  test('gives no permission to all of its jobs, and says for each which it has', () => {
+  test('grants no permission to all its jobs, and lists the permissions of each job', () => {
     expect(workflow.permissions).toEqual({});
     for (const [name, job] of Object.entries(workflow.jobs)) {
       expect(job.permissions, name).toBeDefined();
@@ -54,7 +54,7 @@ describe.each(files)('the workflow $name', ({ text, workflow }) => {
     }
   });
 
-  test('pins every action to a commit, and says in a comment which version that is', () => {
+  test('pins every action to a commit, with its version in a comment', () => {
     const used = [...text.matchAll(/^\s*(?:- )?uses: (.+)$/gm)].map(([, reference = '']) => reference);
     const others = used.filter((reference) => !reference.startsWith('./.github/workflows/'));
     expect(others.length).toBeGreaterThan(0);
@@ -63,20 +63,20 @@ describe.each(files)('the workflow $name', ({ text, workflow }) => {
     ).toEqual([]);
   });
 
-  test('leaves no credentials in the folder that it checks out', () => {
+  test('leaves no credentials in its checkout', () => {
     const checkouts = stepsOf(workflow).filter(({ uses }) => uses?.startsWith('actions/checkout@') === true);
     expect(checkouts.filter((step) => step.with?.['persist-credentials'] !== false)).toEqual([]);
   });
 
-  test.each(runs)('has a script that bash can read, and into which nothing is pasted: %s', async (script) => {
+  test.each(runs)('has a script that bash can parse, and that contains no expression: %s', async (script) => {
     await run('bash', ['-n', '-c', script]);
     expect(
       script,
-      'a value comes in by an environment variable, or whoever names a branch runs commands',
+      'a value must come from an environment variable, or the name of a branch could run commands',
     ).not.toContain('${{');
   });
 
-  test('runs npm scripts and files that exist', () => {
+  test('runs only existing npm scripts and files', () => {
     const named = runs.flatMap((script) =>
       [...script.matchAll(/\bnpm run ([\w:]+)/g)].map(([, name = '']) => name),
     );
@@ -87,13 +87,13 @@ describe.each(files)('the workflow $name', ({ text, workflow }) => {
     expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
   });
 
-  test('uses workflows that exist', () => {
+  test('uses only existing workflows', () => {
     const called = Object.values(workflow.jobs).flatMap(({ uses }) => (uses === undefined ? [] : [uses]));
     expect(called.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
   });
 });
 
-test('only the job that installs no packages may write', () => {
+test('only the job without installed packages may write', () => {
   const writing = files.flatMap(({ name, workflow }) =>
     Object.entries(workflow.jobs)
       .filter(([, { permissions = {} }]) => Object.values(permissions).includes('write'))
@@ -104,13 +104,13 @@ test('only the job that installs no packages may write', () => {
     expect(steps.filter(({ run: script = '' }) => /npm (ci|install|i|run)\b/.test(script))).toEqual([]);
 });
 
-test('CI runs .ci/run, which can be run', () => {
+test('CI runs .ci/run, which is executable', () => {
   const ci = files.find(({ name }) => name === 'ci.yml');
   expect(ci && stepsOf(ci.workflow).map(({ run: script }) => script)).toContain('.ci/run');
   expect(statSync(join(ROOT, '.ci', 'run')).mode & 0o111).not.toBe(0);
 });
 
-test('a release signs image, chart and files, with provenance and a list of ingredients', () => {
+test('a release signs image, chart and files, with provenance and an SBOM', () => {
   const text = files.find(({ name }) => name === 'release.yml')?.text ?? '';
   for (const said of [
     'cosign sign --yes --recursive "$IMAGE@$DIGEST"',

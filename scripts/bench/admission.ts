@@ -48,13 +48,13 @@ const figures = await measure();
 printFigures(figures);
 console.log(
   `${cpus().length} cores (${cpus()[0]?.model ?? ''}), Node ${process.version}; ` +
-    `load ${before} before it, ${load()} at the end, of which this is a part`,
+    `load ${before} before the benchmark, ${load()} at its end, including the benchmark itself`,
 );
 
 const missed = figures.filter(({ target }) => target?.met === false);
 if (flags.check && missed.length > 0) {
   for (const { what, measured, target } of missed)
-    console.error(`${what.trim()}: ${measured}, and ${target?.wanted ?? ''} is asked for`);
+    console.error(`${what.trim()}: ${measured} instead of ${target?.wanted ?? ''}`);
   process.exitCode = 1;
 }
 
@@ -96,7 +96,7 @@ async function measureProcesses(stage: Stage): Promise<Measured> {
   const floor = await stage.start('floor', FEW);
   const gatehouse = await stage.start('gatehouse', FEW);
   if (!gatehouse.pinned)
-    console.warn('server and client share their cores: there is no taskset, or one core');
+    console.warn('server and client share their cores: taskset is missing, or the machine has one core');
   const speeds: Rounds[] = [];
   for (const scenario of SCENARIOS) speeds.push(await playRounds([floor, gatehouse], scenario));
   await floor.stop();

@@ -24,13 +24,13 @@ printFigures(figures);
 console.log(WHY_SANDBOX);
 console.log(
   `${cpus().length} cores (${cpus()[0]?.model ?? ''}), Node ${process.version}; ` +
-    `load ${before} before it, ${load()} at the end, of which this is a part`,
+    `load ${before} before the benchmark, ${load()} at its end, including the benchmark itself`,
 );
 
 const missed = figures.filter(({ target }) => target?.met === false);
 if (flags.check && missed.length > 0) {
   for (const { what, measured, target } of missed)
-    console.error(`${what.trim()}: ${measured}, and ${target?.wanted ?? ''} is asked for`);
+    console.error(`${what.trim()}: ${measured} instead of ${target?.wanted ?? ''}`);
   process.exitCode = 1;
 }
 

@@ -50,7 +50,7 @@ export function startChild<Question extends object, Answer extends { readonly ki
       // The script sends no other messages.
       const [answer] = (await Promise.race([answered, failed])) as [Answer | Failure];
       if (isFailure(answer)) throw new Error(answer.message);
-      if (answer.kind !== kind) throw new Error(`asked for ${kind}, and told of ${answer.kind}`);
+      if (answer.kind !== kind) throw new Error(`expected an answer to ${kind}, received ${answer.kind}`);
       return answer as Extract<Answer, { kind: Kind }>; // just checked
     },
     stop: async () => {

@@ -146,7 +146,7 @@ function startSampling(replica: Replica): { readonly stop: () => Promise<Use> } 
 async function allLookedAt(replica: Replica): Promise<void> {
   await replica.whenReady(120_000);
   await eventually(
-    'each Service was looked at',
+    'the replica has processed each Service',
     async () => {
       const metrics = await replica.metrics();
       const done = sampleOf(metrics, 'workqueue_work_duration_seconds_count{name="serving-certs"}') ?? 0;

@@ -56,13 +56,13 @@ const figures = await measure();
 printFigures(figures);
 console.log(
   `${cpus().length} cores (${cpus()[0]?.model ?? ''}), Node ${process.version}; ` +
-    `load ${before} before it, ${loadavg()[0]?.toFixed(1) ?? ''} at the end, of which this is a part`,
+    `load ${before} before the benchmark, ${loadavg()[0]?.toFixed(1) ?? ''} at its end, including the benchmark itself`,
 );
 
 const missed = figures.filter(({ target }) => target?.met === false);
 if (flags.check && missed.length > 0) {
   for (const { what, measured, target } of missed)
-    console.error(`${what.trim()}: ${measured}, and ${target?.wanted ?? ''} is asked for`);
+    console.error(`${what.trim()}: ${measured} instead of ${target?.wanted ?? ''}`);
   process.exitCode = 1;
 }
 
@@ -109,7 +109,7 @@ async function startCluster(): Promise<{ readonly cluster: ClusterProcess; reado
     const cluster = await startClusterProcess('kube-apiserver');
     return { cluster, on: `kube-apiserver ${cluster.version}` };
   } catch (error) {
-    console.warn('no kube-apiserver here, so this is measured on the sandbox:', error);
+    console.warn('kube-apiserver is missing; measured on the sandbox:', error);
     const cluster = await startClusterProcess('sandbox', ['--max-old-space-size=4096']);
     return { cluster, on: `sandbox ${cluster.version}` };
   }

@@ -100,9 +100,7 @@ console.log(
 
 const rate = perSecond(creates.count, creates.cpu);
 if (flags.check && rate < FLOOR) {
-  console.error(
-    `too slow: ${whole(rate)} creates in a second of CPU time, and ${whole(FLOOR)} are asked for`,
-  );
+  console.error(`too slow: ${whole(rate)} creates per second of CPU time instead of ${whole(FLOOR)}`);
   process.exitCode = 1;
 }
 
@@ -126,7 +124,7 @@ async function listPages(): Promise<void> {
     seen += page.items.length;
     next = page.metadata.continue;
   }
-  if (seen !== OBJECTS) throw new Error(`the pages hold ${seen} objects`);
+  if (seen !== OBJECTS) throw new Error(`the pages contain ${seen} objects`);
 }
 
 function update(object: ApiObject | undefined): Promise<string> {
@@ -172,7 +170,7 @@ async function measureWidgets(): Promise<Measured> {
   const measured = await measure('custom resources created, each shown to a webhook', WRITES, () =>
     times(WRITES, (index) => client.send('POST', widgetPath(index), widget(index))),
   );
-  if (webhook.asked() !== WRITES) throw new Error(`the webhook was asked ${webhook.asked()} times`);
+  if (webhook.asked() !== WRITES) throw new Error(`the webhook was called ${webhook.asked()} times`);
   return measured;
 }
 

@@ -82,7 +82,7 @@ async function callsPerLeaf(cluster: ClusterProcess) {
 async function writesAfterStart(cluster: ClusterProcess, replica: Replica) {
   await replica.whenReady(60_000);
   const looked = await eventually(
-    'each Service was looked at',
+    'the replica has processed each Service',
     async () => {
       const metrics = await replica.metrics();
       const done = sampleOf(metrics, 'workqueue_work_duration_seconds_count{name="serving-certs"}') ?? 0;

@@ -56,13 +56,13 @@ export function chartValues(base: BaseDefaults): TSchema & { readonly properties
     crds: group(
       'The CustomResourceDefinitions. They are templates, so that upgrades of the chart upgrade them.',
       {
-        enabled: boolean('Install and upgrade them. Turn off where something else does.', true),
+        enabled: boolean('Install and upgrade them. Turn off if another tool does.', true),
         keep: boolean(
-          'Keep them when the release is uninstalled. Without them every policy, window and report is deleted.',
+          'Keep them when the release is uninstalled. Otherwise every policy, window and report is deleted.',
           true,
         ),
         rules: boolean(
-          'Kubernetes 1.25 and newer: the API server itself holds RestoreWindows to more rules.',
+          'Kubernetes 1.25 and newer: the API server itself enforces more rules for RestoreWindows.',
           false,
         ),
       },
@@ -73,15 +73,15 @@ export function chartValues(base: BaseDefaults): TSchema & { readonly properties
 
 const imageValues = (base: BaseDefaults) =>
   group('The image.', {
-    repository: text('Where the image is, without its tag.', base.image, {
+    repository: text('Repository of the image, without a tag.', base.image, {
       pattern: '^[^\\s:@]+(:[0-9]+/[^\\s:@]+)?$',
     }),
     tag: text('Its tag; empty: the version of the chart.', '', { pattern: '^[\\w.-]{0,128}$' }),
-    digest: text('Its digest, `sha256:…`, which counts before the tag.', '', {
+    digest: text('Its digest, `sha256:…`, which takes precedence over the tag.', '', {
       pattern: '^(sha256:[0-9a-f]{64})?$',
     }),
     pullPolicy: oneOf(
-      'When it is pulled; empty: as Kubernetes thinks fit for the tag.',
+      'When it is pulled; empty: the Kubernetes default for the tag.',
       ['', 'Always', 'IfNotPresent', 'Never'],
       '',
     ),
@@ -89,64 +89,64 @@ const imageValues = (base: BaseDefaults) =>
 
 const deploymentValues = (base: BaseDefaults): TProperties => ({
   replicas: Type.Integer({
-    description: 'How many pods. While none runs, requests that policies govern are refused.',
+    description: 'Number of pods. While none runs, requests that policies govern are refused.',
     default: base.replicas,
     minimum: 0,
   }),
-  strategy: object('How pods are replaced when something changes.', base.strategy),
-  resources: object('What a pod asks for, and what it may use at most.', base.resources),
+  strategy: object('How pods are replaced after a change.', base.strategy),
+  resources: object('Resource requests and limits of a pod.', base.resources),
   priorityClassName: text('Priority class of the pods; empty: none.', base.priorityClassName),
   nodeSelector: textMap('Labels that a node must have.'),
-  tolerations: objects('Taints of nodes that do not keep the pods away.'),
-  affinity: object('Which nodes and which neighbours the pods want.', {}),
+  tolerations: objects('Taints of nodes that the pods tolerate.'),
+  affinity: object('Node and pod affinity of the pods.', {}),
   topologySpreadConstraints: objects(
     'How the pods are spread over the cluster.',
     base.topologySpreadConstraints,
   ),
   podAnnotations: textMap('Annotations of the pods.'),
-  podLabels: textMap('Labels of the pods, beside those that the chart sets.'),
+  podLabels: textMap('Labels of the pods, in addition to those that the chart sets.'),
 });
 
 const processValues = (): TProperties => ({
   logLevel: oneOf(
-    'Least severe level that is logged.',
+    'Minimum level of log messages.',
     ['debug', 'info', 'warn', 'error'],
     SETTINGS['log-level'].default ?? 'info',
   ),
   statusPage: boolean(
-    'A status page at `/status` of the metrics port, for those who are bound to the ClusterRole `gatehouse-status-viewer`.',
+    'A status page at `/status` on the metrics port, for users with the ClusterRole `gatehouse-status-viewer`.',
     false,
   ),
   extraArgs: Type.Array(Type.String(), {
-    description: 'More flags of `gatehouse serve`, such as `--drain-delay=20s`.',
+    description: 'Additional flags of `gatehouse serve`, such as `--drain-delay=20s`.',
     default: [],
   }),
-  extraEnv: objects('More variables of the environment, such as the `OTEL_*` ones.'),
-  extraVolumes: objects('More volumes of the pods, such as one with handlers.'),
-  extraVolumeMounts: objects('Where the container has them.'),
+  extraEnv: objects('Additional environment variables, such as `OTEL_*`.'),
+  extraVolumes: objects('Additional volumes of the pods, such as one with handlers.'),
+  extraVolumeMounts: objects('Mounts of these volumes in the container.'),
 });
 
 const permissionValues = (): TProperties => ({
-  compat: group('Whose annotations are honoured beside our own.', {
+  compat: group('Other systems whose annotations are supported.', {
     openshift: boolean(
-      "Those of OpenShift's service-ca. Also leaves the user id to OpenShift, which refuses a fixed one.",
+      "Those of OpenShift's service-ca. Also omits the user ID, because OpenShift refuses a fixed one.",
       false,
     ),
     certManager: boolean("Those of cert-manager's cainjector.", false),
   }),
   deleteSecrets: boolean(
-    'Let Gatehouse delete Secrets: for `--serving-cert-on-removal=delete` (see extraArgs), and for Services that want a Secret ' +
-      'replaced that cannot be written.',
+    'Let Gatehouse delete Secrets: for `--serving-cert-on-removal=delete` (see extraArgs), and for Services that request the ' +
+      'replacement of a Secret that cannot be written.',
     false,
   ),
   restore: group('Restores by backup tools.', {
     velero: group('The detector for restores of Velero.', {
       enabled: boolean(
-        'Install it. Its kind has to be there first: in a new cluster, the second `helm upgrade` adds it.',
+        'Install it. Its kind must exist first: in a new cluster, the second `helm upgrade` adds it.',
         false,
       ),
       namespace: text(
-        'Where Velero runs. Whoever may write Restores there can have references deferred.',
+        'Namespace of Velero. Users who may write Restores there can have reference checks deferred.',
         'velero',
         { pattern: DNS_LABEL },
       ),
@@ -155,32 +155,38 @@ const permissionValues = (): TProperties => ({
 });
 
 const neighbourValues = (base: BaseDefaults): TProperties => ({
-  podDisruptionBudget: group('Nodes are drained one after the other. Turn off for a single replica.', {
-    enabled: boolean('Have one.', true),
-    minAvailable: amount('How many pods may not be evicted, as a number or a percentage.', base.minAvailable),
+  podDisruptionBudget: group('Limits how many pods are evicted at once. Turn off for a single replica.', {
+    enabled: boolean('Create one.', true),
+    minAvailable: amount(
+      'Pods that must stay available during evictions, as a number or a percentage.',
+      base.minAvailable,
+    ),
   }),
-  networkPolicy: group('Who may reach Gatehouse. Webhooks come in from everywhere, metrics do not.', {
-    enabled: boolean('Have one.', true),
-    // An empty list makes the NetworkPolicy allow all sources.
-    metricsFrom: Type.Unsafe<readonly object[]>({
-      type: 'array',
-      items: { type: 'object' },
-      minItems: 1,
-      description: 'Who may read the metrics: peers of a NetworkPolicy.',
-      default: base.metricsFrom,
-    }),
-  }),
+  networkPolicy: group(
+    'Which clients can reach Gatehouse. All can reach the webhooks, but not the metrics.',
+    {
+      enabled: boolean('Create one.', true),
+      // An empty list makes the NetworkPolicy allow all sources.
+      metricsFrom: Type.Unsafe<readonly object[]>({
+        type: 'array',
+        items: { type: 'object' },
+        minItems: 1,
+        description: 'Clients that can read the metrics: peers of a NetworkPolicy.',
+        default: base.metricsFrom,
+      }),
+    },
+  ),
 });
 
 const monitoringValues = () =>
   group('For clusters with the Prometheus operator.', {
     labels: textMap(
-      'Labels of the two below that your Prometheus selects by, such as `release: prometheus`.',
+      'Labels of the next two objects by which your Prometheus selects them, such as `release: prometheus`.',
     ),
     podMonitor: boolean('A PodMonitor: every replica is scraped.', false),
     prometheusRule: boolean('A PrometheusRule: alerts.', false),
     dashboard: boolean(
-      "The dashboard, in a ConfigMap with the label that the sidecar of Grafana's chart looks for.",
+      "The dashboard, in a ConfigMap with the label that the sidecar of Grafana's chart selects.",
       false,
     ),
   });

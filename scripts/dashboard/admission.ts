@@ -7,19 +7,19 @@ export const admission: Row = {
     {
       title: 'Reviews by outcome',
       description:
-        'allow and deny are answers; retry asks the client to come again; error is judged by the failurePolicy.',
+        'allow and deny are answers; retry asks the client to retry; the failurePolicy decides about errors.',
       unit: 'reqps',
       queries: [{ expr: rate('outcome', `${ADMISSION}_count`), legend: '{{outcome}}' }],
     },
     {
       title: 'Reviews by webhook',
-      description: 'Which entry of the webhook configurations is asked how often.',
+      description: 'How often each entry of the webhook configurations is called.',
       unit: 'reqps',
       queries: [{ expr: rate('webhook', `${ADMISSION}_count`), legend: '{{webhook}}' }],
     },
     {
       title: 'Errors',
-      description: 'Should be nothing at all. The log has each error with the uid of its review.',
+      description: 'Should be empty. The log has each error with the uid of its review.',
       unit: 'reqps',
       queries: [
         { expr: rate('webhook', `${ADMISSION}_count`, 'outcome="error"'), legend: 'error, {{webhook}}' },
@@ -33,19 +33,19 @@ export const admission: Row = {
     },
     {
       title: 'p99 by webhook',
-      description: 'Below the timeoutSeconds of the policy, by far: writers wait for it.',
+      description: 'Must be far below the timeoutSeconds of the policy: writers wait for it.',
       unit: 's',
       queries: [{ expr: p99('webhook', ADMISSION), legend: '{{webhook}}' }],
     },
     {
       title: 'p99 by outcome',
-      description: 'A refusal takes longer than a yes: what would refuse is read live first.',
+      description: 'A denial takes longer than an allow: it is confirmed by a live read.',
       unit: 's',
       queries: [{ expr: p99('outcome', ADMISSION), legend: '{{outcome}}' }],
     },
     {
-      title: 'In flight, and how long the loop stands still',
-      description: 'Both grow when a replica has too much to do, or a handler computes for too long.',
+      title: 'Reviews in flight, and event loop delay',
+      description: 'Both grow when a replica is overloaded, or a handler blocks the event loop.',
       unit: 'short',
       queries: [
         { expr: highest('pod', 'gatehouse_admission_reviews_in_flight'), legend: 'in flight, {{pod}}' },

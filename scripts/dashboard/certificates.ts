@@ -4,8 +4,8 @@ export const certificates: Row = {
   title: 'Certificates',
   panels: [
     {
-      title: 'When each generation of the CA ends',
-      description: 'A new one is made at half of the life of the active one.',
+      title: 'Time until each generation of the CA expires',
+      description: 'A new generation is created after half of the lifetime of the active one.',
       unit: 's',
       queries: [
         {
@@ -16,7 +16,7 @@ export const certificates: Row = {
     },
     {
       title: 'Phase of the authority',
-      description: 'The phase that has 1, or why the stored authority cannot be used.',
+      description: 'The phase with the value 1, or the reason why the stored authority cannot be used.',
       unit: 'short',
       queries: [
         { expr: highest('phase', 'gatehouse_rotation_phase'), legend: '{{phase}}' },
@@ -24,13 +24,13 @@ export const certificates: Row = {
       ],
     },
     {
-      title: 'For how long it has been in its phase',
-      description: 'As far as the leader has seen. Publishing and propagating take minutes.',
+      title: 'Time in the current phase',
+      description: 'As the leader has observed. Publishing and propagating take minutes.',
       unit: 's',
       queries: [{ expr: highest('phase', 'gatehouse_rotation_phase_seconds'), legend: '{{phase}}' }],
     },
     {
-      title: 'Serving certificates by what is left of them',
+      title: 'Serving certificates by remaining lifetime',
       description: 'Counted up to each limit; anything at 0 s has expired.',
       unit: 'short',
       queries: [
@@ -42,7 +42,7 @@ export const certificates: Row = {
     },
     {
       title: 'Serving certificates by generation',
-      description: 'In a rotation all of them move to the new generation.',
+      description: 'In a rotation, all of them move to the new generation.',
       unit: 'short',
       queries: [
         {
@@ -54,7 +54,7 @@ export const certificates: Row = {
     },
     {
       title: 'Issued',
-      description: 'By result and reason. Events on the Services say what is wrong.',
+      description: 'By result and reason. Events on the Services describe the problems.',
       unit: 'ops',
       queries: [{ expr: rate('result, reason', 'gatehouse_issue_total'), legend: '{{result}}: {{reason}}' }],
     },
@@ -74,8 +74,8 @@ export const certificates: Row = {
       ],
     },
     {
-      title: 'Not renewed any more',
-      description: 'Certificates in Secrets whose Service no longer asks for them.',
+      title: 'No longer renewed',
+      description: 'Certificates in Secrets whose Service no longer requests them.',
       unit: 'short',
       queries: [{ expr: highest('reason', 'gatehouse_serving_leaf_not_renewed'), legend: '{{reason}}' }],
     },

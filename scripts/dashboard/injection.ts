@@ -5,15 +5,15 @@ export const injection: Row = {
   panels: [
     {
       title: 'Targets by state',
-      description: 'Whatever is not injected has an Event that says why.',
+      description: 'Every target without injection has an Event with the reason.',
       unit: 'short',
       queries: [
         { expr: highest('kind, state', 'gatehouse_cabundle_targets'), legend: '{{kind}}: {{state}}' },
       ],
     },
     {
-      title: 'Waiting longest for its bundle',
-      description: 'Calls to that webhook fail meanwhile.',
+      title: 'Longest wait for a bundle',
+      description: 'Calls to this webhook fail meanwhile.',
       unit: 's',
       queries: [{ expr: `max(${of('gatehouse_cabundle_stale_seconds')})`, legend: 'stale' }],
     },

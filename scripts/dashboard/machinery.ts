@@ -5,28 +5,28 @@ export const machinery: Row = {
   panels: [
     {
       title: 'Leader',
-      description: 'One replica has 1. Admission does not depend on it.',
+      description: 'One replica has the value 1. Admission does not depend on it.',
       unit: 'short',
       queries: [{ expr: highest('pod', 'leader_election_master_status'), legend: '{{pod}}' }],
     },
     {
       title: 'Workqueues: keys waiting',
-      description: 'Rises for a moment after a start or a rotation, then goes back to nothing.',
+      description: 'Rises briefly after a start or a rotation, then returns to zero.',
       unit: 'short',
       queries: [{ expr: highest('name', 'workqueue_depth'), legend: '{{name}}' }],
     },
     {
-      title: 'Workqueues: added and tried again',
-      description: 'Retries that go on mean a reconcile that cannot succeed; the log says which key.',
+      title: 'Workqueues: adds and retries',
+      description: 'Continuous retries mean a reconcile that cannot succeed; the log has its key.',
       unit: 'ops',
       queries: [
         { expr: rate('name', 'workqueue_adds_total'), legend: 'added, {{name}}' },
-        { expr: rate('name', 'workqueue_retries_total'), legend: 'again, {{name}}' },
+        { expr: rate('name', 'workqueue_retries_total'), legend: 'retried, {{name}}' },
       ],
     },
     {
       title: 'Workqueues: p99',
-      description: 'How long keys wait, how long a reconcile takes, and the longest that has not ended.',
+      description: 'How long keys wait, how long a reconcile takes, and the longest running reconcile.',
       unit: 's',
       queries: [
         { expr: p99('name', 'workqueue_queue_duration_seconds'), legend: 'waiting, {{name}}' },
@@ -47,14 +47,14 @@ export const machinery: Row = {
     },
     {
       title: 'p99 of the API server',
-      description: 'Live reads of admission are among them.',
+      description: 'Includes the live reads of admission.',
       unit: 's',
       queries: [{ expr: p99('verb', 'rest_client_request_duration_seconds'), legend: '{{verb}}' }],
     },
     {
       title: 'Clock',
       description:
-        'By how much each replica is ahead of the API server. Beyond an hour no certificate is replaced.',
+        'How far each replica is ahead of the API server. Beyond an hour, no certificate is replaced.',
       unit: 's',
       queries: [{ expr: highest('pod', 'gatehouse_clock_skew_seconds'), legend: '{{pod}}' }],
     },

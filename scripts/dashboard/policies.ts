@@ -6,7 +6,7 @@ export const policies: Row = {
     {
       title: 'Violations by policy',
       description:
-        'Among what is stored, as of the last audit. kubectl get admissionpolicy NAME -o yaml lists them.',
+        'Violations by existing objects, as of the last audit. kubectl get admissionpolicy NAME -o yaml lists them.',
       unit: 'short',
       queries: [
         { expr: highest('policy', 'gatehouse_policy_violations'), legend: '{{policy}}' },
@@ -15,7 +15,7 @@ export const policies: Row = {
     },
     {
       title: 'Open windows',
-      description: 'While one is open, the checks of its principals are put off.',
+      description: 'While a window is open, the checks of its principals are deferred.',
       unit: 'short',
       queries: [
         {
@@ -25,7 +25,7 @@ export const policies: Row = {
       ],
     },
     {
-      title: 'When open windows end by themselves',
+      title: 'Time until open windows expire',
       description: 'Seconds until each of them expires.',
       unit: 's',
       queries: [
@@ -36,22 +36,22 @@ export const policies: Row = {
       ],
     },
     {
-      title: 'What restores left behind',
+      title: 'Violations after restores',
       description:
-        'Violations that the last sweep of each window found and that still hold. gatehouse restore report has them.',
+        'Violations that the last sweep of each window found and that still exist. gatehouse restore report lists them.',
       unit: 'short',
       queries: [{ expr: highest('window', 'gatehouse_restore_violations'), legend: '{{window}}' }],
     },
     {
-      title: 'Checks put off',
-      description: 'By policy; only for those who restore, or may put them off at any time.',
+      title: 'Deferred checks',
+      description: 'By policy; only for restorers and users who may defer checks at any time.',
       unit: 'ops',
       queries: [{ expr: rate('policy', 'gatehouse_restore_deferred_total'), legend: '{{policy}}' }],
     },
     {
-      title: 'The cluster went back in time',
+      title: 'Rollbacks of the cluster',
       description:
-        'Seen by the lease: etcd was restored from a snapshot. Everything is listed and swept anew.',
+        'Detected by the Lease: etcd was restored from a snapshot. Everything is listed and swept again.',
       unit: 'short',
       queries: [
         {

@@ -22,37 +22,37 @@ const CONFIGURATIONS = 'webhook configurations `gatehouse`';
 
 /** Annotations that users set. */
 const ASKED: readonly Entry[] = [
-  [pki.SERVING_CERT_SECRET_NAME, SERVICE, 'Asks for a serving cert in the Secret of this name.'],
+  [pki.SERVING_CERT_SECRET_NAME, SERVICE, 'Requests a serving cert in the Secret of this name.'],
   [
     pki.SERVING_CERT_KEY_ALGORITHM,
     SERVICE,
     'The key algorithm: see [serving certificates](../serving-certs.md).',
   ],
-  [pki.SERVING_CERT_DURATION, SERVICE, 'How long a serving cert lives, e.g. `90d` or `36h`.'],
+  [pki.SERVING_CERT_DURATION, SERVICE, 'Lifetime of the serving cert, e.g. `90d` or `36h`.'],
   [
     pki.SERVING_CERT_DNS_NAMES,
     SERVICE,
-    'More DNS names, with commas between them, in the domains that `--serving-cert-dns-suffixes` allows.',
+    'Additional DNS names, separated by commas, in the domains that `--serving-cert-dns-suffixes` allows.',
   ],
   [
     pki.SERVING_CERT_POD_NAMES,
     SERVICE,
-    'Of a headless Service: its pods, `db:3` for db-0 to db-2, or `db-0,db-7`, in the place of the wildcard.',
+    'For a headless Service: its pods, `db:3` for db-0 to db-2, or `db-0,db-7`, instead of the wildcard.',
   ],
   [
     pki.SERVING_CERT_WILDCARD,
     SERVICE,
-    '`true` or `false`: a wildcard for the pods. Absent: for headless Services that name no pods.',
+    '`true` or `false`: a wildcard for the pods. Default: `true` for headless Services that name no pods.',
   ],
   [
     pki.SERVING_CERT_SHORT_NAMES,
     SERVICE,
-    '`false`: no names without the namespace or `svc`, which mean another Service elsewhere.',
+    '`false`: omit the names without namespace or `svc`, which mean another Service in other namespaces.',
   ],
   [
     pki.SERVING_CERT_OUTPUTS,
     `${SERVICE}; ${TLS_SECRET}`,
-    'What else is written beside the PEM files, with commas between. On the Secret: which of its files are Gatehouse’s.',
+    'Additional formats besides the PEM files, separated by commas. On the Secret: the files that Gatehouse owns.',
   ],
   [
     pki.SERVING_CERT_KEYSTORE_PASSWORD,
@@ -62,17 +62,17 @@ const ASKED: readonly Entry[] = [
   [
     pki.SERVING_CERT_REPLACE_SECRET,
     SERVICE,
-    '`true`: a Secret of its own that cannot be written (wrong type, immutable) may be deleted and made again.',
+    '`true`: Gatehouse may delete and recreate a Secret of the Service that it cannot write (wrong type, immutable).',
   ],
   [
     pki.SERVING_CERT_ADOPT,
     'Secret',
-    'The name of the Service that may take over this Secret, which somebody else made.',
+    'The name of the Service for which Gatehouse may take over this existing Secret.',
   ],
   [
     pki.INJECT_CABUNDLE,
     TARGET,
-    'Keep the CA bundle in it: `true`, or the names of webhooks with commas between them.',
+    'Injects the CA bundle: `true`, or the names of webhooks, separated by commas.',
   ],
   [
     pki.INJECT_CABUNDLE_FROM,
@@ -83,18 +83,14 @@ const ASKED: readonly Entry[] = [
   [
     pki.ALLOW_DIRECT_INJECTION,
     'Secret, ConfigMap',
-    '`true`: its owner lets everybody have the certificates in it as a CA bundle.',
+    '`true`: its owner allows the use of its certificates as a CA bundle in any object.',
   ],
-  [pki.ROTATE, AUTHORITY, 'Asks for a rotation, once for each value. The value says why.'],
-  [
-    pki.DISTRUST,
-    AUTHORITY,
-    'Generations that are not to be trusted any more from now on, with commas between them.',
-  ],
+  [pki.ROTATE, AUTHORITY, 'Requests a rotation, once for each value. The value is the reason.'],
+  [pki.DISTRUST, AUTHORITY, 'Generations that clients must no longer trust, separated by commas.'],
   [
     pki.NEW_AUTHORITY,
     AUTHORITY,
-    'Allows a new authority where the old one is lost. The value says why. Removed when it is done.',
+    'Allows a new authority if the old one is lost. The value is the reason. Gatehouse then removes the annotation.',
   ],
 ];
 
@@ -103,48 +99,48 @@ const WRITTEN: readonly Entry[] = [
   [
     pki.SERVING_CERT_SERVICE,
     TLS_SECRET,
-    'The Service, in the namespace of the Secret. This makes the Secret Gatehouse’s.',
+    'The Service, in the namespace of the Secret. It marks the Secret as owned by Gatehouse.',
   ],
   [pki.SERVING_CERT_SERVICE_UID, TLS_SECRET, 'The uid of that Service when the Secret was last written.'],
   [
     OWNER_RECORD_ANNOTATION,
     'objects of policies with `spec.owners.preserve`',
-    'Their owner references, to link them again after a restore: see [owner references](../owner-references.md).',
+    'Their owner references, which a restore brings back: see [owner references](../owner-references.md).',
   ],
   [
     'conversion.gatehouse.dev/<version>',
     'objects that a ConversionPolicy converts',
-    'Values that the version asked for cannot hold: see [conversion](../conversion.md).',
+    'Values that the requested version cannot represent: see [conversion](../conversion.md).',
   ],
-  [DEV_URL_ANNOTATION, CONFIGURATIONS, 'That a replica with `--dev-url` answers for them, and until when.'],
-  [OPENED_BY, 'RestoreWindow', 'Who opened it: the user name, by the webhook that saw the request.'],
+  [DEV_URL_ANNOTATION, CONFIGURATIONS, 'The replica with `--dev-url` that answers for them, and until when.'],
+  [OPENED_BY, 'RestoreWindow', 'The name of the user who opened it, set by the webhook.'],
   [
     SWEEP_DUE,
     LEASE,
-    'The window that a leader has still to make, so that a crash before that loses nothing.',
+    'The window that a leader must still create, so that a crash before that loses nothing.',
   ],
-  [EPOCH, LEASE, 'Raised with each write of the Lease, to tell when the cluster went back in time.'],
-  [ROLLBACK, LEASE, 'A rollback that replicas have seen: each looks at everything anew.'],
+  [EPOCH, LEASE, 'Increased with each write of the Lease, to detect a rollback of the cluster.'],
+  [ROLLBACK, LEASE, 'A rollback that replicas have detected: each lists and checks everything again.'],
 ];
 
 const LABELS: readonly Entry[] = [
   [
     AGGREGATION_LABEL,
     'ClusterRole',
-    '`"true"`: Gatehouse may do what this role allows. For kinds that policies govern or refer to; set by people.',
+    '`"true"`: Gatehouse gets the permissions of this role. For kinds that policies govern or refer to; set by users.',
   ],
   [
     pki.SERVING_CERT_LABEL.name,
     TLS_SECRET,
-    `\`${pki.SERVING_CERT_LABEL.value}\`: so that a watch selects these Secrets and no others.`,
+    `\`${pki.SERVING_CERT_LABEL.value}\`: a watch selects only these Secrets.`,
   ],
   [CLAIM_POLICY_LABEL, 'UniqueClaim', 'The AdmissionPolicy whose rule it belongs to.'],
   [SOURCE_LABEL, 'RestoreWindow', 'The RestoreDetector that opened it.'],
-  ['gatehouse.dev/restore-window', 'RestoreReport', 'The RestoreWindow that it reports of.'],
+  ['gatehouse.dev/restore-window', 'RestoreReport', 'The RestoreWindow of the report.'],
   [
     EXCLUDE_FROM_BACKUP_LABEL,
     'UniqueClaim, RestoreWindow, RestoreReport',
-    '`"true"`: Velero leaves it out of backups.',
+    '`"true"`: Velero excludes it from backups.',
   ],
 ];
 
@@ -161,17 +157,17 @@ export function annotationsPage(): File {
     file: 'annotations.md',
     title: 'Annotations, labels and finalizers',
     text: [
-      'With `--compat`, Gatehouse also honours annotations of other systems: see [serving certificates](../serving-certs.md) and ' +
+      'With `--compat`, Gatehouse also supports annotations of other systems: see [serving certificates](../serving-certs.md) and ' +
         '[CA bundles](../ca-bundles.md).',
       '## Annotations that you set',
       entries(ASKED),
       '## Annotations that Gatehouse sets',
-      'They are not for people to change.',
+      'Do not change them.',
       entries(WRITTEN),
       '## Labels',
       entries(LABELS),
       '## Finalizers',
-      'Gatehouse sets none: every object can be deleted while no replica runs.',
+      'Gatehouse sets none, so every object can be deleted while no replica runs.',
     ].join('\n\n'),
   };
 }
