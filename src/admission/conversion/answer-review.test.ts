@@ -357,7 +357,7 @@ describe('ConversionReviews that a kube-apiserver 1.36 sent', () => {
     },
   );
 
-  test('number 22', () => {
+  test('the recording has 22 reviews', () => {
     expect(recorded).toHaveLength(22);
   });
 });

@@ -93,7 +93,7 @@ describe('a definition', () => {
     expect(() => define(definition)).toThrow(message);
   });
 
-  test('has every mistake reported at once', () => {
+  test('with several mistakes reports all of them', () => {
     const broken = { match: { apiGroups: 'x', resources: [] }, onError: 'x' };
     expect(() => define(broken)).toThrow(/apiGroups.*resources.*onError.*neither/);
   });

@@ -213,7 +213,7 @@ describe('requests of a kube-apiserver 1.36', () => {
   );
   const isConversion = (body: JsonObject) => body.kind === 'ConversionReview';
 
-  test('number 76, and some contain integers beyond 2^53', () => {
+  test('the recording has 76 requests, some with integers beyond 2^53', () => {
     expect(bodies).toHaveLength(76);
     for (const [index, [, body]] of bodies.entries()) {
       expect(stringifyJson(body)).toBe(recorded[index]?.body.trim());

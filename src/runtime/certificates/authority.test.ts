@@ -175,7 +175,7 @@ describe('the first authority', () => {
   test.each([
     ['before', 2],
     ['after', 1],
-  ] as const)('is complete or absent when its leader is killed %s the write', async (when, keys) => {
+  ] as const)('exists once after its leader is killed %s the write', async (when, keys) => {
     secrets.interrupt(when);
     const killed = leader();
     await expect(killed.reconcile()).rejects.toThrow('connection broke');

@@ -54,7 +54,7 @@ describe('L3: two Services that name the same Secret', () => {
     ]);
   });
 
-  test('of the same second: the smaller uid gets it, and the owner never alternates', async () => {
+  test('the smaller uid decides between two of the same second, and the owner never alternates', async () => {
     world.add(born(serviceNamed('web'), OLD));
     await everybody('web', 'db', 'web', 'db');
     expect(namesIn('db-tls')).toContain('db.prod.svc'); // uid-of-db < uid-of-web
@@ -203,7 +203,7 @@ describe('L6: a Service that drops its request', () => {
     expect(world.events.reasons()).toEqual(['Issued', 'RenewalStopped', 'RenewalStopped', 'Issued']);
   });
 
-  test('according to a stale store loses nothing', async () => {
+  test('loses nothing if only a stale store says so', async () => {
     await world.run('db', {
       onRemoval: 'delete',
       stores: { service: () => silentService() },
@@ -224,7 +224,7 @@ describe('L6: a Service that drops its request', () => {
   });
 
   test.each(['retain', 'delete'] as const)(
-    'and names another Secret: the policy %ss the old one',
+    'for another Secret: the policy %ss the old one',
     async (onRemoval) => {
       world.add(serviceNamed('db', { 'gatehouse.dev/serving-cert-secret-name': 'renamed' }));
       await world.run('db', { onRemoval });
@@ -233,7 +233,7 @@ describe('L6: a Service that drops its request', () => {
     },
   );
 
-  test('by being deleted leaves the Secret to the garbage collector', async () => {
+  test('leaves the Secret to the garbage collector if it is deleted', async () => {
     world.services.delete('prod/db');
     await world.run('db', { onRemoval: 'delete' });
     expect(world.calls.deletes).toBe(0);

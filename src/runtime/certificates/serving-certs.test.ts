@@ -169,7 +169,7 @@ describe('a cert is reissued when', () => {
     expect(world.calls.keys).toBe(2);
   });
 
-  test('and the data of other clients stays', async () => {
+  test('a reissue keeps the data of other clients', async () => {
     await healthySecret();
     world.secrets.edit(SECRET, (secret) => ({
       ...withData(secret, { 'tls.crt': '', 'keystore.p12': 'AAAA' }),

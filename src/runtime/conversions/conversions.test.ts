@@ -153,7 +153,7 @@ describe('a change of the definition', () => {
     expect(state()).toMatchObject({ inForce: { generation: 1 }, problem: { reason: 'MissingVersion' } });
   });
 
-  test('to another schema decides what a version can hold', async () => {
+  test('to a new schema changes what a version can hold', async () => {
     await reconcile();
     const before = state()?.inForce;
     define(threeVersions({ preserveUnknownFields: true }));
@@ -172,7 +172,7 @@ describe('a change of the definition', () => {
     expect(state()).toMatchObject({ problem: undefined });
   });
 
-  test('that cannot be read is read again', async () => {
+  test('that cannot be read is retried', async () => {
     read = { kind: 'unread' };
     expect(await reconcile()).toEqual({ kind: 'requeue', at: new Date(now.getTime() + 5_000) });
     expect(state()).toMatchObject({ inForce: undefined, problem: { reason: 'DefinitionNotRead' } });

@@ -141,7 +141,7 @@ describe('webhooks are not installed', () => {
   });
 });
 
-test('lastTransitionTime moves with the status, and with nothing else', async () => {
+test('lastTransitionTime changes only with the status', async () => {
   await reconcile();
   now = '2026-11-21T13:00:00Z';
   edited(2);

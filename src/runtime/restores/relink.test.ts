@@ -261,7 +261,7 @@ describe('G8: a write that the API server forbids', () => {
     ]);
   });
 
-  test('again is reported after two attempts, with the permission to grant', async () => {
+  test('twice is reported with the permission to grant', async () => {
     const world = cluster(child(blocking), new Map([['r1', owner('new')]]));
     world.beforePatch = () => ({ kind: 'forbidden', message: 'no' });
     expect(await world.run()).toMatchObject([

@@ -334,7 +334,7 @@ describe('checks other than references', () => {
     expect(await reasons({ read: changed })).toEqual([]);
   });
 
-  test('only deferred checks are made up for', async () => {
+  test('the sweep repeats only deferred checks', async () => {
     const schema = { properties: { spec: { properties: { units: { maximum: 4 } } } } };
     put('servers', server('s1', { units: 9 }), server('s2', { units: 1 }));
     policies = [compiled({ validate: { schema }, restore: { schema: 'Defer' } })];

@@ -38,7 +38,7 @@ test.each<[object, boolean]>([
   [{ oneOf: [{ type: 'integer' }, { type: 'number' }] }, false],
   [{ if: { type: 'integer' }, then: { maximum: 1 } }, false],
   [{ anyOf: [{ type: 'string' }, { type: 'integer', minimum: 1 }] }, true],
-])('whether safe or not, %j accepts 2^60 as the number that it is: %s', (schema, isAccepted) => {
+])('%j accepts 2^60 without loss of precision, safe or not: %s', (schema, isAccepted) => {
   expect(accepts(schema, BIG)).toBe(isAccepted);
   expect(accepts(schema, Number(BIG))).toBe(isAccepted);
 });
