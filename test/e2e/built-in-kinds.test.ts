@@ -27,7 +27,7 @@ beforeAll(async () => {
   );
   await seeInForce(cluster, 'parents');
   await untilRefused('a ConfigMap without its parent', 'data.parent', () =>
-    cluster.admin.create(configMaps, configMap('probe', { parent: 'nobody' }), { dryRun: true }),
+    cluster.admin.create(configMaps, configMap('probe', { parent: 'missing' }), { dryRun: true }),
   );
   restorer = cluster.impersonate(RESTORER);
 });

@@ -124,7 +124,7 @@ describeKubectl('kubectl and permissions', SEED, (kubectl) => {
       expect(await refuses('get servers --token=nonsense')).toBe(
         'error: You must be logged in to the server (Unauthorized)\n',
       );
-      expect(await refuses('create token nobody')).toContain('serviceaccounts "nobody" not found');
+      expect(await refuses('create token missing')).toContain('serviceaccounts "missing" not found');
     });
   });
 

@@ -24,7 +24,7 @@ const cookieOf = (response: Response): string =>
   (response.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
 
 test.each([
-  ['nobody', 401],
+  ['invalid', 401],
   ['bob', 403],
   ['broken', 503],
   ['alice', 200],
@@ -65,7 +65,7 @@ test('a session ends after an hour, or when too many newer sessions exist', asyn
 });
 
 test.each([
-  ['token=nobody', 401],
+  ['token=invalid', 401],
   ['token=bob', 403],
   ['token=broken', 503],
   ['', 401],

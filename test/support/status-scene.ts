@@ -137,7 +137,7 @@ export const WINDOWS: readonly RestoreWindow[] = [
 ];
 
 /**
- * A token is a user name: `alice` may view the page, `nobody` is an invalid token, `broken` fails the token review.
+ * A token is a user name: `alice` may view the page, `invalid` is an invalid token, `broken` fails the token review.
  * Others may not view it.
  */
 export async function runStatusPage() {
@@ -147,7 +147,7 @@ export async function runStatusPage() {
   const gate = createGate<{ readonly username: string }>({
     authenticate: (token) => {
       if (token === 'broken') return Promise.reject(new Error('connection refused'));
-      return Promise.resolve(token === 'nobody' ? undefined : { username: token });
+      return Promise.resolve(token === 'invalid' ? undefined : { username: token });
     },
     mayLook: ({ username }) => Promise.resolve(allowed.has(username)),
     onUndecided: () => undefined,
