@@ -14,7 +14,7 @@ import type { Resource } from '../../src/kube/object.ts';
 import type { Query, Rest, RestRequest } from '../../src/kube/rest.ts';
 import { watchEventLoop } from '../../src/server/limits/event-loop.ts';
 import { createMetrics } from '../../src/server/metrics/metrics.ts';
-import { createPressure, mostBodyBytes } from '../../src/server/limits/pressure.ts';
+import { createLoadShedding, mostBodyBytes } from '../../src/server/limits/load-shedding.ts';
 import type { ServingCertificate } from '../../src/server/listener/serving-certificate.ts';
 import { buildWebhookServer, type WebhookServer } from '../../src/server/webhook-server.ts';
 import type { Contents } from './admission-server.ts';
@@ -49,15 +49,13 @@ export async function buildGatehouse(
   }
   const restoreEvidence = () => Promise.resolve(undefined);
   const world = createWorld({ client, discovery, targets, restoreEvidence });
-  const pressure = createPressure(
-    { reviews: 1_000, bodyBytes: mostBodyBytes() },
-    { eventLoop: watchEventLoop({ metrics }, never), metrics, log },
-  );
+  const { isFull } = watchEventLoop(metrics.eventLoopDelay, never);
+  const limits = { reviews: 1_000, bodyBytes: mostBodyBytes() };
   const app = buildWebhookServer(certificate, {
     ...createAdmission(registry, world),
-    conversion: { lookUp: () => ({ kind: 'none', message: 'not here' }), bodyLimit: 1, log, metrics },
-    turnsAway: () => false,
-    pressure,
+    conversion: { lookUp: () => ({ kind: 'none', message: 'not here' }), bodyLimit: 1 },
+    isDraining: () => false,
+    loadShedding: createLoadShedding(limits, isFull, metrics, log),
     metrics,
     log: withDebugIfHeard(log),
   });

@@ -11,7 +11,7 @@ function scene() {
   watchClockSkew(
     {
       serverClock: { skewMs: () => skewMs },
-      metrics: { clockSkew: (ask) => (exported = ask) },
+      metrics: { scrape: ({ clockSkew = exported }) => (exported = clockSkew) },
       log: { info: say, warn: say },
     },
     stopping.signal,

@@ -3,10 +3,11 @@
  * lines carry the local time.
  */
 import { systemClock, type Clock, type ServerClock } from '../kube/clock.ts';
+import type { Metrics } from '../server/metrics/metrics.ts';
 
 export interface ClockSkewParts {
   readonly serverClock: Pick<ServerClock, 'skewMs'>;
-  readonly metrics: { readonly clockSkew: (skewMs: () => number | undefined) => void };
+  readonly metrics: Pick<Metrics, 'scrape'>;
   readonly log: Record<'info' | 'warn', (fields: object, message: string) => void>;
 }
 
@@ -20,7 +21,7 @@ export function watchClockSkew(
   signal: AbortSignal,
   clock: Pick<Clock, 'after'> = systemClock,
 ): void {
-  metrics.clockSkew(serverClock.skewMs);
+  metrics.scrape({ clockSkew: serverClock.skewMs });
   let apart = false;
   let cancel = (): void => undefined;
   const look = (): void => {

@@ -75,7 +75,7 @@ export async function connect(
   const { config, identity, metrics, tracing, log } = parts;
   const serverClock = createServerClock();
   const observe = ({ method, code, seconds }: RestObservation) => {
-    metrics.apiRequest({ method, code: String(code) }, seconds);
+    metrics.apiRequest({ verb: method, code: String(code) }, seconds);
   };
   const options = {
     connection,

@@ -7,16 +7,16 @@ import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import { loadConnection, type Connection } from '../kube/connection.ts';
 import { createClientAuthenticator, type ClientTrust } from '../server/listener/client-certificates.ts';
-import { watchEventLoop, type EventLoop } from '../server/limits/event-loop.ts';
+import { watchEventLoop } from '../server/limits/event-loop.ts';
 import type { HealthCheck } from '../server/health.ts';
 import { createListener } from '../server/listener/listener.ts';
-import type { StatusPageDeps } from '../server/status-page/status-page.ts';
+import type { StatusPageOptions } from '../server/status-page/status-page.ts';
 import type { DevUrl } from '../config/dev-url.ts';
 import { type Context, connect, type Connected } from './context.ts';
 import { createMetrics } from '../server/metrics/metrics.ts';
 import { buildOperationsServer } from '../server/operations-server.ts';
-import { createPressure, mostBodyBytes } from '../server/limits/pressure.ts';
-import { WEBHOOK_LIMITS, type WebhookDeps } from '../server/webhook-server.ts';
+import { createLoadShedding, mostBodyBytes } from '../server/limits/load-shedding.ts';
+import { WEBHOOK_LIMITS, type WebhookServerOptions } from '../server/webhook-server.ts';
 import type { LoadedHandler } from './handlers/load-handlers.ts';
 import { createLog, withDebugIfHeard } from './log.ts';
 import { followClientCa, readClientTrust } from './client-ca.ts';
@@ -30,7 +30,7 @@ import { openTracing } from './tracing.ts';
 
 /** Content and access rules of the status page. */
 export interface StatusPage {
-  readonly deps: StatusPageDeps;
+  readonly options: StatusPageOptions;
   /** Called once the API server has been reached. Until then the page asks visitors to retry. */
   readonly open: (context: Context, server: string) => void;
 }
@@ -61,14 +61,12 @@ export async function serve(config: Config, options: ServeOptions): Promise<void
   const draining = options.draining ?? drainOnSignal(log);
   const tracing = await openTracing(process.env, { namespace: config.namespace, identity, log });
   const clients = await readClientTrust(config);
-  const metrics = createMetrics(config.exemplars ? { exemplar: () => tracing?.exemplar() } : {});
+  const metrics = createMetrics(config.exemplars ? () => tracing?.exemplar() : undefined);
   // Health and metrics first: probes need answers while the API server is unreachable too.
   const ready: Record<string, HealthCheck> = { start: () => 'the API server has not been reached yet' };
   const statusPage = config.statusPage ? options.statusPage(config, log) : undefined;
-  const operations = buildOperationsServer({
-    live: { ping: () => undefined },
-    ...{ ready, metrics, statusPage: statusPage?.deps },
-  });
+  const live = { ping: () => undefined };
+  const operations = buildOperationsServer(live, ready, metrics, statusPage?.options);
   await operations.listen({ host: config.host, port: config.operationsPort });
   const ended = new AbortController();
   try {
@@ -103,8 +101,8 @@ async function run(
   const { context, close } = connected;
   const { config, metrics } = context;
   const shutdown = new AbortController();
-  const eventLoop = watchEventLoop({ metrics }, shutdown.signal);
-  const webhooks = startWebhooks(connected, loaded, eventLoop, draining, shutdown.signal);
+  const eventLoop = watchEventLoop(metrics.eventLoopDelay, shutdown.signal);
+  const webhooks = startWebhooks(connected, loaded, eventLoop.isFull, draining, shutdown.signal);
   const { replica, conversions, listener } = webhooks;
   watchClockSkew(context, shutdown.signal);
   Object.assign(ready, {
@@ -137,7 +135,7 @@ export type Webhooks = ReturnType<typeof startWebhooks>;
 function startWebhooks(
   { context, isAway }: Connected,
   { handlers: loaded, clients }: Loaded,
-  eventLoop: EventLoop,
+  isLoopFull: () => boolean,
   draining: AbortSignal,
   signal: AbortSignal,
 ) {
@@ -147,24 +145,19 @@ function startWebhooks(
   const conversions = startConversions(context, handlers.converters, signal);
   const limits = { reviews: config.maxAdmissionReviews, bodyBytes: mostBodyBytes() };
   const admission = recordVisits(replica.admission);
-  const listener = createListener({
-    host: config.host,
-    port: config.port,
+  const listener = createListener(config, {
+    ...admission,
+    conversion: conversions.serving,
+    // Another replica may still reach the API server.
+    isDraining: () => draining.aborted || isAway(),
     limits: {
       ...WEBHOOK_LIMITS,
       connections: config.maxConnections,
       requestMs: config.connectionTimeoutMs,
     },
-    gate: clients === undefined ? undefined : createClientAuthenticator(clients, { log, metrics }),
-    deps: {
-      ...admission,
-      conversion: conversions.serving,
-      // Another replica may still reach the API server.
-      turnsAway: () => draining.aborted || isAway(),
-      pressure: createPressure(limits, { eventLoop, metrics, log }),
-      ...{ metrics, tracing, log: withDebugIfHeard(log) },
-    },
-    log,
+    clients: clients === undefined ? undefined : createClientAuthenticator(clients, metrics, log),
+    loadShedding: createLoadShedding(limits, isLoopFull, metrics, log),
+    ...{ metrics, tracing, log: withDebugIfHeard(log) },
   });
   if (clients !== undefined) void followClientCa(context, clients, listener, signal);
   /** All of these pass before a development session redirects the webhooks. */
@@ -189,7 +182,7 @@ async function drained(draining: AbortSignal, delayMs: number): Promise<void> {
   await sleep(delayMs);
 }
 
-type Admission = Pick<WebhookDeps, 'mutate' | 'validate'>;
+type Admission = Pick<WebhookServerOptions, 'mutate' | 'validate'>;
 
 /** `wasAsked`: whether this process has received a review. */
 function recordVisits({ mutate, validate }: Admission) {

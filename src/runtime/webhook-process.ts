@@ -92,7 +92,9 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
     claims: createClaims(client, config.uniqueSettleMs),
     owners,
   });
-  metrics.restoreWindows(() => windows.store.list().map((window) => figuresOf(window, serverClock.now())));
+  metrics.scrape({
+    restoreWindows: () => windows.store.list().map((window) => figuresOf(window, serverClock.now())),
+  });
   const serverNow = () => serverClock.now().getTime();
   return {
     registry,

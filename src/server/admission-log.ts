@@ -1,16 +1,25 @@
 /** The log fields of an admission review: user, object and outcome. The log never contains objects. */
 import type { Decision } from '../admission/review/decision.ts';
 import type { AdmissionRequest } from '../admission/review/request.ts';
+import type { ReviewVersion } from '../admission/review/envelope.ts';
+import type { Log } from '../log.ts';
 import type { Outcome } from './metrics/metrics.ts';
 
-export interface Answered {
+/** Without `debug`, routine reviews are not logged: there is one for every write to the cluster. */
+export type ReviewLog = Omit<Log, 'debug'> & { readonly debug?: Log['debug'] | undefined };
+
+/** A review that is not answered yet. */
+export interface PendingReview {
   readonly webhook: 'mutate' | 'validate';
   readonly entry: string;
+  readonly version: ReviewVersion;
   readonly request: AdmissionRequest;
+  /** As `performance.now()` returns it. */
+  readonly started: number;
 }
 
 export function toLogFields(
-  { webhook, entry, request }: Answered,
+  { webhook, entry, request }: PendingReview,
   outcome: Outcome,
   seconds: number,
 ): object {

@@ -1,34 +1,29 @@
 /** `/mutate/<entry>` and `/validate/<entry>`: a review in, a review out. */
 import type { Server } from 'node:https';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 
 import type { Decision } from '../admission/review/decision.ts';
 import { HandlerFailure } from '../admission/handlers/errors.ts';
 import type { AdmissionRequest } from '../admission/review/request.ts';
 import { parseReview, toMutatingReview, toValidatingReview } from '../admission/review/review.ts';
-import type { ReviewVersion } from '../admission/review/envelope.ts';
-import { detailOf, isRoutine, toLogFields } from './admission-log.ts';
+import { detailOf, isRoutine, toLogFields, type PendingReview, type ReviewLog } from './admission-log.ts';
 import { abortInTime, failure, INTERNAL_ERROR, okay, retry, sendAtOnce, type Answer } from './answer.ts';
-import type { Log } from '../log.ts';
 import type { Metrics, Outcome } from './metrics/metrics.ts';
-import { type Pressure, refuseUnderPressure, toBusy } from './limits/pressure.ts';
-import { endAnswered, outcomeAttribute, reviewAttributes, type ServerTracing } from './tracing.ts';
+import { type LoadShedding, refuseOverload, toBusy } from './limits/load-shedding.ts';
+import { endAnswered, reviewAttributes, type ServerTracing } from './tracing.ts';
 
 /** Decides without a promise if nothing has to be awaited. The signal aborts when the response is due. */
 type Decide = (entry: string, request: AdmissionRequest, signal: AbortSignal) => Decision | Promise<Decision>;
 
-export interface AdmissionDeps {
+export interface AdmissionRoutesOptions {
   /** Decide for the webhook entry `entry` (the last segment of the path). */
   readonly mutate: Decide;
   readonly validate: Decide;
-  readonly pressure: Pressure;
-  /** Without `debug`, routine reviews are not logged: there is one for every write to the cluster. */
-  readonly log: Omit<Log, 'debug'> & { readonly debug?: Log['debug'] | undefined };
+  readonly loadShedding: LoadShedding;
+  readonly log: ReviewLog;
   readonly metrics: Pick<Metrics, 'admission' | 'deferred'>;
   readonly tracing?: ServerTracing | undefined;
 }
-
-type Webhook = 'mutate' | 'validate';
 
 interface ReviewRoute {
   Params: { entry: string };
@@ -41,31 +36,35 @@ interface ReviewRoute {
  */
 export function addAdmissionRoutes(
   app: FastifyInstance<Server>,
-  deps: AdmissionDeps,
+  options: AdmissionRoutesOptions,
   bodyLimit: number,
   isLast: () => boolean,
 ): void {
-  const onRequest = refuseUnderPressure(deps.pressure, bodyLimit);
-  const answerTo =
-    deps.tracing === undefined ? createAnswerer(deps) : createTracedAnswerer(deps, deps.tracing);
+  const { loadShedding, tracing } = options;
+  const onRequest = refuseOverload(loadShedding, bodyLimit);
+  const answerTo = createAnswerer(options);
   for (const webhook of ['mutate', 'validate'] as const) {
     app.post<ReviewRoute>(`/${webhook}/:entry`, { onRequest }, (request, reply) => {
       const { entry } = request.params;
       const { version, request: admission } = parseReview(request.body);
-      const busy = deps.pressure.enter(entry);
-      if (busy !== undefined) {
-        sendAtOnce(reply, toBusy(busy), isLast());
+      const overload = loadShedding.enter(entry);
+      if (overload !== undefined) {
+        sendAtOnce(reply, toBusy(overload), isLast());
         return;
       }
+      const review = { webhook, entry, version, request: admission, started: performance.now() };
+      // Read `headers` only if needed: Node parses them on the first access.
+      const span = tracing?.server(`${webhook} ${entry}`, request.headers, reviewAttributes(review));
       const end = (answer: Answer): void => {
-        deps.pressure.leave(entry);
+        loadShedding.leave(entry);
+        if (span !== undefined) endAnswered(span, answer.code);
         sendAtOnce(reply, answer, isLast());
       };
-      const question = { webhook, entry, version, request: admission, started: performance.now() };
-      const onWait = (controller: AbortController): void => {
-        abortInTime(controller, request.query.timeout, reply);
-      };
-      const answer = answerTo(question, onWait, request);
+      const work = () =>
+        answerTo(review, (controller) => {
+          abortInTime(controller, request.query.timeout, reply);
+        });
+      const answer = span === undefined ? work() : span.run(work);
       // Fast path: a decision without I/O is answered in this turn of the event loop, because another turn costs time.
       if (answer instanceof Promise) void answer.then(end);
       else end(answer);
@@ -73,115 +72,71 @@ export function addAdmissionRoutes(
   }
 }
 
-interface Question {
-  readonly webhook: Webhook;
-  readonly entry: string;
-  readonly version: ReviewVersion;
-  readonly request: AdmissionRequest;
-  /** As `performance.now()` returns it. */
-  readonly started: number;
-}
-
-/** Never throws. Calls `onWait` with the controller to abort at the deadline, if the answer is asynchronous. */
-type Answerer = (
-  question: Question,
-  onWait: (controller: AbortController) => void,
-  /** Read `headers` only if needed: Node parses them on the first access. */
-  request: Pick<FastifyRequest<ReviewRoute, Server>, 'headers'>,
-) => Answer | Promise<Answer>;
-
-function createAnswerer(deps: AdmissionDeps): Answerer {
+/**
+ * Returns a function that never throws. It calls `onWait` with the controller to abort at the deadline, if the answer is
+ * asynchronous.
+ */
+function createAnswerer(options: AdmissionRoutesOptions) {
   // A synchronous decision, which is the usual case, does not retain the signal: reuse its controller for the next
   // request.
   let controller = new AbortController();
-  return (question, onWait) => {
+  return (review: PendingReview, onWait: (controller: AbortController) => void): Answer | Promise<Answer> => {
     try {
-      const { webhook, entry, request } = question;
-      const decision = deps[webhook](entry, request, controller.signal);
-      if (!(decision instanceof Promise)) return conclude(question, decision, deps);
+      const { webhook, entry, request } = review;
+      const decision = options[webhook](entry, request, controller.signal);
+      if (!(decision instanceof Promise)) return conclude(review, decision, options);
       onWait(controller);
       controller = new AbortController();
       return decision.then(
-        (decided) => conclude(question, decided, deps),
-        (error: unknown) => fail(question, error, deps),
+        (decided) => conclude(review, decided, options),
+        (error: unknown) => fail(review, error, options),
       );
     } catch (error) {
-      return fail(question, error, deps);
+      return fail(review, error, options);
     }
   };
 }
 
-/** The same answers, each within a span. */
-function createTracedAnswerer(deps: AdmissionDeps, tracing: ServerTracing): Answerer {
-  const answerTo = createAnswerer({
-    ...deps,
-    metrics: {
-      ...deps.metrics,
-      admission: (labels, seconds) => {
-        tracing.note(outcomeAttribute(labels.outcome));
-        deps.metrics.admission(labels, seconds);
-      },
-    },
-  });
-  return (question, onWait, request) => {
-    const { webhook, entry } = question;
-    const attributes = reviewAttributes(webhook, entry, question.request);
-    const span = tracing.server(`${webhook} ${entry}`, request.headers, attributes);
-    const end = (answer: Answer): Answer => {
-      endAnswered(span, answer.code);
-      return answer;
-    };
-    const answer = span.run(() => answerTo(question, onWait, request));
-    return answer instanceof Promise ? answer.then(end) : end(answer);
-  };
-}
-
-/** Completes a question: records the metric, writes the log line and returns the answer. */
-function conclude(question: Question, decision: Decision, deps: AdmissionDeps): Answer {
+/** Records the metrics, writes the log line and returns the answer. */
+function conclude(review: PendingReview, decision: Decision, options: AdmissionRoutesOptions): Answer {
+  const { log, metrics } = options;
   let answer: Answer;
   try {
-    answer = toAnswer(question, decision); // before metrics and log: this can throw too
+    answer = toAnswer(review, decision); // before metrics and log: this can throw too
   } catch (error) {
-    return fail(question, error, deps);
+    return fail(review, error, options);
   }
-  countDeferred(question, decision, deps.metrics);
-  const seconds = measure(question, decision.kind, deps.metrics);
-  const fields = () => ({ ...toLogFields(question, decision.kind, seconds), ...detailOf(decision) });
-  if (!isRoutine(decision)) deps.log.info(fields(), 'admission');
-  else deps.log.debug?.(fields(), 'admission');
+  const deferred = decision.kind === 'allow' ? decision.auditAnnotations.deferred : undefined;
+  // Dry runs store nothing.
+  if (deferred !== undefined && !review.request.dryRun)
+    for (const check of deferred.split(',')) metrics.deferred(check.split('/', 1)[0] ?? '');
+  const seconds = measure(review, decision.kind, options);
+  const fields = () => ({ ...toLogFields(review, decision.kind, seconds), ...detailOf(decision) });
+  if (!isRoutine(decision)) log.info(fields(), 'admission');
+  else log.debug?.(fields(), 'admission');
   return answer;
 }
 
-function fail(question: Question, err: unknown, { log, metrics }: AdmissionDeps): Answer {
-  const seconds = measure(question, 'error', metrics);
-  log.error({ ...toLogFields(question, 'error', seconds), err }, 'admission');
+function fail(review: PendingReview, err: unknown, options: AdmissionRoutesOptions): Answer {
+  const seconds = measure(review, 'error', options);
+  options.log.error({ ...toLogFields(review, 'error', seconds), err }, 'admission');
   // The user sees which handler failed. Only the log contains the cause.
   return err instanceof HandlerFailure ? failure(500, err.message) : INTERNAL_ERROR;
 }
 
 /** @returns the duration in seconds */
 function measure(
-  { webhook, request: { operation }, started }: Question,
+  { webhook, request: { operation }, started }: PendingReview,
   outcome: Outcome,
-  metrics: Pick<Metrics, 'admission'>,
+  { metrics, tracing }: AdmissionRoutesOptions,
 ): number {
   const seconds = (performance.now() - started) / 1_000;
+  tracing?.note({ 'gatehouse.outcome': outcome });
   metrics.admission({ webhook, operation, outcome }, seconds);
   return seconds;
 }
 
-/** Does not count dry runs: they store nothing. */
-function countDeferred(
-  { request: { dryRun } }: Question,
-  decision: Decision,
-  metrics: Pick<Metrics, 'deferred'>,
-): void {
-  const deferred = decision.kind === 'allow' ? decision.auditAnnotations.deferred : undefined;
-  if (deferred === undefined || dryRun) return;
-  for (const spelled of deferred.split(',')) metrics.deferred(spelled.split('/', 1)[0] ?? '');
-}
-
-function toAnswer({ webhook, version, request }: Question, decision: Decision): Answer {
+function toAnswer({ webhook, version, request }: PendingReview, decision: Decision): Answer {
   if (decision.kind === 'retry') return retry(decision.message, decision.afterSeconds);
   const toReview = webhook === 'mutate' ? toMutatingReview : toValidatingReview;
   return okay(toReview(version, request, decision));

@@ -62,16 +62,9 @@ export function send(reply: Reply, { code, body, retryAfterSeconds }: Answer): R
 }
 
 /**
- * Aborts when the response is due, or when the API server closes the connection.
+ * Makes `controller` abort when the response is due, or when the API server closes the connection.
  * @param timeout the query parameter, e.g. `10s`
  */
-export function answerSignal(timeout: string | undefined, reply: Reply): AbortSignal {
-  const controller = new AbortController();
-  abortInTime(controller, timeout, reply);
-  return controller.signal;
-}
-
-/** Makes `controller` abort as the signal of {@link answerSignal} does. */
 export function abortInTime(controller: AbortController, timeout: string | undefined, reply: Reply): void {
   const timer = setTimeout(() => {
     controller.abort(new Error('the time to answer is over'));

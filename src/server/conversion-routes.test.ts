@@ -4,8 +4,8 @@ import type { ConverterLookup } from '../admission/conversion/converter.ts';
 import { firstAuthority, serverOf } from '../../test/support/pki/fixtures.ts';
 import type { ConversionServing } from './conversion-routes.ts';
 import { noConversions } from '../../test/support/server/conversion.ts';
-import { pressureOf } from '../../test/support/server/pressure.ts';
-import { buildWebhookServer, type WebhookDeps } from './webhook-server.ts';
+import { loadSheddingOf } from '../../test/support/server/load-shedding.ts';
+import { buildWebhookServer, type WebhookServerOptions } from './webhook-server.ts';
 
 const MIB = 1024 * 1024;
 const found: ConverterLookup = {
@@ -30,35 +30,29 @@ const review = (objects: readonly object[] = [server('a')]) => ({
   request: { uid: 'u', desiredAPIVersion: 'infra.example.com/v2', objects },
 });
 
-async function start(serving: Partial<ConversionServing> = {}, deps: Partial<WebhookDeps> = {}) {
+async function start(serving: Partial<ConversionServing> = {}, deps: Partial<WebhookServerOptions> = {}) {
   const now = new Date();
   const { chain, keyPair } = await serverOf(await firstAuthority(now), now);
-  const conversion = vi.fn<ConversionServing['metrics']['conversion']>();
+  const conversion = vi.fn<WebhookServerOptions['metrics']['conversion']>();
   const [debug, warn, error] = [vi.fn(), vi.fn(), vi.fn()];
   const rejectedRequest = vi.fn();
-  const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
   const app = buildWebhookServer(
     { chain, key: keyPair.privateKey },
     {
       mutate: () => Promise.reject(new Error('unexpected call')),
       validate: () => Promise.reject(new Error('unexpected call')),
-      turnsAway: () => false,
-      pressure: pressureOf(),
-      log: quiet,
+      isDraining: () => false,
+      loadShedding: loadSheddingOf(),
+      log: { info: () => undefined, debug, warn, error },
       metrics: {
         admission: () => undefined,
         deferred: () => undefined,
+        conversion,
         rejectedRequest,
         crowdedOut: () => undefined,
-        webhookConnections: () => undefined,
+        scrape: () => undefined,
       },
-      conversion: {
-        ...noConversions,
-        lookUp: () => found,
-        log: { ...quiet, debug, warn, error },
-        metrics: { conversion },
-        ...serving,
-      },
+      conversion: { ...noConversions, lookUp: () => found, ...serving },
       ...deps,
     },
   );
@@ -220,7 +214,7 @@ describe('failures of admission do not affect conversion', () => {
       {},
       {
         validate: () => new Promise(() => undefined),
-        pressure: { ...pressureOf(), arrive: () => ({ kind: 'refused', why: 'event-loop' }) },
+        loadShedding: { ...loadSheddingOf(), arrive: () => ({ kind: 'refused', why: 'event-loop' }) },
       },
     );
     expect((await ask(JSON.stringify({}), '/validate/e')).status).toBe(429);

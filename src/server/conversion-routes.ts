@@ -8,12 +8,11 @@ import type { FastifyInstance, FastifyPluginCallback, FastifyRequest } from 'fas
 
 import { answerReview, type AnsweredReview } from '../admission/conversion/answer-review.ts';
 import type { ConversionSubject, ConverterLookup } from '../admission/conversion/converter.ts';
-import type { Breathe } from '../admission/conversion/review-text.ts';
 import { groupResourceName } from '../json/kube-object.ts';
-import { answerSignal, busy, retry, send, type Reply, sendInChunks } from './answer.ts';
-import type { Metrics } from './metrics/metrics.ts';
+import type { ReviewLog } from './admission-log.ts';
+import { abortInTime, busy, retry, send, type Reply, sendInChunks } from './answer.ts';
+import type { ConversionOutcome, Metrics } from './metrics/metrics.ts';
 import { createFairShare } from './limits/fair-share.ts';
-import type { Log } from '../log.ts';
 import { createTimeSlices } from './limits/time-slices.ts';
 import { endAnswered, httpAttributes, type ServerTracing } from './tracing.ts';
 
@@ -21,8 +20,13 @@ export interface ConversionServing {
   readonly lookUp: (subject: ConversionSubject) => ConverterLookup;
   /** The largest accepted review, in bytes. */
   readonly bodyLimit: number;
-  readonly log: Log;
+}
+
+export interface ConversionRoutesOptions {
+  readonly conversion: ConversionServing;
+  readonly log: ReviewLog;
   readonly metrics: Pick<Metrics, 'conversion'>;
+  readonly tracing?: ServerTracing | undefined;
 }
 
 interface ConvertRoute {
@@ -31,6 +35,7 @@ interface ConvertRoute {
 }
 
 type ConvertRequest = FastifyRequest<ConvertRoute, Server>;
+type Convert = (request: ConvertRequest, reply: Reply) => Promise<Reply>;
 
 /** Delays other work on the event loop no longer than a garbage collection does. */
 const SLICE_MS = 10;
@@ -44,26 +49,32 @@ const CATCH_UP_SECONDS = 1;
 const DEFAULT_TIMEOUT = '30s';
 
 /** `/convert` finds the kind by the objects; `/convert/servers.infra.example.com` names the definition. */
-export function addConversionRoutes(
-  app: FastifyInstance<Server>,
-  serving: ConversionServing,
-  tracing: ServerTracing | undefined,
-): void {
+export function addConversionRoutes(app: FastifyInstance<Server>, options: ConversionRoutesOptions): void {
+  const { conversion, tracing } = options;
+  const { lookUp, bodyLimit } = conversion;
   const breathe = createTimeSlices(SLICE_MS);
-  const onRequest = refuseTooMuch(serving.bodyLimit);
+  const onRequest = refuseTooMuch(bodyLimit);
+  const convert: Convert = async (request, reply) => {
+    const started = performance.now();
+    const { definition } = request.params;
+    const controller = new AbortController();
+    abortInTime(controller, request.query.timeout ?? DEFAULT_TIMEOUT, reply);
+    const text = String(request.body);
+    const answered = await answerReview(text, definition, lookUp, breathe, controller.signal);
+    report(answered, (performance.now() - started) / 1_000, definition, options);
+    return answered.kind === 'unready'
+      ? send(reply, retry(answered.message, CATCH_UP_SECONDS))
+      : sendInChunks(reply, answered.texts);
+  };
   const routes: FastifyPluginCallback<object, Server> = (scope, _options, done) => {
     // Keep the body as text: parsing tens of megabytes at once would block the event loop.
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, parsed) => {
       parsed(null, body);
     });
-    for (const path of ['/convert', '/convert/:definition']) {
-      scope.post<ConvertRoute>(path, { onRequest, bodyLimit: serving.bodyLimit }, async (request, reply) =>
-        tracing === undefined
-          ? convert(request, reply, serving, breathe)
-          : tracedConvert(request, reply, serving, breathe, tracing),
-      );
-    }
+    const handle = tracing === undefined ? convert : traced(convert, tracing);
+    for (const path of ['/convert', '/convert/:definition'])
+      scope.post<ConvertRoute>(path, { onRequest, bodyLimit }, handle);
     done();
   };
   void app.register(routes);
@@ -97,67 +108,42 @@ function refuseTooMuch(bodyLimit: number) {
   };
 }
 
-async function convert(
-  request: ConvertRequest,
-  reply: Reply,
-  serving: ConversionServing,
-  breathe: Breathe,
-): Promise<Reply> {
-  const started = performance.now();
-  const signal = answerSignal(request.query.timeout ?? DEFAULT_TIMEOUT, reply);
-  const { definition } = request.params;
-  const answered = await answerReview(String(request.body), definition, serving.lookUp, breathe, signal);
-  report(answered, (performance.now() - started) / 1_000, definition, serving);
-  return answered.kind === 'unready'
-    ? send(reply, retry(answered.message, CATCH_UP_SECONDS))
-    : sendInChunks(reply, answered.texts);
-}
-
-async function tracedConvert(
-  request: ConvertRequest,
-  reply: Reply,
-  serving: ConversionServing,
-  breathe: Breathe,
-  tracing: ServerTracing,
-): Promise<Reply> {
-  const { definition } = request.params;
-  const route = definition === undefined ? '/convert' : '/convert/:definition';
-  const name = definition === undefined ? 'convert' : `convert ${definition}`;
-  const span = tracing.server(name, request.headers, httpAttributes(route));
-  const metrics: Pick<Metrics, 'conversion'> = {
-    conversion: (labels, seconds, objects) => {
-      const { crd, outcome } = labels;
-      tracing.note({ 'gatehouse.crd': crd, 'gatehouse.outcome': outcome, 'gatehouse.objects': objects });
-      serving.metrics.conversion(labels, seconds, objects);
-    },
+function traced(convert: Convert, tracing: ServerTracing): Convert {
+  return async (request, reply) => {
+    const { definition } = request.params;
+    const name = definition === undefined ? 'convert' : `convert ${definition}`;
+    const span = tracing.server(name, request.headers, httpAttributes(request.routeOptions.url ?? ''));
+    let status = 500;
+    try {
+      await span.run(() => convert(request, reply));
+      status = reply.statusCode;
+    } finally {
+      endAnswered(span, status);
+    }
+    return reply;
   };
-  try {
-    await span.run(() => convert(request, reply, { ...serving, metrics }, breathe));
-  } catch (error) {
-    endAnswered(span, 500);
-    throw error;
-  }
-  endAnswered(span, reply.statusCode);
-  return reply;
 }
 
 function report(
   answered: AnsweredReview,
   seconds: number,
   definition: string | undefined,
-  { log, metrics }: ConversionServing,
+  { log, metrics, tracing }: ConversionRoutesOptions,
 ): void {
+  const measure = (crd: string, outcome: ConversionOutcome, objects: number): void => {
+    tracing?.note({ 'gatehouse.crd': crd, 'gatehouse.outcome': outcome, 'gatehouse.objects': objects });
+    metrics.conversion({ crd, outcome }, seconds, objects);
+  };
   if (answered.kind === 'unready') {
-    metrics.conversion({ crd: '', outcome: 'unready' }, seconds, 0);
+    measure('', 'unready', 0);
     log.warn({ definition, message: answered.message }, 'conversion: cannot tell yet');
     return;
   }
   const { uid, converter, to, objects, failure, cause } = answered.report;
   const crd = converter === undefined ? '' : groupResourceName(converter.target);
-  const outcome = failure === undefined ? 'converted' : cause === undefined ? 'failed' : 'error';
-  metrics.conversion({ crd, outcome }, seconds, objects);
+  measure(crd, failure === undefined ? 'converted' : cause === undefined ? 'failed' : 'error', objects);
   const fields = { uid, crd, converter: converter?.name, to, objects, ms: Math.round(seconds * 1e6) / 1e3 };
-  if (failure === undefined) log.debug(fields, 'conversion');
+  if (failure === undefined) log.debug?.(fields, 'conversion');
   else if (cause === undefined) log.warn({ ...fields, failure }, 'conversion failed');
   else log.error({ ...fields, err: cause }, 'conversion failed');
 }

@@ -7,7 +7,7 @@ import { buildOperationsServer } from './operations-server.ts';
 async function get(url: string, ready: HealthChecks = { stores: () => undefined }) {
   const metrics = createMetrics();
   metrics.rejectedRequest(404);
-  const app = buildOperationsServer({ live: { ping: () => undefined }, ready, metrics });
+  const app = buildOperationsServer({ ping: () => undefined }, ready, metrics);
   onTestFinished(() => app.close());
   const { statusCode, headers, body } = await app.inject(url);
   return { statusCode, type: headers['content-type'], body };

@@ -7,20 +7,18 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import { runChecks, type HealthChecks } from './health.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { prefersOpenMetrics } from './metrics/open-metrics.ts';
-import { addStatusPage, type StatusPageDeps } from './status-page/status-page.ts';
+import { addStatusPage, type StatusPageOptions } from './status-page/status-page.ts';
 
-export interface OperationsDeps {
-  /** Liveness. The kubelet restarts the process after a failure. */
-  readonly live: HealthChecks;
-  /** Readiness. */
-  readonly ready: HealthChecks;
-  readonly metrics: Pick<Metrics, 'contentType' | 'text' | 'openMetrics'>;
-  /** Undefined: no status page. */
-  readonly statusPage?: StatusPageDeps | undefined;
-}
-
-/** Registers the routes. The caller calls `listen`. */
-export function buildOperationsServer({ live, ready, metrics, statusPage }: OperationsDeps): FastifyInstance {
+/**
+ * Registers the routes. The caller calls `listen`.
+ * @param live after a failure, the kubelet restarts the process
+ */
+export function buildOperationsServer(
+  live: HealthChecks,
+  ready: HealthChecks,
+  metrics: Pick<Metrics, 'contentType' | 'text' | 'openMetrics'>,
+  statusPage?: StatusPageOptions,
+): FastifyInstance {
   const app = Fastify({ logger: false, forceCloseConnections: true });
   for (const [path, checks] of [
     ['/healthz', live],

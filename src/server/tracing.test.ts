@@ -3,14 +3,14 @@ import { expect, onTestFinished, test } from 'vitest';
 import { ALLOWED } from '../admission/review/decision.ts';
 import { firstAuthority, serverOf } from '../../test/support/pki/fixtures.ts';
 import { noConversions } from '../../test/support/server/conversion.ts';
-import { pressureOf } from '../../test/support/server/pressure.ts';
+import { loadSheddingOf } from '../../test/support/server/load-shedding.ts';
 import type { ServerTracing } from './tracing.ts';
-import { buildWebhookServer, type WebhookDeps } from './webhook-server.ts';
+import { buildWebhookServer, type WebhookServerOptions } from './webhook-server.ts';
 
 const quiet = () => undefined;
 
 /** Collects ended spans with the attributes noted on them. */
-async function start(deps: Partial<WebhookDeps> = {}) {
+async function start(deps: Partial<WebhookServerOptions> = {}) {
   const now = new Date();
   const { chain, keyPair } = await serverOf(await firstAuthority(now), now);
   const ended: object[] = [];
@@ -31,16 +31,17 @@ async function start(deps: Partial<WebhookDeps> = {}) {
     {
       mutate: () => ALLOWED,
       validate: () => Promise.resolve(ALLOWED),
-      turnsAway: () => false,
-      pressure: pressureOf(),
+      isDraining: () => false,
+      loadShedding: loadSheddingOf(),
       conversion: noConversions,
       log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
       metrics: {
         admission: quiet,
         deferred: quiet,
         rejectedRequest: quiet,
-        crowdedOut: () => undefined,
-        webhookConnections: () => undefined,
+        conversion: quiet,
+        crowdedOut: quiet,
+        scrape: quiet,
       },
       tracing,
       ...deps,

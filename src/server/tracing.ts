@@ -2,8 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
 import { groupResourceName } from '../json/kube-object.ts';
-import type { AdmissionRequest } from '../admission/review/request.ts';
-import type { Outcome } from './metrics/metrics.ts';
+import type { PendingReview } from './admission-log.ts';
 
 type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
@@ -29,15 +28,15 @@ export const httpAttributes = (route: string): Attributes => ({
 });
 
 /** Ends the span of a request that received this HTTP status. A status of 500 and above counts as our failure. */
-export function endAnswered(span: ServerSpan, status: number, found: Attributes = {}): void {
-  span.end({ 'http.response.status_code': status, ...found }, status >= 500 ? String(status) : undefined);
+export function endAnswered(span: ServerSpan, status: number): void {
+  span.end({ 'http.response.status_code': status }, status >= 500 ? String(status) : undefined);
 }
 
 /**
  * The attributes of a review in a trace. User and object name are only in the log, under the same uid: people with
  * access to traces may not have access to that data.
  */
-export function reviewAttributes(webhook: 'mutate' | 'validate', entry: string, request: AdmissionRequest) {
+export function reviewAttributes({ webhook, entry, request }: PendingReview): Attributes {
   const { uid, operation, resource, subResource, namespace, dryRun } = request;
   const name = groupResourceName(resource);
   return {
@@ -49,7 +48,5 @@ export function reviewAttributes(webhook: 'mutate' | 'validate', entry: string, 
     'gatehouse.resource': subResource === '' ? name : `${name}/${subResource}`,
     'k8s.namespace.name': namespace,
     'gatehouse.dry_run': dryRun ? true : undefined,
-  } satisfies Attributes;
+  };
 }
-
-export const outcomeAttribute = (outcome: Outcome): Attributes => ({ 'gatehouse.outcome': outcome });

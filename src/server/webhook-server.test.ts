@@ -4,8 +4,8 @@ import { ALLOWED, type Decision } from '../admission/review/decision.ts';
 import { firstAuthority, serverOf } from '../../test/support/pki/fixtures.ts';
 import { noConversions } from '../../test/support/server/conversion.ts';
 import type { Log } from '../log.ts';
-import { pressureOf } from '../../test/support/server/pressure.ts';
-import { buildWebhookServer, type WebhookDeps } from './webhook-server.ts';
+import { loadSheddingOf } from '../../test/support/server/load-shedding.ts';
+import { buildWebhookServer, type WebhookServerOptions } from './webhook-server.ts';
 
 const DENIED: Decision = {
   kind: 'deny',
@@ -33,28 +33,29 @@ const review = (fields: object = {}) => ({
   },
 });
 
-async function start(deps: Partial<WebhookDeps> = {}) {
+async function start(deps: Partial<WebhookServerOptions> = {}) {
   const now = new Date();
   const { chain, keyPair } = await serverOf(await firstAuthority(now), now);
   const debug = vi.fn<Log['info']>();
   const info = vi.fn<Log['info']>();
   const error = vi.fn<Log['error']>();
-  const admission = vi.fn<WebhookDeps['metrics']['admission']>();
-  const deferred = vi.fn<WebhookDeps['metrics']['deferred']>();
-  const rejectedRequest = vi.fn<WebhookDeps['metrics']['rejectedRequest']>();
-  const all: WebhookDeps = {
+  const admission = vi.fn<WebhookServerOptions['metrics']['admission']>();
+  const deferred = vi.fn<WebhookServerOptions['metrics']['deferred']>();
+  const rejectedRequest = vi.fn<WebhookServerOptions['metrics']['rejectedRequest']>();
+  const all: WebhookServerOptions = {
     mutate: () => ALLOWED,
     validate: () => Promise.resolve(ALLOWED),
-    turnsAway: () => false,
-    pressure: pressureOf(),
+    isDraining: () => false,
+    loadShedding: loadSheddingOf(),
     conversion: noConversions,
     log: { debug, info, error, warn: () => undefined },
     metrics: {
       admission,
       deferred,
       rejectedRequest,
+      conversion: () => undefined,
       crowdedOut: () => undefined,
-      webhookConnections: () => undefined,
+      scrape: () => undefined,
     },
     ...deps,
   };
@@ -68,8 +69,8 @@ async function start(deps: Partial<WebhookDeps> = {}) {
 }
 
 test('the entry is the last segment of the path', async () => {
-  const mutate = vi.fn<WebhookDeps['mutate']>(() => ALLOWED);
-  const validate = vi.fn<WebhookDeps['validate']>(() => Promise.resolve(ALLOWED));
+  const mutate = vi.fn<WebhookServerOptions['mutate']>(() => ALLOWED);
+  const validate = vi.fn<WebhookServerOptions['validate']>(() => Promise.resolve(ALLOWED));
   const { ask } = await start({ mutate, validate });
   await ask('/mutate/fail-5s-3fa9c2?timeout=5s');
   await ask('/validate/ignore-1s-aaaaaa');

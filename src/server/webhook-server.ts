@@ -10,23 +10,29 @@ import Fastify, {
 import { isDeeperThan } from '../json/json-scan.ts';
 import { parseJson } from '../json/json.ts';
 import { InvalidReview } from '../admission/review/envelope.ts';
-import { addAdmissionRoutes, type AdmissionDeps } from './admission-routes.ts';
+import { addAdmissionRoutes, type AdmissionRoutesOptions } from './admission-routes.ts';
+import type { ReviewLog } from './admission-log.ts';
 import { failure, INTERNAL_ERROR, send, type Reply } from './answer.ts';
 import type { ClientAuthenticator } from './listener/client-certificates.ts';
 import { prepareClosing, drainAfter } from './listener/connection-close.ts';
 import { limitConnections } from './listener/connection-limit.ts';
-import { addConversionRoutes, type ConversionServing } from './conversion-routes.ts';
+import { addConversionRoutes, type ConversionRoutesOptions } from './conversion-routes.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { secureOptions, type ServingCertificate } from './listener/serving-certificate.ts';
 
 export type WebhookServer = FastifyInstance<Server>;
 
-export interface WebhookDeps extends AdmissionDeps {
+export interface WebhookServerOptions extends AdmissionRoutesOptions, ConversionRoutesOptions {
   /** Whether to close a connection after the response that is sent now. */
-  readonly turnsAway: () => boolean;
-  readonly conversion: ConversionServing;
-  readonly metrics: Pick<Metrics, 'admission' | 'deferred' | 'rejectedRequest'> &
-    Pick<Metrics, 'crowdedOut' | 'webhookConnections'>;
+  readonly isDraining: () => boolean;
+  readonly log: ReviewLog;
+  readonly metrics: Pick<
+    Metrics,
+    'admission' | 'deferred' | 'conversion' | 'rejectedRequest' | 'crowdedOut' | 'scrape'
+  >;
+  readonly limits?: WebhookLimits | undefined;
+  /** Undefined: accept every client. */
+  readonly clients?: ClientAuthenticator | undefined;
 }
 
 /** A review contains the old and the new object. The API server accepts writes of up to 3 MiB. */
@@ -70,23 +76,18 @@ export const WEBHOOK_LIMITS: WebhookLimits = {
 /** TCP keep-alive detects a vanished client this long after its last packet, in milliseconds. */
 const KEEP_ALIVE_MS = 30_000;
 
-/**
- * Registers the routes without listening: tests inject requests, `serve` calls `listen`.
- *
- * @param gate authenticates clients; undefined: accept every client
- */
+/** Registers the routes without listening: tests inject requests, `serve` calls `listen`. */
 export function buildWebhookServer(
   certificate: ServingCertificate,
-  deps: WebhookDeps,
-  limits: WebhookLimits = WEBHOOK_LIMITS,
-  gate?: ClientAuthenticator,
+  options: WebhookServerOptions,
 ): WebhookServer {
+  const { metrics, log, limits = WEBHOOK_LIMITS, clients } = options;
   const app: WebhookServer = Fastify({
     logger: false,
     https: {
-      ...secureOptions(certificate, gate?.trust().ca),
-      // The gate checks the certificate: conversions may not need one.
-      ...(gate === undefined ? {} : { requestCert: true, rejectUnauthorized: false }),
+      ...secureOptions(certificate, clients?.trust().ca),
+      // `clients` checks the certificate: conversions may not need one.
+      ...(clients === undefined ? {} : { requestCert: true, rejectUnauthorized: false }),
       keepAlive: true,
       keepAliveInitialDelay: KEEP_ALIVE_MS,
       handshakeTimeout: limits.handshakeMs,
@@ -100,12 +101,12 @@ export function buildWebhookServer(
     forceCloseConnections: 'idle',
   });
 
-  deps.metrics.webhookConnections(limitConnections(app.server, limits.connections, deps.metrics.crowdedOut));
-  gate?.guard(app);
-  readBodiesOurselves(app);
-  const isLast = closeConnectionsAtTheEnd(app, deps, limits);
+  metrics.scrape({ connections: limitConnections(app.server, limits.connections, metrics.crowdedOut) });
+  clients?.guard(app);
+  parseBodies(app);
+  const isLast = closeConnectionsAtTheEnd(app, options.isDraining, limits);
   const reject = (reply: Reply, code: number, message: string) => {
-    deps.metrics.rejectedRequest(code);
+    metrics.rejectedRequest(code);
     return send(reply, failure(code, message));
   };
   app.setNotFoundHandler((request, reply) =>
@@ -114,12 +115,12 @@ export function buildWebhookServer(
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const code = error instanceof InvalidReview ? 400 : (error.statusCode ?? 500);
     if (code < 500) return reject(reply, code, error.message);
-    deps.log.error({ err: error, path: pathOf(request) }, 'could not answer');
+    log.error({ err: error, path: pathOf(request) }, 'could not answer');
     return send(reply, INTERNAL_ERROR);
   });
 
-  addAdmissionRoutes(app, deps, BODY_LIMIT_BYTES, isLast);
-  addConversionRoutes(app, deps.conversion, deps.tracing);
+  addAdmissionRoutes(app, options, BODY_LIMIT_BYTES, isLast);
+  addConversionRoutes(app, options);
   return app;
 }
 
@@ -127,7 +128,7 @@ export function buildWebhookServer(
  * Fastify's JSON parser rejects objects with the key `__proto__`, which is a valid key of a ConfigMap. Under
  * `failurePolicy: Ignore`, users could bypass every policy with it.
  */
-function readBodiesOurselves(app: WebhookServer): void {
+function parseBodies(app: WebhookServer): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
     const text = body.toString('utf8');
@@ -147,12 +148,12 @@ function readBodiesOurselves(app: WebhookServer): void {
  */
 function closeConnectionsAtTheEnd(
   app: WebhookServer,
-  { turnsAway }: WebhookDeps,
+  isDraining: () => boolean,
   { closeMs, lingerMs }: WebhookLimits,
 ): () => boolean {
   const cutOff = prepareClosing(app.server, closeMs);
   let closing = false;
-  const isLast = () => closing || turnsAway();
+  const isLast = () => closing || isDraining();
   app.addHook('preClose', (done) => {
     closing = true;
     cutOff();
@@ -160,8 +161,8 @@ function closeConnectionsAtTheEnd(
   });
   app.addHook('onSend', ({ raw }, reply, payload, done) => {
     if (isLast()) void reply.header('connection', 'close');
-    const hangsUp = !raw.complete && reply.getHeader('connection') === 'close';
-    if (!hangsUp || typeof payload !== 'string') {
+    const closesEarly = !raw.complete && reply.getHeader('connection') === 'close';
+    if (!closesEarly || typeof payload !== 'string') {
       done(null, payload);
       return;
     }

@@ -14,7 +14,7 @@ import { openRaw, post, rawPost, reviewOf, VALIDATE } from '../support/webhook-c
 import {
   certificateOf,
   governedBy,
-  recordingDeps,
+  recordingOptions,
   serversPolicy,
   type Endpoint,
 } from '../support/webhook-server.ts';
@@ -33,8 +33,8 @@ async function startListener(): Promise<{
   readonly messages: () => unknown[];
 }> {
   const port = await freePort();
-  const { deps, recorded } = recordingDeps(governedBy([serversPolicy]));
-  const listener = createListener({ host: '127.0.0.1', port, deps, log: deps.log });
+  const { options, recorded } = recordingOptions(governedBy([serversPolicy]));
+  const listener = createListener({ host: '127.0.0.1', port }, options);
   onTestFinished(() => listener.close());
   return { listener, port, messages: () => recorded.lines.map(({ msg }) => msg) };
 }
@@ -160,8 +160,8 @@ test('a port in use is an error, and the next certificate causes another attempt
   const { old, ca } = await twoGenerations();
   const { listener: other, port } = await startListener();
   await other.present(await certificateOf(old));
-  const { deps } = recordingDeps();
-  const listener = createListener({ host: '127.0.0.1', port, deps, log: deps.log });
+  const { options } = recordingOptions();
+  const listener = createListener({ host: '127.0.0.1', port }, options);
   onTestFinished(() => listener.close());
   const certificate = await certificateOf(old);
   await expect(listener.present(certificate)).rejects.toThrow(/EADDRINUSE/);

@@ -16,7 +16,7 @@ import { openRaw, rawPost, reviewOf, VALIDATE } from '../support/webhook-client.
 import {
   certificateOf,
   governedBy,
-  recordingDeps,
+  recordingOptions,
   serversPolicy,
   type Endpoint,
 } from '../support/webhook-server.ts';
@@ -36,15 +36,16 @@ interface Guarded extends Endpoint {
 async function start(trust: Partial<ClientTrust> = {}): Promise<Guarded> {
   const now = new Date();
   const authority = await firstAuthority(now);
-  const { deps, recorded } = recordingDeps(governedBy([serversPolicy]));
+  const { options, recorded } = recordingOptions(governedBy([serversPolicy]));
   const refusals: string[] = [];
   const metrics = { refusedClient: (why: string) => void refusals.push(why) };
-  const gate = createClientAuthenticator(
+  const clients = createClientAuthenticator(
     { ca: ours.cert, names: [], scope: 'admission', ...trust },
-    { log: deps.log, metrics },
+    metrics,
+    options.log,
   );
   const port = await freePort();
-  const listener = createListener({ host: '127.0.0.1', port, gate, deps, log: deps.log });
+  const listener = createListener({ host: '127.0.0.1', port }, { ...options, clients });
   onTestFinished(() => listener.close());
   await listener.present(await certificateOf(authority, now));
   const { lines, admissions } = recorded;

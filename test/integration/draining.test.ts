@@ -61,7 +61,7 @@ const SOON_MS = 10_000;
 describe('while draining', () => {
   test('every answer is still correct, and closes its connection', async () => {
     let draining = false;
-    const running = await startWebhookServer({ ...governedBy([serversPolicy]), turnsAway: () => draining });
+    const running = await startWebhookServer({ ...governedBy([serversPolicy]), isDraining: () => draining });
     const cases = [
       [MUTATE, reviewOf(), 200],
       [VALIDATE, reviewOf(), 200],
@@ -82,7 +82,7 @@ describe('while draining', () => {
   });
 
   test('a client that keeps connections gets a new connection for each review, and no failure', async () => {
-    const running = await startWebhookServer({ ...governedBy([serversPolicy]), turnsAway: () => true });
+    const running = await startWebhookServer({ ...governedBy([serversPolicy]), isDraining: () => true });
     const agent = keptAlive();
     for (let index = 0; index < 20; index += 1) {
       const body = reviewOf({ uid: `uid-${index}` });

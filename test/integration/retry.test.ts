@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 
 import { ALLOWED, type Decision } from '../../src/admission/review/decision.ts';
-import type { WebhookDeps } from '../../src/server/webhook-server.ts';
+import type { WebhookServerOptions } from '../../src/server/webhook-server.ts';
 import { eventually } from '../support/processes.ts';
 import { MUTATE, post, reviewOf, serverObject, VALIDATE } from '../support/webhook-client.ts';
 import {
@@ -14,7 +14,7 @@ import {
   startWebhookServer,
 } from '../support/webhook-server.ts';
 
-type Decide = WebhookDeps['validate'];
+type Decide = WebhookServerOptions['validate'];
 
 const RETRY: Decision = {
   kind: 'retry',

@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 
 import { MOST_SESSIONS, SESSION_MS } from '../../src/server/status-page/sessions.ts';
-import { STATUS_PAGE_LIMITS } from '../../src/server/status-page/status-page.ts';
+import { MOST_VIEWERS } from '../../src/server/status-page/status-page.ts';
 import { eventually } from '../support/processes.ts';
 import { runStatusPage } from '../support/status-scene.ts';
 
@@ -154,9 +154,7 @@ test('a stream ends with the session, and with the permission', async () => {
 
 test('the number of open pages is limited, and a closed page frees its place', async () => {
   const { url, get } = await start();
-  const all = await Promise.all(
-    Array.from({ length: STATUS_PAGE_LIMITS.viewers }, () => listen(url, bearer('alice'))),
-  );
+  const all = await Promise.all(Array.from({ length: MOST_VIEWERS }, () => listen(url, bearer('alice'))));
   const next = await get('/events', bearer('alice'));
   expect([next.status, next.headers.get('retry-after')]).toEqual([503, '10']);
   all[0]?.stop();

@@ -5,7 +5,7 @@ import type { ServingCertRow } from '../../src/cli/inspect/status/report/serving
 import type { StatusReport } from '../../src/cli/inspect/status/report/status-report.ts';
 import { createMetrics } from '../../src/server/metrics/metrics.ts';
 import { buildOperationsServer } from '../../src/server/operations-server.ts';
-import { createGate } from '../../src/server/status-page/gate.ts';
+import { createAccessCheck } from '../../src/server/status-page/access.ts';
 
 const NOW = new Date('2026-03-01T12:00:00.000Z');
 const DAY_MS = 86_400_000;
@@ -144,28 +144,25 @@ export async function runStatusPage() {
   let report = SCENE;
   let now = 0;
   const allowed = new Set(['alice']);
-  const gate = createGate<{ readonly username: string }>({
-    authenticate: (token) => {
+  const checkAccess = createAccessCheck(
+    (token) => {
       if (token === 'broken') return Promise.reject(new Error('connection refused'));
       return Promise.resolve(token === 'invalid' ? undefined : { username: token });
     },
-    mayLook: ({ username }) => Promise.resolve(allowed.has(username)),
-    onUndecided: () => undefined,
+    ({ username }) => Promise.resolve(allowed.has(username)),
+    () => undefined,
+    () => performance.now() + now,
+  );
+  const app = buildOperationsServer({}, {}, createMetrics(), {
+    checkAccess,
+    view: () =>
+      Promise.resolve({
+        subtitle: `${report.namespace} · ${report.server}`,
+        content: statusContent(report, WINDOWS),
+        checkedAt: report.checkedAt,
+      }),
     now: () => performance.now() + now,
-  });
-  const app = buildOperationsServer({
-    ...{ live: {}, ready: {}, metrics: createMetrics() },
-    statusPage: {
-      gate,
-      view: () =>
-        Promise.resolve({
-          subtitle: `${report.namespace} · ${report.server}`,
-          content: statusContent(report, WINDOWS),
-          checkedAt: report.checkedAt,
-        }),
-      now: () => performance.now() + now,
-      log: { info: () => undefined, warn: () => undefined },
-    },
+    log: { info: () => undefined, warn: () => undefined },
   });
   const url = await app.listen({ host: '127.0.0.1', port: 0 });
   return {

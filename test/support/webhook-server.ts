@@ -14,11 +14,11 @@ import type { Authority } from '../../src/pki/authority/authority.ts';
 import { noConversions } from './server/conversion.ts';
 import type { Log } from '../../src/log.ts';
 import type { Outcome } from '../../src/server/metrics/metrics.ts';
-import { pressureOf } from './server/pressure.ts';
+import { loadSheddingOf } from './server/load-shedding.ts';
 import type { ServingCertificate } from '../../src/server/listener/serving-certificate.ts';
 import {
   buildWebhookServer,
-  type WebhookDeps,
+  type WebhookServerOptions,
   type WebhookLimits,
   type WebhookServer,
 } from '../../src/server/webhook-server.ts';
@@ -42,32 +42,33 @@ interface Recorded {
   readonly rejected: number[];
 }
 
-interface TestDeps {
-  readonly deps: WebhookDeps;
+interface RecordedOptions {
+  readonly options: WebhookServerOptions;
   readonly recorded: Recorded;
 }
 
-/** Dependencies that record their calls, and a log in the product's format. */
-export function recordingDeps(deps: Partial<WebhookDeps> = {}): TestDeps {
+/** Options that record what the server reports, and a log in the product's format. */
+export function recordingOptions(changed: Partial<WebhookServerOptions> = {}): RecordedOptions {
   const { log, lines } = recordingLog();
   const admissions: { webhook: string; operation: string; outcome: Outcome }[] = [];
   const rejected: number[] = [];
-  const all: WebhookDeps = {
+  const options: WebhookServerOptions = {
     ...governedBy([]),
-    turnsAway: () => false,
-    pressure: pressureOf(),
+    isDraining: () => false,
+    loadShedding: loadSheddingOf(),
     conversion: noConversions,
     log,
     metrics: {
       admission: (labels) => admissions.push(labels),
       deferred: () => undefined,
       rejectedRequest: (status) => rejected.push(status),
+      conversion: () => undefined,
       crowdedOut: () => undefined,
-      webhookConnections: () => undefined,
+      scrape: () => undefined,
     },
-    ...deps,
+    ...changed,
   };
-  return { deps: all, recorded: { lines, admissions, rejected } };
+  return { options, recorded: { lines, admissions, rejected } };
 }
 
 export function recordingLog(): { readonly log: Log; readonly lines: Record<string, unknown>[] } {
@@ -94,23 +95,23 @@ export interface Running extends Endpoint {
 
 /** Starts the server; the end of the test stops it. */
 export async function startWebhookServer(
-  deps: Partial<WebhookDeps> = {},
+  changed: Partial<WebhookServerOptions> = {},
   limits?: WebhookLimits,
 ): Promise<Running> {
-  const running = await runWebhookServer(deps, limits);
+  const running = await runWebhookServer(changed, limits);
   onTestFinished(() => running.app.close());
   return running;
 }
 
 /** Starts the server; `app.close()` stops it. */
 export async function runWebhookServer(
-  deps: Partial<WebhookDeps> = {},
+  changed: Partial<WebhookServerOptions> = {},
   limits?: WebhookLimits,
 ): Promise<Running> {
   const now = new Date();
   const authority = await firstAuthority(now);
-  const { deps: all, recorded } = recordingDeps(deps);
-  const app = buildWebhookServer(await certificateOf(authority, now), all, limits);
+  const { options, recorded } = recordingOptions({ ...changed, limits });
+  const app = buildWebhookServer(await certificateOf(authority, now), options);
   await app.listen({ host: '127.0.0.1', port: 0 });
   const { port } = app.server.address() as AddressInfo; // it listens on a TCP port
   return { port, ca: caBundle(authority, now), app, recorded };
@@ -178,7 +179,7 @@ export const everyDatacenter: World = {
 export function governedBy(
   policies: readonly CompiledPolicy[],
   world: World = everyDatacenter,
-): Pick<WebhookDeps, 'mutate' | 'validate'> {
+): Pick<WebhookServerOptions, 'mutate' | 'validate'> {
   const registry = createPolicyRegistry(() => performance.now());
   for (const compiled of policies) {
     registry.set(compiled.name, { inForce: compiled, problem: undefined, generation: compiled.generation });

@@ -81,7 +81,7 @@ function leader({ importFrom, ...change }: LeaderChange = {}) {
       used.push(authority);
       publish(caBundle(authority, now));
     },
-    metrics: { authority: (state) => reports.push(state), authorityRestored: () => undefined },
+    metrics: { authority: (state) => state && reports.push(state), authorityRestored: () => undefined },
     record: events.record,
     serverClock: { now: () => now, skewMs: () => 0 },
     log: silent,

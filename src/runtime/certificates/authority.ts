@@ -91,7 +91,9 @@ export function startAuthority(
       signal,
     );
   onChange();
-  signal.addEventListener('abort', metrics.authorityUnknown, { once: true });
+  signal.addEventListener('abort', () => {
+    metrics.authority(undefined);
+  });
   return controller;
 }
 

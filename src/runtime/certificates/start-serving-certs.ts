@@ -78,11 +78,8 @@ export function startServingCerts(
     signal,
   );
   const { all, stoppedByReason, liveCertsOf } = inventory;
-  metrics.servingCerts({ all, stoppedByReason, waiting: pacer.waiting, now });
-  signal.addEventListener('abort', () => {
-    metrics.servingCerts(undefined);
-    pacer.stop();
-  });
+  metrics.scrape({ servingCerts: { all, stoppedByReason, waiting: pacer.waiting, now } }, signal);
+  signal.addEventListener('abort', pacer.stop);
   return { resync, liveCertsOf, stopped: controller.stopped };
 }
 

@@ -92,10 +92,7 @@ export function startUniqueClaims(
   }, signal);
   windows.onChange(compareAll, signal); // a restore may have admitted duplicate values
   compareAll();
-  metrics.sharedValues(shared.counts);
-  signal.addEventListener('abort', () => {
-    metrics.sharedValues(undefined);
-  });
+  metrics.scrape({ sharedValues: shared.counts }, signal);
   return { stopped: controller.stopped };
 }
 

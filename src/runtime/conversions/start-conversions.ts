@@ -31,7 +31,7 @@ export function startConversions(
   handlers: readonly Converter[],
   signal: AbortSignal,
 ): Conversions {
-  const { config, metrics, log } = context;
+  const { config, log } = context;
   const changes = createListeners<[name: string]>();
   const policies = watch<ConversionPolicy>(
     context,
@@ -86,7 +86,7 @@ export function startConversions(
   for (const { target } of handlers) definitions.read(target, signal).catch(() => undefined);
 
   return {
-    serving: { lookUp: registry.lookUp, bodyLimit: config.conversionBodyLimit, log, metrics },
+    serving: { lookUp: registry.lookUp, bodyLimit: config.conversionBodyLimit },
     check: untilPassed(() => problemOf(policies, (name) => registry.get(name) !== undefined)),
     lead: async (leading, leadership) => {
       const status = startController(

@@ -114,10 +114,7 @@ function startInjector(
 function startStates({ metrics }: Context, signal: AbortSignal): TargetStates {
   const kinds = RESOURCES.map(([{ kind }]) => kind);
   const states = createTargetStates(kinds, () => performance.now());
-  metrics.caBundles(states);
-  signal.addEventListener('abort', () => {
-    metrics.caBundles(undefined);
-  });
+  metrics.scrape({ caBundles: states }, signal);
   return states;
 }
 

@@ -10,7 +10,7 @@ import { checkTargetDeletion } from '../../admission/policy/references/check-tar
 import { validate } from '../../admission/policy/validate.ts';
 import type { World } from '../../admission/policy/world.ts';
 import type { PolicyRegistry } from './policy-registry.ts';
-import type { WebhookDeps } from '../../server/webhook-server.ts';
+import type { WebhookServerOptions } from '../../server/webhook-server.ts';
 import { NO_HANDLERS, type Handlers } from '../handlers/handlers.ts';
 import type { OwnKinds } from '../webhooks/own-kinds.ts';
 
@@ -27,7 +27,7 @@ export function createAdmission(
   /** In milliseconds since 1970, by the clock of the API server, on which replicas agree. */
   now: () => number = Date.now,
   ownKinds: OwnKinds = NO_OWN_KINDS,
-): Pick<WebhookDeps, 'mutate' | 'validate'> {
+): Pick<WebhookServerOptions, 'mutate' | 'validate'> {
   const governing = (entry: string, request: AdmissionRequest) => {
     const selection = registry.policySet().select(entry, request);
     if (selection.kind === 'governed') return selection.policies;

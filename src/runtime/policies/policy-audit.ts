@@ -183,9 +183,6 @@ export function startPolicyAudit(
     controller.add(name);
   }, signal);
   for (const policy of policies.store.list()) controller.add(keyOf(policy));
-  metrics.policyViolations(() => [...results].map(([policy, { total }]) => ({ policy, total })));
-  signal.addEventListener('abort', () => {
-    metrics.policyViolations(undefined);
-  });
+  metrics.scrape({ policyViolations: () => results }, signal);
   return { result: (name) => results.get(name), stopped: controller.stopped };
 }

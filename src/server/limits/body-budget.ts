@@ -1,14 +1,6 @@
 /** The memory budget for large request bodies. */
 import { createFairShare } from './fair-share.ts';
 
-export interface BodyBudget {
-  /**
-   * Reserves memory for a body of this length, as soon as its length is known. Undefined when there is not enough.
-   * @param cutOff closes the connection; called when a slow sender blocks others
-   */
-  readonly reserve: (entry: string, bytes: number, cutOff: () => void) => Reservation | undefined;
-}
-
 export interface Reservation {
   /** The whole body has arrived: the sender can no longer be too slow. */
   readonly received: () => void;
@@ -17,13 +9,19 @@ export interface Reservation {
 }
 
 /**
+ * Reserves memory for a body of this length, as soon as its length is known. Undefined when there is not enough.
+ * @param cutOff closes the connection; called when a slow sender blocks others
+ */
+type ReserveBody = (entry: string, bytes: number, cutOff: () => void) => Reservation | undefined;
+
+/**
  * Enough for 8 MiB over the slowest network of a cluster. A slower client may continue until another one needs the memory:
  * otherwise a few connections that announce large bodies and send nothing would block all others.
  */
 const PATIENCE_MS = 1_000;
 
 /** @param now in milliseconds */
-export function createBodyBudget(limitBytes: number, now: () => number): BodyBudget {
+export function createBodyBudget(limitBytes: number, now: () => number): ReserveBody {
   const share = createFairShare(limitBytes);
   /** Oldest first. */
   const receiving = new Set<{ readonly since: number; readonly cutOff: () => void }>();
@@ -34,24 +32,22 @@ export function createBodyBudget(limitBytes: number, now: () => number): BodyBud
     oldest.cutOff();
     return true;
   };
-  return {
-    reserve: (entry, bytes, cutOff) => {
-      while (share.take(entry, bytes) !== undefined) if (!makeWay()) return undefined;
-      let isHeld = true;
-      const release = () => {
-        receiving.delete(sender);
-        if (isHeld) share.giveBack(entry, bytes);
-        isHeld = false;
-      };
-      const sender = {
-        since: now(),
-        cutOff: () => {
-          release();
-          cutOff();
-        },
-      };
-      receiving.add(sender);
-      return { received: () => receiving.delete(sender), release };
-    },
+  return (entry, bytes, cutOff) => {
+    while (share.take(entry, bytes) !== undefined) if (!makeWay()) return undefined;
+    let isHeld = true;
+    const release = () => {
+      receiving.delete(sender);
+      if (isHeld) share.giveBack(entry, bytes);
+      isHeld = false;
+    };
+    const sender = {
+      since: now(),
+      cutOff: () => {
+        release();
+        cutOff();
+      },
+    };
+    receiving.add(sender);
+    return { received: () => receiving.delete(sender), release };
   };
 }

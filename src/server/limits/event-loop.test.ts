@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 
-import { TICK_MS, watchEventLoop } from './event-loop.ts';
+import { EVENT_LOOP_LIMITS, TICK_MS, watchEventLoop } from './event-loop.ts';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'setImmediate'] });
@@ -16,8 +16,12 @@ function watched() {
   onTestFinished(() => {
     stopping.abort();
   });
-  const metrics = { eventLoopDelay: (longest: number) => seconds.push(longest) };
-  const loop = watchEventLoop({ now: () => now, metrics }, stopping.signal);
+  const loop = watchEventLoop(
+    (longest) => seconds.push(longest),
+    stopping.signal,
+    EVENT_LOOP_LIMITS,
+    () => now,
+  );
   return {
     loop,
     seconds,

@@ -1,31 +1,18 @@
-/**
- * Measures the delay of the event loop. The process has one thread, so all work waits for the next turn of the loop.
- */
+/** Measures the delay of the event loop. The process has one thread, so all work waits for the next turn of the loop. */
 import type { HealthCheck } from '../health.ts';
 
-/** In milliseconds. */
-export interface EventLoopLimits {
-  /** The loop becomes late at this average length of its turns … */
-  readonly lateMs: number;
-  /** … and is on time again below this one. A late loop accepts new work for this long in each turn. */
-  readonly onTimeMs: number;
-  /** After a single turn of this length, the readiness check fails: clients have stopped waiting. */
-  readonly blockedMs: number;
-  /**
-   * The period of the average. The loop is late after two slow windows in a row: a single long turn does not delay
-   * later work.
-   */
-  readonly windowMs: number;
-}
-
 /**
- * Shedding earlier than `lateMs` gains nothing: retries arrive after at least 1 s. `blockedMs` exceeds the probe
- * timeout of 1 s: the kubelet has noticed the blocked loop already, and the check adds the reason.
+ * In milliseconds. Shedding earlier than `lateMs` gains nothing: retries arrive after at least 1 s. `blockedMs` exceeds
+ * the probe timeout of 1 s: the kubelet has noticed the blocked loop already, and the check adds the reason.
  */
-export const EVENT_LOOP_LIMITS: EventLoopLimits = {
+export const EVENT_LOOP_LIMITS = {
+  /** The loop becomes late at this average length of its turns … */
   lateMs: 1_000,
+  /** … and is on time again below this one. A late loop accepts new work for this long in each turn. */
   onTimeMs: 500,
+  /** After a single turn of this length, the readiness check fails: clients have stopped waiting. */
   blockedMs: 2_000,
+  /** The period of the average. A single long turn delays no later work: the loop is late after two slow windows. */
   windowMs: 1_000,
 };
 
@@ -36,49 +23,48 @@ export interface EventLoop {
   readonly problem: HealthCheck;
 }
 
-export interface EventLoopDeps {
-  /** In milliseconds. */
-  readonly now?: () => number;
-  readonly limits?: EventLoopLimits;
-  /** Receives the longest turn of each window, in seconds. */
-  readonly metrics: { readonly eventLoopDelay: (seconds: number) => void };
-}
-
 /**
  * The interval of the measurement. Does not use `monitorEventLoopDelay`: its reset discards the measurement in
  * progress, which is the only one when the loop is late.
  */
 export const TICK_MS = 50;
 
-/** Watches the event loop of this process until the signal aborts. */
+/**
+ * Watches the event loop of this process until the signal aborts.
+ * @param report receives the longest turn of each window, in seconds
+ * @param now in milliseconds
+ */
 export function watchEventLoop(
-  { now = () => performance.now(), limits = EVENT_LOOP_LIMITS, metrics }: EventLoopDeps,
+  report: (seconds: number) => void,
   signal: AbortSignal,
+  limits = EVENT_LOOP_LIMITS,
+  now = () => performance.now(),
 ): EventLoop {
+  const windowFrom = (began: number) => ({ began, turns: 0, total: 0, longest: 0 });
   let ticked = now();
-  let window = emptyWindow(ticked);
+  let window = windowFrom(ticked);
   let longestBefore = 0;
   let wasSlow = false;
   let isLate = false;
   let turnBegan: number | undefined;
   const delay = () => Math.max(0, now() - ticked - TICK_MS);
 
-  const tick = () => {
-    const { turns, total, longest, began } = window;
-    const late = delay();
-    window = { turns: turns + 1, total: total + late, longest: Math.max(longest, late), began };
-    ticked = now();
-    if (ticked - began >= limits.windowMs) look();
-  };
-  const look = () => {
+  const endWindow = () => {
     const isSlow = window.total / window.turns >= (isLate ? limits.onTimeMs : limits.lateMs);
     isLate = isSlow && (isLate || wasSlow);
     wasSlow = isSlow;
     longestBefore = window.longest;
-    metrics.eventLoopDelay(longestBefore / 1_000);
-    window = emptyWindow(ticked);
+    report(longestBefore / 1_000);
+    window = windowFrom(ticked);
   };
-  const ticking = setInterval(tick, TICK_MS).unref();
+  const ticking = setInterval(() => {
+    const late = delay();
+    window.turns += 1;
+    window.total += late;
+    window.longest = Math.max(window.longest, late);
+    ticked = now();
+    if (ticked - window.began >= limits.windowMs) endWindow();
+  }, TICK_MS).unref();
   signal.addEventListener('abort', () => {
     clearInterval(ticking);
   });
@@ -102,12 +88,3 @@ export function watchEventLoop(
     },
   };
 }
-
-interface Window {
-  readonly began: number;
-  readonly turns: number;
-  readonly total: number;
-  readonly longest: number;
-}
-
-const emptyWindow = (began: number): Window => ({ began, turns: 0, total: 0, longest: 0 });

@@ -6,10 +6,11 @@ import { createTimeSlices } from './time-slices.ts';
 function loop() {
   let now = 0;
   const turns: (() => void)[] = [];
-  const breathe = createTimeSlices(10, {
-    now: () => now,
-    nextTurn: (callback) => void turns.push(callback),
-  });
+  const breathe = createTimeSlices(
+    10,
+    () => now,
+    (callback) => void turns.push(callback),
+  );
   const done: string[] = [];
   const work = async (name: string, pieces: number, msEach: number): Promise<void> => {
     for (let piece = 1; piece <= pieces; piece += 1) {

@@ -1,23 +1,16 @@
 /** Splits long work into slices, so that the event loop can serve other work in between. */
 import type { Breathe } from '../../admission/conversion/review-text.ts';
 
-export interface TimeSlicesDeps {
-  /** In milliseconds. */
-  readonly now?: () => number;
-  /** Calls back in the next turn of the event loop. */
-  readonly nextTurn?: (callback: () => void) => void;
-}
-
 /**
  * All work that calls the same function shares one slice of `sliceMs` per turn of the event loop, first come, first served.
  * With a slice each, a turn would take as long as all slices together.
+ * @param now in milliseconds
+ * @param nextTurn calls back in the next turn of the event loop
  */
 export function createTimeSlices(
   sliceMs: number,
-  {
-    now = () => performance.now(),
-    nextTurn = (callback) => void setImmediate(callback),
-  }: TimeSlicesDeps = {},
+  now = () => performance.now(),
+  nextTurn: (callback: () => void) => void = setImmediate,
 ): Breathe {
   const waiting: (() => void)[] = [];
   let sliceStart = -Infinity;

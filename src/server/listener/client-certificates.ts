@@ -1,10 +1,12 @@
 /** Authenticates clients of the webhook port by their certificate. */
 import { X509Certificate } from 'node:crypto';
-import type { TLSSocket } from 'node:tls';
-import type { FastifyInstance, FastifyRequest, RouteGenericInterface } from 'fastify';
 import type { Server } from 'node:https';
+import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import type { FastifyInstance } from 'fastify';
+
 import { busy, failure, send, type Answer, type Reply } from '../answer.ts';
-import type { Metrics } from '../metrics/metrics.ts';
+import type { ClientRefusal, Metrics } from '../metrics/metrics.ts';
 import type { Log } from '../../log.ts';
 
 /** Which clients the port accepts. */
@@ -23,7 +25,7 @@ export interface ClientTrust {
   readonly scope: 'admission' | 'all';
 }
 
-export type Client =
+type Client =
   | { readonly kind: 'anonymous' }
   /** `until`: when the certificate expires, in milliseconds since 1970. */
   | { readonly kind: 'known'; readonly until: number }
@@ -54,7 +56,7 @@ function parse(block: string, index: number): X509Certificate {
 }
 
 /** Classifies a client after its handshake. The server requests client certificates but does not verify them itself. */
-export function clientOf(socket: TLSSocket, { names }: ClientTrust): Client {
+function clientOf(socket: TLSSocket, { names }: ClientTrust): Client {
   // OpenSSL reports a resumed session as verified, even if its first handshake had no certificate or used CAs that have
   // changed since.
   if (socket.isSessionReused()) return untrusted('it resumes a session');
@@ -63,9 +65,9 @@ export function clientOf(socket: TLSSocket, { names }: ClientTrust): Client {
   if (!socket.authorized) return untrusted(reasonOf(socket.authorizationError));
   // For several common names, Node returns a list. Such a list matches no name.
   const { CN: commonName } = socket.getPeerCertificate().subject as { readonly CN?: unknown };
-  const bears = (name: string): boolean =>
+  const hasName = (name: string): boolean =>
     name === commonName || certificate.checkHost(name, { subject: 'never', wildcards: false }) !== undefined;
-  if (names.length > 0 && !names.some(bears)) {
+  if (names.length > 0 && !names.some(hasName)) {
     return { kind: 'refused', reason: 'name', why: `its certificate is for ${String(commonName)}` };
   }
   return { kind: 'known', until: certificate.validToDate.getTime() };
@@ -85,67 +87,54 @@ export interface ClientAuthenticator {
   readonly guard: (app: FastifyInstance<Server>) => void;
 }
 
-export interface ClientAuthenticatorDeps {
-  readonly log: Pick<Log, 'warn'>;
-  readonly metrics: Pick<Metrics, 'refusedClient'>;
-}
-
-type Standing = Exclude<Client, { readonly kind: 'refused' }> & { readonly trust: ClientTrust };
-
 /** Logs one refusal of each kind per interval, in milliseconds, so that repeated attempts cannot fill the log. */
 const LOG_EVERY_MS = 10_000;
 const CONVERSION_ROUTES: readonly unknown[] = ['/convert', '/convert/:definition'];
 
-const NOTHING_SHOWN = 'it shows no certificate';
-
 /** Closes the connection: a retry over it would fail for the same reason. */
 const NO_CERTIFICATE = failure(401, 'show a client certificate: Gatehouse runs with --client-ca');
 /** The API server retries over a new connection, and Gatehouse checks its certificate again. */
-const BEGIN_AGAIN = busy(
+const RECONNECT = busy(
   'which client certificates are taken has changed here, or yours has ended: connect again',
 );
 
 export function createClientAuthenticator(
   first: ClientTrust,
-  { log, metrics }: ClientAuthenticatorDeps,
+  metrics: Pick<Metrics, 'refusedClient'>,
+  log: Pick<Log, 'warn'>,
 ): ClientAuthenticator {
   let trust = first;
-  const standings = new WeakMap<object, Standing>();
-  const sayOnceInAWhile = throttled(LOG_EVERY_MS);
+  const accepted = new WeakMap<object, { readonly client: Client; readonly trust: ClientTrust }>();
+  const loggedAt = new Map<ClientRefusal, number>();
 
   const refuse = (
-    socket: { readonly remoteAddress?: string | undefined },
-    reason: Parameters<typeof metrics.refusedClient>[0],
-    why: string,
-  ) => {
+    { remoteAddress: address }: Pick<Socket, 'remoteAddress'>,
+    reason: ClientRefusal,
+    why = 'it shows no certificate',
+  ): void => {
     metrics.refusedClient(reason);
-    sayOnceInAWhile(reason, () => {
-      log.warn({ address: socket.remoteAddress, reason, why }, 'refused a client of the webhooks');
-    });
+    const now = performance.now();
+    if (now - (loggedAt.get(reason) ?? -Infinity) < LOG_EVERY_MS) return;
+    loggedAt.set(reason, now);
+    log.warn({ address, reason, why }, 'refused a client of the webhooks');
   };
-  const admits = (socket: TLSSocket): boolean => {
+  const accepts = (socket: TLSSocket): boolean => {
     const client = clientOf(socket, trust);
-    if (client.kind === 'refused') {
-      refuse(socket, client.reason, client.why);
-      return false;
+    if (client.kind === 'refused') refuse(socket, client.reason, client.why);
+    else if (client.kind === 'anonymous' && trust.scope === 'all') refuse(socket, 'no-certificate');
+    else {
+      accepted.set(socket, { client, trust });
+      return true;
     }
-    if (client.kind === 'anonymous' && trust.scope === 'all') {
-      refuse(socket, 'no-certificate', NOTHING_SHOWN);
-      return false;
-    }
-    standings.set(socket, { ...client, trust });
-    return true;
+    return false;
   };
-
-  /** Returns the refusal, or undefined if `request` may continue. */
-  const objection = ({
-    raw,
-    routeOptions,
-  }: FastifyRequest<RouteGenericInterface, Server>): Answer | undefined => {
-    const standing = standings.get(raw.socket);
-    if (standing?.kind === 'known')
-      return standing.trust === trust && Date.now() < standing.until ? undefined : BEGIN_AGAIN;
-    if (trust.scope === 'admission' && CONVERSION_ROUTES.includes(routeOptions.url)) return undefined;
+  /** Returns the refusal, or undefined if a request for `route` may continue. */
+  const refusalOf = (socket: Socket, route: string | undefined): Answer | undefined => {
+    const known = accepted.get(socket);
+    if (known?.client.kind === 'known')
+      return known.trust === trust && Date.now() < known.client.until ? undefined : RECONNECT;
+    if (trust.scope === 'admission' && CONVERSION_ROUTES.includes(route)) return undefined;
+    refuse(socket, 'no-certificate');
     return NO_CERTIFICATE;
   };
 
@@ -155,40 +144,25 @@ export function createClientAuthenticator(
       trust = next;
     },
     guard: (app) => {
-      handOver(app.server, admits);
-      app.addHook('onRequest', (request, reply: Reply, done) => {
-        const answer = objection(request);
-        if (answer === undefined) {
-          done();
-          return;
-        }
-        if (answer === NO_CERTIFICATE) refuse(request.raw.socket, 'no-certificate', NOTHING_SHOWN);
-        void send(reply.header('connection', 'close'), answer);
+      filterConnections(app.server, accepts);
+      app.addHook('onRequest', ({ raw, routeOptions }, reply: Reply, done) => {
+        const refusal = refusalOf(raw.socket, routeOptions.url);
+        if (refusal === undefined) done();
+        else void send(reply.header('connection', 'close'), refusal);
       });
     },
   };
 }
 
 /**
- * Passes only connections that `admits` accepts to the HTTP parser of `server`. Destroying the socket alone is not
+ * Passes only connections that `accepts` accepts to the HTTP parser of `server`. Destroying the socket alone is not
  * enough: Node would still parse the bytes that arrived with the end of the handshake.
  */
-function handOver(server: Server, admits: (socket: TLSSocket) => boolean): void {
+function filterConnections(server: Server, accepts: (socket: TLSSocket) => boolean): void {
   const listeners = server.listeners('secureConnection');
   server.removeAllListeners('secureConnection');
   server.on('secureConnection', (socket) => {
-    if (admits(socket)) for (const listener of listeners) Reflect.apply(listener, server, [socket]);
+    if (accepts(socket)) for (const listener of listeners) Reflect.apply(listener, server, [socket]);
     else socket.destroy();
   });
-}
-
-/** Calls `say` at most once per `everyMs` for each `kind`. */
-function throttled(everyMs: number): (kind: string, say: () => void) => void {
-  const last = new Map<string, number>();
-  return (kind, say) => {
-    const now = performance.now();
-    if (now - (last.get(kind) ?? -Infinity) < everyMs) return;
-    last.set(kind, now);
-    say();
-  };
 }

@@ -5,7 +5,7 @@ import { firstAuthority, serverOf } from '../../../test/support/pki/fixtures.ts'
 import { noConversions } from '../../../test/support/server/conversion.ts';
 import { createListener } from './listener.ts';
 import type { Log } from '../../log.ts';
-import { pressureOf } from '../../../test/support/server/pressure.ts';
+import { loadSheddingOf } from '../../../test/support/server/load-shedding.ts';
 
 const now = new Date();
 const later = (ms: number) => new Date(now.getTime() + ms);
@@ -23,22 +23,23 @@ function start() {
     warn: () => undefined,
     error: () => undefined,
   };
-  const deps = {
+  const options = {
     mutate: () => ALLOWED,
     validate: () => Promise.resolve(ALLOWED),
-    turnsAway: () => false,
-    pressure: pressureOf(),
+    isDraining: () => false,
+    loadShedding: loadSheddingOf(),
     conversion: noConversions,
     log,
     metrics: {
       admission: () => undefined,
       deferred: () => undefined,
       rejectedRequest: () => undefined,
+      conversion: () => undefined,
       crowdedOut: () => undefined,
-      webhookConnections: () => undefined,
+      scrape: () => undefined,
     },
   };
-  const listener = createListener({ host: '127.0.0.1', port: 0, deps, log });
+  const listener = createListener({ host: '127.0.0.1', port: 0 }, options);
   onTestFinished(() => listener.close());
   return { listener, lines };
 }

@@ -1,15 +1,9 @@
 /** The webhook listener: it starts with the first serving certificate and takes each later one without a restart. */
 import { X509Certificate } from 'node:crypto';
 
-import type { ClientAuthenticator, ClientTrust } from './client-certificates.ts';
-import type { Log } from '../../log.ts';
+import type { ClientTrust } from './client-certificates.ts';
 import { swapCertificate, type ServingCertificate } from './serving-certificate.ts';
-import {
-  buildWebhookServer,
-  type WebhookDeps,
-  type WebhookLimits,
-  type WebhookServer,
-} from '../webhook-server.ts';
+import { buildWebhookServer, type WebhookServer, type WebhookServerOptions } from '../webhook-server.ts';
 
 export interface Listener {
   /**
@@ -18,7 +12,7 @@ export interface Listener {
    * @throws if key and certificate do not match; the previous certificate stays in use
    */
   readonly present: (certificate: ServingCertificate) => Promise<void>;
-  /** Accepts clients by `trust` from now on. Needs a listener with a gate. */
+  /** Accepts clients by `trust` from now on. Needs a listener that authenticates clients. */
   readonly trust: (trust: ClientTrust) => Promise<void>;
   /** Why no client can be served; undefined when one can. */
   readonly problem: (now: Date) => string | undefined;
@@ -26,18 +20,11 @@ export interface Listener {
   readonly close: () => Promise<void>;
 }
 
-export interface ListenerOptions {
-  readonly host: string;
-  readonly port: number;
-  /** Default: `WEBHOOK_LIMITS`. */
-  readonly limits?: WebhookLimits;
-  /** Default: accept every client. */
-  readonly gate?: ClientAuthenticator | undefined;
-  readonly deps: WebhookDeps;
-  readonly log: Pick<Log, 'info'>;
-}
-
-export function createListener({ host, port, limits, gate, deps, log }: ListenerOptions): Listener {
+export function createListener(
+  { host, port }: { readonly host: string; readonly port: number },
+  options: WebhookServerOptions,
+): Listener {
+  const { clients, log } = options;
   let app: WebhookServer | undefined;
   let presented: { readonly certificate: ServingCertificate; readonly notAfter: Date } | undefined;
   let closed = false;
@@ -48,33 +35,29 @@ export function createListener({ host, port, limits, gate, deps, log }: Listener
     if (closed || (presented?.certificate.chain === chain && presented.certificate.key === key)) return;
     const notAfter = new Date(new X509Certificate(chain).validTo);
     if (app === undefined) {
-      const server = buildWebhookServer(certificate, deps, limits, gate);
+      const server = buildWebhookServer(certificate, options);
       await server.listen({ host, port });
       app = server;
     } else {
-      swapCertificate(app.server, certificate, gate?.trust().ca);
+      swapCertificate(app.server, certificate, clients?.trust().ca);
     }
     presented = { certificate, notAfter };
     log.info({ notAfter: notAfter.toISOString() }, 'presenting serving certificate');
   };
-
-  const letIn = (trust: ClientTrust): void => {
-    if (app !== undefined && presented !== undefined)
-      swapCertificate(app.server, presented.certificate, trust.ca);
-    gate?.change(trust);
-  };
   /** Runs in sequence: a second certificate must not open the port while the first one's server is still opening it. */
-  const inTurn = (act: () => void | Promise<void>): Promise<void> => {
+  const inSequence = (act: () => void | Promise<void>): Promise<void> => {
     const next = last.then(act);
     last = next.catch(() => undefined);
     return next;
   };
 
   return {
-    present: (certificate) => inTurn(() => present(certificate)),
+    present: (certificate) => inSequence(() => present(certificate)),
     trust: (trust) =>
-      inTurn(() => {
-        letIn(trust);
+      inSequence(() => {
+        if (app !== undefined && presented !== undefined)
+          swapCertificate(app.server, presented.certificate, trust.ca);
+        clients?.change(trust);
       }),
     problem: (now) => {
       if (presented === undefined) return 'there is no serving certificate yet';

@@ -91,4 +91,4 @@ export const METRICS = {
   windowOpen: gauge('gatehouse_restore_window_open', '1 for each open RestoreWindow.', ['window', 'source']),
   windowExpires: gauge('gatehouse_restore_window_expires_timestamp_seconds', 'When each open RestoreWindow expires, in seconds since 1970.', ['window']),
   restoreViolations: gauge('gatehouse_restore_violations', 'Violations that the last sweep of each RestoreWindow found and that still hold.', ['window']),
-} satisfies Record<string, MetricDefinition>;
+};

@@ -29,7 +29,7 @@ test('invalid reviews are counted by status', async () => {
 
 test('requests to the API server are counted under the metric names of client-go', async () => {
   const metrics = createMetrics();
-  metrics.apiRequest({ method: 'GET', code: '200' }, 0.02);
+  metrics.apiRequest({ verb: 'GET', code: '200' }, 0.02);
   expect(await samples(metrics, 'rest_client_request_duration_seconds_count')).toEqual([
     'rest_client_request_duration_seconds_count{verb="GET",code="200"} 1',
   ]);
@@ -131,13 +131,13 @@ test('a replica that does not lead exports nothing about the authority', async (
     broken: undefined,
     generations: [{ id: 'a', state: 'active', notAfter }],
   });
-  metrics.authorityUnknown();
+  metrics.authority(undefined);
   expect(await metrics.text()).not.toMatch(/gatehouse_rotation_phase(_seconds)?\{|not_after_seconds\{/);
 });
 
 test('the clock skew is read at each scrape', async () => {
   const metrics = createMetrics();
-  metrics.clockSkew(() => -1_500);
+  metrics.scrape({ clockSkew: () => -1_500 });
   expect(await metrics.text()).toContain('gatehouse_clock_skew_seconds -1.5');
 });
 
@@ -145,7 +145,8 @@ const now = new Date('2026-11-21T12:00:00Z');
 const inDays = (days: number) => new Date(now.getTime() + days * 86_400_000);
 
 test('certs are exported as of the scrape, and only by the leader', async () => {
-  const { servingCerts, issue, text } = createMetrics();
+  const { scrape, issue, text } = createMetrics();
+  const leading = new AbortController();
   expect(await text()).not.toContain('gatehouse_serving_reissue_waiting 0');
 
   const leaves = [
@@ -153,24 +154,25 @@ test('certs are exported as of the scrape, and only by the leader', async () => 
     { notAfter: inDays(89), generation: 'aaaaaaaa' },
     { notAfter: inDays(-1), generation: undefined },
   ];
-  servingCerts({
+  const servingCerts = {
     all: () => leaves,
     stoppedByReason: () => new Map([['NotRequested', 1]]),
     waiting: () => 7,
     now: () => now,
-  });
-  for (const scrape of [await text(), await text()]) {
-    expect(scrape).toContain('gatehouse_serving_leaf_not_after_seconds_bucket{le="0"} 1');
-    expect(scrape).toContain('gatehouse_serving_leaf_not_after_seconds_bucket{le="259200"} 2');
-    expect(scrape).toContain('gatehouse_serving_leaf_not_after_seconds_count 3');
-    expect(scrape).toContain('gatehouse_serving_leaf_generation{generation="aaaaaaaa"} 2');
-    expect(scrape).toContain('gatehouse_serving_leaf_generation{generation="unknown"} 1');
-    expect(scrape).toContain('gatehouse_serving_leaf_not_renewed{reason="NotRequested"} 1');
-    expect(scrape).toContain('gatehouse_serving_reissue_waiting 7');
+  };
+  scrape({ servingCerts }, leading.signal);
+  for (const scraped of [await text(), await text()]) {
+    expect(scraped).toContain('gatehouse_serving_leaf_not_after_seconds_bucket{le="0"} 1');
+    expect(scraped).toContain('gatehouse_serving_leaf_not_after_seconds_bucket{le="259200"} 2');
+    expect(scraped).toContain('gatehouse_serving_leaf_not_after_seconds_count 3');
+    expect(scraped).toContain('gatehouse_serving_leaf_generation{generation="aaaaaaaa"} 2');
+    expect(scraped).toContain('gatehouse_serving_leaf_generation{generation="unknown"} 1');
+    expect(scraped).toContain('gatehouse_serving_leaf_not_renewed{reason="NotRequested"} 1');
+    expect(scraped).toContain('gatehouse_serving_reissue_waiting 7');
   }
   issue('issued', 'Missing');
   expect(await text()).toContain('gatehouse_issue_total{result="issued",reason="Missing"} 1');
 
-  servingCerts(undefined);
+  leading.abort();
   expect(await text()).not.toMatch(/gatehouse_serving_leaf_generation\{|reissue_waiting \d/);
 });

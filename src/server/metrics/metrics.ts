@@ -1,10 +1,9 @@
 /** The metrics of one instance, in a registry of its own: tests start several instances in one process. */
 import { Registry, collectDefaultMetrics } from 'prom-client';
 
-import { OVERLOADS, type Overload } from '../limits/pressure.ts';
 import { METRICS } from './catalog.ts';
 import { createInstruments, type ExemplarLabels, type Instruments } from './instruments.ts';
-import { createScrapedMetrics, createWorkqueueMetrics } from './scraped.ts';
+import { createScrapedMetrics } from './scraped.ts';
 import { OPEN_METRICS, openMetricsText } from './open-metrics.ts';
 
 export type Outcome = 'allow' | 'deny' | 'retry' | 'error';
@@ -12,51 +11,38 @@ export type Outcome = 'allow' | 'deny' | 'retry' | 'error';
 export type HandlerOutcomeLabel = Outcome | 'timeout';
 /** `unready`: the API server was told to retry. */
 export type ConversionOutcome = 'converted' | 'failed' | 'unready' | 'error';
+
+/**
+ * Why a review is refused:
+ * - `reviews`: the limit of reviews in flight is reached;
+ * - `entry`: this webhook entry has used its share of that limit, other entries have not;
+ * - `event-loop`: the answer would be late;
+ * - `bodies`: the memory for large bodies is in use.
+ *
+ * The first match counts. Causes that a setting or a policy explains precede the general cause, a slow process.
+ */
+const OVERLOADS = ['reviews', 'entry', 'event-loop', 'bodies'] as const;
+export type Overload = (typeof OVERLOADS)[number];
 const CLIENT_REFUSALS = ['no-certificate', 'untrusted', 'name'] as const;
 export type ClientRefusal = (typeof CLIENT_REFUSALS)[number];
 
-export interface AuthorityState {
-  readonly phase: string;
-  /** Why the stored authority cannot be used. */
-  readonly broken: string | undefined;
-  readonly generations: readonly { readonly id: string; readonly state: string; readonly notAfter: Date }[];
-}
-
-interface MetricsOptions {
-  /** Default: no exemplars. */
-  readonly exemplar?: ExemplarLabels | undefined;
-}
-
 export type Metrics = ReturnType<typeof createMetrics>;
 
-export function createMetrics({ exemplar }: MetricsOptions = {}) {
+/** @param exemplar undefined: no exemplars */
+export function createMetrics(exemplar?: ExemplarLabels) {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const instruments = createInstruments(registry);
-  const { counter, gauge, histogram } = instruments;
-  const observeAdmission = instruments.admission(exemplar);
-
-  const conversions = histogram(METRICS.conversion);
-  const convertedObjects = counter(METRICS.convertedObjects);
-  const handlers = histogram(METRICS.handler);
-  const handlerFailures = counter(METRICS.handlerFailures);
-  const rejected = counter(METRICS.rejectedRequests);
-  const apiRequests = histogram(METRICS.apiRequests);
+  const { gauge, count, observe } = instruments;
+  const admission: (
+    labels: { webhook: string; operation: string; outcome: Outcome },
+    seconds: number,
+  ) => void = instruments.admission(exemplar);
+  const conversions = observe<{ crd: string; outcome: ConversionOutcome }>(METRICS.conversion);
+  const convertedObjects = instruments.counter(METRICS.convertedObjects);
   const leader = gauge(METRICS.leader);
   leader.set({ name: 'gatehouse' }, 0);
-  const rollbacks = counter(METRICS.rollbacks);
-  const deferred = counter(METRICS.deferred);
-  const issued = counter(METRICS.issued);
-  const crowdedOut = counter(METRICS.crowdedOut);
-  const clientCaErrors = counter(METRICS.clientCaErrors);
-  const certificateReads = counter(METRICS.certificateReads);
-  const certificateReadErrors = counter(METRICS.certificateReadErrors);
-  const eventLoopDelay = histogram(METRICS.eventLoopDelay);
-  // Prometheus sees the first refusal as an increase only if the series starts at 0.
-  const refusedReviews = counter(METRICS.refusedReviews);
-  for (const reason of OVERLOADS) refusedReviews.inc({ reason }, 0);
-  const refusedClients = counter(METRICS.refusedClients);
-  for (const reason of CLIENT_REFUSALS) refusedClients.inc({ reason }, 0);
+  const eventLoopDelay = instruments.histogram(METRICS.eventLoopDelay);
 
   return {
     contentType: registry.contentType,
@@ -67,102 +53,119 @@ export function createMetrics({ exemplar }: MetricsOptions = {}) {
         ? undefined
         : { contentType: OPEN_METRICS, text: () => openMetricsText(registry) },
 
-    admission: (labels: { webhook: string; operation: string; outcome: Outcome }, seconds: number) => {
-      observeAdmission(labels, seconds);
-    },
+    admission,
     /** `crd` is empty when no ConversionPolicy or handler converts the requested kind: clients cannot create labels. */
     conversion: (labels: { crd: string; outcome: ConversionOutcome }, seconds: number, objects: number) => {
-      conversions.observe(labels, seconds);
+      conversions(labels, seconds);
       convertedObjects.inc(labels, objects);
     },
-    handler: (
-      labels: { handler: string; webhook: string; outcome: HandlerOutcomeLabel },
-      seconds: number,
-    ) => {
-      handlers.observe(labels, seconds);
-    },
-    handlerFailure: (handler: string, reason: string) => {
-      handlerFailures.inc({ handler, reason });
-    },
-    rejectedRequest: (status: number) => {
-      rejected.inc({ code: String(status) });
-    },
-    refusedReview: (reason: Overload) => {
-      refusedReviews.inc({ reason });
-    },
+    handler: observe<{ handler: string; webhook: string; outcome: HandlerOutcomeLabel }>(METRICS.handler),
+    handlerFailure: count<[handler: string, reason: string]>(METRICS.handlerFailures),
+    rejectedRequest: count<[status: number]>(METRICS.rejectedRequests),
+    refusedReview: count<[reason: Overload]>(
+      METRICS.refusedReviews,
+      OVERLOADS.map((reason) => [reason]),
+    ),
     /** The longest turn of the event loop within a second, in seconds. */
     eventLoopDelay: (seconds: number) => {
       eventLoopDelay.observe(seconds);
     },
-    crowdedOut: () => {
-      crowdedOut.inc();
-    },
-    refusedClient: (reason: ClientRefusal) => {
-      refusedClients.inc({ reason });
-    },
-    clientCaFailed: () => {
-      clientCaErrors.inc();
-    },
-    certificateRead: () => {
-      certificateReads.inc();
-    },
+    crowdedOut: count<[]>(METRICS.crowdedOut),
+    refusedClient: count<[reason: ClientRefusal]>(
+      METRICS.refusedClients,
+      CLIENT_REFUSALS.map((reason) => [reason]),
+    ),
+    clientCaFailed: count<[]>(METRICS.clientCaErrors),
+    certificateRead: count<[]>(METRICS.certificateReads),
     /** The serving certificate could not be read: the listener keeps the previous one. */
-    certificateReadFailed: () => {
-      certificateReadErrors.inc();
-    },
+    certificateReadFailed: count<[]>(METRICS.certificateReadErrors),
 
-    apiRequest: ({ method, code }: { method: string; code: string }, seconds: number) => {
-      apiRequests.observe({ verb: method, code }, seconds);
-    },
+    apiRequest: observe<{ verb: string; code: string }>(METRICS.apiRequests),
     leader: (isLeader: boolean) => {
       leader.set({ name: 'gatehouse' }, isLeader ? 1 : 0);
     },
     ...createWorkqueueMetrics(instruments),
     ...createScrapedMetrics(instruments),
-    rollback: (evidence: 'Epoch' | 'ResourceVersion' | 'Told') => {
-      rollbacks.inc({ evidence });
-    },
-
     ...createAuthorityMetrics(instruments),
-    issue: (result: string, reason: string) => {
-      issued.inc({ result, reason });
-    },
-    deferred: (policy: string) => {
-      deferred.inc({ policy });
+    rollback: count<[evidence: 'Epoch' | 'ResourceVersion' | 'Told']>(METRICS.rollbacks),
+    /** The last good copy of the authority replaced an older or broken one. */
+    authorityRestored: count<[]>(METRICS.authorityRestored),
+    issue: count<[result: string, reason: string]>(METRICS.issued),
+    deferred: count<[policy: string]>(METRICS.deferred),
+  };
+}
+
+export interface AuthorityState {
+  readonly phase: string;
+  /** Why the stored authority cannot be used. */
+  readonly broken: string | undefined;
+  readonly generations: readonly { readonly id: string; readonly state: string; readonly notAfter: Date }[];
+}
+
+function createAuthorityMetrics({ scraped }: Instruments) {
+  let current: (AuthorityState & { readonly since: number }) | undefined;
+  scraped(METRICS.authorityNotAfter, () =>
+    (current?.generations ?? []).map(({ id, state, notAfter }) => [
+      { generation: id, state },
+      notAfter.getTime() / 1_000,
+    ]),
+  );
+  scraped(METRICS.rotationPhase, () => (current === undefined ? [] : [[{ phase: current.phase }, 1]]));
+  scraped(METRICS.rotationPhaseSeconds, () =>
+    current === undefined ? [] : [[{ phase: current.phase }, (performance.now() - current.since) / 1_000]],
+  );
+  scraped(METRICS.authorityBroken, () =>
+    current?.broken === undefined ? [] : [[{ reason: current.broken }, 1]],
+  );
+  return {
+    /** @param state undefined: this replica no longer leads, so it does not know the state of the authority */
+    authority: (state: AuthorityState | undefined) => {
+      const since = current?.phase === state?.phase ? current?.since : undefined;
+      current = state && { ...state, since: since ?? performance.now() };
     },
   };
 }
 
-function createAuthorityMetrics({ counter, gauge }: Instruments) {
-  const notAfter = gauge(METRICS.authorityNotAfter);
-  const phase = gauge(METRICS.rotationPhase);
-  const broken = gauge(METRICS.authorityBroken);
-  const restored = counter(METRICS.authorityRestored);
-  let current: { readonly phase: string; readonly since: number } | undefined;
-  gauge(METRICS.rotationPhaseSeconds, (one) => {
-    one.reset();
-    if (current !== undefined) one.set({ phase: current.phase }, (performance.now() - current.since) / 1_000);
-  });
-  const clear = () => {
-    for (const one of [notAfter, phase, broken]) one.reset();
-  };
+/** Work in progress in a workqueue at the time of a scrape. */
+export interface WorkqueueLoad {
+  readonly unfinishedWorkSeconds: number;
+  readonly longestRunningProcessorSeconds: number;
+}
+
+function createWorkqueueMetrics({ counter, gauge, histogram, scraped }: Instruments) {
+  const loads = new Map<string, () => WorkqueueLoad>();
+  const depth = gauge(METRICS.queueDepth);
+  const adds = counter(METRICS.queueAdds);
+  const retries = counter(METRICS.queueRetries);
+  const waited = histogram(METRICS.queueDuration);
+  const worked = histogram(METRICS.workDuration);
+  scraped(METRICS.unfinishedWork, () =>
+    [...loads].map(([name, load]) => [{ name }, load().unfinishedWorkSeconds]),
+  );
+  scraped(METRICS.longestRunning, () =>
+    [...loads].map(([name, load]) => [{ name }, load().longestRunningProcessorSeconds]),
+  );
   return {
-    authority: (state: AuthorityState) => {
-      clear();
-      for (const { id, state: stage, notAfter: end } of state.generations)
-        notAfter.set({ generation: id, state: stage }, end.getTime() / 1_000);
-      phase.set({ phase: state.phase }, 1);
-      if (state.broken !== undefined) broken.set({ reason: state.broken }, 1);
-      if (current?.phase !== state.phase) current = { phase: state.phase, since: performance.now() };
-    },
-    /** This replica no longer leads, so it does not know the state of the authority. */
-    authorityUnknown: () => {
-      clear();
-      current = undefined;
-    },
-    /** The last good copy of the authority replaced an older or broken one. */
-    authorityRestored: () => {
-      restored.inc();
+    queue: (name: string) => ({
+      depth: (keys: number) => {
+        depth.set({ name }, keys);
+      },
+      added: () => {
+        adds.inc({ name });
+      },
+      retried: () => {
+        retries.inc({ name });
+      },
+      queueDuration: (seconds: number) => {
+        waited.observe({ name }, seconds);
+      },
+      workDuration: (seconds: number) => {
+        worked.observe({ name }, seconds);
+      },
+    }),
+    /** A later queue of the same name replaces `load`. */
+    queueLoad: (name: string, load: () => WorkqueueLoad) => {
+      loads.set(name, load);
     },
   };
 }

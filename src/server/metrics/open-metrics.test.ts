@@ -23,7 +23,7 @@ test('without exemplars OpenMetrics is not offered', () => {
 
 test('the bucket of a review names its trace, in OpenMetrics only', async () => {
   const traces = [{ trace_id: 'a', span_id: 'b' }, undefined];
-  const metrics = createMetrics({ exemplar: () => traces.shift() });
+  const metrics = createMetrics(() => traces.shift());
   metrics.admission(LABELS, 0.003);
   metrics.admission(LABELS, 0.03);
   expect(metrics.openMetrics?.contentType).toBe(OPEN_METRICS);
@@ -37,7 +37,7 @@ test('the bucket of a review names its trace, in OpenMetrics only', async () => 
 });
 
 test('the text is valid OpenMetrics, and the plain format is unchanged', async () => {
-  const metrics = createMetrics({ exemplar: () => undefined });
+  const metrics = createMetrics(() => undefined);
   metrics.rejectedRequest(404);
   const before = new Set(namesOf(await metrics.text()));
   const text = (await metrics.openMetrics?.text()) ?? '';

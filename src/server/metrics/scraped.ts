@@ -1,32 +1,6 @@
 /** Metrics whose values are read at each scrape, from functions that the other parts of the process register. */
 import { METRICS } from './catalog.ts';
-import type { Instruments } from './instruments.ts';
-
-/** Work in progress in a workqueue at the time of a scrape. */
-export interface WorkqueueLoad {
-  readonly unfinishedWorkSeconds: number;
-  readonly longestRunningProcessorSeconds: number;
-}
-
-/** The serving certs at the time of a scrape. */
-export interface ServingCertsView {
-  readonly all: () => readonly { readonly notAfter: Date; readonly generation: string | undefined }[];
-  /** Serving certs that are no longer renewed, by reason. */
-  readonly stoppedByReason: () => ReadonlyMap<string, number>;
-  /** How many serving certs are in the queue to be issued again. */
-  readonly waiting: () => number;
-  readonly now: () => Date;
-}
-
-/** The objects that request a CA bundle, at the time of a scrape. */
-export interface CaBundleTargets {
-  readonly targets: () => readonly {
-    readonly kind: string;
-    readonly state: string;
-    readonly count: number;
-  }[];
-  readonly staleSeconds: () => number;
-}
+import type { Instruments, Sample } from './instruments.ts';
 
 export interface RestoreWindowFigures {
   readonly window: string;
@@ -38,137 +12,86 @@ export interface RestoreWindowFigures {
   readonly violations: number;
 }
 
-/** Each function registers what to read. Undefined: this replica no longer leads, so the metric disappears. */
-export function createScrapedMetrics({ gauge, histogram }: Instruments) {
-  let reviewsInFlight = () => 0;
-  let connections = () => 0;
-  let clockSkewMs: () => number | undefined = () => undefined;
-  let windows: () => readonly RestoreWindowFigures[] = () => [];
-  // Absent on replicas that do not lead: they do not read this state and must not report it as healthy.
-  let servingCerts: ServingCertsView | undefined;
-  let caBundles: CaBundleTargets | undefined;
-  let violations: (() => readonly { readonly policy: string; readonly total: number }[]) | undefined;
-  let sharedValues: (() => ReadonlyMap<string, number>) | undefined;
+/** What a scrape reads. Without a source, e.g. on a replica that does not lead, the metric has no series. */
+export interface ScrapeSources {
+  readonly reviewsInFlight?: () => number;
+  readonly connections?: () => number;
+  /** How far our clock is ahead of the API server's, in milliseconds. */
+  readonly clockSkew?: () => number | undefined;
+  readonly servingCerts?: {
+    readonly all: () => readonly { readonly notAfter: Date; readonly generation: string | undefined }[];
+    /** Serving certs that are no longer renewed, by reason. */
+    readonly stoppedByReason: () => ReadonlyMap<string, number>;
+    /** How many serving certs are in the queue to be issued again. */
+    readonly waiting: () => number;
+    readonly now: () => Date;
+  };
+  /** The objects that request a CA bundle. */
+  readonly caBundles?: {
+    readonly targets: () => readonly {
+      readonly kind: string;
+      readonly state: string;
+      readonly count: number;
+    }[];
+    readonly staleSeconds: () => number;
+  };
+  /** By policy. */
+  readonly policyViolations?: () => ReadonlyMap<string, { readonly total: number }>;
+  /** By policy. */
+  readonly sharedValues?: () => ReadonlyMap<string, number>;
+  readonly restoreWindows?: () => readonly RestoreWindowFigures[];
+}
 
-  gauge(METRICS.reviewsInFlight, (one) => {
-    one.set(reviewsInFlight());
-  });
-  gauge(METRICS.connections, (one) => {
-    one.set(connections());
-  });
-  gauge(METRICS.clockSkew, (one) => {
-    const skew = clockSkewMs();
-    if (skew !== undefined) one.set(skew / 1_000);
-  });
-  gauge(METRICS.policyViolations, (one) => {
-    one.reset();
-    for (const { policy, total } of violations?.() ?? []) one.set({ policy }, total);
-  });
-  gauge(METRICS.sharedValues, (one) => {
-    one.reset();
-    for (const [policy, count] of sharedValues?.() ?? []) one.set({ policy }, count);
-  });
-  gauge(METRICS.caBundleTargets, (one) => {
-    one.reset();
-    for (const { kind, state, count } of caBundles?.targets() ?? []) one.set({ kind, state }, count);
-  });
-  gauge(METRICS.caBundleStale, (one) => {
-    one.remove();
-    if (caBundles !== undefined) one.set(caBundles.staleSeconds());
-  });
+export function createScrapedMetrics({ scraped, histogram }: Instruments) {
+  const registered = new Set<ScrapeSources>();
+  const source = <Name extends keyof ScrapeSources>(name: Name): ScrapeSources[Name] | undefined =>
+    [...registered].findLast((sources) => sources[name] !== undefined)?.[name];
+  const windows = () => source('restoreWindows')?.() ?? [];
+  const openWindows = () => windows().filter(({ open }) => open);
+  const certs = () => source('servingCerts')?.all() ?? [];
+
+  scraped(METRICS.reviewsInFlight, () => [[{}, source('reviewsInFlight')?.() ?? 0]]);
+  scraped(METRICS.connections, () => [[{}, source('connections')?.() ?? 0]]);
+  scraped(METRICS.clockSkew, () => [[{}, (source('clockSkew')?.() ?? 0) / 1_000]]);
+  scraped(METRICS.policyViolations, () =>
+    [...(source('policyViolations')?.() ?? [])].map(([policy, { total }]) => [{ policy }, total]),
+  );
+  scraped(METRICS.sharedValues, () =>
+    [...(source('sharedValues')?.() ?? [])].map(([policy, count]) => [{ policy }, count]),
+  );
+  scraped(METRICS.caBundleTargets, () =>
+    (source('caBundles')?.targets() ?? []).map(({ kind, state, count }) => [{ kind, state }, count]),
+  );
+  scraped(METRICS.caBundleStale, () => single(source('caBundles')?.staleSeconds()));
   histogram(METRICS.certRemaining, (one) => {
     one.reset();
-    const now = servingCerts?.now().getTime() ?? 0;
-    for (const { notAfter } of servingCerts?.all() ?? []) one.observe((notAfter.getTime() - now) / 1_000);
+    const now = source('servingCerts')?.now().getTime() ?? 0;
+    for (const { notAfter } of certs()) one.observe((notAfter.getTime() - now) / 1_000);
   });
-  gauge(METRICS.certGeneration, (one) => {
-    one.reset();
-    for (const { generation } of servingCerts?.all() ?? []) one.inc({ generation: generation ?? 'unknown' });
-  });
-  gauge(METRICS.certNotRenewed, (one) => {
-    one.reset();
-    for (const [reason, count] of servingCerts?.stoppedByReason() ?? []) one.set({ reason }, count);
-  });
-  gauge(METRICS.reissueWaiting, (one) => {
-    one.remove();
-    if (servingCerts !== undefined) one.set(servingCerts.waiting());
-  });
-  gauge(METRICS.windowOpen, (one) => {
-    one.reset();
-    for (const { window, source, open } of windows()) if (open) one.set({ window, source }, 1);
-  });
-  gauge(METRICS.windowExpires, (one) => {
-    one.reset();
-    for (const { window, open, expiresAt } of windows()) if (open) one.set({ window }, expiresAt);
-  });
-  gauge(METRICS.restoreViolations, (one) => {
-    one.reset();
-    for (const { window, violations } of windows()) one.set({ window }, violations);
-  });
+  scraped(METRICS.certGeneration, () =>
+    [...Map.groupBy(certs(), ({ generation }) => generation ?? 'unknown')].map(([generation, { length }]) => [
+      { generation },
+      length,
+    ]),
+  );
+  scraped(METRICS.certNotRenewed, () =>
+    [...(source('servingCerts')?.stoppedByReason() ?? [])].map(([reason, count]) => [{ reason }, count]),
+  );
+  scraped(METRICS.reissueWaiting, () => single(source('servingCerts')?.waiting()));
+  scraped(METRICS.windowOpen, () => openWindows().map(({ window, source }) => [{ window, source }, 1]));
+  scraped(METRICS.windowExpires, () => openWindows().map(({ window, expiresAt }) => [{ window }, expiresAt]));
+  scraped(METRICS.restoreViolations, () =>
+    windows().map(({ window, violations }) => [{ window }, violations]),
+  );
 
   return {
-    reviewsInFlight: (count: () => number) => {
-      reviewsInFlight = count;
-    },
-    webhookConnections: (count: () => number) => {
-      connections = count;
-    },
-    /** How far our clock is ahead of the API server's, in milliseconds. */
-    clockSkew: (skewMs: () => number | undefined) => {
-      clockSkewMs = skewMs;
-    },
-    servingCerts: (view: ServingCertsView | undefined) => {
-      servingCerts = view;
-    },
-    caBundles: (targets: CaBundleTargets | undefined) => {
-      caBundles = targets;
-    },
-    policyViolations: (next: typeof violations) => {
-      violations = next;
-    },
-    sharedValues: (counts: typeof sharedValues) => {
-      sharedValues = counts;
-    },
-    restoreWindows: (figures: () => readonly RestoreWindowFigures[]) => {
-      windows = figures;
+    /** Reads these sources at each scrape, until `signal` aborts. A later source of the same name replaces one. */
+    scrape: (sources: ScrapeSources, signal?: AbortSignal) => {
+      registered.add(sources);
+      signal?.addEventListener('abort', () => registered.delete(sources));
     },
   };
 }
 
-export function createWorkqueueMetrics({ counter, gauge, histogram }: Instruments) {
-  const loads = new Map<string, () => WorkqueueLoad>();
-  const depth = gauge(METRICS.queueDepth);
-  const adds = counter(METRICS.queueAdds);
-  const retries = counter(METRICS.queueRetries);
-  const waited = histogram(METRICS.queueDuration);
-  const worked = histogram(METRICS.workDuration);
-  gauge(METRICS.unfinishedWork, (one) => {
-    for (const [name, load] of loads) one.set({ name }, load().unfinishedWorkSeconds);
-  });
-  gauge(METRICS.longestRunning, (one) => {
-    for (const [name, load] of loads) one.set({ name }, load().longestRunningProcessorSeconds);
-  });
-  return {
-    queue: (name: string) => ({
-      depth: (keys: number) => {
-        depth.set({ name }, keys);
-      },
-      added: () => {
-        adds.inc({ name });
-      },
-      retried: () => {
-        retries.inc({ name });
-      },
-      queueDuration: (seconds: number) => {
-        waited.observe({ name }, seconds);
-      },
-      workDuration: (seconds: number) => {
-        worked.observe({ name }, seconds);
-      },
-    }),
-    /** A later queue of the same name replaces `load`. */
-    queueLoad: (name: string, load: () => WorkqueueLoad) => {
-      loads.set(name, load);
-    },
-  };
-}
+const single = (value: number | undefined): readonly Sample<never>[] =>
+  value === undefined ? [] : [[{}, value]];

@@ -8,11 +8,7 @@ test('a viewer who disconnects before the first event takes no slot', async () =
   const response = new ServerResponse(new IncomingMessage(new Socket()));
   response.destroy();
   const write = vi.spyOn(response, 'write');
-  const unexpected = () => Promise.reject(new Error('unexpected call'));
-  await streamEvents(
-    response,
-    { view: unexpected, mayStillLook: unexpected, seen: '', everyMs: 1 },
-    new AbortController().signal,
-  );
+  const read = () => Promise.reject(new Error('unexpected call'));
+  await streamEvents(response, read, '', 1, new AbortController().signal);
   expect(write).not.toHaveBeenCalled();
 });

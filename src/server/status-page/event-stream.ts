@@ -1,18 +1,9 @@
 /** Server-Sent Events that update open pages. */
+import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { versionOf, type View } from './document.ts';
-
-export interface EventStreamDeps {
-  readonly view: () => Promise<View>;
-  /** Whether the viewer still has access. */
-  readonly mayStillLook: () => Promise<boolean>;
-  /** The version that the page already shows. */
-  readonly seen: string;
-  /** The interval between two reads of the view, in milliseconds. */
-  readonly everyMs: number;
-}
 
 /** The write timeout: a browser that reads nothing for this time counts as disconnected. In milliseconds. */
 const PATIENCE_MS = 30_000;
@@ -22,10 +13,15 @@ const RETRY_MS = 3_000;
 
 /**
  * Writes events until the viewer disconnects or loses access, or `signal` aborts. Then ends `response`. Never throws.
+ * @param read undefined when the viewer no longer has access
+ * @param shown the version that the page already shows
+ * @param everyMs the interval between two reads, in milliseconds
  */
 export async function streamEvents(
   response: ServerResponse,
-  { view, mayStillLook, seen, everyMs }: EventStreamDeps,
+  read: () => Promise<View | undefined>,
+  shown: string,
+  everyMs: number,
   signal: AbortSignal,
 ): Promise<void> {
   const gone = new AbortController();
@@ -34,16 +30,15 @@ export async function streamEvents(
   });
   if (response.destroyed) gone.abort(); // it disconnected during authentication, and no event reports that later
   const over = AbortSignal.any([signal, gone.signal]);
-  let shown = seen;
+  let last = shown;
   try {
     await write(response, `retry: ${RETRY_MS}\n\n`, over);
-    while (await mayStillLook()) {
-      const seenNow = await view();
-      const version = versionOf(seenNow);
-      if (version !== shown) await write(response, eventOf('content', seenNow.content.text, version), over);
-      shown = version;
+    for (let view = await read(); view !== undefined; view = await read()) {
+      const version = versionOf(view);
+      if (version !== last) await write(response, eventOf('content', view.content.text, version), over);
+      last = version;
       // Also the heartbeat: proxies close idle connections.
-      await write(response, eventOf('checked', seenNow.checkedAt, version), over);
+      await write(response, eventOf('checked', view.checkedAt, version), over);
       await sleep(everyMs, undefined, { signal: over });
     }
   } catch {
@@ -66,15 +61,5 @@ function eventOf(event: string, data: string, id: string): string {
 async function write(response: ServerResponse, text: string, over: AbortSignal): Promise<void> {
   over.throwIfAborted();
   if (response.write(text)) return;
-  const signal = AbortSignal.any([over, AbortSignal.timeout(PATIENCE_MS)]);
-  await new Promise<void>((resolve, reject) => {
-    const stop = () => {
-      reject(new Error('it takes nothing'));
-    };
-    signal.addEventListener('abort', stop, { once: true });
-    response.once('drain', () => {
-      signal.removeEventListener('abort', stop);
-      resolve();
-    });
-  });
+  await once(response, 'drain', { signal: AbortSignal.any([over, AbortSignal.timeout(PATIENCE_MS)]) });
 }

@@ -4,16 +4,13 @@ import { createSharedView } from './shared-view.ts';
 
 function viewed(tookMs = 0) {
   let now = 0;
-  let looks = 0;
-  const view = createSharedView({
-    look: () => {
-      looks += 1;
-      now += tookMs;
-      return Promise.resolve(looks);
-    },
-    now: () => now,
-    leastMs: 1_000,
-  });
+  let reads = 0;
+  const read = () => {
+    reads += 1;
+    now += tookMs;
+    return Promise.resolve(reads);
+  };
+  const view = createSharedView(read, 1_000, () => now);
   return { view, pass: (ms: number) => (now += ms) };
 }
 
@@ -36,12 +33,9 @@ test('a slow view delays the next one accordingly', async () => {
 });
 
 test('a failed view is not shared', async () => {
-  let looks = 0;
-  const view = createSharedView({
-    look: () => ((looks += 1) === 1 ? Promise.reject(new Error('no')) : Promise.resolve('seen')),
-    now: () => 0,
-    leastMs: 1_000,
-  });
+  let reads = 0;
+  const read = () => ((reads += 1) === 1 ? Promise.reject(new Error('no')) : Promise.resolve('seen'));
+  const view = createSharedView(read, 1_000, () => 0);
   await expect(view()).rejects.toThrow('no');
   expect(await view()).toBe('seen');
 });

@@ -12,26 +12,22 @@ import {
   type View,
 } from './document.ts';
 import { streamEvents } from './event-stream.ts';
-import type { Gate, Verdict } from './gate.ts';
+import type { CheckAccess, Verdict } from './access.ts';
 import { createSessions, SESSION_MS } from './sessions.ts';
 
-export interface StatusPageDeps {
-  readonly gate: Gate;
+export interface StatusPageOptions {
+  readonly checkAccess: CheckAccess;
   /** Called for every viewer, every few seconds. */
   readonly view: () => Promise<View>;
+  readonly log: Pick<Log, 'info' | 'warn'>;
   /** A monotonic clock, in milliseconds. */
   readonly now: () => number;
-  readonly log: Pick<Log, 'info' | 'warn'>;
 }
 
-export interface StatusPageLimits {
-  /** Open pages with live updates at a time. */
-  readonly viewers: number;
-  /** The interval between two updates of an open page, in milliseconds. */
-  readonly everyMs: number;
-}
-
-export const STATUS_PAGE_LIMITS: StatusPageLimits = { viewers: 50, everyMs: 2_000 };
+/** Open pages with live updates at a time. */
+export const MOST_VIEWERS = 50;
+/** The interval between two updates of an open page, in milliseconds. */
+const UPDATE_MS = 2_000;
 
 /** The size limit of a form, which contains one token. */
 const LARGEST_FORM = 64 * 1024;
@@ -50,7 +46,7 @@ const HEADERS = {
 const FORM = 'application/x-www-form-urlencoded';
 
 /** Adds `/status` and the routes below it. Event streams end when `app` closes. */
-export function addStatusPage(app: FastifyInstance, deps: StatusPageDeps, limits = STATUS_PAGE_LIMITS): void {
+export function addStatusPage(app: FastifyInstance, options: StatusPageOptions): void {
   void app.register((scope, _options, registered) => {
     const ended = new AbortController();
     scope.addHook('preClose', (done) => {
@@ -61,7 +57,7 @@ export function addStatusPage(app: FastifyInstance, deps: StatusPageDeps, limits
       void reply.headers(HEADERS);
       done();
     });
-    scope.setErrorHandler((error, _request, reply) => sendFault(error, reply, deps));
+    scope.setErrorHandler((error, _request, reply) => sendFault(error, reply, options));
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser(
       FORM,
@@ -70,32 +66,30 @@ export function addStatusPage(app: FastifyInstance, deps: StatusPageDeps, limits
         done(null, new URLSearchParams(body.toString()));
       },
     );
-    addRoutes(scope, deps, limits, ended.signal);
+    addRoutes(scope, options, ended.signal);
     registered();
   });
 }
 
 function addRoutes(
   scope: FastifyInstance,
-  deps: StatusPageDeps,
-  limits: StatusPageLimits,
+  { checkAccess, view: readView, log, now }: StatusPageOptions,
   ended: AbortSignal,
 ): void {
-  const { gate, log } = deps;
-  const sessions = createSessions(deps.now);
+  const sessions = createSessions(now);
   let viewers = 0;
 
   const tokenOf = ({ headers }: FastifyRequest): string | undefined =>
     bearerToken(headers) ?? sessions.tokenOf(sessionId(headers) ?? '');
   const judge = async (request: FastifyRequest): Promise<Verdict | undefined> => {
     const token = tokenOf(request);
-    return token === undefined ? undefined : await gate.judge(token);
+    return token === undefined ? undefined : await checkAccess(token);
   };
 
   scope.get('/status', async (request, reply) => {
     const verdict = await judge(request);
     if (verdict?.kind !== 'allowed') return refuse(reply, verdict);
-    const view = await deps.view();
+    const view = await readView();
     const tag = `"${versionOf(view)}"`;
     void reply.header('etag', tag);
     if (request.headers['if-none-match'] === tag) return reply.code(304).send();
@@ -109,19 +103,13 @@ function addRoutes(
     async (request, reply) => {
       const verdict = await judge(request);
       if (verdict?.kind !== 'allowed') return refuse(reply, verdict);
-      if (viewers >= limits.viewers)
-        return sendRetry(reply, 'As many pages are open as are kept up to date.');
+      if (viewers >= MOST_VIEWERS) return sendRetry(reply, 'As many pages are open as are kept up to date.');
       viewers += 1;
       const seen = request.headers['last-event-id'] ?? request.query.seen;
       reply.hijack();
       reply.raw.writeHead(200, { ...HEADERS, 'content-type': 'text/event-stream; charset=utf-8' });
-      const mayStillLook = async () => (await judge(request))?.kind === 'allowed';
-      const { view } = deps;
-      await streamEvents(
-        reply.raw,
-        { view, mayStillLook, seen: typeof seen === 'string' ? seen : '', everyMs: limits.everyMs },
-        ended,
-      );
+      const read = async () => ((await judge(request))?.kind === 'allowed' ? await readView() : undefined);
+      await streamEvents(reply.raw, read, typeof seen === 'string' ? seen : '', UPDATE_MS, ended);
       viewers -= 1;
       return reply;
     },
@@ -130,7 +118,7 @@ function addRoutes(
   scope.post('/status/login', async (request, reply) => {
     if (!isOfSameOrigin(request.headers)) return refuseForeign(reply);
     const token = request.body instanceof URLSearchParams ? (request.body.get('token') ?? '').trim() : '';
-    const verdict = await gate.judge(token);
+    const verdict = await checkAccess(token);
     if (verdict.kind !== 'allowed') return refuse(reply, verdict);
     sessions.close(sessionId(request.headers) ?? '');
     log.info({ user: verdict.username }, 'signed in to the status page');
@@ -150,46 +138,39 @@ function refuse(
   reply: FastifyReply,
   verdict: Exclude<Verdict, { kind: 'allowed' }> | undefined,
 ): FastifyReply {
-  const page = reply.type('text/html; charset=utf-8');
   switch (verdict?.kind) {
     case undefined:
-      return page
-        .code(401)
-        .header('www-authenticate', 'Bearer realm="gatehouse"')
-        .send(signInDocument(undefined));
+      void reply.header('www-authenticate', 'Bearer realm="gatehouse"');
+      return sendSignIn(reply, 401);
     case 'unauthenticated':
-      return page
-        .code(401)
-        .header('www-authenticate', 'Bearer realm="gatehouse", error="invalid_token"')
-        .send(
-          signInDocument(
-            'This token is nobody’s: it has expired, its account is gone, or it was not copied as a whole.',
-          ),
-        );
+      void reply.header('www-authenticate', 'Bearer realm="gatehouse", error="invalid_token"');
+      return sendSignIn(
+        reply,
+        401,
+        'The token is not valid: it has expired, its account was deleted, or it was not copied completely.',
+      );
     case 'forbidden':
-      return page
-        .code(403)
-        .send(
-          signInDocument(
-            `${verdict.username} may not look at this page: bind the ClusterRole gatehouse-status-viewer to them.`,
-          ),
-        );
+      return sendSignIn(
+        reply,
+        403,
+        `${verdict.username} may not look at this page: bind the ClusterRole gatehouse-status-viewer to them.`,
+      );
     case 'undecided':
       return sendRetry(reply, `Nothing can be shown: ${verdict.message}.`);
   }
 }
 
 const refuseForeign = (reply: FastifyReply): FastifyReply =>
-  reply
-    .type('text/html; charset=utf-8')
-    .code(403)
-    .send(signInDocument('That form was not sent from this page.'));
+  sendSignIn(reply, 403, 'That form was not sent from this page.');
+
+const sendSignIn = (reply: FastifyReply, code: number, problem?: string): FastifyReply =>
+  reply.code(code).type('text/html; charset=utf-8').send(signInDocument(problem));
 
 const sendRetry = (reply: FastifyReply, problem: string): FastifyReply =>
   reply.type('text/html; charset=utf-8').code(503).header('retry-after', '10').send(retryDocument(problem));
 
 /** Client errors return only a status. Internal errors appear only in the log. */
-function sendFault(error: unknown, reply: FastifyReply, { log }: StatusPageDeps): FastifyReply {
+function sendFault(error: unknown, reply: FastifyReply, { log }: StatusPageOptions): FastifyReply {
   const code =
     error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number'
       ? error.statusCode

@@ -2,13 +2,12 @@
 import type { Logger } from 'pino';
 
 import type { Config } from '../../../config/config.ts';
-import { mayUserVisit, type AccessSubject } from '../../../kube/access.ts';
-import { reviewToken } from '../../../kube/access.ts';
+import { mayUserVisit, reviewToken } from '../../../kube/access.ts';
 import type { Context } from '../../../runtime/context.ts';
 import type { StatusPage } from '../../../runtime/serve.ts';
 import { audienceOf } from '../../../server/status-page/credentials.ts';
 import type { View } from '../../../server/status-page/document.ts';
-import { createGate } from '../../../server/status-page/gate.ts';
+import { createAccessCheck } from '../../../server/status-page/access.ts';
 import { createSharedView } from '../../../server/status-page/shared-view.ts';
 import { readCluster } from '../read-cluster/read-cluster.ts';
 import { valueOf } from '../read-cluster/reading.ts';
@@ -32,20 +31,19 @@ export function createStatusPage(config: Config, log: Logger): StatusPage {
     return api;
   };
   const options = { timeoutMs: TIMEOUT_MS };
-  const gate = createGate<AccessSubject>({
-    authenticate: (token) => reviewToken(connected().client, token, audienceOf(token), options),
-    mayLook: (subject) =>
-      mayUserVisit(connected().client, subject, { path: '/status', verb: 'get' }, options),
-    onUndecided: (err) => {
+  const checkAccess = createAccessCheck(
+    (token) => reviewToken(connected().client, token, audienceOf(token), options),
+    (subject) => mayUserVisit(connected().client, subject, { path: '/status', verb: 'get' }, options),
+    (err) => {
       if (now() - warnedAt < WARN_INTERVAL_MS) return;
       warnedAt = now();
       log.warn({ err }, 'could not check who may see the status page');
     },
     now,
-  });
-  const look = () => readView(connected(), config);
+  );
+  const view = createSharedView(() => readView(connected(), config), MIN_INTERVAL_MS, now);
   return {
-    deps: { gate, view: createSharedView({ look, now, leastMs: MIN_INTERVAL_MS }), now, log },
+    options: { checkAccess, view, now, log },
     open: ({ client, discovery, serverClock }, server) => {
       api = { client, discovery, serverClock, server };
     },

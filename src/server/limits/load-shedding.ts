@@ -1,42 +1,28 @@
 /** Overload protection: refuses some reviews for a moment, so that the others are answered in time. */
 import { getHeapStatistics } from 'node:v8';
-import { createBodyBudget, type Reservation } from './body-budget.ts';
-import type { EventLoop } from './event-loop.ts';
-import { createFairShare, type Lack } from './fair-share.ts';
-import type { Log } from '../../log.ts';
 import type { Server } from 'node:https';
 import type { FastifyRequest } from 'fastify';
+
+import type { Log } from '../../log.ts';
 import { busy, send, type Answer, type Reply } from '../answer.ts';
+import type { Metrics, Overload } from '../metrics/metrics.ts';
+import { createBodyBudget, type Reservation } from './body-budget.ts';
+import { createFairShare, type Lack } from './fair-share.ts';
 
-/**
- * Why a review is refused:
- * - `reviews`: the limit of reviews in flight is reached;
- * - `entry`: this webhook entry has used its share of that limit, other entries have not;
- * - `event-loop`: the answer would be late;
- * - `bodies`: the memory for large bodies is in use.
- *
- * The first match counts. Causes that a setting or a policy explains precede the general cause, a slow process.
- */
-export const OVERLOADS = ['reviews', 'entry', 'event-loop', 'bodies'] as const;
-export type Overload = (typeof OVERLOADS)[number];
-
-export interface PressureLimits {
+export interface LoadLimits {
   /** Reviews in flight, for all entries together. */
   readonly reviews: number;
   /** The total size of large bodies in memory. */
   readonly bodyBytes: number;
 }
 
-export interface Pressure {
+export interface LoadShedding {
   /**
    * Called when the request headers have arrived: a refusal costs least at this moment.
    * @param cutOff closes the connection; see {@link Reservation}
    */
   readonly arrive: (entry: string, bodyBytes: number, cutOff: () => void) => Arrival;
-  /**
-   * Called when the body has arrived. Undefined: the review is now in flight, and the caller must call {@link leave}
-   * once.
-   */
+  /** Called when the body has arrived. Undefined: the review is now in flight, and the caller must call `leave` once. */
   readonly enter: (entry: string) => Overload | undefined;
   readonly leave: (entry: string) => void;
 }
@@ -45,18 +31,6 @@ type Arrival =
   | { readonly kind: 'refused'; readonly why: Overload }
   /** `body` is the reserved memory, for large bodies only. */
   | { readonly kind: 'admitted'; readonly body: Reservation | undefined };
-
-export interface PressureDeps {
-  readonly eventLoop: Pick<EventLoop, 'isFull'>;
-  readonly metrics: {
-    /** `count` is called at each scrape. */
-    readonly reviewsInFlight: (count: () => number) => void;
-    readonly refusedReview: (why: Overload) => void;
-  };
-  readonly log: Pick<Log, 'warn'>;
-  /** In milliseconds. */
-  readonly now?: () => number;
-}
 
 /**
  * Bodies up to this size count as a review only. Most bodies are smaller and must not wait for the memory of large
@@ -76,16 +50,30 @@ export function mostBodyBytes(heapBytes: number = getHeapStatistics().heap_size_
 /** Under overload, a log line for each refusal would add to the load. */
 const QUIET_MS = 10_000;
 
-export function createPressure(limits: PressureLimits, deps: PressureDeps): Pressure {
-  const { eventLoop, metrics, now = () => performance.now() } = deps;
+/** @param now in milliseconds */
+export function createLoadShedding(
+  limits: LoadLimits,
+  isLoopFull: () => boolean,
+  metrics: Pick<Metrics, 'scrape' | 'refusedReview'>,
+  log: Pick<Log, 'warn'>,
+  now = () => performance.now(),
+): LoadShedding {
   const reviews = createFairShare(limits.reviews);
-  const bodies = createBodyBudget(limits.bodyBytes, now);
-  const report = createReport(deps.log, now);
-  metrics.reviewsInFlight(reviews.taken);
+  const reserveBody = createBodyBudget(limits.bodyBytes, now);
+  const refused = new Map<Overload, number>();
+  let quietUntil = -Infinity;
+  metrics.scrape({ reviewsInFlight: reviews.taken });
 
   const refuse = (why: Overload): Overload => {
     metrics.refusedReview(why);
-    report(why);
+    refused.set(why, (refused.get(why) ?? 0) + 1);
+    if (now() < quietUntil) return why;
+    quietUntil = now() + QUIET_MS;
+    log.warn(
+      { refused: Object.fromEntries(refused) },
+      'too much at once: admission reviews are to be sent again',
+    );
+    refused.clear();
     return why;
   };
   const refuseFor = (lack: Lack): Overload => refuse(lack === 'full' ? 'reviews' : 'entry');
@@ -94,9 +82,9 @@ export function createPressure(limits: PressureLimits, deps: PressureDeps): Pres
     arrive: (entry, bodyBytes, cutOff) => {
       const lack = reviews.lack(entry, 1);
       if (lack !== undefined) return { kind: 'refused', why: refuseFor(lack) };
-      if (eventLoop.isFull()) return { kind: 'refused', why: refuse('event-loop') };
-      if (bodyBytes <= SMALL_BODY_BYTES) return ADMITTED;
-      const body = bodies.reserve(entry, bodyBytes, cutOff);
+      if (isLoopFull()) return { kind: 'refused', why: refuse('event-loop') };
+      if (bodyBytes <= SMALL_BODY_BYTES) return { kind: 'admitted', body: undefined };
+      const body = reserveBody(entry, bodyBytes, cutOff);
       return body === undefined ? { kind: 'refused', why: refuse('bodies') } : { kind: 'admitted', body };
     },
     enter: (entry) => {
@@ -109,35 +97,18 @@ export function createPressure(limits: PressureLimits, deps: PressureDeps): Pres
   };
 }
 
-const ADMITTED: Arrival = { kind: 'admitted', body: undefined };
-
-function createReport(log: Pick<Log, 'warn'>, now: () => number): (why: Overload) => void {
-  const refused = new Map<Overload, number>();
-  let quietUntil = -Infinity;
-  return (why) => {
-    refused.set(why, (refused.get(why) ?? 0) + 1);
-    if (now() < quietUntil) return;
-    quietUntil = now() + QUIET_MS;
-    log.warn(
-      { refused: Object.fromEntries(refused) },
-      'too much at once: admission reviews are to be sent again',
-    );
-    refused.clear();
-  };
-}
-
-interface EntryRoute {
-  Params: { entry: string };
-}
-
 /**
  * Refuses a review before its body is read. Node still reads and discards the body, so the connection stays open.
  * @param mostBytes the size limit of a body; a body without Content-Length counts as this large
  */
-export function refuseUnderPressure(pressure: Pressure, mostBytes: number) {
-  return (request: FastifyRequest<EntryRoute, Server>, reply: Reply, done: () => void): void => {
+export function refuseOverload({ arrive }: LoadShedding, mostBytes: number) {
+  return (
+    request: FastifyRequest<{ Params: { entry: string } }, Server>,
+    reply: Reply,
+    done: () => void,
+  ): void => {
     const length = Number(request.headers['content-length'] ?? mostBytes);
-    const arrival = pressure.arrive(request.params.entry, Math.min(length, mostBytes), () => {
+    const arrival = arrive(request.params.entry, Math.min(length, mostBytes), () => {
       request.raw.destroy();
     });
     if (arrival.kind === 'refused') {

@@ -7,8 +7,8 @@ import { ALLOWED, type Decision } from '../../src/admission/review/decision.ts';
 import { EVENT_LOOP_LIMITS, watchEventLoop } from '../../src/server/limits/event-loop.ts';
 import { createMetrics } from '../../src/server/metrics/metrics.ts';
 import { buildOperationsServer } from '../../src/server/operations-server.ts';
-import { pressureOf } from '../support/server/pressure.ts';
-import type { WebhookDeps } from '../../src/server/webhook-server.ts';
+import { loadSheddingOf } from '../support/server/load-shedding.ts';
+import type { WebhookServerOptions } from '../../src/server/webhook-server.ts';
 import { bytesInUse } from '../support/heap.ts';
 import { eventually } from '../support/processes.ts';
 import { openRaw, post, rawHead, rawPost, reviewOf, serverObject } from '../support/webhook-client.ts';
@@ -17,7 +17,7 @@ import { startWebhookServer } from '../support/webhook-server.ts';
 const MIB = 1024 * 1024;
 const WAITING = 250;
 
-type Decide = WebhookDeps['validate'];
+type Decide = WebhookServerOptions['validate'];
 
 /** Entries that begin with `slow` answer when the test releases them, all others at once. */
 function slowEntries() {
@@ -48,7 +48,7 @@ const large = (mebibytes: number) =>
 describe('at the limit of concurrent reviews', () => {
   async function busy(reviews: number) {
     const slow = slowEntries();
-    const running = await startWebhookServer({ ...slow.deps, pressure: pressureOf({ reviews }) });
+    const running = await startWebhookServer({ ...slow.deps, loadShedding: loadSheddingOf({ reviews }) });
     const ask = (entry: string, webhook = 'validate') => post(running, `/${webhook}/${entry}`, reviewOf());
     /** Resolves when `count` reviews are being judged. */
     const judged = (count: number) => eventually('judged', () => slow.asked.length === count);
@@ -118,8 +118,8 @@ describe('at the limit of concurrent reviews', () => {
 describe('large bodies', () => {
   test('are accepted up to the memory limit, and small bodies do not wait for them', async () => {
     const slow = slowEntries();
-    const pressure = pressureOf({ bodyBytes: 4 * MIB });
-    const running = await startWebhookServer({ ...slow.deps, pressure });
+    const loadShedding = loadSheddingOf({ bodyBytes: 4 * MIB });
+    const running = await startWebhookServer({ ...slow.deps, loadShedding });
     const first = post(running, '/validate/slow', large(2));
     await eventually('the review is being judged', () => slow.asked.length === 1);
     expect((await post(running, '/validate/slow', large(2))).status).toBe(429);
@@ -135,7 +135,7 @@ describe('large bodies', () => {
   test('that are announced and do not arrive block no other request', async () => {
     const running = await startWebhookServer({
       validate: () => ALLOWED,
-      pressure: pressureOf({ bodyBytes: 8 * MIB }),
+      loadShedding: loadSheddingOf({ bodyBytes: 8 * MIB }),
     });
     const silent = await Promise.all(
       ['a', 'b', 'c'].map(async (entry) => {
@@ -153,7 +153,7 @@ describe('large bodies', () => {
 
 test('a waiting review takes only a few KiB of memory', async () => {
   const slow = slowEntries();
-  const running = await startWebhookServer({ ...slow.deps, pressure: pressureOf({ reviews: 1_000 }) });
+  const running = await startWebhookServer({ ...slow.deps, loadShedding: loadSheddingOf({ reviews: 1_000 }) });
   const agent = new Agent({ keepAlive: true, maxSockets: WAITING });
   onTestFinished(() => {
     agent.destroy();
@@ -180,8 +180,8 @@ describe('a blocked event loop', () => {
     const metrics = createMetrics();
     const stopping = new AbortController();
     const limits = { ...EVENT_LOOP_LIMITS, blockedMs: 300, windowMs: 400 };
-    const eventLoop = watchEventLoop({ metrics, limits }, stopping.signal);
-    const app = buildOperationsServer({ live: {}, ready: { 'event-loop': eventLoop.problem }, metrics });
+    const eventLoop = watchEventLoop(metrics.eventLoopDelay, stopping.signal, limits);
+    const app = buildOperationsServer({}, { 'event-loop': eventLoop.problem }, metrics);
     onTestFinished(async () => {
       stopping.abort();
       await app.close();
@@ -201,7 +201,7 @@ describe('a blocked event loop', () => {
     let isFull = true;
     const running = await startWebhookServer({
       validate: () => ALLOWED,
-      pressure: pressureOf({}, { eventLoop: { isFull: () => isFull } }),
+      loadShedding: loadSheddingOf({}, { isLoopFull: () => isFull }),
     });
     const { status, body } = await post(running, '/validate/e', reviewOf());
     expect({ status, body }).toEqual({ status: 429, body: expect.stringContaining('in time') as string });

@@ -1,51 +1,54 @@
 import { expect, test } from 'vitest';
 
-import { createGate, MOST_AT_ONCE, VERDICT_MS, type GateDeps } from './gate.ts';
+import { createAccessCheck, MOST_AT_ONCE, VERDICT_MS } from './access.ts';
 
 interface Subject {
   readonly username: string;
 }
 
-function gateWith(change: Partial<GateDeps<Subject>> = {}) {
+interface Answers {
+  readonly authenticate: (token: string) => Promise<Subject | undefined>;
+  readonly mayView: (subject: Subject) => Promise<boolean>;
+}
+
+function accessWith(change: Partial<Answers> = {}) {
   let now = 0;
   const asked: string[] = [];
   const problems: unknown[] = [];
-  const gate = createGate<Subject>({
+  const answers: Answers = {
     authenticate: (token) => {
       asked.push(token);
       return Promise.resolve(token === 'nobody' ? undefined : { username: token });
     },
-    mayLook: ({ username }) => Promise.resolve(username === 'alice'),
-    onUndecided: (error) => {
-      problems.push(error);
-    },
-    now: () => now,
+    mayView: ({ username }) => Promise.resolve(username === 'alice'),
     ...change,
-  });
-  return { judge: gate.judge, asked, problems, pass: (ms: number) => (now += ms) };
+  };
+  const onUndecided = (error: unknown) => problems.push(error);
+  const judge = createAccessCheck(answers.authenticate, answers.mayView, onUndecided, () => now);
+  return { judge, asked, problems, pass: (ms: number) => (now += ms) };
 }
 
 const broken = () => Promise.reject(new Error('connection refused'));
 
 test('the token of a permitted user opens the page', async () => {
-  const { judge } = gateWith();
+  const { judge } = accessWith();
   expect(await judge('alice')).toEqual({ kind: 'allowed', username: 'alice' });
   expect(await judge('bob')).toEqual({ kind: 'forbidden', username: 'bob' });
   expect(await judge('nobody')).toEqual({ kind: 'unauthenticated' });
 });
 
-test.each<[string, Partial<GateDeps<Subject>>]>([
+test.each<[string, Partial<Answers>]>([
   ['who the user is', { authenticate: broken }],
-  ['what the user may do', { mayLook: broken }],
+  ['what the user may do', { mayView: broken }],
 ])('if the API server cannot say %s, there is no decision, and nothing is cached', async (_what, change) => {
-  const { judge, problems } = gateWith(change);
+  const { judge, problems } = accessWith(change);
   expect(await judge('alice')).toMatchObject({ kind: 'undecided' });
   expect(JSON.stringify(await judge('alice'))).not.toContain('refused');
   expect(problems).toHaveLength(2);
 });
 
 test('a decision is cached for some seconds only', async () => {
-  const { judge, asked, pass } = gateWith();
+  const { judge, asked, pass } = accessWith();
   await judge('alice');
   pass(VERDICT_MS - 1);
   await judge('alice');
@@ -56,7 +59,7 @@ test('a decision is cached for some seconds only', async () => {
 });
 
 test('an invalid token is rejected without a review', async () => {
-  const { judge, asked } = gateWith();
+  const { judge, asked } = accessWith();
   for (const text of ['', 'a b', 'a\nb', 'ü', 'x'.repeat(20_000)])
     expect(await judge(text)).toEqual({ kind: 'unauthenticated' });
   expect(asked).toEqual([]);
@@ -65,7 +68,7 @@ test('an invalid token is rejected without a review', async () => {
 test('concurrent requests with one token cause one review, and concurrent reviews are limited', async () => {
   const answer = Promise.withResolvers<Subject>();
   const asked: string[] = [];
-  const { judge } = gateWith({
+  const { judge } = accessWith({
     authenticate: (token) => {
       asked.push(token);
       return answer.promise;
@@ -83,7 +86,7 @@ test('concurrent requests with one token cause one review, and concurrent review
 });
 
 test('above the limit, the oldest tokens are evicted', async () => {
-  const { judge, asked } = gateWith();
+  const { judge, asked } = accessWith();
   for (let index = 0; index < 1_200; index += 1) await judge(`t${index}`);
   await judge('t1199');
   expect(asked).toHaveLength(1_200);

@@ -1,0 +1,80 @@
+/**
+ * Access control of the status page. The API server checks bearer tokens, and its verdicts are cached for some seconds.
+ */
+import { createHash } from 'node:crypto';
+
+export type Verdict =
+  | { readonly kind: 'allowed'; readonly username: string }
+  /** The token is not valid. */
+  | { readonly kind: 'unauthenticated' }
+  | { readonly kind: 'forbidden'; readonly username: string }
+  /** The API server did not answer, so neither allow nor refuse. */
+  | { readonly kind: 'undecided'; readonly message: string };
+
+/** Never throws. */
+export type CheckAccess = (token: string) => Promise<Verdict>;
+
+/** How long a verdict is cached, in milliseconds. Revoked access can last this long. */
+export const VERDICT_MS = 10_000;
+/** The number of cached verdicts. */
+const MOST_CACHED = 1_000;
+/** Concurrent token checks: clients that send many tokens must not overload the API server. */
+export const MOST_AT_ONCE = 8;
+/** Tokens of the API server have one or two kilobytes. */
+const LONGEST_TOKEN = 16_384;
+
+/** RFC 6750, section 2.1. */
+const TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
+
+/**
+ * @param authenticate returns the user of the token, or undefined if it is not valid; throws if the API server does not
+ * answer
+ * @param mayView throws if the API server does not answer
+ * @param onUndecided receives the error behind an `undecided` verdict
+ * @param now a monotonic clock, in milliseconds
+ */
+export function createAccessCheck<Subject extends { readonly username: string }>(
+  authenticate: (token: string) => Promise<Subject | undefined>,
+  mayView: (subject: Subject) => Promise<boolean>,
+  onUndecided: (error: unknown) => void,
+  now: () => number,
+): CheckAccess {
+  const cached = new Map<string, { readonly verdict: Verdict; readonly until: number }>();
+  const inFlight = new Map<string, Promise<Verdict>>();
+
+  const judge = async (token: string): Promise<Verdict> => {
+    try {
+      const subject = await authenticate(token);
+      if (subject === undefined) return { kind: 'unauthenticated' };
+      const { username } = subject;
+      return (await mayView(subject)) ? { kind: 'allowed', username } : { kind: 'forbidden', username };
+    } catch (error) {
+      onUndecided(error);
+      // The client may be unauthenticated: the cause is for the log only.
+      return { kind: 'undecided', message: 'the API server did not say who may look' };
+    }
+  };
+  const judgeAndCache = async (key: string, token: string): Promise<Verdict> => {
+    const verdict = await judge(token).finally(() => inFlight.delete(key));
+    if (verdict.kind === 'undecided') return verdict;
+    cached.delete(key);
+    cached.set(key, { verdict, until: now() + VERDICT_MS });
+    const [oldest] = cached.keys();
+    if (cached.size > MOST_CACHED && oldest !== undefined) cached.delete(oldest);
+    return verdict;
+  };
+
+  return async (token) => {
+    if (token.length > LONGEST_TOKEN || !TOKEN.test(token)) return { kind: 'unauthenticated' };
+    const key = createHash('sha256').update(token).digest('base64');
+    const known = cached.get(key);
+    if (known !== undefined && now() < known.until) return known.verdict;
+    const same = inFlight.get(key);
+    if (same !== undefined) return await same;
+    if (inFlight.size >= MOST_AT_ONCE)
+      return { kind: 'undecided', message: 'too many tokens are being looked at' };
+    const judging = judgeAndCache(key, token);
+    inFlight.set(key, judging);
+    return await judging;
+  };
+}

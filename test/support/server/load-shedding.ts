@@ -1,0 +1,28 @@
+import type { Log } from '../../../src/log.ts';
+import {
+  createLoadShedding,
+  type LoadLimits,
+  type LoadShedding,
+} from '../../../src/server/limits/load-shedding.ts';
+import type { Metrics } from '../../../src/server/metrics/metrics.ts';
+
+interface Surroundings {
+  readonly isLoopFull: () => boolean;
+  readonly metrics: Pick<Metrics, 'scrape' | 'refusedReview'>;
+  readonly log: Pick<Log, 'warn'>;
+  readonly now: () => number;
+}
+
+/** The load shedding of an idle server, unless the test overrides it. */
+export function loadSheddingOf(
+  limits: Partial<LoadLimits> = {},
+  {
+    isLoopFull = () => false,
+    metrics = { scrape: () => undefined, refusedReview: () => undefined },
+    log = { warn: () => undefined },
+    now,
+  }: Partial<Surroundings> = {},
+): LoadShedding {
+  const all = { reviews: 1_000, bodyBytes: 64 * 1024 * 1024, ...limits };
+  return createLoadShedding(all, isLoopFull, metrics, log, now);
+}
