@@ -1,6 +1,7 @@
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import { compileMatch } from '../policy/match/compile-match.ts';
 import type { CompiledMatch } from '../policy/compiled-policy.ts';
+import { createReport, type Problem } from '../policy/problem.ts';
 import { type AdmissionRequest, type Operation, writes } from '../review/request.ts';
 import { hasWildcard, patternsFor } from '../policy/match/resource-pattern.ts';
 import type { Converter } from '../conversion/converter.ts';
@@ -65,22 +66,8 @@ export function compileHandler(
   handler: Handler<never>,
   environment: HandlerEnvironment,
 ): CompiledHandlerResult {
-  const { apiGroups, apiVersions, resources, operations, matchConditions, ...selectors } = handler.match;
-  const { match, problems } = compileMatch(
-    {
-      match: {
-        ...selectors,
-        apiGroups: [...apiGroups],
-        resources: [...resources],
-        ...(apiVersions === undefined ? {} : { apiVersions: [...apiVersions] }),
-        ...(operations === undefined ? {} : { operations: [...operations] }),
-        ...(matchConditions === undefined ? {} : { matchConditions: [...matchConditions] }),
-      },
-      ...(handler.failurePolicy === undefined ? {} : { failurePolicy: handler.failurePolicy }),
-      ...(handler.timeoutSeconds === undefined ? {} : { timeoutSeconds: handler.timeoutSeconds }),
-    },
-    environment,
-  );
+  const problems: Problem[] = [];
+  const match = compileMatch(handler, environment, createReport(problems));
   const compiled: CompiledHandler = {
     name,
     entryId: `${ENTRY_PREFIX}${name}`,

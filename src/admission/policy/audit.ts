@@ -49,21 +49,22 @@ export async function auditObject(
   policy: CompiledPolicy,
   resource: GroupResource,
   object: KubeObject,
-  circumstances: AdmissionContext,
+  context: AdmissionContext,
 ): Promise<AuditResult> {
-  const { violations, unseen, unreadable } = await judge(policy, asCreated(resource, object), circumstances);
+  const { world, signal } = context;
+  const { violations, unresolved, unreadable } = await judge(policy, asCreated(resource, object), context);
   if (unreadable !== undefined) return { kind: 'unknown', cause: unreadable };
-  let shared: readonly Violation[];
   try {
-    shared = await auditUnique(policy, resource, object, circumstances);
+    const shared = await auditUnique(policy, resource, object, context);
+    const targets = await createTargetConfirmer(world, signal)(unresolved);
+    if (targets.unknown.length > 0) return { kind: 'unknown', cause: targets.cause };
+    return { kind: 'judged', violations: [...violations, ...shared, ...targets.missing.map(missingTarget)] };
   } catch (cause) {
     return { kind: 'unknown', cause };
   }
-  if (unseen.length === 0) return { kind: 'judged', violations: [...violations, ...shared] };
-  const looked = await createTargetConfirmer(circumstances.world, circumstances.signal)(unseen);
-  if (looked.unknown.length > 0) return { kind: 'unknown', cause: looked.cause };
-  return { kind: 'judged', violations: [...violations, ...shared, ...looked.missing.map(missingTarget)] };
 }
+
+const NO_USER = { username: '', uid: '', groups: [], extra: {} };
 
 /** A request that would create the stored object unchanged, without a user. */
 export function asCreated({ group, resource }: GroupResource, object: KubeObject): AdmissionRequest {
@@ -82,7 +83,7 @@ export function asCreated({ group, resource }: GroupResource, object: KubeObject
     name: metadata?.name,
     namespace: metadata?.namespace,
     operation: 'CREATE',
-    userInfo: { username: '', uid: '', groups: [], extra: {} },
+    userInfo: NO_USER,
     object: isJsonObject(asJson) ? asJson : undefined,
     oldObject: undefined,
     dryRun: true,
@@ -96,22 +97,25 @@ export function asCreated({ group, resource }: GroupResource, object: KubeObject
  *
  * @throws if a live read fails, or before the stores are synced
  */
-export async function auditUnique(
+async function auditUnique(
   policy: CompiledPolicy,
   { group, resource }: GroupResource,
   object: KubeObject,
-  circumstances: AdmissionContext,
+  context: AdmissionContext,
 ): Promise<readonly Violation[]> {
-  const { world, signal } = circumstances;
+  const { world, signal, now } = context;
   const { name = '', namespace } = object.metadata ?? {};
   if (policy.unique.length === 0 || !isJsonObject(object)) return [];
   const self: ObjectRef = { group, resource, namespace, name };
+  // Exceptions apply, except those that name users.
+  const stored = { userInfo: NO_USER, namespace, name, object, oldObject: undefined };
+  const { covers } = exemptionOf(policy, stored, now);
   const violations: Violation[] = [];
   for (const key of heldKeys(policy, object, self)) {
     const known = world.governed === undefined ? [] : world.governed.holders(key.claim, policy);
     if (known === undefined) throw new Error('the governed objects have not been listed yet');
     const others = known.filter((ref) => targetKey(ref) !== targetKey(self));
-    if (others.length === 0 || isSpared(policy, key.rule.name, object, self, circumstances)) continue;
+    if (others.length === 0 || covers('unique', key.rule.name)) continue;
     const claim = await world.claims?.read(key.claim, signal);
     if (claim === undefined || isHeldBy(claim, self)) continue;
     const holder = others.find((ref) => isHeldBy(claim, ref));
@@ -123,17 +127,4 @@ export async function auditUnique(
     if (violation !== undefined) violations.push(violation);
   }
   return violations;
-}
-
-/** Exceptions apply, except those that name users. */
-function isSpared(
-  policy: CompiledPolicy,
-  rule: string,
-  object: NonNullable<Parameters<typeof exemptionOf>[1]['object']>,
-  { name, namespace }: ObjectRef,
-  { now }: AdmissionContext,
-): boolean {
-  const userInfo = { username: '', uid: '', groups: [], extra: {} };
-  const stored = { userInfo, namespace, name, object, oldObject: undefined };
-  return exemptionOf(policy, stored, now).spares('unique', rule);
 }

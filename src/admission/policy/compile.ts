@@ -1,4 +1,3 @@
-import type { Reads } from './expressions/expression.ts';
 import { groupResourceName } from '../../json/kube-object.ts';
 import { NAMESPACES } from './object-ref.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
@@ -11,14 +10,15 @@ import { compileMatch, type Resolve } from './match/compile-match.ts';
 import { compileMutations } from './mutations/mutations.ts';
 import { compileOwners } from './owners/preserve-owners.ts';
 import { compileRestore } from './deferral/deferral.ts';
-import { compileAuditAnnotations, compileRules, compileWarnings } from './rules/compile-rules.ts';
-
+import { changesRead, checksRead } from './expressions/cluster-reads.ts';
+import { compileAuditAnnotations, compileWarnings } from './rules/notices.ts';
+import { compileRules } from './rules/rules.ts';
 import { compileParams } from './expressions/bindings.ts';
 import { compileSchema } from './schema/schema.ts';
-import { compileUnique } from './unique/compile-unique.ts';
+import { compileUnique } from './unique/unique-key.ts';
 import type { CompiledPolicy, CompiledTarget } from './compiled-policy.ts';
 import type { JsonObject } from '../../json/json.ts';
-import { REJECTION_REASONS, type Problem, type RejectionReason } from './problem.ts';
+import { createReport, REJECTION_REASONS, type Problem, type RejectionReason } from './problem.ts';
 import { entryIdOf } from '../webhooks/policy-entries.ts';
 
 export type { CompiledPolicy } from './compiled-policy.ts';
@@ -47,11 +47,13 @@ export type CompileResult =
 /** Compiles an AdmissionPolicy, or lists everything that is wrong with it. */
 export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvironment): CompileResult {
   const { spec, metadata } = policy;
-  const { match, problems: matchProblems } = compileMatch(spec, environment);
-  const { immutable, problems: immutableProblems } = compileImmutable(spec, match);
-  const { references, problems: referenceProblems } = compileReferences(spec, match, environment.resolve);
-  const problems = [...matchProblems, ...immutableProblems, ...referenceProblems];
-  const expressions = createExpressionCompiler(spec, environment.schemas ?? [], problems);
+  const { resolve, schemas = [] } = environment;
+  const problems: Problem[] = [];
+  const report = createReport(problems);
+  const match = compileMatch(spec, environment, report);
+  const immutable = compileImmutable(spec, match, report);
+  const references = compileReferences(spec, match, resolve, report);
+  const { compile, variables } = createExpressionCompiler(spec, schemas, report);
   const parts: Omit<CompiledPolicy, 'targets'> = {
     name: metadata.name ?? '',
     generation: metadata.generation ?? 0,
@@ -59,62 +61,44 @@ export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvir
     match,
     enforcement: spec.enforcement ?? 'Deny',
     audit: spec.audit ?? true,
-    variables: expressions.variables,
-    params: compileParams(spec, match, environment.resolve, problems),
-    defaults: compileDefaults(spec, match, expressions, problems),
-    mutations: compileMutations(spec, match, expressions, problems),
-    schema: compileSchema(spec, match, problems),
+    variables,
+    params: compileParams(spec, match, resolve, report),
+    defaults: compileDefaults(spec, match, compile, report),
+    mutations: compileMutations(spec, match, compile, report),
+    schema: compileSchema(spec, match, report),
     immutable,
     references,
-    unique: compileUnique(spec, match, problems),
-    rules: compileRules(spec, expressions, problems),
-    warnings: compileWarnings(spec, expressions, problems),
-    auditAnnotations: compileAuditAnnotations(spec, expressions, problems),
-    exceptions: compileExceptions(spec, problems),
-    preservesOwners: compileOwners(spec, match, problems),
-    ...compileRestore(spec, problems),
+    unique: compileUnique(spec, match, report),
+    rules: compileRules(spec, compile, report),
+    warnings: compileWarnings(spec, compile, report),
+    auditAnnotations: compileAuditAnnotations(spec, compile, report),
+    exceptions: compileExceptions(spec, report),
+    preservesOwners: compileOwners(spec, match, report),
+    ...compileRestore(spec, report),
     spec,
   };
-  if (problems.length > 0) return reject(problems);
-  return { kind: 'compiled', policy: { ...parts, targets: targetsOf(parts) } };
-}
-
-function reject(problems: readonly Problem[]): CompileResult {
+  if (problems.length === 0) return { kind: 'compiled', policy: { ...parts, targets: targetsOf(parts) } };
   const reasons = new Set(problems.map(({ reason }) => reason));
+  const reason = REJECTION_REASONS.find((one) => reasons.has(one)) ?? 'InvalidPolicy';
   return {
     kind: 'rejected',
-    reason: REJECTION_REASONS.find((reason) => reasons.has(reason)) ?? 'InvalidPolicy',
+    reason,
     problems: problems.map(({ where, message }) => ({ where, message })),
   };
 }
 
 /** The kinds that references name or expressions read, without duplicates. */
-export function targetsOf(policy: Omit<CompiledPolicy, 'targets'>): readonly CompiledTarget[] {
+function targetsOf(policy: Omit<CompiledPolicy, 'targets'>): readonly CompiledTarget[] {
   const { references, params } = policy;
-  const read = readsOf(policy);
+  const reads = [changesRead(policy), checksRead(policy)];
+  const whole = reads.some(({ refs }) => refs);
   const targets: readonly CompiledTarget[] = [
-    ...references.map(({ target }) => ({ ...target, whole: read.refs })),
+    ...references.map(({ target }) => ({ ...target, whole })),
     ...(params === undefined ? [] : [{ ...params.target, whole: true }]),
-    ...(read.namespaceObject ? [{ ...NAMESPACES, whole: true }] : []),
+    ...(reads.some(({ namespaceObject }) => namespaceObject) ? [{ ...NAMESPACES, whole: true }] : []),
   ];
   const byName = Map.groupBy(targets, groupResourceName);
-  return [...byName.values()].flatMap((same) => {
-    const [first] = same;
-    return first === undefined ? [] : [{ ...first, whole: same.some(({ whole }) => whole) }];
-  });
-}
-
-function readsOf(policy: Omit<CompiledPolicy, 'targets'>): Pick<Reads, 'refs' | 'namespaceObject'> {
-  const { defaults, mutations, rules, warnings, auditAnnotations } = policy;
-  const all = [
-    ...defaults.map((rule) => (rule.kind === 'expression' ? rule.expression : undefined)),
-    ...mutations.flatMap(({ condition, change }) => [condition, change]),
-    ...rules.flatMap(({ expression, messageExpression }) => [expression, messageExpression]),
-    ...warnings.flatMap(({ condition, messageExpression }) => [condition, messageExpression]),
-    ...auditAnnotations.map(({ value }) => value),
-  ];
-  return {
-    refs: all.some((one) => one?.reads.refs === true),
-    namespaceObject: all.some((one) => one?.reads.namespaceObject === true),
-  };
+  return [...byName.values()].flatMap(([first, ...others]) =>
+    first === undefined ? [] : [{ ...first, whole: [first, ...others].some((target) => target.whole) }],
+  );
 }

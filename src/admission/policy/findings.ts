@@ -1,10 +1,10 @@
 import type { UnresolvedReference } from './references/check-references.ts';
-import type { Notices } from './rules/notices.ts';
+import { NO_NOTICES, type Notices } from './rules/notices.ts';
 import type { Violation } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import type { AuditAnnotations, Cause, Decision } from '../review/decision.ts';
 import type { Deferral } from './deferral/deferral.ts';
-import { groupResourceName } from '../../json/kube-object.ts';
+import { groupResourceName, objectKey } from '../../json/kube-object.ts';
 import { quote, shorten } from '../../json/printable.ts';
 import { describeRef } from './object-ref.ts';
 
@@ -24,6 +24,17 @@ export interface Findings {
   /** The exceptions that applied, as `policy/exception`. */
   readonly exceptions: readonly string[];
 }
+
+export const NO_FINDINGS: Findings = {
+  violations: [],
+  undecided: [],
+  unchecked: [],
+  deferred: [],
+  window: undefined,
+  cause: undefined,
+  notices: NO_NOTICES,
+  exceptions: [],
+};
 
 /** A check that could not be completed. */
 export interface Undecided {
@@ -49,12 +60,26 @@ const RETRY_SECONDS = 1;
 const REFUSAL = { code: 403, reason: 'Forbidden' } as const;
 
 export function toDecision(findings: Findings): Decision {
-  const { notices } = findings;
-  const by = (enforcement: Violation['policy']['enforcement']) =>
-    findings.violations.filter(({ policy }) => policy.enforcement === enforcement);
-  const denied = by('Deny');
-  const warnings = [...by('Warn').map(describe), ...uncheckedWarnings(findings), ...notices.warnings];
-  const auditAnnotations = { ...notices.auditAnnotations, ...auditOf(by('Audit'), findings) };
+  const { notices, unchecked, deferred, window = '' } = findings;
+  const by = <T extends { readonly policy: CompiledPolicy }>(
+    all: readonly T[],
+    enforcement: CompiledPolicy['enforcement'],
+  ) => all.filter(({ policy }) => policy.enforcement === enforcement);
+  const denied = by(findings.violations, 'Deny');
+  const warnings = [
+    ...by(findings.violations, 'Warn').map(describe),
+    ...by(unchecked, 'Warn')
+      .slice(0, MOST_LISTED)
+      .map(({ policy, message }) => `${message} (policy ${policy.name})`),
+    ...notices.warnings,
+  ];
+  const auditAnnotations = {
+    ...notices.auditAnnotations,
+    ...annotation('violations', by(findings.violations, 'Audit').map(describe), '; '),
+    ...annotation('unchecked', by(unchecked, 'Audit').map(auditRef)),
+    ...annotation('exceptions', findings.exceptions),
+    ...annotation('expression-errors', notices.errors, '; '),
+  };
   const [first] = denied;
   if (first !== undefined) {
     return {
@@ -71,27 +96,30 @@ export function toDecision(findings: Findings): Decision {
     const message = `${undecided.message} (policy ${undecided.policy.name}): try again`;
     return { kind: 'retry', message, afterSeconds: RETRY_SECONDS, cause: findings.cause };
   }
+  const deferrals = deferred
+    .slice(0, MOST_LISTED)
+    .map(({ message, again }) => `${message}; ${describeAgain(again, window)}`);
   return {
     kind: 'allow',
     patch: [],
-    warnings: [...warnings, ...deferredWarnings(findings)],
-    auditAnnotations: { ...auditAnnotations, ...deferralOf(findings) },
+    warnings: [...warnings, ...deferrals],
+    auditAnnotations: { ...auditAnnotations, ...deferralAnnotations(findings) },
   };
 }
 
 /** A reference whose target could not be read. */
-export function undecidedReference(unseen: UnresolvedReference): Undecided {
-  const message = `could not find out whether ${describeRef(unseen.target)} exists, which ${unseen.field} names`;
-  return { policy: unseen.policy, message, auditRef: spell(unseen) };
+export function undecidedReference(reference: UnresolvedReference): Undecided {
+  const message = `could not find out whether ${describeRef(reference.target)} exists, which ${reference.field} names`;
+  return { policy: reference.policy, message, auditRef: auditRefOf(reference) };
 }
 
 /** A reference whose target may be created later in the restore. */
 export function deferredReference(
-  unseen: UnresolvedReference,
+  reference: UnresolvedReference,
   again: Deferral['again'] = { kind: 'restore' },
 ): Deferral {
-  const message = `${shorten(unseen.field, 256)}: ${describeRef(unseen.target)} is not there yet`;
-  return { message, auditRef: spell(unseen), again };
+  const message = `${shorten(reference.field, 256)}: ${describeRef(reference.target)} is not there yet`;
+  return { message, auditRef: auditRefOf(reference), again };
 }
 
 /** Users do not see causes, so the message contains the field, the problem and the policy. */
@@ -109,19 +137,6 @@ function listed(messages: readonly string[]): string {
   return shorten(more > 0 ? `${shown}; and ${more} more` : shown, LONGEST_MESSAGE);
 }
 
-function uncheckedWarnings({ unchecked }: Findings): readonly string[] {
-  return unchecked
-    .filter(({ policy }) => policy.enforcement === 'Warn')
-    .slice(0, MOST_LISTED)
-    .map(({ policy, message }) => `${message} (policy ${policy.name})`);
-}
-
-function deferredWarnings({ deferred, window = '' }: Findings): readonly string[] {
-  return deferred
-    .slice(0, MOST_LISTED)
-    .map(({ message, again }) => `${message}; ${describeAgain(again, window)}`);
-}
-
 function describeAgain(again: Deferral['again'], window: string): string {
   switch (again.kind) {
     case 'restore':
@@ -129,46 +144,29 @@ function describeAgain(again: Deferral['again'], window: string): string {
     case 'grace':
       return `reported if that is still so ${again.ms / 1_000} s after it was created`;
     case 'never':
-      return `let through for the restore (RestoreWindow ${quote(window)}); it cannot be checked later`;
+      return `admitted for the restore (RestoreWindow ${quote(window)}); it cannot be checked later`;
   }
 }
 
-function auditOf(audited: readonly Violation[], findings: Findings): AuditAnnotations {
-  const unchecked = findings.unchecked.filter(({ policy }) => policy.enforcement === 'Audit');
+function deferralAnnotations({ deferred, window }: Findings): AuditAnnotations {
+  const { waiting = [], skipped = [] } = Object.groupBy(deferred, ({ again }) =>
+    again.kind === 'never' ? 'skipped' : 'waiting',
+  );
   return {
-    ...(audited.length > 0 ? { violations: annotation(audited.map(describe), '; ') } : {}),
-    ...(unchecked.length > 0
-      ? {
-          unchecked: annotation(
-            unchecked.map(({ auditRef }) => auditRef),
-            ',',
-          ),
-        }
-      : {}),
-    ...(findings.exceptions.length > 0 ? { exceptions: annotation(findings.exceptions, ',') } : {}),
-    ...(findings.notices.errors.length > 0
-      ? { 'expression-errors': annotation(findings.notices.errors, '; ') }
-      : {}),
-  };
-}
-
-function deferralOf({ deferred, window }: Findings): AuditAnnotations {
-  const auditRef = (later: boolean) =>
-    deferred.filter(({ again }) => (again.kind !== 'never') === later).map((each) => each.auditRef);
-  const [waiting, skipped] = [auditRef(true), auditRef(false)];
-  return {
-    ...(waiting.length > 0 ? { deferred: annotation(waiting, ',') } : {}),
-    ...(skipped.length > 0 ? { skipped: annotation(skipped, ',') } : {}),
+    ...annotation('deferred', waiting.map(auditRef)),
+    ...annotation('skipped', skipped.map(auditRef)),
     ...(window === undefined ? {} : { 'restore-window': shorten(window, 253) }),
   };
 }
 
-function annotation(texts: readonly string[], separator: string): string {
-  return shorten(texts.slice(0, 4 * MOST_LISTED).join(separator), LONGEST_ANNOTATION);
+function annotation(key: string, texts: readonly string[], separator = ','): AuditAnnotations {
+  if (texts.length === 0) return {};
+  return { [key]: shorten(texts.slice(0, 4 * MOST_LISTED).join(separator), LONGEST_ANNOTATION) };
 }
 
+const auditRef = (one: { readonly auditRef: string }): string => one.auditRef;
+
 /** e.g. `servers/datacenter=datacenters.infra.example.com/fra1` */
-function spell({ policy, reference, target }: UnresolvedReference): string {
-  const place = target.namespace === undefined ? target.name : `${target.namespace}/${target.name}`;
-  return `${policy.name}/${reference.name}=${groupResourceName(target)}/${place}`;
+function auditRefOf({ policy, reference, target }: UnresolvedReference): string {
+  return `${policy.name}/${reference.name}=${groupResourceName(target)}/${objectKey(target)}`;
 }

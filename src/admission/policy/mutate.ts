@@ -3,7 +3,7 @@ import { applyMutations, MutationError } from './mutations/mutations.ts';
 import { isBeingDeleted } from './object-metadata.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { ALLOWED, type Decision } from '../review/decision.ts';
-import { createEvaluate, type Reads } from './expressions/expression.ts';
+import { createEvaluate } from './expressions/expression.ts';
 import { isEqual, type JsonObject } from '../../json/json.ts';
 import { verifiedDiff } from '../../json/json-diff.ts';
 import { keepsOwners } from '../../api/owner-kinds.ts';
@@ -11,9 +11,12 @@ import { keepOwners } from './owners/preserve-owners.ts';
 import { linkOwners } from './owners/link-owners.ts';
 import { writes, type AdmissionRequest } from '../review/request.ts';
 import { createRestoreLookup } from './deferral/deferral.ts';
-import { gather, NO_BINDINGS, readsCluster, type Bindings } from './expressions/bindings.ts';
+import { gather, NO_BINDINGS, type Bindings } from './expressions/bindings.ts';
+import { changesRead, readsCluster, type ClusterReads } from './expressions/cluster-reads.ts';
 import { describeRef } from './object-ref.ts';
 import type { AdmissionContext } from './world.ts';
+
+type MutationContext = Pick<AdmissionContext, 'world' | 'signal'>;
 
 /** Failures of live reads are short. */
 const RETRY_SECONDS = 1;
@@ -27,17 +30,19 @@ const RETRY_SECONDS = 1;
 export function mutate(
   request: AdmissionRequest,
   policies: readonly CompiledPolicy[],
-  circumstances: Pick<AdmissionContext, 'world' | 'signal'>,
+  context: MutationContext,
 ): Decision | Promise<Decision> {
   const { operation, object } = request;
   if (!writes(operation)) return ALLOWED;
   // Changing an object that is being deleted could block the removal of its finalizers.
   if (object === undefined || isBeingDeleted(object)) return ALLOWED;
-  const mayRestore = () => circumstances.world.mayRestore?.(request.userInfo) ?? false;
-  return policies.some(isSkipped) && mayRestore()
-    ? mutateForRestorer(request, object, policies, circumstances)
-    : mutateObject(request, object, policies, circumstances);
+  return policies.some(isSkipped) && context.world.mayRestore?.(request.userInfo) === true
+    ? mutateForRestorer(request, object, policies, context)
+    : mutateObject(request, object, policies, context);
 }
+
+const retry = (problem: string, cause: unknown) =>
+  ({ kind: 'retry', message: `${problem}: try again`, afterSeconds: RETRY_SECONDS, cause }) as const;
 
 /** Whether the policy skips its mutations for restorers: objects in a backup have already been mutated. */
 const isSkipped = ({ mutations, restore }: CompiledPolicy): boolean =>
@@ -47,35 +52,33 @@ async function mutateForRestorer(
   request: AdmissionRequest,
   object: JsonObject,
   policies: readonly CompiledPolicy[],
-  circumstances: Pick<AdmissionContext, 'world' | 'signal'>,
+  context: MutationContext,
 ): Promise<Decision> {
-  const restore = await createRestoreLookup(request, circumstances)();
+  const restore = await createRestoreLookup(request, context)();
   if (restore.kind === 'unknown') {
-    const message = 'could not find out whether a backup is being restored: try again';
-    return { kind: 'retry', message, afterSeconds: RETRY_SECONDS, cause: restore.cause };
+    return retry('could not find out whether a backup is being restored', restore.cause);
   }
   const restoring = restore.kind === 'restoring' && restore.operations.includes(request.operation);
   const applied = restoring
     ? policies.map((policy) => (isSkipped(policy) ? { ...policy, mutations: [] } : policy))
     : policies;
-  return await mutateObject(request, object, applied, circumstances);
+  return await mutateObject(request, object, applied, context);
 }
 
 function mutateObject(
   request: AdmissionRequest,
   object: JsonObject,
   policies: readonly CompiledPolicy[],
-  circumstances: Pick<AdmissionContext, 'world' | 'signal'>,
+  context: MutationContext,
 ): Decision | Promise<Decision> {
   const changing = policies.filter(({ defaults, mutations }) => defaults.length > 0 || mutations.length > 0);
-  const readsNothing = !changing.some((policy) => readsCluster(clusterReads(policy)));
-  const changed = readsNothing
-    ? change(request, object, changing, () => NO_BINDINGS)
-    : changeInCluster(request, object, changing, circumstances);
+  const changed = changing.some((policy) => readsCluster(readsOf(policy)))
+    ? changeInCluster(request, object, changing, context)
+    : change(request, object, changing, () => NO_BINDINGS);
   // Last, because it records the owners of the mutated object.
   const finish = (made: Changed) =>
     made.kind === 'changed' && preservesOwners(request, policies)
-      ? withOwnersKept(request, object, made.object, circumstances)
+      ? withOwnersKept(request, object, made.object, context)
       : toDecision(object, made);
   return changed instanceof Promise ? changed.then(finish) : finish(changed);
 }
@@ -102,28 +105,25 @@ function withOwnersKept(
   request: AdmissionRequest,
   before: JsonObject,
   object: JsonObject,
-  circumstances: Pick<AdmissionContext, 'world' | 'signal'>,
+  context: MutationContext,
 ): Decision | Promise<Decision> {
-  const isOurs = circumstances.world.owners?.isOurs(request.userInfo.username) ?? false;
+  const isOurs = context.world.owners?.isOurs(request.userInfo.username) ?? false;
   const kept = keepOwners(request, object, isOurs);
-  if (kept.kind === 'kept')
-    return toDecision(before, { kind: 'changed', object: kept.object }, kept.warnings);
-  return linkOwners(request, object, kept.record, circumstances).then((linked) =>
-    toDecision(before, { kind: 'changed', object: linked.object }, linked.warnings),
-  );
+  const finish = ({ object: after, warnings }: Extract<typeof kept, { kind: 'kept' }>) =>
+    toDecision(before, { kind: 'changed', object: after }, warnings);
+  return kept.kind === 'kept' ? finish(kept) : linkOwners(request, object, kept.record, context).then(finish);
 }
 
 async function changeInCluster(
   request: AdmissionRequest,
   object: JsonObject,
   policies: readonly CompiledPolicy[],
-  { world, signal }: Pick<AdmissionContext, 'world' | 'signal'>,
+  { world, signal }: MutationContext,
 ): Promise<Changed> {
   const bindings = new Map<CompiledPolicy, Bindings>();
   for (const policy of policies) {
     try {
-      const reads = clusterReads(policy);
-      const gathered = await gather(policy, reads, request, world, 'store', signal);
+      const gathered = await gather(policy, readsOf(policy), request, world, 'store', signal);
       const { params } = gathered.missing;
       if (params !== undefined && policy.params?.whenMissing === 'Allow') continue;
       if (params !== undefined) {
@@ -132,8 +132,7 @@ async function changeInCluster(
       }
       bindings.set(policy, gathered);
     } catch (cause) {
-      const message = `could not read what policy ${policy.name} needs to know of the cluster: try again`;
-      return { kind: 'retry', message, afterSeconds: RETRY_SECONDS, cause };
+      return retry(`could not read what policy ${policy.name} needs to know of the cluster`, cause);
     }
   }
   const able = policies.filter((policy) => bindings.has(policy));
@@ -171,30 +170,15 @@ const UNSTABLE =
 
 /** Applies all changes or none: a partly changed object would break what the policies guarantee. */
 function refusal({ message, policy }: MutationError): Exclude<Decision, { kind: 'allow' }> {
+  const notices = { causes: [], warnings: [], auditAnnotations: {} };
   return {
     kind: 'deny',
     code: 403,
     reason: 'Forbidden',
     message: `${message} (policy ${policy})`,
-    causes: [],
-    warnings: [],
-    auditAnnotations: {},
+    ...notices,
   };
 }
 
-function clusterReads({
-  defaults,
-  mutations,
-}: CompiledPolicy): Pick<Reads, 'namespaceObject' | 'params' | 'refs'> {
-  const all = [
-    ...defaults.flatMap((rule) => (rule.kind === 'expression' ? [rule.expression] : [])),
-    ...mutations.flatMap(({ condition, change }) =>
-      condition === undefined ? [change] : [condition, change],
-    ),
-  ];
-  return {
-    namespaceObject: all.some(({ reads }) => reads.namespaceObject),
-    params: all.some(({ reads }) => reads.params),
-    refs: false,
-  };
-}
+/** Defaults and mutations may not use `refs`, but variables may. */
+const readsOf = (policy: CompiledPolicy): ClusterReads => ({ ...changesRead(policy), refs: false });

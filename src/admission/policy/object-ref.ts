@@ -4,6 +4,8 @@ import type { AdmissionRequest } from '../review/request.ts';
 
 export const NAMESPACES: GroupResource = { group: '', resource: 'namespaces' };
 
+export const namespaceRefOf = (name: string): ObjectRef => ({ ...NAMESPACES, namespace: undefined, name });
+
 /** References to the same target have the same key. */
 export function targetKey(target: ObjectRef): string {
   return `${groupResourceName(target)}/${target.namespace ?? ''}/${target.name}`;

@@ -1,11 +1,10 @@
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
-import { pathProblem, tryPath, type Problem } from '../problem.ts';
-import type { ExpressionCompiler } from '../expressions/compile-expression.ts';
+import { requireWrites, tryPath, type Report } from '../problem.ts';
+import type { CompileExpression } from '../expressions/compile-expression.ts';
 import type { CompiledDefault, CompiledMatch, CompiledPolicy } from '../compiled-policy.ts';
 import { type FieldPath, fill } from '../../../json/field-path.ts';
 import { isJsonArray, isJsonObject, type JsonValue, type JsonObject } from '../../../json/json.ts';
 import { isLabelValue, isQualifiedName } from '../../../json/names.ts';
-import { writes } from '../../review/request.ts';
 import { splitResource } from '../match/resource-pattern.ts';
 import { quote } from '../../../json/printable.ts';
 import { CelError } from '../../../cel/cel.ts';
@@ -17,98 +16,74 @@ import { MutationError } from '../mutations/mutations.ts';
 export function compileDefaults(
   { defaults = [] }: AdmissionPolicySpec,
   match: CompiledMatch,
-  { compile }: Pick<ExpressionCompiler, 'compile'>,
-  problems: Problem[],
+  compile: CompileExpression,
+  report: Report,
 ): readonly CompiledDefault[] {
   const compiled = defaults.flatMap((rule, index): readonly CompiledDefault[] => {
-    const { path: text, value } = rule;
+    const { value } = rule;
     const where = `spec.defaults[${index}]`;
-    const path = tryPath(text, `${where}.path`, problems);
+    const path = tryPath(rule.path, `${where}.path`, report);
     if (path === undefined) return [];
-    problems.push(...targetProblems(path, value, match, where));
+    checkTarget(path, value, match, where, report);
     if (rule.expression !== undefined) {
-      const expression = compile(rule.expression, `${where}.expression`, 'any');
-      if (value === undefined)
-        return expression === undefined ? [] : [{ kind: 'expression', path, expression }];
-      problems.push({ reason: 'InvalidPolicy', where, message: 'write either value or expression' });
+      const expression = compile(rule.expression, `${where}.expression`, 'any', { refs: false });
+      if (value !== undefined) report(where, 'write either value or expression');
+      else if (expression !== undefined) return [{ kind: 'expression', path, expression }];
       return [];
     }
     if (isKeptExactly(value)) return [{ kind: 'value', path, value }];
-    problems.push({
-      reason: 'InvalidPolicy',
-      where: `${where}.value`,
-      message: 'write a value, without null and without integers beyond 2^53, or an expression',
-    });
+    report(
+      `${where}.value`,
+      'write a value, without null and without integers beyond 2^53, or an expression',
+    );
     return [];
   });
-  if (defaults.length > 0 && !match.operations.some(writes)) {
-    problems.push({
-      reason: 'InvalidPolicy',
-      where: 'spec.match.operations',
-      message: 'has neither CREATE nor UPDATE, so spec.defaults would never fill anything: add one of them',
-    });
-  }
+  if (defaults.length > 0)
+    requireWrites(match, 'spec.defaults would never fill anything: add one of them', report);
   return compiled;
 }
 
-function targetProblems(
+function checkTarget(
   path: FieldPath,
   value: unknown,
   match: CompiledMatch,
   where: string,
-): readonly Problem[] {
+  report: Report,
+): void {
   const [first] = path.segments;
-  const last = path.segments.at(-1);
-  if (first?.kind !== 'field')
-    return [pathProblem(`${where}.path`, 'starts inside a list: start with a field such as spec')];
-  if (last?.kind !== 'field') {
-    return [
-      pathProblem(
-        `${where}.path`,
-        'ends in an element of a list, and defaults never add elements: end it in a field',
-      ),
-    ];
-  }
-  switch (first.name) {
-    case 'apiVersion':
-    case 'kind':
-      return [pathProblem(`${where}.path`, 'the API server sets it: default another field')];
-    case 'metadata':
-      return metadataProblems(path, value, where);
-    case 'status':
-      return match.resources.every((resource) => splitResource(resource).subResource === 'status')
-        ? []
-        : [
-            pathProblem(
-              `${where}.path`,
-              'the API server takes a status only through the status subresource: match that alone, e.g. servers/status',
-            ),
-          ];
-    default:
-      return [];
-  }
+  const flaw = targetFlaw(path, match);
+  if (flaw !== undefined) report(`${where}.path`, flaw, 'InvalidPath');
+  else if (first?.kind === 'field' && first.name === 'metadata') checkMetadata(path, value, where, report);
+}
+
+function targetFlaw({ segments }: FieldPath, { resources }: CompiledMatch): string | undefined {
+  const [first] = segments;
+  if (first?.kind !== 'field') return 'starts inside a list: start with a field such as spec';
+  if (segments.at(-1)?.kind !== 'field')
+    return 'ends in an element of a list, and defaults never add elements: end it in a field';
+  if (first.name === 'apiVersion' || first.name === 'kind')
+    return 'the API server sets it: default another field';
+  const isStatus = (resource: string) => splitResource(resource).subResource === 'status';
+  return first.name === 'status' && !resources.every(isStatus)
+    ? 'the API server takes a status only through the status subresource: match that alone, e.g. servers/status'
+    : undefined;
 }
 
 /** An invalid label or annotation would make the API server reject every request. */
-function metadataProblems(path: FieldPath, value: unknown, where: string): readonly Problem[] {
-  const [, map, key, more] = path.segments;
+function checkMetadata({ segments }: FieldPath, value: unknown, where: string, report: Report): void {
+  const [, map, key, more] = segments;
   if (map?.kind !== 'field' || (map.name !== 'labels' && map.name !== 'annotations') || more !== undefined) {
-    return [pathProblem(`${where}.path`, 'of metadata, only labels and annotations can be defaulted')];
+    report(`${where}.path`, 'of metadata, only labels and annotations can be defaulted', 'InvalidPath');
+    return;
   }
-  const entries =
-    key?.kind === 'field'
-      ? [[key.name, value] as const]
-      : isJsonObject(value)
-        ? Object.entries(value)
-        : undefined;
+  const given = key?.kind === 'field' ? { [key.name]: value } : value;
+  const entries = isJsonObject(given) ? Object.entries<unknown>(given) : undefined;
   const isValue = (text: unknown) =>
     typeof text === 'string' && (map.name === 'annotations' || isLabelValue(text));
   const wrong = entries?.find(([name, text]) => !isQualifiedName(name) || !isValue(text));
-  if (entries !== undefined && wrong === undefined) return [];
+  if (entries !== undefined && wrong === undefined) return;
   const shown = wrong === undefined ? quote(value) : `${quote(wrong[0])}: ${quote(wrong[1])}`;
-  return [
-    { reason: 'InvalidPolicy', where, message: `${shown} is not a valid entry of metadata.${map.name}` },
-  ];
+  report(where, `${shown} is not a valid entry of metadata.${map.name}`);
 }
 
 /**

@@ -6,7 +6,7 @@ import type { AdmissionRequest, Operation } from '../../review/request.ts';
 import { shorten } from '../../../json/printable.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { parseDuration } from '../../../api/duration.ts';
-import type { Problem } from '../problem.ts';
+import type { Report } from '../problem.ts';
 import type { AdmissionContext, RestoreEvidence, RestoreQuery } from '../world.ts';
 
 /** A violation that is admitted. */
@@ -20,7 +20,7 @@ export interface Deferral {
 }
 
 /** Whether the policy defers this check until after a restore. Only policies that deny requests defer checks. */
-export function waits({ enforcement, restore }: CompiledPolicy, check: DeferrableCheck): boolean {
+export function mayDefer({ enforcement, restore }: CompiledPolicy, check: DeferrableCheck): boolean {
   if (enforcement !== 'Deny') return false;
   return check === 'immutable' ? restore.skipsImmutable : restore.defers[check];
 }
@@ -32,7 +32,7 @@ export function defers(restore: Restore, operation: Operation, check: Deferrable
 }
 
 /** Whether the requester may create objects before their targets, also outside a restore. */
-export function isStanding(
+export function isInitiallyDeferred(
   { enforcement, initiallyDeferred }: CompiledPolicy,
   { userInfo }: Pick<AdmissionRequest, 'userInfo'>,
 ): boolean {
@@ -44,8 +44,8 @@ export function isStanding(
 }
 
 /** Whether the policy of the violation defers it. */
-export function isWaiting({ policy, deferrable }: Violation): boolean {
-  return deferrable !== undefined && waits(policy, deferrable);
+export function isDeferrable({ policy, deferrable }: Violation): boolean {
+  return deferrable !== undefined && mayDefer(policy, deferrable);
 }
 
 export function deferredViolation({ policy, field, message, check, deferrable }: Violation): Deferral {
@@ -60,12 +60,10 @@ const DEFAULT_GRACE = '5m';
 
 export function compileRestore(
   { restore = {}, initiallyDeferred, audit }: AdmissionPolicySpec,
-  problems: Problem[],
+  report: Report,
 ): Pick<CompiledPolicy, 'restore' | 'initiallyDeferred'> {
-  if (initiallyDeferred !== undefined && audit === false) {
-    const message = 'references that are deferred are looked at by the audit: leave it on';
-    problems.push({ where: 'spec.audit', message, reason: 'InvalidPolicy' });
-  }
+  if (initiallyDeferred !== undefined && audit === false)
+    report('spec.audit', 'references that are deferred are looked at by the audit: leave it on');
   const { references, unique, schema, rules, onTargetDelete, immutable, mutations } = restore;
   return {
     restore: {
@@ -81,25 +79,21 @@ export function compileRestore(
       skipsImmutable: immutable === 'Skip',
       skipsMutations: mutations !== 'Apply',
     },
-    initiallyDeferred: compileStanding(initiallyDeferred, problems),
+    initiallyDeferred: initiallyDeferred && compileInitialDeferral(initiallyDeferred, report),
   };
 }
 
-function compileStanding(
-  standing: AdmissionPolicySpec['initiallyDeferred'],
-  problems: Problem[],
+function compileInitialDeferral(
+  { principals, grace = DEFAULT_GRACE }: NonNullable<AdmissionPolicySpec['initiallyDeferred']>,
+  report: Report,
 ): CompiledPolicy['initiallyDeferred'] {
-  if (standing === undefined) return undefined;
-  const { principals, grace = DEFAULT_GRACE } = standing;
   for (const problem of principalProblems(principals, 'spec.initiallyDeferred.principals')) {
     const [where = '', ...message] = problem.split(': ');
-    problems.push({ where, message: message.join(': '), reason: 'InvalidPolicy' });
+    report(where, message.join(': '));
   }
   const graceMs = parseDuration(grace);
-  if (graceMs === undefined) {
-    const message = `"${grace}" is not a duration such as 5m or 1h30m`;
-    problems.push({ where: 'spec.initiallyDeferred.grace', message, reason: 'InvalidPolicy' });
-  }
+  if (graceMs === undefined)
+    report('spec.initiallyDeferred.grace', `"${grace}" is not a duration such as 5m or 1h30m`);
   return { principals, graceMs: graceMs ?? 0 };
 }
 

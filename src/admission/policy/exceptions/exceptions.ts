@@ -1,61 +1,50 @@
 import { labelsOf } from '../object-metadata.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { CompiledException, CompiledPolicy } from '../compiled-policy.ts';
-import { normaliseSelector, matchesSelector } from '../../../json/label-selector.ts';
-import type { Problem } from '../problem.ts';
+import { matchesSelector } from '../../../json/label-selector.ts';
+import { trySelector, type Report } from '../problem.ts';
 import { quote } from '../../../json/printable.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 
 /** Names that select a whole group of checks. */
-export const CHECK_GROUPS = ['schema', 'immutable', 'references', 'unique', 'rules'] as const;
+const CHECK_GROUPS = ['schema', 'immutable', 'references', 'unique', 'rules'] as const;
 
 /** Compiles the exceptions and reports their problems. */
-export function compileExceptions(
-  spec: AdmissionPolicySpec,
-  problems: Problem[],
-): readonly CompiledException[] {
-  const known = new Set<string>([...CHECK_GROUPS, ...namesOfChecks(spec)]);
+export function compileExceptions(spec: AdmissionPolicySpec, report: Report): readonly CompiledException[] {
+  const { references = [], unique = [], rules = [] } = spec.validate ?? {};
+  const known = new Set<string | undefined>([
+    ...CHECK_GROUPS,
+    ...[...references, ...unique, ...rules].map(({ name }) => name),
+  ]);
   return (spec.exceptions ?? []).map((exception, index): CompiledException => {
     const where = `spec.exceptions[${index}]`;
-    const { name, users, groups, namespaces, names, checks } = exception;
-    const selector = normaliseSelector(exception.objectSelector, `${where}.objectSelector`);
-    problems.push(...selector.problems.map((problem) => ({ reason: 'InvalidPolicy' as const, ...problem })));
-    const report = (field: string, message: string) => {
-      problems.push({ reason: 'InvalidPolicy', where: `${where}${field}`, message });
-    };
+    const { name, users, groups, namespaces, names, checks, objectSelector: labels } = exception;
+    const objectSelector = trySelector(labels, `${where}.objectSelector`, report);
     for (const check of checks ?? []) {
       if (known.has(check)) continue;
-      report(
-        '.checks',
-        `${quote(check)} is no check of this policy: write ${CHECK_GROUPS.join(', ')}, or the name of a rule`,
-      );
+      const message = `${quote(check)} is no check of this policy: write ${CHECK_GROUPS.join(', ')}, or the name of a rule`;
+      report(`${where}.checks`, message);
     }
-    const narrows = [users, groups, namespaces, names, exception.objectSelector].some(
-      (part) => part !== undefined,
-    );
-    if (!narrows) report('', 'covers everything: say users, groups, namespaces, names or objectSelector');
+    if ([users, groups, namespaces, names, labels].every((part) => part === undefined))
+      report(where, 'covers everything: say users, groups, namespaces, names or objectSelector');
     const expiresAt = exception.expiresAt === undefined ? undefined : Date.parse(exception.expiresAt);
-    if (Number.isNaN(expiresAt))
-      report('.expiresAt', `${quote(exception.expiresAt)} is not a time such as 2026-12-31T00:00:00Z`);
-    return { name, expiresAt, users, groups, namespaces, names, objectSelector: selector.selector, checks };
+    if (Number.isNaN(expiresAt)) {
+      const message = `${quote(exception.expiresAt)} is not a time such as 2026-12-31T00:00:00Z`;
+      report(`${where}.expiresAt`, message);
+    }
+    return { name, expiresAt, users, groups, namespaces, names, objectSelector, checks };
   });
-}
-
-function namesOfChecks({ validate = {} }: AdmissionPolicySpec): readonly string[] {
-  return [...(validate.references ?? []), ...(validate.unique ?? []), ...(validate.rules ?? [])].flatMap(
-    ({ name }) => (name === undefined ? [] : [name]),
-  );
 }
 
 /** Which checks of a policy a request is exempt from. */
 export interface Exemption {
   /** By the name of a group of checks (`rules`) or of one check. */
-  readonly spares: (group: string, name?: string) => boolean;
+  readonly covers: (group: string, name?: string) => boolean;
   /** The names of the exceptions that apply, for the audit log. */
   readonly names: readonly string[];
 }
 
-const NONE: Exemption = { spares: () => false, names: [] };
+const NONE: Exemption = { covers: () => false, names: [] };
 
 /** The parts of a request that exceptions match. */
 type Excusable = Pick<AdmissionRequest, 'userInfo' | 'namespace' | 'name' | 'object' | 'oldObject'>;
@@ -70,7 +59,7 @@ export function exemptionOf(
   const applying = exceptions.filter((exception) => applies(exception, request, now));
   if (applying.length === 0) return NONE;
   return {
-    spares: (group, name) =>
+    covers: (group, name) =>
       applying.some(
         ({ checks }) =>
           checks === undefined || checks.includes(group) || (name !== undefined && checks.includes(name)),

@@ -1,6 +1,6 @@
 import { isObjectName, isDnsLabel } from '../../../json/names.ts';
-import type { Problem } from '../problem.ts';
-import { type Resolve, clusterScoped } from '../match/compile-match.ts';
+import type { Report } from '../problem.ts';
+import { clusterScoped, tryResolve, type Resolve } from '../match/compile-match.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import {
   groupResourceName,
@@ -9,18 +9,17 @@ import {
   type GroupResource,
 } from '../../../json/kube-object.ts';
 import type { CompiledPolicy, CompiledMatch, CompiledParams } from '../compiled-policy.ts';
-import { NAMESPACES } from '../object-ref.ts';
-import type { Inputs, Reads } from './expression.ts';
+import { namespaceRefOf } from '../object-ref.ts';
+import type { ClusterReads } from './cluster-reads.ts';
+import type { Inputs } from './expression.ts';
 import { readReferences, type FoundReference } from '../references/read-references.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { quote } from '../../../json/printable.ts';
 import type { World } from '../world.ts';
 
-/** The variables of expressions that come from the cluster. */
-export type ClusterInputs = Pick<Inputs, 'namespaceObject' | 'params' | 'refs'>;
-
 export interface Bindings {
-  readonly inputs: ClusterInputs;
+  /** The variables of expressions that come from the cluster. */
+  readonly inputs: Pick<Inputs, 'namespaceObject' | 'params' | 'refs'>;
   /** What a live read found missing. */
   readonly missing: { readonly refs: boolean; readonly params: ObjectRef | undefined };
   /** Whether a value came from a store, which may be stale. */
@@ -32,11 +31,6 @@ export const NO_BINDINGS: Bindings = {
   missing: { refs: false, params: undefined },
   fromCache: false,
 };
-
-export type ClusterReads = Pick<Reads, 'namespaceObject' | 'params' | 'refs'>;
-
-export const readsCluster = ({ namespaceObject, params, refs }: ClusterReads): boolean =>
-  namespaceObject || params || refs;
 
 /**
  * Reads the cluster objects that the expressions use.
@@ -59,26 +53,25 @@ export async function gather(
     fromCache = true;
     return known;
   };
-  const namespaceRef = reads.namespaceObject ? namespaceOf(request) : undefined;
+  const { namespace, object, oldObject } = request;
+  const namespaceRef =
+    reads.namespaceObject && namespace !== undefined ? namespaceRefOf(namespace) : undefined;
   const paramsRef = reads.params ? paramsOf(policy, request) : undefined;
-  const references = reads.refs ? referencesOf(policy, request) : [];
+  const holder = reads.refs ? (object ?? oldObject) : undefined;
+  const references = holder === undefined ? [] : readReferences(policy, holder, namespace).found;
   const [namespaceObject, params, ...targets] = await Promise.all([
-    namespaceRef === undefined ? undefined : look(namespaceRef),
-    paramsRef === undefined ? undefined : look(paramsRef),
+    namespaceRef && look(namespaceRef),
+    paramsRef && look(paramsRef),
     ...references.map(({ target }) => look(target)),
   ]);
   return {
     inputs: { namespaceObject, params, ...(reads.refs ? { refs: bound(references, targets) } : {}) },
     missing: {
       refs: targets.includes(undefined),
-      params: paramsRef !== undefined && params === undefined ? paramsRef : undefined,
+      params: params === undefined ? paramsRef : undefined,
     },
     fromCache,
   };
-}
-
-function namespaceOf({ namespace }: AdmissionRequest): ObjectRef | undefined {
-  return namespace === undefined ? undefined : { ...NAMESPACES, namespace: undefined, name: namespace };
 }
 
 /** Undefined if the params need the namespace of the object and the object has none. */
@@ -90,14 +83,6 @@ function paramsOf(
   const { target, name, namespaced } = params;
   const namespace = namespaced ? (params.namespace ?? request.namespace) : undefined;
   return namespaced && namespace === undefined ? undefined : { ...target, name, namespace };
-}
-
-function referencesOf(
-  policy: Pick<CompiledPolicy, 'references'>,
-  { object, oldObject, namespace }: AdmissionRequest,
-): readonly FoundReference[] {
-  const holder = object ?? oldObject;
-  return holder === undefined ? [] : readReferences(policy, holder, namespace).found;
 }
 
 /** `refs`: each target by the name of its reference; a list if the path contains `[*]`. */
@@ -122,30 +107,22 @@ export function compileParams(
   { params }: AdmissionPolicySpec,
   match: CompiledMatch,
   resolve: Resolve,
-  problems: Problem[],
+  report: Report,
 ): CompiledParams | undefined {
   if (params === undefined) return undefined;
   const { name, namespace, whenMissing = 'Deny' } = params;
   const target: GroupResource = { group: params.apiGroup ?? '', resource: params.resource };
-  const report = (field: string, message: string) => {
-    problems.push({ reason: 'InvalidPolicy', where: `spec.params${field}`, message });
-  };
-  if (!isObjectName(target, name)) report('.name', `${quote(name)} cannot be the name of an object`);
+  const at = 'spec.params.namespace';
+  if (!isObjectName(target, name))
+    report('spec.params.name', `${quote(name)} cannot be the name of an object`);
   if (namespace !== undefined && !isDnsLabel(namespace))
-    report('.namespace', `${quote(namespace)} cannot be the name of a namespace`);
-  const resolved = resolve(target);
-  if (resolved === undefined) {
-    const message = `the API server serves no ${groupResourceName(target)}: install its CustomResourceDefinition, or correct the name`;
-    problems.push({ reason: 'UnknownTarget', where: 'spec.params', message });
-    return undefined;
-  }
+    report(at, `${quote(namespace)} cannot be the name of a namespace`);
+  const resolved = tryResolve(target, 'spec.params', resolve, report);
+  if (resolved === undefined) return undefined;
   const { namespaced } = resolved;
-  if (!namespaced && namespace !== undefined) report('.namespace', 'the kind is cluster-scoped: remove it');
+  if (!namespaced && namespace !== undefined) report(at, 'the kind is cluster-scoped: remove it');
   const homeless = namespaced && namespace === undefined ? clusterScoped(match, resolve) : undefined;
   if (homeless !== undefined)
-    report(
-      '.namespace',
-      `is missing: ${groupResourceName(homeless)} has no namespace in which the object could be`,
-    );
+    report(at, `is missing: ${groupResourceName(homeless)} has no namespace in which the object could be`);
   return { target, name, namespace, namespaced, whenMissing };
 }

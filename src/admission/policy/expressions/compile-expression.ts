@@ -1,23 +1,17 @@
-import type { PolicyParams, PolicyVariable } from '../../../api/admission-policy.ts';
+import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { compileCel, CelError, type CelProgram } from '../../../cel/cel.ts';
 import type { CompiledExpression, CompiledVariable, Reads } from './expression.ts';
 import type { JsonObject } from '../../../json/json.ts';
-import type { Problem } from '../problem.ts';
+import type { Report } from '../problem.ts';
 
-/** The result type of an expression. */
-export type ExpressionResult = 'bool' | 'string' | 'any';
-
-/** Compiles the expressions of one policy and adds their errors to its problems. */
-export interface ExpressionCompiler {
-  readonly compile: (
-    text: string,
-    where: string,
-    result: ExpressionResult,
-    /** Whether the expression may use `refs`; defaults and mutations may not. */
-    options?: { readonly refs: boolean },
-  ) => CompiledExpression | undefined;
-  readonly variables: readonly CompiledVariable[];
-}
+/** Compiles an expression of a policy. Undefined if there is none, or if it is invalid, with a problem. */
+export type CompileExpression = (
+  text: string | undefined,
+  where: string,
+  result: 'bool' | 'string' | 'any',
+  /** Whether the expression may use `refs`; defaults and mutations may not. Default: true. */
+  options?: { readonly refs: boolean },
+) => CompiledExpression | undefined;
 
 /** Names that every expression may use. */
 const NAMES = ['object', 'oldObject', 'request', 'namespaceObject', 'variables'] as const;
@@ -26,35 +20,30 @@ const NAMES = ['object', 'oldObject', 'request', 'namespaceObject', 'variables']
  * @param schemas the known schemas of the governed kinds: an expression must type-check against at least one of them
  */
 export function createExpressionCompiler(
-  given: { readonly variables?: readonly PolicyVariable[]; readonly params?: PolicyParams },
+  { variables: given = [], params }: Pick<AdmissionPolicySpec, 'variables' | 'params'>,
   schemas: readonly JsonObject[],
-  problems: Problem[],
-): ExpressionCompiler {
-  const names = given.params === undefined ? NAMES : [...NAMES, 'params'];
+  report: Report,
+): { readonly compile: CompileExpression; readonly variables: readonly CompiledVariable[] } {
+  const names = params === undefined ? NAMES : [...NAMES, 'params'];
   const variables: CompiledVariable[] = [];
-  const compile: ExpressionCompiler['compile'] = (text, where, result, { refs } = { refs: false }) => {
+  const compile: CompileExpression = (text, where, result, { refs } = { refs: true }) => {
+    if (text === undefined) return undefined;
     try {
       const known = refs ? [...names, 'refs'] : names;
-      const options = result === 'any' ? {} : { result };
-      const program = compileCel(text, known, options);
+      const program = compileCel(text, known, result === 'any' ? {} : { result });
       checkTypes(text, known, schemas);
       return { program, reads: readsOf(program, variables) };
     } catch (error) {
       if (!(error instanceof CelError)) throw error;
-      problems.push({ reason: 'InvalidExpression', where, message: error.message });
+      report(where, error.message, 'InvalidExpression');
+      return undefined;
     }
-    return undefined;
   };
-  for (const [index, { name, expression }] of (given.variables ?? []).entries()) {
+  for (const [index, { name, expression }] of given.entries()) {
     const where = `spec.variables[${index}]`;
-    if (variables.some((other) => other.name === name)) {
-      problems.push({
-        reason: 'InvalidPolicy',
-        where: `${where}.name`,
-        message: `there are two variables ${name}`,
-      });
-    }
-    const compiled = compile(expression, `${where}.expression`, 'any', { refs: true });
+    if (variables.some((other) => other.name === name))
+      report(`${where}.name`, `there are two variables ${name}`);
+    const compiled = compile(expression, `${where}.expression`, 'any');
     if (compiled !== undefined) variables.push({ name, expression: compiled });
   }
   return { compile, variables };
@@ -64,12 +53,9 @@ export function createExpressionCompiler(
 function checkTypes(text: string, names: readonly string[], schemas: readonly JsonObject[]): void {
   let first: CelError | undefined;
   for (const schema of schemas) {
-    const typed = ['object', 'oldObject'];
+    const isTyped = (name: string) => name === 'object' || name === 'oldObject';
     try {
-      compileCel(
-        text,
-        Object.fromEntries(names.map((name) => [name, typed.includes(name) ? { schema } : 'dyn'])),
-      );
+      compileCel(text, Object.fromEntries(names.map((name) => [name, isTyped(name) ? { schema } : 'dyn'])));
       return;
     } catch (error) {
       if (!(error instanceof CelError)) throw error;

@@ -1,10 +1,11 @@
-import { type Problem, tryPath, pathProblem } from '../problem.ts';
+import { tryPath, type Report } from '../problem.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { CompiledPolicy, CompiledMatch, CompiledImmutable } from '../compiled-policy.ts';
 import { valuesAt, type FieldPath } from '../../../json/field-path.ts';
 import { isEqual, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { quote } from '../../../json/printable.ts';
+import { isSecret } from '../object-ref.ts';
 import type { Violation } from '../violation.ts';
 
 /**
@@ -20,7 +21,7 @@ export function checkImmutable(policy: CompiledPolicy, request: AdmissionRequest
     const before = setValue(oldObject, path);
     const after = setValue(object, path);
     if ((before === undefined && from === 'first-value') || isEqual(before, after)) return [];
-    const to = isSecret(request) ? '' : ` to ${quote(after)}`;
+    const to = isSecret(request.resource) ? '' : ` to ${quote(after)}`;
     const what =
       before === undefined
         ? `was not set when the object was created and cannot be set${to} later: leave it out`
@@ -40,37 +41,28 @@ function setValue(object: JsonObject, path: FieldPath): JsonValue | undefined {
   return valuesAt(object, path)[0]?.value ?? undefined;
 }
 
-/** Messages end up in logs and Events, which must not contain the data of a Secret. */
-function isSecret({ resource }: AdmissionRequest): boolean {
-  return resource.group === '' && resource.resource === 'secrets';
-}
-
 /** Compiles the immutable fields and reports their problems. */
 export function compileImmutable(
-  { validate }: AdmissionPolicySpec,
+  { validate: { immutable = [], immutableFromCreation = [] } = {} }: AdmissionPolicySpec,
   match: CompiledMatch,
-): { readonly immutable: readonly CompiledImmutable[]; readonly problems: readonly Problem[] } {
-  const problems: Problem[] = [];
+  report: Report,
+): readonly CompiledImmutable[] {
   const parse = (texts: readonly string[], list: string, from: CompiledImmutable['from']) =>
     texts.flatMap((text, index): readonly CompiledImmutable[] => {
       const where = `spec.validate.${list}[${index}]`;
-      const path = tryPath(text, where, problems);
-      const flaw = path === undefined ? undefined : immutableFlaw(path);
-      if (flaw !== undefined) problems.push(pathProblem(where, flaw));
-      return path === undefined ? [] : [{ path, from }];
+      const path = tryPath(text, where, report);
+      if (path === undefined) return [];
+      const flaw = immutableFlaw(path);
+      if (flaw !== undefined) report(where, flaw, 'InvalidPath');
+      return [{ path, from }];
     });
-  const immutable = [
-    ...parse(validate?.immutable ?? [], 'immutable', 'first-value'),
-    ...parse(validate?.immutableFromCreation ?? [], 'immutableFromCreation', 'creation'),
+  const compiled = [
+    ...parse(immutable, 'immutable', 'first-value'),
+    ...parse(immutableFromCreation, 'immutableFromCreation', 'creation'),
   ];
-  if (immutable.length > 0 && !match.operations.includes('UPDATE')) {
-    problems.push({
-      reason: 'InvalidPolicy',
-      where: 'spec.match.operations',
-      message: 'has no UPDATE, so immutable fields would never be checked: add it',
-    });
-  }
-  return { immutable, problems };
+  if (compiled.length > 0 && !match.operations.includes('UPDATE'))
+    report('spec.match.operations', 'has no UPDATE, so immutable fields would never be checked: add it');
+  return compiled;
 }
 
 function immutableFlaw({ segments }: FieldPath): string | undefined {

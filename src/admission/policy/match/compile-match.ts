@@ -1,113 +1,74 @@
-import type { GroupResource } from '../../../json/kube-object.ts';
-import type { PolicyMatch } from '../../../api/policy-match.ts';
+import { groupResourceName, type GroupResource } from '../../../json/kube-object.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { CompiledMatch } from '../compiled-policy.ts';
-import { normaliseSelector } from '../../../json/label-selector.ts';
 import { isDnsLabel, isDnsSubdomain, isQualifiedName } from '../../../json/names.ts';
-import type { Problem } from '../problem.ts';
-import type { Operation } from '../../review/request.ts';
+import { trySelector, type Report } from '../problem.ts';
 import { isResourcePattern, withoutCovered } from './resource-pattern.ts';
-import { scopeLockoutProblems } from './lockout.ts';
+import { reportScopeLockout } from './lockout.ts';
 import { quote } from '../../../json/printable.ts';
 
-interface MatchEnvironment {
-  readonly ownNamespace: string;
-  readonly matchConditions: boolean;
-}
-
 /**
- * Normalises `spec.match`, adds the defaults of the API, and reports problems.
+ * Normalises `spec.match` and adds the defaults of the API.
  *
  * Stricter than the schema: one rule that the API server rejects would block the installation of the webhooks of all
  * policies (k8s.io/kubernetes pkg/apis/admissionregistration/validation).
  */
 export function compileMatch(
-  spec: AdmissionPolicySpec,
-  environment: MatchEnvironment,
-): { readonly match: CompiledMatch; readonly problems: readonly Problem[] } {
-  const given = spec.match;
-  const namespaces = normaliseSelector(given.namespaceSelector, 'spec.match.namespaceSelector');
-  const objects = normaliseSelector(given.objectSelector, 'spec.match.objectSelector');
-  const match: CompiledMatch = {
+  {
+    match: given,
+    failurePolicy = 'Fail',
+    timeoutSeconds = 5,
+  }: Pick<AdmissionPolicySpec, 'match' | 'failurePolicy' | 'timeoutSeconds'>,
+  environment: { readonly ownNamespace: string; readonly matchConditions: boolean },
+  report: Report,
+): CompiledMatch {
+  const { apiVersions = ['*'], operations = ['CREATE', 'UPDATE'], matchConditions = [] } = given;
+  const scope = {
     apiGroups: [...new Set(given.apiGroups.map((group) => group ?? ''))].sort(),
-    apiVersions: versionsOf(given),
+    // `*` covers all other versions.
+    apiVersions: apiVersions.includes('*') ? ['*'] : [...new Set(apiVersions)].sort(),
     resources: withoutCovered(given.resources),
-    operations: operationsOf(given),
-    namespaceSelector: namespaces.selector,
-    objectSelector: objects.selector,
-    matchConditions: given.matchConditions ?? [],
-    failurePolicy: spec.failurePolicy ?? 'Fail',
-    timeoutSeconds: spec.timeoutSeconds ?? 5,
+    operations: [...new Set(operations)].sort(),
   };
-  return {
-    match,
-    problems: [
-      ...malformed(
-        'spec.match.apiGroups',
-        match.apiGroups,
-        isGroup,
-        'an API group such as infra.example.com',
-      ),
-      ...malformed('spec.match.apiVersions', match.apiVersions, isVersion, 'an API version such as v1, or *'),
-      ...malformed('spec.match.resources', match.resources, isResourcePattern, 'a plural such as servers'),
-      ...[...namespaces.problems, ...objects.problems].map((problem) => ({
-        reason: 'InvalidPolicy' as const,
-        ...problem,
-      })),
-      ...conditionProblems(match, environment),
-      ...scopeLockoutProblems(match, environment.ownNamespace),
-    ],
+  const check = (field: keyof typeof scope, isValid: (text: string) => boolean, wanted: string) => {
+    for (const text of scope[field])
+      if (!isValid(text)) report(`spec.match.${field}`, `${quote(text)} is not ${wanted}`);
   };
-}
-
-/** `*` covers all other versions. */
-function versionsOf({ apiVersions = ['*'] }: PolicyMatch): readonly string[] {
-  return apiVersions.includes('*') ? ['*'] : [...new Set(apiVersions)].sort();
-}
-
-function operationsOf({ operations = ['CREATE', 'UPDATE'] }: PolicyMatch): readonly Operation[] {
-  return [...new Set(operations)].sort();
+  check('apiGroups', isGroup, 'an API group such as infra.example.com');
+  check('apiVersions', isVersion, 'an API version such as v1, or *');
+  check('resources', isResourcePattern, 'a plural such as servers');
+  const match: CompiledMatch = {
+    ...scope,
+    namespaceSelector: trySelector(given.namespaceSelector, 'spec.match.namespaceSelector', report),
+    objectSelector: trySelector(given.objectSelector, 'spec.match.objectSelector', report),
+    matchConditions,
+    failurePolicy,
+    timeoutSeconds,
+  };
+  checkConditions(match, environment.matchConditions, report);
+  reportScopeLockout(match, environment.ownNamespace, report);
+  return match;
 }
 
 /** The lockout check rejects wildcards in groups. */
 const isGroup = (group: string) => group === '' || group.includes('*') || isDnsSubdomain(group);
 const isVersion = (version: string) => version === '*' || isDnsLabel(version);
 
-function malformed(
-  where: string,
-  texts: readonly string[],
-  isValid: (text: string) => boolean,
-  wanted: string,
-): readonly Problem[] {
-  return texts
-    .filter((text) => !isValid(text))
-    .map((text) => ({ reason: 'InvalidPolicy', where, message: `${quote(text)} is not ${wanted}` }));
-}
-
-function conditionProblems(
-  { matchConditions }: CompiledMatch,
-  environment: MatchEnvironment,
-): readonly Problem[] {
+function checkConditions({ matchConditions }: CompiledMatch, areSupported: boolean, report: Report): void {
   const where = 'spec.match.matchConditions';
-  if (matchConditions.length > 0 && !environment.matchConditions) {
+  if (matchConditions.length > 0 && !areSupported) {
     const message =
       'the API server is older than Kubernetes 1.28 and would ignore them, so the policy would govern more than it says: remove them';
-    return [{ reason: 'Unsupported', where, message }];
+    report(where, message, 'Unsupported');
+    return;
   }
-  return matchConditions.flatMap(({ name, expression }, index): readonly Problem[] => {
-    const invalid = (field: string, message: string): Problem => ({
-      reason: 'InvalidPolicy',
-      where: `${where}[${index}].${field}`,
-      message,
-    });
-    return [
-      ...(isQualifiedName(name) ? [] : [invalid('name', `${quote(name)} is not a name such as not-system`)]),
-      ...(matchConditions.findIndex((other) => other.name === name) < index
-        ? [invalid('name', `${quote(name)} is there twice: give each condition its own name`)]
-        : []),
-      ...(expression.trim() === '' ? [invalid('expression', 'is empty: write a CEL expression')] : []),
-    ];
-  });
+  for (const [index, { name, expression }] of matchConditions.entries()) {
+    const at = `${where}[${index}]`;
+    if (!isQualifiedName(name)) report(`${at}.name`, `${quote(name)} is not a name such as not-system`);
+    if (matchConditions.findIndex((other) => other.name === name) < index)
+      report(`${at}.name`, `${quote(name)} is there twice: give each condition its own name`);
+    if (expression.trim() === '') report(`${at}.expression`, 'is empty: write a CEL expression');
+  }
 }
 
 /** What API discovery reports about a resource; undefined if the API server does not serve it. */
@@ -115,12 +76,26 @@ export type Resolve = (
   target: GroupResource,
 ) => { readonly kind: string; readonly namespaced: boolean } | undefined;
 
-/** A governed resource that is cluster-scoped. Resources that the API server does not serve yet are ignored. */
-export function clusterScoped(
-  { apiGroups, resources }: CompiledMatch,
+export function tryResolve(
+  target: GroupResource,
+  where: string,
   resolve: Resolve,
-): GroupResource | undefined {
-  return apiGroups
-    .flatMap((group) => resources.map((resource) => ({ group, resource })))
-    .find((resource) => resolve(resource)?.namespaced === false);
+  report: Report,
+): ReturnType<Resolve> {
+  const resolved = resolve(target);
+  if (resolved === undefined) {
+    const message = `the API server serves no ${groupResourceName(target)}: install its CustomResourceDefinition, or correct the name`;
+    report(where, message, 'UnknownTarget');
+  }
+  return resolved;
+}
+
+/** The resources and patterns that the policy governs. */
+export function governedResources({ apiGroups, resources }: CompiledMatch): readonly GroupResource[] {
+  return apiGroups.flatMap((group) => resources.map((resource) => ({ group, resource })));
+}
+
+/** A governed resource that is cluster-scoped. Resources that the API server does not serve yet are ignored. */
+export function clusterScoped(match: CompiledMatch, resolve: Resolve): GroupResource | undefined {
+  return governedResources(match).find((resource) => resolve(resource)?.namespaced === false);
 }

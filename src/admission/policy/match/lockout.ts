@@ -2,14 +2,14 @@ import { GROUP } from '../../../api/group.ts';
 import { groupResourceName, type GroupResource } from '../../../json/kube-object.ts';
 import type { CompiledMatch } from '../compiled-policy.ts';
 import { NAMESPACE_NAME_LABEL } from '../../../json/label-selector.ts';
-import type { Problem } from '../problem.ts';
+import type { Report } from '../problem.ts';
 import { covers } from './resource-pattern.ts';
 
 /** A kind that the cluster needs to heal itself, or that users need to repair Gatehouse. */
 interface Protected {
   readonly group: string;
-  /** Undefined: all resources of the group. */
-  readonly resources: readonly string[] | undefined;
+  /** Absent: all resources of the group. */
+  readonly resources?: readonly string[];
   /** `Fail`: rejected only with that failurePolicy; a policy that ignores failures may govern the kind. */
   readonly refused: 'always' | 'Fail';
   readonly because: string;
@@ -18,13 +18,11 @@ interface Protected {
 const PROTECTED: readonly Protected[] = [
   {
     group: GROUP,
-    resources: undefined,
     refused: 'always',
     because: 'a policy over the policies themselves could not be corrected any more',
   },
   {
     group: 'admissionregistration.k8s.io',
-    resources: undefined,
     refused: 'always',
     because:
       'the API server never asks a webhook about them, so the policy would seem to be in force and never be',
@@ -103,73 +101,60 @@ const PROTECTED_DELETIONS: readonly Protected[] = [
   },
 ];
 
+const isRefused = ({ refused }: Protected, failurePolicy: CompiledMatch['failurePolicy']): boolean =>
+  refused === 'always' || failurePolicy === 'Fail';
+
 /** Rejects policies that restrict deletions on which the cluster or Gatehouse depends. */
-export function deletionLockoutProblems(
+export function reportDeletionLockout(
   { group, resource }: GroupResource,
   failurePolicy: CompiledMatch['failurePolicy'],
   where: string,
-): readonly Problem[] {
-  return PROTECTED_DELETIONS.filter(
-    (shielded) =>
-      shielded.group === group &&
-      (shielded.resources === undefined || shielded.resources.includes(resource)) &&
-      (shielded.refused === 'always' || failurePolicy === 'Fail'),
-  ).flatMap(({ refused, because }) => {
-    const instead = refused === 'Fail' ? 'write Allow, or failurePolicy: Ignore' : 'write Allow';
+  report: Report,
+): void {
+  for (const shielded of PROTECTED_DELETIONS) {
+    if (shielded.group !== group || shielded.resources?.includes(resource) === false) continue;
+    if (!isRefused(shielded, failurePolicy)) continue;
+    const instead = shielded.refused === 'Fail' ? 'write Allow, or failurePolicy: Ignore' : 'write Allow';
     const name = groupResourceName({ group, resource });
-    return lockout(where, `the deletion of ${name} cannot be restricted: ${because}; ${instead}`);
-  });
+    const message = `the deletion of ${name} cannot be restricted: ${shielded.because}; ${instead}`;
+    report(where, message, 'LockoutScope');
+  }
 }
 
 /**
  * Rejects scopes that could lock out the cluster or Gatehouse, either through a policy or because Gatehouse is down.
  */
-export function scopeLockoutProblems(match: CompiledMatch, ownNamespace: string): readonly Problem[] {
-  return [...guardGroups(match), ...guardResources(match), ...guardNamespaces(match, ownNamespace)];
+export function reportScopeLockout(match: CompiledMatch, ownNamespace: string, report: Report): void {
+  for (const group of match.apiGroups.filter((name) => name.includes('*'))) {
+    const message = `"${group}" also covers what the cluster needs to heal itself, such as leases and nodes: list the groups that the policy is about`;
+    report('spec.match.apiGroups', message, 'LockoutScope');
+  }
+  reportProtectedResources(match, report);
+  const { matchLabels = {}, matchExpressions = [] } = match.namespaceSelector;
+  const isSelected =
+    matchLabels[NAMESPACE_NAME_LABEL] === ownNamespace ||
+    matchExpressions.some(
+      ({ key, operator, values }) =>
+        key === NAMESPACE_NAME_LABEL && operator === 'In' && values?.includes(ownNamespace),
+    );
+  if (!isSelected) return;
+  const message = `selects ${ownNamespace}, in which Gatehouse itself runs and which no policy governs: otherwise it could not be started again once it is down; select other namespaces`;
+  report('spec.match.namespaceSelector', message, 'LockoutScope');
 }
 
-function guardGroups({ apiGroups }: CompiledMatch): readonly Problem[] {
-  return apiGroups.flatMap((group) =>
-    group.includes('*')
-      ? lockout(
-          'spec.match.apiGroups',
-          `"${group}" also covers what the cluster needs to heal itself, such as leases and nodes: list the groups that the policy is about`,
-        )
-      : [],
-  );
-}
-
-function guardResources({ apiGroups, resources, failurePolicy }: CompiledMatch): readonly Problem[] {
-  return PROTECTED.filter(
-    ({ group, refused }) => apiGroups.includes(group) && (refused === 'always' || failurePolicy === 'Fail'),
-  ).flatMap(({ group, resources: shielded, refused, because }) => {
+function reportProtectedResources(
+  { apiGroups, resources, failurePolicy }: CompiledMatch,
+  report: Report,
+): void {
+  for (const shielded of PROTECTED) {
+    if (!apiGroups.includes(shielded.group) || !isRefused(shielded, failurePolicy)) continue;
     const touching = resources.filter(
-      (pattern) => shielded === undefined || shielded.some((resource) => covers(pattern, resource)),
+      (pattern) => shielded.resources?.some((resource) => covers(pattern, resource)) ?? true,
     );
-    if (touching.length === 0) return [];
-    const instead =
-      refused === 'Fail' ? 'name other resources, or write failurePolicy: Ignore' : 'name other resources';
-    const covered = shielded === undefined ? 'its resources' : shielded[0];
-    return lockout(
-      'spec.match.resources',
-      `"${touching.join('", "')}" in the API group "${group}" covers ${covered ?? ''}: ${because}; ${instead}`,
-    );
-  });
-}
-
-function guardNamespaces({ namespaceSelector }: CompiledMatch, ownNamespace: string): readonly Problem[] {
-  const labelled = namespaceSelector.matchLabels?.[NAMESPACE_NAME_LABEL] === ownNamespace;
-  const listed = (namespaceSelector.matchExpressions ?? []).some(
-    ({ key, operator, values }) =>
-      key === NAMESPACE_NAME_LABEL && operator === 'In' && values?.includes(ownNamespace),
-  );
-  if (!labelled && !listed) return [];
-  return lockout(
-    'spec.match.namespaceSelector',
-    `selects ${ownNamespace}, in which Gatehouse itself runs and which no policy governs: otherwise it could not be started again once it is down; select other namespaces`,
-  );
-}
-
-function lockout(where: string, message: string): readonly Problem[] {
-  return [{ reason: 'LockoutScope', where, message }];
+    if (touching.length === 0) continue;
+    const covered = shielded.resources?.[0] ?? 'its resources';
+    const instead = `name other resources${shielded.refused === 'Fail' ? ', or write failurePolicy: Ignore' : ''}`;
+    const message = `"${touching.join('", "')}" in the API group "${shielded.group}" covers ${covered}: ${shielded.because}; ${instead}`;
+    report('spec.match.resources', message, 'LockoutScope');
+  }
 }

@@ -1,7 +1,7 @@
 import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { matchesSelector } from '../../../json/label-selector.ts';
-import { NAMESPACES } from '../object-ref.ts';
+import { namespaceRefOf } from '../object-ref.ts';
 import { isJsonObject } from '../../../json/json.ts';
 import { heldKeys } from '../unique/unique-key.ts';
 import type { World } from '../world.ts';
@@ -43,7 +43,7 @@ export async function isGovernedNow(
   const { matchLabels = {}, matchExpressions = [] } = policy.match.namespaceSelector;
   const selects = Object.keys(matchLabels).length > 0 || matchExpressions.length > 0;
   if (namespace === undefined || !selects) return isInScope(policy, object, new Map());
-  const found = await read({ ...NAMESPACES, namespace: undefined, name: namespace }, signal);
+  const found = await read(namespaceRefOf(namespace), signal);
   return isInScope(policy, object, new Map([[namespace, found?.metadata?.labels ?? {}]]));
 }
 

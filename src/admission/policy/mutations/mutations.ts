@@ -1,12 +1,11 @@
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
-import type { ExpressionCompiler } from '../expressions/compile-expression.ts';
+import type { CompileExpression } from '../expressions/compile-expression.ts';
 import type { CompiledMatch, CompiledMutation, CompiledPolicy } from '../compiled-policy.ts';
-import type { Problem } from '../problem.ts';
-import { writes } from '../../review/request.ts';
+import { requireWrites, type Report } from '../problem.ts';
 import { CelError } from '../../../cel/cel.ts';
 import { celToJson } from '../../../cel/values/cel-to-json.ts';
 import type { Evaluate } from '../expressions/expression.ts';
-import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../../json/json.ts';
+import { isJsonArray, isJsonObject, valueIn, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import { applyPatch, type PatchOperation } from '../../../json/json-patch.ts';
 import { mergeInto } from '../../../json/merge-patch.ts';
 import { quote } from '../../../json/printable.ts';
@@ -15,25 +14,17 @@ import { quote } from '../../../json/printable.ts';
 export function compileMutations(
   { mutations = [] }: AdmissionPolicySpec,
   match: CompiledMatch,
-  { compile }: ExpressionCompiler,
-  problems: Problem[],
+  compile: CompileExpression,
+  report: Report,
 ): readonly CompiledMutation[] {
-  if (mutations.length > 0 && !match.operations.some(writes)) {
-    problems.push({
-      reason: 'InvalidPolicy',
-      where: 'spec.match.operations',
-      message:
-        'has neither CREATE nor UPDATE, so spec.mutations would never change anything: add one of them',
-    });
-  }
-  return mutations.flatMap(
-    ({ name, type = 'Merge', condition, expression }, index): readonly CompiledMutation[] => {
-      const where = `spec.mutations[${index}]`;
-      const when = condition === undefined ? undefined : compile(condition, `${where}.condition`, 'bool');
-      const change = compile(expression, `${where}.expression`, 'any');
-      return change === undefined ? [] : [{ name, type, condition: when, change }];
-    },
-  );
+  if (mutations.length > 0)
+    requireWrites(match, 'spec.mutations would never change anything: add one of them', report);
+  return mutations.flatMap(({ name, type = 'Merge', ...texts }, index): readonly CompiledMutation[] => {
+    const where = `spec.mutations[${index}]`;
+    const condition = compile(texts.condition, `${where}.condition`, 'bool', { refs: false });
+    const change = compile(texts.expression, `${where}.expression`, 'any', { refs: false });
+    return change === undefined ? [] : [{ name, type, condition, change }];
+  });
 }
 
 /**
@@ -69,7 +60,7 @@ function applyOne(
   if (condition !== undefined && evaluate(condition) !== true) return object;
   const made = celToJson(evaluate(change));
   const changed = type === 'Merge' ? merged(object, made) : patched(object, made);
-  const moved = IDENTITY.find((path) => textAt(object, path) !== textAt(changed, path));
+  const moved = IDENTITY.find((path) => valueIn(object, ...path) !== valueIn(changed, ...path));
   if (moved === undefined) return changed;
   throw new InvalidChange(`${moved.join('.')} is who the object is, and cannot be changed`);
 }
@@ -81,13 +72,6 @@ const IDENTITY = [
   ['metadata', 'namespace'],
   ['metadata', 'uid'],
 ];
-
-function textAt(object: JsonObject, path: readonly string[]): unknown {
-  return path.reduce<unknown>(
-    (value, key) => (isJsonObject(value) ? ownValue(value, key) : undefined),
-    object,
-  );
-}
 
 function merged(object: JsonObject, change: JsonValue): JsonObject {
   if (isJsonObject(change)) return mergeInto(object, change);
@@ -109,9 +93,7 @@ function patched(object: JsonObject, change: JsonValue): JsonObject {
 }
 
 function operationOf(item: JsonValue, index: number): PatchOperation {
-  const op = isJsonObject(item) ? ownValue(item, 'op') : undefined;
-  const path = isJsonObject(item) ? ownValue(item, 'path') : undefined;
-  const value = isJsonObject(item) && Object.hasOwn(item, 'value') ? item.value : undefined;
+  const [op, path, value] = ['op', 'path', 'value'].map((key) => valueIn(item, key));
   if (typeof path === 'string' && op === 'remove') return { op, path };
   if (typeof path === 'string' && (op === 'add' || op === 'replace') && value !== undefined)
     return { op, path, value };

@@ -17,7 +17,8 @@ import { hasRoom, ownersOf, recordTextOf, selfOf, withRecord } from './owner-ann
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { keepsOwners } from '../../../api/owner-kinds.ts';
 import type { CompiledMatch } from '../compiled-policy.ts';
-import type { Problem } from '../problem.ts';
+import { governedResources } from '../match/compile-match.ts';
+import type { Report } from '../problem.ts';
 
 const ANNOTATION = `metadata.annotations[${OWNER_RECORD_ANNOTATION}]`;
 
@@ -84,27 +85,19 @@ const kept = (object: JsonObject, warnings: readonly string[] = []) =>
 /** Whether the policy preserves owners. Reports the problems that prevent it. */
 export function compileOwners(
   { owners }: AdmissionPolicySpec,
-  { apiGroups, resources, operations }: CompiledMatch,
-  problems: Problem[],
+  match: CompiledMatch,
+  report: Report,
 ): boolean {
   if (owners?.preserve !== true) return false;
-  const adopted = apiGroups
-    .flatMap((group) => resources.map((resource) => ({ group, resource })))
-    .find((kind) => !keepsOwners(kind));
+  const adopted = governedResources(match).find((kind) => !keepsOwners(kind));
   if (adopted !== undefined) {
-    problems.push({
-      reason: 'InvalidPolicy',
-      where: 'spec.match.resources',
-      message: `spec.owners cannot preserve the owners of ${groupResourceName(adopted)}: their controllers adopt them by labels, and a reference that comes back from a backup would have them deleted; govern them by a policy without spec.owners`,
-    });
+    const message = `spec.owners cannot preserve the owners of ${groupResourceName(adopted)}: their controllers adopt them by labels, and a reference from a backup would make the garbage collector delete them; govern them by a policy without spec.owners`;
+    report('spec.match.resources', message);
   }
-  if (!operations.includes('CREATE') || !operations.includes('UPDATE')) {
-    problems.push({
-      reason: 'InvalidPolicy',
-      where: 'spec.match.operations',
-      message:
-        'has to have CREATE and UPDATE for spec.owners, or users could forge what is recorded: add them',
-    });
+  if (!match.operations.includes('CREATE') || !match.operations.includes('UPDATE')) {
+    const message =
+      'has to have CREATE and UPDATE for spec.owners, or users could forge what is recorded: add them';
+    report('spec.match.operations', message);
   }
   return true;
 }

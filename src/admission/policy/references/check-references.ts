@@ -1,13 +1,8 @@
 import { isBeingDeleted } from '../object-metadata.ts';
 import type { CompiledPolicy, CompiledReference } from '../compiled-policy.ts';
 import { isEqual } from '../../../json/json.ts';
-import {
-  readReferences,
-  type BrokenReference,
-  type FoundReference,
-  type ReadReferences,
-} from './read-references.ts';
-import type { AdmissionRequest } from '../../review/request.ts';
+import { readReferences, type FoundReference, type ReadReferences } from './read-references.ts';
+import { writes, type AdmissionRequest } from '../../review/request.ts';
 import { quote } from '../../../json/printable.ts';
 import { describeRef, targetKey } from '../object-ref.ts';
 import type { World } from '../world.ts';
@@ -18,14 +13,9 @@ export interface UnresolvedReference extends FoundReference {
   readonly policy: CompiledPolicy;
 }
 
-export interface ReferenceFindings {
-  /** Violations that do not depend on the cluster. */
-  readonly violations: readonly Violation[];
-  readonly unseen: readonly UnresolvedReference[];
-}
-
 /**
- * Every target that the object newly names has to exist. Reads only the store, so it is synchronous.
+ * Every target that the object newly names has to exist. Reads only the store, so it is synchronous: the violations do
+ * not depend on the cluster.
  *
  * Targets that the old object named are not checked again, and nothing is checked while the object is being deleted.
  * Otherwise users could not label an object with a dangling reference, and controllers could not remove its finalizers.
@@ -34,12 +24,10 @@ export function checkReferences(
   policy: CompiledPolicy,
   request: AdmissionRequest,
   find: World['find'],
-): ReferenceFindings {
+): { readonly violations: readonly Violation[]; readonly unresolved: readonly UnresolvedReference[] } {
   const { operation, object, oldObject, namespace } = request;
-  if (policy.references.length === 0 || object === undefined) return { violations: [], unseen: [] };
-  if ((operation !== 'CREATE' && operation !== 'UPDATE') || isBeingDeleted(object)) {
-    return { violations: [], unseen: [] };
-  }
+  const isChecked = policy.references.length > 0 && object !== undefined && writes(operation);
+  if (!isChecked || isBeingDeleted(object)) return { violations: [], unresolved: [] };
   const now = readReferences(policy, object, namespace);
   const before =
     operation === 'UPDATE' && oldObject !== undefined
@@ -52,10 +40,13 @@ export function checkReferences(
     violations: [
       ...now.broken
         .filter((broken) => !isEqual(wasBroken?.get(broken.field)?.value, broken.value))
-        .map((broken) => toViolation(policy, broken)),
+        .map(({ reference: { name }, field, flaw }): Violation => {
+          const message = `${flaw} (reference ${name})`;
+          return { policy, check: name, field, reason: 'FieldValueInvalid', message };
+        }),
       ...missingFields(policy, now, before),
     ],
-    unseen: now.found
+    unresolved: now.found
       .filter(({ target }) => named?.has(targetKey(target)) !== true && find(target) === undefined)
       .map((found) => ({ ...found, policy })),
   };
@@ -73,21 +64,12 @@ function missingFields(
   now: ReadReferences,
   before: ReadReferences | undefined,
 ): readonly Violation[] {
-  const names = (read: ReadReferences, reference: CompiledReference) =>
-    read.found.some((place) => place.reference.name === reference.name) ||
-    read.broken.some((place) => place.reference.name === reference.name);
+  const names = ({ found, broken }: ReadReferences, { name }: CompiledReference) =>
+    [...found, ...broken].some(({ reference }) => reference.name === name);
   return policy.references
-    .filter(
-      (reference) =>
-        !reference.optional && !names(now, reference) && (before === undefined || names(before, reference)),
-    )
+    .filter((one) => !one.optional && !names(now, one) && (before === undefined || names(before, one)))
     .map(({ name, path, targetKind }) => {
       const message = `is required: write the name of a ${targetKind} (reference ${name})`;
       return { policy, check: name, field: path.text, reason: 'FieldValueRequired', message };
     });
-}
-
-function toViolation(policy: CompiledPolicy, { reference, field, flaw }: BrokenReference): Violation {
-  const message = `${flaw} (reference ${reference.name})`;
-  return { policy, check: reference.name, field, reason: 'FieldValueInvalid', message };
 }

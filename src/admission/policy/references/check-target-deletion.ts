@@ -1,24 +1,20 @@
 import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import { exemptionOf } from '../exceptions/exceptions.ts';
 import { isBeingDeleted } from '../object-metadata.ts';
-import { NO_NOTICES } from '../rules/notices.ts';
-
 import type { Violation } from '../violation.ts';
-import { NAMESPACES, describeRef, targetKey, requestedObject } from '../object-ref.ts';
+import { describeRef, namespaceRefOf, requestedObject, targetKey } from '../object-ref.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { ALLOWED, type Decision } from '../../review/decision.ts';
 import { isGovernedNow } from '../match/object-scope.ts';
-
 import { isJsonArray, isJsonObject, valueIn } from '../../../json/json.ts';
 import { referencesOf, restrictingReferences } from './read-references.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { createRestoreLookup } from '../deferral/deferral.ts';
 import { shorten } from '../../../json/printable.ts';
-
-import { toDecision, type Findings, type Undecided } from '../findings.ts';
+import { NO_FINDINGS, toDecision, type Undecided } from '../findings.ts';
 import type { AdmissionContext } from '../world.ts';
 
-/** A place that still names the target. */
+/** A field that still names the target. */
 interface Referral {
   readonly object: ObjectRef;
   /** e.g. `spec.disks[1].class` */
@@ -26,14 +22,22 @@ interface Referral {
   readonly reference: string;
 }
 
-/** Why one policy blocks a deletion. */
-interface Objection {
+interface OfPolicy {
   readonly policy: CompiledPolicy;
+}
+
+/** Why one policy blocks a deletion. */
+interface Objection extends OfPolicy {
   readonly referrals: readonly Referral[];
   /** Known referrers that were not read. */
   readonly unread: number;
   /** The exceptions that exempt a referrer. */
   readonly exceptions: readonly string[];
+}
+
+/** The live reads for a policy failed. */
+interface Unknown extends OfPolicy {
+  readonly cause: unknown;
 }
 
 /** Maximum number of referrers that a message names. */
@@ -52,77 +56,69 @@ const AT_ONCE = 8;
 export async function checkTargetDeletion(
   request: AdmissionRequest,
   policies: readonly CompiledPolicy[],
-  circumstances: AdmissionContext,
+  context: AdmissionContext,
 ): Promise<Decision> {
   const { operation, oldObject, name } = request;
   if (operation !== 'DELETE' || name === undefined) return ALLOWED;
   // An earlier request has deleted the target already.
   if (oldObject !== undefined && isBeingDeleted(oldObject)) return ALLOWED;
   const target = requestedObject(request);
-  const suspects = circumstances.world.governed?.referrers(target, policies);
-  if (suspects === undefined) return toDecision({ ...NO_FINDINGS, ...notListed(policies, target) });
-  if (suspects.length === 0) return ALLOWED;
-
+  const suspects = context.world.governed?.referrers(target, policies);
+  if (suspects?.length === 0) return ALLOWED;
+  if (suspects === undefined) {
+    const unlisted = policies.map((policy) => ({ policy }));
+    return toDecision({ ...NO_FINDINGS, ...undecidedOf(unlisted, target) });
+  }
   const objections: Objection[] = [];
-  const unknown: { readonly policy: CompiledPolicy; readonly cause: unknown }[] = [];
+  const unknown: Unknown[] = [];
   for (const policy of policies) {
     try {
-      objections.push(await objectionOf(policy, target, suspects, request, circumstances));
+      objections.push(await objectionOf(policy, target, suspects, request, context));
     } catch (cause) {
       unknown.push({ policy, cause });
     }
   }
-  return await decide(request, target, objections, unknown, circumstances);
+  return await decide(request, target, objections, unknown, context);
 }
 
-const NO_FINDINGS: Findings = {
-  violations: [],
-  undecided: [],
-  unchecked: [],
-  deferred: [],
-  window: undefined,
-  cause: undefined,
-  notices: NO_NOTICES,
-  exceptions: [],
-};
+const isStrict = ({ policy }: OfPolicy): boolean => policy.enforcement === 'Deny';
 
 async function decide(
   request: AdmissionRequest,
   target: ObjectRef,
   objections: readonly Objection[],
-  unknown: readonly { readonly policy: CompiledPolicy; readonly cause: unknown }[],
-  circumstances: AdmissionContext,
+  unknown: readonly Unknown[],
+  context: AdmissionContext,
 ): Promise<Decision> {
-  const standing = objections.filter(({ referrals }) => referrals.length > 0);
-  const isDeferrable = ({ policy }: { readonly policy: CompiledPolicy }) =>
-    policy.enforcement === 'Deny' && policy.restore.defersTargetDelete !== false;
-  const doubtful = [...standing, ...unknown].some(isDeferrable);
-  const restore = doubtful ? await createRestoreLookup(request, circumstances)() : undefined;
+  const blocking = objections.filter(({ referrals }) => referrals.length > 0);
+  const isDeferrable = (one: OfPolicy) => isStrict(one) && one.policy.restore.defersTargetDelete !== false;
+  const dependsOnRestore = [...blocking, ...unknown].some(isDeferrable);
+  const restore = dependsOnRestore ? await createRestoreLookup(request, context)() : undefined;
   // The sweep after the restore finds every reference whose target is still missing.
-  const restoring = restore?.kind === 'restoring';
-  const isDeferred = ({ policy }: { readonly policy: CompiledPolicy }) =>
-    restoring &&
-    policy.enforcement === 'Deny' &&
-    (policy.restore.defersTargetDelete ?? restore.operations.includes('DELETE'));
-  const deferred = standing.filter(isDeferred);
-  const undecided = [
+  const isDeferred = (one: OfPolicy) =>
+    restore?.kind === 'restoring' &&
+    isStrict(one) &&
+    (one.policy.restore.defersTargetDelete ?? restore.operations.includes('DELETE'));
+  const deferred = blocking.filter(isDeferred);
+  const undecided: readonly OfPolicy[] = [
     ...unknown.filter((one) => !isDeferred(one)),
-    ...(restore?.kind === 'unknown' ? standing.filter(isDeferrable) : []),
+    ...(restore?.kind === 'unknown' ? blocking.filter(isDeferrable) : []),
   ];
-  const isStrict = ({ policy }: { readonly policy: CompiledPolicy }) => policy.enforcement === 'Deny';
   return toDecision({
     ...NO_FINDINGS,
-    violations: standing
+    violations: blocking
       .filter((one) => !deferred.includes(one) && !undecided.includes(one))
-      .map((one) => toViolation(target, one)),
-    undecided: undecided.filter(isStrict).map(({ policy }) => toUndecided(policy, target)),
-    unchecked: undecided.filter((one) => !isStrict(one)).map(({ policy }) => toUndecided(policy, target)),
+      .map((one): Violation => {
+        const message = describe(target, one);
+        return { policy: one.policy, field: '', reason: 'FieldValueForbidden', message };
+      }),
+    ...undecidedOf(undecided, target),
     deferred: deferred.map((one) => ({
       message: describe(target, one),
-      auditRef: spell(one.policy, target),
+      auditRef: auditRefOf(one.policy, target),
       again: { kind: 'restore' },
     })),
-    window: restoring && deferred.length > 0 ? restore.window : undefined,
+    window: restore?.kind === 'restoring' && deferred.length > 0 ? restore.window : undefined,
     cause: unknown[0]?.cause ?? (restore?.kind === 'unknown' ? restore.cause : undefined),
     exceptions: [...new Set(objections.flatMap(({ exceptions }) => exceptions))],
   });
@@ -133,7 +129,7 @@ async function objectionOf(
   target: ObjectRef,
   suspects: readonly ObjectRef[],
   request: AdmissionRequest,
-  circumstances: AdmissionContext,
+  context: AdmissionContext,
 ): Promise<Objection> {
   const { apiGroups, resources } = policy.match;
   const governed = suspects.filter(
@@ -145,24 +141,22 @@ async function objectionOf(
   while (read < governed.length && referrals.length < MOST_NAMED) {
     const batch = governed.slice(read, read + AT_ONCE);
     read += batch.length;
-    const looked = await Promise.all(
-      batch.map((suspect) => referralOf(policy, target, suspect, request, circumstances)),
+    const reads = await Promise.all(
+      batch.map((suspect) => referralOf(policy, target, suspect, request, context)),
     );
-    for (const found of looked) {
+    for (const found of reads) {
       if (found.referral !== undefined) referrals.push(found.referral);
-      exceptions.push(...found.exceptions);
+      exceptions.push(...(found.exceptions ?? []));
     }
   }
   const unread = governed.length - read + Math.max(0, referrals.length - MOST_NAMED);
   return { policy, referrals: referrals.slice(0, MOST_NAMED), unread, exceptions };
 }
 
-interface Looked {
-  readonly referral: Referral | undefined;
-  readonly exceptions: readonly string[];
+interface Read {
+  readonly referral?: Referral;
+  readonly exceptions?: readonly string[];
 }
-
-const NOTHING: Looked = { referral: undefined, exceptions: [] };
 
 /** Checks in a live read whether the candidate still names the target. */
 async function referralOf(
@@ -171,31 +165,24 @@ async function referralOf(
   suspect: ObjectRef,
   request: AdmissionRequest,
   { world, signal, now }: AdmissionContext,
-): Promise<Looked> {
-  if (targetKey(suspect) === targetKey(target)) return NOTHING;
+): Promise<Read> {
+  if (targetKey(suspect) === targetKey(target)) return {};
   const live = await world.read(suspect, signal, policy.match.apiVersions);
-  if (!isJsonObject(live) || isBeingDeleted(live)) return NOTHING;
-  const naming = referencesOf(
-    { references: restrictingReferences(policy.references) },
-    live,
-    suspect.namespace,
-  ).filter((found) => targetKey(found.target) === targetKey(target));
-  if (naming.length === 0 || goesWith(live, request)) return NOTHING;
-  // Exceptions can match the user or the referring object. Exempt objects may lose their target.
-  const { spares, names } = exemptionOf(
-    policy,
-    { ...request, object: live, oldObject: undefined, name: suspect.name, namespace: suspect.namespace },
-    now,
+  if (!isJsonObject(live) || isBeingDeleted(live)) return {};
+  const { namespace, name } = suspect;
+  const restricting = { references: restrictingReferences(policy.references) };
+  const naming = referencesOf(restricting, live, namespace).filter(
+    (found) => targetKey(found.target) === targetKey(target),
   );
-  const standing = naming.find(({ reference }) => !spares('references', reference.name));
-  if (standing === undefined)
-    return { referral: undefined, exceptions: names.map((name) => `${policy.name}/${name}`) };
-  if (!(await isGovernedNow(policy, live, world, signal))) return NOTHING;
-  if (await sharesDoomedNamespace(suspect, target, world, signal)) return NOTHING;
-  return {
-    referral: { object: suspect, field: standing.field, reference: standing.reference.name },
-    exceptions: [],
-  };
+  if (naming.length === 0 || goesWith(live, request)) return {};
+  // Exceptions can match the user or the referring object. Exempt objects may lose their target.
+  const referrer = { ...request, object: live, oldObject: undefined, name, namespace };
+  const { covers, names } = exemptionOf(policy, referrer, now);
+  const blocking = naming.find(({ reference }) => !covers('references', reference.name));
+  if (blocking === undefined) return { exceptions: names.map((each) => `${policy.name}/${each}`) };
+  if (!(await isGovernedNow(policy, live, world, signal))) return {};
+  if (await sharesDoomedNamespace(suspect, target, world, signal)) return {};
+  return { referral: { object: suspect, field: blocking.field, reference: blocking.reference.name } };
 }
 
 /** The garbage collector deletes an object after its only owner, unless the deletion orphans dependents. */
@@ -223,17 +210,8 @@ async function sharesDoomedNamespace(
   signal: AbortSignal,
 ): Promise<boolean> {
   if (namespace === undefined || namespace !== target.namespace) return false;
-  const found = await read({ ...NAMESPACES, namespace: undefined, name: namespace }, signal);
+  const found = await read(namespaceRefOf(namespace), signal);
   return found === undefined || found.metadata?.deletionTimestamp !== undefined;
-}
-
-function toViolation(target: ObjectRef, objection: Objection): Violation {
-  return {
-    policy: objection.policy,
-    field: '',
-    reason: 'FieldValueForbidden',
-    message: describe(target, objection),
-  };
 }
 
 function describe(target: ObjectRef, { referrals, unread }: Objection): string {
@@ -243,25 +221,19 @@ function describe(target: ObjectRef, { referrals, unread }: Objection): string {
   return `${describeRef(target)} is still named by ${named.join(', ')}${more}: delete them or have them name another one first (reference ${references})`;
 }
 
-function toUndecided(policy: CompiledPolicy, target: ObjectRef): Undecided {
+function undecidedOf(all: readonly OfPolicy[], target: ObjectRef) {
   const message = `could not find out whether something still names ${describeRef(target)}`;
-  return { policy, message, auditRef: spell(policy, target) };
-}
-
-function notListed(
-  policies: readonly CompiledPolicy[],
-  target: ObjectRef,
-): Pick<Findings, 'undecided' | 'unchecked'> {
-  const { strict = [], lenient = [] } = Object.groupBy(policies, ({ enforcement }) =>
-    enforcement === 'Deny' ? 'strict' : 'lenient',
-  );
+  const toUndecided = ({ policy }: OfPolicy): Undecided => ({
+    policy,
+    message,
+    auditRef: auditRefOf(policy, target),
+  });
   return {
-    undecided: strict.map((policy) => toUndecided(policy, target)),
-    unchecked: lenient.map((policy) => toUndecided(policy, target)),
+    undecided: all.filter(isStrict).map(toUndecided),
+    unchecked: all.filter((one) => !isStrict(one)).map(toUndecided),
   };
 }
 
 /** e.g. `servers=datacenters.infra.example.com/fra1` */
-function spell(policy: CompiledPolicy, target: ObjectRef): string {
-  return `${policy.name}=${targetKey(target)}`;
-}
+const auditRefOf = (policy: CompiledPolicy, target: ObjectRef): string =>
+  `${policy.name}=${targetKey(target)}`;

@@ -1,107 +1,63 @@
-import { type Resolve, clusterScoped } from '../match/compile-match.ts';
+import { clusterScoped, tryResolve, type Resolve } from '../match/compile-match.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { ReferenceRule } from '../../../api/policy-validate.ts';
 import { groupResourceName, type GroupResource } from '../../../json/kube-object.ts';
-import { tryPath, type Problem } from '../problem.ts';
+import { requireWrites, tryPath, type Report } from '../problem.ts';
 import type { CompiledMatch, CompiledReference } from '../compiled-policy.ts';
-import { liesBeside, type FieldPath } from '../../../json/field-path.ts';
+import { liesBeside } from '../../../json/field-path.ts';
 import { hasWildcard } from '../match/resource-pattern.ts';
-import { deletionLockoutProblems } from '../match/lockout.ts';
+import { reportDeletionLockout } from '../match/lockout.ts';
 
 /** Compiles the references and reports their problems. */
 export function compileReferences(
   { validate }: AdmissionPolicySpec,
   match: CompiledMatch,
   resolve: Resolve,
-): { readonly references: readonly CompiledReference[]; readonly problems: readonly Problem[] } {
-  const problems: Problem[] = [];
+  report: Report,
+): readonly CompiledReference[] {
   const rules = validate?.references ?? [];
-  const references = rules.flatMap((rule, index) => {
-    const reference = compileReference(rule, `spec.validate.references[${index}]`, match, resolve, problems);
-    return reference === undefined ? [] : [reference];
-  });
-  if (rules.length > 0) problems.push(...referenceScopeProblems(match));
-  return { references, problems };
-}
-
-function referenceScopeProblems({ operations, resources }: CompiledMatch): readonly Problem[] {
-  const problems: Problem[] = [];
-  if (!operations.includes('CREATE') && !operations.includes('UPDATE')) {
-    problems.push({
-      reason: 'InvalidPolicy',
-      where: 'spec.match.operations',
-      message:
-        'has neither CREATE nor UPDATE, so spec.validate.references would never be checked: add one of them',
-    });
+  const references = rules.flatMap(
+    (rule, index) =>
+      compileReference(rule, `spec.validate.references[${index}]`, match, resolve, report) ?? [],
+  );
+  if (rules.length === 0) return references;
+  requireWrites(match, 'spec.validate.references would never be checked: add one of them', report);
+  if (match.resources.some(hasWildcard)) {
+    const message =
+      'has a wildcard, and the sweep after a restore has to know which kinds hold references: list the resources';
+    report('spec.match.resources', message, 'Unsupported');
   }
-  if (resources.some(hasWildcard)) {
-    problems.push({
-      reason: 'Unsupported',
-      where: 'spec.match.resources',
-      message:
-        'has a wildcard, and the sweep after a restore has to know which kinds hold references: list the resources',
-    });
-  }
-  return problems;
+  return references;
 }
 
 function compileReference(
-  rule: ReferenceRule,
+  { name, path: text, namespacePath: namespaceText, onTargetDelete, optional = true, ...rule }: ReferenceRule,
   where: string,
   match: CompiledMatch,
   resolve: Resolve,
-  problems: Problem[],
+  report: Report,
 ): CompiledReference | undefined {
-  const path = tryPath(rule.path, `${where}.path`, problems);
+  const path = tryPath(text, `${where}.path`, report);
   const namespacePath =
-    rule.namespacePath === undefined
-      ? undefined
-      : tryPath(rule.namespacePath, `${where}.namespacePath`, problems);
+    namespaceText === undefined ? undefined : tryPath(namespaceText, `${where}.namespacePath`, report);
   const target: GroupResource = { group: rule.target.apiGroup ?? '', resource: rule.target.resource };
-  const resolved = resolve(target);
-  if (resolved === undefined) {
-    const message = `the API server serves no ${groupResourceName(target)}: install its CustomResourceDefinition, or correct the name`;
-    problems.push({ reason: 'UnknownTarget', where: `${where}.target`, message });
-  }
-  const restrictsDelete = rule.onTargetDelete === 'Restrict';
-  if (restrictsDelete)
-    problems.push(...deletionLockoutProblems(target, match.failurePolicy, `${where}.onTargetDelete`));
+  const resolved = tryResolve(target, `${where}.target`, resolve, report);
+  const restrictsDelete = onTargetDelete === 'Restrict';
+  if (restrictsDelete) reportDeletionLockout(target, match.failurePolicy, `${where}.onTargetDelete`, report);
   if (path === undefined || resolved === undefined) return undefined;
-
-  const flaw = namespaceFlaw(path, namespacePath, resolved.namespaced, match, resolve);
-  if (flaw !== undefined) problems.push({ ...flaw, where: `${where}.namespacePath` });
-  return {
-    name: rule.name,
-    path,
-    namespacePath,
-    target,
-    targetKind: resolved.kind,
-    namespaced: resolved.namespaced,
-    optional: rule.optional ?? true,
-    restrictsDelete,
-  };
-}
-
-type Flaw = Omit<Problem, 'where'>;
-
-function namespaceFlaw(
-  path: FieldPath,
-  namespacePath: FieldPath | undefined,
-  namespaced: boolean,
-  match: CompiledMatch,
-  resolve: Resolve,
-): Flaw | undefined {
+  const { namespaced, kind: targetKind } = resolved;
+  const at = `${where}.namespacePath`;
   if (namespacePath === undefined) {
     const homeless = namespaced ? clusterScoped(match, resolve) : undefined;
-    if (homeless === undefined) return undefined;
-    const message = `is missing: ${groupResourceName(homeless)} has no namespace of its own in which the target could be; write the field that holds it`;
-    return { reason: 'InvalidPolicy', message };
+    if (homeless !== undefined) {
+      const message = `is missing: ${groupResourceName(homeless)} has no namespace of its own in which the target could be; write the field that holds it`;
+      report(at, message);
+    }
+  } else if (!namespaced) {
+    report(at, 'the target is cluster-scoped: remove it');
+  } else if (!liesBeside(namespacePath, path)) {
+    const message = 'up to its last [*] it has to read like path, so that each name has one namespace';
+    report(at, message, 'InvalidPath');
   }
-  if (!namespaced) return { reason: 'InvalidPolicy', message: 'the target is cluster-scoped: remove it' };
-  return liesBeside(namespacePath, path)
-    ? undefined
-    : {
-        reason: 'InvalidPath',
-        message: 'up to its last [*] it has to read like path, so that each name has one namespace',
-      };
+  return { name, path, namespacePath, target, targetKind, namespaced, optional, restrictsDelete };
 }

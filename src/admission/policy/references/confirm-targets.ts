@@ -1,5 +1,5 @@
-import type { ObjectRef } from '../../../json/kube-object.ts';
 import { memoizeAsync } from '../../../json/memoize-async.ts';
+import type { ObjectRef } from '../../../json/kube-object.ts';
 import type { UnresolvedReference } from './check-references.ts';
 import { targetKey } from '../object-ref.ts';
 import type { World } from '../world.ts';
@@ -26,31 +26,30 @@ type Answer = { readonly kind: 'found' | 'missing' } | { readonly kind: 'unknown
 /**
  * Reads targets from the API server: each target once per request, regardless of how many fields and policies name it.
  */
-export type ConfirmTargets = (references: readonly UnresolvedReference[]) => Promise<ConfirmedTargets>;
-
-export function createTargetConfirmer(
-  { confirm }: Pick<World, 'confirm'>,
-  signal: AbortSignal,
-): ConfirmTargets {
+export function createTargetConfirmer({ confirm }: Pick<World, 'confirm'>, signal: AbortSignal) {
   const answers = memoizeAsync(
-    (target: ObjectRef) => answerOf(() => confirm(target, signal)),
-    (target) => targetKey(target),
+    (target: ObjectRef): Promise<Answer> =>
+      confirm(target, signal).then(
+        (found) => ({ kind: found === undefined ? 'missing' : 'found' }),
+        (cause: unknown) => ({ kind: 'unknown', cause }),
+      ),
+    targetKey,
   );
 
-  return async (references) => {
-    const missing: UnresolvedReference[] = [];
+  return async (references: readonly UnresolvedReference[]): Promise<ConfirmedTargets> => {
+    const missing = new Set<UnresolvedReference>();
     const unknown: UnresolvedReference[] = [];
     let cause: unknown;
     const byTarget = [...Map.groupBy(references, ({ target }) => targetKey(target)).values()];
     let read = 0;
-    while (read < byTarget.length && missing.length < ENOUGH_MISSING && unknown.length === 0) {
+    while (read < byTarget.length && missing.size < ENOUGH_MISSING && unknown.length === 0) {
       const batch = byTarget.slice(read, read + AT_ONCE);
       read += batch.length;
       await Promise.all(
         batch.map(async (same) => {
           const [first] = same;
           const answer = first === undefined ? undefined : await answers.read(first.target);
-          if (answer?.kind === 'missing') missing.push(...same);
+          if (answer?.kind === 'missing') for (const one of same) missing.add(one);
           if (answer?.kind === 'unknown') {
             unknown.push(...same);
             cause = answer.cause;
@@ -58,23 +57,8 @@ export function createTargetConfirmer(
         }),
       );
     }
-    return { missing: inOrder(missing, references), unknown, unread: byTarget.slice(read).flat(), cause };
+    // Reads finish in any order; messages keep the order of the policies and fields.
+    const ordered = references.filter((reference) => missing.has(reference));
+    return { missing: ordered, unknown, unread: byTarget.slice(read).flat(), cause };
   };
-}
-
-async function answerOf(read: () => Promise<unknown>): Promise<Answer> {
-  try {
-    return { kind: (await read()) === undefined ? 'missing' : 'found' };
-  } catch (cause) {
-    return { kind: 'unknown', cause };
-  }
-}
-
-/** Reads finish in any order; messages keep the order of the policies and fields. */
-function inOrder(
-  some: readonly UnresolvedReference[],
-  all: readonly UnresolvedReference[],
-): readonly UnresolvedReference[] {
-  const wanted = new Set(some);
-  return all.filter((reference) => wanted.has(reference));
 }

@@ -35,21 +35,10 @@ export interface ReadReferences {
 }
 
 /**
- * All targets that `object` names through the references of the policy. An absent field, null and an empty string name
- * no target.
+ * All targets that `object` names through the references of the policy, and the fields that cannot name a target. An
+ * absent field, null and an empty string name no target.
  *
  * The namespace of a namespaced target comes from the field at `namespacePath`, or else from the object itself.
- */
-export function referencesOf(
-  policy: Pick<CompiledPolicy, 'references'>,
-  object: JsonObject | KubeObject,
-  ownNamespace?: string,
-): readonly FoundReference[] {
-  return readReferences(policy, object, ownNamespace).found;
-}
-
-/**
- * Like {@link referencesOf}, with the fields that cannot name a target.
  *
  * @param ownNamespace the namespace of the object; its metadata may lack it, for example in the object of a subresource
  */
@@ -70,6 +59,10 @@ export function readReferences(
   }
   return { found, broken };
 }
+
+/** The targets that `object` names. */
+export const referencesOf = (...args: Parameters<typeof readReferences>): readonly FoundReference[] =>
+  readReferences(...args).found;
 
 function readReference(
   reference: CompiledReference,

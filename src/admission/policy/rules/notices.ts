@@ -1,12 +1,48 @@
+import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { CelError } from '../../../cel/cel.ts';
 import { celToJson } from '../../../cel/values/cel-to-json.ts';
-import type { CompiledPolicy } from '../compiled-policy.ts';
-import type { AuditAnnotations } from '../../review/decision.ts';
+import type { CompiledAuditAnnotation, CompiledPolicy, CompiledWarning } from '../compiled-policy.ts';
+import { RESERVED_AUDIT_KEYS, type AuditAnnotations } from '../../review/decision.ts';
+import type { CompileExpression } from '../expressions/compile-expression.ts';
 import type { CompiledExpression, Evaluate } from '../expressions/expression.ts';
 import { stringifyJson } from '../../../json/json.ts';
 import { shorten } from '../../../json/printable.ts';
 import type { Bindings } from '../expressions/bindings.ts';
-import { attempt } from './check-rules.ts';
+import type { Report } from '../problem.ts';
+import { attempt } from './rules.ts';
+
+/** Compiles the warnings and reports their problems. */
+export function compileWarnings(
+  { warnings = [] }: AdmissionPolicySpec,
+  compile: CompileExpression,
+  report: Report,
+): readonly CompiledWarning[] {
+  return warnings.map(({ condition, message, messageExpression }, index) => {
+    const where = `spec.warnings[${index}]`;
+    if ((message === undefined) === (messageExpression === undefined))
+      report(where, 'write either message or messageExpression');
+    return {
+      condition: compile(condition, `${where}.condition`, 'bool'),
+      message,
+      messageExpression: compile(messageExpression, `${where}.messageExpression`, 'string'),
+    };
+  });
+}
+
+/** Compiles the audit annotations and reports their problems. */
+export function compileAuditAnnotations(
+  { auditAnnotations = [] }: AdmissionPolicySpec,
+  compile: CompileExpression,
+  report: Report,
+): readonly CompiledAuditAnnotation[] {
+  return auditAnnotations.flatMap(({ key, valueExpression }, index) => {
+    const where = `spec.auditAnnotations[${index}]`;
+    if (RESERVED_AUDIT_KEYS.some((reserved) => reserved === key))
+      report(`${where}.key`, `${key} is written by Gatehouse itself: choose another key`);
+    const value = compile(valueExpression, `${where}.valueExpression`, 'any');
+    return value === undefined ? [] : [{ key, value }];
+  });
+}
 
 /** What a policy reports in addition to its decision. */
 export interface Notices {
@@ -31,10 +67,9 @@ export function evaluateNotices(
 ): Notices {
   if (policy.warnings.length === 0 && policy.auditAnnotations.length === 0) return NO_NOTICES;
   const errors: string[] = [];
-  const canRead = ({ reads }: CompiledExpression) =>
-    !(reads.refs && missing.refs) && !(reads.params && missing.params !== undefined);
   const valueOf = (expression: CompiledExpression, where: string): unknown => {
-    if (!canRead(expression)) return undefined;
+    const { refs, params } = expression.reads;
+    if ((refs && missing.refs) || (params && missing.params !== undefined)) return undefined;
     const made = attempt(evaluate, expression);
     if (made.kind === 'value') return made.value;
     errors.push(`${policy.name}/${where} could not be evaluated: ${made.message}`);

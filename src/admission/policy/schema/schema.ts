@@ -2,7 +2,7 @@ import { isBeingDeleted } from '../object-metadata.ts';
 import type { Violation } from '../violation.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { CompiledMatch, SchemaCheck, CompiledPolicy } from '../compiled-policy.ts';
-import type { Problem } from '../problem.ts';
+import { requireWrites, type Report } from '../problem.ts';
 import { writes, type AdmissionRequest } from '../../review/request.ts';
 import { compileJsonSchema, InvalidSchema } from './json-schema.ts';
 
@@ -10,21 +10,15 @@ import { compileJsonSchema, InvalidSchema } from './json-schema.ts';
 export function compileSchema(
   { validate }: AdmissionPolicySpec,
   match: CompiledMatch,
-  problems: Problem[],
+  report: Report,
 ): SchemaCheck | undefined {
   if (validate?.schema === undefined) return undefined;
-  if (!match.operations.some(writes)) {
-    problems.push({
-      reason: 'InvalidPolicy',
-      where: 'spec.match.operations',
-      message: 'has neither CREATE nor UPDATE, so spec.validate.schema would never be checked: add them',
-    });
-  }
+  requireWrites(match, 'spec.validate.schema would never be checked: add them', report);
   try {
     return compileJsonSchema(validate.schema);
   } catch (error) {
     if (!(error instanceof InvalidSchema)) throw error;
-    problems.push({ reason: 'InvalidSchema', where: 'spec.validate.schema', message: error.message });
+    report('spec.validate.schema', error.message, 'InvalidSchema');
     return undefined;
   }
 }

@@ -1,6 +1,7 @@
 import type { ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { writes, type AdmissionRequest } from '../../review/request.ts';
+import type { JsonObject } from '../../../json/json.ts';
 import { quote } from '../../../json/printable.ts';
 import { describeRef, requestedObject, isSecret } from '../object-ref.ts';
 import { heldKeys, MAX_KEYS, rulesOverLimit, type HeldKey } from './unique-key.ts';
@@ -34,37 +35,39 @@ export type Obstacle =
     }
   | { readonly kind: 'unknown'; readonly key: WantedKey; readonly cause: unknown };
 
-/** The keys that a request adds. An object that is being deleted adds none. */
+/** The keys that a request adds. */
 export function wantedKeys(
   policy: CompiledPolicy,
   request: AdmissionRequest,
-  { spares }: Pick<Exemption, 'spares'>,
+  { covers }: Pick<Exemption, 'covers'>,
 ): readonly WantedKey[] {
-  const { operation, object, oldObject, subResource } = request;
-  if (policy.unique.length === 0 || object === undefined || !writes(operation) || subResource !== '')
-    return [];
-  if (isBeingDeleted(object)) return [];
+  const { object, oldObject } = request;
+  if (policy.unique.length === 0 || object === undefined || !addsKeys(request, object)) return [];
   const self = requestedObject(request);
   const before = new Set(
     oldObject === undefined ? [] : heldKeys(policy, oldObject, self).map(({ claim }) => claim),
   );
   return heldKeys(policy, object, self)
-    .filter(({ claim, rule }) => !before.has(claim) && !spares('unique', rule.name))
+    .filter(({ claim, rule }) => !before.has(claim) && !covers('unique', rule.name))
     .map((key) => ({ ...key, policy, self }));
+}
+
+/** An object that is being deleted adds no keys. */
+function addsKeys({ operation, subResource }: AdmissionRequest, object: JsonObject): boolean {
+  return writes(operation) && subResource === '' && !isBeingDeleted(object);
 }
 
 /** Reports lists with too many elements to claim. Lists that were already too long are allowed. */
 export function checkUniqueLimits(
   policy: CompiledPolicy,
-  { operation, object, oldObject, subResource }: AdmissionRequest,
-  { spares }: Pick<Exemption, 'spares'>,
+  request: AdmissionRequest,
+  { covers }: Pick<Exemption, 'covers'>,
 ): readonly Violation[] {
-  if (policy.unique.length === 0 || object === undefined || !writes(operation) || subResource !== '')
-    return [];
-  if (isBeingDeleted(object)) return [];
+  const { object, oldObject } = request;
+  if (policy.unique.length === 0 || object === undefined || !addsKeys(request, object)) return [];
   const before = new Set(oldObject === undefined ? [] : rulesOverLimit(policy, oldObject));
   return rulesOverLimit(policy, object)
-    .filter((rule) => !before.has(rule) && !spares('unique', rule.name))
+    .filter((rule) => !before.has(rule) && !covers('unique', rule.name))
     .map((rule) => ({
       policy,
       check: rule.name,

@@ -1,26 +1,11 @@
 import { obstacleViolation, shownValues, type Obstacle, type WantedKey } from './check-unique.ts';
 import type { Violation } from '../violation.ts';
-import { defers, waits, type Deferral, type RestoreLookup } from '../deferral/deferral.ts';
+import { defers, mayDefer, type Deferral, type RestoreLookup } from '../deferral/deferral.ts';
 import { createClaimAcquirer } from './acquire-claims.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { shorten } from '../../../json/printable.ts';
-import type { Findings, Undecided } from '../findings.ts';
+import { NO_FINDINGS, type Findings, type Undecided } from '../findings.ts';
 import type { AdmissionContext } from '../world.ts';
-
-/** The findings from claiming the unique values of a request. */
-export type ClaimFindings = Pick<
-  Findings,
-  'violations' | 'undecided' | 'unchecked' | 'deferred' | 'window' | 'cause'
->;
-
-const NONE: ClaimFindings = {
-  violations: [],
-  undecided: [],
-  unchecked: [],
-  deferred: [],
-  window: undefined,
-  cause: undefined,
-};
 
 /**
  * Claims the keys for the object of the request. A dry run only compares them.
@@ -30,52 +15,56 @@ const NONE: ClaimFindings = {
 export async function claimKeys(
   keys: readonly WantedKey[],
   request: AdmissionRequest,
-  circumstances: AdmissionContext,
+  context: AdmissionContext,
   restoring: RestoreLookup,
-): Promise<ClaimFindings> {
-  const { claims } = circumstances.world;
-  if (claims === undefined) return NONE;
-  const take = createClaimAcquirer(request, circumstances, claims);
-  const strict = keys.filter(({ policy }) => policy.enforcement === 'Deny');
-  const obstacles = await take(strict);
-  const found = obstacles.length === 0 ? NONE : await judged(obstacles, strict, request, take, restoring);
+): Promise<Findings> {
+  const { claims } = context.world;
+  if (claims === undefined) return NO_FINDINGS;
+  const acquire = createClaimAcquirer(request, context, claims);
+  const { strict = [], lenient = [] } = Object.groupBy(keys, ({ policy }) =>
+    policy.enforcement === 'Deny' ? 'strict' : 'lenient',
+  );
+  const obstacles = await acquire(strict);
+  const found =
+    obstacles.length === 0
+      ? NO_FINDINGS
+      : await obstacleFindings(obstacles, strict, request, acquire, restoring);
   if (found.violations.length > 0 || found.undecided.length > 0) return found;
 
-  const lenient = keys.filter(({ policy }) => policy.enforcement !== 'Deny');
-  const noted = (await Promise.all(lenient.map((key) => take([key])))).flat();
+  const noted = (await Promise.all(lenient.map((key) => acquire([key])))).flat();
   return { ...found, violations: violationsOf(noted), unchecked: undecidedOf(noted) };
 }
 
-async function judged(
+async function obstacleFindings(
   obstacles: readonly Obstacle[],
   keys: readonly WantedKey[],
   { operation }: AdmissionRequest,
-  take: ReturnType<typeof createClaimAcquirer>,
+  acquire: ReturnType<typeof createClaimAcquirer>,
   restoring: RestoreLookup,
-): Promise<ClaimFindings> {
+): Promise<Findings> {
   const refused = {
-    ...NONE,
+    ...NO_FINDINGS,
     violations: violationsOf(obstacles),
     undecided: undecidedOf(obstacles),
-    cause: causeOf(obstacles),
+    cause: obstacles.find((obstacle) => obstacle.kind === 'unknown')?.cause,
   };
-  if (!obstacles.every(({ key }) => waits(key.policy, 'unique'))) return refused;
+  if (!obstacles.every(({ key }) => mayDefer(key.policy, 'unique'))) return refused;
   const restore = await restoring();
   if (restore.kind === 'unknown')
-    return { ...NONE, undecided: obstacles.map(toUndecided), cause: restore.cause };
+    return { ...NO_FINDINGS, undecided: obstacles.map(toUndecided), cause: restore.cause };
   if (restore.kind === 'none' || !defers(restore, operation, 'unique')) return refused;
-  const given = new Set(obstacles.map(({ key }) => key));
+  const deferred = new Set(obstacles.map(({ key }) => key));
   // The audit reports keys that another request takes in the meantime.
-  await take(keys.filter((key) => !given.has(key)));
-  return { ...NONE, deferred: obstacles.map(toDeferral), window: restore.window };
+  await acquire(keys.filter((key) => !deferred.has(key)));
+  return { ...NO_FINDINGS, deferred: obstacles.map(toDeferral), window: restore.window };
 }
 
 /** Certain violations come first: the first violation determines the code and reason of the denial. */
 function violationsOf(obstacles: readonly Obstacle[]): readonly Violation[] {
-  const certain = obstacles.filter(({ kind }) => kind === 'held');
-  return [...certain, ...obstacles.filter(({ kind }) => kind !== 'held')].flatMap(
-    (obstacle) => obstacleViolation(obstacle) ?? [],
+  const { certain = [], others = [] } = Object.groupBy(obstacles, ({ kind }) =>
+    kind === 'held' ? 'certain' : 'others',
   );
+  return [...certain, ...others].flatMap((obstacle) => obstacleViolation(obstacle) ?? []);
 }
 
 function undecidedOf(obstacles: readonly Obstacle[]): readonly Undecided[] {
@@ -84,24 +73,17 @@ function undecidedOf(obstacles: readonly Obstacle[]): readonly Undecided[] {
 
 function toUndecided({ key }: Obstacle): Undecided {
   const message = `could not find out whether ${shownValues(key)} in ${shorten(key.field, 256)} is free`;
-  return { policy: key.policy, message, auditRef: spell(key) };
+  return { policy: key.policy, message, auditRef: auditRefOf(key) };
 }
 
 function toDeferral(obstacle: Obstacle): Deferral {
   const { key } = obstacle;
-  const message = obstacleViolation(obstacle)?.message ?? `whether ${shownValues(key)} is free is unknown`;
-  return {
-    message: `${shorten(key.field, 256)}: ${message}`,
-    auditRef: spell(key),
-    again: { kind: 'restore' },
-  };
-}
-
-function causeOf(obstacles: readonly Obstacle[]): unknown {
-  return obstacles.find((obstacle) => obstacle.kind === 'unknown')?.cause;
+  const why = obstacleViolation(obstacle)?.message ?? `whether ${shownValues(key)} is free is unknown`;
+  const message = `${shorten(key.field, 256)}: ${why}`;
+  return { message, auditRef: auditRefOf(key), again: { kind: 'restore' } };
 }
 
 /** e.g. `servers/serial=serial-3fa9…` */
-function spell({ policy, rule, claim }: WantedKey): string {
+function auditRefOf({ policy, rule, claim }: WantedKey): string {
   return `${policy.name}/${rule.name}=${claim}`;
 }

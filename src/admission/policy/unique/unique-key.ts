@@ -1,12 +1,49 @@
 import { createHash } from 'node:crypto';
 
+import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { ObjectRef } from '../../../json/kube-object.ts';
-import type { CompiledPolicy, CompiledUnique } from '../compiled-policy.ts';
+import type { CompiledMatch, CompiledPolicy, CompiledUnique } from '../compiled-policy.ts';
+import { hasWildcard } from '../match/resource-pattern.ts';
 import { labelsOf } from '../object-metadata.ts';
-import { besides, formatPath, valueAt, valuesAt, type FieldPath } from '../../../json/field-path.ts';
+import { requireWrites, tryPath, type Report } from '../problem.ts';
+import {
+  besides,
+  formatPath,
+  liesBeside,
+  valueAt,
+  valuesAt,
+  type FieldPath,
+} from '../../../json/field-path.ts';
 import type { JsonObject, JsonValue } from '../../../json/json.ts';
 import { toCanonicalText } from '../../../json/json-text.ts';
 import { matchesSelector } from '../../../json/label-selector.ts';
+
+/** Compiles the unique values and reports their problems. */
+export function compileUnique(
+  { validate: { unique: rules = [] } = {} }: AdmissionPolicySpec,
+  match: CompiledMatch,
+  report: Report,
+): readonly CompiledUnique[] {
+  if (rules.length > 0) {
+    requireWrites(match, 'spec.validate.unique would never be checked: add them', report);
+    if (match.resources.some((resource) => hasWildcard(resource) || resource.includes('/'))) {
+      const message =
+        'has a wildcard or a subresource, and it has to be known which objects hold unique values: list the resources';
+      report('spec.match.resources', message, 'Unsupported');
+    }
+  }
+  return rules.map(({ name, paths: texts, scope = 'Cluster' }, index) => {
+    const where = `spec.validate.unique[${index}].paths`;
+    const paths = texts.flatMap((text, place) => tryPath(text, `${where}[${place}]`, report) ?? []);
+    const leading = deepest(paths);
+    const stray = paths.find((path) => leading !== undefined && !liesBeside(path, leading));
+    if (stray !== undefined && leading !== undefined) {
+      const message = `${stray.text} and ${leading.text} go over different lists, so it is not clear which of their values belong together: write a rule for each`;
+      report(where, message, 'InvalidPath');
+    }
+    return { name, scope, paths };
+  });
+}
 
 /** A key that an object holds under a unique rule. No second object may hold the same key. */
 export interface HeldKey {
@@ -49,7 +86,7 @@ export function heldKeys(
 }
 
 /** The path with the deepest `[*]`: each of its values pairs with one value of every other path. */
-export function deepest(paths: readonly FieldPath[]): FieldPath | undefined {
+function deepest(paths: readonly FieldPath[]): FieldPath | undefined {
   const depthOf = ({ segments }: FieldPath) => segments.findLastIndex(({ kind }) => kind === 'each');
   return paths.reduce<FieldPath | undefined>(
     (best, path) => (best === undefined || depthOf(path) > depthOf(best) ? path : best),

@@ -24,14 +24,14 @@ export function collectDuplicates(policy: CompiledPolicy, now: Date) {
       if (!isJsonObject(json) || deletionTimestamp !== undefined) return;
       const self = { ...resource, namespace, name };
       const request = { userInfo: NO_USER, namespace, name, object: json, oldObject: undefined };
-      const { spares } = exemptionOf(policy, request, now.getTime());
+      const { covers } = exemptionOf(policy, request, now.getTime());
       // Only the identity: all objects of a cluster would not fit into memory.
       const identity = {
         ...pick(object, 'apiVersion', 'kind'),
         metadata: pick(object.metadata ?? {}, 'name', 'namespace'),
       };
       for (const key of heldKeys(policy, json, self))
-        all.push({ resource, object: identity, self, key, isExempt: spares('unique', key.rule.name) });
+        all.push({ resource, object: identity, self, key, isExempt: covers('unique', key.rule.name) });
     },
     /** Each object that shares values with others, with one entry per value. */
     culprits: (): readonly Culprit[] =>

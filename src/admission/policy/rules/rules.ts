@@ -1,35 +1,57 @@
+import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { CelError } from '../../../cel/cel.ts';
 import type { CompiledPolicy, CompiledRule } from '../compiled-policy.ts';
+import type { CompileExpression } from '../expressions/compile-expression.ts';
 import type { CompiledExpression, Evaluate } from '../expressions/expression.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
-import { readsCluster, type Bindings } from '../expressions/bindings.ts';
+import type { Bindings } from '../expressions/bindings.ts';
+import { readsCluster } from '../expressions/cluster-reads.ts';
 import { describeRef } from '../object-ref.ts';
 import type { Exemption } from '../exceptions/exceptions.ts';
 import { isBeingDeleted } from '../object-metadata.ts';
+import { tryPath, type Report } from '../problem.ts';
 import type { Violation } from '../violation.ts';
 
-export interface RuleFindings {
-  readonly violations: readonly Violation[];
-  /** Rules whose evaluation failed and that the failurePolicy ignores. */
-  readonly errors: readonly string[];
+/** Compiles the rules and reports their problems. */
+export function compileRules(
+  { validate }: AdmissionPolicySpec,
+  compile: CompileExpression,
+  report: Report,
+): readonly CompiledRule[] {
+  return (validate?.rules ?? []).flatMap((rule, index): readonly CompiledRule[] => {
+    const where = `spec.validate.rules[${index}]`;
+    const { name = `rules[${index}]`, message, reason, fieldPath } = rule;
+    const expression = compile(rule.expression, `${where}.expression`, 'bool');
+    const messageExpression = compile(rule.messageExpression, `${where}.messageExpression`, 'string');
+    const field = fieldPath === undefined ? undefined : tryPath(fieldPath, `${where}.fieldPath`, report)?.text;
+    return expression === undefined
+      ? []
+      : [{ name, expression, message, messageExpression, reason, field }];
+  });
 }
 
 /** The HTTP status for each reason, as in ValidatingAdmissionPolicy. */
 const CODES = { Unauthorized: 401, Forbidden: 403, Invalid: 422, RequestEntityTooLarge: 413 } as const;
 
-/** Evaluates all rules of a policy independently, so that users see all violations at once. */
+/**
+ * Evaluates all rules of a policy independently, so that users see all violations at once. `errors` are the rules whose
+ * evaluation failed and that the failurePolicy ignores.
+ */
 export function checkRules(
   policy: CompiledPolicy,
   request: AdmissionRequest,
   { missing }: Pick<Bindings, 'missing'>,
   evaluate: Evaluate,
   exemption: Exemption,
-): RuleFindings {
+): { readonly violations: readonly Violation[]; readonly errors: readonly string[] } {
   const violations: Violation[] = [];
   const errors: string[] = [];
+  const { operation, object } = request;
+  // An object that is being deleted only loses finalizers: a rule about its state would block that forever.
+  const isDeletion = operation === 'UPDATE' && object !== undefined && isBeingDeleted(object);
   for (const rule of policy.rules) {
     const { reads } = rule.expression;
-    if (exemption.spares('rules', rule.name) || judgesTheLeaving(request, rule)) continue;
+    if (exemption.covers('rules', rule.name) || (isDeletion && isAboutState(rule))) continue;
     // The check of the reference itself reports a missing target.
     if (reads.refs && missing.refs) continue;
     if (reads.params && missing.params !== undefined) {
@@ -44,15 +66,12 @@ export function checkRules(
       if (policy.match.failurePolicy === 'Fail') violations.push(violation(policy, rule, message));
       else errors.push(`${policy.name}/${rule.name} ${message}`);
     } else if (verdict.value !== true) {
-      violations.push({ ...violation(policy, rule, messageOf(rule, evaluate)), ...refusalOf(rule) });
+      const { reason } = rule;
+      const refusal = reason === undefined ? {} : { refusal: { reason, code: CODES[reason] } };
+      violations.push({ ...violation(policy, rule, messageOf(rule, evaluate)), ...refusal });
     }
   }
   return { violations, errors };
-}
-
-/** An object that is being deleted only loses finalizers: a rule about its state would block that forever. */
-function judgesTheLeaving({ operation, object }: AdmissionRequest, rule: CompiledRule): boolean {
-  return operation === 'UPDATE' && object !== undefined && isBeingDeleted(object) && isAboutState(rule);
 }
 
 /** Whether the rule reads only the stored state. Gatehouse can check such a rule again at any time. */
@@ -73,21 +92,19 @@ function violation(policy: CompiledPolicy, rule: CompiledRule, message: string):
   };
 }
 
-function refusalOf({ reason }: CompiledRule): Pick<Violation, 'refusal'> {
-  return reason === undefined ? {} : { refusal: { reason, code: CODES[reason] } };
-}
-
 function messageOf({ expression, message, messageExpression }: CompiledRule, evaluate: Evaluate): string {
   const made = messageExpression === undefined ? undefined : attempt(evaluate, messageExpression);
   if (made?.kind === 'value' && typeof made.value === 'string' && made.value.trim() !== '') return made.value;
   return message ?? `does not satisfy ${expression.program.expression}`;
 }
 
-export type Attempt =
-  { readonly kind: 'value'; readonly value: unknown } | { readonly kind: 'failed'; readonly message: string };
-
 /** The value of the expression, or why its evaluation failed. */
-export function attempt(evaluate: Evaluate, expression: CompiledExpression): Attempt {
+export function attempt(
+  evaluate: Evaluate,
+  expression: CompiledExpression,
+):
+  | { readonly kind: 'value'; readonly value: unknown }
+  | { readonly kind: 'failed'; readonly message: string } {
   try {
     return { kind: 'value', value: evaluate(expression) };
   } catch (error) {

@@ -1,0 +1,36 @@
+import type { CompiledPolicy } from '../compiled-policy.ts';
+import type { CompiledExpression, Reads } from './expression.ts';
+
+/** Which variables of an expression come from the cluster. */
+export type ClusterReads = Pick<Reads, 'namespaceObject' | 'params' | 'refs'>;
+
+type Expressions = Pick<CompiledPolicy, 'defaults' | 'mutations' | 'rules' | 'warnings' | 'auditAnnotations'>;
+
+export const readsCluster = ({ namespaceObject, params, refs }: ClusterReads): boolean =>
+  namespaceObject || params || refs;
+
+/** What the expressions of defaults and mutations read. */
+export const changesRead = memoised(({ defaults, mutations }) => [
+  ...defaults.map((rule) => (rule.kind === 'expression' ? rule.expression : undefined)),
+  ...mutations.flatMap(({ condition, change }) => [condition, change]),
+]);
+
+/** What the expressions of rules, warnings and audit annotations read. */
+export const checksRead = memoised(({ rules, warnings, auditAnnotations }) => [
+  ...rules.flatMap(({ expression, messageExpression }) => [expression, messageExpression]),
+  ...warnings.flatMap(({ condition, messageExpression }) => [condition, messageExpression]),
+  ...auditAnnotations.map(({ value }) => value),
+]);
+
+function memoised(expressionsOf: (policy: Expressions) => readonly (CompiledExpression | undefined)[]) {
+  const known = new WeakMap<Expressions, ClusterReads>();
+  return (policy: Expressions): ClusterReads => {
+    const before = known.get(policy);
+    if (before !== undefined) return before;
+    const expressions = expressionsOf(policy);
+    const some = (name: keyof ClusterReads) => expressions.some((one) => one?.reads[name] === true);
+    const reads = { namespaceObject: some('namespaceObject'), params: some('params'), refs: some('refs') };
+    known.set(policy, reads);
+    return reads;
+  };
+}
