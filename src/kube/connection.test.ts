@@ -29,7 +29,7 @@ const kubeconfig = (server: string, user: object, cluster: object = {}) =>
     'current-context': 'main',
     contexts: [
       { name: 'main', context: { cluster: 'c', user: 'u', namespace: 'team' } },
-      { name: 'other', context: { cluster: 'c', user: 'nobody' } },
+      { name: 'other', context: { cluster: 'c', user: 'unknown' } },
     ],
     clusters: [{ name: 'c', cluster: { server, ...cluster } }],
     users: [{ name: 'u', user }],

@@ -128,7 +128,7 @@ test('a failure is logged and not thrown', async () => {
 
 test('the number of waiting Events is limited', async () => {
   let passed = 0;
-  // Each look at the clock refills the tokens, so that nothing waits.
+  // Each read of the clock refills the tokens, so that no Event waits.
   const { recorder, objects } = start({ monotonic: () => (passed += 10_000) });
   for (let i = 0; i < 1_500; i++) recorder.record({ ...note, message: String(i) });
   await recorder.flush();

@@ -211,7 +211,7 @@ test('a suspended leader writes nothing when it resumes, even before its timers 
   const rest: Rest = {
     request: <T>({ method }: RestRequest) => {
       written.push(method);
-      return Promise.resolve({} as T); // nobody looks at the answer
+      return Promise.resolve({} as T); // the caller ignores the response
     },
     stream: () => Readable.from([]),
     impersonate: () => rest,

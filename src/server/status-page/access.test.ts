@@ -18,7 +18,7 @@ function accessWith(change: Partial<Answers> = {}) {
   const answers: Answers = {
     authenticate: (token) => {
       asked.push(token);
-      return Promise.resolve(token === 'nobody' ? undefined : { username: token });
+      return Promise.resolve(token === 'unknown' ? undefined : { username: token });
     },
     mayView: ({ username }) => Promise.resolve(username === 'alice'),
     ...change,
@@ -34,7 +34,7 @@ test('the token of a permitted user opens the page', async () => {
   const { judge } = accessWith();
   expect(await judge('alice')).toEqual({ kind: 'allowed', username: 'alice' });
   expect(await judge('bob')).toEqual({ kind: 'forbidden', username: 'bob' });
-  expect(await judge('nobody')).toEqual({ kind: 'unauthenticated' });
+  expect(await judge('unknown')).toEqual({ kind: 'unauthenticated' });
 });
 
 test.each<[string, Partial<Answers>]>([

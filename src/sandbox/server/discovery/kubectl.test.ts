@@ -132,7 +132,7 @@ kubectlTest(
 );
 
 kubectlTest(
-  'kubectl knows our version',
+  'kubectl shows the server version',
   async () => {
     expect(await kubectl('version')).toContain('Server Version: v1.36.0+sandbox');
   },
@@ -152,7 +152,7 @@ kubectlTest(
 );
 
 kubectlTest(
-  'kubectl explains fields within fields',
+  'kubectl explains nested fields',
   async () => {
     expect(await kubectl('explain', 'servers.spec')).toMatch(
       /size\t<string> -required-\n\s+enum: small, large/,
@@ -206,7 +206,7 @@ kubectlTest.each([
 );
 
 kubectlTest(
-  'kubectl prints a table as it is',
+  'kubectl prints a table unchanged',
   async () => {
     const lines = (await kubectl('get', 'services', 'db')).trim().split('\n');
     expect(lines.map((line) => line.split(/\s+/))).toEqual([

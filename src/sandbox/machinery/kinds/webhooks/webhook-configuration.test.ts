@@ -252,8 +252,8 @@ test('the webhooks of a configuration must have unique names', () => {
 });
 
 test('the expression of a match condition must compile', () => {
-  expect(problems({ matchConditions: [{ name: 'a', expression: 'nobody.name' }] })[0]).toContain(
-    'webhooks[0].matchConditions[0].expression: Invalid value: "nobody.name": compilation failed: ',
+  expect(problems({ matchConditions: [{ name: 'a', expression: 'missing.name' }] })[0]).toContain(
+    'webhooks[0].matchConditions[0].expression: Invalid value: "missing.name": compilation failed: ',
   );
   expect(
     problems({
