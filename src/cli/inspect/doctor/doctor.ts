@@ -6,7 +6,7 @@ import { sentenceOf } from '../../../json/error-message.ts';
 import { connectToCluster } from '../../connect.ts';
 import { readManifests } from '../../deploy-manifests.ts';
 import type { ClusterFlags, OutputFormat } from '../../terminal/options.ts';
-import { formatData, formatTable, hasColours, print, type Colour } from '../../terminal/output.ts';
+import { formatData, formatTable, hasColours, print } from '../../terminal/output.ts';
 import { readInstallation, type InstallationReadings } from '../read-cluster/read-installation.ts';
 import { checkBundles } from './checks/ca-bundles.ts';
 import { checkDevSession } from './checks/dev-session.ts';
@@ -15,7 +15,7 @@ import { checkClocks, checkLeader } from './checks/leader.ts';
 import { checkPolicies, checkWindows } from './checks/policies.ts';
 import { checkRivals } from './checks/rivals.ts';
 import { checkConfigurations, checkEndpoints, checkFailClosed, checkReach } from './checks/webhooks.ts';
-import type { Finding, Severity } from './finding.ts';
+import type { Finding, Results, Severity } from './finding.ts';
 
 export interface DoctorFlags extends ClusterFlags {
   readonly namespace: string;
@@ -44,47 +44,40 @@ export async function doctor({ output, ...flags }: DoctorFlags): Promise<0 | 1> 
 }
 
 /** Ordered by dependency: an early problem often causes the later ones. */
-const CHECKS: readonly ((readings: InstallationReadings) => readonly Finding[])[] = [
-  checkDefinitions,
-  checkAccess,
-  checkLeader,
-  checkConfigurations,
-  checkDevSession,
-  checkEndpoints,
-  checkReach,
-  checkFailClosed,
-  checkBundles,
-  checkRivals,
-  checkClocks,
-  checkGovernedKinds,
-  checkPolicies,
-  checkWindows,
-];
+const CHECKS: Readonly<Record<string, (readings: InstallationReadings) => Results>> = {
+  definitions: checkDefinitions,
+  access: checkAccess,
+  leader: checkLeader,
+  'webhook-configurations': checkConfigurations,
+  'dev-session': checkDevSession,
+  endpoints: checkEndpoints,
+  'webhook-reach': checkReach,
+  'fail-closed': checkFailClosed,
+  'ca-bundle': checkBundles,
+  rivals: checkRivals,
+  clocks: checkClocks,
+  'governed-kinds': checkGovernedKinds,
+  policies: checkPolicies,
+  'restore-windows': checkWindows,
+};
 
 export const runChecks = (readings: InstallationReadings): readonly Finding[] =>
-  CHECKS.flatMap((check) => check(readings));
+  Object.entries(CHECKS).flatMap(([check, run]) =>
+    [run(readings)].flat().map((result) => ({ check, ...result })),
+  );
 
-const COLOURS: Readonly<Record<Severity, Colour>> = {
-  ok: 'green',
-  warning: 'yellow',
-  problem: 'red',
-  unknown: 'grey',
-};
+const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red', unknown: 'grey' } as const;
 
 /** docs/doctor.md documents the fields of JSON and YAML. */
 export function formatFindings(findings: readonly Finding[], format: OutputFormat, colours: boolean): string {
-  const summary = countBySeverity(findings);
+  const count = (severity: Severity) => findings.filter((one) => one.severity === severity).length;
+  const [warning, problem, unknown] = [count('warning'), count('problem'), count('unknown')];
+  const summary = { ok: count('ok'), warning, problem, unknown };
   if (format !== 'table') return formatData({ summary, findings }, format);
   const rows = findings.map(({ check, severity, seen, next }) => ({
     cells: [{ text: check }, { text: severity, colour: COLOURS[severity] }],
     lines: [...seen.split('\n'), ...(next === undefined ? [] : `→ ${next}`.split('\n'))],
   }));
-  const { problem, warning, unknown } = summary;
   const table = formatTable(['CHECK', 'RESULT', 'DETAILS'], rows, colours);
   return `${table}\n\nProblems: ${problem}. Warnings: ${warning}. Unknown: ${unknown}.\n`;
-}
-
-function countBySeverity(findings: readonly Finding[]): Readonly<Record<Severity, number>> {
-  const count = (severity: Severity) => findings.filter((one) => one.severity === severity).length;
-  return { ok: count('ok'), warning: count('warning'), problem: count('problem'), unknown: count('unknown') };
 }

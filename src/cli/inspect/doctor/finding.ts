@@ -1,5 +1,5 @@
 /** The results of checks. docs/doctor.md documents the fields. */
-import type { Permission, Reading } from '../read-cluster/reading.ts';
+import type { Reading } from '../read-cluster/reading.ts';
 
 export type Severity = 'ok' | 'warning' | 'problem' | 'unknown';
 
@@ -13,47 +13,36 @@ export interface Finding {
   readonly next?: string;
 }
 
-export const ok = (check: string, seen: string): Finding => ({ check, severity: 'ok', seen });
+/** What a check has found. */
+export type Result = Omit<Finding, 'check'>;
+export type Results = Result | readonly Result[];
 
-export const warning = (check: string, seen: string, next: string): Finding => ({
-  check,
-  severity: 'warning',
-  seen,
-  next,
-});
+export const ok = (seen: string): Result => ({ severity: 'ok', seen });
 
-export const problem = (check: string, seen: string, next: string): Finding => ({
-  check,
-  severity: 'problem',
-  seen,
-  next,
-});
+export const warning = (seen: string, next: string): Result => ({ severity: 'warning', seen, next });
 
-/** `success` when there are no findings. */
-export const orElse = (findings: readonly Finding[], success: Finding): readonly Finding[] =>
-  findings.length > 0 ? findings : [success];
+export const problem = (seen: string, next: string): Result => ({ severity: 'problem', seen, next });
 
-/** Runs `judge` on the value; a part that could not be read gives an `unknown` finding. */
-export function judgeReading<T>(
-  check: string,
-  reading: Reading<T>,
-  judge: (value: T) => readonly Finding[],
-): readonly Finding[] {
+export const unknown = (seen: string, next: string): Result => ({ severity: 'unknown', seen, next });
+
+/** `success` when there are no results. */
+export const orElse = (results: readonly Results[], success: Result): Results => {
+  const all = results.flat();
+  return all.length > 0 ? all : success;
+};
+
+/** Runs `judge` on the value; a part that could not be read gives an `unknown` result. */
+export function judgeReading<T>(reading: Reading<T>, judge: (value: T) => Results): Results {
   if (reading.kind === 'read') return judge(reading.value);
-  if (reading.reason === 'Forbidden') return [forbidden(check, reading.permission)];
-  const next = 'run the command again; if the error persists, check the API server';
-  return [{ check, severity: 'unknown', seen: reading.message, next }];
-}
-
-function forbidden(check: string, { verb, resource, namespace }: Permission): Finding {
-  const where = namespace === undefined ? '' : ` in the namespace ${namespace}`;
-  const flag = namespace === undefined ? '' : ` -n ${namespace}`;
-  return {
-    check,
-    severity: 'unknown',
-    seen: `no permission to ${verb} ${resource}${where}`,
-    next: `ask for this permission (kubectl auth can-i ${verb} ${resource}${flag}), or run the command as a user who has it`,
-  };
+  if (reading.reason !== 'Forbidden')
+    return unknown(reading.message, 'run the command again; if the error persists, check the API server');
+  const { verb, resource, namespace } = reading.permission;
+  const [where, flag] =
+    namespace === undefined ? ['', ''] : [` in the namespace ${namespace}`, ` -n ${namespace}`];
+  return unknown(
+    `no permission to ${verb} ${resource}${where}`,
+    `ask for this permission (kubectl auth can-i ${verb} ${resource}${flag}), or run the command as a user who has it`,
+  );
 }
 
 /** The first items, and the number of the others. */

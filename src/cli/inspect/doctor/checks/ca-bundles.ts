@@ -6,46 +6,39 @@ import { isTrustedBy } from '../../../../pki/x509/chain-trust.ts';
 import { TARGET_KINDS, type RawTarget, type TargetKind } from '../../../../pki/injection/target.ts';
 import type { InstallationReadings } from '../../read-cluster/read-installation.ts';
 import { valueOf } from '../../read-cluster/reading.ts';
-import { judgeReading, logsOf, ok, orElse, problem, someOf, warning, type Finding } from '../finding.ts';
+import { judgeReading, logsOf, ok, orElse, problem, someOf, warning, type Results } from '../finding.ts';
 
-const CHECK = 'ca-bundle';
-
-export const checkBundles = (readings: InstallationReadings): readonly Finding[] =>
-  judgeReading(CHECK, readings.caBundle, (configMap) => {
+export const checkBundles = (readings: InstallationReadings): Results =>
+  judgeReading(readings.caBundle, (configMap) => {
     const { namespace, chain, mutating, validating, converted } = readings;
     const bundle = configMap?.data?.[CA_BUNDLE_KEY];
     if (bundle === undefined) {
       const seen = `the ConfigMap ${namespace}/${CABUNDLE_CONFIGMAP} has no CA bundle`;
-      return [problem(CHECK, seen, `no leader has published the bundle yet: ${logsOf(namespace)}`)];
+      return problem(seen, `no leader has published the bundle yet: ${logsOf(namespace)}`);
     }
     const ofConfiguration = (kind: TargetKind) => (live: RawTarget | undefined) =>
       live === undefined ? [] : judgeTarget(kind, live, bundle, readings);
-    return [
-      ...judgeReading(CHECK, chain, (pem) => [judgeChain(pem, bundle, readings)]),
-      ...orElse(
-        [
-          ...judgeReading(CHECK, mutating, ofConfiguration(TARGET_KINDS.mutating)),
-          ...judgeReading(CHECK, validating, ofConfiguration(TARGET_KINDS.validating)),
-          ...judgeReading(CHECK, converted, (all) =>
-            all.flatMap((one) => judgeTarget(TARGET_KINDS.customResourceDefinition, one, bundle, readings)),
-          ),
-        ],
-        ok(CHECK, `all entries of Gatehouse contain the bundle of the ConfigMap ${CABUNDLE_CONFIGMAP}`),
+    const entries = [
+      judgeReading(mutating, ofConfiguration(TARGET_KINDS.mutating)),
+      judgeReading(validating, ofConfiguration(TARGET_KINDS.validating)),
+      judgeReading(converted, (all) =>
+        all.flatMap((one) => judgeTarget(TARGET_KINDS.customResourceDefinition, one, bundle, readings)),
       ),
     ];
+    const fine = ok(`all entries of Gatehouse contain the bundle of the ConfigMap ${CABUNDLE_CONFIGMAP}`);
+    return [judgeReading(chain, (pem) => judgeChain(pem, bundle, readings)), orElse(entries, fine)].flat();
   });
 
 function judgeChain(
   chain: string | undefined,
   bundle: string,
   { namespace, now }: InstallationReadings,
-): Finding {
+): Results {
   const name = `Secret ${namespace}/${SERVING_SECRET}`;
-  if (chain === undefined) return problem(CHECK, `the ${name} contains no certificate`, logsOf(namespace));
+  if (chain === undefined) return problem(`the ${name} contains no certificate`, logsOf(namespace));
   if (isTrustedBy(chain, bundle, now))
-    return ok(CHECK, `the ConfigMap ${CABUNDLE_CONFIGMAP} verifies the serving certificate`);
+    return ok(`the ConfigMap ${CABUNDLE_CONFIGMAP} verifies the serving certificate`);
   return problem(
-    CHECK,
     `the ConfigMap ${CABUNDLE_CONFIGMAP} does not verify the certificate in the ${name}: it has expired, or another authority has signed it`,
     `kubectl -n ${namespace} delete secret ${SERVING_SECRET} (the leader issues a new certificate at once)`,
   );
@@ -59,7 +52,7 @@ function judgeTarget(
   object: RawTarget,
   bundle: string,
   { chain, now, namespace }: InstallationReadings,
-): readonly Finding[] {
+): Results {
   // A developer machine has its own CA, which the check dev-session reports.
   const hasDevSession = devSessionOf(object, now).kind !== 'none';
   const stale = kind
@@ -72,9 +65,7 @@ function judgeTarget(
   const isTrusted = served !== undefined && stale.every(({ pem }) => isTrustedBy(served, pem, now));
   const what = `${kind.kind} ${object.metadata?.name ?? ''}: ${someOf(stale.map(({ name }) => name))}`;
   const next = `the leader updates it within a minute; if it stays stale, see the checks leader and rivals: ${logsOf(namespace)}`;
-  return [
-    isTrusted
-      ? warning(CHECK, `${what} contains another bundle than the published one, but still a valid one`, next)
-      : problem(CHECK, `${what} contains a stale bundle: the API server does not trust Gatehouse`, next),
-  ];
+  return isTrusted
+    ? warning(`${what} contains another bundle than the published one, but still a valid one`, next)
+    : problem(`${what} contains a stale bundle: the API server does not trust Gatehouse`, next);
 }

@@ -3,14 +3,13 @@ import { devSessionOf, type DevSessionState } from '../../../../admission/webhoo
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
 import type { InstallationReadings } from '../../read-cluster/read-installation.ts';
 import { valueOf } from '../../read-cluster/reading.ts';
-import { logsOf, problem, warning, type Finding } from '../finding.ts';
+import { logsOf, problem, warning, type Results } from '../finding.ts';
 
-const CHECK = 'dev-session';
 /** The leader restores entries within a second. */
 const OVERDUE_MS = 10_000;
 
 /** The check webhook-configurations reports configurations that cannot be read. */
-export function checkDevSession(readings: InstallationReadings): readonly Finding[] {
+export function checkDevSession(readings: InstallationReadings): Results {
   const states = [valueOf(readings.mutating), valueOf(readings.validating)].map((live): DevSessionState =>
     devSessionOf(live ?? {}, readings.now),
   );
@@ -21,19 +20,16 @@ export function checkDevSession(readings: InstallationReadings): readonly Findin
 
 const sessionOf = (state: DevSessionState) => (state.kind === 'none' ? undefined : state.session);
 
-function judge(state: DevSessionState, { namespace, now }: InstallationReadings): readonly Finding[] {
+function judge(state: DevSessionState, { namespace, now }: InstallationReadings): Results {
   switch (state.kind) {
     case 'none':
       return [];
     case 'valid': {
       const { holder, url, expiresAt } = state.session;
-      return [
-        warning(
-          CHECK,
-          `${holder} serves the webhook entries of this cluster at ${url} until ${expiresAt.toISOString()}, or longer if renewed`,
-          `writes in this cluster depend on that machine; if this is not intended, ask ${holder} to stop gatehouse serve --dev-url`,
-        ),
-      ];
+      return warning(
+        `${holder} serves the webhook entries of this cluster at ${url} until ${expiresAt.toISOString()}, or longer if renewed`,
+        `writes in this cluster depend on that machine; if this is not intended, ask ${holder} to stop gatehouse serve --dev-url`,
+      );
     }
     case 'over': {
       const { session } = state;
@@ -43,15 +39,12 @@ function judge(state: DevSessionState, { namespace, now }: InstallationReadings)
           : `the session of ${session.holder} at ${session.url}, which ended at ${session.expiresAt.toISOString()}`;
       const seen = `webhook entries still point to ${whose}`;
       if (session !== undefined && isRecent(session.expiresAt, now))
-        return [warning(CHECK, seen, 'the leader restores the entries: run this command again in a moment')];
-      return [
-        problem(
-          CHECK,
-          seen,
-          `the leader restores the entries; if they stay, see the check leader and ${logsOf(namespace)}. Without a ` +
-            `Gatehouse in the cluster: kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration ${WEBHOOK_CONFIGURATION_NAME}`,
-        ),
-      ];
+        return warning(seen, 'the leader restores the entries: run this command again in a moment');
+      return problem(
+        seen,
+        `the leader restores the entries; if they stay, see the check leader and ${logsOf(namespace)}. Without a ` +
+          `Gatehouse in the cluster: kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration ${WEBHOOK_CONFIGURATION_NAME}`,
+      );
     }
   }
 }

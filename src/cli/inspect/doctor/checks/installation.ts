@@ -7,43 +7,39 @@ import { isRecord } from '../../../../kube/object.ts';
 import { missingAccessMessage } from '../../../../runtime/policies/read-access.ts';
 import type { GovernedKind } from '../../read-cluster/access.ts';
 import type { Definition, Installation, InstallationReadings } from '../../read-cluster/read-installation.ts';
-import { judgeReading, ok, orElse, problem, someOf, warning, type Finding } from '../finding.ts';
+import { judgeReading, ok, orElse, problem, someOf, warning, type Results } from '../finding.ts';
 
-const DEFINITIONS = 'definitions';
-const ACCESS = 'access';
-const GOVERNED = 'governed-kinds';
 const APPLY = 'kubectl apply -k deploy, from the release of this program';
 
-export const checkDefinitions = ({ definitions }: InstallationReadings): readonly Finding[] =>
-  judgeReading(DEFINITIONS, definitions, (live) => {
+export const checkDefinitions = ({ definitions }: InstallationReadings): Results =>
+  judgeReading(definitions, (live) => {
     const shipped = customResourceDefinitions();
     const findings = shipped.flatMap(({ manifest }) => {
       const wanted = manifest as Definition; // `api/crds.ts` generates this type
       const name = wanted.metadata?.name ?? '';
       return judgeDefinition(name, wanted, live.get(name));
     });
-    return orElse(findings, ok(DEFINITIONS, `${shipped.length} kinds are served as ${VERSION}`));
+    return orElse(findings, ok(`${shipped.length} kinds are served as ${VERSION}`));
   });
 
-function judgeDefinition(name: string, wanted: Definition, live: Definition | undefined): readonly Finding[] {
-  if (live === undefined)
-    return [problem(DEFINITIONS, `CustomResourceDefinition ${name} does not exist`, APPLY)];
+function judgeDefinition(name: string, wanted: Definition, live: Definition | undefined): Results {
+  if (live === undefined) return problem(`CustomResourceDefinition ${name} does not exist`, APPLY);
   const version = versionIn(live);
   if (version?.served !== true) {
     const served = live.spec?.versions?.filter((one) => one.served).map((one) => one.name) ?? [];
     const versions = someOf(served) || 'no version';
-    return [problem(DEFINITIONS, `${name} is served as ${versions}, not as ${VERSION}`, APPLY)];
+    return problem(`${name} is served as ${versions}, not as ${VERSION}`, APPLY);
   }
   const established = live.status?.conditions?.find(({ type }) => type === 'Established');
   if (established?.status !== 'True') {
     const seen = `${name} is not established: ${established?.message ?? 'no reason given'}`;
-    return [problem(DEFINITIONS, seen, `kubectl describe crd ${name}`)];
+    return problem(seen, `kubectl describe crd ${name}`);
   }
   const wantedSchema = versionIn(wanted)?.schema?.openAPIV3Schema;
   const missing = missingFields(wantedSchema, version.schema?.openAPIV3Schema, '');
   if (missing.length === 0) return [];
   const seen = `${name} is from another release: it lacks ${someOf(missing)}, so the API server drops these fields`;
-  return [warning(DEFINITIONS, seen, APPLY)];
+  return warning(seen, APPLY);
 }
 
 const versionIn = ({ spec }: Definition) => spec?.versions?.find(({ name }) => name === VERSION);
@@ -64,20 +60,17 @@ function missingFields(wanted: unknown, live: unknown, path: string): readonly s
 const accountOf = ({ namespace, serviceAccount }: Installation): string =>
   `ServiceAccount ${namespace}/${serviceAccount}`;
 
-export const checkAccess = (readings: InstallationReadings): readonly Finding[] =>
-  judgeReading(ACCESS, readings.access, ({ checked, missing }) => {
+export const checkAccess = (readings: InstallationReadings): Results =>
+  judgeReading(readings.access, ({ checked, missing }) => {
     const account = accountOf(readings);
-    if (missing.length === 0) return [ok(ACCESS, `the ${account} has all ${checked} permissions`)];
+    if (missing.length === 0) return ok(`the ${account} has all ${checked} permissions`);
     if (missing.length === checked)
-      return [
-        problem(
-          ACCESS,
-          `the ${account} has none of the ${checked} permissions: its bindings are missing, or Gatehouse uses another account`,
-          'kubectl apply -k deploy; or name the account: --namespace and --service-account',
-        ),
-      ];
+      return problem(
+        `the ${account} has none of the ${checked} permissions: its bindings are missing, or Gatehouse uses another account`,
+        'kubectl apply -k deploy; or name the account: --namespace and --service-account',
+      );
     const seen = `the ${account} has no permission to ${someOf(grouped(missing), 8)}`;
-    return [problem(ACCESS, seen, 'kubectl apply -k deploy')];
+    return problem(seen, 'kubectl apply -k deploy');
   });
 
 /** E.g. `get/list secrets`. */
@@ -91,20 +84,20 @@ function grouped(questions: readonly AccessQuestion[]): readonly string[] {
   );
 }
 
-export const checkGovernedKinds = (readings: InstallationReadings): readonly Finding[] =>
-  judgeReading(GOVERNED, readings.governed, ({ checked, missing }) => {
+export const checkGovernedKinds = (readings: InstallationReadings): Results =>
+  judgeReading(readings.governed, ({ checked, missing }) => {
     const byPolicy = [...Map.groupBy(missing, ({ policy }) => policy)];
     return orElse(
       byPolicy.map(([policy, kinds]) => unreadable(readings, policy, kinds)),
-      ok(GOVERNED, `the ${accountOf(readings)} can read the ${checked} kinds of all policies`),
+      ok(`the ${accountOf(readings)} can read the ${checked} kinds of all policies`),
     );
   });
 
-function unreadable(subject: Installation, policy: string, kinds: readonly GovernedKind[]): Finding {
+function unreadable(subject: Installation, policy: string, kinds: readonly GovernedKind[]): Results {
   const names = someOf(kinds.map(groupResourceName));
   const next = missingAccessMessage(policy, kinds);
   if (!kinds.some(({ needed }) => needed))
-    return warning(GOVERNED, `the policy ${policy} cannot audit existing ${names}`, next);
+    return warning(`the policy ${policy} cannot audit existing ${names}`, next);
   const seen = `the ${accountOf(subject)} cannot read ${names}, which the policy ${policy} needs`;
-  return problem(GOVERNED, seen, next);
+  return problem(seen, next);
 }

@@ -3,93 +3,74 @@ import type { ObjectMeta, Condition } from '../../../../json/kube-object.ts';
 import type { RestoreWindow } from '../../../../api/restore-window.ts';
 import type { InstallationReadings } from '../../read-cluster/read-installation.ts';
 import type { Reading } from '../../read-cluster/reading.ts';
-import { judgeReading, ok, orElse, problem, warning, type Finding } from '../finding.ts';
-
-const POLICIES = 'policies';
+import { judgeReading, ok, orElse, problem, warning, type Results } from '../finding.ts';
 
 interface Conditioned {
   readonly metadata: ObjectMeta;
   readonly status?: { readonly conditions?: readonly Condition[] | undefined } | undefined;
 }
 
-export const checkPolicies = ({
-  policies,
-  conversions,
-  detectors,
-}: InstallationReadings): readonly Finding[] => [
-  ...judgeKind('AdmissionPolicy', policies, problem),
-  ...judgeKind('ConversionPolicy', conversions, problem),
-  // A warning: the shipped detectors trust no namespace yet.
-  ...judgeKind('RestoreDetector', detectors, warning),
-];
+export const checkPolicies = ({ policies, conversions, detectors }: InstallationReadings): Results =>
+  [
+    judgeKind('AdmissionPolicy', policies, problem),
+    judgeKind('ConversionPolicy', conversions, problem),
+    // A warning: the shipped detectors trust no namespace yet.
+    judgeKind('RestoreDetector', detectors, warning),
+  ].flat();
 
-type CreateFinding = (check: string, seen: string, next: string) => Finding;
-
-const judgeKind = (
-  kind: string,
-  reading: Reading<readonly Conditioned[]>,
-  create: CreateFinding,
-): readonly Finding[] =>
-  judgeReading(POLICIES, reading, (objects) =>
+const judgeKind = (kind: string, reading: Reading<readonly Conditioned[]>, create: typeof problem): Results =>
+  judgeReading(reading, (objects) =>
     orElse(
       objects.flatMap((object) => judgeConditions(kind, object, create)),
-      ok(POLICIES, objects.length === 0 ? `no ${kind} exists` : `${kind}: all ${objects.length} are ready`),
+      ok(objects.length === 0 ? `no ${kind} exists` : `${kind}: all ${objects.length} are ready`),
     ),
   );
 
-function judgeConditions(
-  kind: string,
-  { metadata, status }: Conditioned,
-  create: CreateFinding,
-): readonly Finding[] {
+function judgeConditions(kind: string, { metadata, status }: Conditioned, create: typeof problem): Results {
   const name = `${kind} ${metadata.name ?? ''}`;
   const describe = `kubectl describe ${kind.toLowerCase()} ${metadata.name ?? ''}`;
   const conditions = status?.conditions ?? [];
   const ready = conditions.find(({ type }) => type === 'Ready');
   if (ready === undefined || (ready.observedGeneration ?? 0) < (metadata.generation ?? 0)) {
     const seen = `the leader has not processed the current generation of ${name}`;
-    return [warning(POLICIES, seen, `see the check leader; ${describe}`)];
+    return warning(seen, `see the check leader; ${describe}`);
   }
   // Only the first line: the rest of a message can be a manifest, which `kubectl describe` shows.
   return conditions
     .filter((condition) => condition.status === 'False')
     .map(({ type, reason, message }) =>
-      create(POLICIES, `${name} is not ${type} (${reason}): ${message.split('\n', 1)[0] ?? ''}`, describe),
+      create(`${name} is not ${type} (${reason}): ${message.split('\n', 1)[0] ?? ''}`, describe),
     );
 }
 
-const WINDOWS = 'restore-windows';
 /** The default duration of a window that a detector opens. */
 const LONG_H = 6;
 /** The leader closes an expired window within seconds. */
 const OVERDUE_MS = 5 * 60_000;
 const HOUR_MS = 3_600_000;
 
-export const checkWindows = ({ windows, now }: InstallationReadings): readonly Finding[] =>
-  judgeReading(WINDOWS, windows, (all) => {
+export const checkWindows = ({ windows, now }: InstallationReadings): Results =>
+  judgeReading(windows, (all) => {
     const open = all.filter(({ status }) => status?.closedAt === undefined && status?.phase !== 'Refused');
     const seen =
       open.length === 0 ? 'no RestoreWindow is open' : `${open.length} open, none for more than ${LONG_H} h`;
     return orElse(
       open.flatMap((window) => judgeWindow(window, now)),
-      ok(WINDOWS, seen),
+      ok(seen),
     );
   });
 
-function judgeWindow({ metadata, spec, status }: RestoreWindow, now: Date): readonly Finding[] {
+function judgeWindow({ metadata, spec, status }: RestoreWindow, now: Date): Results {
   const name = metadata.name ?? '';
   if (now.getTime() - Date.parse(spec.expiresAt) > OVERDUE_MS) {
     const seen = `RestoreWindow "${name}" expired at ${spec.expiresAt}, but the leader has not closed it`;
-    return [problem(WINDOWS, seen, 'see the check leader')];
+    return problem(seen, 'see the check leader');
   }
   const since = status?.openedAt ?? metadata.creationTimestamp;
   const hours = since === undefined ? 0 : (now.getTime() - Date.parse(since)) / HOUR_MS;
   if (hours <= LONG_H) return [];
-  return [
-    warning(
-      WINDOWS,
-      `RestoreWindow "${name}" has been open for ${Math.floor(hours)} h: some checks are deferred until ${spec.expiresAt}`,
-      `gatehouse restore status ${name}; after the restore: gatehouse restore close ${name}`,
-    ),
-  ];
+  return warning(
+    `RestoreWindow "${name}" has been open for ${Math.floor(hours)} h: some checks are deferred until ${spec.expiresAt}`,
+    `gatehouse restore status ${name}; after the restore: gatehouse restore close ${name}`,
+  );
 }

@@ -8,49 +8,39 @@ import type {
   LiveService,
 } from '../../read-cluster/read-installation.ts';
 import { valueOf } from '../../read-cluster/reading.ts';
-import { judgeReading, logsOf, ok, podsOf, problem, someOf, warning, type Finding } from '../finding.ts';
-
-const CONFIGURATIONS = 'webhook-configurations';
-const ENDPOINTS = 'endpoints';
-const REACH = 'webhook-reach';
-const FAIL_CLOSED = 'fail-closed';
+import { judgeReading, logsOf, ok, podsOf, problem, someOf, warning, type Results } from '../finding.ts';
 
 /** Without webhook configurations, the API server calls no webhook. */
-export function checkConfigurations({
-  namespace,
-  mutating,
-  validating,
-}: InstallationReadings): readonly Finding[] {
+export function checkConfigurations({ namespace, mutating, validating }: InstallationReadings): Results {
   const next = `find out why the leader does not write it: ${logsOf(namespace)}`;
   const judge = (kind: string) => (live: LiveConfiguration | undefined) => {
     if (live === undefined) {
       const seen = `${kind} "${WEBHOOK_CONFIGURATION_NAME}" does not exist: nothing is enforced`;
-      return [problem(CONFIGURATIONS, seen, next)];
+      return problem(seen, next);
     }
     const names = (live.webhooks ?? []).map(({ name }) => name);
     return names.some((name) => name.startsWith(`${WINDOW_ENTRY}.`))
-      ? [ok(CONFIGURATIONS, `the ${kind} has ${names.length} entries`)]
-      : [problem(CONFIGURATIONS, `the ${kind} lacks the entries for the kinds of Gatehouse`, next)];
+      ? ok(`the ${kind} has ${names.length} entries`)
+      : problem(`the ${kind} lacks the entries for the kinds of Gatehouse`, next);
   };
   return [
-    ...judgeReading(CONFIGURATIONS, mutating, judge('MutatingWebhookConfiguration')),
-    ...judgeReading(CONFIGURATIONS, validating, judge('ValidatingWebhookConfiguration')),
-  ];
+    judgeReading(mutating, judge('MutatingWebhookConfiguration')),
+    judgeReading(validating, judge('ValidatingWebhookConfiguration')),
+  ].flat();
 }
 
-export function checkEndpoints({ namespace, service, slices }: InstallationReadings): readonly Finding[] {
-  return judgeReading(ENDPOINTS, service, (live) => {
+export function checkEndpoints({ namespace, service, slices }: InstallationReadings): Results {
+  return judgeReading(service, (live) => {
     const name = `Service ${namespace}/gatehouse`;
-    if (live === undefined) return [problem(ENDPOINTS, `${name} does not exist`, 'kubectl apply -k deploy')];
-    if (isExternal(live)) return [ok(ENDPOINTS, `the ${name} points outside of the cluster (ExternalName)`)];
-    return judgeReading(ENDPOINTS, slices, (all) => {
+    if (live === undefined) return problem(`${name} does not exist`, 'kubectl apply -k deploy');
+    if (isExternal(live)) return ok(`the ${name} points outside of the cluster (ExternalName)`);
+    return judgeReading(slices, (all) => {
       const { ready, others } = countReady(all);
       const next = podsOf(namespace);
-      if (ready === 0)
-        return [problem(ENDPOINTS, `the ${name} has no ready endpoints (${others} not ready)`, next)];
+      if (ready === 0) return problem(`the ${name} has no ready endpoints (${others} not ready)`, next);
       return others > 0
-        ? [warning(ENDPOINTS, `the ${name} has ${ready} ready endpoints, ${others} not ready`, next)]
-        : [ok(ENDPOINTS, `the ${name} has ${ready} ready endpoints`)];
+        ? warning(`the ${name} has ${ready} ready endpoints, ${others} not ready`, next)
+        : ok(`the ${name} has ${ready} ready endpoints`);
     });
   });
 }
@@ -64,21 +54,18 @@ function countReady(slices: readonly EndpointSlice[]) {
 }
 
 /** Judges the dry run: it shows network, certificate and replica at once. */
-export const checkReach = (readings: InstallationReadings): readonly Finding[] =>
-  judgeReading(REACH, readings.probe, (result) => {
+export const checkReach = (readings: InstallationReadings): Results =>
+  judgeReading(readings.probe, (result) => {
     switch (result.kind) {
       case 'reached':
-        return [ok(REACH, 'the API server reaches Gatehouse (dry run of a RestoreWindow)')];
+        return ok('the API server reaches Gatehouse (dry run of a RestoreWindow)');
       case 'not-called':
-        return [
-          problem(
-            REACH,
-            'the API server did not call Gatehouse for a RestoreWindow (dry run)',
-            `kubectl get mutatingwebhookconfiguration ${WEBHOOK_CONFIGURATION_NAME} -o yaml`,
-          ),
-        ];
+        return problem(
+          'the API server did not call Gatehouse for a RestoreWindow (dry run)',
+          `kubectl get mutatingwebhookconfiguration ${WEBHOOK_CONFIGURATION_NAME} -o yaml`,
+        );
       case 'unreachable':
-        return [problem(REACH, result.message, adviceFor(result.message, readings))];
+        return problem(result.message, adviceFor(result.message, readings));
     }
   });
 
@@ -105,27 +92,23 @@ function targetPort({ slices, service }: InstallationReadings): number | string 
 }
 
 /** Reports the requests that the API server rejects while no replica responds. */
-export function checkFailClosed(readings: InstallationReadings): readonly Finding[] {
+export function checkFailClosed(readings: InstallationReadings): Results {
   if (!isDown(readings)) return [];
   const entries = [valueOf(readings.mutating), valueOf(readings.validating)]
     .flatMap((live) => live?.webhooks ?? [])
     .filter(({ failurePolicy }) => failurePolicy !== 'Ignore')
     .map(({ name }) => name);
-  if (entries.length === 0) return [ok(FAIL_CLOSED, 'no replica responds, but no entry rejects requests')];
-  return [
-    problem(
-      FAIL_CLOSED,
-      `no replica responds, so ${entries.length} webhook entries reject all their requests (failurePolicy Fail): ${someOf(entries)}`,
-      `start a replica: ${podsOf(readings.namespace)}. Only if that takes too long: kubectl delete ` +
-        `mutatingwebhookconfiguration,validatingwebhookconfiguration ${WEBHOOK_CONFIGURATION_NAME} ` +
-        '(nothing is checked until a leader creates them again)',
-    ),
-  ];
+  if (entries.length === 0) return ok('no replica responds, but no entry rejects requests');
+  return problem(
+    `no replica responds, so ${entries.length} webhook entries reject all their requests (failurePolicy Fail): ${someOf(entries)}`,
+    `start a replica: ${podsOf(readings.namespace)}. Only if that takes too long: kubectl delete ` +
+      `mutatingwebhookconfiguration,validatingwebhookconfiguration ${WEBHOOK_CONFIGURATION_NAME} ` +
+      '(nothing is checked until a leader creates them again)',
+  );
 }
 
 function isDown({ service, slices, probe }: InstallationReadings): boolean {
   if (valueOf(probe)?.kind === 'unreachable') return true;
-  const live = valueOf(service);
-  const all = valueOf(slices);
+  const [live, all] = [valueOf(service), valueOf(slices)];
   return live !== undefined && !isExternal(live) && all !== undefined && countReady(all).ready === 0;
 }
