@@ -1,11 +1,13 @@
 /** Building blocks of the status page. */
 import { html, type Html, type Piece } from '../../../server/status-page/html.ts';
 import { describeUnread, type Unread } from '../read-cluster/reading.ts';
-
-/** The state of an item; the style sheet defines a colour for each tone. */
-export type Tone = 'good' | 'warn' | 'bad' | 'rest';
+import type { StatusCell, Tone } from '../status/cells.ts';
 
 export const badge = (text: string, tone: Tone): Html => html`<span class="state ${tone}">${text}</span>`;
+
+/** Cells of the report; those with a tone become badges. */
+export const pieces = (cells: readonly StatusCell[]): readonly Piece[] =>
+  cells.map(({ text, tone }) => (tone === undefined ? text : badge(text, tone)));
 
 export const mono = (text: string): Html => html`<span class="mono">${text}</span>`;
 
@@ -84,3 +86,21 @@ export const section = (id: string, title: Piece, ...body: readonly Piece[]): Ht
     <h2 id="${id}-title" tabindex="-1">${title}</h2>
     ${body}
   </section> `;
+
+/** A section with a count in its title, and one table. @param none the text when there are no rows */
+export const listSection = (
+  id: string,
+  title: string,
+  unread: readonly Unread[],
+  none: string,
+  rows: readonly TableRow[],
+  caption: string,
+  headings: readonly string[],
+): Html =>
+  section(
+    id,
+    html`${title} <span class="count">${rows.length}</span>`,
+    unreadParts(unread),
+    rows.length === 0 && unread.length === 0 ? nothing(none) : undefined,
+    table(caption, headings, rows),
+  );

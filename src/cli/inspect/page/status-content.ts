@@ -4,8 +4,9 @@ import { html, type Html } from '../../../server/status-page/html.ts';
 import type { Attention } from '../status/report/attention.ts';
 import type { StatusReport } from '../status/report/status-report.ts';
 import { relative, span } from '../status/time-line.ts';
-import type { ConditionStatus, PolicyRow } from '../status/report/policies.ts';
-import { badge, lines, nothing, section, table, unreadParts, type Tone } from './parts.ts';
+import { policyCells, type Tone } from '../status/cells.ts';
+import type { PolicyRow } from '../status/report/policies.ts';
+import { badge, lines, listSection, pieces } from './parts.ts';
 import { authoritySection, leaderSection, servingCertsSection, targetsSection } from './trust-sections.ts';
 import { windowsSection } from './windows-section.ts';
 
@@ -24,9 +25,7 @@ function verdict({ attention, healthy }: StatusReport): Html {
       ? ['warn', 'No problems found, but some parts could not be read.']
       : [
           'bad',
-          attention.length === 1
-            ? '1 problem needs attention'
-            : `${attention.length} problems need attention`,
+          `${attention.length} ${attention.length === 1 ? 'problem needs' : 'problems need'} attention`,
         ];
   const items = attention
     .slice(0, MAX_ATTENTION)
@@ -45,98 +44,75 @@ function verdict({ attention, healthy }: StatusReport): Html {
   </section> `;
 }
 
-interface Tile {
-  readonly part: Attention['part'];
-  readonly target: string;
-  readonly value: string | number;
-  readonly label: string;
-  readonly unread: number;
-}
+/** Part of the report, id of its section, number of parts that could not be read, value and label. */
+type Tile = readonly [Attention['part'], string, number, string | number, string];
 
 /** A summary of each part, with a link to it. */
 function tiles(report: StatusReport, now: Date): Html {
   const { leader, authority, servingCerts, injectionTargets, admissionPolicies, restoreWindows } = report;
-  const active = authority.generations.find(({ state }) => state === 'active') ?? authority.generations[0];
+  const { generations, source } = authority;
+  const active = generations.find((generation) => generation.state === 'active') ?? generations[0];
+  const left = active === undefined ? '–' : span(Math.max(0, Date.parse(active.notAfter) - now.getTime()));
   const violations = admissionPolicies.items.reduce((sum, item) => sum + (item.violations ?? 0), 0);
+  const count = ({
+    unread,
+    items,
+  }: Pick<StatusReport['servingCerts'], 'unread'> & { items: readonly unknown[] }) =>
+    [unread.length, items.length] as const;
+  const leads = { Held: 'yes', Free: 'no', Expired: 'no', Unknown: '?' }[leader.state];
   const all: readonly Tile[] = [
-    {
-      ...{ part: 'authority', target: 'authority', unread: authority.source === undefined ? 1 : 0 },
-      value:
-        active === undefined ? '–' : span(Math.max(0, new Date(active.notAfter).getTime() - now.getTime())),
-      label: 'until the CA expires',
-    },
-    {
-      ...{ part: 'servingCerts', target: 'serving-certs', unread: servingCerts.unread.length },
-      ...{ value: servingCerts.items.length, label: 'serving certificates' },
-    },
-    {
-      ...{ part: 'injectionTargets', target: 'targets', unread: injectionTargets.unread.length },
-      ...{ value: injectionTargets.items.length, label: 'injection targets' },
-    },
-    {
-      ...{ part: 'admissionPolicies', target: 'policies', unread: admissionPolicies.unread.length },
-      value: admissionPolicies.items.length,
-      label: `policies, ${violations} ${violations === 1 ? 'violation' : 'violations'}`,
-    },
-    {
-      ...{ part: 'restoreWindows', target: 'windows', unread: restoreWindows.unread.length },
-      value: restoreWindows.items.length,
-      label: `of ${restoreWindows.total} restore windows open or with violations`,
-    },
-    {
-      ...{ part: 'leader', target: 'leader', unread: leader.state === 'Unknown' ? 1 : 0 },
-      value: { Held: 'yes', Free: 'no', Expired: 'no', Unknown: '?' }[leader.state],
-      label: 'has a leader',
-    },
+    ['authority', 'authority', source === undefined ? 1 : 0, left, 'until the CA expires'],
+    ['servingCerts', 'serving-certs', ...count(servingCerts), 'serving certificates'],
+    ['injectionTargets', 'targets', ...count(injectionTargets), 'injection targets'],
+    [
+      'admissionPolicies',
+      'policies',
+      ...count(admissionPolicies),
+      `policies, ${violations} ${violations === 1 ? 'violation' : 'violations'}`,
+    ],
+    [
+      'restoreWindows',
+      'windows',
+      ...count(restoreWindows),
+      `of ${restoreWindows.total} restore windows open or with violations`,
+    ],
+    ['leader', 'leader', leader.state === 'Unknown' ? 1 : 0, leads, 'has a leader'],
   ];
   return html`<nav id="tiles" class="tiles" aria-label="Parts">
     ${all.map((tile) => tileOf(tile, report.attention))}
   </nav> `;
 }
 
-function tileOf({ part, target, value, label, unread }: Tile, attention: readonly Attention[]): Html {
+function tileOf([part, target, unread, value, label]: Tile, attention: readonly Attention[]): Html {
   const wrong = attention.filter((item) => item.part === part).length;
   const tone: Tone = wrong > 0 ? 'bad' : unread > 0 ? 'warn' : 'good';
-  const note = wrong > 0 ? `, ${problems(wrong)}` : unread > 0 ? ', not all readable' : '';
+  const note =
+    wrong > 0 ? `, ${wrong} ${wrong === 1 ? 'problem' : 'problems'}` : unread > 0 ? ', not all readable' : '';
   return html`<a id="tile-${target}" href="#${target}" class="${tone}"
     ><b>${value}</b><span>${label}${note}</span></a
   > `;
 }
 
-const problems = (count: number): string => `${count} ${count === 1 ? 'problem' : 'problems'}`;
-
-const CONDITION_TONES: Readonly<Record<ConditionStatus, Tone>> = {
-  True: 'good',
-  False: 'bad',
-  Unknown: 'warn',
-};
-
-function policiesSection({ admissionPolicies }: StatusReport, now: Date): Html {
-  const { unread, items } = admissionPolicies;
+function policiesSection({ admissionPolicies: { unread, items } }: StatusReport, now: Date): Html {
   const rows = items.map((policy) => {
-    const { name, enforcement, ready, webhooksInstalled, message } = policy;
+    const { message } = policy;
     return {
       cells: [
-        name,
-        badge(ready, CONDITION_TONES[ready]),
-        badge(webhooksInstalled, CONDITION_TONES[webhooksInstalled]),
-        enforcement,
+        ...pieces(policyCells(policy)),
         violationsOf(policy, now),
         message === undefined ? '' : html`<span>${lines(message)}</span>`,
       ],
       isProblem: message !== undefined,
     };
   });
-  return section(
+  return listSection(
     'policies',
-    html`Admission policies <span class="count">${items.length}</span>`,
-    unreadParts(unread),
-    rows.length === 0 && unread.length === 0 ? nothing('No policy exists.') : undefined,
-    table(
-      'Gatehouse counts violations of existing objects hourly and when a policy changes',
-      ['Policy', 'Ready', 'Installed', 'Enforcement', 'Violations', 'Message'],
-      rows,
-    ),
+    'Admission policies',
+    unread,
+    'No policy exists.',
+    rows,
+    'Gatehouse counts violations of existing objects hourly and when a policy changes',
+    ['Policy', 'Ready', 'Installed', 'Enforcement', 'Violations', 'Message'],
   );
 }
 

@@ -1,7 +1,7 @@
 /** Lifetimes on a common time scale, as an SVG that fills the width of the page. */
 import { html, type Html } from '../../../server/status-page/html.ts';
 import { timeScale, type TimeScale } from '../status/time-line.ts';
-import type { Tone } from './parts.ts';
+import type { Tone } from '../status/cells.ts';
 
 export interface DrawnLifetime {
   readonly name: string;

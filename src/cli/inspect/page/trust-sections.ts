@@ -1,11 +1,20 @@
 /** The sections about the leader, the authority, serving certificates and injection targets. */
 import { html, type Html } from '../../../server/status-page/html.ts';
-import { age, minute, relative } from '../status/time-line.ts';
+import { objectKey } from '../../../json/kube-object.ts';
+import {
+  CERT_TONES,
+  generationCells,
+  generationTone,
+  nextGeneration,
+  servingCertCells,
+  targetCells,
+  type Tone,
+} from '../status/cells.ts';
+import { age, relative } from '../status/time-line.ts';
 import type { GenerationRow } from '../status/report/authority.ts';
-import type { InjectionTargetRow } from '../status/report/injection-targets.ts';
 import type { ServingCertRow } from '../status/report/serving-certs.ts';
 import type { StatusReport } from '../status/report/status-report.ts';
-import { badge, mono, nothing, section, table, unreadParts, type Tone } from './parts.ts';
+import { badge, listSection, mono, pieces, section, table, unreadParts } from './parts.ts';
 import { timeLinePicture, type DrawnLifetime } from './time-line-picture.ts';
 
 export function leaderSection({ leader }: StatusReport, now: Date): Html {
@@ -35,29 +44,12 @@ export function leaderSection({ leader }: StatusReport, now: Date): Html {
   );
 }
 
-const GENERATION_TONES: Readonly<Record<GenerationRow['state'], Tone>> = {
-  pending: 'warn',
-  active: 'good',
-  retiring: 'rest',
-  trusted: 'good',
-};
-
-const toneOf = ({ state, expired }: GenerationRow): Tone => (expired ? 'bad' : GENERATION_TONES[state]);
-
 export function authoritySection({ authority, servingCerts }: StatusReport, now: Date): Html {
   const { source, phase, generations, unread } = authority;
-  const { rotationAt } = generations.find(({ state }) => state === 'active') ?? {};
-  const next = rotationAt === undefined ? '' : `; the next generation is due ${relative(rotationAt, now)}`;
-  const rows = generations.map((generation) => ({
-    cells: [
-      mono(generation.id),
-      badge(generation.expired ? `${generation.state}, expired` : generation.state, toneOf(generation)),
-      minute(generation.notBefore),
-      minute(generation.notAfter),
-      relative(generation.notAfter, now),
-    ],
-    isProblem: generation.expired,
-  }));
+  const rows = generations.map((generation) => {
+    const [, ...cells] = pieces(generationCells(generation, now));
+    return { cells: [mono(generation.id), ...cells], isProblem: generation.expired };
+  });
   return section(
     'authority',
     'Certificate authority',
@@ -67,7 +59,7 @@ export function authoritySection({ authority, servingCerts }: StatusReport, now:
           ? source === 'ConfigMap'
             ? 'From the published bundle; the Secret has the states of the generations.'
             : 'Unknown.'
-          : `${phase}${next}`
+          : `${phase}${nextGeneration(generations, now)}`
       }
     </p>`,
     unreadParts(unread),
@@ -85,18 +77,9 @@ export function authoritySection({ authority, servingCerts }: StatusReport, now:
 }
 
 function lifetimeOf(generation: GenerationRow, now: Date): DrawnLifetime {
-  const { id, state, notBefore, notAfter, rotationAt } = generation;
-  return {
-    name: `Generation ${id} · ${state}`,
-    note: endOf(notAfter, now),
-    from: new Date(notBefore),
-    to: new Date(notAfter),
-    tone: toneOf(generation),
-    mark:
-      rotationAt === undefined
-        ? undefined
-        : { at: new Date(rotationAt), what: `next generation due ${relative(rotationAt, now)}` },
-  };
+  const { id, state, rotationAt } = generation;
+  const tone = generationTone(generation);
+  return drawn(`Generation ${id} · ${state}`, generation, tone, 'next generation', rotationAt, now);
 }
 
 /** Of certificates in the picture; the table lists more. */
@@ -104,94 +87,66 @@ const MAX_DRAWN = 8;
 
 function certLifetimes(items: readonly ServingCertRow[], now: Date): readonly DrawnLifetime[] {
   return items
-    .flatMap((item): readonly DrawnLifetime[] => {
-      const { namespace, name, notBefore, notAfter, renewAt, state } = item;
-      if (notBefore === undefined || notAfter === undefined) return [];
-      return [
-        {
-          name: `${namespace}/${name}`,
-          note: endOf(notAfter, now),
-          from: new Date(notBefore),
-          to: new Date(notAfter),
-          tone: CERT_TONES[state],
-          mark:
-            renewAt === undefined
-              ? undefined
-              : { at: new Date(renewAt), what: `renewal due ${relative(renewAt, now)}` },
-        },
-      ];
-    })
+    .flatMap(({ namespace, name, notBefore, notAfter, renewAt, state }) =>
+      notBefore === undefined || notAfter === undefined
+        ? []
+        : drawn(`${namespace}/${name}`, { notBefore, notAfter }, CERT_TONES[state], 'renewal', renewAt, now),
+    )
     .slice(0, MAX_DRAWN);
 }
 
-const endOf = (notAfter: string, now: Date): string =>
-  `${new Date(notAfter) <= now ? 'ended' : 'ends'} ${relative(notAfter, now)}`;
-
-const CERT_TONES: Readonly<Record<ServingCertRow['state'], Tone>> = {
-  Valid: 'good',
-  RenewalDue: 'warn',
-  Overdue: 'bad',
-  Expired: 'bad',
-  UnknownSigner: 'bad',
-  Unusable: 'bad',
-};
+function drawn(
+  name: string,
+  { notBefore, notAfter }: { readonly notBefore: string; readonly notAfter: string },
+  tone: Tone,
+  event: string,
+  dueAt: string | undefined,
+  now: Date,
+): DrawnLifetime {
+  const [from, to] = [new Date(notBefore), new Date(notAfter)];
+  return {
+    ...{ name, from, to, tone },
+    note: `${to <= now ? 'ended' : 'ends'} ${relative(notAfter, now)}`,
+    mark:
+      dueAt === undefined ? undefined : { at: new Date(dueAt), what: `${event} due ${relative(dueAt, now)}` },
+  };
+}
 
 export function servingCertsSection({ servingCerts: { unread, items } }: StatusReport, now: Date): Html {
   const rows = items.map((item) => {
-    const { namespace, name, service, state, notAfter, renewAt, signedBy, message } = item;
+    const { signedBy, message, state } = item;
+    const signer = html`signed by ${signedBy === undefined ? 'an unknown key' : mono(signedBy)}`;
     return {
-      cells: [
-        `${namespace}/${name}`,
-        service,
-        badge(state, CERT_TONES[state]),
-        relative(notAfter, now),
-        renewAt === undefined && notAfter !== undefined ? 'with the CA' : relative(renewAt, now),
-        message ?? html`signed by ${signedBy === undefined ? 'an unknown key' : mono(signedBy)}`,
-      ],
+      cells: [...pieces(servingCertCells(item, now)), message ?? signer],
       isProblem: CERT_TONES[state] === 'bad',
     };
   });
-  return section(
+  return listSection(
     'serving-certs',
-    html`Serving certificates <span class="count">${items.length}</span>`,
-    unreadParts(unread),
-    rows.length === 0 && unread.length === 0 ? nothing('No Service requests a certificate.') : undefined,
-    table(
-      'Serving certificates by expiry',
-      ['Secret', 'Service', 'State', 'Ends', 'Renewal', 'Signer'],
-      rows,
-    ),
+    'Serving certificates',
+    unread,
+    'No Service requests a certificate.',
+    rows,
+    'Serving certificates by expiry',
+    ['Secret', 'Service', 'State', 'Ends', 'Renewal', 'Signer'],
   );
 }
 
-const TARGET_TONES: Readonly<Record<InjectionTargetRow['state'], Tone>> = {
-  Current: 'good',
-  Stale: 'bad',
-  Invalid: 'bad',
-  Empty: 'rest',
-  Unknown: 'warn',
-};
-
 export function targetsSection({ injectionTargets: { unread, items } }: StatusReport): Html {
-  const rows = items.map(({ kind, namespace, name, state, source, message }) => ({
-    cells: [
-      namespace === undefined ? name : `${namespace}/${name}`,
-      kind,
-      badge(state, TARGET_TONES[state]),
-      source,
-      message ?? '',
-    ],
-    isProblem: TARGET_TONES[state] === 'bad',
-  }));
-  return section(
+  const rows = items.map((item) => {
+    const cells = targetCells(item);
+    return {
+      cells: [objectKey(item), item.kind, ...pieces(cells), item.message ?? ''],
+      isProblem: cells.some(({ tone }) => tone === 'bad'),
+    };
+  });
+  return listSection(
     'targets',
-    html`Injection targets <span class="count">${items.length}</span>`,
-    unreadParts(unread),
-    rows.length === 0 && unread.length === 0 ? nothing('No object requests a CA bundle.') : undefined,
-    table(
-      'Objects into which Gatehouse injects a CA bundle',
-      ['Name', 'Kind', 'CA bundle', 'From', 'Why'],
-      rows,
-    ),
+    'Injection targets',
+    unread,
+    'No object requests a CA bundle.',
+    rows,
+    'Objects into which Gatehouse injects a CA bundle',
+    ['Name', 'Kind', 'CA bundle', 'From', 'Why'],
   );
 }

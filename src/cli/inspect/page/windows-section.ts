@@ -5,7 +5,8 @@ import { describeRelink, describeViolation } from '../../restore/advice.ts';
 import { detailsOf, type WindowDetails } from '../../restore/window-report.ts';
 import { minute, relative } from '../status/time-line.ts';
 import type { StatusReport } from '../status/report/status-report.ts';
-import { badge, mono, nothing, section, table, unreadParts, type Tone } from './parts.ts';
+import type { Tone } from '../status/cells.ts';
+import { badge, mono, nothing, section, table, unreadParts } from './parts.ts';
 import { spanPicture } from './time-line-picture.ts';
 
 /** `gatehouse restore status` lists older windows. */
