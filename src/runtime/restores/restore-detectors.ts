@@ -5,7 +5,6 @@ import { keyOf, type GroupResource } from '../../json/kube-object.ts';
 import { isAlreadyExists } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
-import type { Log } from '../../log.ts';
 import { detectedWindow } from '../../restore/detected-window.ts';
 import {
   detectorProblems,
@@ -13,10 +12,8 @@ import {
   isTrusted,
   readSource,
   timesOf,
-  type DetectorTimes,
   type RestoreSource,
 } from '../../restore/detector.ts';
-import type { SourceState } from '../../restore/window-plan.ts';
 import type { Context } from '../context.ts';
 import {
   AWAIT_CHANGE,
@@ -26,22 +23,19 @@ import {
   type Reconcile,
   type RecordEvent,
 } from '../controller.ts';
-import { createListeners, type Listeners } from '../listeners.ts';
+import { createListeners } from '../listeners.ts';
 import { missingAccessMessage } from '../policies/read-access.ts';
 import { RESTORE_DETECTORS, RESTORE_WINDOWS } from '../resources.ts';
 import type { Replica } from '../webhook-process.ts';
 import { sha256 } from './restore-evidence.ts';
 import { createRestoreSources, type Followed, type RestoreSources } from './restore-sources.ts';
-import { condition, withConditions, type ConditionUpdate } from './window-status.ts';
+import { condition, withConditions, type ConditionUpdate, type RestoreWriter } from './window-status.ts';
 
-interface RestoreDetectorsOptions {
+type RestoreDetectorsOptions = Pick<RestoreWriter, 'record' | 'now' | 'log'> & {
   readonly client: Pick<KubeClient, 'getMetadata' | 'create' | 'replaceStatus'>;
   readonly detectors: Pick<Store<RestoreDetector>, 'get'>;
-  readonly sources: Pick<RestoreSources, 'follow' | 'unfollow'>;
-  readonly record: RecordEvent;
-  readonly now: () => Date;
-  readonly log: Log;
-}
+  readonly sources: RestoreSources;
+};
 
 /** When to retry a kind that is not served or may not be read, in milliseconds. */
 const RETRY_MS = 10_000;
@@ -93,8 +87,7 @@ interface Memory {
 
 function withoutGone(memory: Memory | undefined, sources: readonly RestoreSource[]): Memory {
   const present = new Set(sources.map(({ uid }) => uid));
-  const stillThere = (uids: ReadonlySet<string> = new Set()) =>
-    new Set([...uids].filter((uid) => present.has(uid)));
+  const stillThere = (uids: Iterable<string> = []) => new Set([...uids].filter((uid) => present.has(uid)));
   return { done: stillThere(memory?.done), untrusted: stillThere(memory?.untrusted) };
 }
 
@@ -167,7 +160,7 @@ function distrust(
   if (untrusted.has(uid)) return;
   untrusted.add(uid);
   record({
-    regarding: { apiVersion, kind, name, uid, ...(namespace === undefined ? {} : { namespace }) },
+    regarding: { apiVersion, kind, namespace, name, uid },
     type: 'Warning',
     reason: 'Untrusted',
     message:
@@ -205,21 +198,12 @@ export async function createIfAbsent(
   }
 }
 
-export interface Detection {
-  /** Undefined for a window without a source, and while its state is unknown. */
-  readonly source: (window: RestoreWindow) => SourceState | undefined;
-  readonly times: (window: RestoreWindow) => DetectorTimes | undefined;
-  /** Called when the source of a window may have changed. */
-  readonly onSourceChange: Listeners<[]>['add'];
-  readonly stopped: Promise<void>;
-}
-
 export function startDetection(
   context: Context,
   { detectors }: Replica,
   record: RecordEvent,
   signal: AbortSignal,
-): Detection {
+) {
   const { client, serverClock, log } = context;
   const changes = createListeners<[]>();
   const onSourceChange = (detector: string) => {
@@ -237,11 +221,13 @@ export function startDetection(
   for (const detector of detectors.store.list()) controller.add(keyOf(detector));
   const detectorOf = ({ spec }: RestoreWindow) => detectors.store.get(spec.source?.detector ?? '');
   return {
-    source: (window) => sources.stateFor(window, detectorOf(window)),
-    times: (window) => {
+    /** Undefined for a window without a source, and while its state is unknown. */
+    source: (window: RestoreWindow) => sources.stateFor(window, detectorOf(window)),
+    times: (window: RestoreWindow) => {
       const detector = detectorOf(window);
       return detector === undefined || !isEnabled(detector) ? undefined : timesOf(detector);
     },
+    /** Called when the source of a window may have changed. */
     onSourceChange: changes.add,
     stopped: controller.stopped,
   };

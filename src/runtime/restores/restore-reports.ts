@@ -5,8 +5,14 @@ import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, VERSION } from '../../api/group.ts';
 import type { RestoreReport, RestoreReportSpec } from '../../api/restore-report.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { Condition } from '../../json/kube-object.ts';
-import { relinkCondition, toRelinkStatus } from '../../restore/report.ts';
-import { dated, toReports, toSweepStatus, type SweepResult } from '../../restore/report.ts';
+import {
+  dated,
+  relinkCondition,
+  toRelinkStatus,
+  toReports,
+  toSweepStatus,
+  type SweepResult,
+} from '../../restore/report.ts';
 import { RESTORE_REPORTS } from '../resources.ts';
 import type { RelinkedStored } from './relink-owners.ts';
 import {
@@ -99,17 +105,15 @@ async function writeReports(
 }
 
 /** The window owns the report, so the garbage collector deletes both. */
-function toReport({ metadata, apiVersion, kind }: RestoreWindow, spec: RestoreReportSpec) {
-  const { name = '', uid = '' } = metadata;
+function toReport({ metadata: { name = '', uid = '' } }: RestoreWindow, spec: RestoreReportSpec) {
+  const apiVersion = `${GROUP}/${VERSION}`;
   return {
-    apiVersion: `${GROUP}/${VERSION}`,
+    apiVersion,
     kind: 'RestoreReport',
     metadata: {
       name: `${name}-${spec.part}`,
       labels: { [WINDOW_LABEL]: labelOf(name), [EXCLUDE_FROM_BACKUP_LABEL]: 'true' },
-      ownerReferences: [
-        { apiVersion: apiVersion ?? `${GROUP}/${VERSION}`, kind: kind ?? 'RestoreWindow', name, uid },
-      ],
+      ownerReferences: [{ apiVersion, kind: 'RestoreWindow', name, uid }],
     },
     spec,
   };

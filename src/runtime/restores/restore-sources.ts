@@ -16,16 +16,7 @@ export type Followed =
   /** The first list has not arrived yet. */
   | { readonly kind: 'listing' };
 
-export interface RestoreSources {
-  /** Starts or continues to watch the kind of this detector. */
-  readonly follow: (detector: RestoreDetector, signal: AbortSignal) => Promise<Followed>;
-  readonly unfollow: (detector: string) => void;
-  /** Undefined for a window without a source, and while the state is unknown. */
-  readonly stateFor: (
-    window: RestoreWindow,
-    detector: RestoreDetector | undefined,
-  ) => SourceState | undefined;
-}
+export type RestoreSources = ReturnType<typeof createRestoreSources>;
 
 interface Following {
   readonly resource: Resource;
@@ -42,7 +33,7 @@ export function createRestoreSources(
   context: Context,
   onChange: (detector: string) => void,
   signal: AbortSignal,
-): RestoreSources {
+) {
   const { client, discovery } = context;
   const now = context.serverClock.now;
   const followed = new Map<string, Following>();
@@ -69,7 +60,12 @@ export function createRestoreSources(
   };
   return {
     unfollow,
-    follow: async ({ metadata: { name = '' }, spec }, waiting) => {
+    /** Starts or continues to watch the kind of this detector. */
+    follow: async (detector: RestoreDetector, waiting: AbortSignal): Promise<Followed> => {
+      const {
+        metadata: { name = '' },
+        spec,
+      } = detector;
       const { apiGroup: group, resource, version } = spec.watch;
       const kind = await discovery.resolve({ group, resource }, waiting);
       if (kind === undefined) return { kind: 'not-served' };
@@ -83,7 +79,8 @@ export function createRestoreSources(
       const { watched } = followed.get(name) ?? start(name, wanted);
       return watched.hasSynced() ? { kind: 'following', objects: watched.store.list() } : { kind: 'listing' };
     },
-    stateFor: ({ spec }, detector) => {
+    /** Undefined for a window without a source, and while the state is unknown. */
+    stateFor: ({ spec }: RestoreWindow, detector: RestoreDetector | undefined): SourceState | undefined => {
       const { detector: name = '', ref } = spec.source ?? {};
       const following = followed.get(name);
       if (ref === undefined || detector === undefined || following?.watched.hasSynced() !== true)

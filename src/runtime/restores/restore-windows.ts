@@ -125,16 +125,10 @@ async function open(
 
 function sourceConditions(source: SourceState | undefined): readonly ConditionUpdate[] {
   if (source === undefined) return [];
-  return source.kind === 'gone'
-    ? [
-        condition(
-          'SourceActive',
-          'False',
-          'SourceDeleted',
-          'the object that the window was opened for is deleted',
-        ),
-      ]
-    : [condition('SourceActive', 'True', 'Active', 'its objects are being written')];
+  if (source.kind === 'known')
+    return [condition('SourceActive', 'True', 'Active', 'its objects are being written')];
+  const message = 'the object that the window was opened for is deleted';
+  return [condition('SourceActive', 'False', 'SourceDeleted', message)];
 }
 
 const EXPIRED = 'the window was open until it expired: if the restore is still running, open a new window';
@@ -170,8 +164,8 @@ export function startRestores(
   record: RecordEvent,
   signal: AbortSignal,
 ): { readonly stopped: Promise<unknown> } {
-  const { client, discovery, log, config, serverClock, tracing } = context;
-  const { registry, targets, windows, detectors, world } = replica;
+  const { client, log, config, serverClock, tracing } = context;
+  const { registry, targets, windows, world } = replica;
   const now = serverClock.now;
   const policies = registry.inForce;
   const detection = startDetection(context, replica, record, signal);
@@ -189,13 +183,7 @@ export function startRestores(
         source: detection.source,
         takeChanged: (name) => changed.delete(name),
         sweep: traceSweeps(tracing, createSweep({ ...stored, policies, world, pause, now })),
-        relink: createRelinkOwners({
-          ...{ client, discovery, policies },
-          owners: world.owners,
-          windows: windows.store,
-          detectors: detectors.store,
-          settleMs: config.restoreSettleMs,
-        }),
+        relink: createRelinkOwners(context, replica),
         timesOf: (window) => ({
           settleMs: detection.times(window)?.settleMs ?? config.restoreSettleMs,
           recheckMs: RECHECK_MS,

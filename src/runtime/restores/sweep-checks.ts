@@ -64,44 +64,33 @@ export async function missingDefaults(
   }));
 }
 
-/** Collects the holders of unique values, then returns the duplicates, each confirmed by a live read. */
-export interface Duplicates {
-  readonly see: (policy: CompiledPolicy, resource: GroupResource, object: KubeObject) => void;
-  readonly confirmed: (signal: AbortSignal) => Promise<readonly Violation[]>;
-}
-
 interface Holder {
+  readonly policy: CompiledPolicy;
   readonly self: ObjectRef;
   readonly key: HeldKey;
 }
 
-export function createDuplicates({ read }: Pick<StoredObjects, 'read'>): Duplicates {
-  const holders = new Map<CompiledPolicy, Map<string, Holder[]>>();
+/** Collects the holders of unique values, then returns the duplicates, each confirmed by a live read. */
+export function createDuplicates({ read }: Pick<StoredObjects, 'read'>) {
+  const holders: Holder[] = [];
   return {
-    see: (policy, resource, object) => {
+    see: (policy: CompiledPolicy, resource: GroupResource, object: KubeObject): void => {
       if (policy.unique.length === 0 || !isJsonObject(object)) return;
       const self = refOf(resource, object);
-      const byClaim = holders.get(policy) ?? new Map<string, Holder[]>();
-      holders.set(policy, byClaim);
-      for (const key of heldKeys(policy, object, self)) {
-        const others = byClaim.get(key.claim);
-        if (others === undefined) byClaim.set(key.claim, [{ self, key }]);
-        else others.push({ self, key });
-      }
+      holders.push(...heldKeys(policy, object, self).map((key) => ({ policy, self, key })));
     },
-    confirmed: async (signal) => {
+    confirmed: async (signal: AbortSignal): Promise<readonly Violation[]> => {
       const found: Violation[] = [];
-      for (const [policy, byClaim] of holders) {
-        for (const [claim, all] of byClaim) {
+      for (const ofPolicy of Map.groupBy(holders, ({ policy }) => policy).values()) {
+        for (const all of Map.groupBy(ofPolicy, ({ key }) => key.claim).values()) {
           if (all.length < 2) continue;
           const live: { readonly object: KubeObject; readonly holder: Holder }[] = [];
           for (const holder of all) {
             const object = await read(holder.self, signal);
-            if (object !== undefined && holds(policy, claim, holder.self, object))
-              live.push({ object, holder });
+            if (object !== undefined && holds(holder, object)) live.push({ object, holder });
           }
           if (live.length < 2) continue;
-          for (const { object, holder } of live) found.push(toDuplicate(policy, object, holder, live.length));
+          for (const { object, holder } of live) found.push(toDuplicate(object, holder, live.length));
         }
       }
       return found;
@@ -109,17 +98,12 @@ export function createDuplicates({ read }: Pick<StoredObjects, 'read'>): Duplica
   };
 }
 
-function holds(policy: CompiledPolicy, claim: string, self: ObjectRef, object: KubeObject): boolean {
+function holds({ policy, self, key: { claim } }: Holder, object: KubeObject): boolean {
   if (object.metadata?.deletionTimestamp !== undefined || !isJsonObject(object)) return false;
   return heldKeys(policy, object, self).some((key) => key.claim === claim);
 }
 
-function toDuplicate(
-  policy: CompiledPolicy,
-  object: KubeObject,
-  { key }: Holder,
-  holders: number,
-): Violation {
+function toDuplicate(object: KubeObject, { policy, key }: Holder, holders: number): Violation {
   return {
     ...about(policy, object, key.field),
     check: key.rule.name,

@@ -3,7 +3,7 @@ import { groupResourceName, type GroupResource } from '../../json/kube-object.ts
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { StoredObjects } from '../policies/stored-objects.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
-import type { OnSweepProgress, SweepProgress } from './sweep.ts';
+import type { SweepProgress } from './sweep.ts';
 import type { RestoreWriter } from './window-status.ts';
 
 export interface SweepProgressOptions extends Pick<RestoreWriter, 'now' | 'log'> {
@@ -11,21 +11,11 @@ export interface SweepProgressOptions extends Pick<RestoreWriter, 'now' | 'log'>
   readonly stored: Pick<StoredObjects, 'count'>;
 }
 
-/** Receives the progress of a sweep and writes it. */
-export interface SweepFollower {
-  readonly onProgress: OnSweepProgress;
-  /** The window as last written: the next write must start from it, because its resourceVersion has changed. */
-  readonly window: () => RestoreWindow;
-}
-
 /** Delay before the first write and between writes, in milliseconds. Most sweeps end before the first write. */
 const EVERY_MS = 3_000;
 
-/** A failed write is only logged: it must not end the sweep. */
-export function followSweep(
-  judged: RestoreWindow,
-  { client, stored, now, log }: SweepProgressOptions,
-): SweepFollower {
+/** Receives the progress of a sweep and writes it. A failed write is only logged: it must not end the sweep. */
+export function followSweep(judged: RestoreWindow, { client, stored, now, log }: SweepProgressOptions) {
   let window = judged;
   let writtenAt: number | undefined;
   let total: Promise<number | undefined> | undefined;
@@ -44,8 +34,9 @@ export function followSweep(
     window = await client.replaceStatus(RESTORE_WINDOWS, next, { signal });
   };
   return {
+    /** The window as last written: the next write must start from it, because its resourceVersion has changed. */
     window: () => window,
-    onProgress: async (progress, signal) => {
+    onProgress: async (progress: SweepProgress, signal: AbortSignal): Promise<void> => {
       const time = now().getTime();
       if (isOutdated || time - (writtenAt ?? progress.startedAt.getTime()) < EVERY_MS) return;
       writtenAt = time;

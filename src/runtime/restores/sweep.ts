@@ -64,12 +64,6 @@ export type Sweep = (
   onProgress?: OnSweepProgress,
 ) => Promise<SweepResult>;
 
-/** An object that may name a missing target. */
-interface Suspect {
-  readonly policy: CompiledPolicy;
-  readonly self: ObjectRef;
-}
-
 /** Whether the listed targets contain this one. */
 type Exists = (ref: ObjectRef) => Promise<boolean>;
 
@@ -81,39 +75,34 @@ export function createSweep(sources: SweepSources): Sweep {
     const duplicates = createDuplicates(sources);
     const exists = createTargets(sources, signal);
     const namespaces = await sources.namespaceLabels(signal);
-    const unreadable: string[] = [];
+    const resources = byResource(policies).map(([resource]) => resource);
     const violations: Violation[] = [];
     let objectsScanned = 0;
 
-    const kinds = byResource(policies);
-    const resources = kinds.map(([resource]) => resource);
-    for (const [resource, governing] of kinds) {
-      try {
-        for await (const page of sources.pages(resource, signal)) {
-          objectsScanned += page.length;
-          const inScope = page.flatMap((object) =>
-            object.metadata?.deletionTimestamp !== undefined
-              ? []
-              : governing
-                  .filter((policy) => isInScope(policy, object, namespaces))
-                  .map((policy) => ({ policy, object })),
+    const unreadable = await eachPage(
+      sources,
+      policies,
+      async (page, resource, governing) => {
+        objectsScanned += page.length;
+        const inScope = page
+          .filter(({ metadata }) => metadata?.deletionTimestamp === undefined)
+          .flatMap((object) => governing.map((policy) => ({ policy, object })))
+          .filter(({ policy, object }) => isInScope(policy, object, namespaces));
+        for (const { policy, object } of inScope)
+          violations.push(
+            ...(await referenceViolations(policy, resource, object, exists, options, sources, signal)),
           );
-          const suspects = await suspectsOf(inScope, resource, exists, options);
-          violations.push(...(await confirm(suspects, exists, options, sources, signal)));
-          for (const { policy, object } of inScope) {
-            duplicates.see(policy, resource, object);
-            violations.push(
-              ...(await deferredViolations(policy, resource, object, sources, signal)),
-              ...(await missingDefaults(policy, resource, object, options.since, sources, signal)),
-            );
-          }
-          await onProgress?.({ startedAt, objectsScanned, resource, resources }, signal);
+        for (const { policy, object } of inScope) {
+          duplicates.see(policy, resource, object);
+          violations.push(
+            ...(await deferredViolations(policy, resource, object, sources, signal)),
+            ...(await missingDefaults(policy, resource, object, options.since, sources, signal)),
+          );
         }
-      } catch (error) {
-        signal.throwIfAborted();
-        unreadable.push(`${groupResourceName(resource)}: ${messageOf(error)}`);
-      }
-    }
+        await onProgress?.({ startedAt, objectsScanned, resource, resources }, signal);
+      },
+      signal,
+    );
     try {
       violations.push(...(await duplicates.confirmed(signal)));
     } catch (error) {
@@ -135,19 +124,38 @@ export function createSweep(sources: SweepSources): Sweep {
 const isSwept = ({ references, unique, defaults, restore }: CompiledPolicy): boolean =>
   references.length + unique.length + defaults.length > 0 || restore.defers.schema || restore.defers.rules;
 
+/** Each governed kind, with the policies that govern it. */
 function byResource(
   policies: readonly CompiledPolicy[],
 ): readonly (readonly [GroupResource, readonly CompiledPolicy[]])[] {
-  const all = new Map<string, { readonly resource: GroupResource; readonly policies: CompiledPolicy[] }>();
-  for (const policy of policies) {
-    for (const resource of governed(policy)) {
-      const name = groupResourceName(resource);
-      const entry = all.get(name) ?? { resource, policies: [] };
-      entry.policies.push(policy);
-      all.set(name, entry);
+  const kinds = new Map(policies.flatMap(governed).map((kind) => [groupResourceName(kind), kind]));
+  return [...kinds].map(([name, kind]) => [
+    kind,
+    policies.filter((policy) => governed(policy).some((one) => groupResourceName(one) === name)),
+  ]);
+}
+
+/** Reads every object of the governed kinds, page by page. Returns the kinds that could not be read, with the reason. */
+export async function eachPage(
+  { pages }: Pick<StoredObjects, 'pages'>,
+  policies: readonly CompiledPolicy[],
+  visit: (
+    page: readonly KubeObject[],
+    resource: GroupResource,
+    governing: readonly CompiledPolicy[],
+  ) => Promise<void>,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const unreadable: string[] = [];
+  for (const [resource, governing] of byResource(policies)) {
+    try {
+      for await (const page of pages(resource, signal)) await visit(page, resource, governing);
+    } catch (error) {
+      signal.throwIfAborted();
+      unreadable.push(`${groupResourceName(resource)}: ${messageOf(error)}`);
     }
   }
-  return [...all.values()].map(({ resource, policies: governing }) => [resource, governing]);
+  return unreadable;
 }
 
 /** Lists each kind of target once per sweep. */
@@ -161,19 +169,29 @@ function createTargets({ keys }: SweepSources, signal: AbortSignal): Exists {
   };
 }
 
-async function suspectsOf(
-  governed: readonly { readonly policy: CompiledPolicy; readonly object: KubeObject }[],
+/** Checks a suspect live: since the page was read, a reference may have moved or changed. */
+async function referenceViolations(
+  policy: CompiledPolicy,
   resource: GroupResource,
+  listed: KubeObject,
   exists: Exists,
   options: SweepOptions,
-): Promise<readonly Suspect[]> {
-  const suspects: Suspect[] = [];
-  for (const { policy, object } of governed) {
-    const crosses = crossing(policy, object, options).length > 0;
-    if (crosses || (await dangling(policy, object, exists)).length > 0)
-      suspects.push({ policy, self: refOf(resource, object) });
+  { read }: SweepSources,
+  signal: AbortSignal,
+): Promise<readonly Violation[]> {
+  const isSuspect =
+    crossing(policy, listed, options).length > 0 || (await dangling(policy, listed, exists)).length > 0;
+  if (!isSuspect) return [];
+  const live = await read(refOf(resource, listed), signal);
+  if (live === undefined || live.metadata?.deletionTimestamp !== undefined) return [];
+  const confirmed: Violation[] = [];
+  for (const found of await dangling(policy, live, exists)) {
+    const target = await read(found.target, signal);
+    if (target === undefined) confirmed.push(toViolation(policy, live, found, 'TargetMissing'));
   }
-  return suspects;
+  for (const found of crossing(policy, live, options))
+    confirmed.push(toViolation(policy, live, found, 'CrossesNamespaceMapping'));
+  return confirmed;
 }
 
 /** References of a copied object that still name the source namespace. */
@@ -195,28 +213,6 @@ async function dangling(
   const missing: FoundReference[] = [];
   for (const found of referencesOf(policy, object)) if (!(await exists(found.target))) missing.push(found);
   return missing;
-}
-
-/** Checks the suspects live: since the page was read, a reference may have moved or changed. */
-async function confirm(
-  suspects: readonly Suspect[],
-  exists: Exists,
-  options: SweepOptions,
-  { read }: SweepSources,
-  signal: AbortSignal,
-): Promise<readonly Violation[]> {
-  const confirmed: Violation[] = [];
-  for (const { policy, self } of suspects) {
-    const live = await read(self, signal);
-    if (live === undefined || live.metadata?.deletionTimestamp !== undefined) continue;
-    for (const found of await dangling(policy, live, exists)) {
-      const target = await read(found.target, signal);
-      if (target === undefined) confirmed.push(toViolation(policy, live, found, 'TargetMissing'));
-    }
-    for (const found of crossing(policy, live, options))
-      confirmed.push(toViolation(policy, live, found, 'CrossesNamespaceMapping'));
-  }
-  return confirmed;
 }
 
 /**
@@ -247,18 +243,13 @@ async function stillStanding(
 function toViolation(
   policy: CompiledPolicy,
   object: KubeObject,
-  { reference, field, target }: FoundReference,
+  { reference, field, target: { group, resource, name, namespace } }: FoundReference,
   reason: 'TargetMissing' | 'CrossesNamespaceMapping',
 ): Violation {
   return {
     ...about(policy, object, field),
     reference: reference.name,
     reason,
-    target: {
-      group: target.group,
-      resource: target.resource,
-      name: target.name,
-      ...(target.namespace === undefined ? {} : { namespace: target.namespace }),
-    },
+    target: { group, resource, name, ...(namespace === undefined ? {} : { namespace }) },
   };
 }

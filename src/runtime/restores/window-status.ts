@@ -3,6 +3,7 @@ import type { RestoreWindow, RestoreWindowStatus } from '../../api/restore-windo
 import type { Condition } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { setCondition } from '../../kube/conditions.ts';
+import { withKind } from '../../kube/object.ts';
 import type { Log } from '../../log.ts';
 import { regarding, type RecordEvent } from '../controller.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
@@ -45,17 +46,13 @@ export async function updateStatus(
 ): Promise<void> {
   const before = window.status?.conditions ?? [];
   const after = withConditions(before, updates, window.metadata.generation, now());
-  const changed =
-    after !== before || Object.entries(change).some(([key, value]) => !isSame(window.status, key, value));
-  if (!changed) return;
+  // Only plain values are compared: a new sweep always counts as a change.
+  const current = new Map<string, unknown>(Object.entries(window.status ?? {}));
+  const isSame = Object.entries(change).every(([key, value]) => current.get(key) === value);
+  if (after === before && isSame) return;
   const status = { ...window.status, ...change, conditions: [...after] };
   delete status.currentSweep; // every other status ends the progress of a sweep
   await client.replaceStatus(RESTORE_WINDOWS, { ...window, status }, { signal });
-}
-
-/** Only plain values are compared: a new sweep always counts as a change. */
-function isSame(status: RestoreWindowStatus | undefined, key: string, value: unknown): boolean {
-  return Object.entries(status ?? {}).some(([name, current]) => name === key && current === value);
 }
 
 export function announce(
@@ -65,6 +62,5 @@ export function announce(
   message: string,
   record: RecordEvent,
 ): void {
-  const { apiVersion = 'gatehouse.dev/v1alpha1', kind = 'RestoreWindow', metadata } = window;
-  record({ regarding: regarding({ apiVersion, kind, metadata }), type, reason, message });
+  record({ regarding: regarding(withKind(RESTORE_WINDOWS, window)), type, reason, message });
 }
