@@ -30,7 +30,7 @@ const DEEPEST = 64;
  */
 export function diff(before: JsonObject, after: JsonObject): readonly PatchOperation[] {
   // Never replace the root: the API server's patch library does not do that reliably.
-  return before === after ? [] : objectDiff(before, after, '', 0);
+  return before === after ? [] : memberDiff(before, after, '', 0, valueDiff);
 }
 
 /**
@@ -86,7 +86,7 @@ const valueDiff: ValueDiff = (before, after, path, depth) => {
   if (before === after) return [];
   if (depth < DEEPEST) {
     if (isJsonObject(before) && isJsonObject(after)) {
-      return orWhole(objectDiff(before, after, path, depth), path, after);
+      return orWhole(memberDiff(before, after, path, depth, valueDiff), path, after);
     }
     if (isJsonArray(before) && isJsonArray(after)) {
       return orWhole(listDiff(before, after, path, depth), path, after);
@@ -109,15 +109,6 @@ function orWhole(
 const pathsOf = (operations: readonly PatchOperation[]): number =>
   operations.reduce((sum, { path }) => sum + path.length, 0);
 
-function objectDiff(
-  before: JsonObject,
-  after: JsonObject,
-  path: string,
-  depth: number,
-): readonly PatchOperation[] {
-  return memberDiff(before, after, path, depth, valueDiff);
-}
-
 function memberDiff(
   before: JsonObject,
   after: JsonObject,
@@ -125,18 +116,16 @@ function memberDiff(
   depth: number,
   differ: ValueDiff,
 ): readonly PatchOperation[] {
-  const operations: PatchOperation[] = [];
-  for (const key of Object.keys(before)) {
-    if (!Object.hasOwn(after, key)) operations.push({ op: 'remove', path: path + pointerPart(key) });
-  }
-  for (const [key, value] of Object.entries(after)) {
-    const old = Object.hasOwn(before, key) ? before[key] : undefined;
-    if (old === value) continue; // the usual case after a copy-on-write change
-    const place = path + pointerPart(key);
-    if (old === undefined) operations.push({ op: 'add', path: place, value });
-    else append(operations, differ(old, value, place, depth + 1));
-  }
-  return operations;
+  const gone = Object.keys(before).filter((key) => !Object.hasOwn(after, key));
+  return [
+    ...gone.map((key): PatchOperation => ({ op: 'remove', path: path + pointerPart(key) })),
+    ...Object.entries(after).flatMap(([key, value]): readonly PatchOperation[] => {
+      const old = Object.hasOwn(before, key) ? before[key] : undefined;
+      if (old === value) return []; // the usual case after a copy-on-write change
+      const place = path + pointerPart(key);
+      return old === undefined ? [{ op: 'add', path: place, value }] : differ(old, value, place, depth + 1);
+    }),
+  ];
 }
 
 function listDiff(
@@ -158,7 +147,9 @@ function listDiff(
     return [...removals(list, () => true), ...additions(list, () => true)];
   return (
     namedDiff(list) ??
-    (was.length === is.length ? elementDiff(list) : [{ op: 'replace', path, value: after }])
+    (was.length === is.length
+      ? elementDiff(list, (_element, index) => list.was[index])
+      : [{ op: 'replace', path, value: after }])
   );
 }
 
@@ -185,16 +176,11 @@ function namedDiff(list: ListDiff): readonly PatchOperation[] | undefined {
     return undefined;
 
   // Remove from the back and add from the front: then no operation shifts the index of a later one.
-  const operations = [
+  return [
     ...removals(list, (element) => !is.has(nameOf(element) ?? '')),
     ...additions(list, (element) => !was.has(nameOf(element) ?? '')),
+    ...elementDiff(list, (element) => was.get(nameOf(element) ?? '')),
   ];
-  for (const [index, element] of list.is.entries()) {
-    const old = was.get(nameOf(element) ?? '');
-    if (old === undefined) continue;
-    append(operations, valueDiff(old, element, list.path + pointerPart(list.start + index), list.depth + 1));
-  }
-  return operations;
 }
 
 function byName(list: JsonArray): ReadonlyMap<string, JsonValue> | undefined {
@@ -214,28 +200,25 @@ function nameOf(element: JsonValue): string | undefined {
 
 function removals({ was, start, path }: ListDiff, isGone: (element: JsonValue) => boolean): PatchOperation[] {
   return was
-    .map((element, index) => ({ element, place: path + pointerPart(start + index) }))
-    .filter(({ element }) => isGone(element))
-    .map(({ place }): PatchOperation => ({ op: 'remove', path: place }))
+    .flatMap((element, index): readonly PatchOperation[] =>
+      isGone(element) ? [{ op: 'remove', path: path + pointerPart(start + index) }] : [],
+    )
     .reverse();
 }
 
 function additions({ is, start, path }: ListDiff, isNew: (element: JsonValue) => boolean): PatchOperation[] {
-  return is
-    .map((value, index) => ({ value, place: path + pointerPart(start + index) }))
-    .filter(({ value }) => isNew(value))
-    .map(({ value, place }) => ({ op: 'add', path: place, value }));
+  return is.flatMap((value, index): readonly PatchOperation[] =>
+    isNew(value) ? [{ op: 'add', path: path + pointerPart(start + index), value }] : [],
+  );
 }
 
-function elementDiff({ was, is, start, path, depth }: ListDiff): readonly PatchOperation[] {
-  const operations: PatchOperation[] = [];
-  for (const [index, element] of is.entries()) {
-    append(operations, valueDiff(was[index] ?? null, element, path + pointerPart(start + index), depth + 1));
-  }
-  return operations;
-}
-
-/** Avoids `push(...more)`, which would put every operation on the stack. */
-function append(operations: PatchOperation[], more: readonly PatchOperation[]): void {
-  for (const operation of more) operations.push(operation);
+/** @param oldOf the earlier value of an element; undefined: the element is new */
+function elementDiff(
+  { is, start, path, depth }: ListDiff,
+  oldOf: (element: JsonValue, index: number) => JsonValue | undefined,
+): readonly PatchOperation[] {
+  return is.flatMap((element, index) => {
+    const old = oldOf(element, index);
+    return old === undefined ? [] : valueDiff(old, element, path + pointerPart(start + index), depth + 1);
+  });
 }

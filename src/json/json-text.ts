@@ -16,7 +16,7 @@ export function toJsonText(value: JsonValue): string {
   } catch (error) {
     // TypeError: a bigint, because JSON has no cycles. RangeError: stack overflow, some thousand levels deep.
     if (error instanceof TypeError) return withBigints(value);
-    if (error instanceof RangeError) return writeDeep(value);
+    if (error instanceof RangeError) return writeDeep(value, Object.keys);
     throw error;
   }
 }
@@ -26,12 +26,12 @@ function withBigints(value: JsonValue): string {
     return stringifyJson(value);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    return writeDeep(value);
+    return writeDeep(value, Object.keys);
   }
 }
 
 /** Keeps its open containers in a list, not on the stack. */
-function writeDeep(root: JsonValue): string {
+function writeDeep(root: JsonValue, keysOf: (object: JsonObject) => readonly string[]): string {
   const parts: string[] = [];
   const open: Open[] = [];
   const write = (value: JsonValue): void => {
@@ -39,7 +39,7 @@ function writeDeep(root: JsonValue): string {
       parts.push('[');
       open.push({ container: value, keys: undefined, length: value.length, next: 0 });
     } else if (isJsonObject(value)) {
-      const keys = Object.keys(value);
+      const keys = keysOf(value);
       parts.push('{');
       open.push({ container: value, keys, length: keys.length, next: 0 });
     } else {
@@ -63,35 +63,7 @@ function writeDeep(root: JsonValue): string {
   return parts.join('');
 }
 
-type Todo = { readonly text: string } | { readonly value: JsonValue };
-
 /** JSON text with sorted keys: two values have the same text if and only if they are equal. Works at any depth. */
 export function toCanonicalText(root: JsonValue): string {
-  const parts: string[] = [];
-  const todo: Todo[] = [{ value: root }];
-  for (let next = todo.pop(); next !== undefined; next = todo.pop()) {
-    if ('text' in next) parts.push(next.text);
-    else if (isJsonArray(next.value)) pushParts(todo, '[', next.value.map(itemOf), ']');
-    else if (isJsonObject(next.value)) pushParts(todo, '{', membersOf(next.value), '}');
-    else parts.push(stringifyJson(next.value));
-  }
-  return parts.join('');
-}
-
-const itemOf = (value: JsonValue): readonly Todo[] => [{ value }];
-
-function membersOf(object: Readonly<Record<string, JsonValue>>): readonly (readonly Todo[])[] {
-  return Object.entries(object)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, value]) => [{ text: `${JSON.stringify(key)}:` }, { value }]);
-}
-
-/** Pushes in reverse, because the stack returns the last part first. */
-function pushParts(todo: Todo[], open: string, items: readonly (readonly Todo[])[], close: string): void {
-  todo.push({ text: close });
-  for (const [index, item] of [...items.entries()].reverse()) {
-    for (const part of [...item].reverse()) todo.push(part);
-    if (index > 0) todo.push({ text: ',' });
-  }
-  todo.push({ text: open });
+  return writeDeep(root, (object) => Object.keys(object).sort());
 }
