@@ -85,3 +85,6 @@ export function splitApiVersion(apiVersion: string): { readonly group: string; r
   const slash = apiVersion.indexOf('/');
   return { group: apiVersion.slice(0, Math.max(0, slash)), version: apiVersion.slice(slash + 1) };
 }
+
+/** A time in RFC 3339 without fractions of a second, as the API server writes it. */
+export const toTimestamp = (time: Date): string => time.toISOString().replace(/\.\d+Z$/, 'Z');

@@ -2,6 +2,8 @@
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, VERSION } from '../api/group.ts';
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
+import { objectKey, toTimestamp } from '../json/kube-object.ts';
+import { pick } from '../json/objects.ts';
 import { timesOf, type RestoreSource } from './detector.ts';
 import { isAmong, type Requester } from '../api/principals.ts';
 import { reaches, type Place } from './window.ts';
@@ -29,27 +31,22 @@ export function detectedWindow(
 
 function specOf(detector: RestoreDetector, source: RestoreSource): RestoreWindowSpec {
   const { watch, principals, operations = ['CREATE', 'UPDATE'] } = detector.spec;
-  const { apiVersion, kind, namespace, name, uid, namespaceMapping } = source;
+  const { kind, namespace, namespaceMapping } = source;
   return {
     source: {
       type: 'Detector',
       detector: detector.metadata.name ?? '',
       ref: {
-        apiVersion,
-        kind,
+        ...pick(source, 'apiVersion', 'kind', 'name', 'uid'),
         resource: watch.resource,
         ...(namespace === undefined ? {} : { namespace }),
-        name,
-        uid,
       },
     },
     principals,
     match: { operations, ...namespacesOf(detector, source) },
     ...(Object.keys(namespaceMapping).length === 0 ? {} : { namespaceMapping }),
-    expiresAt: endOf(detector, source)
-      .toISOString()
-      .replace(/\.\d+Z$/, 'Z'),
-    reason: `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`,
+    expiresAt: toTimestamp(endOf(detector, source)),
+    reason: `${kind} ${objectKey(source)}`,
   };
 }
 

@@ -33,16 +33,13 @@ export interface DetectorTimes {
   readonly idleMs: number;
 }
 
-const DEFAULTS = { maxDuration: '6h', idle: '30s' } as const;
-
 /** @throws RangeError if a duration is invalid; `detectorProblems` reports such durations */
 export function timesOf({ spec }: RestoreDetector): DetectorTimes {
-  const ms = (key: keyof typeof DEFAULTS): number => toMs(spec.window?.[key] ?? DEFAULTS[key]);
-  const settle = spec.window?.settle;
+  const { maxDuration = '6h', settle, idle = '30s' } = spec.window ?? {};
   return {
-    maxDurationMs: ms('maxDuration'),
+    maxDurationMs: toMs(maxDuration),
     settleMs: settle === undefined ? undefined : toMs(settle),
-    idleMs: ms('idle'),
+    idleMs: toMs(idle),
   };
 }
 
@@ -98,16 +95,12 @@ function activityOf(spec: RestoreDetector['spec'], phase: string): SourceActivit
 
 function isAllWritten({ progress }: RestoreDetector['spec'], object: object): boolean {
   if (progress === undefined) return false;
-  const done = countOf(fieldAt(object, progress.donePath));
-  const total = countOf(fieldAt(object, progress.totalPath));
+  // NaN, and so false, for anything but a number or a text that contains one
+  const [done = NaN, total = NaN] = [progress.donePath, progress.totalPath].map((path) => {
+    const value = fieldAt(object, path);
+    return ['number', 'string', 'bigint'].includes(typeof value) ? Number(value) : NaN;
+  });
   return total > 0 && done >= total;
-}
-
-/** A number, or a text that contains one; otherwise NaN. */
-function countOf(value: unknown): number {
-  return typeof value === 'number' || typeof value === 'string' || typeof value === 'bigint'
-    ? Number(value)
-    : NaN;
 }
 
 function mappingOf(

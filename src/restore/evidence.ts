@@ -1,6 +1,6 @@
 /** What an open window, or a restore without a window yet, allows its restorer. */
 import type { RestoreDetector } from '../api/restore-detector.ts';
-import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
+import type { RestoreWindow } from '../api/restore-window.ts';
 import { detectedWindow, isActiveRestore } from './detected-window.ts';
 import { isEnabled, isTrusted, readSource } from './detector.ts';
 import { isAmong, type Requester } from '../api/principals.ts';
@@ -56,14 +56,10 @@ export function evidenceOfSources(
   return undefined;
 }
 
-function toEvidence({ metadata, spec }: RestoreWindow): Evidence {
-  return { window: metadata.name ?? '', operations: operationsOf(spec), enforced: enforcedBy(spec) };
-}
-
-function operationsOf({ match }: RestoreWindowSpec): Evidence['operations'] {
-  return match?.operations ?? ['CREATE', 'UPDATE'];
-}
-
-function enforcedBy({ overrides = {} }: RestoreWindowSpec): Evidence['enforced'] {
-  return (['references', 'unique'] as const).filter((check) => overrides[check] === 'Enforce');
+function toEvidence({ metadata, spec: { match, overrides = {} } }: RestoreWindow): Evidence {
+  return {
+    window: metadata.name ?? '',
+    operations: match?.operations ?? ['CREATE', 'UPDATE'],
+    enforced: (['references', 'unique'] as const).filter((check) => overrides[check] === 'Enforce'),
+  };
 }

@@ -2,6 +2,7 @@
  * Plans which recorded owners of a restored object to link again, from the object and the current state of its owners.
  */
 import type { GroupResource, KubeObject, OwnerReference } from '../json/kube-object.ts';
+import { pointerPart } from '../json/json-patch.ts';
 import { mayOwnAgain } from '../api/owner-kinds.ts';
 import {
   encodeOwnerRecord,
@@ -62,7 +63,7 @@ export function lostOwners(
   const record = parseOwnerRecord(object.metadata?.annotations?.[OWNER_RECORD_ANNOTATION]);
   // A copy under another name has the record of the original.
   if (record === undefined || !isRecordOf(record, object.metadata?.name ?? '')) return [];
-  return lackingOwners(record.refs, standing(object, stale));
+  return lackingOwners(record.refs, presentOwners(object, stale));
 }
 
 /** @param stateOf the state of each of {@link lostOwners} */
@@ -72,7 +73,7 @@ export function planLinks(
   stateOf: (ref: OwnerReference) => OwnerState,
   limits: LinkLimits = NO_LIMITS,
 ): LinkPlan {
-  const present = standing(object, limits.stale);
+  const present = presentOwners(object, limits.stale);
   const owners = [...present];
   const waiting: OwnerReference[] = [];
   const verdicts = lostOwners(object, limits).map((ref): OwnerLinkResult => {
@@ -97,7 +98,7 @@ export function planLinks(
 const withoutBlocking = (ref: OwnerReference): OwnerReference =>
   ref.blockOwnerDeletion === true ? { ...ref, blockOwnerDeletion: false } : ref;
 
-function standing({ metadata }: KubeObject, stale: ReadonlySet<string>): readonly OwnerReference[] {
+function presentOwners({ metadata }: KubeObject, stale: ReadonlySet<string>): readonly OwnerReference[] {
   return (metadata?.ownerReferences ?? []).filter(({ uid }) => !stale.has(uid));
 }
 
@@ -117,11 +118,10 @@ function judge(
   switch (state.kind) {
     case 'unknown':
       return { result: 'Failed', message: state.message };
-    case 'missing':
-      return {
-        result: 'OwnerMissing',
-        message: `there is no ${owner}; restore it too, and the next sweep links it`,
-      };
+    case 'missing': {
+      const message = `there is no ${owner}; restore it too, and the next sweep links it`;
+      return { result: 'OwnerMissing', message };
+    }
     case 'found':
       break;
   }
@@ -151,23 +151,18 @@ export function linkPatch(
   { ownerReferences, record }: Pick<LinkPlan, 'ownerReferences' | 'record'>,
 ): readonly LinkOperation[] {
   const { uid, resourceVersion, annotations, ownerReferences: before } = metadata;
-  const key = `/metadata/annotations/${OWNER_RECORD_ANNOTATION.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-  const owners: readonly LinkOperation[] =
-    ownerReferences.length > 0
-      ? [{ op: 'add', path: '/metadata/ownerReferences', value: ownerReferences }]
-      : before === undefined
-        ? []
-        : [{ op: 'remove', path: '/metadata/ownerReferences' }];
-  const note: readonly LinkOperation[] =
-    record !== undefined
-      ? [{ op: 'add', path: key, value: record }]
-      : annotations?.[OWNER_RECORD_ANNOTATION] === undefined
-        ? []
-        : [{ op: 'remove', path: key }];
+  const change = (path: string, present: unknown, value: unknown): readonly LinkOperation[] => {
+    if (value !== undefined) return [{ op: 'add', path, value }];
+    return present === undefined ? [] : [{ op: 'remove', path }];
+  };
   return [
     { op: 'test', path: '/metadata/uid', value: uid },
     { op: 'test', path: '/metadata/resourceVersion', value: resourceVersion },
-    ...owners,
-    ...note,
+    ...change('/metadata/ownerReferences', before, ownerReferences.length > 0 ? ownerReferences : undefined),
+    ...change(
+      `/metadata/annotations${pointerPart(OWNER_RECORD_ANNOTATION)}`,
+      annotations?.[OWNER_RECORD_ANNOTATION],
+      record,
+    ),
   ];
 }

@@ -3,6 +3,7 @@ import type { RelinkItem } from '../api/restore-findings.ts';
 import { REPORT_ITEMS, type RestoreReportSpec } from '../api/restore-report.ts';
 import type { RestoreWindowStatus, Violation } from '../api/restore-window.ts';
 import type { Condition, KubeObject } from '../json/kube-object.ts';
+import { pick } from '../json/objects.ts';
 
 /**
  * Maximum number of items in the status: etcd limits an object to 1.5 MiB, and users read only the first page. The
@@ -56,7 +57,7 @@ export function dated(
   const known = new Map(before.map((one) => [placeOf(one), one.firstSeen]));
   const now = finishedAt.toISOString();
   return violations
-    .toSorted(byPlace)
+    .toSorted(compareBy(placeOf))
     .map((one) => ({ ...one, firstSeen: known.get(placeOf(one)) ?? now, lastSeen: now }));
 }
 
@@ -87,9 +88,11 @@ function countByPolicy(violations: readonly Violation[]): Readonly<Record<string
   );
 }
 
-function byPlace(a: Violation, b: Violation): number {
-  const [first, second] = [placeOf(a), placeOf(b)];
-  return first < second ? -1 : first > second ? 1 : 0;
+function compareBy<T>(textOf: (one: T) => string): (a: T, b: T) => number {
+  return (a, b) => {
+    const [first, second] = [textOf(a), textOf(b)];
+    return first < second ? -1 : first > second ? 1 : 0;
+  };
 }
 
 function placeOf({ policy, object, field, reason }: Violation): string {
@@ -127,38 +130,26 @@ export function relinkCondition({
   skipped,
   failed,
 }: RelinkStatus): Pick<Condition, 'type' | 'status' | 'reason' | 'message'> {
-  const condition = (status: Condition['status'], reason: string, message: string) =>
-    ({ type: 'OwnersRelinked', status, reason, message }) as const;
+  const condition = (reason: string, message: string) =>
+    ({ type: 'OwnersRelinked', status: reason === 'Linked' ? 'True' : 'False', reason, message }) as const;
   if (failed > 0)
     return condition(
-      'False',
       'LinkFailed',
       `${failed} of ${found} owner references could not be linked; see status.relink`,
     );
   if (skipped > 0)
     return condition(
-      'False',
       'NotAllLinked',
       `${skipped} of ${found} owner references were left alone; see status.relink`,
     );
-  return condition('True', 'Linked', `${linked} owner references were linked again`);
+  return condition('Linked', `${linked} owner references were linked again`);
 }
 
-function byOwner(a: RelinkItem, b: RelinkItem): number {
-  const place = ({ object, owner }: RelinkItem) =>
-    [object.kind, object.namespace ?? '', object.name, owner.kind, owner.name].join('\u0000');
-  const [first, second] = [place(a), place(b)];
-  return first < second ? -1 : first > second ? 1 : 0;
-}
+const byOwner = compareBy(({ object, owner }: RelinkItem) =>
+  [object.kind, object.namespace ?? '', object.name, owner.kind, owner.name].join('\u0000'),
+);
 
 /** How a report names an object. */
 export function subjectOf({ apiVersion = '', kind = '', metadata = {} }: KubeObject): Violation['object'] {
-  const { name = '', namespace, uid } = metadata;
-  return {
-    apiVersion,
-    kind,
-    name,
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(uid === undefined ? {} : { uid }),
-  };
+  return { apiVersion, kind, name: metadata.name ?? '', ...pick(metadata, 'namespace', 'uid') };
 }

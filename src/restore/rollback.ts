@@ -1,4 +1,5 @@
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, VERSION } from '../api/group.ts';
+import { toTimestamp } from '../json/kube-object.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
 
 /**
@@ -148,7 +149,7 @@ export function ownSweepWindow(name: string, now: Date): RestoreWindow | undefin
     spec: {
       source: { type: epoch === undefined ? 'Startup' : 'Rollback' },
       principals: [],
-      expiresAt: new Date(now.getTime() + EXPIRES_AFTER_MS).toISOString().replace(/\.\d+Z$/, 'Z'),
+      expiresAt: toTimestamp(new Date(now.getTime() + EXPIRES_AFTER_MS)),
       close: true,
       reason:
         epoch === undefined

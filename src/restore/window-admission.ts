@@ -2,7 +2,8 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../api/group.ts';
-import type { KubeObject } from '../json/kube-object.ts';
+import { ownValue } from '../json/json.ts';
+import { toTimestamp, type KubeObject } from '../json/kube-object.ts';
 import { isAmong, type Principal, type Requester } from '../api/principals.ts';
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
@@ -165,9 +166,6 @@ function changesOf(before: RestoreWindowSpec, after: RestoreWindowSpec): readonl
   });
 }
 
-const ownValue = (spec: RestoreWindowSpec, key: string): unknown =>
-  Object.entries(spec).find(([name]) => name === key)?.[1];
-
 function onlyApproves(before: RestoreWindowSpec['sweep'], after: RestoreWindowSpec['sweep']): boolean {
   return after?.approved === true && isDeepStrictEqual({ ...before, approved: true }, after);
 }
@@ -209,10 +207,7 @@ function withEnd(object: KubeObject, now: Date): KubeObject {
   const end =
     expiresAt === undefined ? now.getTime() + DEFAULT_WINDOW_MS : Math.min(latest, Date.parse(expiresAt));
   if (Number.isNaN(end) || (expiresAt !== undefined && end === Date.parse(expiresAt))) return object;
-  const window = {
-    ...object,
-    spec: { ...spec, expiresAt: new Date(end).toISOString().replace(/\.\d+Z$/, 'Z') },
-  };
+  const window = { ...object, spec: { ...spec, expiresAt: toTimestamp(new Date(end)) } };
   return window;
 }
 

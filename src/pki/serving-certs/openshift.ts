@@ -1,4 +1,5 @@
 /** The annotations of OpenShift's service-ca, for clusters that migrate from it. Each one exists under two prefixes. */
+import { toTimestamp } from '../../json/kube-object.ts';
 
 const BETA = 'service.beta.openshift.io/';
 const ALPHA = 'service.alpha.openshift.io/';
@@ -28,7 +29,7 @@ export function openshiftSecretMarks(
   return onBoth({
     'originating-service-uid': service.uid,
     'originating-service-name': service.name,
-    expiry: notAfter.toISOString().replace(/\.\d+Z$/, 'Z'),
+    expiry: toTimestamp(notAfter),
   });
 }
 
