@@ -62,7 +62,7 @@ const statesAre = (wanted: string) =>
     { timeoutMs: 60_000 },
   );
 
-test('service-ca e2e forced-ca-rotation, cert-manager TestDynamicSource_CARotation: old and new clients and servers trust each other, and the old CA goes', async () => {
+test('service-ca e2e forced-ca-rotation, cert-manager TestDynamicSource_CARotation: old and new clients and servers trust each other, and the old CA is removed', async () => {
   const [first] = await generations();
   const before = { server: await served(), bundle: await bundle() };
   await annotate({ 'gatehouse.dev/rotate': 'test' });

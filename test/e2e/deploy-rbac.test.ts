@@ -311,8 +311,11 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     const wish = 'service.beta.openshift.io/serving-cert-secret-name';
     await cluster.admin.create(services, localService('shop', 'shift', 443, { [wish]: 'shift-tls' }));
     await cluster.see('the certificate', secrets, inShop('shift-tls'));
-    await cluster.see<KubeObject>('the answer at the Service', services, inShop('shift'), ({ metadata }) =>
-      Object.keys(metadata?.annotations ?? {}).some((key) => key.includes('signed-by')),
+    await cluster.see<KubeObject>(
+      'the answer annotation of the Service',
+      services,
+      inShop('shift'),
+      ({ metadata }) => Object.keys(metadata?.annotations ?? {}).some((key) => key.includes('signed-by')),
     );
     await cluster.admin.patchMerge(services, inShop('shift'), {
       metadata: { annotations: { [wish]: null } },

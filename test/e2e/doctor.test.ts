@@ -120,6 +120,6 @@ test('the doctor finds a replica that is gone, and a bundle that another manager
   ]);
 });
 
-test('wrong usage ends with 2', async () => {
+test('wrong usage exits with 2', async () => {
   expect((await runGatehouse(['doctor', '-o', 'xml'])).code).toBe(2);
 });

@@ -447,7 +447,7 @@ describe('failures in handlers', () => {
     expect((await create('throws-allow')).data).toEqual({ note: 'as sent' });
   });
 
-  test('a handler whose promise never settles is answered for in time', async () => {
+  test('Gatehouse answers in time for a handler whose promise never settles', async () => {
     const error = await refusal(create('hangs'));
     expect(error.message).toContain('handler hangs did not answer in time');
   });

@@ -132,7 +132,7 @@ describe('a Service that requests what is not its own', () => {
     const theirs = 'service.beta.openshift.io/serving-cert-secret-name';
     await ask('shift', { [theirs]: 'x'.repeat(120_000) });
     const answered = await cluster.see<KubeObject>(
-      'the answer at the Service',
+      'the answer annotation of the Service',
       services,
       inShop('shift'),
       ({ metadata }) =>
@@ -168,7 +168,7 @@ describe('a Service has the name of another one', () => {
   });
 });
 
-describe('a Service that names a Secret prepared by a tenant', () => {
+describe('a Service names a Secret that a tenant has prepared', () => {
   const LABELS = { 'gatehouse.dev/serving-cert': 'true' };
   const FOREIGN = { data: { 'tls.crt': 'AAAA', 'tls.key': 'AAAA' }, type: 'kubernetes.io/tls' };
   const prepare = (name: string, metadata: object, rest: object = {}) =>
@@ -183,7 +183,7 @@ describe('a Service that names a Secret prepared by a tenant', () => {
     annotations: { 'gatehouse.dev/serving-cert-service': service },
   });
   test.each<[string, string, string, object, object]>([
-    ['labelled', 'with our label', 'ForeignSecret', { labels: LABELS }, {}],
+    ['labelled', 'with the label of Gatehouse', 'ForeignSecret', { labels: LABELS }, {}],
     [
       'agreed',
       'that consents to another Service',
@@ -194,7 +194,7 @@ describe('a Service that names a Secret prepared by a tenant', () => {
     ['opaque', 'of another type', 'SecretTypeConflict', marked('opaque'), { type: 'Opaque' }],
     ['locked', 'that is immutable', 'SecretImmutable', marked('locked'), { immutable: true }],
   ])(
-    '(%s) gets for a Secret %s the Event %s, and the Secret does not change',
+    '%s: a Secret %s stays unchanged, and the Service gets the Event %s',
     async (name, _what, reason, metadata, rest) => {
       const made = await prepare(`${name}-tls`, metadata, rest);
       await ask(name, { [WISH]: `${name}-tls` });
@@ -203,7 +203,7 @@ describe('a Service that names a Secret prepared by a tenant', () => {
     },
   );
 
-  test('gets for a Secret that claims to belong to it the Event ForeignSecret, and the Secret does not change', async () => {
+  test('owned: a Secret that claims to belong to the Service stays unchanged, and the Service gets the Event ForeignSecret', async () => {
     const { metadata } = await cluster.admin.create(services, localService('shop', 'owned', 443));
     const owner = { apiVersion: 'v1', kind: 'Service', name: 'owned', uid: metadata?.uid, controller: true };
     const made = await prepare('owned-tls', { labels: LABELS, ownerReferences: [owner] });
@@ -220,7 +220,7 @@ describe('a ConfigMap that requests the bundle of another namespace', () => {
   const VICTIM = { namespace: 'vault', name: 'private' };
 
   test('gets nothing without the consent of the owner, and does not learn which objects exist', async () => {
-    const serving = await cluster.see<SecretObject>('our bundle', secrets, {
+    const serving = await cluster.see<SecretObject>('the bundle of Gatehouse', secrets, {
       namespace: SYSTEM_NAMESPACE,
       name: 'gatehouse-serving',
     });

@@ -145,7 +145,7 @@ describe('when another manager replaces the object', () => {
     await seeBundle(cluster, validatingwebhook, 'replaced', bundle);
   });
 
-  test('a placeholder in a CRD that is not PEM is replaced, kubernetes #123835', async () => {
+  test('a non-PEM placeholder in a CRD is replaced, kubernetes #123835', async () => {
     const { service } = conversion().webhook.clientConfig;
     await cluster.admin
       .create(

@@ -141,7 +141,7 @@ test('B2: a restore that ran without a leader gets its window and its report fro
   const report = await seeWindowOf(
     cluster,
     'b2',
-    'the report of a restore that was over before',
+    'the report of a restore that had ended before',
     ({ status }) => status?.phase === 'CompletedWithViolations',
     60_000,
   );
@@ -184,7 +184,7 @@ test('B6: an object that is admitted before the end of a restore and stored afte
   await seeWindowOf(
     cluster,
     'b6',
-    'a first sweep without it',
+    'an interim sweep without the object',
     ({ status }) => status?.lastSweep?.interim === true && status.violations?.total === 0,
   );
   slow.release();

@@ -151,7 +151,7 @@ test('S1: a Restore in an untrusted namespace opens no window', async () => {
   // In a trusted namespace, the Restore must open a window: otherwise this test could not fail.
   await untilDetectorCounts(cluster, velero);
   await eventually(
-    'the trusted one is over',
+    'the window of the trusted Restore is closed',
     async () => (await verdictOf(restorer, child('team-a', 's1'), { dryRun: true })) !== 'allowed',
   );
   await cluster.admin.create(RESTORES, {

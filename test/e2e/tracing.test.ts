@@ -70,7 +70,7 @@ async function pathFor(plural: string, kind: string): Promise<string> {
   };
   const found = await cluster.admin.get<WebhookConfigurationObject>(resource, { name: 'gatehouse' });
   const [path] = entriesOfPolicies(found).flatMap(({ clientConfig }) => clientConfig.service?.path ?? []);
-  if (path === undefined) throw new Error(`${kind} gatehouse asks about no policy`);
+  if (path === undefined) throw new Error(`${kind} gatehouse has no entry for the policy`);
   return path;
 }
 

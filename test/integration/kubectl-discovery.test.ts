@@ -117,7 +117,7 @@ FIELDS:
       );
     });
 
-    test.concurrent("a policy of Gatehouse's", async () => {
+    test.concurrent('an AdmissionPolicy', async () => {
       await says(`create -f ${join(DEPLOY, 'base', 'crds', 'admissionpolicies.yaml')}`);
       await says('wait crd admissionpolicies.gatehouse.dev --for=condition=Established');
       expect(await says('explain admissionpolicies.spec.validate')).toMatch(
