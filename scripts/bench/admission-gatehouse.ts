@@ -48,7 +48,7 @@ export async function buildGatehouse(
     registry.set(policy.name, { inForce: policy, problem: undefined, generation: policy.generation });
   }
   const restoreEvidence = () => Promise.resolve(undefined);
-  const world = createWorld({ client, discovery, targets, restoreEvidence });
+  const world = createWorld(client, client, discovery, targets, { restoreEvidence });
   const { isFull } = watchEventLoop(metrics.eventLoopDelay, never);
   const limits = { reviews: 1_000, bodyBytes: mostBodyBytes() };
   const app = buildWebhookServer(certificate, {

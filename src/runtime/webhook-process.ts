@@ -38,16 +38,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
   const now = () => new Date();
   const registry = createPolicyRegistry(() => performance.now());
   const targets = createTargets(context, signal);
-  const governed = createGoverned(
-    {
-      ...context.exact,
-      rollbacks,
-      log,
-      ownNamespace: config.namespace,
-      resolve: (kind, waiting) => discovery.resolve(kind, waiting),
-    },
-    signal,
-  );
+  const governed = createGoverned({ ...context.exact, rollbacks, log }, discovery, config.namespace, signal);
   const policies = watch<AdmissionPolicy>(context, { resource: ADMISSION_POLICIES }, signal);
   const windows = watch<RestoreWindow>(context, { resource: RESTORE_WINDOWS }, signal);
   const detectors = watch<RestoreDetector>(context, { resource: RESTORE_DETECTORS }, signal);
@@ -76,17 +67,8 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
     governed.follow(registry.inForce());
   });
 
-  const owners = createOwners({
-    client,
-    discovery,
-    namespace: config.namespace,
-    now: () => performance.now(),
-  });
-  const world = createWorld({
-    client,
-    exact: context.exact.client,
-    discovery,
-    targets,
+  const owners = createOwners(client, discovery, config.namespace, () => performance.now());
+  const world = createWorld(client, context.exact.client, discovery, targets, {
     ...createRestoreEvidence(context, windows, detectors),
     governed,
     claims: createClaims(client, config.uniqueSettleMs),

@@ -20,7 +20,7 @@ async function processWith(body: string): Promise<{ out: string; code: number; e
     import { inHandler, surviveStrayErrors } from ${JSON.stringify(MODULE)};
     const stopping = new AbortController();
     const onStray = (handler, error) => console.log(JSON.stringify([handler, error.message]));
-    surviveStrayErrors({ folder: '/handlers/', onStray }, stopping.signal);
+    surviveStrayErrors('/handlers/', onStray, stopping.signal);
     const raise = (stack) => { const error = new Error('lost'); error.stack = stack; return error; };
     ${body}
     await sleep(50);

@@ -106,7 +106,7 @@ async function openHandlers(source: string | undefined, from: string): Promise<r
   const onStray = (handler = 'unknown', error: Error) => {
     logFor(handler).error('error outside of a call: await all promises in the handler', { err: error });
   };
-  surviveStrayErrors({ folder: resolve(from, source), onStray }, new AbortController().signal);
+  surviveStrayErrors(resolve(from, source), onStray, new AbortController().signal);
   return await inHandler('loading', () => loadHandlers(source, from));
 }
 

@@ -46,7 +46,7 @@ export function startUniqueClaims(
     claims: createClaims(client, config.uniqueSettleMs),
     governed,
     // Uses the connections of controllers, so that admission reviews keep theirs.
-    world: createWorld({ ...world, client, exact: createClient(exact.rest), discovery, targets }),
+    world: createWorld(client, createClient(exact.rest), discovery, targets, world),
     wasStored: gone.has,
     enqueue: (claim) => {
       controller.add(claim);

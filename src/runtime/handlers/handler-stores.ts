@@ -2,26 +2,23 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { ReadKind } from '../../admission/handlers/compile-handler.ts';
-import type { Place } from '../../admission/handlers/handler-world.ts';
-import { type KubeObject, groupResourceName, objectKey, type GroupResource } from '../../json/kube-object.ts';
-import { missingAccessMessage } from '../policies/read-access.ts';
-import type { Resource } from '../../kube/object.ts';
+import { type KubeObject, groupResourceName, objectKey } from '../../json/kube-object.ts';
+import { mayRead, missingAccessMessage } from '../policies/read-access.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Discovery } from '../../kube/discovery.ts';
+import type { NamedRef, Resource } from '../../kube/object.ts';
+import type { Log } from '../../log.ts';
 import { watch, type WatchContext, type Watched } from '../watch.ts';
 
 export interface HandlerStores {
   /** Starts to watch the kind if it is not watched yet. */
   readonly want: (kind: ReadKind) => void;
   /** Undefined when the object is missing, or the kind has not been listed yet. */
-  readonly find: (kind: ReadKind, place: Place) => object | undefined;
+  readonly find: (kind: ReadKind, ref: NamedRef) => object | undefined;
   /** Undefined when the kind has not been listed yet. */
   readonly select: (kind: ReadKind, namespace: string | undefined) => readonly object[] | undefined;
   /** The kinds whose first list is pending. After a timeout a kind is left out: handlers then read it live. */
   readonly unsynced: () => readonly string[];
-}
-
-export interface HandlerStoresParts extends WatchContext {
-  readonly resolve: (kind: GroupResource, signal: AbortSignal) => Promise<Resource | undefined>;
-  readonly canRead: (kind: GroupResource, signal: AbortSignal) => Promise<boolean>;
 }
 
 /** The CRD of a kind may be created after the handler is loaded, and no watch reports it. */
@@ -39,7 +36,9 @@ interface Kind {
 
 /** @param all the kinds that handlers read. If one handler needs whole objects of a kind, all handlers get them. */
 export function createHandlerStores(
-  parts: HandlerStoresParts,
+  context: WatchContext,
+  client: Pick<KubeClient, 'create'>,
+  discovery: Pick<Discovery, 'resolve'>,
   all: readonly ReadKind[],
   signal: AbortSignal,
 ): HandlerStores {
@@ -59,20 +58,19 @@ export function createHandlerStores(
         watched: undefined,
       };
       kinds.set(key, kind);
-      void start(parts, wanted, signal).then(
+      void whenServed(wanted, client, discovery, context.log, signal).then(
         (resource) => {
           const options = {
             resource,
             metadataOnly: !whole.has(key),
             indexes: NAMESPACES,
-            onChange: ignore,
           };
-          kind.watched = watch<KubeObject>(parts, options, signal);
+          kind.watched = watch<KubeObject>(context, options, signal);
         },
         () => undefined, // the process ends
       );
     },
-    find: (kind, place) => synced(kind)?.get(objectKey(place)),
+    find: (kind, ref) => synced(kind)?.get(objectKey(ref)),
     select: (kind, namespace) => {
       const store = synced(kind);
       return namespace === undefined ? store?.list() : store?.byIndex(BY_NAMESPACE, namespace);
@@ -82,7 +80,6 @@ export function createHandlerStores(
 }
 
 const NAMESPACES = { [BY_NAMESPACE]: ({ metadata }: KubeObject) => [metadata?.namespace ?? ''] };
-const ignore = () => undefined;
 
 /** Handlers that read the same kind in the same version share a watch. */
 function keyOf(kind: ReadKind): string {
@@ -94,27 +91,29 @@ function isBeingListed({ watched, startedAt }: Kind): boolean {
 }
 
 /** Waits until the API server serves the kind and Gatehouse may read it. */
-async function start(
-  { resolve, canRead, log }: HandlerStoresParts,
+async function whenServed(
   kind: ReadKind,
+  client: Pick<KubeClient, 'create'>,
+  discovery: Pick<Discovery, 'resolve'>,
+  log: Log,
   signal: AbortSignal,
 ): Promise<Resource> {
-  let said: string | undefined;
+  let logged: string | undefined;
   for (;;) {
     const found = await look();
     if (typeof found !== 'string') return found;
-    if (found !== said)
+    if (found !== logged)
       log.warn({ resource: groupResourceName(kind), problem: found }, 'handlers read a kind live');
-    said = found;
+    logged = found;
     await sleep(RETRY_MS, undefined, { signal });
   }
 
   /** The served resource, or the reason why it cannot be watched. */
   async function look(): Promise<Resource | string> {
     try {
-      const resource = await resolve(kind, signal);
+      const resource = await discovery.resolve(kind, signal);
       if (resource === undefined) return 'the API server does not serve it';
-      if (!(await canRead(kind, signal))) return missingAccessMessage('handlers', [kind]);
+      if (!(await mayRead(client, kind, signal))) return missingAccessMessage('handlers', [kind]);
       return { ...resource, version: kind.version ?? resource.version };
     } catch (error) {
       signal.throwIfAborted();

@@ -3,9 +3,10 @@ import { describe, expect, test } from 'vitest';
 import type { ReadKind } from '../../admission/handlers/compile-handler.ts';
 import { Unreadable } from '../../admission/handlers/errors.ts';
 import { ApiError } from '../../kube/api-error.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { Resource } from '../../kube/object.ts';
-import { createHandlerWorld, type HandlerWorldParts } from './handler-world.ts';
+import { createHandlerWorld } from './handler-world.ts';
 
 const KIND: ReadKind = {
   group: 'infra.example.com',
@@ -33,31 +34,30 @@ function worldOf(versions: readonly (string | undefined)[], stored: readonly str
     asked.push(`${verb} ${resource.version}`);
     return Promise.resolve(stored.includes(resource.version) ? rack(resource.version) : undefined);
   };
-  const parts = {
-    client: {
-      get: get('get'),
-      getMetadata: get('getMetadata'),
-      list: (resource: Resource) => {
-        asked.push(`list ${resource.version}`);
-        if (resource.version === 'v1') return Promise.resolve({ metadata: {}, items: [] });
-        return Promise.reject(
-          new ApiError({ method: 'GET', path: '/racks' }, { code: 404, status: undefined }),
-        );
-      },
-      listAll: (resource: Resource, options: { readonly metadataOnly?: boolean }) => {
-        asked.push(`listAll ${resource.version} ${String(options.metadataOnly)}`);
-        return Promise.resolve({ metadata: {}, items: [rack(resource.version)] });
-      },
+  const client = {
+    get: get('get'),
+    getMetadata: get('getMetadata'),
+    list: (resource: Resource) => {
+      asked.push(`list ${resource.version}`);
+      if (resource.version === 'v1') return Promise.resolve({ metadata: {}, items: [] });
+      return Promise.reject(
+        new ApiError({ method: 'GET', path: '/racks' }, { code: 404, status: undefined }),
+      );
     },
-    discovery: {
-      resolve: () => Promise.resolve(known === undefined ? undefined : served(known)),
-      forget: () => {
-        known = answers.shift() ?? known;
-      },
+    listAll: (resource: Resource, options: { readonly metadataOnly?: boolean }) => {
+      asked.push(`listAll ${resource.version} ${String(options.metadataOnly)}`);
+      return Promise.resolve({ metadata: {}, items: [rack(resource.version)] });
     },
-    stores: { want: () => undefined, find: () => undefined, select: () => undefined },
   };
-  return { world: createHandlerWorld(parts as unknown as HandlerWorldParts), asked }; // the members that the world uses
+  const discovery = {
+    resolve: () => Promise.resolve(known === undefined ? undefined : served(known)),
+    forget: () => {
+      known = answers.shift() ?? known;
+    },
+  };
+  const stores = { want: () => undefined, find: () => undefined, select: () => undefined };
+  const world = createHandlerWorld(client as unknown as KubeClient, discovery, stores); // the members that it uses
+  return { world, asked };
 }
 
 describe('a live read', () => {

@@ -10,13 +10,11 @@ import type { Discovery } from '../../kube/discovery.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { HandlerStores } from './handler-stores.ts';
 
-export interface HandlerWorldParts {
-  readonly client: Pick<KubeClient, 'get' | 'getMetadata' | 'list' | 'listAll'>;
-  readonly discovery: Pick<Discovery, 'resolve' | 'forget'>;
-  readonly stores: Pick<HandlerStores, 'want' | 'find' | 'select'>;
-}
-
-export function createHandlerWorld({ client, discovery, stores }: HandlerWorldParts): HandlerWorld {
+export function createHandlerWorld(
+  client: Pick<KubeClient, 'get' | 'getMetadata' | 'list' | 'listAll'>,
+  discovery: Pick<Discovery, 'resolve' | 'forget'>,
+  stores: Pick<HandlerStores, 'want' | 'find' | 'select'>,
+): HandlerWorld {
   const resourceOf = async (kind: ReadKind, signal: AbortSignal): Promise<Resource> => {
     // Discovery remembers for some seconds that a kind is not served. Its CRD may have been created since.
     if ((await discovery.resolve(kind, signal)) === undefined) discovery.forget(kind);

@@ -8,12 +8,11 @@ import type { HandlerOutcome, HandlerPhase } from '../../admission/handlers/hand
 import { isGoverned, type CompiledHandler } from '../../admission/handlers/compile-handler.ts';
 import type { HandlerLog } from '../../admission/handlers/handler.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
-import { mayRead } from '../policies/read-access.ts';
 import type { HandlerOutcomeLabel } from '../../server/metrics/metrics.ts';
 import { untilPassed, type HealthCheck } from '../../server/health.ts';
 import { compileHandlers, loadHandlers, type LoadedHandler } from './load-handlers.ts';
 import type { Context } from '../context.ts';
-import { createHandlerStores, type HandlerStores } from './handler-stores.ts';
+import { createHandlerStores } from './handler-stores.ts';
 import { createHandlerWorld } from './handler-world.ts';
 import { inHandler, surviveStrayErrors } from './stray-errors.ts';
 
@@ -56,7 +55,7 @@ export async function openHandlers(
     metrics.handlerFailure(handler, 'stray');
     log.error({ handler, err }, 'a handler left an error behind: await what it starts');
   };
-  surviveStrayErrors({ folder: resolve(source), onStray }, signal);
+  surviveStrayErrors(resolve(source), onStray, signal);
   return await inHandler('loading', () => loadHandlers(source, process.cwd()));
 }
 
@@ -72,11 +71,18 @@ export function startHandlers(
   signal: AbortSignal,
 ): Handlers {
   if (loaded.length === 0) return NO_HANDLERS;
-  const { exact, discovery, config, capabilities, log } = context;
+  const { client, exact, rollbacks, discovery, config, capabilities, log } = context;
   const all = compileHandlers(loaded, { ownNamespace: config.namespace, ...capabilities });
-  const stores = storesFor(context, all, signal);
+  const stores = createHandlerStores(
+    // Handlers compare stored integers with those of requests, so both must be read without loss.
+    { ...exact, rollbacks, log },
+    client,
+    discovery,
+    all.flatMap(({ reads }) => reads),
+    signal,
+  );
   for (const { namesReads, reads } of all) if (namesReads) reads.forEach(stores.want);
-  const world = createHandlerWorld({ client: exact.client, discovery, stores });
+  const world = createHandlerWorld(exact.client, discovery, stores);
   const byName = new Map(all.map((handler) => [handler.name, handler]));
   log.info({ handlers: [...byName.keys()] }, 'handlers loaded');
   return {
@@ -104,23 +110,6 @@ export function startHandlers(
       return unsynced.length === 0 ? undefined : `not listed yet: ${unsynced.join(', ')}`;
     }),
   };
-}
-
-function storesFor(
-  { client, exact, discovery, rollbacks, log }: HandlersContext,
-  all: readonly CompiledHandler[],
-  signal: AbortSignal,
-): HandlerStores {
-  return createHandlerStores(
-    {
-      // Handlers compare stored integers with those of requests, so both must be read without loss.
-      ...{ ...exact, rollbacks, log },
-      resolve: (kind, waiting) => discovery.resolve(kind, waiting),
-      canRead: (kind, waiting) => mayRead(client, kind, waiting),
-    },
-    all.flatMap(({ reads }) => reads),
-    signal,
-  );
 }
 
 /** Attributes stray errors of a conversion to this handler. */

@@ -14,14 +14,16 @@ export function inHandler<T>(name: string, work: () => T): T {
   return running.run(name, work);
 }
 
-export interface StrayErrorsParts {
-  /** The folder of the handlers. An error that has lost its async context is recognised by this folder in its stack. */
-  readonly folder: string;
-  readonly onStray: (handler: string | undefined, error: Error) => void;
-}
-
-/** Keeps the process alive after stray errors of handlers, until the signal aborts. */
-export function surviveStrayErrors({ folder, onStray }: StrayErrorsParts, signal: AbortSignal): void {
+/**
+ * Keeps the process alive after stray errors of handlers, until the signal aborts.
+ * @param folder the folder of the handlers. An error that has lost its async context is recognised by this folder in its
+ * stack
+ */
+export function surviveStrayErrors(
+  folder: string,
+  onStray: (handler: string | undefined, error: Error) => void,
+  signal: AbortSignal,
+): void {
   const isOfHandlers = (handler: string | undefined, error: Error) =>
     handler !== undefined || error.stack?.includes(folder) === true;
   const onRejection = (reason: unknown) => {

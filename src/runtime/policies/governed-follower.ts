@@ -19,25 +19,22 @@ export interface Follower {
   readonly stop: () => void;
 }
 
-export interface FollowerParts extends WatchContext {
-  readonly ownNamespace: string;
-  readonly onChange: (kind: GroupResource, change: Change<GovernedObject>) => void;
-}
-
 const INDEXES = {
   targets: ({ targets = [] }: GovernedObject) => targets,
   claims: ({ claims = [] }: GovernedObject) => claims,
 };
 
 export function startFollower(
-  { rest, client, rollbacks, log, ownNamespace, onChange }: FollowerParts,
+  context: WatchContext,
   resource: Resource,
   policies: readonly CompiledPolicy[],
+  ownNamespace: string,
+  onChange: (kind: GroupResource, change: Change<GovernedObject>) => void,
   signal: AbortSignal,
 ): Follower {
   const own = new AbortController();
   const watched = watch<GovernedObject>(
-    { rest, client, rollbacks, log },
+    context,
     {
       resource,
       indexes: INDEXES,

@@ -45,18 +45,15 @@ beforeEach(() => {
   stop = new AbortController();
   const log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
   governed = createGoverned(
+    { rest, client: createClient(rest), rollbacks: { add: ignore }, log },
     {
-      rest,
-      client: createClient(rest),
-      rollbacks: { add: ignore },
-      log,
-      ownNamespace: 'gatehouse-system',
       resolve: ({ group, resource }) => {
         if (served === 'unknown') return Promise.reject(new Error('connection refused'));
         const kind = { group, resource, version: 'v1', kind: 'Server', namespaced: true };
         return Promise.resolve(served ? kind : undefined);
       },
     },
+    'gatehouse-system',
     stop.signal,
   );
 });

@@ -13,13 +13,9 @@ import { createListeners, type Listeners } from '../listeners.ts';
 import { governed } from './policies.ts';
 import type { Change } from '../../kube/watch/change.ts';
 import type { Resource } from '../../kube/object.ts';
-import {
-  refOf,
-  startFollower,
-  type Follower,
-  type FollowerParts,
-  type GovernedObject,
-} from './governed-follower.ts';
+import type { Discovery } from '../../kube/discovery.ts';
+import type { WatchContext } from '../watch.ts';
+import { refOf, startFollower, type Follower, type GovernedObject } from './governed-follower.ts';
 import { versionAmong } from './world.ts';
 
 export interface Governed extends GovernedIndex {
@@ -34,10 +30,6 @@ export interface Governed extends GovernedIndex {
   /** The kinds whose list is pending. After a timeout a kind is left out, so that it cannot block readiness. */
   readonly unsynced: () => readonly string[];
   readonly onChange: Listeners<[kind: GroupResource, change: Change<GovernedObject>]>['add'];
-}
-
-export interface GovernedParts extends Omit<FollowerParts, 'onChange'> {
-  readonly resolve: (kind: GroupResource, signal: AbortSignal) => Promise<Resource | undefined>;
 }
 
 /** Watches begin after this time without a new policy, in milliseconds: at start, policies arrive one by one. */
@@ -67,7 +59,12 @@ interface Plan {
   readonly isComplete: boolean;
 }
 
-export function createGoverned({ resolve, ...parts }: GovernedParts, signal: AbortSignal): Governed {
+export function createGoverned(
+  context: WatchContext,
+  discovery: Pick<Discovery, 'resolve'>,
+  ownNamespace: string,
+  signal: AbortSignal,
+): Governed {
   const followed = new Map<string, Followed>();
   const listeners = createListeners<[kind: GroupResource, change: Change<GovernedObject>]>();
   let wanted: readonly CompiledPolicy[] = [];
@@ -98,7 +95,7 @@ export function createGoverned({ resolve, ...parts }: GovernedParts, signal: Abo
     policies: readonly CompiledPolicy[],
     current: Follower | undefined,
   ): void => {
-    const next = startFollower({ ...parts, onChange: listeners.tell }, resource, policies, signal);
+    const next = startFollower(context, resource, policies, ownNamespace, listeners.tell, signal);
     followed.set(key, { current, next });
     const takeOver = () => {
       if (followed.get(key)?.next !== next) return;
@@ -111,7 +108,7 @@ export function createGoverned({ resolve, ...parts }: GovernedParts, signal: Abo
   const settle = async (mine: number): Promise<void> => {
     await sleep(QUIET_MS, undefined, { signal });
     for (;;) {
-      const made = await planFor(wanted, (kind) => resolve(kind, signal)).catch(() => undefined);
+      const made = await planFor(wanted, (kind) => discovery.resolve(kind, signal)).catch(() => undefined);
       if (mine !== turn) return;
       // If discovery fails there is no new plan, because the governed kinds are unknown. The loop retries.
       if (made !== undefined) {

@@ -35,12 +35,7 @@ function ownersOf(known: readonly (Resource | undefined)[], servedVersion = 'v1'
       learnt += 1;
     },
   };
-  const owners = createOwners({
-    client: { getMetadata },
-    discovery,
-    namespace: 'gatehouse-system',
-    now: () => time,
-  });
+  const owners = createOwners({ getMetadata }, discovery, 'gatehouse-system', () => time);
   return {
     owners,
     reads,

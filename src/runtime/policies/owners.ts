@@ -8,15 +8,6 @@ import type { Discovery } from '../../kube/discovery.ts';
 import type { ObjectMeta } from '../../json/kube-object.ts';
 import { apiVersionOf, type Resource } from '../../kube/object.ts';
 
-export interface OwnersParts {
-  readonly client: Pick<KubeClient, 'getMetadata'>;
-  readonly discovery: Pick<Discovery, 'resolveKind' | 'forget'>;
-  /** The namespace in which Gatehouse runs. */
-  readonly namespace: string;
-  /** A monotonic clock, in milliseconds. */
-  readonly now: () => number;
-}
-
 /** Timeout of a read, in milliseconds: a user waits for the answer. The sweep links the owners that were missed. */
 const READ_MS = 2_000;
 /**
@@ -25,7 +16,16 @@ const READ_MS = 2_000;
  */
 const RELEARN_MS = 5_000;
 
-export function createOwners({ client, discovery, namespace: own, now }: OwnersParts): Owners {
+/**
+ * @param ownNamespace the namespace in which Gatehouse runs
+ * @param now a monotonic clock, in milliseconds
+ */
+export function createOwners(
+  client: Pick<KubeClient, 'getMetadata'>,
+  discovery: Pick<Discovery, 'resolveKind' | 'forget'>,
+  ownNamespace: string,
+  now: () => number,
+): Owners {
   const relearnt = new Map<string, number>();
   const mayRelearn = (group: string): boolean => {
     if (now() - (relearnt.get(group) ?? -RELEARN_MS) < RELEARN_MS) return false;
@@ -53,7 +53,7 @@ export function createOwners({ client, discovery, namespace: own, now }: OwnersP
       return current === undefined || isDeepStrictEqual(current, resource) ? undefined : await get(current);
     },
     // A user who can act as a service account of this namespace can read the CA key there anyway.
-    isOurs: (username) => username.startsWith(`system:serviceaccount:${own}:`),
+    isOurs: (username) => username.startsWith(`system:serviceaccount:${ownNamespace}:`),
   };
 }
 
@@ -61,11 +61,5 @@ function toLiveOwner(
   resource: Resource,
   { uid = '', creationTimestamp, deletionTimestamp, labels }: ObjectMeta,
 ): LiveOwner {
-  return {
-    uid,
-    apiVersion: apiVersionOf(resource),
-    creationTimestamp,
-    deletionTimestamp,
-    labels,
-  };
+  return { uid, apiVersion: apiVersionOf(resource), creationTimestamp, deletionTimestamp, labels };
 }

@@ -165,7 +165,7 @@ export function startPolicyAudit(
       name: 'policy-audit',
       timeoutMs: TIMEOUT_MS,
       reconcile: createPolicyAuditReconciler({
-        stored: storedObjects(context),
+        stored: storedObjects(context.client, context.discovery),
         policies: policies.store,
         ...{ registry, world, record, log },
         report: (name, result) => {

@@ -19,12 +19,10 @@ export interface StoredObjects {
   readonly namespaceLabels: (signal: AbortSignal) => Promise<NamespaceLabels>;
 }
 
-export interface StoredObjectsParts {
-  readonly client: Pick<KubeClient, 'get' | 'list' | 'pages' | 'listAll'>;
-  readonly discovery: Pick<Discovery, 'resolve'>;
-}
-
-export function storedObjects({ client, discovery }: StoredObjectsParts): StoredObjects {
+export function storedObjects(
+  client: Pick<KubeClient, 'get' | 'list' | 'pages' | 'listAll'>,
+  discovery: Pick<Discovery, 'resolve'>,
+): StoredObjects {
   return {
     pages: async function* (resource, signal) {
       const kind = await served(discovery, resource, signal);

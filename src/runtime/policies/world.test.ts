@@ -12,6 +12,8 @@ const version = (name: string): Resource => ({
   namespaced: false,
 });
 const signal = new AbortController().signal;
+const noTargets = { store: () => undefined };
+const restoreEvidence = () => Promise.resolve(undefined);
 
 /** An API server that serves one version, and a replica whose discovery cache holds another. */
 function worldOf({
@@ -24,21 +26,18 @@ function worldOf({
   exists: boolean;
 }) {
   let known: string | undefined = remembered;
-  return createWorld({
-    client: {
-      get: () => Promise.reject(new Error('unexpected call')),
-      getMetadata: (resource) =>
-        Promise.resolve(exists && resource.version === served ? { metadata: { name: ref.name } } : undefined),
+  const client: Pick<KubeClient, 'get' | 'getMetadata'> = {
+    get: () => Promise.reject(new Error('unexpected call')),
+    getMetadata: (resource) =>
+      Promise.resolve(exists && resource.version === served ? { metadata: { name: ref.name } } : undefined),
+  };
+  const discovery = {
+    resolve: () => Promise.resolve(known === undefined ? undefined : version(known)),
+    forget: () => {
+      known = served;
     },
-    discovery: {
-      resolve: () => Promise.resolve(known === undefined ? undefined : version(known)),
-      forget: () => {
-        known = served;
-      },
-    },
-    targets: { store: () => undefined },
-    restoreEvidence: () => Promise.resolve(undefined),
-  });
+  };
+  return createWorld(client, client, discovery, noTargets, { restoreEvidence });
 }
 
 test('an existing target is confirmed', async () => {
@@ -78,15 +77,9 @@ test('an object is not missing just because the version that the policy names is
 function versionedWorld(versions: readonly string[]) {
   const get = ({ version: asked }: Resource) =>
     Promise.resolve(versions.includes(asked) ? { apiVersion: asked, metadata: {} } : undefined);
-  return createWorld({
-    client: {
-      get: () => Promise.reject(new Error('unexpected call')),
-      getMetadata: get,
-    },
-    // The client returns the type that its caller expects.
-    exact: { get: get as unknown as KubeClient['get'] },
-    discovery: { resolve: () => Promise.resolve(version('v2')), forget: () => undefined },
-    targets: { store: () => undefined },
-    restoreEvidence: () => Promise.resolve(undefined),
-  });
+  // The client returns the type that its caller expects.
+  const exact = { get: get as unknown as KubeClient['get'] };
+  const client = { get: () => Promise.reject(new Error('unexpected call')), getMetadata: get };
+  const discovery = { resolve: () => Promise.resolve(version('v2')), forget: () => undefined };
+  return createWorld(client, exact, discovery, noTargets, { restoreEvidence });
 }

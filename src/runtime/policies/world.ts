@@ -15,19 +15,18 @@ import type { Resource } from '../../kube/object.ts';
 import { createSharedRead, type SharedRead } from '../shared-read.ts';
 import type { Targets } from './targets.ts';
 
-export interface WorldParts extends Pick<
-  World,
-  'claims' | 'governed' | 'owners' | 'mayRestore' | 'knownRestore' | 'restoreEvidence'
-> {
-  readonly client: Pick<KubeClient, 'get' | 'getMetadata'>;
-  /** Reads integers without loss. Default: `client`. */
-  readonly exact?: Pick<KubeClient, 'get'>;
-  readonly discovery: Pick<Discovery, 'resolve' | 'forget'>;
-  readonly targets: Pick<Targets, 'store'>;
-}
-
-export function createWorld({ client, exact = client, discovery, targets, ...parts }: WorldParts): World {
-  const resolveAnew = createResolveAnew(discovery);
+/**
+ * @param exact reads integers without loss
+ * @param others the parts of the world that are not read from the stores of targets or from the API server
+ */
+export function createWorld(
+  client: Pick<KubeClient, 'get' | 'getMetadata'>,
+  exact: Pick<KubeClient, 'get'>,
+  discovery: Pick<Discovery, 'resolve' | 'forget'>,
+  targets: Pick<Targets, 'store'>,
+  others: Omit<World, 'find' | 'confirm' | 'read'>,
+): World {
+  const resolveUncached = createUncachedResolve(discovery);
   const live = async (
     ref: ObjectRef,
     signal: AbortSignal,
@@ -37,11 +36,11 @@ export function createWorld({ client, exact = client, discovery, targets, ...par
     const found = await get(kind);
     if (found !== undefined) return found;
     // 404 may also mean that the API server no longer serves this version: the discovery cache may be stale.
-    const current = await served({ resolve: resolveAnew }, ref, signal);
+    const current = await served({ resolve: resolveUncached }, ref, signal);
     return isDeepStrictEqual(current, kind) ? undefined : await get(current);
   };
   return {
-    ...parts,
+    ...others,
     find: (ref) => targets.store(ref)?.get(objectKey(ref)),
     confirm: (ref, signal) => live(ref, signal, (kind) => client.getMetadata(kind, ref, { signal })),
     read: (ref, signal, versions = ['*']) =>
@@ -60,7 +59,7 @@ export function createWorld({ client, exact = client, discovery, targets, ...par
 }
 
 /** Resolves a kind without the discovery cache. Concurrent callers share one request per kind. */
-function createResolveAnew(discovery: Pick<Discovery, 'resolve' | 'forget'>): Discovery['resolve'] {
+function createUncachedResolve(discovery: Pick<Discovery, 'resolve' | 'forget'>): Discovery['resolve'] {
   const reads = new Map<string, SharedRead<Resource | undefined>>();
   return (kind, signal = new AbortController().signal) => {
     const name = groupResourceName(kind);

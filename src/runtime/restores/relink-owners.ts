@@ -69,7 +69,7 @@ export function createRelinkOwners(
   { registry, world, windows, detectors }: Replica,
 ) {
   if (world.owners === undefined) return undefined;
-  const stored = storedObjects({ client, discovery });
+  const stored = storedObjects(client, discovery);
   const relink = createRelinker(world.owners, stored, createPatch(client, discovery));
   return async (window: RestoreWindow, signal: AbortSignal): Promise<RelinkedStored | undefined> => {
     const mode = relinkMode(window);

@@ -169,7 +169,7 @@ export function startRestores(
   const now = serverClock.now;
   const policies = registry.inForce;
   const detection = startDetection(context, replica, record, signal);
-  const stored = storedObjects(context);
+  const stored = storedObjects(context.client, context.discovery);
   const pause = (waiting: AbortSignal) => sleep(CONFIRM_AFTER_MS, undefined, { signal: waiting });
   const changed = new Set<string>();
   const controller = startController(

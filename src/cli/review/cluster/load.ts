@@ -137,10 +137,8 @@ export async function loadWorld(
     }
     stores.set(name, store);
   }
-  const world = createWorld({
-    client,
-    discovery,
-    targets: { store: (target) => stores.get(groupResourceName(target)) },
+  const targetStores = { store: (target: GroupResource) => stores.get(groupResourceName(target)) };
+  const world = createWorld(client, client, discovery, targetStores, {
     restoreEvidence: () => Promise.resolve(undefined),
   });
   return { ...world, confirm: once(world.confirm), read: once(world.read) };

@@ -59,7 +59,7 @@ async function reviewAll(
       .filter((policy) => !auditable.includes(policy))
       .map(({ name }) => `AdmissionPolicy ${name} has no rule for existing objects`),
   );
-  const stored = storedObjects(cluster);
+  const stored = storedObjects(cluster.client, cluster.discovery);
   const namespaces = await stored.namespaceLabels(NEVER);
   const onPage = await pageCounter(auditable, stored, line);
   const sources: AuditSources = {
