@@ -9,11 +9,9 @@ function scene() {
   const stopping = new AbortController();
   const say = (_fields: object, message: string) => said.push(message);
   watchClockSkew(
-    {
-      serverClock: { skewMs: () => skewMs },
-      metrics: { scrape: ({ clockSkew = exported }) => (exported = clockSkew) },
-      log: { info: say, warn: say },
-    },
+    { skewMs: () => skewMs },
+    { scrape: ({ clockSkew = exported }) => (exported = clockSkew) },
+    { info: say, warn: say },
     stopping.signal,
     {
       after: (_ms, run) => {

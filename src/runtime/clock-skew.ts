@@ -3,31 +3,28 @@
  * lines carry the local time.
  */
 import { systemClock, type Clock, type ServerClock } from '../kube/clock.ts';
+import type { Log } from '../log.ts';
 import type { Metrics } from '../server/metrics/metrics.ts';
 
-export interface ClockSkewParts {
-  readonly serverClock: Pick<ServerClock, 'skewMs'>;
-  readonly metrics: Pick<Metrics, 'scrape'>;
-  readonly log: Record<'info' | 'warn', (fields: object, message: string) => void>;
-}
-
 /** Synchronised clocks differ by a second or two. Above this limit, windows seem to end too early or too late. */
-const MOST_MS = 30_000;
-const LOOK_EVERY_MS = 30_000;
+const MAX_SKEW_MS = 30_000;
+const CHECK_EVERY_MS = 30_000;
 
 /** Logs when the clocks diverge, and when they agree again. */
 export function watchClockSkew(
-  { serverClock, metrics, log }: ClockSkewParts,
+  serverClock: Pick<ServerClock, 'skewMs'>,
+  metrics: Pick<Metrics, 'scrape'>,
+  log: Pick<Log, 'info' | 'warn'>,
   signal: AbortSignal,
   clock: Pick<Clock, 'after'> = systemClock,
 ): void {
   metrics.scrape({ clockSkew: serverClock.skewMs });
   let apart = false;
   let cancel = (): void => undefined;
-  const look = (): void => {
+  const check = (): void => {
     const skewMs = serverClock.skewMs() ?? 0;
     const seconds = Math.round(skewMs / 1_000);
-    const isApart = Math.abs(skewMs) > MOST_MS;
+    const isApart = Math.abs(skewMs) > MAX_SKEW_MS;
     if (isApart && !apart)
       log.warn(
         { seconds },
@@ -36,9 +33,9 @@ export function watchClockSkew(
     if (!isApart && apart)
       log.info({ seconds }, 'the clocks of this replica and of the API server agree again');
     apart = isApart;
-    cancel = clock.after(LOOK_EVERY_MS, look);
+    cancel = clock.after(CHECK_EVERY_MS, check);
   };
-  cancel = clock.after(LOOK_EVERY_MS, look);
+  cancel = clock.after(CHECK_EVERY_MS, check);
   signal.addEventListener('abort', () => {
     cancel();
   });

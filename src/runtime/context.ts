@@ -44,14 +44,7 @@ export interface Capabilities {
   readonly matchConditions: boolean;
 }
 
-export interface Connected {
-  readonly context: Context;
-  /** For the lease: never waits behind other requests. */
-  readonly urgent: KubeClient;
-  /** Whether the API server has not answered for longer than a moment. */
-  readonly isAway: () => boolean;
-  readonly close: () => Promise<void>;
-}
+export type Connected = Awaited<ReturnType<typeof connect>>;
 
 /** The first minor release of Kubernetes 1 that enables `matchConditions` by default. */
 const MATCH_CONDITIONS_SINCE = 28;
@@ -71,8 +64,8 @@ export async function connect(
   connection: Connection,
   parts: Pick<Context, 'config' | 'identity' | 'metrics' | 'tracing' | 'log'>,
   signal: AbortSignal,
-): Promise<Connected> {
-  const { config, identity, metrics, tracing, log } = parts;
+) {
+  const { identity, metrics, tracing, log } = parts;
   const serverClock = createServerClock();
   const observe = ({ method, code, seconds }: RestObservation) => {
     metrics.apiRequest({ verb: method, code: String(code) }, seconds);
@@ -97,24 +90,16 @@ export async function connect(
     rest: createRest({ ...exactly, background: true }),
     client: createClient(createRest({ ...exactly, prompt: true, timeoutMs: PROMPT_MS })),
   };
+  const context: Context = {
+    ...parts,
+    ...{ rest, client, exact, discovery, capabilities, serverClock },
+    rollbacks: createListeners(),
+  };
   return {
-    context: {
-      ...{
-        config,
-        identity,
-        rest,
-        client,
-        exact,
-        discovery,
-        capabilities,
-        serverClock,
-        metrics,
-        tracing,
-        log,
-      },
-      rollbacks: createListeners(),
-    },
+    context,
+    /** For the lease: never waits behind other requests. */
     urgent: createClient(createRest({ ...options, urgent: true })),
+    /** Whether the API server has not answered for longer than a moment. */
     isAway: connection.recovery.isAway,
     close: connection.close,
   };

@@ -59,7 +59,7 @@ export async function serve(config: Config, options: ServeOptions): Promise<void
   const identity = config.identity ?? `${hostname()}-${randomBytes(3).toString('hex')}`;
   const log = createLog(config.logLevel, identity, options.logFile);
   const draining = options.draining ?? drainOnSignal(log);
-  const tracing = await openTracing(process.env, { namespace: config.namespace, identity, log });
+  const tracing = await openTracing(process.env, config.namespace, identity, log);
   const clients = await readClientTrust(config);
   const metrics = createMetrics(config.exemplars ? () => tracing?.exemplar() : undefined);
   // Health and metrics first: probes need answers while the API server is unreachable too.
@@ -99,12 +99,12 @@ async function run(
   draining: AbortSignal,
 ): Promise<void> {
   const { context, close } = connected;
-  const { config, metrics } = context;
+  const { config, metrics, serverClock, log } = context;
   const shutdown = new AbortController();
   const eventLoop = watchEventLoop(metrics.eventLoopDelay, shutdown.signal);
   const webhooks = startWebhooks(connected, loaded, eventLoop.isFull, draining, shutdown.signal);
   const { replica, conversions, listener } = webhooks;
-  watchClockSkew(context, shutdown.signal);
+  watchClockSkew(serverClock, metrics, log, shutdown.signal);
   Object.assign(ready, {
     start: () => undefined,
     certificate: () => listener.problem(new Date()),

@@ -6,16 +6,12 @@ import type { RequestSpan } from '../kube/rest.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import { VERSION } from '../config/version.ts';
 
-interface TracingParts {
-  readonly namespace: string;
-  readonly identity: string;
-  readonly log: Logger;
-}
-
 /** @throws ConfigError when the environment configures tracing in a way that is invalid or not supported */
 export async function openTracing(
   environment: NodeJS.ProcessEnv,
-  { namespace, identity, log }: TracingParts,
+  namespace: string,
+  identity: string,
+  log: Logger,
 ): Promise<Tracing | undefined> {
   const config = resolveTracing(environment);
   if (config === undefined) return undefined;

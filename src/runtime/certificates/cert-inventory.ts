@@ -5,7 +5,6 @@ import {
   type ServingCertFacts,
   type ServingCertSummary,
   type StoredSecret,
-  type UsableServingCert,
 } from '../../pki/serving-certs/facts.ts';
 import type { ServingCertStores } from './serving-cert-stores.ts';
 
@@ -18,20 +17,7 @@ export interface StoredCert {
   readonly generation: string | undefined;
 }
 
-export interface CertInventory {
-  /** The content of a stored Secret, compared with the current authority; undefined: no cert and no key. */
-  readonly factsOf: (secret: StoredSecret, authority: Authority) => ServingCertFacts | undefined;
-  /** How many certs of this generation have not expired; undefined: not known yet. */
-  readonly liveCertsOf: (generation: string) => number | undefined;
-  /** All certs whose signature was checked so far, expired or not. */
-  readonly all: () => readonly StoredCert[];
-  /** The cert in this Secret (`namespace/name`) is no longer renewed. Returns whether the reason is new. */
-  readonly stopped: (secretKey: string, reason: StoppedReason) => boolean;
-  /** The cert is renewed again, or gone. */
-  readonly renewed: (secretKey: string) => void;
-  /** How many Secrets hold a cert that is no longer renewed, by reason. */
-  readonly stoppedByReason: () => ReadonlyMap<StoppedReason, number>;
-}
+export type CertInventory = ReturnType<typeof createCertInventory>;
 
 type Summary = Extract<ServingCertSummary, { kind: 'usable' }>;
 
@@ -39,7 +25,7 @@ export function createCertInventory(
   { secrets, secret, synced }: Pick<ServingCertStores, 'secrets' | 'secret' | 'synced'>,
   authority: () => Authority | undefined,
   now: () => Date,
-): CertInventory {
+) {
   const signers = createSigners();
   const stopped = new Map<string, StoppedReason>();
 
@@ -58,27 +44,32 @@ export function createCertInventory(
   };
 
   return {
-    factsOf: ({ summary }, current) => {
+    /** The content of a stored Secret, compared with the current authority; undefined: no cert and no key. */
+    factsOf: ({ summary }: StoredSecret, current: Authority): ServingCertFacts | undefined => {
       if (summary?.kind !== 'usable') return summary;
-      return { ...summary, signedBy: signers.of(summary, current) } satisfies UsableServingCert;
+      return { ...summary, signedBy: signers.of(summary, current) };
     },
-    liveCertsOf: (generation) => {
+    /** How many certs of this generation have not expired; undefined: not known yet. */
+    liveCertsOf: (generation: string): number | undefined => {
       const { certs, complete } = readCerts();
+      if (!complete) return undefined;
       const today = now();
-      return complete
-        ? certs.filter((cert) => cert.generation === generation && cert.notAfter > today).length
-        : undefined;
+      return certs.filter((cert) => cert.generation === generation && cert.notAfter > today).length;
     },
+    /** All certs whose signature was checked so far, expired or not. */
     all: () => readCerts().certs,
-    stopped: (key, reason) => {
+    /** The cert in this Secret (`namespace/name`) is no longer renewed. Returns whether the reason is new. */
+    stopped: (key: string, reason: StoppedReason): boolean => {
       const changed = stopped.get(key) !== reason;
       stopped.set(key, reason);
       return changed;
     },
-    renewed: (key) => {
+    /** The cert is renewed again, or gone. */
+    renewed: (key: string): void => {
       stopped.delete(key);
     },
-    stoppedByReason: () => {
+    /** How many Secrets hold a cert that is no longer renewed, by reason. */
+    stoppedByReason: (): ReadonlyMap<StoppedReason, number> => {
       const counts = new Map<StoppedReason, number>();
       for (const [key, reason] of stopped) {
         if (secret(key) === undefined) stopped.delete(key);
@@ -92,13 +83,8 @@ export function createCertInventory(
 /** Each signature check blocks the event loop for 0.2 ms. */
 const SIGNATURES_AT_ONCE = 500;
 
-interface Signers {
-  readonly of: (summary: Summary, authority: Authority) => string | undefined;
-  readonly knows: (summary: Summary, authority: Authority) => boolean;
-}
-
 /** Memoises the signers: every scrape of the metrics needs thousands of them. */
-function createSigners(): Signers {
+function createSigners() {
   const known = new WeakMap<Summary, { readonly authority: Authority; readonly id: string | undefined }>();
   // A known signer never changes. An unknown signer may be a generation of a later authority.
   const lookUp = (summary: Summary, authority: Authority) => {
@@ -108,8 +94,8 @@ function createSigners(): Signers {
       : undefined;
   };
   return {
-    knows: (summary, authority) => lookUp(summary, authority) !== undefined,
-    of: (summary, authority) => {
+    knows: (summary: Summary, authority: Authority): boolean => lookUp(summary, authority) !== undefined,
+    of: (summary: Summary, authority: Authority): string | undefined => {
       const found = lookUp(summary, authority) ?? { authority, id: signerOf(summary.leaf, authority) };
       known.set(summary, found);
       return found.id;

@@ -1,32 +1,18 @@
+import type { Clock } from '../../kube/clock.ts';
+
+interface PacerOptions extends Pick<Clock, 'monotonic' | 'after'> {
+  readonly perSecond: number;
+  readonly burst: number;
+  readonly release: (key: string) => void;
+}
+
+export type IssuePacer = ReturnType<typeof createIssuePacer>;
+
 /**
  * A change of the authority makes thousands of serving certs due at once. The pacer admits a burst, then a fixed rate,
  * and the cert that ends first goes first. Missing or damaged certs do not pass through it.
  */
-export interface IssuePacer {
-  /**
-   * Returns whether the key may proceed now. If not, the pacer calls `release` when the key may proceed.
-   * @param endsAt the end of its cert
-   */
-  readonly take: (key: string, endsAt: Date | undefined) => boolean;
-  /** A user edited the object of this key: the key goes before all other waiting keys. */
-  readonly hurry: (key: string) => void;
-  /** The key is no longer due. */
-  readonly forget: (key: string) => void;
-  readonly waiting: () => number;
-  readonly stop: () => void;
-}
-
-export interface PacerOptions {
-  readonly perSecond: number;
-  readonly burst: number;
-  /** Milliseconds since some start. */
-  readonly monotonic: () => number;
-  /** Calls `run` after `ms` milliseconds. Returns a function that cancels the call. */
-  readonly after: (ms: number, run: () => void) => () => void;
-  readonly release: (key: string) => void;
-}
-
-export function createIssuePacer({ after, release, ...rate }: PacerOptions): IssuePacer {
+export function createIssuePacer({ after, release, ...rate }: PacerOptions) {
   /** Each key with the end of its cert, in milliseconds. The earliest goes first. */
   const waiting = new Map<string, number>();
   const released = new Set<string>();
@@ -51,7 +37,11 @@ export function createIssuePacer({ after, release, ...rate }: PacerOptions): Iss
   };
 
   return {
-    take: (key, endsAt) => {
+    /**
+     * Returns whether the key may proceed now. If not, the pacer calls `release` when the key may proceed.
+     * @param endsAt the end of its cert
+     */
+    take: (key: string, endsAt: Date | undefined): boolean => {
       if (released.has(key) || (waiting.size === 0 && bucket.take())) {
         forget(key);
         return true;
@@ -60,31 +50,22 @@ export function createIssuePacer({ after, release, ...rate }: PacerOptions): Iss
       cancel ??= after(bucket.waitMs(), releaseDue);
       return false;
     },
-    hurry: (key) => {
+    /** A user edited the object of this key: the key goes before all other waiting keys. */
+    hurry: (key: string): void => {
       hurried.add(key);
       if (waiting.has(key)) waiting.set(key, 0);
     },
+    /** The key is no longer due. */
     forget,
     waiting: () => waiting.size,
-    stop: () => {
+    stop: (): void => {
       cancel?.();
       waiting.clear();
     },
   };
 }
 
-interface TokenBucket {
-  /** Returns whether there was a token. */
-  readonly take: () => boolean;
-  /** Milliseconds until the next token. */
-  readonly waitMs: () => number;
-}
-
-function createTokenBucket({
-  perSecond,
-  burst,
-  monotonic,
-}: Pick<PacerOptions, 'perSecond' | 'burst' | 'monotonic'>): TokenBucket {
+function createTokenBucket({ perSecond, burst, monotonic }: Omit<PacerOptions, 'after' | 'release'>) {
   let tokens = burst;
   let refilledAt = monotonic();
   const refill = (): void => {
@@ -93,13 +74,15 @@ function createTokenBucket({
     refilledAt = now;
   };
   return {
-    take: () => {
+    /** Returns whether there was a token. */
+    take: (): boolean => {
       refill();
       if (tokens < 1) return false;
       tokens -= 1;
       return true;
     },
-    waitMs: () => {
+    /** Milliseconds until the next token. */
+    waitMs: (): number => {
       refill();
       return Math.max(0, Math.ceil(((1 - tokens) / perSecond) * 1_000));
     },

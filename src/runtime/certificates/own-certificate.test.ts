@@ -39,7 +39,7 @@ function createReplica(...reads: readonly (readonly string[] | undefined)[]) {
       return Promise.resolve(bundle === undefined ? undefined : (published(resource, bundle) as never));
     },
   });
-  const reloader = createCertificateReloader({
+  const offer = createCertificateReloader({
     client,
     namespace: OWN_NAMESPACE,
     listener: {
@@ -54,13 +54,14 @@ function createReplica(...reads: readonly (readonly string[] | undefined)[]) {
       await new Promise((resolve) => setImmediate(resolve));
     },
     now: () => time,
+    metrics: { certificateRead: () => undefined, certificateReadFailed: () => undefined },
     log: { warn: () => undefined, error: () => undefined },
   });
   const { signal } = new AbortController();
   return {
     presented,
     slept: () => slept,
-    offer: (certificate: ServingCertificate) => reloader.offer(certificate, signal),
+    offer: (certificate: ServingCertificate) => offer(certificate, signal),
     passTime: () => (time = DAYS_LATER),
   };
 }

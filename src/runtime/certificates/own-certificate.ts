@@ -18,20 +18,9 @@ export function followServingSecret(
   signal: AbortSignal,
 ): void {
   const { config, client, serverClock, metrics, log } = context;
-  const reloader = createCertificateReloader({
-    client,
-    namespace: config.namespace,
-    listener: {
-      present: async (certificate) => {
-        metrics.certificateRead();
-        try {
-          await listener.present(certificate);
-        } catch (error) {
-          metrics.certificateReadFailed();
-          throw error;
-        }
-      },
-    },
+  const { namespace } = config;
+  const offer = createCertificateReloader({
+    ...{ client, namespace, listener, metrics },
     sleep: (ms, waiting) => sleep(ms, undefined, { signal: waiting }),
     now: serverClock.now,
     log: log.child({ secret: SERVING_SECRET }),
@@ -40,12 +29,12 @@ export function followServingSecret(
     context,
     {
       resource: secrets,
-      namespace: config.namespace,
+      namespace,
       fieldSelector: `metadata.name=${SERVING_SECRET}`,
       onChange: (key) => {
         const certificate = certificateIn(watched.store.get(key));
         // Without a certificate in the Secret the listener keeps its own until the leader has repaired the Secret.
-        if (certificate !== undefined) void reloader.offer(certificate, signal);
+        if (certificate !== undefined) void offer(certificate, signal);
       },
     },
     signal,
@@ -60,27 +49,26 @@ function certificateIn(secret: Secret | undefined): ServingCertificate | undefin
   return chain === undefined || key === undefined ? undefined : { chain, key };
 }
 
-export interface ReloaderOptions {
+interface ReloaderOptions {
   readonly client: Pick<KubeClient, 'get'>;
   readonly namespace: string;
   readonly listener: Pick<Listener, 'present'>;
+  readonly metrics: Pick<Context['metrics'], 'certificateRead' | 'certificateReadFailed'>;
   /** @throws when the signal aborts */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly now: () => Date;
   readonly log: Record<'warn' | 'error', (fields: object, message: string) => void>;
 }
 
-export interface CertificateReloader {
-  /** Offers a certificate. Resolves when it is presented, refused or replaced by another offer. Never rejects. */
-  readonly offer: (certificate: ServingCertificate, signal: AbortSignal) => Promise<void>;
-}
-
 /** In milliseconds. The leader publishes bundles quickly, and repairs restored bundles equally quickly. */
 const RECHECK_MS = 500;
 
-/** Presents a new certificate when at least as many published bundles trust it as trust the current one. */
-export function createCertificateReloader(options: ReloaderOptions): CertificateReloader {
-  const { client, namespace, listener, sleep: pause, now, log } = options;
+/**
+ * Presents a new certificate when at least as many published bundles trust it as trust the current one. The result
+ * resolves when the certificate is presented, refused or replaced by another offer, and never rejects.
+ */
+export function createCertificateReloader(options: ReloaderOptions) {
+  const { client, namespace, listener, metrics, sleep: pause, now, log } = options;
   let presented: ServingCertificate | undefined;
   let offered: ServingCertificate | undefined;
 
@@ -112,17 +100,18 @@ export function createCertificateReloader(options: ReloaderOptions): Certificate
     }
   };
 
-  return {
-    offer: async (certificate, signal) => {
-      offered = certificate;
-      try {
-        await waitForTrust(certificate, signal);
-        if (offered !== certificate) return;
-        await listener.present(certificate);
-        presented = certificate;
-      } catch (err) {
-        if (!signal.aborted) log.error({ err }, 'could not present the serving certificate');
-      }
-    },
+  return async (certificate: ServingCertificate, signal: AbortSignal): Promise<void> => {
+    offered = certificate;
+    try {
+      await waitForTrust(certificate, signal);
+      if (offered !== certificate) return;
+      metrics.certificateRead();
+      await listener.present(certificate);
+      presented = certificate;
+    } catch (err) {
+      if (signal.aborted) return;
+      metrics.certificateReadFailed();
+      log.error({ err }, 'could not present the serving certificate');
+    }
   };
 }

@@ -79,19 +79,8 @@ export interface RotationInput {
   readonly now: Date;
 }
 
-export interface RotationOutcome {
-  readonly authority: Authority;
-  readonly phase: RotationPhase;
-  readonly event: AuthorityEvent | undefined;
-  /** When to check again; undefined after a write, because the next step may be due at once. */
-  readonly recheckAt: Date | undefined;
-}
-
-export async function stepRotation(
-  context: RotationContext,
-  input: RotationInput,
-  signal: AbortSignal,
-): Promise<RotationOutcome> {
+/** `recheckAt` is undefined after a write, because the next step may be due at once. */
+export async function stepRotation(context: RotationContext, input: RotationInput, signal: AbortSignal) {
   const { secret, authority, now } = input;
   const state = stateOf(context, input);
   const { plan, paused } = await planUnlessPaused(context, state, signal);

@@ -15,16 +15,11 @@ import {
 } from '../../pki/serving-certs/request.ts';
 import { ownStateLabels } from './ca-bundle.ts';
 
-export interface ServiceRequests {
-  readonly isOwn: (service: Service) => boolean;
-  readonly request: (service: Service) => ServingCertRequest;
-  /** The claim of the Service to a Secret in its namespace. */
-  readonly claimOf: (service: Service) => (SecretClaim & { readonly secretName: string }) | undefined;
-}
+export type ServiceRequests = ReturnType<typeof createServiceRequests>;
 
 type RequestConfig = Pick<Config, 'namespace' | 'service' | 'clusterDomain' | 'compat' | 'servingCerts'>;
 
-export function createServiceRequests(config: RequestConfig): ServiceRequests {
+export function createServiceRequests(config: RequestConfig) {
   const rules: RequestRules = {
     clusterDomain: config.clusterDomain ?? clusterDomainOfPod() ?? DEFAULT_CLUSTER_DOMAIN,
     dnsSuffixes: config.servingCerts.dnsSuffixes,
@@ -41,13 +36,14 @@ export function createServiceRequests(config: RequestConfig): ServiceRequests {
       : service;
   return {
     isOwn,
-    claimOf: (service) => {
+    /** The claim of the Service to a Secret in its namespace. */
+    claimOf: (service: Service): (SecretClaim & { readonly secretName: string }) | undefined => {
       const claim = claimOf(annotated(service), rules);
       const { name = '', uid = '', creationTimestamp } = service.metadata ?? {};
       if (claim === undefined) return undefined;
       return { secretName: claim.secretName, name, uid, createdAt: creationTimestamp, own: isOwn(service) };
     },
-    request: (service) => {
+    request: (service: Service): ServingCertRequest => {
       const request = servingCertRequest(annotated(service), rules);
       return request.kind === 'request' && isOwn(service)
         ? { ...request, own: true, lifetimeMs: OWN_SERVING_CERT_LIFETIME, labels: ownStateLabels }

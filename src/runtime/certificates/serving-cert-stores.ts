@@ -11,18 +11,7 @@ import type { Context } from '../context.ts';
 import { watch, type Watched } from '../watch.ts';
 import type { ServiceRequests } from './service-requests.ts';
 
-export interface ServingCertStores {
-  readonly synced: () => boolean;
-  readonly whenSynced: (signal: AbortSignal) => Promise<unknown>;
-  readonly service: (key: string) => Service | undefined;
-  readonly serviceKeys: () => readonly string[];
-  /** The Services that claim a Secret (`namespace/name`). */
-  readonly claimants: (secretKey: string) => readonly Service[];
-  readonly secret: (key: string) => StoredSecret | undefined;
-  readonly secrets: () => readonly StoredSecret[];
-  /** The Secrets that are marked for a Service (`namespace/name`). */
-  readonly secretsOf: (serviceKey: string) => readonly StoredSecret[];
-}
+export type ServingCertStores = ReturnType<typeof watchServingCerts>;
 
 interface Listeners {
   /** The Service (`namespace/name`), its Secret or another claim to the Secret has changed. */
@@ -43,7 +32,7 @@ export function watchServingCerts(
   requests: Pick<ServiceRequests, 'claimOf'>,
   { onService, onEdit, onCert, onSecretGone }: Listeners,
   signal: AbortSignal,
-): ServingCertStores {
+) {
   const serviceWatch = watchServices(context, requests, onService, signal);
   const claimants = (secretKey: string) => serviceWatch.store.byIndex(BY_CLAIM, secretKey);
   const secretWatch = watch<StoredSecret>(
@@ -70,13 +59,17 @@ export function watchServingCerts(
   );
   return {
     synced: () => serviceWatch.hasSynced() && secretWatch.hasSynced(),
-    whenSynced: (waiting) => Promise.all([serviceWatch.whenSynced(waiting), secretWatch.whenSynced(waiting)]),
+    whenSynced: (waiting: AbortSignal) =>
+      Promise.all([serviceWatch.whenSynced(waiting), secretWatch.whenSynced(waiting)]),
     service: serviceWatch.store.get,
     serviceKeys: serviceWatch.store.keys,
+    /** The Services that claim a Secret (`namespace/name`). */
     claimants,
     secret: secretWatch.store.get,
     secrets: secretWatch.store.list,
-    secretsOf: (serviceKey) => secretWatch.store.byIndex(BY_SERVICE, serviceKey),
+    /** The Secrets that are marked for a Service (`namespace/name`). */
+    secretsOf: (serviceKey: string): readonly StoredSecret[] =>
+      secretWatch.store.byIndex(BY_SERVICE, serviceKey),
   };
 }
 

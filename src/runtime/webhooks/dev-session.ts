@@ -16,7 +16,7 @@ import { type WebhookConfiguration } from '../../admission/webhooks/webhook.ts';
 import { isConflict } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Log } from '../../log.ts';
-import { requeueIn, type Reconcile } from '../controller.ts';
+import { requeueIn, type ReconcileResult } from '../controller.ts';
 import { WEBHOOK_CONFIGURATIONS, type WebhookResource } from './webhook-configurations.ts';
 
 export interface DevSessionOptions {
@@ -41,16 +41,7 @@ export class DevSessionRefused extends Error {
   override readonly name = 'DevSessionRefused';
 }
 
-export interface RunningDevSession {
-  /**
-   * Takes the entries, or renews the session.
-   * @throws DevSessionRefused when another session holds the entries, or another client keeps reverting them
-   */
-  readonly take: (scope: DevTarget['scope'], signal: AbortSignal) => Promise<void>;
-  readonly reconcile: Reconcile;
-  /** Resolves when the entries name the Service again. Does nothing when the session has taken none. */
-  readonly putBack: (signal: AbortSignal) => Promise<void>;
-}
+export type RunningDevSession = ReturnType<typeof createDevSession>;
 
 const REF = { name: WEBHOOK_CONFIGURATION_NAME };
 const RESOURCES = ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'] as const;
@@ -70,10 +61,14 @@ interface Taken {
   readonly reverts: number;
 }
 
-export function createDevSession(options: DevSessionOptions): RunningDevSession {
+export function createDevSession(options: DevSessionOptions) {
   const taken = new Map<WebhookResource, Taken>();
 
-  const take: RunningDevSession['take'] = async (scope, signal) => {
+  /**
+   * Takes the entries, or renews the session.
+   * @throws DevSessionRefused when another session holds the entries, or another client keeps reverting them
+   */
+  const take = async (scope: DevTarget['scope'], signal: AbortSignal): Promise<void> => {
     const serviceBundle = await options.serviceBundle(signal);
     const desired = options.desired(serviceBundle);
     const target = { url: options.own.url, caBundle: options.caBundle, serviceBundle, scope };
@@ -84,11 +79,12 @@ export function createDevSession(options: DevSessionOptions): RunningDevSession 
   };
   return {
     take,
-    reconcile: async (_key, signal) => {
+    reconcile: async (_key: string, signal: AbortSignal): Promise<ReconcileResult> => {
       await take('all', signal);
       return requeueIn(RENEW_MS, options.now());
     },
-    putBack: async (signal) => {
+    /** Resolves when the entries name the Service again. Does nothing when the session has taken none. */
+    putBack: async (signal: AbortSignal): Promise<void> => {
       if (taken.size === 0) return;
       const serviceBundle = await options.serviceBundle(signal);
       const desired = options.desired(serviceBundle);
