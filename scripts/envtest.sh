@@ -54,8 +54,8 @@ fetch_source() { # work folder
 
 # Kubernetes 1.20 brings reflect2 1.0.1, which calls a runtime function whose signature changed with Go 1.18: a
 # kube-apiserver built like that corrupts its memory and dies on custom resources, sooner or later. Debian has 1.0.2.
-# (Built with Go 1.16 or newer it also takes an empty text in a custom resource for null, kubernetes #99804. That stays: whoever
-# builds it like this has such a server, and our CRDs get along with it.)
+# (Built with Go 1.16 or newer, it also reads an empty string in a custom resource as null, kubernetes #99804. This is not
+# patched: other builds have the same bug, and Gatehouse's CRDs must work with it.)
 patch_for_go_1_18() { # work folder
   local vendored=$1/source/vendor/github.com/modern-go/reflect2
   rm -r "$vendored"

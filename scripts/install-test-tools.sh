@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What some tests use beside Node. For a verdict on trust: openssl, python3, curl and Java (with its compiler, because the client
-# is run from source); for the status page: Chromium; for the Helm chart: Go with the template functions that Helm has. Installs
-# what is missing where that is possible; tests say what they skip.
+# Installs the tools that some tests need in addition to Node. For verdicts on trust: openssl, python3, curl and Java (with its
+# compiler, because the client is run from source); for the status page: Chromium; for the Helm chart: Go with the template
+# functions that Helm has. It installs missing tools where possible; tests report what they skip.
 set -euo pipefail
 
 declare -A packages=([openssl]=openssl [python3]=python3 [curl]=curl [javac]=default-jdk-headless [chromium]=chromium [go]=golang-go)

@@ -59,11 +59,11 @@ export function renderValuesSchema(values: Values): string {
     ...(plain.properties as object), // the type of `values` is an object schema
     global: {
       type: 'object',
-      description: 'What Helm gives to every chart that another one has as a dependency.',
+      description: 'Helm passes this to every chart that is a dependency of another chart.',
     },
     enabled: {
       type: 'boolean',
-      description: 'For the condition of a chart that has this one as a dependency.',
+      description: 'For the condition of a chart that depends on this one.',
     },
   };
   const schema = {
@@ -96,9 +96,9 @@ export function renderValuesPage(values: Values): string {
 
 # Values of the Helm chart
 
-[installing.md](../installing.md#helm) says how the chart is used. Helm refuses a value that is not here.
+[Installing](../installing.md#helm) describes how to use the chart. Helm rejects values that are not listed here.
 
-| value | default | what |
+| value | default | description |
 | --- | --- | --- |
 ${rows.join('')}`;
 }

@@ -150,7 +150,7 @@ export const METADATA_KEYS: readonly string[] = [...ASKED, ...WRITTEN, ...LABELS
 export function annotationsPage(): File {
   const entries = (all: readonly Entry[]) =>
     table(
-      ['key', 'on', 'what'],
+      ['key', 'on', 'description'],
       all.map(([key, on, meaning]) => [`\`${key}\``, cell(on), cell(meaning)]),
     );
   return {

@@ -9,9 +9,9 @@ export function cliPage(program: Command): File {
     title: 'Command line',
     text: [
       `${sentence(program.description())} Every command has \`--help\`.`,
-      'A setting of `gatehouse serve` is a flag, an environment variable or a key of the file given with `--config`; the ' +
-        'first of them that is there counts. [status](../status.md), [doctor](../doctor.md), [review](../review.md), ' +
-        '[sandbox](../sandbox.md) and [restore](../restore.md) have pages of their own.',
+      'Set an option of `gatehouse serve` with a flag, an environment variable or a key in the file given with `--config`, in ' +
+        'this order of precedence. [status](../status.md), [doctor](../doctor.md), [review](../review.md), ' +
+        '[sandbox](../sandbox.md) and [restore](../restore.md) have their own pages.',
       ...program.commands.flatMap((command) => section(command, [program.name()])),
     ].join('\n\n'),
   };
@@ -38,7 +38,7 @@ function optionTable(options: readonly Option[]): string {
   const rows = options.map(describe).toSorted((a, b) => (a.flags < b.flags ? -1 : 1));
   const fromEnvironment = rows.some(({ variable }) => variable !== '');
   return table(
-    ['option', 'default', ...(fromEnvironment ? ['environment'] : []), 'what'],
+    ['option', 'default', ...(fromEnvironment ? ['environment'] : []), 'description'],
     rows.map(({ flags, fallback, variable, what }) => [
       `\`${flags}\``,
       fallback,

@@ -55,12 +55,12 @@ export function kindPage({ spec: { group, names, versions } }: Definition): File
     title: names.kind,
     text: [
       description,
-      `\`apiVersion: ${group}/${name}\`, \`kind: ${names.kind}\`; cluster-scoped; for kubectl \`${names.plural}\` or ${short}. ` +
-        `\`kubectl explain ${names.plural}.spec\` says the same.`,
+      `\`apiVersion: ${group}/${name}\`, \`kind: ${names.kind}\`; cluster-scoped; in kubectl \`${names.plural}\` or ${short}. ` +
+        `\`kubectl explain ${names.plural}.spec\` shows the same.`,
       ...sections,
       '## Columns of kubectl get',
       table(
-        ['column', 'what'],
+        ['column', 'content'],
         additionalPrinterColumns.map((column) => [column.name, `\`${cell(column.jsonPath)}\``]),
       ),
     ].join('\n\n'),
@@ -69,7 +69,7 @@ export function kindPage({ spec: { group, names, versions } }: Definition): File
 
 const fieldTable = (path: string, schema: Schema, isRequired: boolean): string =>
   table(
-    ['field', 'type', 'default', 'what'],
+    ['field', 'type', 'default', 'description'],
     fields(path, schema, isRequired)
       .slice(1)
       .map(({ path: field, schema: of, required }) => [
