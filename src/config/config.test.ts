@@ -27,7 +27,7 @@ test('a flag takes precedence over the environment, and the environment over the
 test('every problem is reported at once', () => {
   const broken = () => resolveConfig({ port: '99999', 'drain-delay': 'soon', 'log-level': 'loud' }, {});
   expect(broken).toThrow(ConfigError);
-  expect(broken).toThrow(/--port: .*\n--drain-delay: .*\n--log-level: "loud" is none of debug/);
+  expect(broken).toThrow(/--port: .*\n--drain-delay: .*\n--log-level: "loud" is not one of debug/);
 });
 
 test('a lease that ends before its renewal is rejected', () => {
@@ -89,7 +89,7 @@ test('OpenShift compatibility is off by default', () => {
     'openshift',
     'cert-manager',
   ]);
-  expect(() => resolveConfig({ compat: 'knative' }, {})).toThrow('--compat: "knative" is none of');
+  expect(() => resolveConfig({ compat: 'knative' }, {})).toThrow('--compat: "knative" is not one of');
 });
 
 test('the status page is off by default, and only true turns it on', () => {
@@ -97,6 +97,6 @@ test('the status page is off by default, and only true turns it on', () => {
   expect(resolveConfig({ 'status-page': 'true' }, {}).statusPage).toBe(true);
   expect(resolveConfig({}, { GATEHOUSE_STATUS_PAGE: 'true' }).statusPage).toBe(true);
   expect(() => resolveConfig({ 'status-page': 'open' }, {})).toThrow(
-    '--status-page: "open" is none of true, false',
+    '--status-page: "open" is not one of true, false',
   );
 });

@@ -1,10 +1,10 @@
 /** All settings, each with its description, default and parser. */
-import { parseClientNames } from './client-names.ts';
 import { parseDevUrl } from './dev-url.ts';
 import { parseDuration } from './duration.ts';
 import {
   bodyLimit,
   caLifetime,
+  clientNames,
   choice,
   choices,
   count,
@@ -17,28 +17,18 @@ import {
   yesOrNo,
 } from './values.ts';
 
-/** One setting: `--drain-delay`, `GATEHOUSE_DRAIN_DELAY`, or `drain-delay` in the file. */
-interface Setting<T> {
-  readonly description: string;
-  /** As written on the command line; undefined: the setting is absent by default. */
-  readonly default: string | undefined;
-  /** The value of a flag without a value; undefined: the flag requires a value. */
-  readonly bare: string | undefined;
-  /** @throws an error whose message is a full sentence, when the text is not a valid value */
-  readonly parse: (text: string) => T;
-}
-
-const setting = <T>(
+/**
+ * One setting: `--drain-delay`, `GATEHOUSE_DRAIN_DELAY`, or `drain-delay` in the file.
+ * @param fallback the default, as written on the command line; undefined: the setting is absent by default
+ * @param parse throws an error whose message is a full sentence, when the text is not a valid value
+ * @param bare the value of a flag without a value; undefined: the flag requires a value
+ */
+const setting = <T, Default extends string | undefined>(
   description: string,
-  fallback: string | undefined,
+  fallback: Default,
   parse: (value: string) => T,
   bare?: string,
-): Setting<T> => ({
-  description,
-  default: fallback,
-  bare,
-  parse,
-});
+) => ({ description, default: fallback, bare, parse });
 
 export const SETTINGS = {
   kubeconfig: setting('kubeconfig file; without it, the service account of the pod', undefined, text),
@@ -80,7 +70,7 @@ export const SETTINGS = {
   'client-names': setting(
     'common names or DNS names that those certificates may bear, with commas between them; without it, any',
     '',
-    parseClientNames,
+    clientNames,
   ),
   'client-ca-for': setting(
     'what takes such a certificate: admission, or all; the API server shows none for conversions',
@@ -167,4 +157,6 @@ export const SETTINGS = {
 export type SettingName = keyof typeof SETTINGS;
 
 /** The type of a parsed setting. */
-export type Value<Name extends SettingName> = ReturnType<(typeof SETTINGS)[Name]['parse']>;
+export type Value<Name extends SettingName> =
+  | ReturnType<(typeof SETTINGS)[Name]['parse']>
+  | ((typeof SETTINGS)[Name]['default'] extends string ? never : undefined);

@@ -63,10 +63,10 @@ test('a variable for traces takes precedence over the one for all signals', () =
 
 test.each([
   [{ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, 'set OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf'],
-  [{ OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json' }, '"http/json" is not spoken here'],
+  [{ OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json' }, '"http/json" is not supported'],
   [{ OTEL_TRACES_EXPORTER: 'zipkin' }, '"zipkin" is neither otlp nor none'],
   [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' }, '"collector:4318" is not a URL'],
-  [{ OTEL_TRACES_SAMPLER: 'sometimes' }, '"sometimes" is none of always_on'],
+  [{ OTEL_TRACES_SAMPLER: 'sometimes' }, '"sometimes" is not one of always_on'],
   [{ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '2' }, '"2" is not a share from 0 to 1'],
   [{ OTEL_BSP_MAX_QUEUE_SIZE: '0' }, 'OTEL_BSP_MAX_QUEUE_SIZE: "0" is not a number'],
   [{ OTEL_BSP_MAX_QUEUE_SIZE: '8' }, 'must not be larger than OTEL_BSP_MAX_QUEUE_SIZE'],

@@ -39,7 +39,7 @@ export function choice<const Choices extends readonly string[]>(
 ): (value: string) => Choices[number] {
   return (value) => {
     const found = choices.find((one) => one === value);
-    if (found === undefined) throw new Error(`"${value}" is none of ${choices.join(', ')}`);
+    if (found === undefined) throw new Error(`"${value}" is not one of ${choices.join(', ')}`);
     return found;
   };
 }
@@ -59,24 +59,36 @@ export function choices<const Choices extends readonly string[]>(
   };
 }
 
+const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+
 /** An RFC 1123 label, such as the name of a namespace or a Service. */
 export function dnsLabel(value: string): string {
-  if (!/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(value))
-    throw new Error(`"${value}" is not a DNS label (RFC 1123)`);
+  if (!DNS_LABEL.test(value)) throw new Error(`"${value}" is not a DNS label (RFC 1123)`);
   return value;
 }
 
 /** At least two labels each: with one, a Service could take the short name `<service>.<namespace>` of another. */
 export function dnsSuffixes(value: string): readonly string[] {
-  const suffixes = value
+  const suffixes = listOf(value);
+  for (const suffix of suffixes)
+    if (!dnsName(suffix).includes('.')) throw new Error(`"${suffix}" is too wide: write two labels at least`);
+  return suffixes;
+}
+
+/** Names of client certificates. Rejects patterns, because names are compared literally. */
+export function clientNames(value: string): readonly string[] {
+  const names = new Set(listOf(value));
+  for (const name of names)
+    if (name.startsWith('.') || name.includes('*'))
+      throw new Error(`"${name}" is a pattern; write complete names, because they are compared literally`);
+  return [...names];
+}
+
+const listOf = (value: string): readonly string[] =>
+  value
     .split(',')
     .map((part) => part.trim())
     .filter((part) => part !== '');
-  for (const suffix of suffixes) {
-    if (!dnsName(suffix).includes('.')) throw new Error(`"${suffix}" is too wide: write two labels at least`);
-  }
-  return suffixes;
-}
 
 /** A serving cert expires an hour before its CA, and both have a notBefore in the past. */
 export function caLifetime(value: string): number {
@@ -86,8 +98,7 @@ export function caLifetime(value: string): number {
 }
 
 export function dnsName(value: string): string {
-  if (!value.split('.').every((label) => /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(label))) {
+  if (!value.split('.').every((label) => DNS_LABEL.test(label)))
     throw new Error(`"${value}" is not a DNS name`);
-  }
   return value;
 }

@@ -15,18 +15,14 @@ export async function openTracing(
 ): Promise<Tracing | undefined> {
   const config = resolveTracing(environment);
   if (config === undefined) return undefined;
-  const { createTracing } = await import('../tracing/open-telemetry.ts');
+  const { createExport, createTracing } = await import('../tracing/open-telemetry.ts');
   const { host, pathname } = new URL(config.url); // without credentials
   log.info({ collector: `${host}${pathname}`, sampler: config.sampler }, 'sending traces');
-  return createTracing({
-    ...config,
-    resource: {
-      'service.name': 'gatehouse',
-      'service.version': VERSION,
-      'service.instance.id': identity,
-      'k8s.namespace.name': namespace,
-    },
-    log,
+  return createTracing(createExport(config, log), config.sampler, {
+    'service.name': 'gatehouse',
+    'service.version': VERSION,
+    'service.instance.id': identity,
+    'k8s.namespace.name': namespace,
   });
 }
 

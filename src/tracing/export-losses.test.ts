@@ -2,23 +2,24 @@ import { ExportResultCode } from '@opentelemetry/core';
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace';
 import { expect, test, vi } from 'vitest';
 
-import { tellOfLosses, type ExportLog } from './export-losses.ts';
+import type { Log } from '../log.ts';
+import { logLosses } from './export-losses.ts';
 
 function start() {
   let code = ExportResultCode.FAILED;
   let now = 0;
-  const warn = vi.fn<ExportLog['warn']>();
-  const info = vi.fn<ExportLog['info']>();
+  const warn = vi.fn<Log['warn']>();
+  const info = vi.fn<Log['info']>();
   const exporter: SpanExporter = {
     export: (_spans, done) => {
       done(code === ExportResultCode.FAILED ? { code, error: new Error('refused') } : { code });
     },
     shutdown: () => Promise.resolve(),
   };
-  const watched = tellOfLosses(exporter, { warn, info }, () => now);
+  const watched = logLosses(exporter, { warn, info }, () => now);
   const send = (spans: number) => {
     const codes: number[] = [];
-    // `tellOfLosses` reads only the number of spans.
+    // `logLosses` reads only the number of spans.
     watched.export(new Array<ReadableSpan>(spans), (result) => codes.push(result.code));
     return codes;
   };

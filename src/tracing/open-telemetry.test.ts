@@ -3,18 +3,16 @@ import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { InMemorySpanExporter, SimpleSpanProcessor, type ReadableSpan } from '@opentelemetry/sdk-trace';
 import { expect, test } from 'vitest';
 
-import { traceTo, type TracingOptions } from './open-telemetry.ts';
+import { createTracing, type SamplerOptions } from './open-telemetry.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const PARENT = 'b7ad6b7169203331';
 const from = (flags: string) => ({ traceparent: `00-${TRACE}-${PARENT}-${flags}` });
 
-function start(sampler: TracingOptions['sampler'] = { kind: 'always-on', parentBased: true }) {
+function start(sampler: SamplerOptions = { kind: 'always-on', parentBased: true }) {
   const exporter = new InMemorySpanExporter();
-  const tracing = traceTo(new SimpleSpanProcessor({ exporter }), {
-    sampler,
-    resource: { 'service.name': 'gatehouse' },
-  });
+  const processor = new SimpleSpanProcessor({ exporter });
+  const tracing = createTracing(processor, sampler, { 'service.name': 'gatehouse' });
   const spans = (): readonly ReadableSpan[] => exporter.getFinishedSpans();
   const spanOf = (name: string): ReadableSpan => {
     const found = spans().find((span) => span.name === name);

@@ -12,7 +12,6 @@ import {
   TraceFlags,
   type Context,
   type Span as OtelSpan,
-  type Tracer,
 } from '@opentelemetry/api';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
@@ -34,25 +33,22 @@ import {
   type SpanProcessor,
 } from '@opentelemetry/sdk-trace';
 
-import { tellOfLosses, type ExportLog } from './export-losses.ts';
+import type { Log } from '../log.ts';
+import { logLosses } from './export-losses.ts';
 import type { Attributes, Exemplar, Span, Tracing } from './tracing.ts';
 
-export interface TracingOptions {
+interface ExportOptions {
   readonly url: string;
   readonly timeoutMs: number;
-  readonly sampler: SamplerOptions;
   readonly batch: {
     readonly delayMs: number;
     readonly timeoutMs: number;
     readonly queueSize: number;
     readonly batchSize: number;
   };
-  /** Resource attributes. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` override them. */
-  readonly resource: Readonly<Record<string, string>>;
-  readonly log: ExportLog;
 }
 
-type SamplerOptions = { readonly parentBased: boolean } & (
+export type SamplerOptions = { readonly parentBased: boolean } & (
   { readonly kind: 'always-on' | 'always-off' } | { readonly kind: 'ratio'; readonly ratio: number }
 );
 
@@ -62,31 +58,31 @@ const LONGEST_VALUE = 1_024;
 const CLOSE_MS = 5_000;
 
 /** The exporter reads further options (headers, compression, certificates) from `OTEL_EXPORTER_OTLP_*`. */
-export function createTracing(options: TracingOptions): Tracing {
-  const { url, timeoutMs, batch, log } = options;
-  const exporter = tellOfLosses(new OTLPTraceExporter({ url, timeoutMillis: timeoutMs }), log);
-  return traceTo(
-    new BatchSpanProcessor({
-      exporter,
-      scheduledDelayMillis: batch.delayMs,
-      exportTimeoutMillis: batch.timeoutMs,
-      maxQueueSize: batch.queueSize,
-      maxExportBatchSize: batch.batchSize,
-    }),
-    options,
-  );
+export function createExport(
+  { url, timeoutMs, batch }: ExportOptions,
+  log: Pick<Log, 'info' | 'warn'>,
+): SpanProcessor {
+  return new BatchSpanProcessor({
+    exporter: logLosses(new OTLPTraceExporter({ url, timeoutMillis: timeoutMs }), log),
+    scheduledDelayMillis: batch.delayMs,
+    exportTimeoutMillis: batch.timeoutMs,
+    maxQueueSize: batch.queueSize,
+    maxExportBatchSize: batch.batchSize,
+  });
 }
 
 /** The active span. After its end, code that it started no longer belongs to it. */
-interface Course {
+interface ActiveSpan {
   readonly context: Context;
   readonly span: OtelSpan;
   ended: boolean;
 }
 
-export function traceTo(
+/** @param resource attributes; `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` override them */
+export function createTracing(
   processor: SpanProcessor,
-  { sampler, resource }: Pick<TracingOptions, 'sampler' | 'resource'>,
+  sampler: SamplerOptions,
+  resource: Readonly<Record<string, string>>,
 ): Tracing {
   const provider = new TracerProvider({
     resource: defaultResource()
@@ -98,12 +94,15 @@ export function traceTo(
   });
   const tracer = provider.getTracer('gatehouse');
   const propagator = new W3CTraceContextPropagator();
-  const courses = new AsyncLocalStorage<Course>();
-  const current = (): Course | undefined => {
-    const course = courses.getStore();
-    return course === undefined || course.ended ? undefined : course;
+  const active = new AsyncLocalStorage<ActiveSpan>();
+  const current = (): ActiveSpan | undefined => {
+    const span = active.getStore();
+    return span?.ended === false ? span : undefined;
   };
-  const begin = beginner(tracer, propagator, courses);
+  const begin = (name: string, kind: SpanKind, attributes: Attributes, parent: Context): Span => {
+    const span = tracer.startSpan(name, { kind, attributes: defined(attributes) }, parent);
+    return spanOf({ span, context: trace.setSpan(parent, span), ended: false }, propagator, active);
+  };
 
   return {
     server: (name, headers, attributes) =>
@@ -133,63 +132,52 @@ export function traceTo(
     },
     exemplar: () => exemplarOf(current()),
     close: async () => {
-      const waited = new AbortController();
-      const flushed = provider.shutdown().catch(() => undefined); // `tellOfLosses` has logged the failure
-      await Promise.race([
-        flushed,
-        sleep(CLOSE_MS, undefined, { signal: waited.signal }).catch(() => undefined),
-      ]);
-      waited.abort();
+      const flushed = provider.shutdown().catch(() => undefined); // `logLosses` has logged the failure
+      await Promise.race([flushed, sleep(CLOSE_MS, undefined, { ref: false })]);
     },
   };
 }
 
-function beginner(tracer: Tracer, propagator: W3CTraceContextPropagator, courses: AsyncLocalStorage<Course>) {
-  return (name: string, kind: SpanKind, attributes: Attributes, parent: Context): Span => {
-    const span = tracer.startSpan(name, { kind, attributes: defined(attributes) }, parent);
-    const course: Course = { span, context: trace.setSpan(parent, span), ended: false };
-    return {
-      run: (work) => courses.run(course, work),
-      get headers() {
-        const carrier: Record<string, string> = {};
-        propagator.inject(course.context, carrier, defaultTextMapSetter);
-        return carrier;
-      },
-      end: (found = {}, failure) => {
-        if (course.ended) return;
-        course.ended = true;
-        span.setAttributes(defined(found));
-        if (failure !== undefined) {
-          span.setAttribute('error.type', failure);
-          span.setStatus({ code: SpanStatusCode.ERROR });
-        }
-        span.end();
-      },
-    };
+function spanOf(
+  own: ActiveSpan,
+  propagator: W3CTraceContextPropagator,
+  active: AsyncLocalStorage<ActiveSpan>,
+): Span {
+  return {
+    run: (work) => active.run(own, work),
+    get headers() {
+      const carrier: Record<string, string> = {};
+      propagator.inject(own.context, carrier, defaultTextMapSetter);
+      return carrier;
+    },
+    end: (found = {}, failure) => {
+      if (own.ended) return;
+      own.ended = true;
+      own.span.setAttributes(defined(found));
+      if (failure !== undefined) {
+        own.span.setAttribute('error.type', failure);
+        own.span.setStatus({ code: SpanStatusCode.ERROR });
+      }
+      own.span.end();
+    },
   };
 }
 
-function exemplarOf(course: Course | undefined): Exemplar | undefined {
-  const found = course?.span.spanContext();
+function exemplarOf(active: ActiveSpan | undefined): Exemplar | undefined {
+  const found = active?.span.spanContext();
   if (found === undefined || !isSpanContextValid(found)) return undefined;
   if ((found.traceFlags & TraceFlags.SAMPLED) === 0) return undefined;
   return { trace_id: found.traceId, span_id: found.spanId };
 }
 
 function samplerOf(options: SamplerOptions): Sampler {
-  const root = rootSampler(options);
+  const root =
+    options.kind === 'ratio'
+      ? new TraceIdRatioBasedSampler(options.ratio)
+      : options.kind === 'always-on'
+        ? new AlwaysOnSampler()
+        : new AlwaysOffSampler();
   return options.parentBased ? new ParentBasedSampler({ root }) : root;
-}
-
-function rootSampler(options: SamplerOptions): Sampler {
-  switch (options.kind) {
-    case 'always-on':
-      return new AlwaysOnSampler();
-    case 'always-off':
-      return new AlwaysOffSampler();
-    case 'ratio':
-      return new TraceIdRatioBasedSampler(options.ratio);
-  }
 }
 
 const defined = (attributes: Attributes): Record<string, string | number | boolean> =>
