@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { keepsOwners, mayOwnAgain } from './owner-kinds.ts';
+import { mayRecordOwners, mayRelinkOwner } from './owner-kinds.ts';
 
 test.each([
   ['', 'pods', false],
@@ -14,15 +14,17 @@ test.each([
   ['apps', 'deployments', true],
   ['infra.example.com', 'pods', true],
 ])('in group "%s", the owners of %s come back: %s', (group, resource, expected) => {
-  expect(keepsOwners({ group, resource })).toBe(expected);
+  expect(mayRecordOwners({ group, resource })).toBe(expected);
 });
 
 test('a Job gets its owner back unless that is a CronJob', () => {
   const jobs = { group: 'batch', resource: 'jobs' };
-  expect(mayOwnAgain(jobs, { apiVersion: 'batch/v1', kind: 'CronJob' })).toBe(false);
-  expect(mayOwnAgain(jobs, { apiVersion: 'example.com/v1', kind: 'CronJob' })).toBe(true);
-  expect(mayOwnAgain({ group: '', resource: 'secrets' }, { apiVersion: 'batch/v1', kind: 'CronJob' })).toBe(
-    true,
+  expect(mayRelinkOwner(jobs, { apiVersion: 'batch/v1', kind: 'CronJob' })).toBe(false);
+  expect(mayRelinkOwner(jobs, { apiVersion: 'example.com/v1', kind: 'CronJob' })).toBe(true);
+  expect(
+    mayRelinkOwner({ group: '', resource: 'secrets' }, { apiVersion: 'batch/v1', kind: 'CronJob' }),
+  ).toBe(true);
+  expect(mayRelinkOwner({ group: '', resource: 'pods' }, { apiVersion: 'batch/v1', kind: 'Job' })).toBe(
+    false,
   );
-  expect(mayOwnAgain({ group: '', resource: 'pods' }, { apiVersion: 'batch/v1', kind: 'Job' })).toBe(false);
 });

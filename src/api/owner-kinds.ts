@@ -2,7 +2,7 @@
 import { groupOf } from './owner-record.ts';
 import type { GroupResource, OwnerReference } from '../json/kube-object.ts';
 
-const ADOPTED: readonly GroupResource[] = [
+const ADOPTED_BY_LABELS: readonly GroupResource[] = [
   { group: '', resource: 'pods' },
   { group: '', resource: 'events' },
   { group: 'events.k8s.io', resource: 'events' },
@@ -13,16 +13,16 @@ const ADOPTED: readonly GroupResource[] = [
 ];
 
 /** Whether owners of such objects may be recorded and linked. */
-export function keepsOwners({ group, resource }: GroupResource): boolean {
-  return !ADOPTED.some((one) => one.group === group && one.resource === resource);
+export function mayRecordOwners({ group, resource }: GroupResource): boolean {
+  return !ADOPTED_BY_LABELS.some((one) => one.group === group && one.resource === resource);
 }
 
 /** Whether this one of its owners may be linked again: a CronJob counts the Jobs that it owns, and deletes the oldest. */
-export function mayOwnAgain(
+export function mayRelinkOwner(
   child: GroupResource,
   owner: Pick<OwnerReference, 'apiVersion' | 'kind'>,
 ): boolean {
-  if (!keepsOwners(child)) return false;
+  if (!mayRecordOwners(child)) return false;
   const isJob = child.group === 'batch' && child.resource === 'jobs';
   return !(isJob && groupOf(owner.apiVersion) === 'batch' && owner.kind === 'CronJob');
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import {
   encodeOwnerRecord,
   isRecordOf,
-  lackingOwners,
+  missingOwners,
   ownerKey,
   parseOwnerRecord,
   toOwnerReferences,
@@ -61,7 +61,7 @@ test('a record is for one name, or for those that the API server makes of a begi
 test('an owner is the same in every version of its kind, and under every uid', () => {
   const later = { ...owner, apiVersion: 'infra.example.com/v2', uid: 'u2' };
   expect(ownerKey(later)).toBe(ownerKey(owner));
-  expect(lackingOwners([owner, { ...owner, name: 'r2' }], [later])).toEqual([{ ...owner, name: 'r2' }]);
+  expect(missingOwners([owner, { ...owner, name: 'r2' }], [later])).toEqual([{ ...owner, name: 'r2' }]);
   expect(ownerKey({ ...owner, apiVersion: 'v1' })).not.toBe(ownerKey({ ...owner, apiVersion: 'v2/v1' }));
 });
 

@@ -13,7 +13,7 @@ export interface OwnerRecord {
 }
 
 /** In characters. All annotations of an object together may have 256 KiB, and most of that is the user's. */
-const LONGEST_RECORD = 32_768;
+const MAX_RECORD_LENGTH = 32_768;
 
 /** The fields of a reference, in their order in the annotation: equal records have equal text. */
 const FIELDS = ['apiVersion', 'kind', 'name', 'uid', 'controller', 'blockOwnerDeletion'] as const;
@@ -21,12 +21,12 @@ const FIELDS = ['apiVersion', 'kind', 'name', 'uid', 'controller', 'blockOwnerDe
 /** The annotation; undefined if it would be longer than an annotation should be. */
 export function encodeOwnerRecord({ self, refs }: OwnerRecord): string | undefined {
   const text = JSON.stringify({ v: 1, self, refs }, ['v', 'self', 'refs', ...FIELDS]);
-  return text.length <= LONGEST_RECORD ? text : undefined;
+  return text.length <= MAX_RECORD_LENGTH ? text : undefined;
 }
 
 /** Undefined if the text is not a record: users also write annotations, so every part is checked. */
 export function parseOwnerRecord(text: unknown): OwnerRecord | undefined {
-  if (typeof text !== 'string' || text.length > LONGEST_RECORD) return undefined;
+  if (typeof text !== 'string' || text.length > MAX_RECORD_LENGTH) return undefined;
   const value = parsed(text);
   if (!isJsonObject(value) || value.v !== 1 || typeof value.self !== 'string' || !Array.isArray(value.refs))
     return undefined;
@@ -41,7 +41,7 @@ export function isRecordOf({ self }: OwnerRecord, name: string): boolean {
 }
 
 /** The references that are recorded and lacking, whatever the uid and the version: an owner is found again by its name. */
-export function lackingOwners(
+export function missingOwners(
   recorded: readonly OwnerReference[],
   present: readonly OwnerReference[],
 ): readonly OwnerReference[] {
@@ -71,14 +71,14 @@ export function toOwnerReferences(value: unknown): readonly OwnerReference[] | u
 function isReference(value: unknown): value is OwnerReference {
   if (!isJsonObject(value)) return false;
   const { apiVersion, kind, name, uid, controller, blockOwnerDeletion } = value;
-  return [apiVersion, kind, name, uid].every(isText) && [controller, blockOwnerDeletion].every(isFlag);
+  return [apiVersion, kind, name, uid].every(isNameText) && [controller, blockOwnerDeletion].every(isFlag);
 }
 
 /** In characters, a little more than the longest name in Kubernetes. */
-const LONGEST_TEXT = 512;
+const MAX_NAME_LENGTH = 512;
 
-const isText = (value: unknown): boolean =>
-  typeof value === 'string' && value !== '' && value.length <= LONGEST_TEXT;
+const isNameText = (value: unknown): boolean =>
+  typeof value === 'string' && value !== '' && value.length <= MAX_NAME_LENGTH;
 
 const isFlag = (value: unknown): boolean => value === undefined || typeof value === 'boolean';
 

@@ -15,19 +15,19 @@ export interface Requester {
 }
 
 /** Labels of objects and user agents never count: anybody can set them. */
-export function isAmong(principals: readonly Principal[], requester: Requester): boolean {
-  return principals.some((principal) => isNamedBy(principal, requester));
+export function isPrincipal(principals: readonly Principal[], requester: Requester): boolean {
+  return principals.some((principal) => matchesPrincipal(principal, requester));
 }
 
 /** Exactly one of user and group counts; a principal with both or neither matches no user. */
-function isNamedBy({ user, group }: Principal, requester: Requester): boolean {
+function matchesPrincipal({ user, group }: Principal, requester: Requester): boolean {
   if (user !== undefined && group !== undefined) return false;
   if (user !== undefined) return user === requester.username;
-  return group !== undefined && !EVERYBODY.has(group) && requester.groups.includes(group);
+  return group !== undefined && !BROAD_GROUPS.has(group) && requester.groups.includes(group);
 }
 
 /** Groups that everybody, every service account or every administrator is in: a window for them would switch the checks off. */
-export const EVERYBODY: ReadonlySet<string> = new Set([
+export const BROAD_GROUPS: ReadonlySet<string> = new Set([
   'system:authenticated',
   'system:unauthenticated',
   'system:serviceaccounts',
@@ -41,7 +41,7 @@ export function principalProblems(principals: readonly Principal[], where: strin
     const place = `${where}[${index}]`;
     if ((user === undefined) === (group === undefined)) return [`${place}: give either user or group`];
     const name = user ?? group ?? '';
-    return EVERYBODY.has(name)
+    return BROAD_GROUPS.has(name)
       ? [`${place}: ${name} is not one restorer but everybody; name the one that restores`]
       : [];
   });

@@ -2,7 +2,7 @@
  * What API servers from Kubernetes 1.25 on hold RestoreWindows to by themselves, while no replica answers; the webhook says the same
  * and more (`restore/guard`). Not part of the CRD: older ones refuse to apply one that has rules.
  */
-import { EVERYBODY } from './principals.ts';
+import { BROAD_GROUPS } from './principals.ts';
 
 /** In CEL (`x-kubernetes-validations`). */
 export interface Rule {
@@ -37,7 +37,7 @@ export const RESTORE_WINDOW_RULES: readonly Rule[] = [
   {
     rule:
       'self.principals.all(p, has(p.user) != has(p.group) && !((has(p.user) ? p.user : p.group) in ' +
-      `[${[...EVERYBODY].map((name) => `'${name}'`).join(', ')}]))`,
+      `[${[...BROAD_GROUPS].map((name) => `'${name}'`).join(', ')}]))`,
     message: 'each of principals has either a user or a group, and is not everybody',
   },
 ];

@@ -19,7 +19,7 @@ const admitted = object('An admitted write.', {
 });
 
 /** More would say nothing that the time of the last one does not. */
-export const MOST_REQUESTS = 8;
+export const MAX_REQUESTS = 8;
 
 const spec = object('Who holds which values.', {
   policy: string('The AdmissionPolicy.'),
@@ -35,7 +35,7 @@ const spec = object('Who holds which values.', {
     { format: 'date-time' },
   ),
   'requests?': array('Writes of the holder that may still be on their way into storage.', admitted, {
-    maxItems: MOST_REQUESTS,
+    maxItems: MAX_REQUESTS,
   }),
 });
 

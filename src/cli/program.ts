@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { Command } from 'commander';
 
 import { VERSION } from '../config/version.ts';
-import { sentenceOf } from '../json/error-message.ts';
+import { messageWithCauses } from '../json/error-message.ts';
 import { addCompletion } from './completion/command.ts';
 import { addDoctor } from './inspect/doctor/command.ts';
 import { addStatus } from './inspect/status/command.ts';
@@ -21,7 +21,7 @@ export async function run(argv: readonly string[]): Promise<void> {
     await createProgram(programName(argv[1])).parseAsync([...argv]);
   } catch (error) {
     // Not `program.error`: the failure has nothing to do with usage, so the help would not explain it.
-    console.error(`error: ${sentenceOf(error)}`);
+    console.error(`error: ${messageWithCauses(error)}`);
     process.exit(1);
   }
 }

@@ -2,7 +2,7 @@
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** The messages of an error and of its causes, on one line. */
-export function sentenceOf(error: unknown): string {
+export function messageWithCauses(error: unknown): string {
   if (!(error instanceof Error) || error.cause === undefined) return messageOf(error);
-  return `${error.message}: ${sentenceOf(error.cause)}`;
+  return `${error.message}: ${messageWithCauses(error.cause)}`;
 }

@@ -22,7 +22,7 @@ export interface FieldPath {
   /** At least one. */
   readonly segments: readonly Segment[];
   /** The concrete path, as {@link formatPath} writes it; undefined when `[*]` matches several. */
-  readonly place: string | undefined;
+  readonly concreteText: string | undefined;
 }
 
 /** A path to one value: each `[*]` is replaced by an index. */
@@ -45,14 +45,14 @@ const ONLY_PLAIN_NAME = /^[A-Za-z_$][A-Za-z0-9_$-]*$/;
 const INDEX = /\d{1,6}(?=\])/y;
 const QUOTED = /"(?:[^"\\]|\\.)*"(?=\])/y;
 /** Recursion follows the segments: more than any API nests, and far below the stack limit. */
-const MOST_SEGMENTS = 64;
-const LONGEST_PATH = 1024;
+const MAX_SEGMENTS = 64;
+const MAX_PATH_LENGTH = 1024;
 
 /** @throws InvalidPath */
 export function parsePath(text: string): FieldPath {
   if (text === '') throw new InvalidPath('the path is empty: write one such as spec.datacenter');
-  if (text.length > LONGEST_PATH) {
-    throw new InvalidPath(`the path has more than ${LONGEST_PATH} characters`);
+  if (text.length > MAX_PATH_LENGTH) {
+    throw new InvalidPath(`the path has more than ${MAX_PATH_LENGTH} characters`);
   }
   const segments: Segment[] = [];
   let at = 0;
@@ -61,13 +61,13 @@ export function parsePath(text: string): FieldPath {
     segments.push(segment);
     at = end;
   }
-  if (segments.length > MOST_SEGMENTS) {
-    throw new InvalidPath(`the path has more than ${MOST_SEGMENTS} parts`);
+  if (segments.length > MAX_SEGMENTS) {
+    throw new InvalidPath(`the path has more than ${MAX_SEGMENTS} parts`);
   }
-  return { text, segments, place: placeOf(segments) };
+  return { text, segments, concreteText: concreteTextOf(segments) };
 }
 
-function placeOf(segments: readonly Segment[]): string | undefined {
+function concreteTextOf(segments: readonly Segment[]): string | undefined {
   const keys: (string | number)[] = [];
   for (const segment of segments) {
     if (segment.kind === 'each') return undefined;
@@ -78,11 +78,11 @@ function placeOf(segments: readonly Segment[]): string | undefined {
 
 function segmentAt(text: string, at: number): readonly [Segment, number] {
   if (text[at] === '[') return bracketAt(text, at);
-  if (at > 0 && text[at] !== '.') throw wrong(text, at, 'expected a dot or a bracket');
+  if (at > 0 && text[at] !== '.') throw invalidAt(text, at, 'expected a dot or a bracket');
   const start = at === 0 ? 0 : at + 1;
   const name = matchAt(PLAIN_NAME, text, start);
   if (name === undefined) {
-    throw wrong(
+    throw invalidAt(
       text,
       start,
       'expected a field name; other characters need brackets: labels["example.com/rack"]',
@@ -98,7 +98,7 @@ function bracketAt(text: string, at: number): readonly [Segment, number] {
   if (index !== undefined) return [{ kind: 'index', index: Number(index) }, start + index.length + 1];
   const quoted = matchAt(QUOTED, text, start);
   if (quoted === undefined)
-    throw wrong(text, start, 'expected *, an index or a name in double quotes, then ]');
+    throw invalidAt(text, start, 'expected *, an index or a name in double quotes, then ]');
   return [{ kind: 'field', name: unquote(text, start, quoted) }, start + quoted.length + 1];
 }
 
@@ -106,7 +106,7 @@ function unquote(text: string, at: number, quoted: string): string {
   try {
     return String(JSON.parse(quoted));
   } catch (cause) {
-    throw new InvalidPath(wrong(text, at, 'the quoted name is not a JSON string').message, { cause });
+    throw new InvalidPath(invalidAt(text, at, 'the quoted name is not a JSON string').message, { cause });
   }
 }
 
@@ -115,7 +115,7 @@ function matchAt(pattern: RegExp, text: string, at: number): string | undefined 
   return pattern.exec(text)?.[0];
 }
 
-function wrong(text: string, at: number, expected: string): InvalidPath {
+function invalidAt(text: string, at: number, expected: string): InvalidPath {
   const found = at < text.length ? `found ${quote(text[at])}` : 'the path ends';
   return new InvalidPath(`at character ${at + 1} of ${quote(text)}: ${expected}, but ${found}`);
 }
@@ -139,7 +139,7 @@ export function valuesAt(object: object, path: FieldPath): readonly FieldValue[]
 function collect(value: unknown, path: FieldPath, keys: ConcretePath, found: FieldValue[]): void {
   const segment = path.segments[keys.length];
   if (segment === undefined) {
-    const text = path.place ?? formatPath(keys);
+    const text = path.concreteText ?? formatPath(keys);
     found.push({ path: text, keys, value: value as JsonValue }); // everything in a JSON object is JSON
     return;
   }
@@ -161,11 +161,11 @@ export function valueAt(object: object, keys: ConcretePath): JsonValue | undefin
 }
 
 /**
- * The path within the same list element as `place`: replaces each `[*]` by the index at that position in `place`.
+ * The path within the same list element as `present`: replaces each `[*]` by the index at that position in `present`.
  *
- * @param place a concrete path that is equal to this path up to its last `[*]`
+ * @param present a concrete path that is equal to this path up to its last `[*]`
  */
-export function besides(place: ConcretePath, { segments }: FieldPath): ConcretePath {
+export function siblingPath(present: ConcretePath, { segments }: FieldPath): ConcretePath {
   return segments.map((segment, depth) => {
     switch (segment.kind) {
       case 'field':
@@ -173,7 +173,7 @@ export function besides(place: ConcretePath, { segments }: FieldPath): ConcreteP
       case 'index':
         return segment.index;
       case 'each':
-        return place[depth] ?? 0;
+        return present[depth] ?? 0;
     }
   });
 }
@@ -181,7 +181,7 @@ export function besides(place: ConcretePath, { segments }: FieldPath): ConcreteP
 /**
  * Whether each value of `other` has exactly one sibling at `path`: both paths are equal up to the last `[*]` of `path`.
  */
-export function liesBeside(path: FieldPath, other: FieldPath): boolean {
+export function isSiblingPath(path: FieldPath, other: FieldPath): boolean {
   const lastEach = path.segments.findLastIndex(({ kind }) => kind === 'each');
   return path.segments
     .slice(0, lastEach + 1)

@@ -13,17 +13,17 @@ import { applyPatch, pointerPart, type PatchOperation } from './json-patch.ts';
  * Replaces a value as a whole if its diff needs more operations than this. A user can send lists with thousands of
  * elements, and a patch with that many operations costs the API server more than repeating the list.
  */
-const MOST_OPERATIONS = 256;
+const MAX_OPERATIONS = 256;
 /**
  * The same limit for the total length of the paths, in characters: keys can be as long as objects, and each operation
  * below such a key repeats it.
  */
-const MOST_PATHS = 64 * 1024;
+const MAX_PATH_LENGTH = 64 * 1024;
 /** The depth limit of the diff. A value that differs only below this depth is replaced as a whole. */
-const DEEPEST = 64;
+const MAX_DEPTH = 64;
 
 /**
- * Computes a patch from `before` to `after`: few operations, in time linear in the size of both (times {@link DEEPEST}
+ * Computes a patch from `before` to `after`: few operations, in time linear in the size of both (times {@link MAX_DEPTH}
  * in the worst case).
  *
  * Identical references count as equal at once, so the diff of a copy-on-write change costs only the copied parts.
@@ -46,13 +46,13 @@ export function verifiedDiff(
   differ: typeof diff = diff,
 ): readonly PatchOperation[] {
   const patch = differ(before, after);
-  if (leadsTo(before, patch, after)) return patch;
+  if (produces(before, patch, after)) return patch;
   const coarse = coarseDiff(before, after);
-  if (leadsTo(before, coarse, after)) return coarse;
+  if (produces(before, coarse, after)) return coarse;
   throw new Error('no JSON patch leads from the object received to the object wanted');
 }
 
-function leadsTo(before: JsonObject, patch: readonly PatchOperation[], after: JsonObject): boolean {
+function produces(before: JsonObject, patch: readonly PatchOperation[], after: JsonObject): boolean {
   try {
     return isEqual(applyPatch(before, patch), after);
   } catch {
@@ -64,7 +64,7 @@ function leadsTo(before: JsonObject, patch: readonly PatchOperation[], after: Js
 function coarseDiff(before: JsonObject, after: JsonObject, path = '', depth = 0): readonly PatchOperation[] {
   const operations = memberDiff(before, after, path, depth, replace);
   const [only] = operations;
-  if (operations.length !== 1 || only?.op !== 'replace' || depth >= DEEPEST) return operations;
+  if (operations.length !== 1 || only?.op !== 'replace' || depth >= MAX_DEPTH) return operations;
   const key = Object.keys(after).find((name) => path + pointerPart(name) === only.path) ?? '';
   const [inner, wanted] = [ownValue(before, key), ownValue(after, key)];
   return isJsonObject(inner) && isJsonObject(wanted)
@@ -84,29 +84,30 @@ const replace: ValueDiff = (before, after, path) =>
 
 const valueDiff: ValueDiff = (before, after, path, depth) => {
   if (before === after) return [];
-  if (depth < DEEPEST) {
+  if (depth < MAX_DEPTH) {
     if (isJsonObject(before) && isJsonObject(after)) {
-      return orWhole(memberDiff(before, after, path, depth, valueDiff), path, after);
+      return orReplacement(memberDiff(before, after, path, depth, valueDiff), path, after);
     }
     if (isJsonArray(before) && isJsonArray(after)) {
-      return orWhole(listDiff(before, after, path, depth), path, after);
+      return orReplacement(listDiff(before, after, path, depth), path, after);
     }
   }
   return replace(before, after, path, depth);
 };
 
-function orWhole(
+function orReplacement(
   operations: readonly PatchOperation[],
   path: string,
   value: JsonValue,
 ): readonly PatchOperation[] {
   const isLarge =
-    operations.length > MOST_OPERATIONS || (operations.length > 1 && pathsOf(operations) > MOST_PATHS);
+    operations.length > MAX_OPERATIONS ||
+    (operations.length > 1 && totalPathLength(operations) > MAX_PATH_LENGTH);
   return isLarge ? [{ op: 'replace', path, value }] : operations;
 }
 
 /** The total length of the paths, in characters. */
-const pathsOf = (operations: readonly PatchOperation[]): number =>
+const totalPathLength = (operations: readonly PatchOperation[]): number =>
   operations.reduce((sum, { path }) => sum + path.length, 0);
 
 function memberDiff(
@@ -122,8 +123,10 @@ function memberDiff(
     ...Object.entries(after).flatMap(([key, value]): readonly PatchOperation[] => {
       const old = Object.hasOwn(before, key) ? before[key] : undefined;
       if (old === value) return []; // the usual case after a copy-on-write change
-      const place = path + pointerPart(key);
-      return old === undefined ? [{ op: 'add', path: place, value }] : differ(old, value, place, depth + 1);
+      const pointer = path + pointerPart(key);
+      return old === undefined
+        ? [{ op: 'add', path: pointer, value }]
+        : differ(old, value, pointer, depth + 1);
     }),
   ];
 }

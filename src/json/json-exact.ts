@@ -6,7 +6,7 @@ type OpenContainer = unknown[] | Record<string, unknown>;
 const NUMBER = /-?[\d.eE+]+(?:-\d+)?/y;
 const INTEGER = /^-?\d+$/;
 /** An int64 has at most 19 digits and a sign. */
-const LONGEST_INT64 = 20;
+const MAX_INT64_LENGTH = 20;
 
 /**
  * Builds the value of `text`, which must be valid JSON, and keeps every int64 exact.
@@ -19,7 +19,7 @@ export function parseExact(text: string): unknown {
   let root: unknown = null;
   let key: string | undefined; // the last key of the innermost object, still without its value
 
-  function place(value: unknown): void {
+  function add(value: unknown): void {
     const container = open.at(-1);
     if (container === undefined) root = value;
     else if (Array.isArray(container)) container.push(value);
@@ -28,7 +28,7 @@ export function parseExact(text: string): unknown {
   }
 
   function enter(container: OpenContainer): void {
-    place(container);
+    add(container);
     open.push(container);
   }
 
@@ -52,21 +52,21 @@ export function parseExact(text: string): unknown {
         const end = endOfString(text, at);
         const value = stringOf(text.slice(at, end));
         const container = open.at(-1);
-        if (container === undefined || Array.isArray(container) || key !== undefined) place(value);
+        if (container === undefined || Array.isArray(container) || key !== undefined) add(value);
         else key = value;
         at = end;
         break;
       }
       case 't':
-        place(true);
+        add(true);
         at += 'true'.length;
         break;
       case 'f':
-        place(false);
+        add(false);
         at += 'false'.length;
         break;
       case 'n':
-        place(null);
+        add(null);
         at += 'null'.length;
         break;
       case ',':
@@ -79,7 +79,7 @@ export function parseExact(text: string): unknown {
         break;
       default: {
         const token = numberAt(text, at);
-        place(numberOf(token));
+        add(numberOf(token));
         at += token.length;
       }
     }
@@ -114,7 +114,7 @@ function numberAt(text: string, at: number): string {
 /** Parses a number as the API server does: an integer that fits is an int64, every other number is a double. */
 function numberOf(token: string): number | bigint {
   const number = Number(token);
-  if (Number.isSafeInteger(number) || token.length > LONGEST_INT64 || !INTEGER.test(token)) return number;
+  if (Number.isSafeInteger(number) || token.length > MAX_INT64_LENGTH || !INTEGER.test(token)) return number;
   const integer = BigInt(token);
   return BigInt.asIntN(64, integer) === integer ? integer : number;
 }

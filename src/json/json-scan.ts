@@ -32,7 +32,7 @@ const isDigit = (code: number | undefined): boolean => code !== undefined && cod
 
 /** The characters before and after a number that is a JSON value, not a part of a string. */
 const BEFORE = codesOf(':,[ \n\r\t');
-const BEHIND = codesOf(',]} \n\r\t');
+const AFTER = codesOf(',]} \n\r\t');
 
 /** `undefined` is the position before or after the text. */
 function codesOf(characters: string): ReadonlySet<number | undefined> {
@@ -43,7 +43,7 @@ function isUnsafe(utf8: Uint8Array, start: number, end: number): boolean {
   const before = utf8[start - 1] === MINUS ? start - 2 : start - 1;
   return (
     BEFORE.has(utf8[before]) &&
-    BEHIND.has(utf8[end]) &&
+    AFTER.has(utf8[end]) &&
     !Number.isSafeInteger(Number(Buffer.from(utf8.subarray(start, end)).toString('latin1')))
   );
 }

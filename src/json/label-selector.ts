@@ -58,8 +58,8 @@ export function normaliseSelector(
   where: string,
 ): { readonly selector: NormalSelector; readonly problems: readonly SelectorProblem[] } {
   const problems: SelectorProblem[] = [];
-  const report = (place: string, message: string) => {
-    problems.push({ where: `${where}${place}`, message });
+  const report = (field: string, message: string) => {
+    problems.push({ where: `${where}${field}`, message });
   };
   if (given === undefined) return { selector: {}, problems };
   if (!isJsonObject(given)) {
@@ -82,7 +82,7 @@ export function normaliseSelector(
   };
 }
 
-type Report = (place: string, message: string) => void;
+type Report = (field: string, message: string) => void;
 
 function labelsOf(given: unknown, report: Report): readonly (readonly [string, string])[] {
   if (!isJsonObject(given)) {

@@ -41,11 +41,17 @@ export function isObjectName(
   target: { readonly group: string; readonly resource: string },
   name: string,
 ): boolean {
-  return hasLooseNames(target) ? isPathSegment(name) : isDnsSubdomain(name);
+  return allowsOtherNames(target) ? isPathSegment(name) : isDnsSubdomain(name);
 }
 
 /** Whether the API server accepts names that are not DNS names here, such as `system:node` and `fd00::1`. */
-function hasLooseNames({ group, resource }: { readonly group: string; readonly resource: string }): boolean {
+function allowsOtherNames({
+  group,
+  resource,
+}: {
+  readonly group: string;
+  readonly resource: string;
+}): boolean {
   return (
     group === 'rbac.authorization.k8s.io' || (group === 'networking.k8s.io' && resource === 'ipaddresses')
   );

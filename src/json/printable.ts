@@ -4,7 +4,7 @@
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
 /** Enough to recognise a value. */
-const LONGEST_VALUE = 128;
+const MAX_VALUE_LENGTH = 128;
 
 /** At most `limit` characters of a text, escaped; `…` marks the cut. */
 export function shorten(text: string, limit: number): string {
@@ -14,7 +14,7 @@ export function shorten(text: string, limit: number): string {
 /** Formats a value for a message: a string in quotes, a list as `a list`, an object as `an object`. */
 export function quote(value: unknown): string {
   if (typeof value === 'string') {
-    return `"${escape(cut(value, LONGEST_VALUE).replace(/["\\]/g, '\\$&'))}"`;
+    return `"${escape(cut(value, MAX_VALUE_LENGTH).replace(/["\\]/g, '\\$&'))}"`;
   }
   if (Array.isArray(value)) return 'a list';
   return typeof value === 'object' && value !== null ? 'an object' : String(value);

@@ -5,8 +5,8 @@ import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts'
 import { objectKey, toTimestamp } from '../json/kube-object.ts';
 import { pick } from '../json/objects.ts';
 import { timesOf, type RestoreSource } from './detector.ts';
-import { isAmong, type Requester } from '../api/principals.ts';
-import { reaches, type Place } from './window.ts';
+import { isPrincipal, type Requester } from '../api/principals.ts';
+import { covers, type WriteTarget } from './window.ts';
 
 /** Names the RestoreDetector that created a window. */
 export const SOURCE_LABEL = 'gatehouse.dev/source';
@@ -69,13 +69,13 @@ export function isActiveRestore(
   detector: RestoreDetector,
   source: RestoreSource,
   requester: Requester,
-  place: Place,
+  target: WriteTarget,
   now: Date,
 ): boolean {
   return (
     source.activity === 'active' &&
-    isAmong(detector.spec.principals, requester) &&
+    isPrincipal(detector.spec.principals, requester) &&
     now < endOf(detector, source) &&
-    reaches(specOf(detector, source), place)
+    covers(specOf(detector, source), target)
   );
 }

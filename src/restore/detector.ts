@@ -2,7 +2,7 @@
 import { parseDuration } from '../api/duration.ts';
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import { principalProblems } from '../api/principals.ts';
-import { LONGEST_WINDOW_MS } from './window.ts';
+import { MAX_WINDOW_MS } from './window.ts';
 
 /** The progress of the restore of a source. `unknown`: the detector does not list the phase. */
 export type SourceActivity = 'new' | 'active' | 'settling' | 'over' | 'unknown';
@@ -148,7 +148,7 @@ function durationProblems(window: NonNullable<RestoreDetector['spec']['window']>
   return Object.entries(window).flatMap(([key, text]) => {
     const parsed = parseDuration(text);
     if (parsed === undefined) return [`spec.window.${key}: "${text}" is not a duration such as 6h or 1m30s`];
-    return key === 'maxDuration' && parsed > LONGEST_WINDOW_MS
+    return key === 'maxDuration' && parsed > MAX_WINDOW_MS
       ? [`spec.window.maxDuration: no window is open for more than 24h`]
       : [];
   });

@@ -3,8 +3,8 @@ import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
 import { detectedWindow, isActiveRestore } from './detected-window.ts';
 import { isEnabled, isTrusted, readSource } from './detector.ts';
-import { isAmong, type Requester } from '../api/principals.ts';
-import { openWindowFor, type Place } from './window.ts';
+import { isPrincipal, type Requester } from '../api/principals.ts';
+import { openWindowFor, type WriteTarget } from './window.ts';
 
 export interface Evidence {
   readonly window: string;
@@ -15,10 +15,10 @@ export interface Evidence {
 export function evidenceOfWindows(
   windows: Iterable<RestoreWindow>,
   requester: Requester,
-  place: Place,
+  target: WriteTarget,
   now: Date,
 ): Evidence | undefined {
-  const window = openWindowFor(windows, requester, place, now);
+  const window = openWindowFor(windows, requester, target, now);
   return window === undefined ? undefined : toEvidence(window);
 }
 
@@ -28,7 +28,7 @@ export function detectorsOf(
   requester: Requester,
 ): readonly RestoreDetector[] {
   return [...detectors].filter(
-    (detector) => isEnabled(detector) && isAmong(detector.spec.principals, requester),
+    (detector) => isEnabled(detector) && isPrincipal(detector.spec.principals, requester),
   );
 }
 
@@ -41,7 +41,7 @@ export function evidenceOfSources(
   detector: RestoreDetector,
   objects: Iterable<object>,
   requester: Requester,
-  place: Place,
+  target: WriteTarget,
   now: Date,
   digest: (text: string) => string,
   isClosed: (window: string) => boolean = () => false,
@@ -49,7 +49,7 @@ export function evidenceOfSources(
   for (const object of objects) {
     const source = readSource(detector, object);
     if (!isTrusted(detector, source.namespace)) continue;
-    if (!isActiveRestore(detector, source, requester, place, now)) continue;
+    if (!isActiveRestore(detector, source, requester, target, now)) continue;
     const evidence = toEvidence(detectedWindow(detector, source, digest));
     if (!isClosed(evidence.window)) return evidence;
   }

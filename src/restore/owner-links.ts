@@ -3,11 +3,11 @@
  */
 import type { GroupResource, KubeObject, OwnerReference } from '../json/kube-object.ts';
 import { pointerPart } from '../json/json-patch.ts';
-import { mayOwnAgain } from '../api/owner-kinds.ts';
+import { mayRelinkOwner } from '../api/owner-kinds.ts';
 import {
   encodeOwnerRecord,
   isRecordOf,
-  lackingOwners,
+  missingOwners,
   OWNER_RECORD_ANNOTATION,
   parseOwnerRecord,
 } from '../api/owner-record.ts';
@@ -63,7 +63,7 @@ export function lostOwners(
   const record = parseOwnerRecord(object.metadata?.annotations?.[OWNER_RECORD_ANNOTATION]);
   // A copy under another name has the record of the original.
   if (record === undefined || !isRecordOf(record, object.metadata?.name ?? '')) return [];
-  return lackingOwners(record.refs, presentOwners(object, stale));
+  return missingOwners(record.refs, presentOwners(object, stale));
 }
 
 /** @param stateOf the state of each of {@link lostOwners} */
@@ -77,7 +77,7 @@ export function planLinks(
   const owners = [...present];
   const waiting: OwnerReference[] = [];
   const verdicts = lostOwners(object, limits).map((ref): OwnerLinkResult => {
-    const verdict = judge(resource, ref, stateOf(ref), owners);
+    const verdict = judgeOwner(resource, ref, stateOf(ref), owners);
     if ('linked' in verdict) {
       const linked = limits.mayBlock ? verdict.linked : withoutBlocking(verdict.linked);
       if (!owners.some(({ uid }) => uid === linked.uid)) owners.push(linked);
@@ -104,14 +104,14 @@ function presentOwners({ metadata }: KubeObject, stale: ReadonlySet<string>): re
 
 type Verdict = Omit<OwnerLinkResult, 'ref'> | { readonly linked: OwnerReference };
 
-function judge(
+function judgeOwner(
   resource: GroupResource,
   ref: OwnerReference,
   state: OwnerState,
   owners: readonly OwnerReference[],
 ): Verdict {
   const owner = `${ref.kind} "${ref.name}"`;
-  if (!mayOwnAgain(resource, ref)) {
+  if (!mayRelinkOwner(resource, ref)) {
     const message = `${owner} finds such objects by their labels, and deletes those that it does not expect`;
     return { result: 'NotAllowed', message };
   }

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Violation } from '../api/restore-window.ts';
 import {
-  dated,
+  withDates,
   toReports,
   toSweepStatus,
   type SweepResult,
@@ -84,9 +84,9 @@ test('violations are listed in one order, whatever the order in which they were 
 });
 
 test('a violation keeps the time at which it was found first, for as long as it is found', () => {
-  const first = dated({ ...clean, violations: [violation('s1')] }, []);
+  const first = withDates({ ...clean, violations: [violation('s1')] }, []);
   const finishedAt = new Date('2026-11-21T13:00:00Z');
-  expect(dated({ violations: [violation('s1'), violation('s2')], finishedAt }, first)).toMatchObject([
+  expect(withDates({ violations: [violation('s1'), violation('s2')], finishedAt }, first)).toMatchObject([
     { firstSeen: '2026-11-21T12:00:03.000Z', lastSeen: '2026-11-21T13:00:00.000Z' },
     { firstSeen: '2026-11-21T13:00:00.000Z', lastSeen: '2026-11-21T13:00:00.000Z' },
   ]);

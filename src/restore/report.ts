@@ -9,7 +9,7 @@ import { pick } from '../json/objects.ts';
  * Maximum number of items in the status: etcd limits an object to 1.5 MiB, and users read only the first page. The
  * status counts the rest.
  */
-export const LISTED = 50;
+export const MAX_STATUS_ITEMS = 50;
 
 export interface SweepResult {
   readonly startedAt: Date;
@@ -31,7 +31,7 @@ export function toSweepStatus(
   before: readonly Violation[] = [],
 ): Required<Pick<RestoreWindowStatus, 'phase' | 'lastSweep' | 'violations'>> {
   const { interim, unreadable } = result;
-  const violations = dated(result, before);
+  const violations = withDates(result, before);
   const clean = violations.length === 0 && unreadable.length === 0;
   return {
     phase: open ? 'Open' : interim ? 'Settling' : clean ? 'Completed' : 'CompletedWithViolations',
@@ -44,21 +44,21 @@ export function toSweepStatus(
     violations: {
       total: violations.length,
       byPolicy: countByPolicy(violations),
-      items: violations.slice(0, LISTED),
+      items: violations.slice(0, MAX_STATUS_ITEMS),
     },
   };
 }
 
 /** Sorts the violations by place, and adds the time when each was first seen. */
-export function dated(
+export function withDates(
   { violations, finishedAt }: Pick<SweepResult, 'violations' | 'finishedAt'>,
   before: readonly Violation[],
 ): readonly Violation[] {
-  const known = new Map(before.map((one) => [placeOf(one), one.firstSeen]));
+  const known = new Map(before.map((one) => [sortKeyOf(one), one.firstSeen]));
   const now = finishedAt.toISOString();
   return violations
-    .toSorted(compareBy(placeOf))
-    .map((one) => ({ ...one, firstSeen: known.get(placeOf(one)) ?? now, lastSeen: now }));
+    .toSorted(compareBy(sortKeyOf))
+    .map((one) => ({ ...one, firstSeen: known.get(sortKeyOf(one)) ?? now, lastSeen: now }));
 }
 
 /**
@@ -70,7 +70,7 @@ export function toReports(
   violations: readonly Violation[],
   relink: readonly RelinkItem[],
 ): readonly RestoreReportSpec[] {
-  if (violations.length <= LISTED && relink.length <= LISTED) return [];
+  if (violations.length <= MAX_STATUS_ITEMS && relink.length <= MAX_STATUS_ITEMS) return [];
   const parts = Math.max(
     1,
     Math.ceil(violations.length / REPORT_ITEMS),
@@ -95,7 +95,7 @@ function compareBy<T>(textOf: (one: T) => string): (a: T, b: T) => number {
   };
 }
 
-function placeOf({ policy, object, field, reason }: Violation): string {
+function sortKeyOf({ policy, object, field, reason }: Violation): string {
   return [policy, object.kind, object.namespace ?? '', object.name, field, reason].join('\u0000');
 }
 
@@ -119,7 +119,7 @@ export function toRelinkStatus(
     linked,
     skipped: open.length - failed,
     failed,
-    items: [...open.toSorted(byOwner), ...remarkable.toSorted(byOwner)].slice(0, LISTED),
+    items: [...open.toSorted(byOwner), ...remarkable.toSorted(byOwner)].slice(0, MAX_STATUS_ITEMS),
   };
 }
 

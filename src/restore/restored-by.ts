@@ -4,7 +4,7 @@ import type { ObjectMeta } from '../json/kube-object.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
 
 /** The metadata that shows when an object was created, and which restore its labels name. */
-export interface Made {
+export interface CreationMetadata {
   readonly creationTimestamp?: string | undefined;
   readonly labels?: ObjectMeta['labels'] | undefined;
 }
@@ -24,7 +24,7 @@ export function restoredBy(
   detectors: readonly RestoreDetector[],
   settleMs: number,
   digest: (text: string) => string,
-): (made: Made) => boolean {
+): (made: CreationMetadata) => boolean {
   const spans = windows.map((window) => spanOf(window, settleMs));
   const labels = windows.flatMap((window) => labelOf(window, detectors, digest) ?? []);
   return ({ creationTimestamp = '', labels: own = {} }) => {

@@ -29,12 +29,13 @@ function look(...sights: readonly LeaseObservation[]): readonly LeaseAssessment[
 
 const evidence = (...sights: readonly LeaseObservation[]) =>
   look(...sights).map(({ rollback }) => rollback?.evidence);
-const courses = (...sights: readonly LeaseObservation[]) => look(...sights).map(({ course }) => course);
+const progressOf = (...sights: readonly LeaseObservation[]) =>
+  look(...sights).map(({ progress }) => progress);
 
 test('a lease that is renewed again and again shows no rollback', () => {
   const sights = [sight(7, 100), sight(8, 104), sight(8, 104), sight(9, 120)];
   expect(evidence(...sights)).toEqual([undefined, undefined, undefined, undefined]);
-  expect(courses(...sights)).toEqual(['onward', 'onward', 'standing', 'onward']);
+  expect(progressOf(...sights)).toEqual(['forward', 'forward', 'unchanged', 'forward']);
 });
 
 test.each([
@@ -44,7 +45,7 @@ test.each([
 ])('F11: a lease that went back in %s is a rollback', (_what, now, by) => {
   const [, verdict] = look(sight(500, 6_000), now);
   expect(verdict?.rollback?.evidence).toBe(by);
-  expect(verdict?.course).toBe('back');
+  expect(verdict?.progress).toBe('back');
 });
 
 test('the next epoch is above all that were ever seen, so that nobody takes the new time for the old', () => {
@@ -63,12 +64,12 @@ test('one rollback is reported once, also while the old copy stays and when some
 
 test('an old copy stays one, however often it is looked at, until a leader goes on above all epochs', () => {
   const copy = sight(300, 5_000);
-  expect(courses(sight(500, 6_000), copy, copy, sight(301, 5_004), sight(501, 5_008))).toEqual([
-    'onward',
+  expect(progressOf(sight(500, 6_000), copy, copy, sight(301, 5_004), sight(501, 5_008))).toEqual([
+    'forward',
     'back',
     'back',
     'back',
-    'onward',
+    'forward',
   ]);
 });
 
@@ -117,7 +118,7 @@ test('what is not a number is unknown, never a rollback', () => {
     rollback: undefined,
   };
   expect(evidence(sight(500, 6_000), nothing, sight(501, 6_004))).toEqual([undefined, undefined, undefined]);
-  expect(courses(sight(500, 6_000), nothing)).toEqual(['onward', 'standing']);
+  expect(progressOf(sight(500, 6_000), nothing)).toEqual(['forward', 'unchanged']);
 });
 
 test('an annotation that was taken away hides no rollback of the epoch after it', () => {

@@ -25,7 +25,7 @@ export interface LeaseObservation {
 /** What a replica remembers of the Lease. */
 export interface LeaseHistory {
   /** The last observation. */
-  readonly sight: LeaseObservation;
+  readonly last: LeaseObservation;
   /** The highest epoch ever seen. The next write exceeds it, also after a rollback. */
   readonly highest: bigint;
   /** Whether this replica saw a rollback that no leader has announced since. */
@@ -41,34 +41,34 @@ export interface Rollback {
 
 export interface LeaseAssessment {
   /** Compared with the highest epoch ever seen: an old copy of the Lease remains `back`, however often it is read. */
-  readonly course: 'onward' | 'standing' | 'back';
+  readonly progress: 'forward' | 'unchanged' | 'back';
   /** Undefined: no action is necessary. */
   readonly rollback: Rollback | undefined;
   readonly memory: LeaseHistory;
 }
 
-const NOTHING_KNOWN: LeaseHistory = {
-  sight: { epoch: undefined, resourceVersion: undefined, rollback: undefined },
+const NO_HISTORY: LeaseHistory = {
+  last: { epoch: undefined, resourceVersion: undefined, rollback: undefined },
   highest: 0n,
   unannounced: false,
 };
 
 /** @param memory undefined for the first observation */
-export function assessLease(memory: LeaseHistory | undefined, sight: LeaseObservation): LeaseAssessment {
-  const before = memory ?? NOTHING_KNOWN;
-  const seen = evidenceOf(before.sight, sight);
-  const announced = sight.rollback !== undefined && sight.rollback !== before.sight.rollback;
+export function assessLease(memory: LeaseHistory | undefined, observed: LeaseObservation): LeaseAssessment {
+  const before = memory ?? NO_HISTORY;
+  const seen = evidenceOf(before.last, observed);
+  const announced = observed.rollback !== undefined && observed.rollback !== before.last.rollback;
   // The first observation has no predecessor. An announcement of a rollback that this replica saw itself is not news.
   const told = announced && seen === undefined && memory !== undefined && !before.unannounced;
   return {
-    course: seen === undefined ? courseOf(before.highest, sight.epoch) : 'back',
+    progress: seen === undefined ? progressOf(before.highest, observed.epoch) : 'back',
     rollback: told
       ? { evidence: 'Told', message: 'another replica saw that the cluster went back in time' }
       : seen,
     memory: {
       // After a rollback, the numbers of the old copy become the baseline, so that the same copy is not reported twice.
-      sight: { ...sight, epoch: sight.epoch ?? before.sight.epoch },
-      highest: max(before.highest, sight.epoch),
+      last: { ...observed, epoch: observed.epoch ?? before.last.epoch },
+      highest: max(before.highest, observed.epoch),
       unannounced: seen !== undefined || (before.unannounced && !announced),
     },
   };
@@ -92,9 +92,9 @@ function evidenceOf(before: LeaseObservation, now: LeaseObservation): Rollback |
 const isLower = (now: bigint | undefined, before: bigint | undefined): boolean =>
   now !== undefined && before !== undefined && now < before;
 
-function courseOf(highest: bigint, now: bigint | undefined): LeaseAssessment['course'] {
-  if (now === undefined || now === highest) return 'standing';
-  return now > highest ? 'onward' : 'back';
+function progressOf(highest: bigint, now: bigint | undefined): LeaseAssessment['progress'] {
+  if (now === undefined || now === highest) return 'unchanged';
+  return now > highest ? 'forward' : 'back';
 }
 
 const max = (a: bigint, b: bigint | undefined): bigint => (b !== undefined && b > a ? b : a);
@@ -140,8 +140,8 @@ export function startupSweep(renewTime: string | undefined, now: Date): string |
  * @returns undefined if the name is not that of such a window
  */
 export function ownSweepWindow(name: string, now: Date): RestoreWindow | undefined {
-  const [, , epoch, , endOfReign] = NAME.exec(name) ?? [];
-  if (epoch === undefined && endOfReign === undefined) return undefined;
+  const [, , epoch, , lastRenewal] = NAME.exec(name) ?? [];
+  if (epoch === undefined && lastRenewal === undefined) return undefined;
   return {
     apiVersion: `${GROUP}/${VERSION}`,
     kind: 'RestoreWindow',
@@ -153,7 +153,7 @@ export function ownSweepWindow(name: string, now: Date): RestoreWindow | undefin
       close: true,
       reason:
         epoch === undefined
-          ? `no replica of Gatehouse led after ${new Date(Number(endOfReign) * 1_000).toISOString()}: what was written since is checked`
+          ? `no replica of Gatehouse led after ${new Date(Number(lastRenewal) * 1_000).toISOString()}: what was written since is checked`
           : `the lease showed that the cluster went back in time (announced in its epoch ${epoch}): everything is checked again`,
     },
   };

@@ -4,11 +4,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../api/group.ts';
 import { ownValue } from '../json/json.ts';
 import { toTimestamp, type KubeObject } from '../json/kube-object.ts';
-import { isAmong, type Principal, type Requester } from '../api/principals.ts';
+import { isPrincipal, type Principal, type Requester } from '../api/principals.ts';
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
 import { detectorProblems } from './detector.ts';
-import { LONGEST_WINDOW_MS, windowProblems } from './window.ts';
+import { MAX_WINDOW_MS, windowProblems } from './window.ts';
 
 /** The name of the user who opened a window. The mutating webhook sets it from the request. */
 export const OPENED_BY = 'gatehouse.dev/opened-by';
@@ -54,20 +54,21 @@ export async function objectionsTo(
   world: OwnKindContext,
 ): Promise<readonly Objection[]> {
   if (world.isOurs(request.user)) return [];
-  if (isAmong(world.restorers, request.user) && !onlyEnds(request)) return [restored(request)];
+  if (isPrincipal(world.restorers, request.user) && !onlyEndsWindow(request))
+    return [restorerObjection(request)];
   if (request.operation === 'DELETE') return [];
   switch (request.resource) {
     case 'restorewindows':
-      return await toWindow(request, world);
+      return await windowObjections(request, world);
     case 'restoredetectors':
-      return await toDetector(request, world);
+      return await detectorObjections(request, world);
     default:
       return [];
   }
 }
 
 /** Windows, detectors and policies must not come from a backup. */
-function restored({ resource }: OwnKindRequest): Objection {
+function restorerObjection({ resource }: OwnKindRequest): Objection {
   return {
     field: '',
     message:
@@ -76,7 +77,10 @@ function restored({ resource }: OwnKindRequest): Objection {
   };
 }
 
-async function toWindow(request: OwnKindRequest, world: OwnKindContext): Promise<readonly Objection[]> {
+async function windowObjections(
+  request: OwnKindRequest,
+  world: OwnKindContext,
+): Promise<readonly Objection[]> {
   const window = request.object as RestoreWindow | undefined; // the API server has validated it against its schema
   if (window === undefined) return [];
   const before = request.oldObject as RestoreWindow | undefined; // as above
@@ -84,17 +88,17 @@ async function toWindow(request: OwnKindRequest, world: OwnKindContext): Promise
     const changes = changesOf(before.spec, window.spec);
     if (changes.length > 0) return changes;
     const approves = window.spec.sweep?.approved === true && before.spec.sweep?.approved !== true;
-    return approves ? await permission(window, world) : [];
+    return approves ? await permissionObjections(window, world) : [];
   }
   const problems = [...windowProblems(window).map(toObjection), ...timeProblems(window.spec, world.now)];
   if (problems.length > 0) return problems;
   const { type = 'Manual' } = window.spec.source ?? {};
   if (type !== 'Manual')
     return [{ field: 'spec.source.type', message: `only Gatehouse itself opens windows of type ${type}` }];
-  return await permission(window, world);
+  return await permissionObjections(window, world);
 }
 
-async function permission(
+async function permissionObjections(
   { metadata, spec }: RestoreWindow,
   { mayOpen }: OwnKindContext,
 ): Promise<readonly Objection[]> {
@@ -107,7 +111,7 @@ async function permission(
   return [{ field: '', message }];
 }
 
-async function toDetector(
+async function detectorObjections(
   { object, oldObject }: OwnKindRequest,
   { mayOpen }: OwnKindContext,
 ): Promise<readonly Objection[]> {
@@ -137,7 +141,7 @@ function timeProblems({ expiresAt, close }: RestoreWindowSpec, now: Date): reado
       { field, message: `${expiresAt} is in the past; a window of yesterday stays closed: create a new one` },
     ];
   // Allow one minute of clock skew.
-  return left > LONGEST_WINDOW_MS + 60_000
+  return left > MAX_WINDOW_MS + 60_000
     ? [{ field, message: 'no window is open for more than 24 hours: name an earlier time' }]
     : [];
 }
@@ -174,10 +178,10 @@ function onlyApproves(before: RestoreWindowSpec['sweep'], after: RestoreWindowSp
  * A restorer may end its own window earlier. An update that changes nothing comes from a restore of the window itself,
  * and the labels of that restore would close it.
  */
-function onlyEnds({ operation, resource, user, object, oldObject }: OwnKindRequest): boolean {
+function onlyEndsWindow({ operation, resource, user, object, oldObject }: OwnKindRequest): boolean {
   if (operation !== 'UPDATE' || resource !== 'restorewindows') return false;
   const [before, after] = [oldObject, object] as readonly (RestoreWindow | undefined)[]; // validated, as in toWindow
-  if (before === undefined || after === undefined || !isAmong(before.spec.principals, user)) return false;
+  if (before === undefined || after === undefined || !isPrincipal(before.spec.principals, user)) return false;
   if (isDeepStrictEqual(before.spec, after.spec)) return false;
   const { close, expiresAt } = after.spec;
   const ended = { ...before.spec, expiresAt, ...(close === undefined ? {} : { close }) };
@@ -193,7 +197,7 @@ function onlyEnds({ operation, resource, user, object, oldObject }: OwnKindReque
 export function completeWindow(request: OwnKindRequest, now: Date): KubeObject | undefined {
   const { object, operation } = request;
   const ended = operation === 'CREATE' && object !== undefined ? withEnd(object, now) : object;
-  return signed({ ...request, object: ended });
+  return withOpener({ ...request, object: ended });
 }
 
 /** How long a window without `expiresAt` lasts, in milliseconds. */
@@ -203,7 +207,7 @@ function withEnd(object: KubeObject, now: Date): KubeObject {
   const { spec } = object as { readonly spec?: Partial<RestoreWindowSpec> | null }; // not yet validated
   if (typeof spec !== 'object' || spec === null) return object;
   const { expiresAt } = spec;
-  const latest = now.getTime() + LONGEST_WINDOW_MS;
+  const latest = now.getTime() + MAX_WINDOW_MS;
   const end =
     expiresAt === undefined ? now.getTime() + DEFAULT_WINDOW_MS : Math.min(latest, Date.parse(expiresAt));
   if (Number.isNaN(end) || (expiresAt !== undefined && end === Date.parse(expiresAt))) return object;
@@ -211,7 +215,7 @@ function withEnd(object: KubeObject, now: Date): KubeObject {
   return window;
 }
 
-function signed({ operation, user, object, oldObject }: OwnKindRequest): KubeObject | undefined {
+function withOpener({ operation, user, object, oldObject }: OwnKindRequest): KubeObject | undefined {
   if (object === undefined) return undefined;
   const opener = operation === 'CREATE' ? user.username : oldObject?.metadata?.annotations?.[OPENED_BY];
   const { labels, annotations } = object.metadata ?? {};

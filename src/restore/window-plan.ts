@@ -31,14 +31,14 @@ export type SourceState =
   | { readonly kind: 'gone'; readonly since: Date };
 
 /** Observations besides the window itself. */
-export interface Seen {
+export interface Observations {
   /** Whether something has changed on which the last report depends, for example a target was created. */
   readonly changed: boolean;
   readonly source?: SourceState | undefined;
 }
 
 /** A source that was deleted may still be writing for a moment, in milliseconds. */
-const GONE_MS = 60_000;
+const SOURCE_GONE_WAIT_MS = 60_000;
 
 export type WindowPlan =
   | { readonly kind: 'refuse'; readonly problems: readonly string[] }
@@ -49,7 +49,12 @@ export type WindowPlan =
   | { readonly kind: 'wait'; readonly until: Date }
   | { readonly kind: 'done' };
 
-export function planWindow(window: RestoreWindow, now: Date, seen: Seen, times: SweepTimes): WindowPlan {
+export function planWindow(
+  window: RestoreWindow,
+  now: Date,
+  seen: Observations,
+  times: SweepTimes,
+): WindowPlan {
   const { openedAt, closedAt } = window.status ?? {};
   const problems = windowProblems(window);
   if (problems.length > 0 && openedAt === undefined && closedAt === undefined)
@@ -76,7 +81,7 @@ function planOpen(
   if (source === undefined) return { kind: 'open', until };
   const closes = spec.closeWithSource !== false;
   if (source.kind === 'gone') {
-    const closeAt = new Date(source.since.getTime() + GONE_MS);
+    const closeAt = new Date(source.since.getTime() + SOURCE_GONE_WAIT_MS);
     if (!closes) return { kind: 'open', until };
     return now >= closeAt
       ? { kind: 'close', at: now, reason: 'SourceDeleted' }
@@ -96,7 +101,7 @@ function planOpen(
 
 const earlier = (a: Date, b: Date): Date => (a < b ? a : b);
 
-const MOST_RECHECK_MS = 3_600_000;
+const MAX_RECHECK_MS = 3_600_000;
 
 /** Whether missing owners may exist by now, or a user has approved the proposed links. */
 function hasLinksToMake({ spec, status }: Pick<RestoreWindow, 'spec' | 'status'>): boolean {
@@ -129,7 +134,7 @@ function planSweep(
   const finishedAt = new Date(last.finishedAt);
   // Check violations less often the longer they stay unrepaired.
   const wait = Math.min(
-    MOST_RECHECK_MS,
+    MAX_RECHECK_MS,
     Math.max(recheckMs, (finishedAt.getTime() - closedAt.getTime()) / 10),
   );
   const recheckAt = new Date(finishedAt.getTime() + wait);

@@ -1,9 +1,9 @@
 /** The life cycle of a RestoreWindow, determined only from the object and the time. */
 import type { RestoreWindow, RestoreWindowSpec, RestoreWindowStatus } from '../api/restore-window.ts';
-import { isAmong, principalProblems, type Requester } from '../api/principals.ts';
+import { isPrincipal, principalProblems, type Requester } from '../api/principals.ts';
 
-/** The kind and namespace of a write. A window covers only some places. */
-export interface Place {
+/** The kind and namespace of a write. A window covers only some targets. */
+export interface WriteTarget {
   /** Empty for the core group. */
   readonly group: string;
   readonly resource: string;
@@ -17,7 +17,7 @@ export type WindowState =
 export type CloseReason = NonNullable<RestoreWindowStatus['closeReason']>;
 
 /** In milliseconds. No window stays open longer, even if its spec says so. */
-export const LONGEST_WINDOW_MS = 24 * 3_600_000;
+export const MAX_WINDOW_MS = 24 * 3_600_000;
 
 /** Labels that backup tools set on restored objects: a window with such a label comes from a backup. */
 const RESTORED_LABELS = ['velero.io/restore-name', 'velero.io/backup-name'];
@@ -43,30 +43,30 @@ function closedBy({ spec, status }: RestoreWindow): CloseReason {
 }
 
 function endOf({ metadata, spec }: RestoreWindow): Date {
-  const latest = new Date(metadata.creationTimestamp ?? NaN).getTime() + LONGEST_WINDOW_MS;
+  const latest = new Date(metadata.creationTimestamp ?? NaN).getTime() + MAX_WINDOW_MS;
   const end = new Date(spec.expiresAt).getTime();
   return new Date(Number.isNaN(latest) ? end : Math.min(end, latest));
 }
 
 /**
- * The open window in which the requester restores objects at this place. Apart from live evidence, it is the only
+ * The open window in which the requester restores objects of this write target. Apart from live evidence, it is the only
  * reason to defer a check.
  */
 export function openWindowFor(
   windows: Iterable<RestoreWindow>,
   requester: Requester,
-  place: Place,
+  target: WriteTarget,
   now: Date,
 ): RestoreWindow | undefined {
   for (const window of windows) {
     if (windowState(window, now).kind !== 'open' || windowProblems(window).length > 0) continue;
-    if (isAmong(window.spec.principals, requester) && reaches(window.spec, place)) return window;
+    if (isPrincipal(window.spec.principals, requester) && covers(window.spec, target)) return window;
   }
   return undefined;
 }
 
-/** Whether the window covers the place. */
-export function reaches({ match }: RestoreWindowSpec, { group, resource, namespace }: Place): boolean {
+/** Whether the window covers the target. */
+export function covers({ match }: RestoreWindowSpec, { group, resource, namespace }: WriteTarget): boolean {
   const { resources = [], namespaces } = match ?? {};
   const isKind = resources.some(
     (kind) => ['*', group].includes(kind.apiGroup ?? '') && ['*', resource].includes(kind.resource),

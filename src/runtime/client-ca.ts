@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import { readClientCa, type ClientTrust } from '../server/listener/client-certificates.ts';
 import type { Listener } from '../server/listener/listener.ts';
-import { sentenceOf } from '../json/error-message.ts';
+import { messageWithCauses } from '../json/error-message.ts';
 import type { Context } from './context.ts';
 
 /**
@@ -49,7 +49,7 @@ export async function followClientCa(
       complaint = undefined;
     } catch (err) {
       metrics.clientCaFailed();
-      const said = sentenceOf(err);
+      const said = messageWithCauses(err);
       if (said !== complaint) log.error({ err }, 'could not use --client-ca: going on with the one before');
       complaint = said;
     }

@@ -6,7 +6,7 @@ import { ALLOWED, type Decision } from '../review/decision.ts';
 import { createEvaluate } from './expressions/expression.ts';
 import { isEqual, type JsonObject } from '../../json/json.ts';
 import { verifiedDiff } from '../../json/json-diff.ts';
-import { keepsOwners } from '../../api/owner-kinds.ts';
+import { mayRecordOwners } from '../../api/owner-kinds.ts';
 import { keepOwners } from './owners/preserve-owners.ts';
 import { linkOwners } from './owners/link-owners.ts';
 import { writes, type AdmissionRequest } from '../review/request.ts';
@@ -98,7 +98,7 @@ function preservesOwners(
   policies: readonly CompiledPolicy[],
 ): boolean {
   // The API server ignores changes to metadata through a subresource.
-  return subResource === '' && keepsOwners(resource) && policies.some((policy) => policy.preservesOwners);
+  return subResource === '' && mayRecordOwners(resource) && policies.some((policy) => policy.preservesOwners);
 }
 
 function withOwnersKept(

@@ -3,7 +3,7 @@ import { parseDuration } from '../../api/duration.ts';
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, VERSION } from '../../api/group.ts';
 import { principalProblems } from '../../api/principals.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../../api/restore-window.ts';
-import { LONGEST_WINDOW_MS } from '../../restore/window.ts';
+import { MAX_WINDOW_MS } from '../../restore/window.ts';
 
 export interface OpenFlags {
   readonly user?: readonly string[];
@@ -81,7 +81,7 @@ export const wholeSeconds = (time: Date): string => time.toISOString().replace(/
 function durationProblems(text: string): readonly string[] {
   const ms = parseDuration(text);
   if (ms === undefined || ms === 0) return [`--for ${text}: must be a duration such as 30m or 1h30m`];
-  return ms > LONGEST_WINDOW_MS ? [`--for ${text}: must not exceed 24h`] : [];
+  return ms > MAX_WINDOW_MS ? [`--for ${text}: must not exceed 24h`] : [];
 }
 
 /** Flags have no index: strip `[n]`. */

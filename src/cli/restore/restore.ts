@@ -1,6 +1,6 @@
 /** `gatehouse restore`: opens, closes, shows and approves windows as the user of the kubeconfig. */
 import { ApiError } from '../../kube/api-error.ts';
-import { sentenceOf } from '../../json/error-message.ts';
+import { messageWithCauses } from '../../json/error-message.ts';
 import { connectToCluster, type UserCluster } from '../connect.ts';
 import type { ClusterFlags, OutputFormat } from '../terminal/options.ts';
 import { print } from '../terminal/output.ts';
@@ -48,7 +48,7 @@ export async function restore(command: RestoreCommand): Promise<ExitCode> {
       await cluster.close();
     }
   } catch (error) {
-    for (const line of sentenceOf(error).split('\n')) console.error(`error: ${line}`);
+    for (const line of messageWithCauses(error).split('\n')) console.error(`error: ${line}`);
     const hint = hintFor(error);
     if (hint !== undefined) console.error(`hint: ${hint}`);
     return error instanceof WrongUsage ? 2 : 1;

@@ -5,7 +5,7 @@ import type { RestoreReport } from '../../api/restore-report.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { isNotFound } from '../../kube/api-error.ts';
 import { RESTORE_REPORTS, RESTORE_WINDOWS } from '../../runtime/resources.ts';
-import { sentenceOf } from '../../json/error-message.ts';
+import { messageWithCauses } from '../../json/error-message.ts';
 import type { UserCluster } from '../connect.ts';
 import type { OutputFormat } from '../terminal/options.ts';
 import { withProgress, type Progress } from '../terminal/progress.ts';
@@ -90,7 +90,8 @@ async function reportsOf(
     const { items } = await client.listAll<RestoreReport>(RESTORE_REPORTS);
     return items.filter(({ spec }) => spec.window === window);
   } catch (error) {
-    if (!isNotFound(error)) printer.note(`note: could not read the RestoreReports: ${sentenceOf(error)}`);
+    if (!isNotFound(error))
+      printer.note(`note: could not read the RestoreReports: ${messageWithCauses(error)}`);
     return [];
   }
 }

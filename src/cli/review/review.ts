@@ -15,7 +15,7 @@ import { objectsJson, objectsJunit, objectsTable } from './report/objects.ts';
 import { suitesJson, suitesJunit, suitesText } from './report/suites.ts';
 import { reviewObjects } from './review-objects.ts';
 import { runSuites } from './suite/run-suites.ts';
-import { sentenceOf } from '../../json/error-message.ts';
+import { messageWithCauses } from '../../json/error-message.ts';
 import { inHandler, surviveStrayErrors } from '../../runtime/handlers/stray-errors.ts';
 
 type ExitCode = 0 | 1 | 2;
@@ -44,7 +44,7 @@ export async function review(flags: ReviewFlags): Promise<ExitCode> {
     await print(text);
     return result.exitCode;
   } catch (error) {
-    for (const line of sentenceOf(error).split('\n')) console.error(`error: ${line}`);
+    for (const line of messageWithCauses(error).split('\n')) console.error(`error: ${line}`);
     return 2;
   }
 }

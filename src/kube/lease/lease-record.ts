@@ -21,16 +21,16 @@ export interface LeaseObject extends KubeObject {
 /** The Lease as last read; `lease` is undefined when it does not exist. */
 export interface Observed {
   readonly lease: LeaseObject | undefined;
-  readonly course: LeaseCourse;
+  readonly progress: LeaseProgress;
 }
 
 /** How a Lease relates to those seen before: written after them, no evidence of a later write, or an older copy. */
-export type LeaseCourse = 'onward' | 'standing' | 'back';
+export type LeaseProgress = 'forward' | 'unchanged' | 'back';
 
-/** Reads the course of a Lease from its annotations, and writes these annotations. */
+/** Reads the progress of a Lease from its annotations, and writes these annotations. */
 export interface LeaseNotes {
   /** Called with each Lease that was read or written, in order. */
-  readonly judge: (lease: LeaseObject) => LeaseCourse;
+  readonly judge: (lease: LeaseObject) => LeaseProgress;
   /** The annotations for the next write, which replaces `lease`. */
   readonly annotations: (lease: LeaseObject | undefined) => Readonly<Record<string, string>> | undefined;
 }
@@ -49,12 +49,12 @@ export interface LeaseSettings {
   readonly identity: string;
   /** Set on the Lease, even if it already exists. */
   readonly labels?: Readonly<Record<string, string>>;
-  /** Annotations that reveal an older copy of the Lease. Default: unchanged, and every Lease counts as `onward`. */
+  /** Annotations that reveal an older copy of the Lease. Default: unchanged, and every Lease counts as `forward`. */
   readonly notes?: LeaseNotes;
 }
 
 const NO_NOTES: LeaseNotes = {
-  judge: () => 'onward',
+  judge: () => 'forward',
   annotations: (lease) => lease?.metadata?.annotations,
 };
 
@@ -87,7 +87,7 @@ export function createLeaseRecord(
   let acquiredAt: string | undefined;
 
   const observe = (lease: LeaseObject | undefined): Observed => {
-    last = { lease, course: lease === undefined ? 'standing' : notes.judge(lease) };
+    last = { lease, progress: lease === undefined ? 'unchanged' : notes.judge(lease) };
     everSeen ||= lease !== undefined;
     const spec = JSON.stringify(lease?.spec);
     if (sign?.spec !== spec) sign = { spec, seenAt: clock.monotonic() };
@@ -124,11 +124,11 @@ export function createLeaseRecord(
       // A Lease that existed and is gone: its holder has time to create it again.
       const isGone = observed.lease === undefined && everSeen;
       if (holderIdentity === '' && !isGone) return { kind: 'free' };
-      // While we lead, a Lease that is not `onward` is a copy from a backup or a snapshot: another replica takes over
-      // only after we stop leading, and its write is `onward`.
-      if (leading && observed.course !== 'onward') return { kind: 'free' };
+      // While we lead, a Lease that is not `forward` is a copy from a backup or a snapshot: another replica takes over
+      // only after we stop leading, and its write is `forward`.
+      if (leading && observed.progress !== 'forward') return { kind: 'free' };
       // An older copy that names us does not make us the leader again: another replica may lead now.
-      if (isOurs(observed) && observed.course !== 'back') return { kind: 'free' };
+      if (isOurs(observed) && observed.progress !== 'back') return { kind: 'free' };
       const lifeMs = leaseDurationSeconds === undefined ? durationMs : leaseDurationSeconds * 1_000;
       const expiresInMs = (sign?.seenAt ?? clock.monotonic()) + lifeMs - clock.monotonic();
       return expiresInMs <= 0 ? { kind: 'free' } : { kind: 'taken', expiresInMs };

@@ -355,9 +355,9 @@ function epochNotes(): LeaseNotes {
   return {
     judge: (lease) => {
       const epoch = epochOf(lease);
-      const course = epoch > highest ? 'onward' : epoch < highest ? 'back' : 'standing';
+      const progress = epoch > highest ? 'forward' : epoch < highest ? 'back' : 'unchanged';
       highest = Math.max(highest, epoch);
-      return course;
+      return progress;
     },
     annotations: (lease) => ({ ...lease?.metadata?.annotations, epoch: String(highest + 1) }),
   };

@@ -77,7 +77,7 @@ export function createGeneration(request: NewGeneration): Generation {
   const id = generationId(keyPair.publicKey);
   const issuer: Issuer = {
     // Each generation has its own name, because some stores index CAs by name, and verifiers could confuse them.
-    name: commonName(ownName(id)),
+    name: commonName(ownCommonName(id)),
     keyId: keyIdOf(keyPair.publicKey),
     privateKey: keyPair.privateKey,
   };
@@ -95,11 +95,11 @@ export function createGeneration(request: NewGeneration): Generation {
   return importGeneration({ id, certificate, key: keyPair.privateKey }, request);
 }
 
-const ownName = (id: string): string => `gatehouse-serving-ca-${id}`;
+const ownCommonName = (id: string): string => `gatehouse-serving-ca-${id}`;
 
 /** Whether Gatehouse made this generation, and so makes the next one. The owner of an imported CA replaces it. */
-export const isOfOwnMake = (generation: Generation): boolean =>
-  rootOf(generation).subject === `CN=${ownName(generation.id)}`;
+export const isOwnGeneration = (generation: Generation): boolean =>
+  rootOf(generation).subject === `CN=${ownCommonName(generation.id)}`;
 
 /** A CA that the operator supplies in a Secret, after all checks. */
 export interface ImportedAuthority {
@@ -164,7 +164,7 @@ export function rootProblem(root: X509Certificate): string | undefined {
     return 'its key usage does not allow it to sign certificates';
   if (subjectKeyId === undefined) return 'it has no subject key identifier, by which chains find it';
   if (!root.checkIssued(root) || !root.verify(root.publicKey))
-    return 'it is not signed by itself, so no client can take it as a root';
+    return 'it is not self-signed, so clients cannot use it as a root';
   return undefined;
 }
 

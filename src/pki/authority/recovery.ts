@@ -54,7 +54,7 @@ export function judgeAuthority(evidence: AuthorityEvidence): AuthorityVerdict {
       // `adopt` writes the Secret without the consent, so that the consent cannot take effect years later.
       return { kind: consent === undefined ? 'usable' : 'adopt', authority: stored.authority };
     if (consent !== undefined) return { kind: 'adopt', authority: withRoots(stored.authority, roots, now) };
-    return mend(evidence, roots, 'OlderThanPublished', problem);
+    return recover(evidence, roots, 'OlderThanPublished', problem);
   }
 
   const isNew = evidence.published.length === 0 && evidence.servingCerts === 0 && lastGood === undefined;
@@ -62,15 +62,20 @@ export function judgeAuthority(evidence: AuthorityEvidence): AuthorityVerdict {
     case 'absent':
       return isNew
         ? { kind: 'bootstrap' }
-        : mend(evidence, roots, 'Missing', 'it is missing, and there is a CA bundle or a serving cert of it');
+        : recover(
+            evidence,
+            roots,
+            'Missing',
+            'it is missing, and there is a CA bundle or a serving cert of it',
+          );
     case 'empty':
-      return isNew ? { kind: 'bootstrap' } : mend(evidence, roots, 'Unreadable', 'it holds nothing');
+      return isNew ? { kind: 'bootstrap' } : recover(evidence, roots, 'Unreadable', 'it holds nothing');
     case 'unreadable':
-      return mend(evidence, roots, 'Unreadable', stored.message);
+      return recover(evidence, roots, 'Unreadable', stored.message);
   }
 }
 
-function mend(
+function recover(
   { lastGood, consent, stored, now }: AuthorityEvidence,
   roots: readonly X509Certificate[],
   reason: BrokenReason,

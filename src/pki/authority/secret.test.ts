@@ -141,7 +141,7 @@ const breakages: readonly [string, () => SecretData, () => string][] = [
   [
     'has a bridge where a root should be',
     () => ({ ...data, [`${ids[1]}.crt`]: base64(text(`${ids[1]}.bridge.crt`)) }),
-    () => `${ids[1]}.crt: it is not signed by itself`,
+    () => `${ids[1]}.crt: it is not self-signed`,
   ],
   [
     'has the bridge of another generation',
@@ -183,7 +183,7 @@ test('claims of names and key ids do not replace a signature, nor a signature th
   const other = { ...issuer, name: commonName('somebody-else') };
 
   const notSelfSigned = { ...data, [`${ids[1]}.crt`]: forged(active, issuer, strange) };
-  expect(() => parseAuthority(notSelfSigned)).toThrow('not signed by itself');
+  expect(() => parseAuthority(notSelfSigned)).toThrow('not self-signed');
   for (const bridge of [forged(pending, issuer, strange), forged(pending, other, active.key)])
     expect(() => parseAuthority({ ...data, [`${ids[0]}.bridge.crt`]: bridge })).toThrow(
       `it is not signed by the generation before it, ${ids[1]}`,

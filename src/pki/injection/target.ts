@@ -201,6 +201,6 @@ export function toTarget(kind: TargetKind, raw: RawTarget, compat: readonly Comp
 
 function immutableOr(request: InjectionRequest, { immutable }: RawTarget): InjectionRequest {
   return request.kind === 'wanted' && immutable === true
-    ? { kind: 'invalid', message: 'the ConfigMap is immutable: make it anew without `immutable: true`' }
+    ? { kind: 'invalid', message: 'the ConfigMap is immutable: recreate it without `immutable: true`' }
     : request;
 }

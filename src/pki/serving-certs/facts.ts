@@ -140,13 +140,13 @@ export interface StoredSecret extends Secret {
 export function toStoredSecret(secret: Secret): StoredSecret {
   const { metadata } = secret;
   return {
-    ...(metadata === undefined ? {} : { metadata: slim(metadata) }),
+    ...(metadata === undefined ? {} : { metadata: storedMetadata(metadata) }),
     ...pick(secret, 'type', 'immutable'),
     summary: summarizeServingCert(secret.data),
   };
 }
 
-function slim(metadata: ObjectMeta): ObjectMeta {
+function storedMetadata(metadata: ObjectMeta): ObjectMeta {
   const { annotations } = metadata;
   return {
     ...pick(metadata, 'name', 'namespace', 'uid', 'resourceVersion', 'labels', 'ownerReferences'),

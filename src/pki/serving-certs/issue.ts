@@ -42,7 +42,7 @@ export function issueServingCert(order: ServingCertOrder): ServingCert {
   const dnsNames = [...new Set(order.dnsNames)];
   checkDnsNames(dnsNames);
 
-  const { signer, root, issuer } = issuingSide(authority);
+  const { signer, root, issuer } = signerOf(authority);
   if (now < root.validFromDate)
     throw new Error(
       `the clock says ${now.toISOString()}, which is before generation ${signer.id} of the authority begins ` +
@@ -70,21 +70,21 @@ export function issueServingCert(order: ServingCertOrder): ServingCert {
   return { chain, notAfter: new Date(Math.floor(notAfter.getTime() / 1_000) * 1_000) }; // X.509 has whole seconds
 }
 
-interface IssuingSide {
+interface Signer {
   readonly signer: Generation;
   readonly root: X509Certificate;
   readonly issuer: Issuer;
 }
 
 /** Memoises the parsed signer, because one authority signs thousands of leaves. */
-const issuingSides = new WeakMap<Authority, IssuingSide>();
+const signers = new WeakMap<Authority, Signer>();
 
-function issuingSide(authority: Authority): IssuingSide {
-  const known = issuingSides.get(authority);
+function signerOf(authority: Authority): Signer {
+  const known = signers.get(authority);
   if (known !== undefined) return known;
   const signer = activeGeneration(authority);
   const side = { signer, root: rootOf(signer), issuer: issuerOf(signer) };
-  issuingSides.set(authority, side);
+  signers.set(authority, side);
   return side;
 }
 

@@ -10,7 +10,7 @@ import {
   sequence,
   setOf,
   type DerNode,
-  nothing,
+  derNull,
 } from '../x509/der.ts';
 import { privateKeyOf, splitCertificates, type CertificatePem, type PrivateKeyPem } from '../x509/pem.ts';
 import { promisify } from 'node:util';
@@ -123,7 +123,7 @@ async function encryptPrivateKey(
   const encrypted = Buffer.concat([cipher.update(pkcs8), cipher.final()]);
   const kdf = sequence(
     objectId(OID.pbkdf2),
-    sequence(octetString(salt), ITERATIONS_DER(), sequence(objectId(OID.hmacWithSha256), nothing())),
+    sequence(octetString(salt), ITERATIONS_DER(), sequence(objectId(OID.hmacWithSha256), derNull())),
   );
   const scheme = sequence(objectId(OID.aes256Cbc), octetString(iv));
   return sequence(sequence(objectId(OID.pbes2), sequence(kdf, scheme)), octetString(encrypted));
@@ -133,7 +133,7 @@ async function encryptPrivateKey(
 function macOf(content: Uint8Array, password: string, salt: Uint8Array): DerNode {
   const mac = createHmac('sha256', macKey(password, salt)).update(content).digest();
   return sequence(
-    sequence(sequence(objectId(OID.sha256), nothing()), octetString(mac)),
+    sequence(sequence(objectId(OID.sha256), derNull()), octetString(mac)),
     octetString(salt),
     ITERATIONS_DER(),
   );

@@ -37,7 +37,7 @@ const CHECKS = [
     reason: 'ChainChanged',
     when: (cert, { signing }) => cert.bridges.join() !== fingerprintsIn(signing).bridges,
   },
-  { reason: 'NotYetValid', when: beginsFarAhead },
+  { reason: 'NotYetValid', when: startsInFuture },
   { reason: 'RenewalDue', when: isRenewalDue },
 ] as const satisfies readonly { readonly reason: string; readonly when: When }[];
 
@@ -82,7 +82,7 @@ const CLOCK_TOLERANCE = HOUR;
  * A clock far ahead of ours made the cert. But if our clock is before the start of the authority, our clock is behind.
  * Then the cert stays, because a cert made now could be expired for all other machines.
  */
-function beginsFarAhead({ notBefore }: UsableServingCert, { now, signing }: ServingCertState): boolean {
+function startsInFuture({ notBefore }: UsableServingCert, { now, signing }: ServingCertState): boolean {
   return notBefore > after(now, CLOCK_TOLERANCE) && now >= signing.notBefore;
 }
 

@@ -160,12 +160,12 @@ export interface SecretClaim {
 /** The valid claim is that of the oldest Service. If two were created in the same second, the smaller uid decides. */
 export function firstClaim<Claim extends SecretClaim>(claims: readonly Claim[]): Claim | undefined {
   return claims.reduce<Claim | undefined>(
-    (first, claim) => (first === undefined || goesBefore(claim, first) ? claim : first),
+    (first, claim) => (first === undefined || hasPrecedence(claim, first) ? claim : first),
     undefined,
   );
 }
 
-export function goesBefore(a: SecretClaim, b: SecretClaim): boolean {
+export function hasPrecedence(a: SecretClaim, b: SecretClaim): boolean {
   if (a.own !== b.own) return a.own;
   const [left, right] = [timeOf(a), timeOf(b)];
   return left === right ? a.uid < b.uid : left < right;

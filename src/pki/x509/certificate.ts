@@ -10,7 +10,7 @@ import {
   explicit,
   implicit,
   integer,
-  nothing,
+  derNull,
   objectId,
   octetString,
   sequence,
@@ -155,7 +155,7 @@ interface SignatureAlgorithm {
 function signatureAlgorithm(key: KeyObject): SignatureAlgorithm {
   const curve = key.asymmetricKeyDetails?.namedCurve;
   if (key.asymmetricKeyType === 'rsa')
-    return { hash: 'sha256', identifier: () => sequence(objectId('1.2.840.113549.1.1.11'), nothing()) };
+    return { hash: 'sha256', identifier: () => sequence(objectId('1.2.840.113549.1.1.11'), derNull()) };
   if (curve === 'prime256v1')
     return { hash: 'sha256', identifier: () => sequence(objectId('1.2.840.10045.4.3.2')) };
   if (curve === 'secp384r1')

@@ -23,7 +23,7 @@ export const sequence = (...items: DerNode[]) => constructed(Type.SEQUENCE, item
 export const setOf = (...items: DerNode[]) => constructed(Type.SET, items);
 export const objectId = (dotted: string) => primitive(Type.OID, asn1.oidToDer(dotted).getBytes());
 export const boolean = (value: boolean) => primitive(Type.BOOLEAN, value ? '\xff' : '\x00');
-export const nothing = () => primitive(Type.NULL, '');
+export const derNull = () => primitive(Type.NULL, '');
 export const utf8String = (text: string) => primitive(Type.UTF8, toBinary(Buffer.from(text)));
 /** For this type only, node-forge stores characters instead of bytes. */
 export const bmpString = (text: string) => primitive(Type.BMPSTRING, text);

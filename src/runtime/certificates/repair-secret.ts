@@ -11,7 +11,7 @@ import { issueServingCert } from '../../pki/serving-certs/issue.ts';
 import { DEFAULT_KEYSTORE_PASSWORD } from '../../pki/serving-certs/key-store.ts';
 import { outputData, type Output } from '../../pki/serving-certs/outputs.ts';
 import type { IssueReason, ServingCertPlan } from '../../pki/serving-certs/plan.ts';
-import { goesBefore, type Service } from '../../pki/serving-certs/request.ts';
+import { hasPrecedence, type Service } from '../../pki/serving-certs/request.ts';
 import {
   markedService,
   ownership,
@@ -114,7 +114,8 @@ async function standingOf(
   const ref = { namespace: identity.namespace, name: markedService(live) ?? '' };
   const holder = await client.get<Service>(services, ref, { signal });
   const [theirs, ours] = [holder && requests.claimOf(holder), requests.claimOf(service)];
-  const holds = theirs?.secretName === request.secretName && (ours === undefined || goesBefore(theirs, ours));
+  const holds =
+    theirs?.secretName === request.secretName && (ours === undefined || hasPrecedence(theirs, ours));
   return holds ? 'taken' : writability(live);
 }
 

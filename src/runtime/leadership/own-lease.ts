@@ -39,10 +39,10 @@ export function createOwnLease({
   const listeners = createListeners<[name: string]>();
 
   const judge = (lease: LeaseObject) => {
-    const { course, rollback, memory: next } = assessLease(memory, sightOf(lease));
+    const { progress, rollback, memory: next } = assessLease(memory, sightOf(lease));
     // The first observation has nothing to compare with: the Lease may have been unrenewed for a long time.
     const isAlive = memory !== undefined || startupSweep(lease.spec?.renewTime, now()) === undefined;
-    if (course === 'onward' && isAlive) ledAt = now();
+    if (progress === 'forward' && isAlive) ledAt = now();
     memory = next;
     const before = due;
     due = withoutAsked(lease.metadata?.annotations?.[SWEEP_DUE]);
@@ -52,7 +52,7 @@ export function createOwnLease({
       log.warn({ evidence: rollback.evidence }, `${rollback.message}; all objects are listed again`);
       rollbacks.tell();
     }
-    return course;
+    return progress;
   };
   const withoutAsked = (name: string | undefined) => (name === asked ? undefined : name);
 

@@ -24,7 +24,7 @@ import {
   type OwnerLinkResult,
 } from '../../restore/owner-links.ts';
 import { messageOf } from '../../json/error-message.ts';
-import type { Made } from '../../restore/restored-by.ts';
+import type { CreationMetadata } from '../../restore/restored-by.ts';
 import { subjectOf } from '../../restore/report.ts';
 import type { StoredObjects } from '../policies/stored-objects.ts';
 
@@ -54,7 +54,7 @@ export interface RelinkOptions {
   /** `Report` writes nothing. */
   readonly mode: 'Link' | 'Report';
   /** Whether a restore has created the object. */
-  readonly isRestored: (made: Made) => boolean;
+  readonly isRestored: (made: CreationMetadata) => boolean;
 }
 
 /** One item for each recorded owner that is no longer linked; none for an object that no restore has created. */

@@ -2,12 +2,12 @@
 import { createHash } from 'node:crypto';
 
 import type { RestoreQuery, World } from '../../admission/policy/world.ts';
-import { isAmong, type Requester } from '../../api/principals.ts';
+import { isPrincipal, type Requester } from '../../api/principals.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { detectorsOf, evidenceOfSources, evidenceOfWindows } from '../../restore/evidence.ts';
-import { windowState, type Place } from '../../restore/window.ts';
+import { windowState, type WriteTarget } from '../../restore/window.ts';
 import type { Context } from '../context.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
 import { createSharedRead } from '../shared-read.ts';
@@ -15,7 +15,7 @@ import type { Watched } from '../watch.ts';
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-const placeOf = ({ resource, namespace }: RestoreQuery): Place => ({ ...resource, namespace });
+const placeOf = ({ resource, namespace }: RestoreQuery): WriteTarget => ({ ...resource, namespace });
 
 export function createRestoreEvidence(
   { client, discovery, serverClock }: Pick<Context, 'client' | 'discovery' | 'serverClock'>,
@@ -30,7 +30,9 @@ export function createRestoreEvidence(
     detectorsOf(detectors.store.list(), user).length > 0 ||
     windows.store
       .list()
-      .some((window) => isAmong(window.spec.principals, user) && windowState(window, now()).kind === 'open');
+      .some(
+        (window) => isPrincipal(window.spec.principals, user) && windowState(window, now()).kind === 'open',
+      );
 
   /** What an open window in the store allows. */
   const knownRestore = (query: RestoreQuery) =>

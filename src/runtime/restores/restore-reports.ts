@@ -6,7 +6,7 @@ import type { RestoreReport, RestoreReportSpec } from '../../api/restore-report.
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { Condition } from '../../json/kube-object.ts';
 import {
-  dated,
+  withDates,
   relinkCondition,
   toRelinkStatus,
   toReports,
@@ -48,7 +48,7 @@ export async function reportSweep(
   const { status = {} } = window;
   const before = status.conditions?.find(({ type }) => type === 'IntegrityVerified');
   const known = status.violations?.items ?? [];
-  const reports = toReports(name, dated(result, known), relinked?.items ?? []);
+  const reports = toReports(name, withDates(result, known), relinked?.items ?? []);
   await writeReports(window, reports, writer.client, signal);
   await updateStatus(
     window,

@@ -7,12 +7,7 @@ import { restoreWindowSchema, type RestoreWindow } from '../../../src/api/restor
 import { isEqual, isJsonObject, type JsonObject } from '../../../src/json/json.ts';
 import { detectorProblems, readSource, timesOf } from '../../../src/restore/detector.ts';
 import { planWindow } from '../../../src/restore/window-plan.ts';
-import {
-  LONGEST_WINDOW_MS,
-  openWindowFor,
-  windowProblems,
-  windowState,
-} from '../../../src/restore/window.ts';
+import { MAX_WINDOW_MS, openWindowFor, windowProblems, windowState } from '../../../src/restore/window.ts';
 import { prune } from '../../../src/sandbox/machinery/schema/prune.ts';
 import type { Schema } from '../../../src/sandbox/machinery/schema/schema.ts';
 import { validateSchema } from '../../../src/sandbox/machinery/schema/validate.ts';
@@ -99,7 +94,7 @@ export const detectors = fuzzTarget(
     );
     if (problems.length > 0) return;
     const { maxDurationMs } = timesOf(detector);
-    hold(maxDurationMs <= LONGEST_WINDOW_MS, () => `a window of ${maxDurationMs} ms`);
+    hold(maxDurationMs <= MAX_WINDOW_MS, () => `a window of ${maxDurationMs} ms`);
   },
 );
 
@@ -114,10 +109,7 @@ export const windows = fuzzTarget('restore window', 20, mutatedObject([WINDOW]),
   const state = windowState(window, NOW);
   const created = Date.parse(METADATA.creationTimestamp);
   if (state.kind === 'open') {
-    hold(
-      state.until.getTime() <= created + LONGEST_WINDOW_MS,
-      () => `open until ${state.until.toISOString()}`,
-    );
+    hold(state.until.getTime() <= created + MAX_WINDOW_MS, () => `open until ${state.until.toISOString()}`);
     hold(state.until > NOW, () => 'the window is open and expired');
   }
   const problems = windowProblems(window);

@@ -1,5 +1,5 @@
 /** Which checks a restore defers, and what Gatehouse reports about them. */
-import { isAmong, principalProblems } from '../../../api/principals.ts';
+import { isPrincipal, principalProblems } from '../../../api/principals.ts';
 import type { Violation, DeferrableCheck } from '../violation.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import type { AdmissionRequest, Operation } from '../../review/request.ts';
@@ -39,7 +39,7 @@ export function isInitiallyDeferred(
   return (
     enforcement === 'Deny' &&
     initiallyDeferred !== undefined &&
-    isAmong(initiallyDeferred.principals, userInfo)
+    isPrincipal(initiallyDeferred.principals, userInfo)
   );
 }
 

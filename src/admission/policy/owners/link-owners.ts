@@ -1,6 +1,6 @@
 /** Links the recorded owners of a restored object at its creation, if all of them exist. */
 import type { OwnerReference } from '../../../json/kube-object.ts';
-import { mayOwnAgain } from '../../../api/owner-kinds.ts';
+import { mayRelinkOwner } from '../../../api/owner-kinds.ts';
 import { encodeOwnerRecord, type OwnerRecord } from '../../../api/owner-record.ts';
 import type { JsonObject } from '../../../json/json.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
@@ -28,7 +28,7 @@ export async function linkOwners(
   if (restore.kind === 'unknown') return waiting;
   if (restore.kind === 'none' || !restore.operations.includes('CREATE')) return dropped(object);
   if (world.owners === undefined || refs.length > MOST_READS) return waiting;
-  if (!refs.every((ref) => mayOwnAgain(request.resource, ref))) return waiting;
+  if (!refs.every((ref) => mayRelinkOwner(request.resource, ref))) return waiting;
   const linked = await findAll(refs, request.namespace, world.owners, signal);
   if (linked === undefined) return waiting;
   const text = encodeOwnerRecord({ self: selfOf(object), refs: linked });

@@ -5,7 +5,7 @@
 import {
   encodeOwnerRecord,
   isRecordOf,
-  lackingOwners,
+  missingOwners,
   OWNER_RECORD_ANNOTATION,
   parseOwnerRecord,
   type OwnerRecord,
@@ -15,7 +15,7 @@ import type { JsonObject } from '../../../json/json.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { hasRoom, ownersOf, recordTextOf, selfOf, withRecord } from './owner-annotation.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
-import { keepsOwners } from '../../../api/owner-kinds.ts';
+import { mayRecordOwners } from '../../../api/owner-kinds.ts';
 import type { CompiledMatch } from '../compiled-policy.ts';
 import { governedResources } from '../match/compile-match.ts';
 import type { Report } from '../problem.ts';
@@ -60,7 +60,7 @@ function keepOnUpdate(object: JsonObject, refs: readonly OwnerReference[], old: 
   const before = recordTextOf(old);
   const had = ownersOf(old) ?? [];
   const recorded = parseOwnerRecord(before)?.refs ?? [];
-  const lacking = lackingOwners(lackingOwners(recorded, had), refs);
+  const lacking = missingOwners(missingOwners(recorded, had), refs);
   const meddled = recordTextOf(object) !== undefined && recordTextOf(object) !== before;
   if (refs.length === 0 && had.length === 0) {
     const text = typeof before === 'string' ? before : undefined;
@@ -89,7 +89,7 @@ export function compileOwners(
   report: Report,
 ): boolean {
   if (owners?.preserve !== true) return false;
-  const adopted = governedResources(match).find((kind) => !keepsOwners(kind));
+  const adopted = governedResources(match).find((kind) => !mayRecordOwners(kind));
   if (adopted !== undefined) {
     const message = `spec.owners cannot preserve the owners of ${groupResourceName(adopted)}: their controllers adopt them by labels, and a reference from a backup would make the garbage collector delete them; govern them by a policy without spec.owners`;
     report('spec.match.resources', message);

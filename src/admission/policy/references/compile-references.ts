@@ -4,7 +4,7 @@ import type { ReferenceRule } from '../../../api/policy-validate.ts';
 import { groupResourceName, type GroupResource } from '../../../json/kube-object.ts';
 import { requireWrites, tryPath, type Report } from '../problem.ts';
 import type { CompiledMatch, CompiledReference } from '../compiled-policy.ts';
-import { liesBeside } from '../../../json/field-path.ts';
+import { isSiblingPath } from '../../../json/field-path.ts';
 import { hasWildcard } from '../match/resource-pattern.ts';
 import { reportDeletionLockout } from '../match/lockout.ts';
 
@@ -55,7 +55,7 @@ function compileReference(
     }
   } else if (!namespaced) {
     report(at, 'the target is cluster-scoped: remove it');
-  } else if (!liesBeside(namespacePath, path)) {
+  } else if (!isSiblingPath(namespacePath, path)) {
     const message = 'up to its last [*] it has to read like path, so that each name has one namespace';
     report(at, message, 'InvalidPath');
   }

@@ -1,7 +1,7 @@
 import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy, CompiledReference } from '../compiled-policy.ts';
 import {
-  besides,
+  siblingPath,
   valueAt,
   valuesAt,
   type ConcretePath,
@@ -104,7 +104,7 @@ function namespaceFor(
   object: object,
 ): JsonValue | undefined {
   if (path === undefined) return undefined;
-  const value = valueAt(object, besides(keys, path));
+  const value = valueAt(object, siblingPath(keys, path));
   return value === undefined || isBlank(value) ? undefined : value;
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../../json/kube-object.ts';
-import { MOST_REQUESTS, type AdmittedRequest, type UniqueClaim } from '../../../api/unique-claim.ts';
+import { MAX_REQUESTS, type AdmittedRequest, type UniqueClaim } from '../../../api/unique-claim.ts';
 import { admittedRequest, busyMs, holderRef, isHeldBy, newClaim, passedOn, renewed } from './claim-state.ts';
 import { SETTLE_MS } from '../../../../test/support/admission/claims.ts';
 import { createRequest, GROUP, policyOf, updateRequest } from '../../../../test/support/admission/policy.ts';
@@ -89,7 +89,7 @@ describe('pending requests of a claim', () => {
 
   test('above the limit are merged into one', () => {
     let claim = claimWith();
-    for (let n = 0; n <= MOST_REQUESTS; n++) {
+    for (let n = 0; n <= MAX_REQUESTS; n++) {
       claim = renewed(claim, { uid: `u${n}`, at: at(0) }, now, SETTLE_MS);
     }
     expect(claim.spec.requests).toEqual([{ at: at(0) }]);

@@ -13,7 +13,7 @@
  */
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../../../api/group.ts';
 import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
-import { MOST_REQUESTS, type AdmittedRequest, type UniqueClaim } from '../../../api/unique-claim.ts';
+import { MAX_REQUESTS, type AdmittedRequest, type UniqueClaim } from '../../../api/unique-claim.ts';
 import { isSecret } from '../object-ref.ts';
 import { textIn } from '../../../json/json.ts';
 import { toJsonText } from '../../../json/json-text.ts';
@@ -69,7 +69,7 @@ export function renewed(
     (request) => timeOf(request) + settleMs > now && !isSameWrite(request, admitted),
   );
   // Over the limit, keep only the newest: it expires last.
-  const requests = earlier.length < MOST_REQUESTS ? [...earlier, admitted] : [{ at: admitted.at }];
+  const requests = earlier.length < MAX_REQUESTS ? [...earlier, admitted] : [{ at: admitted.at }];
   return { ...claim, spec: { ...claim.spec, claimedAt: new Date(now).toISOString(), requests } };
 }
 

@@ -7,9 +7,9 @@ import { hasWildcard } from '../match/resource-pattern.ts';
 import { labelsOf } from '../object-metadata.ts';
 import { requireWrites, tryPath, type Report } from '../problem.ts';
 import {
-  besides,
+  siblingPath,
   formatPath,
-  liesBeside,
+  isSiblingPath,
   valueAt,
   valuesAt,
   type FieldPath,
@@ -36,7 +36,7 @@ export function compileUnique(
     const where = `spec.validate.unique[${index}].paths`;
     const paths = texts.flatMap((text, place) => tryPath(text, `${where}[${place}]`, report) ?? []);
     const leading = deepest(paths);
-    const stray = paths.find((path) => leading !== undefined && !liesBeside(path, leading));
+    const stray = paths.find((path) => leading !== undefined && !isSiblingPath(path, leading));
     if (stray !== undefined && leading !== undefined) {
       const message = `${stray.text} and ${leading.text} go over different lists, so it is not clear which of their values belong together: write a rule for each`;
       report(where, message, 'InvalidPath');
@@ -109,7 +109,7 @@ function placesOf(
   const leading = deepest(paths);
   if (leading === undefined) return [];
   return valuesAt(object, leading).flatMap(({ keys }) => {
-    const places = paths.map((path) => besides(keys, path));
+    const places = paths.map((path) => siblingPath(keys, path));
     const values = places.map((place) => valueAt(object, place) ?? null);
     return values.includes(null) ? [] : [{ field: formatPath(places[0] ?? keys), values }];
   });

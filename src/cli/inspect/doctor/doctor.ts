@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { sentenceOf } from '../../../json/error-message.ts';
+import { messageWithCauses } from '../../../json/error-message.ts';
 import { connectToCluster } from '../../connect.ts';
 import { readManifests } from '../../deploy-manifests.ts';
 import type { ClusterFlags, OutputFormat } from '../../terminal/options.ts';
@@ -38,7 +38,7 @@ export async function doctor({ output, ...flags }: DoctorFlags): Promise<0 | 1> 
       await cluster.close();
     }
   } catch (error) {
-    console.error(`error: ${sentenceOf(error)}`);
+    console.error(`error: ${messageWithCauses(error)}`);
     return 1;
   }
 }

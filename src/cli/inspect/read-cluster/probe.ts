@@ -2,7 +2,7 @@
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { ApiError } from '../../../kube/api-error.ts';
 import { OPENED_BY } from '../../../restore/window-admission.ts';
-import { sentenceOf } from '../../../json/error-message.ts';
+import { messageWithCauses } from '../../../json/error-message.ts';
 import { newWindow } from '../../restore/new-window.ts';
 import { read, unreadable, type Reading } from './reading.ts';
 
@@ -31,7 +31,7 @@ const FAILED = /failed calling webhook "[^"]+\.gatehouse\.dev"/;
 
 /** What the error of a dry run says about the webhook. */
 export function probeResult(error: unknown): Reading<ProbeResult> {
-  const message = sentenceOf(error);
+  const message = messageWithCauses(error);
   if (error instanceof ApiError) {
     if (DENIED.test(message)) return read({ kind: 'reached' });
     // Omit the request line in front of the message.

@@ -6,7 +6,7 @@ import { ApiError } from '../../../kube/api-error.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import { type NamedRef, type Resource } from '../../../kube/object.ts';
 import { groupResourceName, type KubeObject } from '../../../json/kube-object.ts';
-import { sentenceOf } from '../../../json/error-message.ts';
+import { messageWithCauses } from '../../../json/error-message.ts';
 
 /** A permission in RBAC. */
 export interface Permission {
@@ -46,7 +46,7 @@ export async function tryToRead<T>(permission: Permission, call: () => Promise<T
 }
 
 export function unreadable(permission: Permission, error: unknown): Unreadable {
-  const message = sentenceOf(error);
+  const message = messageWithCauses(error);
   const code = error instanceof ApiError ? error.code : undefined;
   if (code === 403) return { kind: 'unread', reason: 'Forbidden', message, permission };
   return { kind: 'unread', reason: code === 404 ? 'NotInstalled' : 'Failed', message };

@@ -1,6 +1,6 @@
 /** `gatehouse status`: reads a cluster as the user of the kubeconfig, and reports the health of Gatehouse. */
 import type { Compat } from '../../../pki/injection/request.ts';
-import { sentenceOf } from '../../../json/error-message.ts';
+import { messageWithCauses } from '../../../json/error-message.ts';
 import { connectToCluster } from '../../connect.ts';
 import type { ClusterFlags, OutputFormat } from '../../terminal/options.ts';
 import { formatData, hasColours, print } from '../../terminal/output.ts';
@@ -23,7 +23,7 @@ export async function status(flags: StatusFlags): Promise<0 | 1> {
     );
     return report.healthy ? 0 : 1;
   } catch (error) {
-    console.error(`error: ${sentenceOf(error)}`);
+    console.error(`error: ${messageWithCauses(error)}`);
     return 1;
   }
 }

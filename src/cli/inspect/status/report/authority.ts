@@ -8,7 +8,7 @@ import type { Authority } from '../../../../pki/authority/authority.ts';
 import { caBundle } from '../../../../pki/authority/bundle.ts';
 import {
   generationId,
-  isOfOwnMake,
+  isOwnGeneration,
   rootOf,
   type Generation,
   type GenerationState,
@@ -121,7 +121,7 @@ function rowOf(generation: Generation, now: Date): GenerationRow {
     createdAt: createdAt.toISOString(),
     ...(publishedAt === undefined ? {} : { publishedAt: publishedAt.toISOString() }),
     ...(activatedAt === undefined ? {} : { activatedAt: activatedAt.toISOString() }),
-    ...(state === 'active' && isOfOwnMake(generation)
+    ...(state === 'active' && isOwnGeneration(generation)
       ? { rotationAt: rotationTime(generation).toISOString() }
       : {}),
   };
@@ -161,7 +161,7 @@ function activeAttention(authority: Authority, object: string, now: Date): reado
   const isLate = now.getTime() > validFromDate.getTime() * 0.25 + validToDate.getTime() * 0.75;
   const isPrepared = generations.some(({ state }) => state === 'pending');
   if (isLate && !isPrepared) {
-    const next = isOfOwnMake(active)
+    const next = isOwnGeneration(active)
       ? 'find out why the leader does not rotate the authority'
       : 'the CA is imported, so store a new CA in its Secret';
     return attention(
