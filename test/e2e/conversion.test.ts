@@ -495,7 +495,7 @@ describe('expectConversionFailureMessage', () => {
   });
   afterAll(async () => {
     await cluster.admin.patchMerge(CONVERSION_POLICIES, { name: 'databases' }, { spec: restore ?? {} });
-    await eventually('it is gone', async () => (await specOf('v1', 'unreadable')) !== undefined);
+    await eventually('the step is gone', async () => (await specOf('v1', 'unreadable')) !== undefined);
   });
 
   test.each([

@@ -286,7 +286,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     await seeWindowOf(
       cluster,
       'much',
-      'one report fewer',
+      'one violation fewer',
       ({ status }) => status?.violations?.total === ORPHANS - 1,
     );
     for (const name of others) await cluster.admin.create(ZONES, zone(name));

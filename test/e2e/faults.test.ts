@@ -279,7 +279,7 @@ test('a replica recovers from a list that is older than the previous one', async
   await cluster.admin.delete(DATACENTERS, { name: 'listed' });
   await neverWrong(
     eventually(
-      'the object is known again',
+      'the deletion is known',
       async () => (await kindOf('p', { at: 'listed' })) === 'refused',
       within,
     ),

@@ -190,7 +190,7 @@ describe('S2: opening a window', () => {
     await eventually('the grant is in force', async () => (await dryRunOf(window('s2'))) === 'allowed');
     await bob.create(RESTORE_WINDOWS, window('s2'));
     await cluster.admin.delete(CLUSTER_ROLE_BINDINGS, { name: 'bob-opens' });
-    await eventually('the window is closed', async () => (await dryRunOf(window('s2-late'))) !== 'allowed');
+    await eventually('the grant is gone', async () => (await dryRunOf(window('s2-late'))) !== 'allowed');
   });
 
   test('for certain namespaces requires the verb in each of them', async () => {
@@ -367,7 +367,7 @@ test('S6: the counters match', async () => {
   const run = await velero.begin({ name: 's6-counted', backup });
   const window = `window="${await windowNameOf(cluster, 's6-counted')}"`;
   await eventually(
-    'the status shows it as open',
+    'the metrics show the window as open',
     async () => (await counted('gatehouse_restore_window_open', window)) === 1,
   );
   await run.write();
@@ -375,7 +375,7 @@ test('S6: the counters match', async () => {
   await run.finish();
   const report = await seeReportOf(cluster, 's6-counted');
   await eventually(
-    'the status shows it as closed, with its violations',
+    'the metrics show the window as closed, with its violations',
     async () =>
       (await counted('gatehouse_restore_violations', window)) === report.status?.violations?.total &&
       (await counted('gatehouse_restore_window_open', window)) === 0,
