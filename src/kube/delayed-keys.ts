@@ -1,24 +1,15 @@
 import type { Clock } from './clock.ts';
 
-/** Keys, each with a due time. One timer serves all keys: there may be thousands. */
-export interface DelayedKeys {
-  /** Schedules the key at `at`, by `Clock.monotonic`. An earlier schedule wins. */
-  readonly set: (key: string, at: number) => void;
-  /** Removes the schedule of the key. */
-  readonly delete: (key: string) => void;
-  readonly clear: () => void;
-}
-
 interface Entry {
   readonly key: string;
   readonly at: number;
 }
 
-/** @param onDue called with each key when it is due */
-export function createDelayedKeys(
-  clock: Pick<Clock, 'monotonic' | 'after'>,
-  onDue: (key: string) => void,
-): DelayedKeys {
+/**
+ * Keys, each with a due time. One timer serves all keys: there may be thousands.
+ * @param onDue called with each key when it is due
+ */
+export function createDelayedKeys(clock: Pick<Clock, 'monotonic' | 'after'>, onDue: (key: string) => void) {
   const dates = new Map<string, number>();
   /** Latest first. */
   let entries: Entry[] = [];
@@ -49,22 +40,23 @@ export function createDelayedKeys(
   const remove = (key: string): void => {
     const at = dates.get(key);
     if (at === undefined || !dates.delete(key)) return;
-    let place = placeOf(at, entries);
-    while (entries[place]?.key !== key) place += 1; // other keys may have the same due time
-    entries.splice(place, 1);
+    let index = indexOf(at, entries);
+    while (entries[index]?.key !== key) index += 1; // other keys may have the same due time
+    entries.splice(index, 1);
   };
 
   return {
-    set: (key, at) => {
+    /** Schedules the key at `at`, by `Clock.monotonic`. An earlier schedule wins. */
+    set: (key: string, at: number): void => {
       const before = dates.get(key);
       if (before !== undefined && before <= at) return;
       remove(key);
       dates.set(key, at);
-      entries.splice(placeOf(at, entries), 0, { key, at });
+      entries.splice(indexOf(at, entries), 0, { key, at });
       arm();
     },
     delete: remove,
-    clear: () => {
+    clear: (): void => {
       armed?.cancel();
       armed = undefined;
       entries = [];
@@ -74,7 +66,7 @@ export function createDelayedKeys(
 }
 
 /** The index for a due time. Keys with equal due times keep the order in which they were scheduled. */
-function placeOf(at: number, entries: readonly Entry[]): number {
+function indexOf(at: number, entries: readonly Entry[]): number {
   let [low, high] = [0, entries.length];
   while (low < high) {
     const middle = (low + high) >>> 1;

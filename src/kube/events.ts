@@ -29,12 +29,7 @@ export interface EventNote {
   readonly action?: string;
 }
 
-export interface EventRecorder {
-  /** Returns at once and never throws. The recorder logs and drops an event that it cannot write. */
-  readonly record: (note: EventNote) => void;
-  /** Resolves when everything recorded so far is written or dropped. */
-  readonly flush: () => Promise<void>;
-}
+export type EventRecorder = ReturnType<typeof createEventRecorder>;
 
 export interface EventRecorderOptions {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'patchMerge'>;
@@ -71,7 +66,7 @@ const REFILL_MS = 200;
 /** In bytes: the limit of events.k8s.io/v1. core/v1 has no limit, but humans read the message in `kubectl describe`. */
 const MAX_MESSAGE = 1_024;
 /** Control characters in user input: `kubectl get events` before 1.25 passes them to the terminal. */
-const STEERING = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu;
+const CONTROL_CHARACTERS = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu;
 /** Short, because an event must not delay the work that it reports. */
 const TIMEOUT_MS = 10_000;
 
@@ -80,7 +75,7 @@ interface Waiting {
   times: number;
 }
 
-export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
+export function createEventRecorder(options: EventRecorderOptions) {
   const { client, component, instance, log, clock = systemClock } = options;
   const signal = options.signal ?? new AbortController().signal;
   const waiting = new Map<string, Waiting>();
@@ -103,7 +98,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     const call = { signal, timeoutMs: TIMEOUT_MS };
     const lastTimestamp = toRfc3339(new Date(clock.now()));
     const ref = { namespace: note.regarding.namespace ?? 'default', name };
-    const again = async (): Promise<boolean> => {
+    const raiseCount = async (): Promise<boolean> => {
       const known = await client.get<CoreEvent>(events, ref, call);
       if (known === undefined) return false;
       await client.patchMerge(events, ref, { count: (known.count ?? 1) + times, lastTimestamp }, call);
@@ -132,7 +127,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       await create();
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
-      const raised = await again().catch((failure: unknown) => {
+      const raised = await raiseCount().catch((failure: unknown) => {
         if (isNotFound(failure)) return false;
         throw failure;
       });
@@ -169,7 +164,8 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   };
 
   return {
-    record: (recorded) => {
+    /** Returns at once and never throws. The recorder logs and drops an event that it cannot write. */
+    record: (recorded: EventNote): void => {
       const note = { ...recorded, message: cut(recorded.message) };
       const name = eventName(note, component);
       const same = waiting.get(name);
@@ -180,7 +176,8 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
         start();
       }
     },
-    flush: async () => {
+    /** Resolves when everything recorded so far is written or dropped. */
+    flush: async (): Promise<void> => {
       await draining;
     },
   };
@@ -200,7 +197,7 @@ function eventName({ regarding, type, reason, message, action }: EventNote, comp
 
 /** Cuts before it cleans, because the message may have megabytes. */
 function cut(message: string): string {
-  const line = message.slice(0, 2 * MAX_MESSAGE).replace(STEERING, ' ');
+  const line = message.slice(0, 2 * MAX_MESSAGE).replace(CONTROL_CHARACTERS, ' ');
   const bytes = Buffer.from(line);
   if (bytes.length <= MAX_MESSAGE && message.length <= 2 * MAX_MESSAGE) return line;
   // `stream` drops an incomplete character at the end.

@@ -160,7 +160,7 @@ test('lists are read from etcd in pages; watches request bookmarks and end after
   expect(seconds).toBeLessThanOrEqual(600);
   expect(server.requests[0]?.headers.join()).toContain('as=PartialObjectMetadataList;g=meta.k8s.io;v=v1');
   expect(server.requests[2]?.headers.join()).toContain('as=PartialObjectMetadata;g=meta.k8s.io;v=v1');
-  expect(store.size()).toBe(2);
+  expect(store.list()).toHaveLength(2);
 });
 
 test('a watch that ends resumes at its last version or bookmark, without a list', async () => {

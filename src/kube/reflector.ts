@@ -44,22 +44,6 @@ export interface ReflectorOptions<T extends KubeObject> extends WatchScope {
   readonly random?: () => number;
 }
 
-/** Keeps a store in sync with the objects of one resource in the API server. */
-export interface Reflector {
-  /** Lists and watches until `signal` aborts, and retries after every error. Resolves when it has stopped. */
-  readonly run: (signal: AbortSignal) => Promise<void>;
-  /** Whether the store has held a complete list. */
-  readonly hasSynced: () => boolean;
-  /** @throws the reason of `signal` on abort */
-  readonly whenSynced: (signal: AbortSignal) => Promise<void>;
-  /**
-   * Interrupts the current attempt, lists again, and reports each object even if it looks unchanged. Needed after a
-   * rollback of etcd: a watch stays silent then, and two states may share a resourceVersion. The store keeps its
-   * objects until the list is complete.
-   */
-  readonly relist: () => void;
-}
-
 const TIMING: ReflectorTiming = {
   // As in client-go: long enough to be cheap, short enough to rebalance API servers after a restart.
   minSeconds: 300,
@@ -77,7 +61,7 @@ const TIMING: ReflectorTiming = {
 const LIST_TIMEOUT_MS = 60_000;
 
 /** After this many objects, yield to waiting requests: one transform may take half a millisecond. */
-const BREATH = 50;
+const YIELD_EVERY = 50;
 
 /** The state of the reflector between two attempts. */
 interface Progress {
@@ -94,7 +78,8 @@ interface Progress {
   paged: boolean;
 }
 
-export function createReflector<T extends KubeObject>(options: ReflectorOptions<T>): Reflector {
+/** Keeps a store in sync with the objects of one resource in the API server. */
+export function createReflector<T extends KubeObject>(options: ReflectorOptions<T>) {
   const { rest, store, onChange, clock = systemClock, random = Math.random } = options;
   const { transform = dropManagedFields, onRollback = () => undefined } = options;
   const { resource, namespace, labelSelector, fieldSelector, metadataOnly } = options;
@@ -123,7 +108,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       // Transform page by page: dropped fields are freed before the list is complete, and other work runs in between.
       for (const item of page.items) {
         items.push(sink.prepare(item));
-        if (items.length % BREATH === 0) await setImmediate();
+        if (items.length % YIELD_EVERY === 0) await setImmediate();
       }
       version = page.metadata.resourceVersion;
     }
@@ -206,17 +191,17 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
 
   const backOff = async (progress: Progress, error: unknown, signal: AbortSignal): Promise<void> => {
     const failures = ++progress.failures;
-    const asked = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1_000 : 0;
+    const requestedMs = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1_000 : 0;
     const { baseMs, maxMs } = timing.backoff;
     const longest = error instanceof NetworkError ? Math.min(maxMs, timing.unreachableMaxMs) : maxMs;
-    const ms = Math.max(asked, backoffMs(failures, { baseMs, maxMs: longest }, random));
+    const ms = Math.max(requestedMs, backoffMs(failures, { baseMs, maxMs: longest }, random));
     if (isGone(error)) progress.paged = false;
     log.warn({ ...fields, err: error, failures, retryInMs: Math.round(ms) }, 'could not list or watch');
     await sleep(clock, ms, signal);
   };
 
   /** One attempt, with a backoff if it fails. Ends early when `signal` aborts. */
-  const takeTurn = async (progress: Progress, signal: AbortSignal): Promise<void> => {
+  const attemptOnce = async (progress: Progress, signal: AbortSignal): Promise<void> => {
     try {
       const outcome = await attempt(progress, signal);
       if (outcome !== 'go-on') await backOff(progress, outcome, signal);
@@ -225,7 +210,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     }
   };
 
-  let endTurn: () => void = () => undefined;
+  let endAttempt: () => void = () => undefined;
   const run = async (signal: AbortSignal): Promise<void> => {
     const progress: Progress = {
       position: undefined,
@@ -236,20 +221,21 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       paged: true,
     };
     while (!signal.aborted) {
-      const turn = linkedController(signal);
-      endTurn = () => {
-        turn.abort(new Error('asked to list again'));
+      const current = linkedController(signal);
+      endAttempt = () => {
+        current.abort(new Error('relist requested'));
       };
-      await takeTurn(progress, turn.signal);
-      turn.release();
-      if (!turn.signal.aborted) continue;
+      await attemptOnce(progress, current.signal);
+      current.release();
+      if (!current.signal.aborted) continue;
       progress.position = undefined;
       progress.everything = true;
     }
   };
 
   return {
-    run: async (signal) => {
+    /** Lists and watches until `signal` aborts, and retries after every error. Resolves when it has stopped. */
+    run: async (signal: AbortSignal): Promise<void> => {
       if (isRunning) throw new Error(`the reflector of ${fields.resource} runs already`);
       isRunning = true;
       try {
@@ -258,12 +244,19 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
         isRunning = false;
       }
     },
-    hasSynced: () => hasSynced,
-    whenSynced: async (signal) => {
+    /** Whether the store has held a complete list. */
+    hasSynced: (): boolean => hasSynced,
+    /** @throws the reason of `signal` on abort */
+    whenSynced: async (signal: AbortSignal): Promise<void> => {
       await orAborted(synced.promise, signal);
     },
-    relist: () => {
-      endTurn();
+    /**
+     * Interrupts the current attempt, lists again, and reports each object even if it looks unchanged. Needed after a
+     * rollback of etcd: a watch stays silent then, and two states may share a resourceVersion. The store keeps its
+     * objects until the list is complete.
+     */
+    relist: (): void => {
+      endAttempt();
     },
   };
 }

@@ -86,10 +86,10 @@ async function sendWithRetries(transport: Transport, request: RestRequest): Prom
   const { method } = request;
   const reads = method === 'GET';
   const idempotent = reads || method === 'PUT' || method === 'DELETE' || request.contentType === APPLY_PATCH;
-  const timeoutMs = patience(request.timeoutMs ?? transport.timeoutMs, prompt, recovery);
-  const { signal, abort, end, left } = deadlineFor(request, timeoutMs, clock, request.signal);
+  const timeoutMs = timeoutFor(request.timeoutMs ?? transport.timeoutMs, prompt, recovery);
+  const { signal, abort, end, leftMs } = deadlineFor(request, timeoutMs, clock, request.signal);
   // If the API server stops answering other requests, it will not answer this one either.
-  const stay = prompt
+  const cancelListener = prompt
     ? recovery.onceAway(() => {
         abort(new NetworkError(request, 'deadline', AWAY));
       })
@@ -113,12 +113,12 @@ async function sendWithRetries(transport: Transport, request: RestRequest): Prom
         if (prompt && recovery.isAway()) throw error;
         const wait = planRetry({ error, idempotent, reads, failures }, random);
         // A wait past the deadline would only replace the server's error by "no answer".
-        if (wait === undefined || wait >= left()) throw error;
+        if (wait === undefined || wait >= leftMs()) throw error;
         await sleep(clock, wait, signal);
       }
     }
   } finally {
-    stay?.();
+    cancelListener?.();
     end();
   }
 }
@@ -134,7 +134,7 @@ async function* stream(
   const { signal } = opening;
   try {
     const body = await send(transport, connection.watchDispatcher, get, signal, (response) => response.body);
-    opening.lift();
+    opening.cancelDeadline();
     const endsAt = clock.monotonic() + Number(query?.timeoutSeconds ?? 0) * 1_000 - EARLY_MS;
     const { recovery } = connection;
     try {
@@ -154,24 +154,24 @@ async function* stream(
 }
 
 /** The timeout of a request. A probe of an API server that is known to be away gets a shorter one. */
-function patience(timeoutMs: number, prompt: boolean, { isAway }: Connection['recovery']): number {
+function timeoutFor(timeoutMs: number, prompt: boolean, { isAway }: Connection['recovery']): number {
   return prompt && isAway() ? Math.min(timeoutMs, AWAY_MS) : timeoutMs;
 }
 
 function deadlineFor(line: RequestLine, timeoutMs: number, clock: Clock, parent: AbortSignal | undefined) {
   const { signal, abort, release } = linkedController(parent);
   const at = clock.monotonic() + timeoutMs;
-  const lift = clock.after(timeoutMs, () => {
+  const cancelDeadline = clock.after(timeoutMs, () => {
     abort(new NetworkError(line, 'deadline', `no answer within ${timeoutMs} ms`));
   });
   return {
     signal,
     abort,
     /** Cancels the deadline; `signal` still aborts with the parent. */
-    lift,
-    left: () => at - clock.monotonic(),
+    cancelDeadline,
+    leftMs: () => at - clock.monotonic(),
     end: () => {
-      lift();
+      cancelDeadline();
       release();
     },
   };

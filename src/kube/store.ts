@@ -7,7 +7,6 @@ export interface Store<T extends KubeObject> {
   readonly list: () => readonly T[];
   /** The objects for which the index function returned `value`. @throws when the index does not exist */
   readonly byIndex: (index: string, value: string) => readonly T[];
-  readonly size: () => number;
   readonly keys: () => readonly string[];
 }
 
@@ -34,7 +33,6 @@ export function createStore<T extends KubeObject>({ indexes = {} }: StoreOptions
     get: (key) => objects.get(key),
     list: () => [...objects.values()],
     keys: () => [...objects.keys()],
-    size: () => objects.size,
     byIndex: (name, value) => {
       const index = byName.get(name);
       if (index === undefined) {

@@ -26,28 +26,7 @@ export interface WorkqueueLoad {
   readonly longestRunningProcessorSeconds: number;
 }
 
-/** A queue of keys, as in client-go: each key is at most once in the queue and at most once in flight. */
-export interface Workqueue {
-  /** Adds the key now; if the key is in flight, as soon as it is done. */
-  readonly add: (key: string) => void;
-  /** Adds the key after `ms`. If the key already has an earlier due time, that one wins. */
-  readonly addAfter: (key: string, ms: number) => void;
-  /** Adds the key after a backoff, which doubles with each call since `forget`. Returns the backoff in milliseconds. */
-  readonly retry: (key: string) => number;
-  /** Resets the backoff of the key after a success. */
-  readonly forget: (key: string) => void;
-  /** Resets the backoff and cancels the schedule of a key whose object no longer exists. */
-  readonly drop: (key: string) => void;
-  /** The next key, which is in flight until `done`; undefined when the queue shuts down. */
-  readonly next: () => Promise<string | undefined>;
-  readonly done: (key: string) => void;
-  readonly load: () => WorkqueueLoad;
-  /**
-   * Accepts and returns no more keys; resolves when no key is in flight. Drops the waiting keys: the API server holds
-   * the state, and the next process starts with a complete list.
-   */
-  readonly shutdown: () => Promise<void>;
-}
+export type Workqueue = ReturnType<typeof createWorkqueue>;
 
 export interface WorkqueueOptions {
   /** Delays of `retry`. Default: 1 s doubling to 5 min. */
@@ -59,16 +38,9 @@ export interface WorkqueueOptions {
 
 const BACKOFF: BackoffOptions = { baseMs: 1_000, maxMs: 300_000 };
 
-const SILENT: WorkqueueMetrics = {
-  depth: () => undefined,
-  added: () => undefined,
-  queueDuration: () => undefined,
-  workDuration: () => undefined,
-  retried: () => undefined,
-};
-
-export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
-  const { backoff = BACKOFF, metrics = SILENT, clock = systemClock, random = Math.random } = options;
+/** A queue of keys, as in client-go: each key is at most once in the queue and at most once in flight. */
+export function createWorkqueue(options: WorkqueueOptions = {}) {
+  const { backoff = BACKOFF, metrics, clock = systemClock, random = Math.random } = options;
   /** Keys in order of arrival, with their arrival times. */
   const waiting = new Map<string, number>();
   /** Keys in flight, with their start times. */
@@ -84,28 +56,30 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
     const now = clock.monotonic();
     waiting.delete(key);
     inFlight.set(key, now);
-    metrics.depth(waiting.size);
-    metrics.queueDuration((now - since) / 1_000);
+    metrics?.depth(waiting.size);
+    metrics?.queueDuration((now - since) / 1_000);
     return key;
   };
 
   const enqueue = (key: string): void => {
     const now = clock.monotonic();
     waiting.set(key, now);
-    metrics.depth(waiting.size);
+    metrics?.depth(waiting.size);
     const worker = workers.shift();
     worker?.(start(key, now));
   };
 
+  /** Adds the key now; if the key is in flight, as soon as it is done. */
   const add = (key: string): void => {
     if (!open) return;
     const waits = inFlight.has(key) ? dirty.has(key) : waiting.has(key);
     if (waits) return;
-    metrics.added();
+    metrics?.added();
     if (inFlight.has(key)) dirty.add(key);
     else enqueue(key);
   };
 
+  /** Adds the key after `ms`. If the key already has an earlier due time, that one wins. */
   const addAfter = (key: string, ms: number): void => {
     if (!open) return;
     if (Number.isNaN(ms)) throw new Error(`cannot add ${key} after NaN ms: give a number of milliseconds`);
@@ -120,36 +94,40 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
   return {
     add,
     addAfter,
-    retry: (key) => {
+    /** Adds the key after a backoff, which doubles with each call since `forget`. Returns the backoff in milliseconds. */
+    retry: (key: string): number => {
       const count = (failures.get(key) ?? 0) + 1;
       failures.set(key, count);
-      metrics.retried();
+      metrics?.retried();
       const ms = backoffMs(count, backoff, random);
       addAfter(key, ms);
       return ms;
     },
-    forget: (key) => {
+    /** Resets the backoff of the key after a success. */
+    forget: (key: string): void => {
       failures.delete(key);
     },
-    drop: (key) => {
+    /** Resets the backoff and cancels the schedule of a key whose object no longer exists. */
+    drop: (key: string): void => {
       failures.delete(key);
       later.delete(key);
     },
-    next: async () => {
+    /** The next key, which is in flight until `done`; undefined when the queue shuts down. */
+    next: async (): Promise<string | undefined> => {
       if (!open) return undefined;
       const [first] = waiting;
       if (first !== undefined) return start(...first);
       return new Promise((resolve) => workers.push(resolve));
     },
-    done: (key) => {
+    done: (key: string): void => {
       const began = inFlight.get(key);
       if (began === undefined) return;
       inFlight.delete(key);
-      metrics.workDuration((clock.monotonic() - began) / 1_000);
+      metrics?.workDuration((clock.monotonic() - began) / 1_000);
       if (dirty.delete(key) && open) enqueue(key);
       if (!open && inFlight.size === 0) drained.resolve(undefined);
     },
-    load: () => {
+    load: (): WorkqueueLoad => {
       const running = [...inFlight.values()].map((began) => (clock.monotonic() - began) / 1_000);
       return {
         depth: waiting.size,
@@ -158,13 +136,17 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
         longestRunningProcessorSeconds: Math.max(0, ...running),
       };
     },
-    shutdown: async () => {
+    /**
+     * Accepts and returns no more keys; resolves when no key is in flight. Drops the waiting keys: the API server holds
+     * the state, and the next process starts with a complete list.
+     */
+    shutdown: async (): Promise<void> => {
       open = false;
       waiting.clear();
       dirty.clear();
       failures.clear();
       later.clear();
-      metrics.depth(0);
+      metrics?.depth(0);
       for (const worker of workers.splice(0)) worker(undefined);
       if (inFlight.size === 0) drained.resolve(undefined);
       await drained.promise;

@@ -1,17 +1,12 @@
 /** A controller: a workqueue, and workers that reconcile its keys one at a time. */
-import { runController } from '../kube/controller.ts';
+import { runController, type Reconcile, type ReconcileResult } from '../kube/controller.ts';
 import type { EventRecorder, EventSubject } from '../kube/events.ts';
 import type { KubeObject } from '../json/kube-object.ts';
 import { createWorkqueue } from '../kube/workqueue.ts';
 import type { Context } from './context.ts';
 import { traced } from './tracing.ts';
 
-/** How a reconcile ends without an error. If it throws, the controller retries the key with backoff. */
-export type ReconcileResult =
-  { readonly kind: 'await-change' | 'gone' } | { readonly kind: 'requeue'; readonly at: Date };
-
-/** Handles one key: reads the cluster, plans, and writes what differs. */
-export type Reconcile = (key: string, signal: AbortSignal) => Promise<ReconcileResult>;
+export type { Reconcile, ReconcileResult } from '../kube/controller.ts';
 
 /** The next change of this key arrives as an event. */
 export const AWAIT_CHANGE: ReconcileResult = { kind: 'await-change' };

@@ -59,25 +59,12 @@ const NO_NOTES: LeaseNotes = {
 };
 
 /** What this process knows of a Lease. Each write sends the resourceVersion that was read, so a stale one conflicts. */
-export interface LeaseRecord {
-  /** As last read or written; undefined before the first read and after `forget`. */
-  readonly last: () => Observed | undefined;
-  readonly forget: () => void;
-  readonly read: (options: CallOptions) => Promise<Observed>;
-  /** @param leading whether this process leads now, by its own clock */
-  readonly judge: (observed: Observed, leading: boolean) => Judgement;
-  /** Acquires or renews the Lease. @throws a conflict when another writer changed it since `observed` */
-  readonly write: (observed: Observed, options: CallOptions) => Promise<void>;
-  /** Releases the Lease if this process holds it. */
-  readonly release: (options: CallOptions) => Promise<void>;
-}
-
 export function createLeaseRecord(
   { client, namespace, name, identity, labels = {}, notes = NO_NOTES }: LeaseSettings,
   durationMs: number,
   clock: Clock,
   onHolder: (identity: string) => void,
-): LeaseRecord {
+) {
   let last: Observed | undefined;
   let everSeen = false;
   /** The last sign of life: the spec, and when this process first saw it. */
@@ -114,12 +101,14 @@ export function createLeaseRecord(
     observe(await client.get<LeaseObject>(leases, { namespace, name }, options));
 
   return {
-    last: () => last,
-    forget: () => {
+    /** As last read or written; undefined before the first read and after `forget`. */
+    last: (): Observed | undefined => last,
+    forget: (): void => {
       last = undefined;
     },
     read,
-    judge: (observed, leading) => {
+    /** @param leading whether this process leads now, by its own clock */
+    judge: (observed: Observed, leading: boolean): Judgement => {
       const { holderIdentity = '', leaseDurationSeconds } = observed.lease?.spec ?? {};
       // A Lease that existed and is gone: its holder has time to create it again.
       const isGone = observed.lease === undefined && everSeen;
@@ -133,7 +122,8 @@ export function createLeaseRecord(
       const expiresInMs = (sign?.seenAt ?? clock.monotonic()) + lifeMs - clock.monotonic();
       return expiresInMs <= 0 ? { kind: 'free' } : { kind: 'taken', expiresInMs };
     },
-    write: async (observed, options) => {
+    /** Acquires or renews the Lease. @throws a conflict when another writer changed it since `observed` */
+    write: async (observed: Observed, options: CallOptions): Promise<void> => {
       const now = toMicroTime(clock.now());
       const ours = isOurs(observed);
       if (!ours) acquiredAt = now;
@@ -150,7 +140,8 @@ export function createLeaseRecord(
       const metadata = { namespace, name, labels, ...(annotations === undefined ? {} : { annotations }) };
       observe(await client.create<LeaseObject>(leases, { metadata, spec }, options));
     },
-    release: async (options) => {
+    /** Releases the Lease if this process holds it. */
+    release: async (options: CallOptions): Promise<void> => {
       const observed = last ?? (await read(options));
       if (observed.lease === undefined || !isOurs(observed)) return;
       const now = toMicroTime(clock.now());

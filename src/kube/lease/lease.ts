@@ -25,16 +25,7 @@ export interface ElectionCallbacks {
   readonly onNewLeader?: (identity: string) => void;
 }
 
-export interface Election {
-  /**
-   * Campaigns repeatedly until `signal` aborts, then releases the Lease.
-   * @throws what `onStart` throws
-   * @throws when `onStart` does not return within `durationMs` of the abort: the caller must end the process
-   */
-  readonly run: (callbacks: ElectionCallbacks, signal: AbortSignal) => Promise<void>;
-  /** Computed from the current time, so it is correct even after the process was suspended. */
-  readonly isLeader: () => boolean;
-}
+export type Election = ReturnType<typeof createElection>;
 
 /** The abort reason of the signal of `onStart` when leadership is lost or may be lost. */
 export class LeadershipLostError extends Error {
@@ -53,7 +44,7 @@ interface Instant {
   readonly monotonic: number;
 }
 
-export function createElection(options: ElectionOptions): Election {
+export function createElection(options: ElectionOptions) {
   const { clock = systemClock, random = Math.random, log, identity } = options;
   const { durationMs = 15_000, renewDeadlineMs = 10_000, retryMs = 2_000 } = options;
   if (!(retryMs < renewDeadlineMs && renewDeadlineMs < durationMs)) {
@@ -171,8 +162,14 @@ export function createElection(options: ElectionOptions): Election {
   };
 
   return {
+    /** Computed from the current time, so it is correct even after the process was suspended. */
     isLeader,
-    run: async (callbacks, signal) => {
+    /**
+     * Campaigns repeatedly until `signal` aborts, then releases the Lease.
+     * @throws what `onStart` throws
+     * @throws when `onStart` does not return within `durationMs` of the abort: the caller must end the process
+     */
+    run: async (callbacks: ElectionCallbacks, signal: AbortSignal): Promise<void> => {
       const stopped = (): boolean => signal.aborted;
       onNewLeader = callbacks.onNewLeader ?? (() => undefined);
       try {

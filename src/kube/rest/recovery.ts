@@ -1,36 +1,6 @@
 import { abortError, type Clock } from '../clock.ts';
 
 /**
- * Protects an API server that has just come back: paces the requests that can wait. When the API server goes away, all
- * watches break at the same moment, and lease renewals and controllers fail too. Each of them retries independently. A
- * replica that watches a hundred kinds would send hundreds of requests at once, and so would every other client.
- */
-export interface Recovery {
-  /**
-   * Report that the API server did not respond, or that a response broke off.
-   * @param since when the unanswered request was sent, by `Clock.monotonic`. If the API server has answered another
-   * request since then, it is slow, not away: the report has no effect
-   */
-  readonly interrupted: (since?: number) => void;
-  /** Report that a watch ended early. One of several API servers may be shutting down: all its clients reconnect. */
-  readonly dismissed: () => void;
-  /** Report a response, whatever its status. */
-  readonly answered: () => void;
-  /**
-   * Resolves when a request that can wait may be sent: immediately, except after an interruption or an early end of a
-   * watch. Call the returned function when the request has been answered or has failed.
-   * @throws the reason of `signal` on abort
-   */
-  readonly turn: (signal: AbortSignal) => Promise<() => void>;
-  /** Whether the API server has been silent for `AWAY_MS`: another replica then serves urgent requests better. */
-  readonly isAway: () => boolean;
-  /** Whether a caller may send an urgent request. While the API server is away, one probe per `AWAY_MS` is allowed. */
-  readonly mayAsk: () => boolean;
-  /** Calls `listener` once, when an interruption shows that the API server is away. Returns a function that cancels. */
-  readonly onceAway: (listener: () => void) => () => void;
-}
-
-/**
  * 40 turns a second. Lease renewals and live reads of admission never wait; including them, a replica stays below 50
  * requests a second. A hundred watches recover within ten seconds, even if each needs a probe, a refused watch, a list
  * and a watch.
@@ -46,7 +16,14 @@ export const AWAY_MS = 1_000;
 
 const NOTHING = (): void => undefined;
 
-export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>): Recovery {
+export type Recovery = ReturnType<typeof createRecovery>;
+
+/**
+ * Protects an API server that has just come back: paces the requests that can wait. When the API server goes away, all
+ * watches break at the same moment, and lease renewals and controllers fail too. Each of them retries independently. A
+ * replica that watches a hundred kinds would send hundreds of requests at once, and so would every other client.
+ */
+export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>) {
   /** First come, first served. */
   const waiting = new Set<() => void>();
   const listeners = new Set<() => void>();
@@ -91,10 +68,16 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>): Recov
     };
   };
 
+  /** Whether the API server has been silent for `AWAY_MS`: another replica then serves urgent requests better. */
   const isAway = (): boolean => !reachable && clock.monotonic() - silentSince >= AWAY_MS;
 
   return {
-    interrupted: (since = Infinity) => {
+    /**
+     * Report that the API server did not respond, or that a response broke off.
+     * @param since when the unanswered request was sent, by `Clock.monotonic`. If the API server has answered another
+     * request since then, it is slow, not away: the report has no effect
+     */
+    interrupted: (since = Infinity): void => {
       if (answeredAt >= since) return;
       const now = clock.monotonic();
       if (reachable) silentSince = Math.min(since, now);
@@ -104,10 +87,12 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>): Recov
       for (const listener of listeners) listener();
       listeners.clear();
     },
-    dismissed: () => {
+    /** Report that a watch ended early. One of several API servers may be shutting down: all its clients reconnect. */
+    dismissed: (): void => {
       pacedUntil = clock.monotonic() + PACED_MS;
     },
-    answered: () => {
+    /** Report a response, whatever its status. */
+    answered: (): void => {
       answeredAt = clock.monotonic();
       if (reachable) return;
       reachable = true;
@@ -115,18 +100,25 @@ export function createRecovery(clock: Pick<Clock, 'monotonic' | 'after'>): Recov
       pump();
     },
     isAway,
-    onceAway: (listener) => {
+    /** Calls `listener` once, when an interruption shows that the API server is away. Returns a function that cancels. */
+    onceAway: (listener: () => void): (() => void) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    mayAsk: () => {
+    /** Whether a caller may send an urgent request. While the API server is away, one probe per `AWAY_MS` is allowed. */
+    mayAsk: (): boolean => {
       if (!isAway()) return true;
       const now = clock.monotonic();
       if (now - askedAt < AWAY_MS) return false;
       askedAt = now;
       return true;
     },
-    turn: (signal) => {
+    /**
+     * Resolves when a request that can wait may be sent: immediately, except after an interruption or an early end of a
+     * watch. Call the returned function when the request has been answered or has failed.
+     * @throws the reason of `signal` on abort
+     */
+    turn: (signal: AbortSignal): Promise<() => void> => {
       // When pacing is over, new requests do not queue behind waiting ones: frequent callers would queue every time.
       if (clock.monotonic() >= pacedUntil) return Promise.resolve(NOTHING);
       return new Promise((resolve, reject) => {

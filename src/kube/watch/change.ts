@@ -9,20 +9,8 @@ export type Change<T> =
   /** `object` is its last known state. */
   | { readonly kind: 'deleted'; readonly object: T };
 
-/** Writes the results of a list or a watch to the store, and reports each difference exactly once. */
-export interface ChangeSink<T extends KubeObject> {
-  readonly set: (object: T) => void;
-  readonly remove: (object: T) => void;
-  /** The object as the store will hold it. `replaceAll` needs prepared objects. */
-  readonly prepare: (object: T) => T;
-  /**
-   * Replaces the contents of the store by `objects`, which went through `prepare`.
-   * @param everything also report objects that look unchanged: after a rollback, two states may share a resourceVersion
-   */
-  readonly replaceAll: (objects: readonly T[], everything: boolean) => void;
-}
-
 /**
+ * Writes the results of a list or a watch to the store, and reports each difference exactly once.
  * @param consume called with each change, after the store has changed. It may throw or reject: the sink logs the error
  * and loses no other change
  */
@@ -31,7 +19,7 @@ export function createChangeSink<T extends KubeObject>(
   transform: (object: T) => T,
   consume: (key: string, change: Change<T>) => unknown,
   log: Pick<Log, 'error'>,
-): ChangeSink<T> {
+) {
   const tell = (key: string, change: Change<T>): void => {
     const failed = (error: unknown): void => {
       log.error({ key, change: change.kind, err: error }, 'a consumer of changes failed');
@@ -81,14 +69,19 @@ export function createChangeSink<T extends KubeObject>(
   };
 
   return {
-    set: (object) => {
+    set: (object: T): void => {
       put(object, false, prepare);
     },
-    remove: (object) => {
+    remove: (object: T): void => {
       drop(keyOf(object));
     },
-    prepare: (object) => prepare(keyOf(object), object),
-    replaceAll: (objects, everything) => {
+    /** The object as the store will hold it. `replaceAll` needs prepared objects. */
+    prepare: (object: T): T => prepare(keyOf(object), object),
+    /**
+     * Replaces the contents of the store by `objects`, which went through `prepare`.
+     * @param everything also report objects that look unchanged: after a rollback, two states may share a resourceVersion
+     */
+    replaceAll: (objects: readonly T[], everything: boolean): void => {
       const present = new Set(objects.map(keyOf));
       for (const key of store.keys()) if (!present.has(key)) drop(key);
       for (const object of objects) put(object, everything, (_key, prepared) => prepared);
