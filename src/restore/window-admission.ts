@@ -72,8 +72,8 @@ function restorerObjection({ resource }: OwnKindRequest): Objection {
   return {
     field: '',
     message:
-      `whoever restores may not write ${resource}.gatehouse.dev: they are left out of restores by design. ` +
-      `Leave them out of the backup: label them ${EXCLUDE_FROM_BACKUP_LABEL}=true`,
+      `a restorer may not write ${resource}.gatehouse.dev: restores leave them out by design. ` +
+      `Exclude them from the backup: label them ${EXCLUDE_FROM_BACKUP_LABEL}=true`,
   };
 }
 

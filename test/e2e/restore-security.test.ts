@@ -228,7 +228,7 @@ describe('S3: a restorer', () => {
       restorer.delete(ADMISSION_POLICIES, { name: 'applications' }),
     ];
     for (const said of await Promise.all(writes.map(attempt)))
-      expect(said).toContain('whoever restores may not write');
+      expect(said).toContain('a restorer may not write');
     const live = await cluster.admin.get<RestoreWindow>(RESTORE_WINDOWS, { name: 's3' });
     expect(live?.spec).toMatchObject({ reason: 'drill' });
     expect(live?.spec.close).not.toBe(true);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
-import { defineHandler, isHandler } from './define-handler.ts';
-import type { HandlerDefinition } from './handler.ts';
+import { defineHandler } from './define-handler.ts';
+import { isHandler, type HandlerDefinition } from './handler.ts';
 import { MATCH } from '../../../test/support/admission/handler.ts';
 
 const validate = () => undefined;
@@ -63,9 +63,9 @@ describe('a definition', () => {
     [
       'an unknown failurePolicy',
       { match: MATCH, validate, failurePolicy: 'fail' },
-      '"fail" is none of Fail, Ignore',
+      '"fail" is not one of Fail, Ignore',
     ],
-    ['an unknown onError', { match: MATCH, validate, onError: 'reject' }, '"reject" is none of deny,'],
+    ['an unknown onError', { match: MATCH, validate, onError: 'reject' }, '"reject" is not one of deny,'],
     [
       'reads that are not kinds',
       { match: MATCH, validate, reads: ['Data Centers'] },

@@ -145,6 +145,10 @@ export interface Handler<T extends object = UntypedObject> extends HandlerDefini
   readonly [HANDLER]: true;
 }
 
+export function isHandler(value: unknown): value is Handler {
+  return typeof value === 'object' && value !== null && Reflect.get(value, HANDLER) === true;
+}
+
 /** The request as the API server describes it. Frozen. */
 export interface HandlerRequest extends Omit<AdmissionRequest, 'object' | 'oldObject' | 'userInfo'> {
   /**

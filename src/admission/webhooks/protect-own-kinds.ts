@@ -62,8 +62,8 @@ export function ownKindsPolicy(restorers: readonly Principal[]): OwnKindsPolicy 
           {
             expression: `!(${principalExpression(restorers)}) || (${ENDS_WINDOW})`,
             message:
-              'whoever restores may not write the kinds of gatehouse.dev: they are left out of restores by design. ' +
-              `Leave them out of the backup: label them ${EXCLUDE_FROM_BACKUP_LABEL}=true`,
+              'a restorer may not write objects of gatehouse.dev: restores leave them out by design. ' +
+              `Exclude them from the backup: label them ${EXCLUDE_FROM_BACKUP_LABEL}=true`,
             reason: 'Forbidden',
           },
         ],

@@ -2,8 +2,8 @@
 import { readdirSync, statSync } from 'node:fs';
 import { basename, extname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { isHandler, isHandlerName } from '../../admission/handlers/define-handler.ts';
-import type { Handler } from '../../admission/handlers/handler.ts';
+import { isHandlerName } from '../../api/handler-definition.ts';
+import { isHandler, type Handler } from '../../admission/handlers/handler.ts';
 import { importAs, importPackage } from './import-module.ts';
 import {
   compileHandler,
