@@ -6,7 +6,7 @@ import { cpus, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
-import { RESTORE_WINDOWS } from '../../src/cli/sandbox/tour-objects.ts';
+import { RESTORE_WINDOWS } from '../../src/runtime/resources.ts';
 import { eventually } from '../../test/support/processes.ts';
 import { createVelero, type Velero } from '../../test/support/velero.ts';
 import { VELERO, type Sent } from '../../test/support/velero-client.ts';

@@ -22,13 +22,8 @@ import {
 import { eventually } from './processes.ts';
 
 const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
-export {
-  ADMISSION_POLICIES,
-  DATACENTERS,
-  localService,
-  RESTORE_WINDOWS,
-  SERVERS,
-} from '../../src/cli/sandbox/tour-objects.ts';
+export { ADMISSION_POLICIES, RESTORE_WINDOWS } from '../../src/runtime/resources.ts';
+export { DATACENTERS, localService, SERVERS } from '../../src/cli/sandbox/tour-objects.ts';
 
 export const SYSTEM_NAMESPACE = 'gatehouse-system';
 

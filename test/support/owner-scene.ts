@@ -1,11 +1,6 @@
 /** A cluster in which Gatehouse preserves the owners of Servers, and a user who restores them. */
-import {
-  clusterAdmin,
-  DATACENTERS,
-  RESTORE_WINDOWS,
-  SERVERS,
-  type Server,
-} from '../../src/cli/sandbox/tour-objects.ts';
+import { clusterAdmin, DATACENTERS, SERVERS, type Server } from '../../src/cli/sandbox/tour-objects.ts';
+import { RESTORE_WINDOWS } from '../../src/runtime/resources.ts';
 import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
 import type { RestoreWindow, RestoreWindowStatus } from '../../src/api/restore-window.ts';
 import type { KubeClient } from '../../src/kube/client.ts';

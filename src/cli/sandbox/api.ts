@@ -8,40 +8,24 @@ import { createSandboxTls } from './tls.ts';
 
 export const NAMESPACE = 'gatehouse-system';
 
-const USERS = {
-  admin: { username: 'admin', groups: ['system:masters'] },
-  gatehouse: {
-    username: `system:serviceaccount:${NAMESPACE}:gatehouse`,
-    groups: ['system:serviceaccounts', `system:serviceaccounts:${NAMESPACE}`],
-  },
-};
-
-export interface SandboxApi {
-  /** The path of a kubeconfig with all permissions. */
-  readonly kubeconfig: string;
-  readonly connectAs: (user: keyof typeof USERS) => Connection;
-  readonly stop: () => Promise<void>;
-}
-
-export interface ApiSettings {
-  /** 0: any free port. */
-  readonly port: number;
-  /** The folder for the kubeconfig. */
-  readonly folder: string;
-  /** The folder for objects; undefined: in memory. */
-  readonly objects: string | undefined;
-}
-
 /** @throws Error when the port is not available, or the folder is in use */
-export async function startApi({ port, folder, objects }: ApiSettings): Promise<SandboxApi> {
+export async function startApi(
+  /** 0: any free port. */
+  port: number,
+  /** The folder for the kubeconfig. */
+  folder: string,
+  /** The folder for objects; undefined: in memory. */
+  objects: string | undefined,
+) {
   const tls = await createSandboxTls(new Date());
-  const tokens = { admin: newToken(), gatehouse: newToken() };
+  const [admin, gatehouse] = [randomBytes(24).toString('hex'), randomBytes(24).toString('hex')];
+  const accounts = ['system:serviceaccounts', `system:serviceaccounts:${NAMESPACE}`];
   const sandbox = await startSandbox({
     port,
     tls,
     users: new Map([
-      [tokens.admin, USERS.admin],
-      [tokens.gatehouse, USERS.gatehouse],
+      [admin, { username: 'admin', groups: ['system:masters'] }],
+      [gatehouse, { username: `system:serviceaccount:${NAMESPACE}:gatehouse`, groups: accounts }],
     ]),
     dataFolder: objects,
     onError: (error) => {
@@ -52,19 +36,19 @@ export async function startApi({ port, folder, objects }: ApiSettings): Promise<
   });
   const server = `https://localhost:${sandbox.port}`;
   const kubeconfig = join(folder, 'kubeconfig');
-  const login = kubeconfigOf({ server, ca: tls.ca, user: 'admin', token: tokens.admin });
-  writeFileSync(kubeconfig, login, { mode: 0o600 });
+  writeFileSync(kubeconfig, kubeconfigOf(server, tls.ca, admin), { mode: 0o600 });
+  const connect = (token: string) => (): Connection =>
+    createConnection({ server }, () =>
+      Promise.resolve({ headers: { Authorization: `Bearer ${token}` }, tls: { ca: tls.ca } }),
+    );
   return {
+    /** The path of a kubeconfig with all permissions. */
     kubeconfig,
-    connectAs: (user) =>
-      createConnection({ server }, () =>
-        Promise.resolve({ headers: { Authorization: `Bearer ${tokens[user]}` }, tls: { ca: tls.ca } }),
-      ),
+    connectAsAdmin: connect(admin),
+    connectAsGatehouse: connect(gatehouse),
     stop: sandbox.stop,
   };
 }
-
-const newToken = (): string => randomBytes(24).toString('hex');
 
 function portProblem(error: unknown, port: number): Error | undefined {
   if (!(error instanceof Error && 'code' in error)) return undefined;
@@ -80,26 +64,17 @@ function portProblem(error: unknown, port: number): Error | undefined {
   }
 }
 
-export interface Login {
-  readonly server: string;
-  /** PEM. */
-  readonly ca: string;
-  readonly user: string;
-  readonly token: string;
-}
-
-/** A kubeconfig as JSON, which is YAML; the context is called `gatehouse-sandbox`. */
-export function kubeconfigOf({ server, ca, user, token }: Login): string {
+/** A kubeconfig as JSON, which is YAML. @param ca PEM */
+function kubeconfigOf(server: string, ca: string, token: string): string {
   const name = 'gatehouse-sandbox';
+  const authority = { 'certificate-authority-data': Buffer.from(ca).toString('base64') };
   const config = {
     apiVersion: 'v1',
     kind: 'Config',
     'current-context': name,
-    clusters: [
-      { name, cluster: { server, 'certificate-authority-data': Buffer.from(ca).toString('base64') } },
-    ],
-    users: [{ name: user, user: { token } }],
-    contexts: [{ name, context: { cluster: name, user } }],
+    clusters: [{ name, cluster: { server, ...authority } }],
+    users: [{ name: 'admin', user: { token } }],
+    contexts: [{ name, context: { cluster: name, user: 'admin' } }],
   };
   return `${JSON.stringify(config, undefined, 2)}\n`;
 }

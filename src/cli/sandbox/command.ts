@@ -1,6 +1,8 @@
 /** The command line of `gatehouse sandbox`. */
 import { InvalidArgumentError, type Command } from 'commander';
 
+import type { SandboxFlags } from './sandbox.ts';
+
 const HELP = `
 Examples:
   gatehouse sandbox                           with a guided tour
@@ -8,14 +10,6 @@ Examples:
   gatehouse sandbox --handlers ./handlers     with custom handlers
 
 Exit code: 0 stopped by a signal, 1 failure, 2 wrong usage.`;
-
-interface SandboxFlags {
-  readonly port: number;
-  readonly data?: string;
-  readonly quiet?: boolean;
-  readonly tour: boolean;
-  readonly handlers?: string;
-}
 
 export function addSandbox(program: Command): void {
   program
@@ -27,7 +21,7 @@ export function addSandbox(program: Command): void {
     .option('--quiet', 'print only the path of the kubeconfig')
     .option('--no-tour', 'skip the tour and leave the cluster empty')
     .addHelpText('after', HELP)
-    .action(async ({ port, data, handlers, quiet = false, tour }: SandboxFlags) => {
+    .action(async (flags: SandboxFlags) => {
       const stopping = new AbortController();
       const stop = () => {
         stopping.abort();
@@ -36,7 +30,7 @@ export function addSandbox(program: Command): void {
       // The reader of the pipe has closed it.
       process.stdout.on('error', stop);
       const { sandbox } = await import('./sandbox.ts');
-      await sandbox({ port, data, handlers, quiet, tour: tour && !quiet }, stopping.signal);
+      await sandbox(flags, stopping.signal);
     });
 }
 

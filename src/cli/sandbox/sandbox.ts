@@ -17,22 +17,22 @@ import { createRest } from '../../kube/rest.ts';
 import { namespaces } from '../../kube/well-known.ts';
 import { compileHandlers, loadHandlers } from '../../runtime/handlers/load-handlers.ts';
 import { readingRole } from '../manifests.ts';
-import { NAMESPACE, startApi, type SandboxApi } from './api.ts';
+import { NAMESPACE, startApi } from './api.ts';
 import { applyManifests, readManifests } from '../deploy-manifests.ts';
 import { localService } from './tour-objects.ts';
 import { tellTour, type Cluster } from './tour.ts';
 import { serve } from '../serve.ts';
 
-export interface SandboxSettings {
+export interface SandboxFlags {
   /** The port of the API. 0: any free port. */
   readonly port: number;
   /** The folder for the state; undefined: keep it in memory. */
-  readonly data: string | undefined;
+  readonly data?: string;
   /** Whether to print only the path of the kubeconfig. */
-  readonly quiet: boolean;
+  readonly quiet?: boolean;
   readonly tour: boolean;
   /** A folder or a package with handlers; undefined: none. */
-  readonly handlers: string | undefined;
+  readonly handlers?: string;
 }
 
 type Say = (text: string) => void;
@@ -41,18 +41,14 @@ const DEPLOY = join(import.meta.dirname, '..', '..', '..', 'deploy');
 const READY_TIMEOUT_MS = 30_000;
 
 /** Runs until the signal, and leaves only the data folder behind. Rejects when the sandbox cannot start. */
-export async function sandbox(settings: SandboxSettings, signal: AbortSignal): Promise<void> {
-  const { port, data } = settings;
+export async function sandbox(flags: SandboxFlags, signal: AbortSignal): Promise<void> {
+  const { port, data } = flags;
   const folder = openFolder(data);
   try {
-    const api = await startApi({
-      port,
-      folder,
-      objects: data === undefined ? undefined : join(folder, 'objects'),
-    });
-    const connection = api.connectAs('admin');
+    const api = await startApi(port, folder, data === undefined ? undefined : join(folder, 'objects'));
+    const connection = api.connectAsAdmin();
     try {
-      await run(settings, { folder, api, connection }, signal);
+      await run(flags, { folder, api, connection }, signal);
     } finally {
       await connection.close();
       await api.stop();
@@ -72,23 +68,24 @@ function openFolder(data: string | undefined): string {
 
 interface Place {
   readonly folder: string;
-  readonly api: SandboxApi;
+  readonly api: Awaited<ReturnType<typeof startApi>>;
   /** The connection of the administrator. */
   readonly connection: Connection;
 }
 
-async function run(settings: SandboxSettings, place: Place, signal: AbortSignal): Promise<void> {
+async function run(flags: SandboxFlags, place: Place, signal: AbortSignal): Promise<void> {
   const { folder, api, connection } = place;
-  const say: Say = settings.quiet ? () => undefined : console.log;
+  const { quiet = false, handlers, tour } = flags;
+  const say: Say = quiet ? () => undefined : console.log;
   const cluster = clusterOf(connection);
   const hasHistory = (await cluster.client.get(namespaces, { name: NAMESPACE })) !== undefined;
   const [port, operationsPort] = await Promise.all([freePort(), freePort()]);
   await install(cluster, port);
-  await allowReads(cluster, settings.handlers);
+  await allowReads(cluster, handlers);
 
   const ending = new AbortController();
-  const replica = serve(configFor(port, operationsPort, settings.handlers), {
-    connection: () => api.connectAs('gatehouse'),
+  const replica = serve(configFor(port, operationsPort, handlers), {
+    connection: api.connectAsGatehouse,
     logFile: join(folder, 'gatehouse.log'),
     draining: ending.signal,
   });
@@ -98,9 +95,14 @@ async function run(settings: SandboxSettings, place: Place, signal: AbortSignal)
   const unlessItEnds = (work: Promise<unknown>) => Promise.race([work, ended, aborted(signal)]);
   try {
     await unlessItEnds(whenReady(operationsPort, signal));
-    if (!signal.aborted) sayReady(say);
-    if (settings.tour && !hasHistory) await unlessItEnds(tellTour(cluster, say));
-    if (!signal.aborted) sayWhatToTry(settings, place, operationsPort, say);
+    // performance.now() starts with the process, so it includes loading the program.
+    const seconds = (performance.now() / 1_000).toFixed(1);
+    if (!signal.aborted)
+      say(
+        `Ready ${seconds} s after the process began. This is a sandbox: an in-memory Kubernetes API, which runs no pods.`,
+      );
+    if (tour && !quiet && !hasHistory) await unlessItEnds(tellTour(cluster, say));
+    if (!signal.aborted) sayWhatToTry(flags, place, operationsPort, say);
     await unlessItEnds(aborted(signal));
     say('\nStopping …');
   } finally {
@@ -175,16 +177,8 @@ async function httpGet(url: string): Promise<{ readonly code: number | undefined
   }
 }
 
-function sayReady(say: Say): void {
-  // performance.now() starts with the process, so it includes loading the program.
-  const seconds = (performance.now() / 1_000).toFixed(1);
-  say(
-    `Ready ${seconds} s after the process began. This is a sandbox: an in-memory Kubernetes API, which runs no pods.`,
-  );
-}
-
 function sayWhatToTry(
-  { quiet, tour }: SandboxSettings,
+  { quiet, tour }: SandboxFlags,
   { folder, api }: Place,
   operationsPort: number,
   say: Say,
@@ -211,24 +205,16 @@ Press Ctrl-C to stop. In another terminal:
    metrics:           http://127.0.0.1:${operationsPort}/metrics`);
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  const { promise, resolve: done } = Promise.withResolvers<undefined>();
-  signal.addEventListener('abort', () => {
-    done(undefined);
-  });
-  if (signal.aborted) done(undefined);
-  return promise;
-}
+const aborted = async (signal: AbortSignal): Promise<void> => {
+  if (!signal.aborted) await once(signal, 'abort');
+};
 
 /** A TCP port on 127.0.0.1 that was free a moment ago. */
 async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done, fail) => {
-    server.once('error', fail);
-    server.listen(0, '127.0.0.1', done);
-  });
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
   const address = server.address();
-  await new Promise((done) => server.close(done));
+  await once(server.close(), 'close');
   if (address === null || typeof address === 'string') throw new Error('a TCP server has a port');
   return address.port;
 }

@@ -2,32 +2,12 @@
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { Resource } from '../../kube/object.ts';
 
-export const SERVERS: Resource = {
-  group: 'infra.example.com',
-  version: 'v1',
-  resource: 'servers',
-  kind: 'Server',
-  namespaced: true,
-};
+const example = { group: 'infra.example.com', version: 'v1' };
+export const SERVERS: Resource = { ...example, resource: 'servers', kind: 'Server', namespaced: true };
 export const DATACENTERS: Resource = {
-  group: 'infra.example.com',
-  version: 'v1',
+  ...example,
   resource: 'datacenters',
   kind: 'Datacenter',
-  namespaced: false,
-};
-export const ADMISSION_POLICIES: Resource = {
-  group: 'gatehouse.dev',
-  version: 'v1alpha1',
-  resource: 'admissionpolicies',
-  kind: 'AdmissionPolicy',
-  namespaced: false,
-};
-export const RESTORE_WINDOWS: Resource = {
-  group: 'gatehouse.dev',
-  version: 'v1alpha1',
-  resource: 'restorewindows',
-  kind: 'RestoreWindow',
   namespaced: false,
 };
 
@@ -70,22 +50,15 @@ export function localService(
     externalName: 'localhost',
     ports: [{ name: 'https', protocol: 'TCP', port }],
   };
-  const service: KubeObject & { readonly spec: typeof spec } = {
-    apiVersion: 'v1',
-    kind: 'Service',
-    metadata: { namespace, name, annotations },
-    spec,
-  };
-  return service;
+  const metadata = { namespace, name, annotations };
+  return { apiVersion: 'v1', kind: 'Service', metadata, ...{ spec } };
 }
 
 export function clusterAdmin(name: string, user: string): KubeObject {
-  const binding: KubeObject & { readonly roleRef: object; readonly subjects: readonly object[] } = {
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'ClusterRoleBinding',
-    metadata: { name },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
-    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: user }],
+  const apiGroup = 'rbac.authorization.k8s.io';
+  const binding = {
+    roleRef: { apiGroup, kind: 'ClusterRole', name: 'cluster-admin' },
+    subjects: [{ apiGroup, kind: 'User', name: user }],
   };
-  return binding;
+  return { apiVersion: `${apiGroup}/v1`, kind: 'ClusterRoleBinding', metadata: { name }, ...binding };
 }

@@ -9,13 +9,12 @@ import type { KubeObject } from '../../json/kube-object.ts';
 import type { NamedRef, Resource } from '../../kube/object.ts';
 import { namespaces, secrets, services, validatingWebhookConfigurations } from '../../kube/well-known.ts';
 import { readManifests } from '../deploy-manifests.ts';
+import { ADMISSION_POLICIES, RESTORE_WINDOWS } from '../../runtime/resources.ts';
 import {
-  ADMISSION_POLICIES,
   clusterAdmin,
   datacenter,
   DATACENTERS,
   localService,
-  RESTORE_WINDOWS,
   server,
   SERVERS,
   text,
@@ -82,12 +81,8 @@ async function certificates(cluster: Cluster, tell: Tell): Promise<void> {
   await client.create(namespaces, { metadata: { name: 'shop' } });
   const asking = { 'gatehouse.dev/serving-cert-secret-name': 'api-tls' };
   await client.create(services, localService('shop', 'api', 443, asking));
-  const secret = await see<SecretObject>(
-    cluster,
-    secrets,
-    { namespace: 'shop', name: 'api-tls' },
-    () => true,
-  );
+  const ref = { namespace: 'shop', name: 'api-tls' };
+  const secret = await see<SecretObject>(cluster, secrets, ref, () => true);
   const leaf = new X509Certificate(text(secret, 'tls.crt'));
   tell(
     'The Service shop/api requests a certificate by annotation; Gatehouse stores it in the Secret shop/api-tls',
