@@ -13,53 +13,39 @@ export function adviceFor(window: RestoreWindow): readonly string[] {
       'Gatehouse has not processed the window yet: if this persists, check its pods (namespace gatehouse-system by default)',
     ];
   const unread = messageOf(window, 'SweepComplete', 'KindUnreadable');
-  return [
-    ...whileOpen(window, name),
-    ...(status.phase === 'Settling'
-      ? [
-          'all checks are enforced again; the final sweep starts when no admitted write can be in flight any more',
-        ]
-      : []),
-    ...(status.closeReason === 'Expired'
-      ? [
-          `the window expired: if the restore continued after ${spec.expiresAt}, restore the rejected objects again`,
-        ]
-      : []),
-    ...(unread === undefined
-      ? []
-      : [
-          `the sweep could not read all kinds, so more violations are possible: ${unread}. Fix this; Gatehouse then sweeps again`,
-        ]),
-    ...((status.violations?.total ?? 0) > 0
-      ? [
-          'fix the violations: Gatehouse removes each one from the report, at once when its target appears, otherwise at the ' +
-            'next check (after one minute at first, later after up to one hour)',
-        ]
-      : []),
-    ...owners(window, name),
-  ];
-}
-
-function whileOpen({ spec, status }: RestoreWindow, name: string): readonly string[] {
-  if (status?.phase !== 'Open') return [];
-  const { ref } = spec.source ?? {};
-  return ref === undefined || spec.closeWithSource === false
-    ? [`after the restore, close the window: gatehouse restore close ${name} --wait`]
-    : [
-        `the window closes when ${ref.kind} ${ref.name} has finished; to close it earlier: gatehouse restore close ${name}`,
-      ];
-}
-
-function owners({ spec, status }: RestoreWindow, name: string): readonly string[] {
-  const items = status?.relink?.items ?? [];
+  const advice: string[] = [];
+  if (status.phase === 'Open') advice.push(whileOpen(spec, name));
+  if (status.phase === 'Settling')
+    advice.push(
+      'all checks are enforced again; the final sweep starts when no admitted write can be in flight any more',
+    );
+  if (status.closeReason === 'Expired')
+    advice.push(
+      `the window expired: if the restore continued after ${spec.expiresAt}, restore the rejected objects again`,
+    );
+  if (unread !== undefined)
+    advice.push(
+      `the sweep could not read all kinds, so more violations are possible: ${unread}. Fix this; Gatehouse then sweeps again`,
+    );
+  if ((status.violations?.total ?? 0) > 0)
+    advice.push(
+      'fix the violations: Gatehouse removes each one from the report, at once when its target appears, otherwise at the ' +
+        'next check (after one minute at first, later after up to one hour)',
+    );
+  const results = (status.relink?.items ?? []).map(({ result }) => result);
   const { requireApprovalToLink = false, approved = false } = spec.sweep ?? {};
-  const waits = requireApprovalToLink && !approved && items.some(({ result }) => result === 'WouldLink');
-  return [
-    ...(waits ? [`approve the owner references: gatehouse restore approve ${name}`] : []),
-    ...(items.some(({ result }) => result !== 'WouldLink' && result !== 'Linked')
-      ? ['docs/owner-references.md explains the results of owner references']
-      : []),
-  ];
+  if (requireApprovalToLink && !approved && results.includes('WouldLink'))
+    advice.push(`approve the owner references: gatehouse restore approve ${name}`);
+  if (results.some((result) => result !== 'WouldLink' && result !== 'Linked'))
+    advice.push('docs/owner-references.md explains the results of owner references');
+  return advice;
+}
+
+function whileOpen({ source, closeWithSource }: RestoreWindow['spec'], name: string): string {
+  const { ref } = source ?? {};
+  return ref === undefined || closeWithSource === false
+    ? `after the restore, close the window: gatehouse restore close ${name} --wait`
+    : `the window closes when ${ref.kind} ${ref.name} has finished; to close it earlier: gatehouse restore close ${name}`;
 }
 
 /** What is wrong with the object, and what to do. */

@@ -40,9 +40,7 @@ function addOpen(restore: Command): void {
     .option('--wait', 'wait until the window is open (default)')
     .option('--no-wait', 'do not wait')
     .option('--timeout <duration>', 'maximum time to wait', '30s')
-    .action((name: string | undefined, flags: ClusterFlags & WaitFlags & OpenFlags) =>
-      run({ kind: 'open', name, flags }),
-    );
+    .action((name: string | undefined, flags: WaitFlags & OpenFlags) => run({ kind: 'open', name, flags }));
 }
 
 function addClose(restore: Command): void {
@@ -50,7 +48,7 @@ function addClose(restore: Command): void {
     .description('close a window now; Gatehouse then sweeps the existing objects')
     .option('--wait', 'wait for the final report and print it; exit with 1 when violations remain')
     .option('--timeout <duration>', 'maximum time to wait', '15m')
-    .action((name: string, flags: ClusterFlags & WaitFlags) => run({ kind: 'close', name, flags }));
+    .action((name: string, flags: WaitFlags) => run({ kind: 'close', name, flags }));
 }
 
 function addStatus(restore: Command): void {

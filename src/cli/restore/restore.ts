@@ -3,47 +3,34 @@ import { ApiError } from '../../kube/api-error.ts';
 import { messageWithCauses } from '../../json/error-message.ts';
 import { connectToCluster, type UserCluster } from '../connect.ts';
 import type { ClusterFlags, OutputFormat } from '../terminal/options.ts';
-import { print } from '../terminal/output.ts';
 import { approveWindow, closeWindow, openWindow } from './change-window.ts';
 import { newWindow, readTimeout, WrongUsage, type OpenFlags } from './new-window.ts';
-import { showFinalReport, showStatus, type ExitCode, type Printer } from './window-status.ts';
+import { showFinalReport, showStatus, type ExitCode } from './window-status.ts';
 
-export interface StatusFlags extends ClusterFlags {
-  readonly output: OutputFormat;
-  readonly watch?: boolean;
-  /** A duration. */
-  readonly timeout: string;
-}
-
-export interface WaitFlags {
+export interface WaitFlags extends ClusterFlags {
   readonly wait?: boolean;
   /** A duration. */
   readonly timeout: string;
 }
 
+export interface StatusFlags extends WaitFlags {
+  readonly output: OutputFormat;
+  readonly watch?: boolean;
+}
+
 export type RestoreCommand =
-  | {
-      readonly kind: 'open';
-      readonly name: string | undefined;
-      readonly flags: ClusterFlags & WaitFlags & OpenFlags;
-    }
-  | { readonly kind: 'close'; readonly name: string; readonly flags: ClusterFlags & WaitFlags }
+  | { readonly kind: 'open'; readonly name: string | undefined; readonly flags: WaitFlags & OpenFlags }
+  | { readonly kind: 'close'; readonly name: string; readonly flags: WaitFlags }
   | { readonly kind: 'approve'; readonly name: string; readonly flags: ClusterFlags }
   | { readonly kind: 'status'; readonly name: string | undefined; readonly flags: StatusFlags };
 
 /** Prints the result, or the error with a hint. */
 export async function restore(command: RestoreCommand): Promise<ExitCode> {
-  const printer: Printer = {
-    result: print,
-    note: (text) => {
-      console.error(text);
-    },
-  };
   try {
     checkUsage(command);
     const cluster = await connectToCluster(command.flags, 'restore');
     try {
-      return await run(command, cluster, printer);
+      return await run(command, cluster);
     } finally {
       await cluster.close();
     }
@@ -64,24 +51,24 @@ function checkUsage(command: RestoreCommand): void {
   if (command.kind === 'open') newWindow(command.name, command.flags, new Date());
 }
 
-async function run(command: RestoreCommand, cluster: UserCluster, printer: Printer): Promise<ExitCode> {
+async function run(command: RestoreCommand, cluster: UserCluster): Promise<ExitCode> {
   switch (command.kind) {
     case 'open': {
       const { wait = true, timeout } = command.flags;
       const window = newWindow(command.name, command.flags, cluster.now());
-      return await openWindow(cluster, window, wait ? timeout : undefined, printer);
+      return await openWindow(cluster, window, wait ? timeout : undefined);
     }
     case 'close': {
       const { wait = false, timeout } = command.flags;
-      return await closeWindow(cluster, command.name, wait ? timeout : undefined, printer);
+      return await closeWindow(cluster, command.name, wait ? timeout : undefined);
     }
     case 'approve':
-      return await approveWindow(cluster, command.name, printer);
+      return await approveWindow(cluster, command.name);
     case 'status': {
       const { output, timeout, watch } = command.flags;
       return watch === true && command.name !== undefined
-        ? await showFinalReport(cluster, command.name, { timeout, format: output }, printer)
-        : await showStatus(cluster, command.name, output, printer);
+        ? await showFinalReport(cluster, command.name, { timeout, format: output })
+        : await showStatus(cluster, command.name, output);
     }
   }
 }

@@ -1,5 +1,5 @@
 /** Windows as a table, as JSON and as YAML. docs/restore.md documents the fields of JSON and YAML. */
-import type { Condition } from '../../json/kube-object.ts';
+import { objectKey, type Condition } from '../../json/kube-object.ts';
 import type { RelinkItem } from '../../api/restore-findings.ts';
 import type { RestoreReport } from '../../api/restore-report.ts';
 import type { RestoreWindow, Violation } from '../../api/restore-window.ts';
@@ -102,7 +102,7 @@ export function formatList(windows: readonly RestoreWindow[], format: OutputForm
   if (summaries.length === 0)
     return 'There are no RestoreWindows: Gatehouse has detected no restore, and no user has opened a window.\n';
   const rows = summaries.map(({ name, source, phase, since, expiresAt, violations, relinked }) => ({
-    cells: [name, source, phase, brief(since), brief(expiresAt), count(violations)].map((text) => ({ text })),
+    cells: [name, source, phase, brief(since), brief(expiresAt), count(violations)],
     lines: [count(relinked)],
   }));
   return `${formatTable(LIST_HEADINGS, rows, false)}\n`;
@@ -130,23 +130,24 @@ export function formatDetails(details: WindowDetails, format: OutputFormat): str
 }
 
 function facts(details: WindowDetails): readonly string[] {
-  const { source, openedBy, principals, operations, namespaces, since, expiresAt, closedAt } = details;
+  const { source, openedBy, since, expiresAt, closedAt } = details;
   const { closeReason, reason, currentSweep, lastSweep } = details;
-  const who = principals.map(({ user, group }) => user ?? `group ${group ?? ''}`).join(', ');
-  const where = namespaces.length === 0 ? 'everywhere' : `in ${namespaces.join(', ')}`;
-  return [
-    `  source      ${source}${openedBy === undefined ? '' : `, opened by ${openedBy}`}`,
-    ...(reason === undefined ? [] : [`  reason      ${reason}`]),
-    `  defers      ${who === '' ? 'nothing' : `${operations.join(', ')} by ${who}, ${where}`}`,
-    `  open        ${brief(since)} to ${brief(closedAt ?? expiresAt)}${closeReason === undefined ? '' : ` (${closeReason})`}`,
-    ...(currentSweep === undefined ? [] : [`  sweep now   ${describeSweep(currentSweep)}`]),
-    ...(lastSweep === undefined
-      ? []
-      : [
-          `  last sweep  ${brief(lastSweep.finishedAt)}, ${lastSweep.objectsScanned} objects${lastSweep.interim ? ', interim' : ''}`,
-        ]),
+  const all: readonly (readonly [string, string | undefined])[] = [
+    ['source', `${source}${openedBy === undefined ? '' : `, opened by ${openedBy}`}`],
+    ['reason', reason],
+    ['defers', describeDeferral(details) ?? 'nothing'],
+    [
+      'open',
+      `${brief(since)} to ${brief(closedAt ?? expiresAt)}${closeReason === undefined ? '' : ` (${closeReason})`}`,
+    ],
+    ['sweep now', currentSweep && describeSweep(currentSweep)],
+    ['last sweep', lastSweep && `${brief(lastSweep.finishedAt)}, ${sweptObjects(lastSweep)}`],
   ];
+  return all.flatMap(([name, value]) => (value === undefined ? [] : [`  ${name.padEnd(12)}${value}`]));
 }
+
+export const sweptObjects = ({ objectsScanned, interim }: NonNullable<WindowDetails['lastSweep']>): string =>
+  `${objectsScanned} objects${interim ? ', interim' : ''}`;
 
 function describeSweep({
   startedAt,
@@ -161,7 +162,7 @@ function describeSweep({
 function conditions({ conditions: all }: WindowDetails): readonly string[] {
   if (all.length === 0) return [];
   const rows = all.map(({ type, status, reason, message }) => ({
-    cells: [type, status, reason].map((text) => ({ text })),
+    cells: [type, status, reason],
     lines: [message],
   }));
   return [formatTable(['CONDITION', 'STATUS', 'REASON', 'MESSAGE'], rows, false)];
@@ -170,7 +171,7 @@ function conditions({ conditions: all }: WindowDetails): readonly string[] {
 function violations({ violations: total = 0, violationItems }: WindowDetails): readonly string[] {
   if (total === 0) return [];
   const rows = violationItems.map((item) => ({
-    cells: [identity(item.object), item.field, item.policy].map((text) => ({ text })),
+    cells: [identity(item.object), item.field, item.policy],
     lines: [`${item.reason}: ${describeViolation(item)}`],
   }));
   const unlisted = total - violationItems.length;
@@ -183,14 +184,21 @@ function violations({ violations: total = 0, violationItems }: WindowDetails): r
 function relinked({ relinkItems }: WindowDetails): readonly string[] {
   if (relinkItems.length === 0) return [];
   const rows = relinkItems.map((item) => ({
-    cells: [{ text: identity(item.object) }],
+    cells: [identity(item.object)],
     lines: [describeRelink(item)],
   }));
   return [formatTable(['OWNERS OF', 'OWNER AND RESULT'], rows, false)];
 }
 
-const identity = ({ kind, namespace, name }: Violation['object']): string =>
-  `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
+export const identity = (object: Violation['object']): string => `${object.kind} ${objectKey(object)}`;
+
+/** The writes whose checks the window defers. */
+export function describeDeferral({ principals, operations, namespaces }: WindowDetails): string | undefined {
+  if (principals.length === 0) return undefined;
+  const who = principals.map(({ user, group }) => user ?? `group ${group ?? ''}`).join(', ');
+  const where = namespaces.length === 0 ? 'everywhere' : `in ${namespaces.join(', ')}`;
+  return `${operations.join(', ')} by ${who}, ${where}`;
+}
 
 const brief = (time: string | undefined): string => (time ?? '–').replace(/\.\d+Z$/, 'Z');
 

@@ -8,18 +8,12 @@ import { RESTORE_REPORTS, RESTORE_WINDOWS } from '../../runtime/resources.ts';
 import { messageWithCauses } from '../../json/error-message.ts';
 import type { UserCluster } from '../connect.ts';
 import type { OutputFormat } from '../terminal/options.ts';
+import { print } from '../terminal/output.ts';
 import { withProgress, type Progress } from '../terminal/progress.ts';
 import { readTimeout } from './new-window.ts';
 import { detailsOf, formatDetails, formatList } from './window-report.ts';
 
 export type ExitCode = 0 | 1 | 2;
-
-export interface Printer {
-  /** Prints the result, on standard output. */
-  readonly result: (text: string) => Promise<void>;
-  /** Prints progress or an error, on standard error. */
-  readonly note: (line: string) => void;
-}
 
 type Reader = Pick<UserCluster, 'client'>;
 
@@ -61,37 +55,27 @@ export async function showStatus(
   cluster: Reader,
   name: string | undefined,
   format: OutputFormat,
-  printer: Printer,
 ): Promise<ExitCode> {
   if (name === undefined) {
     const { items } = await cluster.client.listAll<RestoreWindow>(RESTORE_WINDOWS);
-    await printer.result(formatList(items, format));
-  } else await showWindow(cluster, await readWindow(cluster, name), format, printer);
+    await print(formatList(items, format));
+  } else await showWindow(cluster, await readWindow(cluster, name), format);
   return 0;
 }
 
-async function showWindow(
-  cluster: Reader,
-  window: RestoreWindow,
-  format: OutputFormat,
-  printer: Printer,
-): Promise<void> {
-  const reports = await reportsOf(cluster, window.metadata.name ?? '', printer);
-  await printer.result(formatDetails(detailsOf(window, reports), format));
+async function showWindow(cluster: Reader, window: RestoreWindow, format: OutputFormat): Promise<void> {
+  const reports = await reportsOf(cluster, window.metadata.name ?? '');
+  await print(formatDetails(detailsOf(window, reports), format));
 }
 
 /** Without its RestoreReports, a window still shows its first violations. */
-async function reportsOf(
-  { client }: Reader,
-  window: string,
-  printer: Printer,
-): Promise<readonly RestoreReport[]> {
+async function reportsOf({ client }: Reader, window: string): Promise<readonly RestoreReport[]> {
   try {
     const { items } = await client.listAll<RestoreReport>(RESTORE_REPORTS);
     return items.filter(({ spec }) => spec.window === window);
   } catch (error) {
     if (!isNotFound(error))
-      printer.note(`note: could not read the RestoreReports: ${messageWithCauses(error)}`);
+      console.error(`note: could not read the RestoreReports: ${messageWithCauses(error)}`);
     return [];
   }
 }
@@ -106,7 +90,6 @@ export async function showFinalReport(
   cluster: Reader,
   name: string,
   { timeout, format }: { readonly timeout: string; readonly format: OutputFormat },
-  printer: Printer,
 ): Promise<ExitCode> {
   const final = await withProgress((line) =>
     awaitWindow(cluster, name, isFinal, readTimeout(timeout), (window) => {
@@ -115,9 +98,9 @@ export async function showFinalReport(
       else line.show(progress);
     }),
   );
-  await showWindow(cluster, final ?? (await readWindow(cluster, name)), format, printer);
+  await showWindow(cluster, final ?? (await readWindow(cluster, name)), format);
   if (final !== undefined) return final.status?.phase === 'Completed' ? 0 : 1;
-  printer.note(
+  console.error(
     `error: no final report within ${timeout}. Run gatehouse restore status ${name} again later, and check the pods of ` +
       'Gatehouse (namespace gatehouse-system by default)',
   );

@@ -22,10 +22,8 @@ export const hasColours = (stream: { readonly isTTY?: boolean | undefined } = pr
 
 export type Colour = 'green' | 'yellow' | 'red' | 'grey';
 
-export interface Cell {
-  readonly text: string;
-  readonly colour?: Colour;
-}
+/** Text, with or without a colour. */
+export type Cell = string | { readonly text: string; readonly colour?: Colour | undefined };
 
 export interface Row {
   /** The cells of all columns except the last. */
@@ -35,7 +33,8 @@ export interface Row {
 }
 
 /** Control characters in the text cannot reach the terminal. */
-export function paint({ text, colour }: Cell, colours: boolean): string {
+export function paint(cell: Cell, colours: boolean): string {
+  const { text, colour } = typeof cell === 'string' ? { text: cell } : cell;
   const shown = printable(text);
   return colours && colour !== undefined ? styleText(colour, shown, { validateStream: false }) : shown;
 }
@@ -44,26 +43,20 @@ const GAP = '   ';
 
 /** @param headings of all columns, including the last */
 export function formatTable(headings: readonly string[], rows: readonly Row[], colours: boolean): string {
-  const all: readonly Row[] = [
-    { cells: headings.slice(0, -1).map((text) => ({ text })), lines: headings.slice(-1) },
-    ...rows,
-  ];
+  const all: readonly Row[] = [{ cells: headings.slice(0, -1), lines: headings.slice(-1) }, ...rows];
+  const widthOf = (cell: Cell = ''): number => paint(cell, false).length;
   const widths = headings
     .slice(0, -1)
-    .map((_heading, column) =>
-      Math.max(...all.map(({ cells }) => printable(cells[column]?.text ?? '').length)),
-    );
+    .map((_heading, column) => Math.max(...all.map(({ cells }) => widthOf(cells[column]))));
   const indent = ' '.repeat(widths.reduce((sum, width) => sum + width + GAP.length, 0));
   return all
-    .map(({ cells, lines }) => {
+    .flatMap(({ cells, lines }) => {
       const [first = '', ...further] = lines.map(printable);
       const padded = widths.map((width, column) => {
-        const cell = cells[column] ?? { text: '' };
-        return `${paint(cell, colours)}${' '.repeat(width - printable(cell.text).length)}${GAP}`;
+        const cell = cells[column] ?? '';
+        return `${paint(cell, colours)}${' '.repeat(width - widthOf(cell))}${GAP}`;
       });
-      return [`${padded.join('')}${first}`.trimEnd(), ...further.map((line) => `${indent}${line}`)].join(
-        '\n',
-      );
+      return [`${padded.join('')}${first}`.trimEnd(), ...further.map((line) => `${indent}${line}`)];
     })
     .join('\n');
 }

@@ -75,7 +75,7 @@ export function formatFindings(findings: readonly Finding[], format: OutputForma
   const summary = { ok: count('ok'), warning, problem, unknown };
   if (format !== 'table') return formatData({ summary, findings }, format);
   const rows = findings.map(({ check, severity, seen, next }) => ({
-    cells: [{ text: check }, { text: severity, colour: COLOURS[severity] }],
+    cells: [check, { text: severity, colour: COLOURS[severity] }],
     lines: [...seen.split('\n'), ...(next === undefined ? [] : `→ ${next}`.split('\n'))],
   }));
   const table = formatTable(['CHECK', 'RESULT', 'DETAILS'], rows, colours);

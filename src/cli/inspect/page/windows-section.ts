@@ -2,7 +2,13 @@
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { html, type Html, type Piece } from '../../../server/status-page/html.ts';
 import { describeRelink, describeViolation } from '../../restore/advice.ts';
-import { detailsOf, type WindowDetails } from '../../restore/window-report.ts';
+import {
+  describeDeferral,
+  detailsOf,
+  identity,
+  sweptObjects,
+  type WindowDetails,
+} from '../../restore/window-report.ts';
 import { minute, relative } from '../status/time-line.ts';
 import type { StatusReport } from '../status/report/status-report.ts';
 import type { Tone } from '../status/cells.ts';
@@ -91,27 +97,17 @@ function progress({ spec, status }: RestoreWindow, { phase }: WindowDetails, now
 }
 
 function facts(details: WindowDetails, now: Date): Html {
-  const { source, openedBy, principals, operations, namespaces, reason, closedAt, closeReason } = details;
+  const { source, openedBy, reason, closedAt, closeReason } = details;
   const { lastSweep, violations, relinked, expiresAt, phase } = details;
-  const who = principals.map(({ user, group }) => user ?? `group ${group ?? ''}`).join(', ');
-  const where = namespaces.length === 0 ? 'everywhere' : `in ${namespaces.join(', ')}`;
+  const isOpen = phase === 'Open';
+  const why = closeReason === undefined ? '' : ` (${closeReason})`;
   const all: readonly (readonly [string, Piece])[] = [
     ['Source', `${source}${openedBy === undefined ? '' : `, opened by ${openedBy}`}`],
     ['Reason', reason],
-    ['Defers', phase === 'Open' && who !== '' ? `${operations.join(', ')} by ${who}, ${where}` : undefined],
-    ['Expires', phase === 'Open' ? minute(expiresAt) : undefined],
-    [
-      'Closed',
-      closedAt === undefined
-        ? undefined
-        : `${relative(closedAt, now)}${closeReason === undefined ? '' : ` (${closeReason})`}`,
-    ],
-    [
-      'Last sweep',
-      lastSweep === undefined
-        ? undefined
-        : `${relative(lastSweep.finishedAt, now)}, ${lastSweep.objectsScanned} objects${lastSweep.interim ? ', interim' : ''}`,
-    ],
+    ['Defers', isOpen ? describeDeferral(details) : undefined],
+    ['Expires', isOpen ? minute(expiresAt) : undefined],
+    ['Closed', closedAt && `${relative(closedAt, now)}${why}`],
+    ['Last sweep', lastSweep && `${relative(lastSweep.finishedAt, now)}, ${sweptObjects(lastSweep)}`],
     [
       'Violations',
       violations === undefined ? undefined : badge(String(violations), violations === 0 ? 'good' : 'bad'),
@@ -129,9 +125,6 @@ function facts(details: WindowDetails, now: Date): Html {
     )}
   </dl>`;
 }
-
-const identity = ({ kind, namespace, name }: WindowDetails['violationItems'][number]['object']): string =>
-  `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
 
 /** The findings in the window itself; `gatehouse restore status` also shows those in RestoreReports. */
 function report({ name, violations = 0, violationItems, relinkItems }: WindowDetails): Html | undefined {

@@ -146,7 +146,7 @@ function restoreWindows({ restoreWindows: part }: StatusReport, style: Style): r
 const COLOURS = { good: 'green', warn: 'yellow', bad: 'red', rest: 'grey' } as const;
 
 const coloured = ({ text, tone }: StatusCell): Cell =>
-  tone === undefined ? { text } : { text, colour: COLOURS[tone] };
+  tone === undefined ? text : { text, colour: COLOURS[tone] };
 
 const row = (cells: readonly StatusCell[], ...lines: readonly string[]): Row => ({
   cells: cells.map(coloured),

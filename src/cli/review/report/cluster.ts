@@ -9,17 +9,17 @@ import { formatTable, paint } from '../../terminal/output.ts';
 export function clusterTable({ policies }: ClusterReview, colours: boolean): string {
   const rows = policies.flatMap((review) =>
     review.culprits.map((culprit) => ({
-      cells: [{ text: describeIdentity(identityOf(culprit)) }, { text: review.policy }],
+      cells: [describeIdentity(identityOf(culprit)), review.policy],
       lines: linesOf(culprit),
     })),
   );
   const totals = policies.map(({ policy, enforcement, checked, culprits, incomplete }) => ({
     cells: [
-      { text: policy },
-      { text: enforcement },
-      { text: String(checked) },
-      { text: String(culprits.length), ...(culprits.length > 0 ? { colour: 'red' as const } : {}) },
-      { text: String(violationsOf(culprits)) },
+      policy,
+      enforcement,
+      String(checked),
+      { text: String(culprits.length), colour: culprits.length > 0 ? ('red' as const) : undefined },
+      String(violationsOf(culprits)),
     ],
     lines: incomplete === undefined ? [] : [`incomplete: ${incomplete}`],
   }));

@@ -18,9 +18,9 @@ export function objectsTable(reviewed: readonly ReviewedObject[], options: Table
     const { verdict, policies, handlers } = result;
     return {
       cells: [
-        { text: describeIdentity(identity) },
+        describeIdentity(identity),
         { text: verdict, colour: COLOURS[verdict] },
-        { text: [...policies, ...handlers.map((name) => `${name} (handler)`)].join(', ') },
+        [...policies, ...handlers.map((name) => `${name} (handler)`)].join(', '),
       ],
       lines: resultLines(result, options.showPatch),
     };
