@@ -19,13 +19,8 @@ export function untilPassed(check: HealthCheck): HealthCheck {
   };
 }
 
-export interface HealthReport {
-  readonly ok: boolean;
-  /** One line per check: `[+]name ok` or `[-]name failed: why`. */
-  readonly text: string;
-}
-
-export function runChecks(checks: HealthChecks, excluded: readonly string[] = []): HealthReport {
+/** The text has one line per check: `[+]name ok` or `[-]name failed: why`. */
+export function runChecks(checks: HealthChecks, excluded: readonly string[] = []) {
   const results = Object.entries(checks)
     .filter(([name]) => !excluded.includes(name))
     .map(([name, check]) => ({ name, problem: check() }));

@@ -45,33 +45,25 @@ const BODY_LIMIT_BYTES = 8 * 1024 * 1024;
 const DEEPEST = 10_100;
 
 /** Limits on connections and on the time that clients take, in milliseconds. */
-export interface WebhookLimits {
+export const WEBHOOK_LIMITS = {
   /** Connections at a time. */
-  readonly connections: number;
-  /** For a handshake. */
-  readonly handshakeMs: number;
-  /** For the first request to start, and for each request to arrive completely. */
-  readonly requestMs: number;
-  /** Between two requests. */
-  readonly idleMs: number;
-  /** For the rest of a request that is already answered. */
-  readonly lingerMs: number;
-  /** For open requests when the server closes. */
-  readonly closeMs: number;
-}
-
-export const WEBHOOK_LIMITS: WebhookLimits = {
   connections: 1_500,
   handshakeMs: 10_000,
-  // The API server keeps idle connections for 90 s and does not repeat a POST that meets a closing one: close later
-  // than that. The same applies to its unused connections, which Node cannot tell from connections with a slow first
-  // request.
+  /**
+   * For the first request to start, and for each request to arrive completely. The API server keeps idle connections for
+   * 90 s and does not repeat a POST that meets a closing one: close later than that. The same applies to its unused
+   * connections, which Node cannot tell from connections with a slow first request.
+   */
   requestMs: 120_000,
+  /** Between two requests. */
   idleMs: 120_000,
+  /** For the rest of a request that is already answered. */
   lingerMs: 5_000,
-  // The maximum `timeoutSeconds` of a webhook is 30: after that the API server no longer waits.
+  /** For open requests when the server closes. The API server waits 30 s at most, the maximum of `timeoutSeconds`. */
   closeMs: 30_000,
 };
+
+export type WebhookLimits = typeof WEBHOOK_LIMITS;
 
 /** TCP keep-alive detects a vanished client this long after its last packet, in milliseconds. */
 const KEEP_ALIVE_MS = 30_000;

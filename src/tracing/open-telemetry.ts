@@ -132,8 +132,11 @@ export function createTracing(
     },
     exemplar: () => exemplarOf(current()),
     close: async () => {
-      const flushed = provider.shutdown().catch(() => undefined); // `logLosses` has logged the failure
-      await Promise.race([flushed, sleep(CLOSE_MS, undefined, { ref: false })]);
+      const waited = new AbortController();
+      // Keeps the process running while spans are sent. `logLosses` has logged a failure.
+      const timeout = sleep(CLOSE_MS, undefined, { signal: waited.signal }).catch(() => undefined);
+      await Promise.race([provider.shutdown().catch(() => undefined), timeout]);
+      waited.abort();
     },
   };
 }

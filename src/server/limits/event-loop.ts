@@ -1,6 +1,4 @@
 /** Measures the delay of the event loop. The process has one thread, so all work waits for the next turn of the loop. */
-import type { HealthCheck } from '../health.ts';
-
 /**
  * In milliseconds. Shedding earlier than `lateMs` gains nothing: retries arrive after at least 1 s. `blockedMs` exceeds
  * the probe timeout of 1 s: the kubelet has noticed the blocked loop already, and the check adds the reason.
@@ -15,13 +13,6 @@ export const EVENT_LOOP_LIMITS = {
   /** The period of the average. A single long turn delays no later work: the loop is late after two slow windows. */
   windowMs: 1_000,
 };
-
-export interface EventLoop {
-  /** Whether the loop is late and has used its time for new work in this turn. */
-  readonly isFull: () => boolean;
-  /** The readiness check. Fails after a turn longer than `blockedMs`, until a whole window passes without one. */
-  readonly problem: HealthCheck;
-}
 
 /**
  * The interval of the measurement. Does not use `monitorEventLoopDelay`: its reset discards the measurement in
@@ -39,7 +30,7 @@ export function watchEventLoop(
   signal: AbortSignal,
   limits = EVENT_LOOP_LIMITS,
   now = () => performance.now(),
-): EventLoop {
+) {
   const windowFrom = (began: number) => ({ began, turns: 0, total: 0, longest: 0 });
   let ticked = now();
   let window = windowFrom(ticked);
@@ -70,6 +61,7 @@ export function watchEventLoop(
   });
 
   return {
+    /** Whether the loop is late and has used its time for new work in this turn. */
     isFull: () => {
       if (!isLate) return false;
       if (turnBegan === undefined) {
@@ -80,6 +72,7 @@ export function watchEventLoop(
       }
       return now() - turnBegan >= limits.onTimeMs;
     },
+    /** The readiness check. Fails after a turn longer than `blockedMs`, until a whole window passes without one. */
     problem: () => {
       const blocked = Math.max(longestBefore, window.longest, delay());
       return blocked < limits.blockedMs

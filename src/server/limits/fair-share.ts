@@ -1,15 +1,5 @@
+/** `over-share`: available to other clients only. */
 export type Lack = 'over-share' | 'full';
-
-/** A budget that no single client can exhaust. */
-export interface FairShare {
-  /** Why `amount` is not available; undefined when it is. `over-share`: available to other clients only. */
-  readonly lack: (who: string, amount: number) => Lack | undefined;
-  /** Takes `amount` if it is available. The caller gives it back once. */
-  readonly take: (who: string, amount: number) => Lack | undefined;
-  readonly giveBack: (who: string, amount: number) => void;
-  /** The total of all clients. */
-  readonly taken: () => number;
-}
 
 /**
  * Shares `limit` among clients that are not known in advance. Each client may hold at most as much as it leaves for all
@@ -17,9 +7,10 @@ export interface FairShare {
  *
  * @see Choudhury, Hahne: Dynamic Queue Length Thresholds for Shared-Memory Packet Switches, IEEE/ACM ToN 6 (2), 1998
  */
-export function createFairShare(limit: number): FairShare {
+export function createFairShare(limit: number) {
   const held = new Map<string, number>();
   let taken = 0;
+  /** Why `amount` is not available; undefined when it is. */
   const lack = (who: string, amount: number): Lack | undefined => {
     const left = limit - taken - amount;
     if (left < 0) return 'full';
@@ -27,20 +18,22 @@ export function createFairShare(limit: number): FairShare {
   };
   return {
     lack,
-    take: (who, amount) => {
+    /** Takes `amount` if it is available. The caller gives it back once. */
+    take: (who: string, amount: number): Lack | undefined => {
       const lacking = lack(who, amount);
       if (lacking !== undefined) return lacking;
       held.set(who, (held.get(who) ?? 0) + amount);
       taken += amount;
       return undefined;
     },
-    giveBack: (who, amount) => {
+    giveBack: (who: string, amount: number): void => {
       const own = (held.get(who) ?? 0) - amount;
       // Clients choose the names: drop entries that hold nothing.
       if (own > 0) held.set(who, own);
       else held.delete(who);
       taken -= amount;
     },
+    /** The total of all clients. */
     taken: () => taken,
   };
 }

@@ -9,23 +9,7 @@ import type { Metrics, Overload } from '../metrics/metrics.ts';
 import { createBodyBudget, type Reservation } from './body-budget.ts';
 import { createFairShare, type Lack } from './fair-share.ts';
 
-export interface LoadLimits {
-  /** Reviews in flight, for all entries together. */
-  readonly reviews: number;
-  /** The total size of large bodies in memory. */
-  readonly bodyBytes: number;
-}
-
-export interface LoadShedding {
-  /**
-   * Called when the request headers have arrived: a refusal costs least at this moment.
-   * @param cutOff closes the connection; see {@link Reservation}
-   */
-  readonly arrive: (entry: string, bodyBytes: number, cutOff: () => void) => Arrival;
-  /** Called when the body has arrived. Undefined: the review is now in flight, and the caller must call `leave` once. */
-  readonly enter: (entry: string) => Overload | undefined;
-  readonly leave: (entry: string) => void;
-}
+export type LoadShedding = ReturnType<typeof createLoadShedding>;
 
 type Arrival =
   | { readonly kind: 'refused'; readonly why: Overload }
@@ -50,14 +34,17 @@ export function mostBodyBytes(heapBytes: number = getHeapStatistics().heap_size_
 /** Under overload, a log line for each refusal would add to the load. */
 const QUIET_MS = 10_000;
 
-/** @param now in milliseconds */
+/**
+ * @param limits reviews in flight, for all entries together, and the total size of large bodies in memory
+ * @param now in milliseconds
+ */
 export function createLoadShedding(
-  limits: LoadLimits,
+  limits: { readonly reviews: number; readonly bodyBytes: number },
   isLoopFull: () => boolean,
   metrics: Pick<Metrics, 'scrape' | 'refusedReview'>,
   log: Pick<Log, 'warn'>,
   now = () => performance.now(),
-): LoadShedding {
+) {
   const reviews = createFairShare(limits.reviews);
   const reserveBody = createBodyBudget(limits.bodyBytes, now);
   const refused = new Map<Overload, number>();
@@ -79,7 +66,11 @@ export function createLoadShedding(
   const refuseFor = (lack: Lack): Overload => refuse(lack === 'full' ? 'reviews' : 'entry');
 
   return {
-    arrive: (entry, bodyBytes, cutOff) => {
+    /**
+     * Called when the request headers have arrived: a refusal costs least at this moment.
+     * @param cutOff closes the connection; see {@link Reservation}
+     */
+    arrive: (entry: string, bodyBytes: number, cutOff: () => void): Arrival => {
       const lack = reviews.lack(entry, 1);
       if (lack !== undefined) return { kind: 'refused', why: refuseFor(lack) };
       if (isLoopFull()) return { kind: 'refused', why: refuse('event-loop') };
@@ -87,11 +78,12 @@ export function createLoadShedding(
       const body = reserveBody(entry, bodyBytes, cutOff);
       return body === undefined ? { kind: 'refused', why: refuse('bodies') } : { kind: 'admitted', body };
     },
-    enter: (entry) => {
+    /** Called when the body has arrived. Undefined: the review is now in flight, and the caller must call `leave` once. */
+    enter: (entry: string): Overload | undefined => {
       const lack = reviews.take(entry, 1);
       return lack === undefined ? undefined : refuseFor(lack);
     },
-    leave: (entry) => {
+    leave: (entry: string): void => {
       reviews.giveBack(entry, 1);
     },
   };

@@ -78,15 +78,6 @@ const untrusted = (why: string): Client => ({ kind: 'refused', reason: 'untruste
 /** Node declares an Error, but the value is a code such as CERT_HAS_EXPIRED. */
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Authenticates webhook clients by certificate. */
-export interface ClientAuthenticator {
-  readonly trust: () => ClientTrust;
-  /** Applies `trust` from now on. Clients with open connections have to reconnect. */
-  readonly change: (trust: ClientTrust) => void;
-  /** Makes `app` refuse all other clients. */
-  readonly guard: (app: FastifyInstance<Server>) => void;
-}
-
 /** Logs one refusal of each kind per interval, in milliseconds, so that repeated attempts cannot fill the log. */
 const LOG_EVERY_MS = 10_000;
 const CONVERSION_ROUTES: readonly unknown[] = ['/convert', '/convert/:definition'];
@@ -98,11 +89,13 @@ const RECONNECT = busy(
   'which client certificates are taken has changed here, or yours has ended: connect again',
 );
 
+export type ClientAuthenticator = ReturnType<typeof createClientAuthenticator>;
+
 export function createClientAuthenticator(
   first: ClientTrust,
   metrics: Pick<Metrics, 'refusedClient'>,
   log: Pick<Log, 'warn'>,
-): ClientAuthenticator {
+) {
   let trust = first;
   const accepted = new WeakMap<object, { readonly client: Client; readonly trust: ClientTrust }>();
   const loggedAt = new Map<ClientRefusal, number>();
@@ -140,10 +133,12 @@ export function createClientAuthenticator(
 
   return {
     trust: () => trust,
-    change: (next) => {
+    /** Applies `next` from now on. Clients with open connections have to reconnect. */
+    change: (next: ClientTrust): void => {
       trust = next;
     },
-    guard: (app) => {
+    /** Makes `app` refuse all other clients. */
+    guard: (app: FastifyInstance<Server>): void => {
       filterConnections(app.server, accepts);
       app.addHook('onRequest', ({ raw, routeOptions }, reply: Reply, done) => {
         const refusal = refusalOf(raw.socket, routeOptions.url);

@@ -5,25 +5,12 @@ import type { ClientTrust } from './client-certificates.ts';
 import { swapCertificate, type ServingCertificate } from './serving-certificate.ts';
 import { buildWebhookServer, type WebhookServer, type WebhookServerOptions } from '../webhook-server.ts';
 
-export interface Listener {
-  /**
-   * Presents `certificate` from now on. The first certificate opens the port. After {@link close} a certificate has no
-   * effect.
-   * @throws if key and certificate do not match; the previous certificate stays in use
-   */
-  readonly present: (certificate: ServingCertificate) => Promise<void>;
-  /** Accepts clients by `trust` from now on. Needs a listener that authenticates clients. */
-  readonly trust: (trust: ClientTrust) => Promise<void>;
-  /** Why no client can be served; undefined when one can. */
-  readonly problem: (now: Date) => string | undefined;
-  /** Waits for requests in progress, then closes. */
-  readonly close: () => Promise<void>;
-}
+export type Listener = ReturnType<typeof createListener>;
 
 export function createListener(
   { host, port }: { readonly host: string; readonly port: number },
   options: WebhookServerOptions,
-): Listener {
+) {
   const { clients, log } = options;
   let app: WebhookServer | undefined;
   let presented: { readonly certificate: ServingCertificate; readonly notAfter: Date } | undefined;
@@ -52,20 +39,27 @@ export function createListener(
   };
 
   return {
-    present: (certificate) => inSequence(() => present(certificate)),
-    trust: (trust) =>
+    /**
+     * Presents `certificate` from now on. The first certificate opens the port. After a close it has no effect.
+     * @throws if key and certificate do not match; the previous certificate stays in use
+     */
+    present: (certificate: ServingCertificate) => inSequence(() => present(certificate)),
+    /** Accepts clients by `trust` from now on. Needs a listener that authenticates clients. */
+    trust: (trust: ClientTrust) =>
       inSequence(() => {
         if (app !== undefined && presented !== undefined)
           swapCertificate(app.server, presented.certificate, trust.ca);
         clients?.change(trust);
       }),
-    problem: (now) => {
+    /** Why no client can be served; undefined when one can. */
+    problem: (now: Date): string | undefined => {
       if (presented === undefined) return 'there is no serving certificate yet';
       return now < presented.notAfter
         ? undefined
         : `the serving certificate ended at ${presented.notAfter.toISOString()}`;
     },
-    close: async () => {
+    /** Waits for requests in progress, then closes. */
+    close: async (): Promise<void> => {
       closed = true;
       await last;
       await app?.close();

@@ -19,76 +19,78 @@ const HOUR = 3_600;
 /** Expired, one hour, then days: from one day to the usual lifetimes and their thirds. */
 const REMAINING_BUCKETS = [0, HOUR, ...[1, 3, 7, 14, 30, 60, 90, 365].map((days) => days * 24 * HOUR)];
 
-const counter = <const L extends readonly string[] = []>(name: string, help: string, labels?: L) => ({
+const counter = <L extends readonly string[]>(name: string, help: string, ...labels: L) => ({
   type: 'counter' as const,
   name,
   help,
-  labels: (labels ?? []) as L,
+  labels,
 });
-const gauge = <const L extends readonly string[] = []>(name: string, help: string, labels?: L) => ({
-  ...counter(name, help, labels),
+const gauge = <L extends readonly string[]>(name: string, help: string, ...labels: L) => ({
   type: 'gauge' as const,
+  name,
+  help,
+  labels,
 });
-const histogram = <const L extends readonly string[] = []>(
+const histogram = <L extends readonly string[]>(
   name: string,
   help: string,
   buckets: readonly number[],
-  labels?: L,
-) => ({ ...counter(name, help, labels), type: 'histogram' as const, buckets });
+  ...labels: L
+) => ({ type: 'histogram' as const, name, help, buckets, labels });
 
 // prettier-ignore
 export const METRICS = {
   // The webhook port
-  admission: histogram('gatehouse_admission_duration_seconds', 'How long an admission review took to answer, by webhook and outcome.', REVIEW_BUCKETS, ['webhook', 'operation', 'outcome']),
-  conversion: histogram('gatehouse_conversion_duration_seconds', 'How long a conversion review took to answer, by CustomResourceDefinition and outcome.', LONG_BUCKETS, ['crd', 'outcome']),
-  convertedObjects: counter('gatehouse_conversion_objects_total', 'Objects in conversion reviews, by CustomResourceDefinition and outcome.', ['crd', 'outcome']),
-  handler: histogram('gatehouse_handler_duration_seconds', 'How long a handler took, by handler, webhook and outcome (allow, deny, retry, error, timeout).', LONG_BUCKETS, ['handler', 'webhook', 'outcome']),
-  handlerFailures: counter('gatehouse_handler_failures_total', 'Failures of handlers, by handler and reason (exception, timeout, result, draft, read, unreadable, stray).', ['handler', 'reason']),
-  rejectedRequests: counter('gatehouse_rejected_requests_total', 'Requests to the webhook port that were not admission reviews, by HTTP status.', ['code']),
+  admission: histogram('gatehouse_admission_duration_seconds', 'How long an admission review took to answer, by webhook and outcome.', REVIEW_BUCKETS, 'webhook', 'operation', 'outcome'),
+  conversion: histogram('gatehouse_conversion_duration_seconds', 'How long a conversion review took to answer, by CustomResourceDefinition and outcome.', LONG_BUCKETS, 'crd', 'outcome'),
+  convertedObjects: counter('gatehouse_conversion_objects_total', 'Objects in conversion reviews, by CustomResourceDefinition and outcome.', 'crd', 'outcome'),
+  handler: histogram('gatehouse_handler_duration_seconds', 'How long a handler took, by handler, webhook and outcome (allow, deny, retry, error, timeout).', LONG_BUCKETS, 'handler', 'webhook', 'outcome'),
+  handlerFailures: counter('gatehouse_handler_failures_total', 'Failures of handlers, by handler and reason (exception, timeout, result, draft, read, unreadable, stray).', 'handler', 'reason'),
+  rejectedRequests: counter('gatehouse_rejected_requests_total', 'Requests to the webhook port that were not admission reviews, by HTTP status.', 'code'),
   reviewsInFlight: gauge('gatehouse_admission_reviews_in_flight', 'Admission reviews in progress.'),
-  refusedReviews: counter('gatehouse_admission_reviews_refused_total', 'Admission reviews answered with 429 because of overload, by the limit that was reached.', ['reason']),
+  refusedReviews: counter('gatehouse_admission_reviews_refused_total', 'Admission reviews answered with 429 because of overload, by the limit that was reached.', 'reason'),
   eventLoopDelay: histogram('gatehouse_event_loop_delay_seconds', 'The longest time within each second in which the event loop was blocked.', DELAY_BUCKETS),
   connections: gauge('gatehouse_webhook_connections', 'Open connections to the webhook port.'),
   crowdedOut: counter('gatehouse_webhook_connections_crowded_out_total', 'Connections to the webhook port that were closed because there were more than --max-connections.'),
-  refusedClients: counter('gatehouse_clients_refused_total', 'Clients of the webhook port without a certificate that --client-ca and --client-names accept, by reason.', ['reason']),
+  refusedClients: counter('gatehouse_clients_refused_total', 'Clients of the webhook port without a certificate that --client-ca and --client-names accept, by reason.', 'reason'),
   clientCaErrors: counter('gatehouse_client_ca_read_errors_total', 'Failed attempts to load the file of --client-ca.'),
   /** @see https://github.com/kubernetes-sigs/controller-runtime/blob/main/pkg/certwatcher/metrics/metrics.go */
   certificateReads: counter('certwatcher_read_certificate_total', 'Reads of the serving certificate of the webhooks.'),
   certificateReadErrors: counter('certwatcher_read_certificate_errors_total', 'Reads of the serving certificate of the webhooks that failed.'),
 
   // The API server and the workqueues: the names of client-go
-  apiRequests: histogram('rest_client_request_duration_seconds', 'How long requests to the API server took, by method and status.', REVIEW_BUCKETS, ['verb', 'code']),
-  leader: gauge('leader_election_master_status', '1 while this replica holds the lease.', ['name']),
+  apiRequests: histogram('rest_client_request_duration_seconds', 'How long requests to the API server took, by method and status.', REVIEW_BUCKETS, 'verb', 'code'),
+  leader: gauge('leader_election_master_status', '1 while this replica holds the lease.', 'name'),
   /** @see https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/component-base/metrics/prometheus/workqueue/metrics.go */
-  queueDepth: gauge('workqueue_depth', 'Keys waiting in the queue.', ['name']),
-  queueAdds: counter('workqueue_adds_total', 'Keys added.', ['name']),
-  queueRetries: counter('workqueue_retries_total', 'Keys added again after a failure.', ['name']),
-  queueDuration: histogram('workqueue_queue_duration_seconds', 'How long a key waited.', WORK_BUCKETS, ['name']),
-  workDuration: histogram('workqueue_work_duration_seconds', 'How long a reconcile took.', WORK_BUCKETS, ['name']),
-  unfinishedWork: gauge('workqueue_unfinished_work_seconds', 'Time spent on reconciles that have not ended, in total.', ['name']),
-  longestRunning: gauge('workqueue_longest_running_processor_seconds', 'How long the longest reconcile has been running.', ['name']),
-  rollbacks: counter('gatehouse_rollbacks_detected_total', 'How often this replica detected that the cluster was restored to an earlier state, by evidence.', ['evidence']),
+  queueDepth: gauge('workqueue_depth', 'Keys waiting in the queue.', 'name'),
+  queueAdds: counter('workqueue_adds_total', 'Keys added.', 'name'),
+  queueRetries: counter('workqueue_retries_total', 'Keys added again after a failure.', 'name'),
+  queueDuration: histogram('workqueue_queue_duration_seconds', 'How long a key waited.', WORK_BUCKETS, 'name'),
+  workDuration: histogram('workqueue_work_duration_seconds', 'How long a reconcile took.', WORK_BUCKETS, 'name'),
+  unfinishedWork: gauge('workqueue_unfinished_work_seconds', 'Time spent on reconciles that have not ended, in total.', 'name'),
+  longestRunning: gauge('workqueue_longest_running_processor_seconds', 'How long the longest reconcile has been running.', 'name'),
+  rollbacks: counter('gatehouse_rollbacks_detected_total', 'How often this replica detected that the cluster was restored to an earlier state, by evidence.', 'evidence'),
   clockSkew: gauge('gatehouse_clock_skew_seconds', 'How far the clock of this replica is ahead of the clock of the API server.'),
 
   // Certificates
-  authorityNotAfter: gauge('gatehouse_serving_ca_not_after_seconds', 'When the root certificate of a generation expires.', ['generation', 'state']),
-  rotationPhase: gauge('gatehouse_rotation_phase', '1 for the current phase of the authority.', ['phase']),
-  rotationPhaseSeconds: gauge('gatehouse_rotation_phase_seconds', 'How long the authority has been in its phase, as observed by this process.', ['phase']),
-  authorityBroken: gauge('gatehouse_authority_broken', '1 while the stored authority cannot be used.', ['reason']),
+  authorityNotAfter: gauge('gatehouse_serving_ca_not_after_seconds', 'When the root certificate of a generation expires.', 'generation', 'state'),
+  rotationPhase: gauge('gatehouse_rotation_phase', '1 for the current phase of the authority.', 'phase'),
+  rotationPhaseSeconds: gauge('gatehouse_rotation_phase_seconds', 'How long the authority has been in its phase, as observed by this process.', 'phase'),
+  authorityBroken: gauge('gatehouse_authority_broken', '1 while the stored authority cannot be used.', 'reason'),
   authorityRestored: counter('gatehouse_authority_restored_total', 'How often the last good copy of the authority was written back.'),
-  issued: counter('gatehouse_issue_total', 'Attempts to issue a serving cert, by result (issued, refused, failed) and reason.', ['result', 'reason']),
+  issued: counter('gatehouse_issue_total', 'Attempts to issue a serving cert, by result (issued, refused, failed) and reason.', 'result', 'reason'),
   certRemaining: histogram('gatehouse_serving_leaf_not_after_seconds', 'Remaining lifetime of the serving certs: a snapshot, computed at each scrape.', REMAINING_BUCKETS),
-  certGeneration: gauge('gatehouse_serving_leaf_generation', 'Serving certs by the generation of the authority that signed them; unknown: another signer.', ['generation']),
-  certNotRenewed: gauge('gatehouse_serving_leaf_not_renewed', 'Serving certs in Secrets that Gatehouse no longer renews, by reason.', ['reason']),
+  certGeneration: gauge('gatehouse_serving_leaf_generation', 'Serving certs by the generation of the authority that signed them; unknown: another signer.', 'generation'),
+  certNotRenewed: gauge('gatehouse_serving_leaf_not_renewed', 'Serving certs in Secrets that Gatehouse no longer renews, by reason.', 'reason'),
   reissueWaiting: gauge('gatehouse_serving_reissue_waiting', 'Serving certs in the queue to be issued again.'),
-  caBundleTargets: gauge('gatehouse_cabundle_targets', 'Objects that request a CA bundle, by kind and state.', ['kind', 'state']),
+  caBundleTargets: gauge('gatehouse_cabundle_targets', 'Objects that request a CA bundle, by kind and state.', 'kind', 'state'),
   caBundleStale: gauge('gatehouse_cabundle_stale_seconds', 'The longest time that an object has been waiting for its CA bundle; 0 when all have it.'),
 
   // Policies and restores
-  policyViolations: gauge('gatehouse_policy_violations', 'Violations among existing objects, by policy, as of its last audit.', ['policy']),
-  sharedValues: gauge('gatehouse_shared_unique_values', 'Values that a policy declares unique but several objects have, by policy.', ['policy']),
-  deferred: counter('gatehouse_restore_deferred_total', 'Checks that were deferred because the requester restores a backup, or may defer them at any time, by policy.', ['policy']),
-  windowOpen: gauge('gatehouse_restore_window_open', '1 for each open RestoreWindow.', ['window', 'source']),
-  windowExpires: gauge('gatehouse_restore_window_expires_timestamp_seconds', 'When each open RestoreWindow expires, in seconds since 1970.', ['window']),
-  restoreViolations: gauge('gatehouse_restore_violations', 'Violations that the last sweep of each RestoreWindow found and that still hold.', ['window']),
+  policyViolations: gauge('gatehouse_policy_violations', 'Violations among existing objects, by policy, as of its last audit.', 'policy'),
+  sharedValues: gauge('gatehouse_shared_unique_values', 'Values that a policy declares unique but several objects have, by policy.', 'policy'),
+  deferred: counter('gatehouse_restore_deferred_total', 'Checks that were deferred because the requester restores a backup, or may defer them at any time, by policy.', 'policy'),
+  windowOpen: gauge('gatehouse_restore_window_open', '1 for each open RestoreWindow.', 'window', 'source'),
+  windowExpires: gauge('gatehouse_restore_window_expires_timestamp_seconds', 'When each open RestoreWindow expires, in seconds since 1970.', 'window'),
+  restoreViolations: gauge('gatehouse_restore_violations', 'Violations that the last sweep of each RestoreWindow found and that still hold.', 'window'),
 };

@@ -1,9 +1,5 @@
 import type { Log } from '../../../src/log.ts';
-import {
-  createLoadShedding,
-  type LoadLimits,
-  type LoadShedding,
-} from '../../../src/server/limits/load-shedding.ts';
+import { createLoadShedding, type LoadShedding } from '../../../src/server/limits/load-shedding.ts';
 import type { Metrics } from '../../../src/server/metrics/metrics.ts';
 
 interface Surroundings {
@@ -15,7 +11,7 @@ interface Surroundings {
 
 /** The load shedding of an idle server, unless the test overrides it. */
 export function loadSheddingOf(
-  limits: Partial<LoadLimits> = {},
+  limits: Partial<Parameters<typeof createLoadShedding>[0]> = {},
   {
     isLoopFull = () => false,
     metrics = { scrape: () => undefined, refusedReview: () => undefined },
