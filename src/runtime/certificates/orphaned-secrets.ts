@@ -1,36 +1,20 @@
 /** Serving Secrets that their Service no longer asks for: its annotation was removed, or names another Secret. */
-import type { KubeClient } from '../../kube/client.ts';
 import { secrets, services } from '../../kube/well-known.ts';
 import { CA_BUNDLE_KEY, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../../pki/annotations.ts';
 import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
 import { OUTPUT_KEYS } from '../../pki/serving-certs/outputs.ts';
 import type { Service } from '../../pki/serving-certs/request.ts';
 import { markedService, ownership, writtenOutputs, type Secret } from '../../pki/serving-certs/secret.ts';
-import type { RecordEvent } from '../controller.ts';
-import type { Log } from '../../log.ts';
 import { WriteRefused } from '../write-refused.ts';
-import type { CertInventory } from './cert-inventory.ts';
 import { deleteSecret } from './repair-secret.ts';
 import { regardingSecret, regardingService } from './serving-cert-events.ts';
-import type { ServingCertStores } from './serving-cert-stores.ts';
-import { identityOf } from './serving-cert-task.ts';
-import type { ServiceRequests } from './service-requests.ts';
-
-export interface OrphansContext {
-  readonly client: Pick<KubeClient, 'get' | 'delete'>;
-  readonly stores: Pick<ServingCertStores, 'secretsOf' | 'claimants'>;
-  readonly requests: Pick<ServiceRequests, 'claimOf'>;
-  readonly onRemoval: 'retain' | 'delete';
-  readonly inventory: Pick<CertInventory, 'stopped' | 'renewed'>;
-  readonly record: RecordEvent;
-  readonly log: Log;
-}
+import { identityOf, type ServingCertsContext } from './serving-cert-task.ts';
 
 /** An orphan is no longer renewed, so it is reported once, and counted as long as it exists. */
 export async function releaseOrphans(
   key: string,
   service: Service | undefined,
-  context: OrphansContext,
+  context: ServingCertsContext,
   signal: AbortSignal,
 ): Promise<void> {
   const { stores, requests, inventory, onRemoval } = context;
@@ -52,7 +36,7 @@ export async function releaseOrphans(
 async function deleteOrphan(
   name: string,
   { metadata }: Service,
-  { client, requests, inventory, record, log }: OrphansContext,
+  { client, requests, inventory, record, log }: ServingCertsContext,
   signal: AbortSignal,
 ): Promise<boolean> {
   const { namespace = '', name: serviceName = '' } = metadata ?? {};
@@ -99,7 +83,7 @@ function holdsOnlyOurs(secret: Secret): boolean {
   return Object.keys(secret.data ?? {}).every((key) => ours.has(key)) && owners.length <= 1;
 }
 
-function reportOrphan(secret: StoredSecret, service: Service, { record, log }: OrphansContext): void {
+function reportOrphan(secret: StoredSecret, service: Service, { record, log }: ServingCertsContext): void {
   const { summary } = secret;
   const { namespace, name } = regardingSecret(secret);
   const identity = identityOf(service);

@@ -3,7 +3,6 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { ApiError, isAlreadyExists, isNotFound } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import type { ServerClock } from '../../kube/clock.ts';
 import { secrets, services } from '../../kube/well-known.ts';
 import { TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../../pki/annotations.ts';
 import { readServingCert } from '../../pki/serving-certs/facts.ts';
@@ -26,20 +25,14 @@ import {
 import { parseCertificatePem, parsePrivateKeyPem } from '../../pki/x509/pem.ts';
 import { CLUSTER_ROLE, refusable } from '../write-refused.ts';
 import { skewProblem } from './clock-jumps.ts';
-import type { KeySource } from './rotation.ts';
 import type { Refusal } from './serving-cert-events.ts';
-import { extraMarks, planOf, secretKeyOf, type ServingCertTask } from './serving-cert-task.ts';
-import type { ServiceRequests } from './service-requests.ts';
-
-export interface RepairContext extends KeySource {
-  readonly client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete'>;
-  readonly requests: Pick<ServiceRequests, 'claimOf'>;
-  readonly openshift: boolean;
-  /**
-   * While the clocks disagree, a usable cert stays: on other machines a new cert could be expired or not yet valid.
-   */
-  readonly serverClock: Pick<ServerClock, 'skewMs'>;
-}
+import {
+  extraMarks,
+  planOf,
+  secretKeyOf,
+  type ServingCertsContext,
+  type ServingCertTask,
+} from './serving-cert-task.ts';
 
 export type Repaired =
   | { readonly kind: 'issued'; readonly reason: IssueReason; readonly secret: Secret }
@@ -59,7 +52,7 @@ export type RepairResult = Repaired & { readonly missing?: Refusal | undefined }
 export async function repairSecret(
   task: ServingCertTask,
   isAbsent: boolean,
-  context: RepairContext,
+  context: ServingCertsContext,
 ): Promise<RepairResult> {
   if (isAbsent) {
     const made = await issue(undefined, 'Missing', task, context);
@@ -107,7 +100,7 @@ export async function deleteSecret(
 async function standingOf(
   live: Secret,
   { identity, request, service, signal }: ServingCertTask,
-  { client, requests, openshift }: RepairContext,
+  { client, requests, openshift }: ServingCertsContext,
 ) {
   const owner = ownership(live, identity, { openshift });
   if (owner !== 'another-service') return owner;
@@ -119,7 +112,11 @@ async function standingOf(
   return holds ? 'taken' : writability(live);
 }
 
-async function improve(live: Secret, task: ServingCertTask, context: RepairContext): Promise<RepairResult> {
+async function improve(
+  live: Secret,
+  task: ServingCertTask,
+  context: ServingCertsContext,
+): Promise<RepairResult> {
   const facts = readServingCert(live.data, task.authority);
   const plan = planOf(facts, task);
   if (plan.kind === 'issue') {
@@ -144,7 +141,7 @@ async function issue(
   existing: Secret | undefined,
   reason: IssueReason,
   task: ServingCertTask,
-  context: RepairContext,
+  context: ServingCertsContext,
 ): Promise<RepairResult | 'exists'> {
   const { identity, request, authority, signing, now, signal } = task;
   const keyPair = await context.generateKeyPair(request.algorithm);
@@ -201,7 +198,7 @@ async function complete(
   before: Secret | undefined,
   notAfter: Date | undefined,
   task: ServingCertTask,
-  { client }: Pick<RepairContext, 'client'>,
+  { client }: Pick<ServingCertsContext, 'client'>,
 ): Promise<{ readonly secret: Secret; readonly missing: Refusal | undefined }> {
   const { identity, request, signing } = task;
   const password = await readPassword(task, client);

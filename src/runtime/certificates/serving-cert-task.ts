@@ -1,6 +1,9 @@
 /** One Service with a valid request, and the checks that compare its Secret with the request. */
 import { isDeepStrictEqual } from 'node:util';
 
+import type { KubeClient } from '../../kube/client.ts';
+import type { ServerClock } from '../../kube/clock.ts';
+import type { Log } from '../../log.ts';
 import { activeGeneration, type Authority } from '../../pki/authority/authority.ts';
 import { signingOf, type Signing } from '../../pki/authority/bundle.ts';
 import { rootOf } from '../../pki/authority/generation.ts';
@@ -15,6 +18,31 @@ import {
   type Secret,
   type ServiceIdentity,
 } from '../../pki/serving-certs/secret.ts';
+import type { RecordEvent } from '../controller.ts';
+import type { CertInventory } from './cert-inventory.ts';
+import type { IssuePacer } from './issue-pacer.ts';
+import type { KeySource } from './rotation.ts';
+import type { ServiceRequests } from './service-requests.ts';
+import type { ServingCertStores } from './serving-cert-stores.ts';
+
+/** What the serving cert controller reads and writes. */
+export interface ServingCertsContext extends KeySource {
+  readonly client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete' | 'patchMerge'>;
+  /** Used only to decide that no write is needed. Every write is decided on a live read. */
+  readonly stores: Pick<ServingCertStores, 'synced' | 'service' | 'claimants' | 'secret' | 'secretsOf'>;
+  readonly requests: Pick<ServiceRequests, 'request' | 'claimOf'>;
+  /** While the clocks disagree, a usable cert stays: on other machines a new cert could be expired or not yet valid. */
+  readonly serverClock: Pick<ServerClock, 'now' | 'skewMs'>;
+  readonly authority: () => Authority | undefined;
+  readonly inventory: Pick<CertInventory, 'factsOf' | 'stopped' | 'renewed'>;
+  readonly pacer: Pick<IssuePacer, 'take' | 'forget'>;
+  readonly openshift: boolean;
+  readonly onRemoval: 'retain' | 'delete';
+  readonly record: RecordEvent;
+  /** For metrics. */
+  readonly observe: (result: 'issued' | 'refused' | 'failed', reason: string) => void;
+  readonly log: Log;
+}
 
 export interface ServingCertTask {
   /** The key of the Service: `namespace/name`. */

@@ -1,8 +1,5 @@
 /** On the leader: maintains a serving cert in the Secret of every Service that asks for one. */
-import type { KubeClient } from '../../kube/client.ts';
-import type { ServerClock } from '../../kube/clock.ts';
 import { services } from '../../kube/well-known.ts';
-import type { Authority } from '../../pki/authority/authority.ts';
 import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
 import { openshiftServiceChange, type OpenshiftOutcome } from '../../pki/serving-certs/openshift.ts';
 import type { IssueReason, ServingCertPlan } from '../../pki/serving-certs/plan.ts';
@@ -19,11 +16,9 @@ import {
   type Reminders,
 } from '../controller.ts';
 import { createRefusedWrites, refusable, type RefusedWrites, WriteRefused } from '../write-refused.ts';
-import type { CertInventory } from './cert-inventory.ts';
 import { skewProblem } from './clock-jumps.ts';
-import type { IssuePacer } from './issue-pacer.ts';
-import { releaseOrphans, type OrphansContext } from './orphaned-secrets.ts';
-import { repairSecret, type RepairContext, type RepairResult } from './repair-secret.ts';
+import { releaseOrphans } from './orphaned-secrets.ts';
+import { repairSecret, type RepairResult } from './repair-secret.ts';
 import {
   explain,
   regardingSecret,
@@ -31,7 +26,6 @@ import {
   type Explanation,
   type Refusal,
 } from './serving-cert-events.ts';
-import type { ServingCertStores } from './serving-cert-stores.ts';
 import {
   createCheckedOutputs,
   createSigningCache,
@@ -43,22 +37,9 @@ import {
   secretKeyOf,
   signerName,
   type CheckedOutputs,
+  type ServingCertsContext,
   type ServingCertTask,
 } from './serving-cert-task.ts';
-import type { ServiceRequests } from './service-requests.ts';
-
-export interface ServingCertsContext extends RepairContext, OrphansContext {
-  readonly client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete' | 'patchMerge'>;
-  /** Used only to decide that no write is needed. Every write is decided on a live read. */
-  readonly stores: Pick<ServingCertStores, 'synced' | 'service' | 'claimants' | 'secret' | 'secretsOf'>;
-  readonly requests: Pick<ServiceRequests, 'request' | 'claimOf'>;
-  readonly serverClock: Pick<ServerClock, 'now' | 'skewMs'>;
-  readonly authority: () => Authority | undefined;
-  readonly inventory: Pick<CertInventory, 'factsOf' | 'stopped' | 'renewed'>;
-  readonly pacer: Pick<IssuePacer, 'take' | 'forget'>;
-  /** For metrics. */
-  readonly observe: (result: 'issued' | 'refused' | 'failed', reason: string) => void;
-}
 
 /** A Secret of another owner is not watched: check it again after this time, in milliseconds. */
 const REFUSED_RECHECK_MS = 60_000;

@@ -73,9 +73,7 @@ export function createDevSession(options: DevSessionOptions) {
     const desired = options.desired(serviceBundle);
     const target = { url: options.own.url, caBundle: options.caBundle, serviceBundle, scope };
     for (const resource of RESOURCES)
-      await retryConflicts(() =>
-        takeOne(options, taken, { resource, desired: desired[resource], target }, signal),
-      );
+      await retryConflicts(() => takeOne(options, taken, resource, desired[resource], target, signal));
   };
   return {
     take,
@@ -115,16 +113,12 @@ async function retryConflicts(write: () => Promise<void>): Promise<void> {
   }
 }
 
-interface TakeOrder {
-  readonly resource: WebhookResource;
-  readonly desired: WebhookConfiguration;
-  readonly target: DevTarget;
-}
-
 async function takeOne(
   options: DevSessionOptions,
   taken: Map<WebhookResource, Taken>,
-  { resource, desired, target }: TakeOrder,
+  resource: WebhookResource,
+  desired: WebhookConfiguration,
+  target: DevTarget,
   signal: AbortSignal,
 ): Promise<void> {
   const { client, own, serverNow, log } = options;
@@ -155,7 +149,7 @@ async function takeOne(
     }
   }
   const fields = { resource, url: own.url, webhooks: plan.object.webhooks?.length ?? 0 };
-  if (known === undefined) log.info(fields, 'webhook configuration leads here');
+  if (known === undefined) log.info(fields, 'webhook configuration points to this machine');
   else log.debug(fields, 'renewed the session');
 }
 
@@ -184,7 +178,7 @@ async function putBackOne(
   const plan = planRelease(live, own.id, webhooks, serverNow());
   switch (plan.kind) {
     case 'none':
-      log.info({ resource }, 'webhook configuration is not ours any more');
+      log.info({ resource }, 'webhook configuration is no longer ours');
       return;
     case 'delete': {
       const { uid, resourceVersion } = live?.metadata ?? {};

@@ -18,10 +18,7 @@ import {
 import { windowState } from '../../restore/window.ts';
 import type { Watched } from '../watch.ts';
 
-export interface OwnKinds {
-  readonly mutate: (request: AdmissionRequest) => Decision;
-  readonly validate: (request: AdmissionRequest, signal: AbortSignal) => Promise<Decision>;
-}
+export type OwnKinds = ReturnType<typeof createOwnKinds>;
 
 const RETRY_SECONDS = 1;
 
@@ -31,14 +28,11 @@ export function createOwnKinds(
   detectors: Pick<Watched<RestoreDetector>, 'store'>,
   owners: Pick<Owners, 'isOurs'>,
   now: () => Date,
-): OwnKinds {
-  const restorers = () => [
-    ...detectors.store.list().flatMap(({ spec }) => spec.principals),
-    ...windows.store
-      .list()
-      .filter((window) => windowState(window, now()).kind === 'open')
-      .flatMap(({ spec }) => spec.principals),
-  ];
+) {
+  const restorers = () => {
+    const open = windows.store.list().filter((window) => windowState(window, now()).kind === 'open');
+    return [...detectors.store.list(), ...open].flatMap(({ spec }) => spec.principals);
+  };
   const mayOpen = async (
     user: UserInfo,
     name: string | undefined,
@@ -52,13 +46,13 @@ export function createOwnKinds(
     return (await Promise.all(namespaces.map((namespace) => ask(namespace)))).every(Boolean);
   };
   return {
-    mutate: (request) => {
+    mutate: (request: AdmissionRequest): Decision => {
       const completed = completeWindow(toOwnRequest(request), now());
       const { object } = request;
       if (object === undefined || !isJsonObject(completed) || completed === object) return ALLOWED;
       return { ...ALLOWED, patch: verifiedDiff(object, completed) };
     },
-    validate: async (request, signal) => {
+    validate: async (request: AdmissionRequest, signal: AbortSignal): Promise<Decision> => {
       try {
         const objections = await objectionsTo(toOwnRequest(request), {
           restorers: restorers(),
@@ -75,15 +69,11 @@ export function createOwnKinds(
   };
 }
 
-function toOwnRequest({
-  operation,
-  resource,
-  userInfo,
-  object,
-  oldObject,
-}: AdmissionRequest): OwnKindRequest {
-  return { operation, resource: resource.resource, user: userInfo, object, oldObject };
-}
+const toOwnRequest = (request: AdmissionRequest): OwnKindRequest => ({
+  ...request,
+  resource: request.resource.resource,
+  user: request.userInfo,
+});
 
 function refusal(objections: readonly Objection[]): Decision {
   return {

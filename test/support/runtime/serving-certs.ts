@@ -12,10 +12,8 @@ import {
 } from '../../../src/pki/serving-certs/request.ts';
 import { secrets as SECRETS } from '../../../src/kube/well-known.ts';
 import { createCertInventory, type CertInventory } from '../../../src/runtime/certificates/cert-inventory.ts';
-import {
-  createServingCertsReconciler,
-  type ServingCertsContext,
-} from '../../../src/runtime/certificates/serving-certs.ts';
+import type { ServingCertsContext } from '../../../src/runtime/certificates/serving-cert-task.ts';
+import { createServingCertsReconciler } from '../../../src/runtime/certificates/serving-certs.ts';
 import type { Reconcile, ReconcileResult } from '../../../src/runtime/controller.ts';
 import { ApiError, createEvents, createObjects, NEVER, silent, type Objects } from './fixtures.ts';
 
