@@ -15,7 +15,7 @@ test('names are a list, and patterns are rejected', () => {
 });
 
 test('names or conversions without a CA are rejected, because no client is asked for a certificate', () => {
-  const why = '--client-names and --client-ca-for mean nothing without --client-ca';
+  const why = '--client-names and --client-ca-for have no effect without --client-ca';
   expect(() => resolveConfig({ 'client-names': 'a' }, {})).toThrow(why);
   expect(() => resolveConfig({ 'client-ca-for': 'all' }, {})).toThrow(why);
   expect(resolveConfig({}, {}).clients).toEqual({ ca: undefined, names: [], scope: 'admission' });

@@ -68,7 +68,7 @@ test('a CA has defaults for its lifetime, the propagation wait and the grace per
 });
 
 test.each([
-  ['zero', '0s', '--ca-lifetime: "0s" is too short: a CA needs 2h at least'],
+  ['zero', '0s', '--ca-lifetime: "0s" is too short: a CA needs at least 2h'],
   ['negative', '-2h', '--ca-lifetime: "-2h" is not a duration'],
 ])('service-ca TestInitializeSigningSecret: %s duration: is rejected', (_which, lifetime, message) => {
   expect(() => resolveConfig({ 'ca-lifetime': lifetime }, {})).toThrow(message);

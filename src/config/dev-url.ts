@@ -9,7 +9,7 @@ export interface DevUrl {
   readonly port: number;
 }
 
-const FORM = 'write https://host:port, as the API server reaches this machine';
+const FORM = 'write https://host:port, at which the API server can reach this machine';
 const DNS_NAME = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$/;
 
 /**
@@ -21,22 +21,17 @@ export function parseDevUrl(text: string): DevUrl {
   const url = URL.parse(text.trim());
   if (url === null) throw new Error(`"${text}" is not a URL; ${FORM}`);
   if (url.username !== '' || url.password !== '')
-    throw new Error('a webhook may not be reached with a user or a password in its URL; leave them out');
+    throw new Error('the URL of a webhook must not contain a user or a password; remove them');
   // From here on, the text contains no password, so messages may repeat it.
-  if (url.protocol !== 'https:')
-    throw new Error(`"${text}" is not https, and webhooks are nothing else; ${FORM}`);
+  if (url.protocol !== 'https:') throw new Error(`"${text}" is not https, which webhooks require; ${FORM}`);
   if (/[?#]/.test(text))
-    throw new Error(`"${text}" has a query or a fragment, which webhooks may not have; ${FORM}`);
+    throw new Error(`"${text}" has a query or a fragment, which webhooks must not have; ${FORM}`);
   if (url.pathname !== '/')
     throw new Error(`"${text}" has a path, but each webhook entry adds its own; ${FORM}`);
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
   if (isIP(host) === 0 && !DNS_NAME.test(host))
     throw new Error(`"${host}" is neither a DNS name nor an IP address; ${FORM}`);
   if (host === '0.0.0.0' || host === '::')
-    throw new Error(`"${host}" is an address to listen on, not one to reach; ${FORM}`);
-  return Object.freeze({
-    origin: url.origin,
-    host,
-    port: url.port === '' ? 443 : Number(url.port),
-  });
+    throw new Error(`"${host}" is an address to listen on; the API server cannot connect to it; ${FORM}`);
+  return Object.freeze({ origin: url.origin, host, port: url.port === '' ? 443 : Number(url.port) });
 }

@@ -14,7 +14,7 @@ export function port(value: string): number {
 /** A timeout: zero would disable it. */
 export function limit(value: string): number {
   const ms = parseDuration(value);
-  if (ms < 1) throw new Error(`"${value}" is too short: give clients a millisecond at least`);
+  if (ms < 1) throw new Error(`"${value}" is too short: at least 1ms`);
   return ms;
 }
 
@@ -30,7 +30,7 @@ export function count(value: string): number {
 export function bodyLimit(value: string): number {
   const bytes = parseBytes(value);
   if (bytes < 8 * 1024 ** 2) throw new Error(`"${value}" is too small: a single object may need 8MiB`);
-  if (bytes > 256 * 1024 ** 2) throw new Error(`"${value}" is too large: at most 256MiB can be taken`);
+  if (bytes > 256 * 1024 ** 2) throw new Error(`"${value}" is too large: at most 256MiB`);
   return bytes;
 }
 
@@ -71,7 +71,7 @@ export function dnsLabel(value: string): string {
 export function dnsSuffixes(value: string): readonly string[] {
   const suffixes = listOf(value);
   for (const suffix of suffixes)
-    if (!dnsName(suffix).includes('.')) throw new Error(`"${suffix}" is too wide: write two labels at least`);
+    if (!dnsName(suffix).includes('.')) throw new Error(`"${suffix}" is too wide: write at least two labels`);
   return suffixes;
 }
 
@@ -93,7 +93,7 @@ const listOf = (value: string): readonly string[] =>
 /** A serving cert expires an hour before its CA, and both have a notBefore in the past. */
 export function caLifetime(value: string): number {
   const ms = parseDuration(value);
-  if (ms < 2 * 3_600_000) throw new Error(`"${value}" is too short: a CA needs 2h at least to sign anything`);
+  if (ms < 2 * 3_600_000) throw new Error(`"${value}" is too short: a CA needs at least 2h to sign anything`);
   return ms;
 }
 
