@@ -5,7 +5,7 @@ import { shownValues } from '../../admission/policy/unique/check-unique.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { summaryKey } from '../../admission/policy/governed-summary.ts';
 import { describeRef, targetKey } from '../../admission/policy/object-ref.ts';
-import { type RecordEvent, startController, inLocalTime } from '../controller.ts';
+import { type RecordEvent, regarding, startController, inLocalTime } from '../controller.ts';
 import { ALL_CLAIMS, createUniqueClaimsReconciler, type Holder } from './unique-claims.ts';
 import { createClient } from '../../kube/rest-client.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -104,17 +104,11 @@ const rulesOf = (policies: readonly CompiledPolicy[]): string =>
     .join();
 
 /** Remembers recent keys: at most `most`, each for `keepMs` milliseconds. */
-function createRecent(
-  most: number,
-  keepMs: number,
-): {
-  readonly add: (one: string) => void;
-  readonly has: (one: string) => boolean;
-} {
+function createRecent(most: number, keepMs: number) {
   /** Keys with the time of their addition, the oldest first. */
   const recent = new Map<string, number>();
   return {
-    add: (one) => {
+    add: (one: string): void => {
       const now = performance.now();
       recent.delete(one);
       recent.set(one, now);
@@ -123,19 +117,15 @@ function createRecent(
         recent.delete(oldest);
       }
     },
-    has: (one) => recent.has(one),
+    has: (one: string): boolean => recent.has(one),
   };
 }
 
 /** Values that several objects hold. When the holders of a value change, all but the first get an Event. */
-function createShared(record: RecordEvent): {
-  readonly note: (claim: string, holders: readonly Holder[]) => void;
-  /** The number of shared values by policy. */
-  readonly counts: () => ReadonlyMap<string, number>;
-} {
+function createShared(record: RecordEvent) {
   const shared = new Map<string, { readonly policy: string; readonly holders: string }>();
   return {
-    note: (claim, holders) => {
+    note: (claim: string, holders: readonly Holder[]): void => {
       const [first, ...others] = holders;
       if (first === undefined || others.length === 0) {
         shared.delete(claim);
@@ -145,9 +135,10 @@ function createShared(record: RecordEvent): {
       if (shared.get(claim)?.holders === names) return;
       if (shared.has(claim) || shared.size < MOST_SHARED)
         shared.set(claim, { policy: first.policy.name, holders: names });
-      for (const holder of others) tell(record, holder, first);
+      for (const holder of others) reportDuplicate(record, holder, first);
     },
-    counts: () => {
+    /** The number of shared values by policy. */
+    counts: (): ReadonlyMap<string, number> => {
       const counts = new Map<string, number>();
       for (const { policy } of shared.values()) counts.set(policy, (counts.get(policy) ?? 0) + 1);
       return counts;
@@ -155,17 +146,10 @@ function createShared(record: RecordEvent): {
   };
 }
 
-function tell(record: RecordEvent, { ref, object, policy, key }: Holder, first: Holder): void {
-  const { uid, namespace } = object.metadata ?? {};
+function reportDuplicate(record: RecordEvent, { ref, object, policy, key }: Holder, first: Holder): void {
   const value = shownValues({ self: ref, values: key.values });
   record({
-    regarding: {
-      apiVersion: object.apiVersion ?? '',
-      kind: object.kind ?? '',
-      name: ref.name,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(uid === undefined ? {} : { uid }),
-    },
+    regarding: regarding(object),
     type: 'Warning',
     reason: 'ValueNotUnique',
     message: `${key.field}: ${value} is held by ${describeRef(first.ref)} too: change or delete one of them (unique value ${key.rule.name}, policy ${policy.name})`,

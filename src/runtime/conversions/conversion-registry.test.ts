@@ -35,7 +35,7 @@ const create = (change: Partial<ConversionRegistryOptions> = {}) =>
   createConversionRegistry({
     handlers: [],
     kindOf: ({ group, resource }) => (group === GROUP ? KINDS[resource] : undefined),
-    unjudged: () => [],
+    notCompiled: () => [],
     ...change,
   });
 beforeEach(() => {
@@ -98,12 +98,12 @@ test('an invalid version leaves the previous one in force', () => {
 });
 
 test('until all policies are read, the lookup is not ready', () => {
-  registry = create({ unjudged: () => undefined });
+  registry = create({ notCompiled: () => undefined });
   expect(lookUp()).toEqual({
     kind: 'unready',
     message: 'this replica has not read the ConversionPolicies yet',
   });
-  registry = create({ unjudged: (group) => (group === GROUP ? ['ConversionPolicy servers'] : []) });
+  registry = create({ notCompiled: (group) => (group === GROUP ? ['ConversionPolicy servers'] : []) });
   expect(lookUp()).toEqual({
     kind: 'unready',
     message: 'this replica has not read ConversionPolicy servers yet',

@@ -3,7 +3,7 @@ import type { CompiledConversion } from '../../admission/conversion/compile.ts';
 import type { Converter, ConversionSubject, ConverterLookup } from '../../admission/conversion/converter.ts';
 import type { Definition } from '../../admission/conversion/definition.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
-import { createListeners, type Listeners } from '../listeners.ts';
+import { createListeners } from '../listeners.ts';
 
 export interface ConversionState {
   /** The version that converts: not always the newest, and undefined when no version was ever usable. */
@@ -17,14 +17,7 @@ export interface ConversionState {
   readonly definition: Definition | undefined;
 }
 
-export interface ConversionRegistry {
-  readonly set: (name: string, state: ConversionState) => void;
-  readonly remove: (name: string) => void;
-  readonly get: (name: string) => ConversionState | undefined;
-  readonly lookUp: (subject: ConversionSubject) => ConverterLookup;
-  /** Called after each change of a state. */
-  readonly subscribe: Listeners<[name: string]>['add'];
-}
+export type ConversionRegistry = ReturnType<typeof createConversionRegistry>;
 
 export interface ConversionRegistryOptions {
   /** Converters in TypeScript. */
@@ -32,16 +25,12 @@ export interface ConversionRegistryOptions {
   /** The kind of a resource; undefined when it does not exist or is not known yet. */
   readonly kindOf: (target: GroupResource) => string | undefined;
   /** The policies of a group that this replica has not compiled yet; undefined before the first list. */
-  readonly unjudged: (group: string) => readonly string[] | undefined;
+  readonly notCompiled: (group: string) => readonly string[] | undefined;
 }
 
 /** @throws Error when two handlers convert the same objects */
-export function createConversionRegistry({
-  handlers,
-  kindOf,
-  unjudged,
-}: ConversionRegistryOptions): ConversionRegistry {
-  refuseTwins(handlers);
+export function createConversionRegistry({ handlers, kindOf, notCompiled }: ConversionRegistryOptions) {
+  rejectDuplicates(handlers);
   const states = new Map<string, ConversionState>();
   const listeners = createListeners<[name: string]>();
 
@@ -56,7 +45,7 @@ export function createConversionRegistry({
         ?.inForce?.converter;
     if (converter !== undefined) return found(converter, kindOf(converter.target), subject);
 
-    const waitingFor = unjudged(group);
+    const waitingFor = notCompiled(group);
     if (waitingFor === undefined || waitingFor.length > 0) {
       const what = waitingFor === undefined ? 'the ConversionPolicies' : waitingFor.join(', ');
       return { kind: 'unready', message: `this replica has not read ${what} yet` };
@@ -69,15 +58,16 @@ export function createConversionRegistry({
   };
 
   return {
-    set: (name, state) => {
+    set: (name: string, state: ConversionState): void => {
       states.set(name, state);
       listeners.tell(name);
     },
-    remove: (name) => {
+    remove: (name: string): void => {
       if (states.delete(name)) listeners.tell(name);
     },
-    get: (name) => states.get(name),
+    get: (name: string): ConversionState | undefined => states.get(name),
     lookUp,
+    /** Called after each change of a state. */
     subscribe: listeners.add,
   };
 }
@@ -108,11 +98,11 @@ function brokenMessage([name, { problem }]: readonly [string, ConversionState]):
   return `ConversionPolicy ${name} is not in force: ${problem?.reason ?? ''}: ${problem?.message ?? ''}`;
 }
 
-function refuseTwins(handlers: readonly Converter[]): void {
+function rejectDuplicates(handlers: readonly Converter[]): void {
   const byTarget = Map.groupBy(handlers, ({ target }) => groupResourceName(target));
-  for (const [target, twins] of byTarget) {
-    if (twins.length < 2) continue;
-    const names = twins.map(({ name }) => name).join(' and ');
+  for (const [target, duplicates] of byTarget) {
+    if (duplicates.length < 2) continue;
+    const names = duplicates.map(({ name }) => name).join(' and ');
     throw new Error(`${names} both convert ${target}: leave one of them`);
   }
 }

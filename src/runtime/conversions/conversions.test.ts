@@ -34,7 +34,7 @@ beforeEach(() => {
 
 /** Starts a replica with an empty registry. */
 function restart(): void {
-  registry = createConversionRegistry({ handlers: [], kindOf: () => 'Server', unjudged: () => [] });
+  registry = createConversionRegistry({ handlers: [], kindOf: () => 'Server', notCompiled: () => [] });
   changes = 0;
   registry.subscribe(() => (changes += 1));
 }

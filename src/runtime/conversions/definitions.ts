@@ -5,76 +5,48 @@ import { readDefinition, type Definition } from '../../admission/conversion/defi
 import { type KubeObject, groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import type { DefinitionRead } from './conversions.ts';
 import { customResourceDefinitions } from '../../kube/well-known.ts';
-import { watch, type WatchContext, type Watched } from '../watch.ts';
-
-export interface Definitions {
-  /** Starts a watch, and waits a limited time for the first answer. */
-  readonly read: (target: GroupResource, signal: AbortSignal) => Promise<DefinitionRead>;
-  /** The definition in the store. */
-  readonly get: (target: GroupResource) => Definition | undefined;
-  /** Stops the watches of all definitions that are not in `needed`. */
-  readonly keepOnly: (needed: readonly GroupResource[]) => void;
-}
+import { pick } from '../../json/objects.ts';
+import { watch, type WatchContext, type Watching } from '../watch.ts';
 
 interface DefinitionObject extends KubeObject {
   readonly definition?: Definition | undefined;
 }
 
-/** Timeout for reading one definition, in milliseconds. */
-const READING_MS = 10_000;
-
 export function createDefinitions(
   context: WatchContext,
   onChange: (target: GroupResource) => void,
   signal: AbortSignal,
-): Definitions {
-  const watches = new Map<
-    string,
-    { readonly watched: Watched<DefinitionObject>; readonly stop: () => void }
-  >();
+) {
+  const watches = new Map<string, Watching<DefinitionObject>>();
 
-  const start = (target: GroupResource) => {
-    const own = new AbortController();
-    const watched = watch<DefinitionObject>(
-      context,
-      {
-        resource: customResourceDefinitions,
-        fieldSelector: `metadata.name=${groupResourceName(target)}`,
-        transform: toDefinitionObject,
-        onChange: () => {
-          onChange(target);
-        },
-      },
-      AbortSignal.any([signal, own.signal]),
-    );
-    return {
-      watched,
-      stop: () => {
-        own.abort();
-      },
-    };
+  const start = (target: GroupResource, name: string): Watching<DefinitionObject> => {
+    const fieldSelector = `metadata.name=${name}`;
+    const options = { resource: customResourceDefinitions, fieldSelector, transform: toDefinitionObject };
+    const watching = watch<DefinitionObject>(context, options, signal);
+    watching.onChange(() => {
+      onChange(target);
+    });
+    return watching;
   };
 
   return {
-    read: async (target, waiting) => {
+    /** Starts a watch, and waits a limited time for the first answer. */
+    read: async (target: GroupResource, waiting: AbortSignal): Promise<DefinitionRead> => {
       const name = groupResourceName(target);
-      const known = watches.get(name) ?? start(target);
-      watches.set(name, known);
-      const enough = AbortSignal.timeout(READING_MS);
-      try {
-        await known.watched.whenSynced(AbortSignal.any([waiting, enough]));
-      } catch (error) {
-        if (!enough.aborted) throw error;
-        context.log.warn({ crd: name }, 'could not read a CustomResourceDefinition in time');
-        return { kind: 'unread' };
-      }
-      return { kind: 'read', definition: known.watched.store.get(name)?.definition };
+      const watching = watches.get(name) ?? start(target, name);
+      watches.set(name, watching);
+      if (await watching.listedInTime(waiting))
+        return { kind: 'read', definition: watching.store.get(name)?.definition };
+      context.log.warn({ crd: name }, 'could not read a CustomResourceDefinition in time');
+      return { kind: 'unread' };
     },
-    get: (target) => {
+    /** The definition in the store. */
+    get: (target: GroupResource): Definition | undefined => {
       const name = groupResourceName(target);
-      return watches.get(name)?.watched.store.get(name)?.definition;
+      return watches.get(name)?.store.get(name)?.definition;
     },
-    keepOnly: (needed) => {
+    /** Stops the watches of all definitions that are not in `needed`. */
+    keepOnly: (needed: readonly GroupResource[]): void => {
       const names = new Set(needed.map(groupResourceName));
       for (const [name, { stop }] of watches) {
         if (names.has(name)) continue;
@@ -87,12 +59,5 @@ export function createDefinitions(
 
 /** Keeps only the parts that conversion uses: a definition may have a megabyte. */
 function toDefinitionObject(crd: DefinitionObject): DefinitionObject {
-  const { name, resourceVersion } = crd.metadata ?? {};
-  return {
-    metadata: {
-      ...(name === undefined ? {} : { name }),
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
-    },
-    definition: readDefinition(crd),
-  };
+  return { metadata: pick(crd.metadata ?? {}, 'name', 'resourceVersion'), definition: readDefinition(crd) };
 }

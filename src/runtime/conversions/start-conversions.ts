@@ -48,7 +48,7 @@ export function startConversions(
   const registry = createConversionRegistry({
     handlers,
     kindOf: (target) => definitions.get(target)?.kind,
-    unjudged: (group) =>
+    notCompiled: (group) =>
       policies.hasSynced()
         ? policies.store
             .list()
@@ -123,12 +123,12 @@ function policiesFor(policies: Watched<ConversionPolicy>, definition: string): r
 
 function problemOf(
   policies: Watched<ConversionPolicy>,
-  isJudged: (name: string) => boolean,
+  isCompiled: (name: string) => boolean,
 ): string | undefined {
   if (!policies.hasSynced()) return 'ConversionPolicies have not been listed yet: are the CRDs installed?';
-  const unjudged = policies.store
+  const notCompiled = policies.store
     .list()
     .map(keyOf)
-    .filter((name) => !isJudged(name));
-  return unjudged.length === 0 ? undefined : `not compiled yet: ${unjudged.join(', ')}`;
+    .filter((name) => !isCompiled(name));
+  return notCompiled.length === 0 ? undefined : `not compiled yet: ${notCompiled.join(', ')}`;
 }

@@ -10,16 +10,7 @@ import type { NamedRef, Resource } from '../../kube/object.ts';
 import type { Log } from '../../log.ts';
 import { watch, type WatchContext, type Watched } from '../watch.ts';
 
-export interface HandlerStores {
-  /** Starts to watch the kind if it is not watched yet. */
-  readonly want: (kind: ReadKind) => void;
-  /** Undefined when the object is missing, or the kind has not been listed yet. */
-  readonly find: (kind: ReadKind, ref: NamedRef) => object | undefined;
-  /** Undefined when the kind has not been listed yet. */
-  readonly select: (kind: ReadKind, namespace: string | undefined) => readonly object[] | undefined;
-  /** The kinds whose first list is pending. After a timeout a kind is left out: handlers then read it live. */
-  readonly unsynced: () => readonly string[];
-}
+export type HandlerStores = ReturnType<typeof createHandlerStores>;
 
 /** The CRD of a kind may be created after the handler is loaded, and no watch reports it. */
 const RETRY_MS = 5_000;
@@ -41,7 +32,7 @@ export function createHandlerStores(
   discovery: Pick<Discovery, 'resolve'>,
   all: readonly ReadKind[],
   signal: AbortSignal,
-): HandlerStores {
+) {
   const kinds = new Map<string, Kind>();
   const whole = new Set(all.filter(({ metadataOnly }) => !metadataOnly).map(keyOf));
   const synced = (kind: ReadKind) => {
@@ -49,33 +40,30 @@ export function createHandlerStores(
     return watched?.hasSynced() === true ? watched.store : undefined;
   };
   return {
-    want: (wanted) => {
+    /** Starts to watch the kind if it is not watched yet. */
+    want: (wanted: ReadKind): void => {
       const key = keyOf(wanted);
       if (kinds.has(key)) return;
-      const kind: Kind = {
-        name: groupResourceName(wanted),
-        startedAt: performance.now(),
-        watched: undefined,
-      };
+      const name = groupResourceName(wanted);
+      const kind: Kind = { name, startedAt: performance.now(), watched: undefined };
       kinds.set(key, kind);
       void whenServed(wanted, client, discovery, context.log, signal).then(
         (resource) => {
-          const options = {
-            resource,
-            metadataOnly: !whole.has(key),
-            indexes: NAMESPACES,
-          };
+          const options = { resource, metadataOnly: !whole.has(key), indexes: NAMESPACES };
           kind.watched = watch<KubeObject>(context, options, signal);
         },
         () => undefined, // the process ends
       );
     },
-    find: (kind, ref) => synced(kind)?.get(objectKey(ref)),
-    select: (kind, namespace) => {
+    /** Undefined when the object is missing, or the kind has not been listed yet. */
+    find: (kind: ReadKind, ref: NamedRef): object | undefined => synced(kind)?.get(objectKey(ref)),
+    /** Undefined when the kind has not been listed yet. */
+    select: (kind: ReadKind, namespace: string | undefined): readonly object[] | undefined => {
       const store = synced(kind);
       return namespace === undefined ? store?.list() : store?.byIndex(BY_NAMESPACE, namespace);
     },
-    unsynced: () => [...kinds.values()].filter(isBeingListed).map(({ name }) => name),
+    /** The kinds whose first list is pending. After a timeout a kind is left out: handlers then read it live. */
+    unsynced: (): readonly string[] => [...kinds.values()].filter(isBeingListed).map(({ name }) => name),
   };
 }
 

@@ -2,9 +2,10 @@
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { summaryKey, summarise, type GovernedSummary } from '../../admission/policy/governed-summary.ts';
 import type { KubeObject, GroupResource, ObjectRef } from '../../json/kube-object.ts';
+import { pick } from '../../json/objects.ts';
 import type { Change } from '../../kube/watch/change.ts';
 import type { Resource } from '../../kube/object.ts';
-import { watch, type WatchContext, type Watched } from '../watch.ts';
+import { watch, type WatchContext, type Watching } from '../watch.ts';
 
 /** A governed object as the store holds it. */
 export interface GovernedObject extends KubeObject, Partial<GovernedSummary> {}
@@ -14,9 +15,8 @@ export interface Follower {
   /** The `summaryKey` of each policy that the summaries cover. */
   readonly needs: ReadonlySet<string>;
   readonly startedAt: number;
-  readonly watched: Watched<GovernedObject>;
+  readonly watched: Watching<GovernedObject>;
   readonly refs: (index: 'targets' | 'claims', value: string) => readonly ObjectRef[];
-  readonly stop: () => void;
 }
 
 const INDEXES = {
@@ -32,7 +32,6 @@ export function startFollower(
   onChange: (kind: GroupResource, change: Change<GovernedObject>) => void,
   signal: AbortSignal,
 ): Follower {
-  const own = new AbortController();
   const watched = watch<GovernedObject>(
     context,
     {
@@ -43,7 +42,7 @@ export function startFollower(
         onChange(resource, change);
       },
     },
-    AbortSignal.any([signal, own.signal]),
+    signal,
   );
   return {
     resource,
@@ -51,9 +50,6 @@ export function startFollower(
     startedAt: performance.now(),
     watched,
     refs: (index, value) => watched.store.byIndex(index, value).map((object) => refOf(resource, object)),
-    stop: () => {
-      own.abort();
-    },
   };
 }
 
@@ -69,15 +65,10 @@ function toGoverned(
   object: GovernedObject,
   ownNamespace: string,
 ): GovernedObject {
-  const { name, namespace, uid, resourceVersion } = object.metadata ?? {};
+  const metadata = pick(object.metadata ?? {}, 'name', 'namespace', 'uid', 'resourceVersion');
   return {
-    metadata: {
-      ...(name === undefined ? {} : { name }),
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(uid === undefined ? {} : { uid }),
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
-    },
+    metadata,
     // The webhooks exempt Gatehouse's own namespace.
-    ...(namespace === ownNamespace ? NOTHING : summarise(policies, resource, object)),
+    ...(metadata.namespace === ownNamespace ? NOTHING : summarise(policies, resource, object)),
   };
 }

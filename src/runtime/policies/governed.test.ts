@@ -2,7 +2,6 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 
 import { compilePolicy, type CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
-import { createClient } from '../../kube/rest-client.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { Rest } from '../../kube/rest.ts';
 import { createGoverned, type Governed } from './governed.ts';
@@ -45,7 +44,7 @@ beforeEach(() => {
   stop = new AbortController();
   const log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
   governed = createGoverned(
-    { rest, client: createClient(rest), rollbacks: { add: ignore }, log },
+    { rest, rollbacks: { add: ignore }, log },
     {
       resolve: ({ group, resource }) => {
         if (served === 'unknown') return Promise.reject(new Error('connection refused'));

@@ -72,18 +72,18 @@ export function createGoverned(
   let plan: Plan | undefined = { kinds: new Map(), byNeed: new Map(), isComplete: true };
   let turn = 0;
 
-  const carryOut = ({ kinds }: Plan): void => {
+  const applyPlan = ({ kinds }: Plan): void => {
     for (const [key, { current, next }] of followed) {
       if (kinds.has(key)) continue;
-      current?.stop();
-      next?.stop();
+      current?.watched.stop();
+      next?.watched.stop();
       followed.delete(key);
     }
     for (const [key, { resource, policies }] of kinds) {
       const { current, next } = followed.get(key) ?? { current: undefined, next: undefined };
       const needs = new Set(policies.map(summaryKey));
       if (isSame((next ?? current)?.needs, needs)) continue;
-      next?.stop();
+      next?.watched.stop();
       if (isSame(current?.needs, needs)) followed.set(key, { current, next: undefined });
       else begin(key, resource, policies, current);
     }
@@ -99,7 +99,7 @@ export function createGoverned(
     followed.set(key, { current, next });
     const takeOver = () => {
       if (followed.get(key)?.next !== next) return;
-      current?.stop();
+      current?.watched.stop();
       followed.set(key, { current: next, next: undefined });
     };
     next.watched.whenSynced(signal).then(takeOver, () => undefined);
@@ -113,7 +113,7 @@ export function createGoverned(
       // If discovery fails there is no new plan, because the governed kinds are unknown. The loop retries.
       if (made !== undefined) {
         plan = made;
-        carryOut(made);
+        applyPlan(made);
       }
       await sleep(made?.isComplete === true ? REPLAN_MS : RETRY_MS, undefined, { signal });
       if (mine !== turn) return;

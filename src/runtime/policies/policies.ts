@@ -12,6 +12,7 @@ import {
 import type { JsonObject } from '../../json/json.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
+import { pick } from '../../json/objects.ts';
 import type { PolicyProblem, PolicyRegistry, PolicyState } from './policy-registry.ts';
 import { missingAccessMessage, type ReadAccess } from './read-access.ts';
 import type { Discovery } from '../../kube/discovery.ts';
@@ -88,15 +89,10 @@ async function judge(
     const message = result.problems.map(({ where, message: what }) => `${where}: ${what}`).join('; ');
     return { kind: 'unusable', problem: { reason: result.reason, message } };
   }
-  const forbidden = await unreadable(result.policy, options, signal);
-  if (forbidden.length > 0) {
-    return {
-      kind: 'unusable',
-      problem: { reason: 'Forbidden', message: missingAccessMessage(policy.metadata.name ?? '', forbidden) },
-    };
-  }
-  await watchTargets(result.policy, options, signal);
-  return { kind: 'usable', policy: result.policy };
+  const forbidden = await watchTargets(result.policy, options, signal);
+  if (forbidden.length === 0) return { kind: 'usable', policy: result.policy };
+  const message = missingAccessMessage(policy.metadata.name ?? '', forbidden);
+  return { kind: 'unusable', problem: { reason: 'Forbidden', message } };
 }
 
 /**
@@ -139,12 +135,9 @@ async function lastInForce(
   });
   if (result.kind === 'rejected') return undefined;
   // If watching is forbidden now, checks read from the API server instead, and answer `retry` when they cannot.
-  const readable = (await unreadable(result.policy, options, signal)).length === 0;
-  if (readable) await watchTargets(result.policy, options, signal);
+  await watchTargets(result.policy, options, signal);
   return result.policy;
 }
-
-type Kinds = ReadonlyMap<string, Resource>;
 
 /**
  * Resolves the targets and the governed kinds. The scope of the governed kinds matters: a cluster-scoped object cannot
@@ -154,30 +147,34 @@ async function resolveKinds(
   { spec }: AdmissionPolicy,
   options: PoliciesOptions,
   signal: AbortSignal,
-): Promise<Kinds> {
+): Promise<ReadonlyMap<string, Resource>> {
   const targets = namedKinds(spec);
   if (targets.length === 0) return new Map();
-  const wanted = new Map(
-    [...targets, ...governed(spec)].map((resource) => [groupResourceName(resource), resource]),
-  );
-  const resolved = await Promise.all(
-    [...wanted.values()].map((resource) => options.discovery.resolve(resource, signal)),
-  );
+  const wanted = distinct([...targets, ...governed(spec)]);
+  const resolved = await Promise.all(wanted.map((resource) => options.discovery.resolve(resource, signal)));
   return new Map(resolved.flatMap((kind) => (kind === undefined ? [] : [[groupResourceName(kind), kind]])));
 }
 
+/** Watches the targets, unless the policy needs kinds that this process may not read: returns these kinds. */
 async function watchTargets(
-  { targets }: CompiledPolicy,
+  policy: CompiledPolicy,
   options: PoliciesOptions,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<readonly GroupResource[]> {
+  const forbidden = await unreadable(policy, options, signal);
+  if (forbidden.length > 0) return forbidden;
   await Promise.all(
-    targets.map(async (target) => {
+    policy.targets.map(async (target) => {
       const resource = await options.discovery.resolve(target, signal);
       if (resource !== undefined) await options.targets.ensure(resource, target.whole, signal);
     }),
   );
+  return [];
 }
+
+const distinct = (kinds: readonly GroupResource[]): readonly GroupResource[] => [
+  ...new Map(kinds.map((kind) => [groupResourceName(kind), kind])).values(),
+];
 
 /** The kinds that a policy names: the targets of its references, and the kind of its params. */
 export function namedKinds({ validate, params }: AdmissionPolicy['spec']): readonly GroupResource[] {
@@ -188,27 +185,16 @@ export function namedKinds({ validate, params }: AdmissionPolicy['spec']): reado
   return named.map(({ apiGroup, resource }) => ({ group: apiGroup ?? '', resource }));
 }
 
+/** The inputs from which the expressions, schemas and paths of a policy are compiled. */
+const INPUTS = ['name', 'generation', 'entryId', 'match', 'references', 'params', 'targets', 'spec'] as const;
+
 /** Whether both states enforce and report the same: compiled from the same rules, with the same kinds. */
 function isSame(before: PolicyState | undefined, after: PolicyState): boolean {
-  const facts = (state: PolicyState | undefined) => ({
+  const comparable = (state: PolicyState | undefined) => ({
     ...state,
-    inForce: state?.inForce === undefined ? undefined : factsOf(state.inForce),
+    inForce: state?.inForce && pick(state.inForce, ...INPUTS),
   });
-  return isDeepStrictEqual(facts(before), facts(after));
-}
-
-/** The inputs from which expressions, schemas and paths are compiled. */
-function factsOf({
-  name,
-  generation,
-  entryId,
-  match,
-  references,
-  params,
-  targets,
-  spec,
-}: CompiledPolicy): object {
-  return { name, generation, entryId, match, references, params, targets, spec };
+  return isDeepStrictEqual(comparable(before), comparable(after));
 }
 
 /**
@@ -221,18 +207,10 @@ async function unreadable(
   signal: AbortSignal,
 ): Promise<readonly GroupResource[]> {
   const { references, unique, preservesOwners } = policy;
-  const looksAround = references.length > 0 || unique.length > 0 || preservesOwners;
-  const swept = looksAround ? governed(policy) : [];
-  const needed = new Map(
-    [...policy.targets, ...swept].map((resource) => [groupResourceName(resource), resource]),
-  );
-  const answers = await Promise.all(
-    [...needed.values()].map(async (resource) => ({
-      resource,
-      readable: await options.canRead(resource, signal),
-    })),
-  );
-  return answers.filter(({ readable }) => !readable).map(({ resource }) => resource);
+  const isSearching = references.length > 0 || unique.length > 0 || preservesOwners;
+  const needed = distinct([...policy.targets, ...(isSearching ? governed(policy) : [])]);
+  const readable = await Promise.all(needed.map((resource) => options.canRead(resource, signal)));
+  return needed.filter((_resource, index) => !readable[index]);
 }
 
 /** The kinds whose objects a policy governs, without subresources. */

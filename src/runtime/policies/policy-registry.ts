@@ -2,7 +2,7 @@
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { buildPolicySet, type PolicySet } from '../../admission/policy/policy-set.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
-import { createListeners, type Listeners } from '../listeners.ts';
+import { createListeners } from '../listeners.ts';
 
 export interface PolicyState {
   /** The enforced version: not always the newest, and undefined when no version was ever usable. */
@@ -19,33 +19,20 @@ export interface PolicyProblem {
   readonly message: string;
 }
 
-export interface PolicyRegistry {
-  readonly set: (name: string, state: PolicyState) => void;
-  readonly remove: (name: string) => void;
-  readonly get: (name: string) => PolicyState | undefined;
-  readonly inForce: () => readonly CompiledPolicy[];
-  /**
-   * The policies that decide requests. After a policy changes its scope, the API server may still send requests by the
-   * old scope. The old version decides those requests: otherwise no version would.
-   */
-  readonly policySet: () => PolicySet;
-  /** Whether a policy that governed this request was removed or replaced so recently that the API server may lag. */
-  readonly wasRetired: (entry: string, request: AdmissionRequest) => boolean;
-  /** Called after each change of a state. */
-  readonly subscribe: Listeners<[name: string]>['add'];
-}
+export type PolicyRegistry = ReturnType<typeof createPolicyRegistry>;
 
 /** How long the API server may send requests for a removed policy, in milliseconds. Its watch lags far less. */
 const RETIRED_MS = 60_000;
 
-export function createPolicyRegistry(now: () => number): PolicyRegistry {
+export function createPolicyRegistry(now: () => number) {
   const states = new Map<string, PolicyState>();
   const listeners = createListeners<[name: string]>();
   let retired: { readonly policy: CompiledPolicy; readonly until: number }[] = [];
   let current: PolicySet = buildPolicySet([]);
   const recentlyRetired = () => retired.filter(({ until }) => until > now()).map(({ policy }) => policy);
 
-  const inForce = () => [...states.values()].flatMap((state) => state.inForce ?? []);
+  const inForce = (): readonly CompiledPolicy[] =>
+    [...states.values()].flatMap((state) => state.inForce ?? []);
   const changed = (name: string, before: PolicyState | undefined, after: PolicyState | undefined) => {
     if (before?.inForce !== after?.inForce) {
       retired = retired.filter(({ until }) => until > now());
@@ -66,22 +53,28 @@ export function createPolicyRegistry(now: () => number): PolicyRegistry {
   };
 
   return {
-    set: (name, state) => {
+    set: (name: string, state: PolicyState): void => {
       const before = states.get(name);
       states.set(name, state);
       changed(name, before, state);
     },
-    remove: (name) => {
+    remove: (name: string): void => {
       const before = states.get(name);
       if (states.delete(name)) changed(name, before, undefined);
     },
-    get: (name) => states.get(name),
+    get: (name: string): PolicyState | undefined => states.get(name),
     inForce,
-    policySet: () => ({ select }),
-    wasRetired: (entry, request) => {
+    /**
+     * The policies that decide requests. After a policy changes its scope, the API server may still send requests by the
+     * old scope. The old version decides those requests: otherwise no version would.
+     */
+    policySet: (): PolicySet => ({ select }),
+    /** Whether a policy that governed this request was removed or replaced so recently that the API server may lag. */
+    wasRetired: (entry: string, request: AdmissionRequest): boolean => {
       const recent = recentlyRetired();
       return recent.length > 0 && buildPolicySet(recent).select(entry, request).kind === 'governed';
     },
+    /** Called after each change of a state. */
     subscribe: listeners.add,
   };
 }
