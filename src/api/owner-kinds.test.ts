@@ -13,11 +13,11 @@ test.each([
   ['', 'secrets', true],
   ['apps', 'deployments', true],
   ['infra.example.com', 'pods', true],
-])('in group "%s", the owners of %s come back: %s', (group, resource, expected) => {
+])('in group "%s", the owners of %s are linked again: %s', (group, resource, expected) => {
   expect(mayRecordOwners({ group, resource })).toBe(expected);
 });
 
-test('a Job gets its owner back unless that is a CronJob', () => {
+test('a Job is linked to its owner again unless that is a CronJob', () => {
   const jobs = { group: 'batch', resource: 'jobs' };
   expect(mayRelinkOwner(jobs, { apiVersion: 'batch/v1', kind: 'CronJob' })).toBe(false);
   expect(mayRelinkOwner(jobs, { apiVersion: 'example.com/v1', kind: 'CronJob' })).toBe(true);

@@ -48,7 +48,7 @@ describe('parsePath', () => {
     ['spec.9', 'at character 6'],
     [`a${'.a'.repeat(64)}`, 'more than 64 parts'],
     ['a'.repeat(1025), '1024 characters'],
-  ])('%j is refused, and the message says where', (path, message) => {
+  ])('%j is refused, and the message gives the position', (path, message) => {
     expect(() => parsePath(path)).toThrow(InvalidPath);
     expect(() => parsePath(path)).toThrow(message);
   });
@@ -100,7 +100,7 @@ describe('fill', () => {
     },
   );
 
-  test('twice is the same as once, and what is not filled is shared', () => {
+  test('filling twice has the same result as filling once, and unchanged parts are shared', () => {
     const paths = [
       'spec.tier',
       'spec.disks[*].size',

@@ -51,7 +51,7 @@ describe('diff', () => {
   test.each([
     ['changed', (n: number) => (n % 2 === 0 ? -n - 1 : n)],
     ['grown', (n: number) => (n % 2 === 0 ? { n } : n)],
-  ])('2,000 elements of which half have %s cost one operation and little time', (_how, change) => {
+  ])('a list of 2,000 elements, half of them %s, gives one operation in little time', (_how, change) => {
     const before = inSpec(numbers(2_000));
     const after = inSpec(numbers(2_000).map(change));
     const started = performance.now();
@@ -60,14 +60,14 @@ describe('diff', () => {
     expect(patch).toHaveLength(1);
   });
 
-  test('20,000 keys of which one changed give one operation', () => {
+  test('one changed key of 20,000 gives one operation', () => {
     const before = { data: Object.fromEntries(numbers(20_000).map((n) => [`k${n}`, 'v'])) };
     expect(diff(before, { data: { ...before.data, k777: 'w' } })).toEqual([
       { op: 'replace', path: '/data/k777', value: 'w' },
     ]);
   });
 
-  test('200 changes below a key as long as an object give one operation: each would spell the key out', () => {
+  test('200 changes below a very long key give one operation: each would repeat the key', () => {
     const key = 'k'.repeat(100_000);
     const before = { spec: { [key]: numbers(200) } };
     const after = { spec: { [key]: numbers(200).map((n) => n + 1) } };
@@ -84,7 +84,7 @@ describe('diff', () => {
     expect(verifiedDiff(deep('1'), deep('1'))).toEqual([]);
   });
 
-  test('what is not touched keeps its integers, and so does what is', () => {
+  test('large integers stay exact in changed and unchanged parts', () => {
     const before = parseJson('{"a":9007199254740993,"b":[1]}') as JsonObject;
     const patch = verifiedDiff(before, { ...before, c: before.a ?? null });
     expect(stringifyJson(patch)).toBe('[{"op":"add","path":"/c","value":9007199254740993}]');
@@ -102,7 +102,7 @@ describe('diff', () => {
   }));
   const document = fc.dictionary(name, value, { maxKeys: 4 });
 
-  test('the patch leads from any object to any other', () => {
+  test('the patch changes any object to any other', () => {
     fc.assert(
       fc.property(document, document, (before, after) => {
         const text = stringifyJson(before);
@@ -122,8 +122,8 @@ describe('verifiedDiff', () => {
 
   test.each([
     ['does not apply', [{ op: 'remove', path: '/a/x' } as const]],
-    ['leads elsewhere', [{ op: 'replace', path: '/a/b/c', value: 3 } as const]],
-  ])('a patch that %s gives way to replacing the smallest field that holds the change', (_how, wrong) => {
+    ['gives another result', [{ op: 'replace', path: '/a/b/c', value: 3 } as const]],
+  ])('a patch that %s is replaced: the smallest field with the change is written', (_how, wrong) => {
     const patch = verifiedDiff(before, after, () => wrong);
     expect(patch.map(({ op, path }) => `${op} ${path}`)).toEqual(['replace /a/b/c', 'replace /a/b/d']);
     expect(applyPatch(before, patch)).toEqual(after);
@@ -134,8 +134,8 @@ describe('applyPatch', () => {
   test.each([
     ['a missing parent', { op: 'add', path: '/x/y', value: 1 }],
     ['a parent without members', { op: 'add', path: '/n/y', value: 1 }],
-    ['the removal of nothing', { op: 'remove', path: '/x' }],
-    ['the replacement of nothing', { op: 'replace', path: '/x', value: 1 }],
+    ['removal of a missing field', { op: 'remove', path: '/x' }],
+    ['replacement of a missing field', { op: 'replace', path: '/x', value: 1 }],
     ['an inherited member', { op: 'remove', path: '/toString' }],
     ['an index beyond the list', { op: 'add', path: '/list/3', value: 1 }],
     ['an index with a leading zero', { op: 'replace', path: '/list/01', value: 1 }],

@@ -15,7 +15,7 @@ describe('an integer that a double would change', () => {
     '{"a":123456789012345678901234567890}',
     '[9007199254740991,9007199254740993]',
     '[1.2345678901234567,9007199254740993]',
-  ])('is seen in %s', (text) => {
+  ])('is found in %s', (text) => {
     for (let shift = 0; shift < 40; shift += 1) expect(hasUnsafeInteger(' '.repeat(shift) + text)).toBe(true);
   });
 
@@ -29,12 +29,12 @@ describe('an integer that a double would change', () => {
     '9007199254740993.5',
     '9007199254740993e2',
     '900719925474099 9007199254740',
-  ])('is not taken for one: %s', (text) => {
+  ])('is not reported for %s', (text) => {
     for (let shift = 0; shift < 40; shift += 1)
       expect(hasUnsafeInteger(' '.repeat(shift) + text)).toBe(false);
   });
 
-  test('is found wherever it stands', () => {
+  test('is found at any position', () => {
     fc.assert(
       fc.property(
         fc.array(fc.oneof(fc.integer(), fc.double({ noNaN: true }), fc.bigInt({ min: 0n, max: 2n ** 64n }))),
@@ -57,7 +57,7 @@ describe('depth', () => {
   const lists = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
   const objects = (levels: number) => '{"a":'.repeat(levels) + '1' + '}'.repeat(levels);
 
-  test('is counted to the level', () => {
+  test('is counted exactly', () => {
     for (const nested of [lists, objects]) {
       expect([isDeeperThan(20, nested(20)), isDeeperThan(20, nested(21))]).toEqual([false, true]);
     }
@@ -69,7 +69,7 @@ describe('depth', () => {
     expect(isDeeperThan(2, `["\\\\",[[["a"]]]]`)).toBe(true);
   });
 
-  test('is told of text that is no JSON as well', () => {
+  test('is also counted in text that is not JSON', () => {
     expect(isDeeperThan(10, '['.repeat(100))).toBe(true);
     expect(isDeeperThan(10, `"${'['.repeat(100)}`)).toBe(false);
     expect(isDeeperThan(10, ']'.repeat(100) + '['.repeat(50))).toBe(false);
@@ -78,7 +78,7 @@ describe('depth', () => {
 
 describe('a key with an escape', () => {
   test.each(['{"\\"":1}', '{"a":"\\n","b":{"\\u003c" \n: 1}}', '{"a\\\\":1}', '{"a":"\\\\","b\\t":"\\""}'])(
-    'is seen in %s',
+    'is found in %s',
     (text) => {
       expect(hasEscapedKey(text)).toBe(true);
     },
@@ -91,11 +91,11 @@ describe('a key with an escape', () => {
     '"\\""',
     '{"a":"{\\"b\\":1}"}',
     '',
-  ])('is not seen in %s', (text) => {
+  ])('is not found in %s', (text) => {
     expect(hasEscapedKey(text)).toBe(false);
   });
 
-  test('is seen wherever it stands', () => {
+  test('is found at any position', () => {
     const keys = fc.oneof(fc.string(), fc.constantFrom('"', '\\', '\n', 'a"b', '\\\\'));
     fc.assert(
       fc.property(fc.array(fc.tuple(keys, fc.string())), fc.nat(2), (entries, indent) => {

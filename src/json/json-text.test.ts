@@ -10,7 +10,7 @@ const deep = (levels: number, wrap: (value: JsonValue) => JsonValue): JsonValue 
   return value;
 };
 
-test('what is not deep is written as ever', () => {
+test('shallow values are written as by JSON.stringify', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       expect(toJsonText(value as JsonValue)).toBe(stringifyJson(value)); // fast-check generates JSON

@@ -24,7 +24,7 @@ describe('parseJson', () => {
   });
 
   test.each(['"', '<', '\n', '/', 'A', '\u2028'])(
-    'a key that is written with an escape is not taken for another one: %j',
+    'a key with an escape is not confused with another key: %j',
     (character) => {
       const escaped = `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
       const unlike = `before ${character}`; // V8 remembers the text of earlier keys
@@ -50,7 +50,7 @@ describe('parseJson', () => {
     expect(stringifyJson(value)).toBe(text);
   });
 
-  test('objects as deep as the API server takes them keep their integers', () => {
+  test('integers stay exact in objects as deep as the API server accepts', () => {
     const value = parseJson(deep(5_000, '9007199254740993'));
     expect(isEqual(value, parseJson(deep(5_000, '9007199254740993')))).toBe(true);
     expect(isEqual(value, parseJson(deep(5_000, '9007199254740992')))).toBe(false);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import { mapConcurrent } from './map-concurrent.ts';
 
-test('results have the order of the items, whichever call ends first', async () => {
+test('results have the order of the items, no matter which call ends first', async () => {
   const gates = [0, 1, 2].map(() => Promise.withResolvers<string>());
   const results = mapConcurrent(
     [0, 1, 2],
@@ -13,7 +13,7 @@ test('results have the order of the items, whichever call ends first', async () 
   expect(await results).toEqual(['r0', 'r1', 'r2']);
 });
 
-test('at most `limit` calls are in flight, and a free place is used at once', async () => {
+test('at most `limit` calls are in flight, and a new call starts as soon as one ends', async () => {
   let inFlight = 0;
   let most = 0;
   const slow = Promise.withResolvers<undefined>();
@@ -30,7 +30,7 @@ test('at most `limit` calls are in flight, and a free place is used at once', as
   expect(started).toEqual([0, 1, 2, 3, 4, 5, 6]);
 });
 
-test('no items need no call', async () => {
+test('no items cause no calls', async () => {
   expect(await mapConcurrent([], 4, () => Promise.reject(new Error('called')))).toEqual([]);
 });
 

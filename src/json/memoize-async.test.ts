@@ -55,7 +55,7 @@ test('a read that takes longer than the TTL is not shared any longer', () => {
   expect(read).toHaveBeenCalledTimes(2);
 });
 
-test('a failed read is told to all who wait, and is not cached', async () => {
+test('a failed read rejects for all waiting callers and is not cached', async () => {
   const { memo, read, pending } = start();
   const results = [memo.read('a'), memo.read('a')];
   pending[0]?.reject(new Error('away'));

@@ -41,11 +41,11 @@ test.each([
   ['Finalizing', 'settling'],
   ['Completed', 'over'],
   ['Dancing', 'unknown'],
-])('a restore of phase %s is %s', (phase, activity) => {
+])('a restore in phase %s is %s', (phase, activity) => {
   expect(readSource(detector(), restore(phase === undefined ? {} : { phase })).activity).toBe(activity);
 });
 
-test('a restore says when it began, how far it is, and what it maps', () => {
+test('a restore has a start, progress and a namespace mapping', () => {
   const source = readSource(
     detector(),
     restore(
@@ -69,7 +69,7 @@ test('a restore says when it began, how far it is, and what it maps', () => {
   });
 });
 
-test('its window is the same whoever makes it', () => {
+test('every replica builds the same window for a source', () => {
   const made = detectedWindow(detector(), readSource(detector(), RUNNING), digest);
   expect(made).toEqual(detectedWindow(detector(), readSource(detector(), RUNNING), digest));
   expect(made).toMatchObject({
@@ -89,22 +89,22 @@ describe('evidence', () => {
   const evidence = (object: object, spec: Partial<RestoreDetector['spec']> = {}, at = NOW, who = velero) =>
     evidenceOfSources(detector(spec), [object], who, place, at, digest);
 
-  test('B1: is a restore under way, though there is no window for it yet', () => {
+  test('B1: is an active restore, even before its window exists', () => {
     expect(evidence(RUNNING)).toMatchObject({ operations: ['CREATE', 'UPDATE'], enforced: [] });
   });
 
   test.each<[string, object | undefined]>([
-    ['F7: one in a namespace that is not trusted', evidence(restore({ phase: 'InProgress' }, {}, 'team-a'))],
-    ['one that is finalizing', evidence(restore({ phase: 'Finalizing' }))],
-    ['one that is over', evidence(restore({ phase: 'Completed' }))],
-    ['F5: one that began too long ago', evidence(RUNNING, {}, new Date('2026-11-21T17:30:01Z'))],
-    ['one of somebody else', evidence(RUNNING, {}, NOW, { username: 'alice', groups: [] })],
-    ['one of another namespace', evidence(RUNNING, { scope: { mode: 'SourceNamespace' } })],
+    ['F7: a restore in an untrusted namespace', evidence(restore({ phase: 'InProgress' }, {}, 'team-a'))],
+    ['a restore that is finalizing', evidence(restore({ phase: 'Finalizing' }))],
+    ['a restore that is over', evidence(restore({ phase: 'Completed' }))],
+    ['F5: a restore that began too long ago', evidence(RUNNING, {}, new Date('2026-11-21T17:30:01Z'))],
+    ['a restore by another user', evidence(RUNNING, {}, NOW, { username: 'alice', groups: [] })],
+    ['a restore in another namespace', evidence(RUNNING, { scope: { mode: 'SourceNamespace' } })],
   ])('is not %s', (_which, found) => {
     expect(found).toBeUndefined();
   });
 
-  test('of a source whose window was closed is none, and hides no other restore', () => {
+  test('ignores a source with a closed window, and finds other restores', () => {
     const other = { ...RUNNING, metadata: { namespace: 'velero', name: 'other', uid: 'u2' } };
     const windowOf = (uid: string) => `velero-${digest(uid).slice(0, 12)}`;
     const isClosed = (window: string) => window === windowOf('u1');
@@ -114,7 +114,7 @@ describe('evidence', () => {
     expect(found([RUNNING, other])).toBe(windowOf('u2'));
   });
 
-  test('is looked for only where the requester may be the backup tool', () => {
+  test('is searched for only if the requester may be the backup tool', () => {
     expect(detectorsOf([detector()], velero)).toHaveLength(1);
     expect(detectorsOf([detector()], { username: 'alice', groups: [] })).toEqual([]);
     expect(detectorsOf([detector({ namespaces: [] })], velero)).toEqual([]);
@@ -122,12 +122,12 @@ describe('evidence', () => {
 });
 
 describe('a detector', () => {
-  test('trusts the namespaces that it names, and without one is disabled', () => {
+  test('trusts the namespaces in its spec, and is disabled without namespaces', () => {
     expect([isTrusted(detector(), 'velero'), isTrusted(detector(), 'team-a')]).toEqual([true, false]);
     expect([isEnabled(detector()), isEnabled(detector({ namespaces: [] }))]).toEqual([true, false]);
   });
 
-  test('has its times in milliseconds', () => {
+  test('has its durations in milliseconds', () => {
     expect(timesOf(detector({ window: { maxDuration: '1h30m', idle: '5s' } }))).toEqual({
       maxDurationMs: 5_400_000,
       settleMs: undefined,

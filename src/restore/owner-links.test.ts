@@ -36,14 +36,22 @@ const plan = (
   limits = NO_LIMITS,
 ) => planLinks(SERVERS, object, typeof state === 'function' ? state : () => state, limits);
 
-describe('what was lost', () => {
+describe('the lost owners', () => {
   test.each<[what: string, object: KubeObject, kinds: readonly string[]]>([
-    ['is what is recorded and not there', restored([rack, shelf], { ownerReferences: [shelf] }), ['Rack']],
-    ['is nothing where all is there', restored([rack], { ownerReferences: [{ ...rack, uid: 'new' }] }), []],
-    ['is nothing without a record', { metadata: { name: 'a' } }, []],
-    ['is nothing in a copy', restored([rack], {}, 'b'), []],
     [
-      'is nothing where the record is none',
+      'are those that are recorded and missing',
+      restored([rack, shelf], { ownerReferences: [shelf] }),
+      ['Rack'],
+    ],
+    [
+      'are none if all owners are present',
+      restored([rack], { ownerReferences: [{ ...rack, uid: 'new' }] }),
+      [],
+    ],
+    ['are none without a record', { metadata: { name: 'a' } }, []],
+    ['are none in a copy', restored([rack], {}, 'b'), []],
+    [
+      'are none if the record is invalid',
       restored([], { annotations: { [OWNER_RECORD_ANNOTATION]: '{' } }),
       [],
     ],
@@ -54,12 +62,12 @@ describe('what was lost', () => {
 
 describe('an owner', () => {
   test.each<[what: string, state: OwnerState, result: string]>([
-    ['that is there is linked', found(), 'Linked'],
-    ['that never went is linked', found('old', { isDoubtful: true }), 'Linked'],
-    ['that is missing is not', MISSING, 'OwnerMissing'],
-    ['on its way out is not', found('new', { isTerminating: true }), 'OwnerTerminating'],
-    ['that may be somebody else is not', found('new', { isDoubtful: true }), 'OwnerAmbiguous'],
-    ['that could not be read is not', { kind: 'unknown', message: 'no' }, 'Failed'],
+    ['that exists is linked', found(), 'Linked'],
+    ['that was never deleted is linked', found('old', { isDoubtful: true }), 'Linked'],
+    ['that is missing is not linked', MISSING, 'OwnerMissing'],
+    ['that is being deleted is not linked', found('new', { isTerminating: true }), 'OwnerTerminating'],
+    ['that may be a different object is not linked', found('new', { isDoubtful: true }), 'OwnerAmbiguous'],
+    ['that could not be read is not linked', { kind: 'unknown', message: 'no' }, 'Failed'],
   ])('%s', (_what, state, result) => {
     const made = plan(restored([rack]), state);
     expect(made.verdicts.map((verdict) => verdict.result)).toEqual([result]);
@@ -69,20 +77,20 @@ describe('an owner', () => {
     );
   });
 
-  test('comes with its flags, in the version that is served', () => {
+  test('is linked with its flags, in the served version', () => {
     const ref = { ...rack, controller: true, blockOwnerDeletion: true };
     const made = plan(restored([ref]), found('new', { apiVersion: 'infra.example.com/v2' }));
     expect(made.ownerReferences).toEqual([{ ...ref, uid: 'new', apiVersion: 'infra.example.com/v2' }]);
     expect(parseOwnerRecord(made.record)?.refs).toEqual(made.ownerReferences);
   });
 
-  test('that a CronJob would be is never linked', () => {
+  test('is never linked if it is the CronJob of a Job', () => {
     const job = { ...rack, apiVersion: 'batch/v1', kind: 'CronJob' };
     const made = planLinks({ group: 'batch', resource: 'jobs' }, restored([job]), () => found());
     expect(made).toMatchObject({ changes: false, verdicts: [{ result: 'NotAllowed' }] });
   });
 
-  test('that controls does not take an object from another controller, and is given up; others are linked', () => {
+  test('does not replace another controller and is dropped from the record; other owners are linked', () => {
     const object = restored([{ ...rack, controller: true }, shelf], { ownerReferences: [other] });
     const made = plan(object, ({ kind }) => found(`new-${kind}`));
     expect(made.verdicts.map(({ result }) => result)).toEqual(['AlreadyControlled', 'Linked']);
@@ -90,23 +98,23 @@ describe('an owner', () => {
     expect(made.record).not.toContain('r1');
   });
 
-  test('that waits stays recorded beside those that are linked', () => {
+  test('that cannot be linked yet stays in the record', () => {
     const made = plan(restored([rack, shelf]), ({ kind }) => (kind === 'Rack' ? found() : MISSING));
     expect(parseOwnerRecord(made.record)?.refs).toEqual([{ ...rack, uid: 'new' }, shelf]);
   });
 
-  test('is referred to once, however often it was recorded', () => {
+  test('is linked once, even if it was recorded several times', () => {
     const made = plan(restored([rack, { ...rack, uid: 'older' }]), found());
     expect(made.ownerReferences).toHaveLength(1);
   });
 
-  test('does not block its deletion where the API server forbids us to say so', () => {
+  test('is linked without blockOwnerDeletion if the API server forbids it', () => {
     const object = restored([{ ...rack, blockOwnerDeletion: true }, shelf]);
     const made = plan(object, found(), { ...NO_LIMITS, mayBlock: false });
     expect(made.ownerReferences).toMatchObject([{ blockOwnerDeletion: false }]);
   });
 
-  test('that was replaced while it was linked is taken back, or replaced in the same write', () => {
+  test('that was replaced during the link is removed, or replaced in the same write', () => {
     const limits = { ...NO_LIMITS, stale: new Set(['wrong']) };
     const object = restored([{ ...rack, uid: 'wrong' }], { ownerReferences: [{ ...rack, uid: 'wrong' }] });
     const back = plan(object, MISSING, limits);
@@ -127,7 +135,7 @@ describe('the patch', () => {
   ];
   const annotation = '/metadata/annotations/gatehouse.dev~1owner-references';
 
-  test('fails unless the object is the one that was judged', () => {
+  test('fails if the object has changed', () => {
     const object = restored([rack]);
     const made = plan(object, found());
     expect(linkPatch(object, made)).toEqual([
@@ -137,7 +145,7 @@ describe('the patch', () => {
     ]);
   });
 
-  test('removes what is to go, and only what is there', () => {
+  test('removes fields only if they exist', () => {
     const nothing = { ownerReferences: [], record: undefined };
     expect(linkPatch(restored([rack], { ownerReferences: [rack] }), nothing)).toEqual([
       ...guards,

@@ -30,19 +30,19 @@ const violation = (name: string, change: Partial<Violation> = {}): Violation => 
   ...change,
 });
 
-describe('a sweep is reported as', () => {
+describe('the phase after a sweep is', () => {
   test.each<[string, string, Partial<SweepResult>]>([
-    ['Completed', 'nothing is wrong', {}],
-    ['CompletedWithViolations', 'a reference names nothing', { violations: [violation('s1')] }],
+    ['Completed', 'there are no violations', {}],
+    ['CompletedWithViolations', 'a reference has no target', { violations: [violation('s1')] }],
     ['CompletedWithViolations', 'a kind could not be read', { unreadable: ['servers: 403'] }],
-    ['Settling', 'writes may still arrive, however clean it is', { interim: true }],
+    ['Settling', 'writes may still arrive, even without violations', { interim: true }],
     ['Settling', 'writes may still arrive', { interim: true, violations: [violation('s1')] }],
-  ])('%s when %s', (phase, _when, change) => {
+  ])('%s if %s', (phase, _when, change) => {
     expect(toSweepStatus({ ...clean, ...change }).phase).toBe(phase);
   });
 });
 
-test('the report says when the sweep was, and how much it read', () => {
+test('the status contains the times of the sweep and the number of objects', () => {
   expect(toSweepStatus(clean)).toMatchObject({
     lastSweep: {
       startedAt: '2026-11-21T12:00:00.250Z',
@@ -54,7 +54,7 @@ test('the report says when the sweep was, and how much it read', () => {
   });
 });
 
-test('the first fifty violations are listed, and all are counted', () => {
+test('the status lists the first fifty violations and counts all', () => {
   const violations = Array.from({ length: 120 }, (_, index) =>
     violation(`s${String(index).padStart(3, '0')}`),
   );
@@ -64,7 +64,7 @@ test('the first fifty violations are listed, and all are counted', () => {
   expect(items).toEqual(violations.slice(0, 50).map((one) => ({ ...one, ...seen })));
 });
 
-test('violations are listed in one order, whatever the order in which they were found', () => {
+test('violations are always listed in the same order', () => {
   const { object } = violation('s1');
   const ordered = [
     violation('s1', { policy: 'disks' }),
@@ -83,7 +83,7 @@ test('violations are listed in one order, whatever the order in which they were 
   );
 });
 
-test('a violation keeps the time at which it was found first, for as long as it is found', () => {
+test('a violation keeps the time at which it was first found', () => {
   const first = withDates({ ...clean, violations: [violation('s1')] }, []);
   const finishedAt = new Date('2026-11-21T13:00:00Z');
   expect(withDates({ violations: [violation('s1'), violation('s2')], finishedAt }, first)).toMatchObject([
@@ -101,7 +101,7 @@ test.each([
   [50, []],
   [51, [51]],
   [1_200, [500, 500, 200]],
-])('of %i violations the RestoreReports hold %j', (count, parts) => {
+])('for %i violations, the RestoreReports contain %j', (count, parts) => {
   const violations = Array.from({ length: count }, (_, index) => violation(`s${index}`));
   const reports = toReports('drill', violations, []);
   expect(reports.map((report) => report.violations?.length)).toEqual(parts);
@@ -118,7 +118,7 @@ const item = (name: string, result: RelinkItem['result'], message?: string): Rel
   ...(message === undefined ? {} : { message }),
 });
 
-test('counts what was found, and lists what was not linked', () => {
+test('counts all lost owners, and lists those that were not linked', () => {
   const status = toRelinkStatus(undefined, [
     item('b', 'OwnerMissing'),
     item('c', 'Linked'),
@@ -128,7 +128,7 @@ test('counts what was found, and lists what was not linked', () => {
   expect(status.items?.map(({ object }) => object.name)).toEqual(['a', 'b']);
 });
 
-test('what an earlier sweep linked stays counted, and its notices stay', () => {
+test('links and messages of earlier sweeps are kept', () => {
   const first = toRelinkStatus(undefined, [
     item('a', 'Linked', 'without blockOwnerDeletion'),
     item('b', 'Linked'),
@@ -138,7 +138,7 @@ test('what an earlier sweep linked stays counted, and its notices stay', () => {
   expect(second).toMatchObject({ found: 3, linked: 3, skipped: 0, failed: 0, items: first.items });
 });
 
-test('lists 50 at most, and counts all', () => {
+test('lists at most 50, and counts all', () => {
   const items = Array.from({ length: 80 }, (_, n) => item(`s${n}`, 'OwnerMissing'));
   const status = toRelinkStatus(undefined, items);
   expect([status.skipped, status.items?.length]).toEqual([80, 50]);
@@ -150,7 +150,7 @@ test.each<[items: readonly RelinkItem[], status: string, reason: string]>([
   [[item('a', 'OwnerMissing'), item('b', 'Linked')], 'False', 'NotAllLinked'],
   [[item('a', 'WouldLink')], 'False', 'NotAllLinked'],
   [[item('a', 'Failed'), item('b', 'OwnerMissing')], 'False', 'LinkFailed'],
-])('the condition says whether all is linked (%#)', (items, status, reason) => {
+])('the condition shows whether all owners are linked (%#)', (items, status, reason) => {
   expect(relinkCondition(toRelinkStatus(undefined, items))).toMatchObject({
     type: 'OwnersRelinked',
     status,

@@ -26,19 +26,19 @@ test.each([
   ['within its first second', '12:00:10', true],
   ['while it is open', '13:00:00', true],
   ['while its last writes arrive', '14:01:05', true],
-  ['after that', '14:01:06', false],
-])('what was created %s (%s) counts as restored: %s', (_when, time, expected) => {
+  ['after its last writes', '14:01:06', false],
+])('an object created %s (%s) counts as restored: %s', (_when, time, expected) => {
   const windows = [window({ openedAt: '2026-11-21T12:00:10.700Z', closedAt: '2026-11-21T14:00:00Z' })];
   expect(restoredBy(windows, [], 65_000, digest)(created(time))).toBe(expected);
 });
 
-test('an open window has no end yet, and without a window nothing is restored', () => {
+test('an open window has no end yet, and without a window no object counts as restored', () => {
   expect(restoredBy([window()], [], 0, digest)(created('23:59:59'))).toBe(true);
   expect(restoredBy([], [], 0, digest)(created('23:59:59'))).toBe(false);
   expect(restoredBy([window()], [], 0, digest)({})).toBe(false);
 });
 
-test('A10: the label of the restore tells, shortened as Velero does it', () => {
+test('A10: an object with the label of the restore, shortened as by Velero, counts as restored', () => {
   const name = 'r'.repeat(80);
   const ref = { apiVersion: 'velero.io/v1', kind: 'Restore', resource: 'restores', name, uid: 'u' };
   const source = { type: 'Detector', detector: 'velero', ref } as const;

@@ -40,19 +40,19 @@ test('a lease that is renewed again and again shows no rollback', () => {
 
 test.each([
   ['epoch and resourceVersion', sight(300, 5_000), 'Epoch'],
-  ['the epoch, where etcd skipped ahead in its revisions', sight(300, 1_000_006_000), 'Epoch'],
-  ['the resourceVersion, where the epoch is gone', sight(undefined, 5_000), 'ResourceVersion'],
+  ['the epoch, although etcd skipped revisions', sight(300, 1_000_006_000), 'Epoch'],
+  ['the resourceVersion, without an epoch', sight(undefined, 5_000), 'ResourceVersion'],
 ])('F11: a lease that went back in %s is a rollback', (_what, now, by) => {
   const [, verdict] = look(sight(500, 6_000), now);
   expect(verdict?.rollback?.evidence).toBe(by);
   expect(verdict?.progress).toBe('back');
 });
 
-test('the next epoch is above all that were ever seen, so that nobody takes the new time for the old', () => {
+test('the next epoch exceeds all earlier ones, so that an old copy is never mistaken for the new Lease', () => {
   expect(look(sight(500, 6_000), sight(300, 5_000)).at(-1)?.memory.highest).toBe(500n);
 });
 
-test('one rollback is reported once, also while the old copy stays and when somebody goes on from it', () => {
+test('one rollback is reported once, even if the old copy stays or a leader continues from it', () => {
   const copy = sight(300, 5_000);
   expect(evidence(sight(500, 6_000), copy, copy, sight(301, 5_004))).toEqual([
     undefined,
@@ -62,7 +62,7 @@ test('one rollback is reported once, also while the old copy stays and when some
   ]);
 });
 
-test('an old copy stays one, however often it is looked at, until a leader goes on above all epochs', () => {
+test('an old copy remains `back` until a leader exceeds all earlier epochs', () => {
   const copy = sight(300, 5_000);
   expect(progressOf(sight(500, 6_000), copy, copy, sight(301, 5_004), sight(501, 5_008))).toEqual([
     'forward',
@@ -73,7 +73,7 @@ test('an old copy stays one, however often it is looked at, until a leader goes 
   ]);
 });
 
-test('a second rollback is another one', () => {
+test('a second rollback is reported again', () => {
   expect(evidence(sight(500, 6_000), sight(300, 5_000), sight(501, 5_004), sight(300, 5_000))).toEqual([
     undefined,
     'Epoch',
@@ -82,7 +82,7 @@ test('a second rollback is another one', () => {
   ]);
 });
 
-test('a replica that looked too late to see the old copy is told', () => {
+test('a replica that missed the old copy learns of the rollback', () => {
   expect(evidence(sight(500, 6_000), sight(501, 5_004, '501'))).toEqual([undefined, 'ResourceVersion']);
   expect(evidence(sight(500, 6_000), sight(501, 1_000_006_004, '501'))).toEqual([undefined, 'Told']);
   expect(evidence(sight(501, 1_000_006_004, '501'), sight(502, 1_000_006_008, '501'))).toEqual([
@@ -91,7 +91,7 @@ test('a replica that looked too late to see the old copy is told', () => {
   ]);
 });
 
-test('a replica that saw it itself is not told again, and knows when it has been announced', () => {
+test('a replica that saw the rollback does not report it again, and notices the announcement', () => {
   const verdicts = look(
     sight(500, 6_000),
     sight(300, 5_000),
@@ -107,11 +107,11 @@ test('a replica that saw it itself is not told again, and knows when it has been
   expect(verdicts.map(({ memory }) => memory.unannounced)).toEqual([false, true, false, false]);
 });
 
-test('the announcement of a rollback that was before one started is no news', () => {
+test('a replica ignores announcements from before its start', () => {
   expect(evidence(sight(900, 6_000, '501'))).toEqual([undefined]);
 });
 
-test('what is not a number is unknown, never a rollback', () => {
+test('an invalid number is unknown and never a rollback', () => {
   const nothing: LeaseObservation = {
     epoch: toNumber('x'),
     resourceVersion: toNumber('aGk='),
@@ -121,7 +121,7 @@ test('what is not a number is unknown, never a rollback', () => {
   expect(progressOf(sight(500, 6_000), nothing)).toEqual(['forward', 'unchanged']);
 });
 
-test('an annotation that was taken away hides no rollback of the epoch after it', () => {
+test('a removed annotation does not hide a later rollback of the epoch', () => {
   expect(evidence(sight(500, 6_000), sight(undefined, 6_004), sight(300, 6_008)).at(-1)).toBe('Epoch');
 });
 
@@ -133,7 +133,7 @@ test.each([
   ['1e3', undefined],
   ['1'.repeat(31), undefined],
   [undefined, undefined],
-])('of %j the number is %s', (text, number) => {
+])('%j is parsed as %s', (text, number) => {
   expect(toNumber(text)).toBe(number);
 });
 
@@ -141,12 +141,12 @@ const NOW = new Date('2026-03-01T12:00:00Z');
 
 test.each([
   ['there has never been a leader', undefined, undefined],
-  ['it was renewed a moment ago', '2026-03-01T11:59:58.000000Z', undefined],
-  ['it was renewed ten minutes ago', '2026-03-01T11:50:00.000000Z', undefined],
-  ['nobody led for longer', '2026-03-01T11:49:59.000000Z', 'startup-1772365799'],
-  ['somebody wrote nonsense', 'yesterday', undefined],
-  ['it comes from the future', '2026-03-02T12:00:00.000000Z', undefined],
-])('of the lease: when %s, the sweep at start is %s', (_when, renewTime, name) => {
+  ['the Lease was renewed a moment ago', '2026-03-01T11:59:58.000000Z', undefined],
+  ['the Lease was renewed ten minutes ago', '2026-03-01T11:50:00.000000Z', undefined],
+  ['there was no leader for longer', '2026-03-01T11:49:59.000000Z', 'startup-1772365799'],
+  ['the time is invalid', 'yesterday', undefined],
+  ['the renewal is in the future', '2026-03-02T12:00:00.000000Z', undefined],
+])('if %s, the sweep at startup is %s', (_when, renewTime, name) => {
   expect(startupSweep(renewTime, NOW)).toBe(name);
 });
 
@@ -171,6 +171,6 @@ test.each([
   'startup-1/../x',
   'startup-999999999999',
   'rollback-1\nx',
-])('no window is made of %j', (name) => {
+])('%j is not the name of a sweep window', (name) => {
   expect(ownSweepWindow(name, NOW)).toBeUndefined();
 });

@@ -52,22 +52,22 @@ const said = async (request: OwnKindRequest, mayOpen = true, asked: string[] = [
     .map(({ field, message }) => `${field}: ${message}`)
     .join('\n');
 
-describe('S2: a window is opened', () => {
-  test('by whoever has the verb, for all of the cluster', async () => {
+describe('S2: opening a window', () => {
+  test('is allowed for the whole cluster with the verb open', async () => {
     const asked: string[] = [];
     expect(await said(creation(window()), true, asked)).toBe('');
     expect(asked).toEqual(['drill']);
     expect(await said(creation(window()), false)).toContain('the verb "open"');
   });
 
-  test('or in the namespaces that it names', async () => {
+  test('is allowed in namespaces with the verb open', async () => {
     const asked: string[] = [];
     const narrow = window({ match: { namespaces: { include: ['shop', 'store'] } } });
     expect(await said(creation(narrow), false, asked)).toContain('in shop, store');
     expect(asked).toEqual(['drill shop store']);
   });
 
-  test('by Gatehouse itself, which is not asked', async () => {
+  test('is always allowed for Gatehouse itself', async () => {
     const detected = window({ source: { type: 'Detector', detector: 'velero' } });
     const asked: string[] = [];
     expect(await said(creation(detected, OURS), false, asked)).toBe('');
@@ -88,7 +88,7 @@ describe('S3: a restorer', () => {
     },
   );
 
-  test('may end its own window sooner, and do nothing else to it', async () => {
+  test('may end its own window earlier, and change nothing else', async () => {
     const own = (spec: Partial<RestoreWindowSpec> = {}, metadata: object = {}) =>
       window({ principals: [{ group: 'system:serviceaccounts:velero' }], ...spec }, metadata);
     expect(await said(change(own(), own({ close: true }), VELERO))).toBe('');
@@ -99,7 +99,7 @@ describe('S3: a restorer', () => {
     expect(await said(change(own(), labelled, VELERO))).toContain('may not write');
   });
 
-  test("may not end somebody else's", async () => {
+  test('may not end the window of another user', async () => {
     expect(await said(change(window(), window({ close: true }), VELERO))).toContain('may not write');
   });
 });
@@ -135,16 +135,16 @@ describe('S5: a window', () => {
     ['spec.match', { match: { operations: ['DELETE'] } }],
     ['spec.reason', { reason: 'another' }],
     ['spec.sweep', { sweep: { relinkOwners: 'Off' } }],
-  ])('keeps %s as it was opened', async (field, spec) => {
+  ])('does not allow changes to %s', async (field, spec) => {
     expect(await said(change(window(), window(spec)))).toContain(`${field}: `);
   });
 
-  test('stays closed', async () => {
+  test('stays closed once it is closed', async () => {
     expect(await said(change(window({ close: true }), window()))).toContain('stays closed');
     expect(await said(change(window(), window({ close: true })))).toBe('');
   });
 
-  test('has its links approved by whoever may open one', async () => {
+  test('allows approval of its links only with the verb open', async () => {
     const before = window({ sweep: { requireApprovalToLink: true } });
     const after = window({ sweep: { requireApprovalToLink: true, approved: true } });
     expect(await said(change(before, after), false)).toContain('the verb "open"');
@@ -153,7 +153,7 @@ describe('S5: a window', () => {
   });
 });
 
-test('a detector is made and changed by whoever may open windows; what is wrong with it is said', async () => {
+test('a detector can be created and changed only with the verb open, and its problems are reported', async () => {
   const spec = {
     watch: { apiGroup: 'velero.io', version: 'v1', resource: 'restores' },
     namespaces: ['velero'],
@@ -174,8 +174,8 @@ test('a detector is made and changed by whoever may open windows; what is wrong 
   expect(await said(request({ phasePath: 'status[0' }))).toContain('spec.phasePath: ');
 });
 
-describe('a window is stored', () => {
-  test('left out of backups and signed by whoever opened it, whatever it says itself', () => {
+describe('a stored window', () => {
+  test('is excluded from backups and names its opener, whatever the request contains', () => {
     const forged = window({}, { annotations: { [OPENED_BY]: 'root', a: 'b' } });
     expect(completeWindow(creation(forged), NOW)?.metadata).toMatchObject({
       labels: { [EXCLUDE_FROM_BACKUP_LABEL]: 'true' },
@@ -183,7 +183,7 @@ describe('a window is stored', () => {
     });
   });
 
-  test('with the same signature for good', () => {
+  test('always keeps its opener', () => {
     // completeWindow returns a window for a window
     const opened = completeWindow(creation(window()), NOW) as RestoreWindow;
     const stripped = { ...opened, metadata: { name: 'drill' } };
@@ -192,10 +192,10 @@ describe('a window is stored', () => {
   });
 
   test.each([
-    ['two hours where nobody names one', undefined, '2026-11-21T14:00:00Z'],
-    ['that which is named', '2026-11-21T12:30:00Z', '2026-11-21T12:30:00Z'],
-    ['no later than in a day', '2027-11-21T12:00:00Z', '2026-11-22T12:00:00Z'],
-  ])('S5: with an end: %s', (_which, expiresAt, stored) => {
+    ['two hours by default', undefined, '2026-11-21T14:00:00Z'],
+    ['the requested end', '2026-11-21T12:30:00Z', '2026-11-21T12:30:00Z'],
+    ['at most one day', '2027-11-21T12:00:00Z', '2026-11-22T12:00:00Z'],
+  ])('S5: has an end: %s', (_which, expiresAt, stored) => {
     const spec = { principals: SPEC.principals };
     const object = { metadata: { name: 'drill' }, spec: { ...spec, ...(expiresAt && { expiresAt }) } };
     const request = { ...creation(window()), object };

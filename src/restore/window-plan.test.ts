@@ -40,21 +40,21 @@ test.each<[string, RestoreWindow, Date, boolean, object]>([
     { kind: 'close', at: at('13:00:01'), reason: 'Expired' },
   ],
   [
-    'a window whose end was moved into the past closes now, so that what was let in until now is waited for',
+    'a window whose end was moved into the past closes now, so that pending writes are waited for',
     window({ openedAt: '2026-11-21T11:00:00.000Z' }, { expiresAt: '2026-11-21T11:30:00Z' }),
     at('12:00:00'),
     false,
     { kind: 'close', at: at('12:00:00'), reason: 'Expired' },
   ],
   [
-    'a window closed by hand closes',
+    'a window that a user closed closes',
     window(undefined, { close: true }),
     at('12:00:00'),
     false,
     { kind: 'close', at: at('12:00:00'), reason: 'Manual' },
   ],
   [
-    'a closed window is swept at once, for a first report',
+    'a closed window is swept at once for an interim report',
     window(closed),
     at('12:00:01'),
     false,
@@ -68,77 +68,77 @@ test.each<[string, RestoreWindow, Date, boolean, object]>([
     { kind: 'sweep', interim: true },
   ],
   [
-    'then it settles',
+    'after the interim sweep it settles',
     window({ ...closed, ...sweep(true) }),
     at('12:00:30'),
     false,
     { kind: 'wait', until: at('12:01:05') },
   ],
   [
-    'a change while it settles is reported',
+    'a change while it settles causes another interim sweep',
     window({ ...closed, ...sweep(true) }),
     at('12:00:30'),
     true,
     { kind: 'sweep', interim: true },
   ],
   [
-    'settled, it is swept for good',
+    'after settling, the final sweep runs',
     window({ ...closed, ...sweep(true) }),
     at('12:01:05'),
     false,
     { kind: 'sweep', interim: false },
   ],
   [
-    'a leader that was away sweeps for good at once',
+    'after an absence, the leader runs the final sweep at once',
     window(closed),
     at('14:00:00'),
     false,
     { kind: 'sweep', interim: false },
   ],
   [
-    'a clean result is the end',
+    'a result without violations completes the window',
     window({ ...closed, ...sweep(false), ...clean }),
     at('15:00:00'),
     true,
     { kind: 'done' },
   ],
   [
-    'violations are looked at again',
+    'violations are checked again',
     window({ ...closed, ...sweep(false), ...dirty }),
     at('12:02:30'),
     false,
     { kind: 'wait', until: at('12:03:00') },
   ],
   [
-    'and at once when a target appears',
+    'violations are checked at once if a target appears',
     window({ ...closed, ...sweep(false), ...dirty }),
     at('12:02:30'),
     true,
     { kind: 'sweep', interim: false },
   ],
   [
-    'a window for everybody is refused',
+    'a window for all users is refused',
     window(undefined, { principals: [{ group: 'system:authenticated' }] }),
     at('12:00:00'),
     false,
     { kind: 'refuse' },
   ],
   [
-    'a window that an edit has spoilt while it was open closes: what it let in is swept',
+    'an open window that an edit made invalid closes: its writes are swept',
     window({ openedAt: '2026-11-21T11:00:00.000Z' }, { principals: [{ group: 'system:authenticated' }] }),
     at('12:00:00'),
     false,
     { kind: 'close', at: at('12:00:00'), reason: 'Manual' },
   ],
   [
-    'one whose end was made unreadable closes too',
+    'a window with an invalid end closes too',
     window({ openedAt: '2026-11-21T11:00:00.000Z' }, { expiresAt: 'tomorrow' }),
     at('12:00:00'),
     false,
     { kind: 'close', at: at('12:00:00'), reason: 'Expired' },
   ],
   [
-    'once closed it is swept, whatever its spec says by then',
+    'a closed window is swept, whatever its spec contains',
     window(closed, { principals: [{ group: 'system:authenticated' }] }),
     at('12:00:01'),
     false,
@@ -158,53 +158,65 @@ describe('a window with a source', () => {
     quietSince,
   });
   test.each<[string, RestoreWindow, Date, SourceState | undefined, object]>([
-    ['stays open while it writes', window(opened), at('12:00:00'), known('active'), { kind: 'open' }],
-    ['stays open while nobody knows', window(opened), at('12:00:00'), undefined, { kind: 'open' }],
     [
-      'closes when all is written',
+      'stays open while the source is active',
+      window(opened),
+      at('12:00:00'),
+      known('active'),
+      { kind: 'open' },
+    ],
+    [
+      'stays open while the state of the source is unknown',
+      window(opened),
+      at('12:00:00'),
+      undefined,
+      { kind: 'open' },
+    ],
+    [
+      'closes when everything is written',
       window(opened),
       at('12:00:00'),
       known('settling'),
       { kind: 'close', reason: 'SourceInactive' },
     ],
-    ['closes when it is over', window(opened), at('12:00:00'), known('over'), { kind: 'close' }],
+    ['closes when the source is over', window(opened), at('12:00:00'), known('over'), { kind: 'close' }],
     [
-      'stays open when it need not close with it',
+      'stays open if closeWithSource is false',
       window(opened, { closeWithSource: false }),
       at('12:00:00'),
       known('over'),
       { kind: 'open', until: at('13:00:00') },
     ],
     [
-      'B7: waits a minute for what a deleted one still writes',
+      'B7: waits a minute for writes of a deleted source',
       window(opened),
       at('12:00:59'),
       { kind: 'gone', since },
       { kind: 'open', until: at('12:01:00') },
     ],
     [
-      'B7: closes a minute after it was deleted',
+      'B7: closes a minute after the source was deleted',
       window(opened),
       at('12:01:00'),
       { kind: 'gone', since },
       { kind: 'close', reason: 'SourceDeleted' },
     ],
     [
-      'B8: is swept when it has become quiet',
+      'B8: is swept when the source is quiet',
       window(opened),
       at('12:00:00'),
       known('active', since),
       { kind: 'sweep', interim: true },
     ],
     [
-      'B8: once',
+      'B8: is swept only once while the source is quiet',
       window({ ...opened, ...sweep(true) }),
       at('12:00:10'),
       known('active', since),
       { kind: 'open' },
     ],
     [
-      'B5: closes at its end, whatever the source says',
+      'B5: closes at its end, regardless of the source',
       window(opened),
       at('13:00:00'),
       known('active'),
@@ -215,7 +227,7 @@ describe('a window with a source', () => {
   });
 });
 
-describe('a window with a clean report is looked at again', () => {
+describe('a completed window is swept again', () => {
   const swept = { ...closed, ...sweep(false), ...clean };
   const item = (result: 'OwnerMissing' | 'WouldLink' | 'NotAllowed') => ({
     relink: {
@@ -232,18 +244,18 @@ describe('a window with a clean report is looked at again', () => {
   test.each<[string, RestoreWindow, string]>([
     ['while an owner is missing', window({ ...swept, ...item('OwnerMissing') }), 'sweep'],
     [
-      'when links were approved',
+      'if links were approved',
       window({ ...swept, ...item('WouldLink') }, { sweep: { approved: true } }),
       'sweep',
     ],
-    ['not while they are not', window({ ...swept, ...item('WouldLink') }), 'done'],
-    ['not for what is never linked', window({ ...swept, ...item('NotAllowed') }), 'done'],
+    ['not while links are not approved', window({ ...swept, ...item('WouldLink') }), 'done'],
+    ['not for owners that are never linked', window({ ...swept, ...item('NotAllowed') }), 'done'],
   ])('%s', (_case, object, kind) => {
     expect(planWindow(object, at('15:00:00'), { changed: false }, times).kind).toBe(kind);
   });
 });
 
-test('violations that nobody mends are looked at less and less often, once an hour in the end', () => {
+test('lasting violations are checked less and less often, down to once an hour', () => {
   const finishedAt = (time: string) => ({
     ...dirty,
     ...closed,

@@ -23,20 +23,20 @@ describe('a window is', () => {
 
   test.each([
     ['it has expired', window({ expiresAt: '2026-11-21T12:00:00Z' }), 'Expired'],
-    ['its end cannot be read', window({ expiresAt: 'tomorrow' }), 'Expired'],
-    ['it was closed by hand', window({ close: true }), 'Manual'],
+    ['its end is invalid', window({ expiresAt: 'tomorrow' }), 'Expired'],
+    ['a user closed it', window({ close: true }), 'Manual'],
     [
       'its restore was over before it was detected',
       window({ close: true, source: { type: 'Detector' } }),
       'SourceInactive',
     ],
     [
-      'somebody closed it though it follows a restore',
+      'a user closed it before its source was done',
       window({ close: true, source: { type: 'Detector' } }, { openedAt: '2026-11-21T11:00:00Z' }),
       'Manual',
     ],
     [
-      'it was closed before, whatever its spec says now',
+      'it was closed before, whatever its spec contains',
       window({}, { closedAt: '2026-11-21T11:00:00Z', closeReason: 'Expired' }),
       'Expired',
     ],
@@ -45,31 +45,31 @@ describe('a window is', () => {
       { ...window(), metadata: { name: 'drill', deletionTimestamp: '2026-11-21T11:59:00Z' } },
       'Manual',
     ],
-  ])('closed when %s', (_when, closed, reason) => {
+  ])('closed if %s', (_when, closed, reason) => {
     expect(windowState(closed, now)).toMatchObject({ kind: 'closed', reason });
   });
 });
 
-describe('a requester is a restorer', () => {
+describe('a requester', () => {
   test.each([
-    ['by user', window()],
-    ['by group', window({ principals: [{ group: 'system:serviceaccounts:velero' }] })],
+    ['the user name matches', window()],
+    ['the group matches', window({ principals: [{ group: 'system:serviceaccounts:velero' }] })],
   ])('%s', (_by, open) => {
     expect(openWindowFor([open], velero, PLACE, now)).toBe(open);
     expect(openWindowFor([open], alice, PLACE, now)).toBeUndefined();
   });
 
-  test('never through a closed window', () => {
+  test('is never a restorer through a closed window', () => {
     expect(openWindowFor([window({ close: true })], velero, PLACE, now)).toBeUndefined();
   });
 
-  test('never through a window for everybody', () => {
+  test('is never a restorer through a window for all users', () => {
     const everybody = window({ principals: [{ group: 'system:authenticated' }] });
     expect(windowProblems(everybody)).toHaveLength(1);
     expect(openWindowFor([everybody], alice, PLACE, now)).toBeUndefined();
   });
 
-  test('never through a principal that names both a user and a group, or neither', () => {
+  test('is never a restorer through a principal with both a user and a group, or neither', () => {
     const both = window({ principals: [{ user: 'alice', group: 'x' }] });
     const neither = window({ principals: [{}] });
     expect(openWindowFor([both, neither], alice, PLACE, now)).toBeUndefined();

@@ -29,7 +29,7 @@ test('the first generation is active at once and lives for two years', () => {
 });
 
 test.each([2, 24])(
-  'service-ca TestInitializeSigningSecret: positive duration: one of %d hours ends after them',
+  'service-ca TestInitializeSigningSecret: positive duration: an authority of %d hours ends after that time',
   async (hours) => {
     const keyPair = await generateKeyPair('ECDSA-P256');
     const short = createAuthority({ keyPair, serial: randomSerial(), now, lifetimeMs: hours * HOUR });
@@ -37,7 +37,7 @@ test.each([2, 24])(
   },
 );
 
-test('service-ca TestCreateIntermediateCACert: a later generation is pending, and its bridge leads to it from the one before', async () => {
+test('service-ca TestCreateIntermediateCACert: a later generation is pending, and the previous one signs its bridge', async () => {
   const [next, previous] = (await prepared(one, after(now, DAY))).generations;
   if (next?.bridge === undefined || previous === undefined) throw new Error('there is no bridge');
   expect(next.state).toBe('pending');
@@ -65,7 +65,7 @@ test('a bridge does not outlive the generation that it leads to', async () => {
   expect(new X509Certificate(next.bridge).validToDate).toEqual(rootOf(next).validToDate);
 });
 
-test('no bridge is built from a generation that has expired, and none can be from one without its key', async () => {
+test('an expired generation signs no bridge, and a generation without its key cannot sign one', async () => {
   const [, retiring] = three.generations;
   const keyPair = await generateKeyPair('ECDSA-P256');
   const request = { keyPair, serial: randomSerial() };
@@ -75,7 +75,7 @@ test('no bridge is built from a generation that has expired, and none can be fro
   expect(() => createGeneration({ ...request, now, previous: retiring })).toThrow('its private key is gone');
 });
 
-test('bridges lead down to the oldest generation that is retained', () => {
+test('bridges lead down to the oldest retained generation', () => {
   const [third, second] = three.generations;
   if (third === undefined || second === undefined) throw new Error('the authority is too short');
   expect(bridgesFrom(three, third.id, now)).toEqual([third.bridge, second.bridge]);
@@ -84,7 +84,7 @@ test('bridges lead down to the oldest generation that is retained', () => {
   expect(bridgesFrom({ generations: [third] }, third.id, now)).toEqual([]);
 });
 
-test('a bridge that has ended, or is missing, ends the walk', () => {
+test('the chain ends before a bridge that has expired or is missing', () => {
   const [third, second, first] = three.generations;
   if (third === undefined || second === undefined || first === undefined) throw new Error('too short');
   expect(bridgesFrom(three, third.id, rootOf(first).validToDate)).toEqual([third.bridge]);
@@ -92,14 +92,14 @@ test('a bridge that has ended, or is missing, ends the walk', () => {
   expect(bridgesFrom(cut, third.id, now)).toEqual([third.bridge]);
 });
 
-test('a pending generation does not change what is signed', async () => {
+test('a pending generation does not sign', async () => {
   const pending = await prepared(one, now);
   expect(activeGeneration(pending).id).toBe(activeGeneration(one).id);
   expect(bridgesFrom(pending, activeGeneration(pending).id, now)).toEqual([]);
   expect(activeGeneration(activated(pending, now)).id).toBe(pending.generations[0]?.id);
 });
 
-test('two authorities made at the same instant differ in name, key and serial', async () => {
+test('two authorities created at the same instant differ in name, key and serial', async () => {
   const make = async () =>
     createAuthority({ keyPair: await generateKeyPair('ECDSA-P256'), serial: randomSerial(), now });
   const roots = [await make(), await make()].map((authority) => rootOf(activeGeneration(authority)));

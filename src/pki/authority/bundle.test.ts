@@ -23,11 +23,11 @@ test('a bundle holds the roots of all generations, newest first, and no bridges'
   for (const root of splitCertificates(bundle)) expect(root.verify(root.publicKey)).toBe(true);
 });
 
-test('a bundle is the same each time', () => {
+test('the same authority always gives the same bundle', () => {
   expect(caBundle(two, later)).toBe(caBundle(two, later));
 });
 
-test('a root leaves the bundle when it ends', () => {
+test('an expired root is not in the bundle', () => {
   const [newest, oldest] = two.generations;
   if (newest === undefined || oldest === undefined) throw new Error('the authority is too short');
   const end = rootOf(oldest).validToDate;
@@ -35,7 +35,7 @@ test('a root leaves the bundle when it ends', () => {
   expect(subjects(caBundle(two, end))).toEqual([rootOf(newest).subject]);
 });
 
-test('a root that stands there twice is published once', () => {
+test('a root that two generations share is published once', () => {
   expect(caBundle({ generations: [...two.generations, ...two.generations] }, later)).toBe(
     caBundle(two, later),
   );
@@ -53,7 +53,7 @@ test('a bundle over 64 KiB is never published', async () => {
   expect(() => caBundle({ generations }, now)).toThrow('at most 65536 are published');
 });
 
-test('bundles are the same when they trust the same', () => {
+test('two bundles with the same certificates count as the same', () => {
   const bundle = caBundle(two, later);
   expect(holdsSameCertificates(bundle.replaceAll('\n', '\r\n'), bundle)).toBe(true);
   expect(holdsSameCertificates(caBundle({ generations: two.generations.slice(1) }, later), bundle)).toBe(

@@ -17,10 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), 'gatehouse-import-'));
 afterAll(() => {
   rmSync(folder, { recursive: true });
 });
-if (!hasOpenssl)
-  console.log(
-    'skipped: CAs of others cannot be imported, because there is no openssl on the PATH to make them',
-  );
+if (!hasOpenssl) console.log('skipped: the tests of imported CAs need openssl on the PATH');
 
 interface MadeCa {
   readonly cert: string;
@@ -64,12 +61,12 @@ function followedBy(authority: Authority, ca: MadeCa): Authority {
   return activate(prepare(authority, next, undefined), next.id, now);
 }
 
-describe.skipIf(!hasOpenssl)('a CA of somebody else', () => {
+describe.skipIf(!hasOpenssl)('an imported CA', () => {
   test.each([
     ['another subject', '/O=Acme/CN=Acme Root 2'],
     ['the same subject', '/O=Acme/CN=Acme Root'],
   ])(
-    'OPA TestSelfSignedCA: that gets a successor with %s: old and new clients and servers trust each other',
+    'OPA TestSelfSignedCA: old and new clients and servers trust each other after a rotation to a CA with %s',
     async (_how, subject) => {
       const before = firstOf(makeCa());
       const behind = followedBy(before, makeCa({ subject }));
@@ -84,14 +81,14 @@ describe.skipIf(!hasOpenssl)('a CA of somebody else', () => {
     },
   );
 
-  test('that takes the place of ours is bridged by ours', async () => {
+  test('the authority of Gatehouse signs a bridge to an imported CA that replaces it', async () => {
     const before = await firstAuthority(now);
     const { chain, keyPair } = await serverOf(followedBy(before, makeCa()), now);
     const presented = { chain, privateKey: keyPair.privateKey };
     expect(await nodeVerdict(presented, caBundle(before, now), SERVER_NAME)).toBe('ok');
   });
 
-  test('that allows no CA below it signs no bridge: clients need the new root, which is published before it is used', async () => {
+  test('a CA with path length 0 signs no bridge: clients need the new root, which is published before its first use', async () => {
     const before = firstOf(makeCa({ constraints: 'critical,CA:TRUE,pathlen:0' }));
     const behind = followedBy(before, makeCa({ subject: '/CN=Next' }));
     expect(behind.generations[0]?.bridge).toBeUndefined();
@@ -101,7 +98,7 @@ describe.skipIf(!hasOpenssl)('a CA of somebody else', () => {
     expect(await nodeVerdict(presented, caBundle(before, now), SERVER_NAME)).not.toBe('ok');
   });
 
-  test('whose key stays while its certificate is renewed is the same generation', () => {
+  test('a CA with the same key and a renewed certificate is the same generation', () => {
     const ca = makeCa();
     expect(imported(makeCa({ key: ca.key })).id).toBe(imported(ca).id);
   });
@@ -110,7 +107,7 @@ describe.skipIf(!hasOpenssl)('a CA of somebody else', () => {
     ['has no certificate', () => undefined, 'tls.crt: it is missing'],
     ['has no key', () => ({ 'tls.crt': base64(makeCa().cert) }), 'tls.key: it is missing'],
     [
-      'holds garbage',
+      'contains garbage',
       () => ({ 'tls.crt': base64('x'), 'tls.key': base64('x') }),
       'tls.crt: it holds 0 certificates',
     ],
@@ -120,26 +117,26 @@ describe.skipIf(!hasOpenssl)('a CA of somebody else', () => {
       'tls.key: the private key',
     ],
     [
-      'has the key of another',
+      'has the key of another CA',
       () => ({ ...dataOf(makeCa()), 'tls.key': base64(makeCa().key) }),
       'tls.key: it is not the key of tls.crt',
     ],
     [
-      'is no CA',
+      'is not a CA',
       () => dataOf(makeCa({ constraints: 'critical,CA:FALSE' })),
       'tls.crt: it is not the certificate of a CA',
     ],
     [
-      'holds a whole chain',
+      'contains a whole chain',
       () => ({ ...dataOf(makeCa()), 'tls.crt': base64(makeCa().cert + makeCa().cert) }),
       'tls.crt: it holds 2 certificates instead of one',
     ],
-  ])('that %s is refused, and the answer says where', (_what, data, problem) => {
+  ])('a CA that %s is refused, and the message names the key of the Secret', (_what, data, problem) => {
     const result = importAuthority(data(), now);
     expect(result).toMatchObject({ kind: 'refused', problem: expect.stringContaining(problem) as string });
   });
 
-  test('OPA TestCAExpiry: one that has ended is refused', () => {
+  test('OPA TestCAExpiry: an expired CA is refused', () => {
     expect(importAuthority(dataOf(makeCa()), after(now, 366 * DAY))).toMatchObject({
       kind: 'refused',
       problem: expect.stringContaining('it ended at') as string,

@@ -35,22 +35,22 @@ const EMPTY = { stored: { kind: 'empty' } as const };
 const GARBAGE = { stored: { kind: 'unreadable', message: 'x.crt: it is missing' } as const };
 const NOTHING = { published: [], servingCerts: 0, lastGood: undefined };
 
-test('an authority that knows what is published is used', () => {
+test('an authority that contains all published roots is used', () => {
   expect(judge({})).toEqual({ kind: 'usable', authority: two });
   expect(judge({ published: [] })).toMatchObject({ kind: 'usable' });
 });
 
-describe('a new authority is made in silence', () => {
-  test('only in a cluster that is provably empty', () => {
+describe('creation of a new authority without consent', () => {
+  test('a new authority is created only in a provably empty cluster', () => {
     expect(judge({ ...ABSENT, ...NOTHING })).toEqual({ kind: 'bootstrap' });
     expect(judge({ ...EMPTY, ...NOTHING })).toEqual({ kind: 'bootstrap' });
   });
 
   test.each<[string, () => Partial<AuthorityEvidence>]>([
     ['a bundle is published', () => ({ published: [caBundle(one, now)] })],
-    ['a bundle is published that was emptied', () => ({ published: [''] })],
-    ['a serving cert is there', () => ({ servingCerts: 1 })],
-  ])('not while %s', (_what, change) => {
+    ['an emptied bundle is published', () => ({ published: [''] })],
+    ['a serving cert exists', () => ({ servingCerts: 1 })],
+  ])('no authority is created while %s', (_what, change) => {
     expect(judge({ ...ABSENT, ...NOTHING, ...change() })).toMatchObject({
       kind: 'broken',
       reason: 'Missing',
@@ -61,7 +61,7 @@ describe('a new authority is made in silence', () => {
     });
   });
 
-  test('not where something stands that cannot be read, however empty the cluster is', () => {
+  test('no authority is created while the Secret is unreadable, even in an empty cluster', () => {
     expect(judge({ ...GARBAGE, ...NOTHING })).toEqual({
       kind: 'broken',
       reason: 'Unreadable',
@@ -70,16 +70,16 @@ describe('a new authority is made in silence', () => {
   });
 });
 
-describe('D5: the last good copy is written back', () => {
+describe('D5: writing the last good copy back', () => {
   test.each([
     ['deleted', ABSENT, 'Missing'],
     ['emptied', EMPTY, 'Unreadable'],
-    ['spoiled', GARBAGE, 'Unreadable'],
-  ])('when the Secret was %s', (_how, change, reason) => {
+    ['corrupted', GARBAGE, 'Unreadable'],
+  ])('the last good copy is written back if the Secret was %s', (_how, change, reason) => {
     expect(judge({ ...change, lastGood: two })).toEqual({ kind: 'write-back', reason, authority: two });
   });
 
-  test('when the Secret was replaced by an older copy, or that of another cluster', () => {
+  test('the last good copy replaces an older copy, or the copy of another cluster', () => {
     for (const authority of [one, pending, stranger])
       expect(judge({ ...stored(authority), lastGood: two })).toEqual({
         kind: 'write-back',
@@ -88,7 +88,7 @@ describe('D5: the last good copy is written back', () => {
       });
   });
 
-  test('but not one that is older than what is published: another leader knew more', () => {
+  test('a copy that lacks a published root is not written back: another leader has a newer one', () => {
     expect(judge({ ...ABSENT, lastGood: one })).toMatchObject({ kind: 'broken', reason: 'Missing' });
     expect(judge({ ...stored(one), lastGood: one })).toMatchObject({
       kind: 'broken',
@@ -96,7 +96,7 @@ describe('D5: the last good copy is written back', () => {
     });
   });
 
-  test('and is no judge of what another leader did since', () => {
+  test('the last good copy does not overrule later changes of another leader', () => {
     const retired = remove(two, [one.generations[0]?.id ?? '']);
     expect(judge({ ...stored(retired), lastGood: two })).toMatchObject({ kind: 'usable' });
     const fresh = activeGeneration(stranger);
@@ -110,21 +110,21 @@ describe('D5: the last good copy is written back', () => {
   });
 });
 
-describe('T: an older copy is told', () => {
-  test('by a published root that it does not know', () => {
+describe('T: detection of an older copy', () => {
+  test('a published root that the copy does not contain reveals an older copy', () => {
     expect(judge(stored(one))).toMatchObject({
       kind: 'broken',
       message: expect.stringContaining(`generation ${two.generations[0]?.id ?? ''}`) as string,
     });
   });
 
-  test('not by one that is gone: a bundle lags behind', () => {
+  test('the root of a removed generation reveals nothing: a bundle may be outdated', () => {
     const retired = remove(two, [one.generations[0]?.id ?? '']);
     expect(judge(stored(retired))).toMatchObject({ kind: 'usable' });
     expect(parseAuthority(toSecretData(retired))).toEqual(retired);
   });
 
-  test('not by what others add to a bundle, nor by a bundle that cannot be read', () => {
+  test('foreign roots in a bundle and unreadable bundles reveal nothing', () => {
     const foreign = caBundle(one, now).replace('BEGIN', 'BEGUN');
     expect(judge({ published: [foreign, 'garbage', '-----BEGIN CERTIFICATE-----'] })).toMatchObject({
       kind: 'usable',
@@ -132,10 +132,10 @@ describe('T: an older copy is told', () => {
   });
 });
 
-describe('with the consent of a person', () => {
+describe('with the consent of a user', () => {
   const consent = 'lost in the fire';
 
-  test('a lost authority is replaced, and what is trusted stays trusted beside the new one', async () => {
+  test('a lost authority is replaced, and the published roots stay trusted', async () => {
     const verdict = judge({ ...EMPTY, consent });
     if (verdict.kind !== 'start-over') throw new Error(verdict.kind);
     expect(verdict.retained.map(({ id }) => id).sort()).toEqual(two.generations.map(({ id }) => id).sort());
@@ -145,14 +145,14 @@ describe('with the consent of a person', () => {
     expect(activeGeneration(authority).id).toBe(fresh.generations[0]?.id);
   });
 
-  test('what has ended is not kept', () => {
+  test('an expired root is not kept', () => {
     expect(judge({ ...GARBAGE, consent, now: after(now, 731 * DAY) })).toEqual({
       kind: 'start-over',
       retained: [],
     });
   });
 
-  test('an older copy is used, with the newer roots beside it until nothing needs them', () => {
+  test('an older copy is used, and the newer roots stay trusted until nothing needs them', () => {
     const verdict = judge({ ...stored(one), consent });
     expect(verdict).toMatchObject({
       kind: 'adopt',
@@ -162,7 +162,7 @@ describe('with the consent of a person', () => {
       expect(parseAuthority(toSecretData(verdict.authority))).toEqual(verdict.authority);
   });
 
-  test('a good copy is preferred, and the consent does not wait for a worse day', () => {
+  test('a good copy takes precedence, and the consent is removed', () => {
     expect(judge({ ...GARBAGE, consent, lastGood: two })).toMatchObject({ kind: 'write-back' });
     expect(judge({ consent })).toEqual({ kind: 'adopt', authority: two });
   });

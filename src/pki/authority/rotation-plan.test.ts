@@ -56,12 +56,12 @@ const withLast = (authority: Authority, change: Partial<Generation>): Authority 
   ),
 });
 
-describe('a rotation begins', () => {
-  test('service-ca TestMaybeRotateSigningSecret: rotation not required; one looks again within the hour', () => {
+describe('start of a rotation', () => {
+  test('service-ca TestMaybeRotateSigningSecret: rotation not required; the next check is within an hour', () => {
     expect(plan({})).toEqual({ kind: 'none', phase: 'steady', recheckAt: after(now, HOUR) });
   });
 
-  test('service-ca TestMaybeRotateSigningSecret: time-based rotation required at half of the life', () => {
+  test('service-ca TestMaybeRotateSigningSecret: time-based rotation required after half of the lifetime', () => {
     const half = rotationTime(activeGeneration(one));
     expect(half).toEqual(after(start, 365 * DAY - HOUR / 2));
     expect(plan({ now: after(half, -1) }).kind).toBe('none');
@@ -94,17 +94,17 @@ describe('a rotation begins', () => {
     expect(plan({ now: at() }).kind).toBe(kind);
   });
 
-  test('D4: not while another is under way; the reason is answered by the next one', () => {
+  test('D4: a request during a rotation waits for the next rotation', () => {
     expect(plan({ authority: pending, rotate: 'leak', targetsWithout: () => ['x'] }).kind).toBe('none');
     expect(plan({ authority: two, rotate: 'leak' })).toEqual({ kind: 'prepare', reason: 'Requested' });
   });
 
-  test('not a fourth generation: it waits until the oldest is gone, and people can see why', () => {
+  test('a fourth generation waits until the oldest is removed, and the message says so', () => {
     expect(plan({ authority: three, rotate: 'leak' })).toMatchObject({ kind: 'none', phase: 'retiring' });
     expect(refusal({ ...healthy, authority: three, rotate: 'leak' })).toContain('3 generations are trusted');
   });
 
-  test('M1: nothing begins while a restore window is open, not even a distrust, and people can see why', () => {
+  test('M1: an open restore window delays rotation and distrust, and the message says so', () => {
     const paused = 'the restore window x is open';
     for (const change of [{ rotate: 'leak' }, { distrust: [idAt(one, 0)] }, { now: after(start, 400 * DAY) }])
       expect(plan({ ...change, paused })).toMatchObject({ kind: 'none', phase: 'paused' });
@@ -113,10 +113,10 @@ describe('a rotation begins', () => {
   });
 });
 
-describe('T7: a new root is used', () => {
+describe('T7: activation of a new root', () => {
   const published = (at: Date) => with0(pending, { publishedAt: at });
 
-  test('after every target holds it: that instant is noted, and the wait begins', () => {
+  test('once every target has the root, the time is recorded and the wait begins', () => {
     const id = idAt(pending, 0);
     expect(plan({ authority: pending })).toEqual({ kind: 'publish', id });
     expect(plan({ authority: pending, targetsWithout: () => ['ConfigMap x'] })).toMatchObject({
@@ -126,7 +126,7 @@ describe('T7: a new root is used', () => {
     expect(plan({ authority: pending, targetsWithout: () => undefined }).kind).toBe('none');
   });
 
-  test('and after the wait, if every target still holds it', () => {
+  test('the root is activated after the wait if every target still has it', () => {
     const authority = published(after(now, -10 * MINUTE));
     expect(plan({ authority })).toEqual({ kind: 'activate', id: idAt(pending, 0), reason: 'Propagated' });
     expect(plan({ authority, targetsWithout: () => ['x'] }).kind).toBe('none');
@@ -138,7 +138,7 @@ describe('T7: a new root is used', () => {
     });
   });
 
-  test('although a target cannot be reached, when the old root ends soon: it would lose its trust either way', () => {
+  test('an unreachable target delays nothing shortly before the old root expires: it would lose trust anyway', () => {
     const late = after(start, 640 * DAY);
     const stuck = { now: late, targetsWithout: () => ['x'] };
     expect(plan({ ...stuck, authority: pending }).kind).toBe('publish');
@@ -148,7 +148,7 @@ describe('T7: a new root is used', () => {
     });
   });
 
-  test('at once when the old one has ended: nothing is left to be careful with', () => {
+  test('the new root is activated at once after the old one has expired', () => {
     const late = after(start, 731 * DAY);
     const fresh = createPending(late);
     return fresh.then((authority) => {
@@ -165,12 +165,12 @@ async function createPending(at: Date): Promise<Authority> {
   return prepare(one, createGeneration({ keyPair, serial: randomSerial(), now: at, previous }), undefined);
 }
 
-describe('C1: clocks', () => {
-  test('a clock that jumps back makes nothing new', () => {
+describe('C1: wrong clocks', () => {
+  test('a clock that jumps back starts no rotation', () => {
     expect(plan({ now: after(start, -400 * DAY) }).kind).toBe('none');
   });
 
-  test('a generation from the future that signs nothing yet is dropped, not waited for', async () => {
+  test('a pending generation from the future is removed', async () => {
     const authority = await createPending(after(now, 400 * DAY));
     expect(plan({ authority })).toEqual({
       kind: 'retire',
@@ -179,17 +179,17 @@ describe('C1: clocks', () => {
     });
   });
 
-  test('another leader whose clock is ten minutes ahead makes a generation that is as good as ours', async () => {
+  test('a generation from a leader whose clock is ten minutes ahead is usable', async () => {
     const authority = await createPending(after(now, 10 * MINUTE));
     expect(plan({ authority }).kind).toBe('publish');
   });
 
-  test('a time of publication far ahead is written anew, so that it holds nothing up', () => {
+  test('a publication time far in the future is replaced, so that it delays nothing', () => {
     const authority = with0(pending, { publishedAt: after(now, 400 * DAY) });
     expect(plan({ authority })).toEqual({ kind: 'publish', id: idAt(pending, 0) });
   });
 
-  test('a time since which nothing is left, far ahead, is written anew', () => {
+  test('a drain time far in the future is replaced', () => {
     const authority = withLast(two, { drainedAt: after(now, 400 * DAY) });
     expect(plan({ authority, liveCertsOf: () => 0 })).toMatchObject({
       kind: 'note-drained',
@@ -198,10 +198,10 @@ describe('C1: clocks', () => {
   });
 });
 
-describe('T8: an old root goes', () => {
+describe('T8: removal of an old root', () => {
   const drained = (ago: number) => withLast(two, { drainedAt: after(now, -ago) });
 
-  test('a day after its last cert: that instant is noted, and taken back when one appears again', () => {
+  test('the time of the last serving cert is recorded, and cleared if another cert appears', () => {
     expect(plan({ authority: two, liveCertsOf: () => 0 })).toEqual({
       kind: 'note-drained',
       drained: [idAt(two, 1)],
@@ -211,7 +211,7 @@ describe('T8: an old root goes', () => {
     expect(plan({ authority: two, liveCertsOf: () => undefined }).kind).toBe('none');
   });
 
-  test('not before the grace is over, nor while one of its certs is left or may be', () => {
+  test('the root stays during the grace period, and while it has or may have serving certs', () => {
     const over = drained(DAY);
     expect(plan({ authority: drained(DAY - 1), liveCertsOf: () => 0 })).toMatchObject({
       kind: 'none',
@@ -227,13 +227,13 @@ describe('T8: an old root goes', () => {
     expect(plan({ authority: over, liveCertsOf: () => 1 }).kind).toBe('note-drained');
   });
 
-  test('not while a target knows nothing but it', () => {
+  test('the root stays while a target has no newer root', () => {
     const state = { authority: drained(DAY), liveCertsOf: () => 0 };
     expect(plan({ ...state, targetsWithout: () => ['x'] }).kind).toBe('none');
     expect(plan({ ...state, targetsWithout: () => undefined }).kind).toBe('none');
   });
 
-  test('when it has expired, whatever is left of it', async () => {
+  test('an expired root is removed even if it has serving certs', async () => {
     const authority = await rotated(one, after(start, 400 * DAY));
     const end = rootOf(activeGeneration(one)).validToDate;
     const state = { authority, liveCertsOf: () => 5, targetsWithout: () => undefined };
@@ -241,7 +241,7 @@ describe('T8: an old root goes', () => {
     expect(plan({ ...state, now: end })).toEqual({ kind: 'retire', ids: [idAt(one, 0)], reason: 'Expired' });
   });
 
-  test('from the oldest on: one in the middle stays, because bridges lead through it', () => {
+  test('roots are removed from the oldest on: bridges lead through a generation in the middle', () => {
     const [, middle, oldest] = three.generations.map(({ id }) => id);
     const authority = {
       ...three,
@@ -255,15 +255,15 @@ describe('T8: an old root goes', () => {
     expect(plan({ authority: both, liveCertsOf: () => 0 })).toMatchObject({ ids: [middle, oldest] });
   });
 
-  test('and its bridge with it', () => {
+  test('the bridge to a removed root is removed too', () => {
     const rest = remove(three, [idAt(three, 2)]);
     expect(rest.generations.map(({ bridge }) => bridge !== undefined)).toEqual([true, false]);
     expect(rest.gone).toEqual([idAt(three, 2)]);
   });
 });
 
-describe('T3: a distrust takes', () => {
-  test('the one that signs, and another takes its place at once, without a bridge', async () => {
+describe('T3: distrust', () => {
+  test('the active generation is removed and replaced at once, without a bridge', async () => {
     const id = idAt(one, 0);
     const order = plan({ distrust: ['ffffffff', id] });
     expect(order).toEqual({ kind: 'distrust', id, ids: [id], replace: true });
@@ -276,57 +276,57 @@ describe('T3: a distrust takes', () => {
     });
   });
 
-  test('each older one that vouches for it: its bridge is known to everybody', () => {
+  test('older generations with a bridge to the distrusted one are removed too: its bridge is public', () => {
     const [newest, middle, oldest] = three.generations.map(({ id }) => id);
     expect(distrustedWith(three, middle ?? '')).toEqual([middle, oldest]);
     expect(distrustedWith(three, oldest ?? '')).toEqual([oldest]);
     expect(distrustedWith(three, newest ?? '')).toEqual([newest, middle, oldest]);
   });
 
-  test('not an older one that no bridge connects with it', () => {
+  test('an older generation without a bridge to the distrusted one stays', () => {
     const cut = with0(two, { bridge: undefined });
     expect(distrustedWith(cut, idAt(cut, 0))).toEqual([idAt(cut, 0)]);
   });
 
-  test('the pending one with the active one: their keys lay side by side', () => {
+  test('the pending generation is removed with the active one: one Secret has both keys', () => {
     const ids = pending.generations.map(({ id }) => id);
     for (const id of ids) expect(distrustedWith(pending, id)).toEqual(ids);
   });
 
-  test('no bridge from what is gone stays behind', () => {
+  test('bridges to removed generations are removed too', () => {
     const rest = remove(three, [idAt(three, 1), idAt(three, 2)]);
     expect(rest.generations).toMatchObject([{ state: 'active', bridge: undefined }]);
   });
 
-  test('nothing, once it is done: the annotation may stay', () => {
+  test('a distrust that is done changes nothing more: the annotation may stay', () => {
     expect(plan({ distrust: ['ffffffff'] }).kind).toBe('none');
   });
 
-  test('before anything else', () => {
+  test('a distrust takes precedence over all other steps', () => {
     expect(plan({ authority: pending, distrust: [idAt(pending, 1)], rotate: 'leak' }).kind).toBe('distrust');
   });
 });
 
-describe('a CA that somebody else rotates', () => {
+describe('an imported CA', () => {
   const importOf = ({ id, certificate, key }: Generation) => {
     if (key === undefined) throw new Error('the generation has no key');
     return { id, certificate, key };
   };
 
-  test('is followed: a new one becomes pending, whatever the age of the old one', async () => {
+  test('a new imported CA becomes pending, regardless of the age of the old one', async () => {
     const imported = importOf(activeGeneration(await firstAuthority(now)));
     expect(plan({ imported })).toEqual({ kind: 'prepare', reason: 'ImportedCaChanged' });
     const same = importOf(activeGeneration(one));
     expect(plan({ imported: same, now: after(start, 400 * DAY) }).kind).toBe('none');
   });
 
-  test('is not ours to rotate, and people can see it', () => {
+  test('Gatehouse does not rotate an imported CA, and the message says so', () => {
     const imported = importOf(activeGeneration(one));
     expect(plan({ imported, rotate: 'leak' }).kind).toBe('none');
     expect(refusal({ ...healthy, imported, rotate: 'leak' })).toContain('not ours to rotate');
   });
 
-  test('is distrusted when its owner has given another one, not before', async () => {
+  test('a distrusted CA is removed only after its owner supplied another one', async () => {
     const id = idAt(one, 0);
     const imported = importOf(activeGeneration(one));
     expect(plan({ imported, distrust: [id] }).kind).toBe('none');
@@ -335,20 +335,20 @@ describe('a CA that somebody else rotates', () => {
     expect(plan({ imported: next, distrust: [id] })).toMatchObject({ kind: 'distrust', replace: true });
   });
 
-  test('does not come back once it is distrusted', async () => {
+  test('a distrusted CA is not imported again', async () => {
     const imported = importOf(activeGeneration(await firstAuthority(now)));
     expect(plan({ imported, distrust: [imported.id] }).kind).toBe('none');
     expect(refusal({ ...healthy, imported, distrust: [imported.id] })).toContain('not to be trusted');
   });
 
-  test('and was replaced does not come back while it retires', () => {
+  test('a retiring CA is not imported again', () => {
     const old = { ...importOf(activeGeneration(one)) };
     expect(plan({ authority: two, imported: old }).kind).toBe('none');
     expect(refusal({ ...healthy, authority: two, imported: old })).toContain('was replaced before');
   });
 });
 
-test('phases are told apart', () => {
+test('each phase of a rotation has its name', () => {
   const phaseOf = (authority: Authority) => rotationPhase({ authority, paused: undefined });
   expect([one, pending, with0(pending, { publishedAt: now }), two].map(phaseOf)).toEqual([
     'steady',
@@ -358,7 +358,7 @@ test('phases are told apart', () => {
   ]);
 });
 
-test('a root without a key begins when its certificate does', () => {
+test('a generation without a key was created when its certificate becomes valid', () => {
   const { id, certificate } = activeGeneration(one);
   expect(keylessGeneration(id, certificate, now)).toMatchObject({ state: 'retiring', key: undefined });
 });

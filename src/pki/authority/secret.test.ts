@@ -27,12 +27,12 @@ const list = () => JSON.parse(text('generations.json')) as Record<string, unknow
 const withList = (entries: unknown) => ({ ...data, 'generations.json': base64(JSON.stringify(entries)) });
 const without = (key: string) => Object.fromEntries(Object.entries(data).filter(([name]) => name !== key));
 
-test('OPA TestSecretRoundTrip: what is stored is read back the same', () => {
+test('OPA TestSecretRoundTrip: a stored authority is read back unchanged', () => {
   expect(parseAuthority(data)).toEqual(full);
   expect(toSecretData(parseAuthority(data))).toEqual(data);
 });
 
-test('any authority survives storing, whatever its times and however many of its generations are left', () => {
+test('any authority is stored and read back unchanged', () => {
   const time = fc.date({ noInvalidDate: true, min: new Date(0), max: new Date('9999-01-01T00:00:00Z') });
   fc.assert(
     fc.property(
@@ -52,7 +52,7 @@ test('any authority survives storing, whatever its times and however many of its
   );
 });
 
-test('a person can read the list of generations', () => {
+test('users can read the list of generations', () => {
   expect(list().map(({ state }) => state)).toEqual(['pending', 'active', 'retiring']);
   expect(list()[1]).toMatchObject({ id: ids[1], createdAt: '2026-03-01T12:00:00.123Z' });
   expect(Object.keys(data).sort()).toEqual(
@@ -66,7 +66,7 @@ test('keys that do not belong to a generation are ignored', () => {
   expect(parseAuthority({ ...data, 'tls.crt': base64('garbage') })).toEqual(full);
 });
 
-test('an authority that has expired is not broken, and shows it', () => {
+test('an expired authority is not broken', () => {
   expect(isExpired(activeGeneration(parseAuthority(data)), now)).toBe(false);
   expect(isExpired(activeGeneration(parseAuthority(data)), after(now, 731 * DAY))).toBe(true);
 });
@@ -82,10 +82,10 @@ const breakages: readonly [string, () => SecretData, () => string][] = [
     () => ({ ...data, 'generations.json': base64('{') }),
     () => 'generations.json: ',
   ],
-  ['has a list that is none', () => withList({}), () => 'generations.json: it is not a list'],
+  ['has a list of the wrong type', () => withList({}), () => 'generations.json: it is not a list'],
   ['has an empty list', () => withList([]), () => 'no generation is active'],
   [
-    'has an entry with an id that leads elsewhere',
+    'has an entry with a path as its id',
     () => withList([{ ...list()[1], id: '../../etc' }]),
     () => 'entry 0 has no id of 8 hexadecimal digits',
   ],
@@ -95,7 +95,7 @@ const breakages: readonly [string, () => SecretData, () => string][] = [
     () => 'entry 0 has a state other than pending, active, retiring',
   ],
   [
-    'has a time that is none',
+    'has an invalid time',
     () => withList([{ ...list()[1], createdAt: 'yesterday' }]),
     () => 'createdAt that is not a time',
   ],
@@ -126,8 +126,16 @@ const breakages: readonly [string, () => SecretData, () => string][] = [
     () => ({ ...data, [`${ids[1]}.crt`]: base64(text(`${ids[1]}.crt`).slice(0, 300)) }),
     () => `${ids[1]}.crt: certificate 1 is cut off`,
   ],
-  ['lacks the key that signs', () => without(`${ids[1]}.key`), () => `${ids[1]}.key: it is missing`],
-  ['lacks the key that will sign', () => without(`${ids[0]}.key`), () => `${ids[0]}.key: it is missing`],
+  [
+    'lacks the key of the active generation',
+    () => without(`${ids[1]}.key`),
+    () => `${ids[1]}.key: it is missing`,
+  ],
+  [
+    'lacks the key of the pending generation',
+    () => without(`${ids[0]}.key`),
+    () => `${ids[0]}.key: it is missing`,
+  ],
   [
     'has the key of another generation (cert-manager Test__caRequiresRegeneration: different data)',
     () => ({ ...data, [`${ids[1]}.key`]: base64(text(`${ids[0]}.key`)) }),
@@ -155,17 +163,20 @@ const breakages: readonly [string, () => SecretData, () => string][] = [
   ],
 ];
 
-test.each(breakages)('an authority that %s is broken, and the error says where', (_what, broken, message) => {
-  let error: unknown;
-  try {
-    parseAuthority(broken());
-  } catch (thrown) {
-    error = thrown;
-  }
-  expect(error).toBeInstanceOf(AuthorityBroken);
-  expect(String(error)).toContain(message());
-  expect(String(error)).toContain('Restore the secret');
-});
+test.each(breakages)(
+  'an authority that %s is broken, and the error names the key of the Secret',
+  (_what, broken, message) => {
+    let error: unknown;
+    try {
+      parseAuthority(broken());
+    } catch (thrown) {
+      error = thrown;
+    }
+    expect(error).toBeInstanceOf(AuthorityBroken);
+    expect(String(error)).toContain(message());
+    expect(String(error)).toContain('Restore the secret');
+  },
+);
 
 /** A CA certificate for the public key of `subject` that claims `issuer`, signed with any `privateKey`. */
 function forged(subject: Generation, issuer: Subject, privateKey: PrivateKeyPem): string {
@@ -175,7 +186,7 @@ function forged(subject: Generation, issuer: Subject, privateKey: PrivateKeyPem)
   return base64(signCertificate({ ...template, ...validity }, { ...issuer, privateKey }));
 }
 
-test('claims of names and key ids do not replace a signature, nor a signature the names', async () => {
+test('a bridge needs both a valid signature and the right names', async () => {
   const [pending, active] = full.generations;
   const { privateKey: strange } = await generateKeyPair('ECDSA-P256');
   if (pending === undefined || active?.key === undefined) throw new Error('the authority is too short');
@@ -192,7 +203,7 @@ test('claims of names and key ids do not replace a signature, nor a signature th
   expect(() => parseAuthority(genuine)).not.toThrow();
 });
 
-test('cert-manager Test__caRequiresRegeneration: not a CA: a serving cert is no authority', async () => {
+test('cert-manager Test__caRequiresRegeneration: not a CA: a serving cert cannot be the root of an authority', async () => {
   const [leaf] = splitCertificates((await serverOf(full, now)).chain);
   if (leaf === undefined) throw new Error('the chain is empty');
   const broken = { ...data, [`${ids[1]}.crt`]: base64(toCertificatePem([leaf])) };

@@ -92,25 +92,21 @@ describe('three generations', () => {
   });
 
   for (const { name, missing, judge } of FOREIGN_STACKS)
-    test.skipIf(missing !== undefined)(
-      `${name} comes to the same verdicts`,
-      { timeout: 60_000 },
-      async () => {
-        const cases = cells.map((cell) => {
-          const { chain, keyPair } = get(servers, cell.server);
-          return { server: { chain, privateKey: keyPair.privateKey }, bundle: get(bundles, cell.bundle) };
-        });
-        const verdicts = await judge(cases, SERVER_NAME);
-        expect(cells.map((cell, index) => ({ ...cell, trusted: verdicts[index] }))).toEqual(cells);
-      },
-    );
+    test.skipIf(missing !== undefined)(`${name} gives the same results`, { timeout: 60_000 }, async () => {
+      const cases = cells.map((cell) => {
+        const { chain, keyPair } = get(servers, cell.server);
+        return { server: { chain, privateKey: keyPair.privateKey }, bundle: get(bundles, cell.bundle) };
+      });
+      const verdicts = await judge(cases, SERVER_NAME);
+      expect(cells.map((cell, index) => ({ ...cell, trusted: verdicts[index] }))).toEqual(cells);
+    });
 
-  test('OPA TestBadCA: a client that trusts another authority refuses the server', async () => {
+  test('OPA TestBadCA: a client that trusts another authority rejects the server', async () => {
     const stranger = caBundle(await firstAuthority(now), now);
     expect(await handshake(get(servers, 'S3'), stranger)).toMatch(/^UNABLE_TO_/);
   });
 
-  test('a server that skips a bridge is refused by a client two generations behind', async () => {
+  test('a client two generations behind rejects a server that omits a bridge', async () => {
     const server = get(servers, 'S3');
     const [leaf, bridge] = splitCertificates(server.chain);
     if (leaf === undefined || bridge === undefined) throw new Error('the chain is too short');
@@ -119,7 +115,7 @@ describe('three generations', () => {
     expect(await handshake(skipping, get(bundles, 'U12'))).toBe('ok');
   });
 
-  test('no served chain holds a root, and each certificate issues the one before it', () => {
+  test('no served chain contains a root, and each certificate issued the one before it', () => {
     for (const { chain } of servers.values()) {
       const certificates = splitCertificates(chain);
       for (const [index, certificate] of certificates.entries()) {
@@ -157,7 +153,7 @@ test('old and new clients and servers trust each other at every step of a rotati
 });
 
 test.each(['ECDSA-P256', 'ECDSA-P384', 'RSA-2048', 'RSA-3072'] as const)(
-  'a server with a key of type %s is trusted, also when the authority has one',
+  'clients trust a server with a key of type %s, also if the authority has such a key',
   async (algorithm) => {
     const authority = await firstAuthority(now, algorithm);
     const server = await serverOf(authority, now, algorithm);
@@ -166,13 +162,13 @@ test.each(['ECDSA-P256', 'ECDSA-P384', 'RSA-2048', 'RSA-3072'] as const)(
   },
 );
 
-test('generations of different key types bridge each other', async () => {
+test('generations with different key types sign bridges for each other', async () => {
   const old = await firstAuthority(now, 'RSA-2048');
   const server = await serverOf(await rotated(old, now), now, 'ECDSA-P384');
   expect(await handshake(server, caBundle(old, now))).toBe('ok');
 });
 
-test.skipIf(!hasOpenssl)('openssl reads the extensions that the profile asks for', async () => {
+test.skipIf(!hasOpenssl)('openssl reads the extensions of the profile', async () => {
   const authority = await firstAuthority(now);
   const show = (name: string, pem: string) => {
     writeFileSync(join(directory, name), pem);
@@ -197,10 +193,10 @@ test.skipIf(!hasOpenssl)('openssl reads the extensions that the profile asks for
   expect(root).not.toContain('Extended Key Usage');
 });
 
-describe.skipIf(!hasOpenssl)('T6: at other times', () => {
+describe.skipIf(!hasOpenssl)('T6: validity over time', () => {
   const year = (years: number) => new Date(now.getTime() + years * 365 * 24 * 3600 * 1000);
 
-  test('a chain is as good as the root that the client knows, and no leaf outlives its CA', async () => {
+  test("a chain is valid as long as the client's root, and no leaf outlives its CA", async () => {
     const one = await firstAuthority(now);
     const later = year(1);
     const two = await rotated(one, later);

@@ -49,7 +49,7 @@ test.each([
   ['has no annotations', () => ({ webhooks: [viaService('a')] })],
   ['has switched injection off', () => asking('false', viaService('a'))],
   ['has no webhooks', () => asking('true')],
-  ['reaches its webhooks by url only', () => asking('true', viaUrl('a'))],
+  ['has only webhooks with a url', () => asking('true', viaUrl('a'))],
   [
     'is being deleted',
     () => ({
@@ -61,14 +61,14 @@ test.each([
   expect(plan(of())).toEqual({ kind: 'none' });
 });
 
-test('cert-manager TestAppendCertificatesToBundle: does_not_append_existing_certificates: a configuration that holds the bundle in all its entries is current', () => {
+test('cert-manager TestAppendCertificatesToBundle: does_not_append_existing_certificates: a configuration with the bundle in all entries is current', () => {
   expect(plan(asking('true', viaService('a', bundle), viaUrl('b')))).toEqual({
     kind: 'current',
     problem: undefined,
   });
 });
 
-test('other line ends are no difference', () => {
+test('other line ends make no difference', () => {
   expect(plan(asking('true', viaService('a', bundle.replaceAll('\n', '\r\n'))))).toMatchObject({
     kind: 'current',
   });
@@ -78,20 +78,20 @@ test.each([
   ['absent (cert-manager TestAppendCertificatesToBundle: append_to_empty_bundle)', () => undefined],
   ['empty', () => ''],
   ['a placeholder', () => '\n'],
-  ['that of another authority', () => other],
-  ['cut off', () => bundle.slice(0, 100)],
-  ['one certificate too many', () => bundle + other],
-  ['followed by garbage', () => `${bundle}garbage`],
+  ['the bundle of another authority', () => other],
+  ['truncated', () => bundle.slice(0, 100)],
+  ['the bundle with another certificate', () => bundle + other],
+  ['the bundle with garbage after it', () => `${bundle}garbage`],
   ['encoded twice', () => base64(bundle)],
-])('the bundle is injected where it is %s', (_what, present) => {
+])('the bundle is injected if the present value is %s', (_what, present) => {
   expect(plan(asking('true', viaService('a', present())))).toMatchObject({ kind: 'inject', stale: ['a'] });
 });
 
-test('cert-manager TestAppendCertificatesToBundle: append_to_non_empty_bundle: nothing is merged, the bundle says it all', () => {
+test('cert-manager TestAppendCertificatesToBundle: append_to_non_empty_bundle: the bundle replaces other certificates', () => {
   expect(plan(asking('true', viaService('a', other)))).toMatchObject({ kind: 'inject', bundle });
 });
 
-test('an injection repeats every entry that goes through a Service, and no other', () => {
+test('an injection includes every entry with a Service, and no other', () => {
   expect(
     plan(asking('true', viaService('right', bundle), viaUrl('elsewhere'), viaService('wrong', other))),
   ).toEqual({
@@ -103,7 +103,7 @@ test('an injection repeats every entry that goes through a Service, and no other
   });
 });
 
-test('named entries are filled, also one by url, and missing names are told', () => {
+test('named entries are filled, even those with a url, and missing names are reported', () => {
   const raw = asking('a.b.c,u.r.l,x.y.z', viaService('a.b.c'), viaService('d.e.f'), viaUrl('u.r.l'));
   expect(plan(raw)).toMatchObject({
     kind: 'inject',
@@ -116,7 +116,7 @@ test('named entries are filled, also one by url, and missing names are told', ()
   });
 });
 
-test('without a usable bundle nothing is written', () => {
+test('nothing is written without a usable bundle', () => {
   const raw = asking('true', viaService('a', 'garbage'));
   expect(plan(raw, { kind: 'unknown' })).toEqual({ kind: 'wait' });
   expect(plan(raw, { kind: 'unusable', message: 'no' })).toEqual({ kind: 'invalid', problem: 'no' });
@@ -133,18 +133,18 @@ describe('ownership', () => {
     'f:webhooks': Object.fromEntries(names.map((name) => [`k:{"name":"${name}"}`, leaf])),
   });
 
-  test('after an apply the names of the entries are handed back, and then there is nothing left to do', () => {
+  test("after an apply, ownership of the entries' names is given up, and then the object is current", () => {
     const raw = asking('true', viaService('a', bundle));
     expect(plan(owning(raw, applied('a')))).toEqual({ kind: 'hand-back', keep: ['a'], released: [] });
     expect(plan(owning(raw, trimmed('a')))).toMatchObject({ kind: 'current' });
   });
 
-  test('when the annotation goes, everything is released', () => {
+  test('everything is released when the annotation is removed', () => {
     const raw = { webhooks: [viaService('a', bundle)] };
     expect(plan(owning(raw, trimmed('a')))).toEqual({ kind: 'hand-back', keep: [], released: ['a'] });
   });
 
-  test('an entry that is no longer named is released before anything is applied: the apply would wipe it', () => {
+  test('an entry that is no longer named is released before an apply, which would clear it', () => {
     const raw = asking('a.b.c', viaService('a.b.c'), viaService('d.e.f', bundle));
     expect(plan(owning(raw, trimmed('a.b.c', 'd.e.f')))).toEqual({
       kind: 'hand-back',
@@ -153,7 +153,7 @@ describe('ownership', () => {
     });
   });
 
-  test('B2: of a CustomResourceDefinition nothing is kept', () => {
+  test('B2: nothing in a CustomResourceDefinition stays owned', () => {
     const conversion = {
       strategy: 'Webhook',
       webhook: { clientConfig: { service: {}, caBundle: base64(bundle) } },
@@ -171,12 +171,12 @@ describe('ownership', () => {
     ]);
   });
 
-  test('what is invalid is not released either', () => {
+  test('an invalid request releases nothing', () => {
     const raw = asking('', viaService('a', bundle));
     expect(plan(owning(raw, trimmed('a')))).toMatchObject({ kind: 'invalid' });
   });
 
-  test('the operations keep our first entry with what is kept, and remove the others from the end', () => {
+  test('the operations reduce the first own entry and remove the others, the last one first', () => {
     const target = toTarget(validating, owning(asking('true'), applied('a', 'b'), applied('a')), []);
     expect(handBackOperations(validating, target, ['a'])).toEqual([
       { op: 'remove', path: '/metadata/managedFields/2' },
@@ -188,7 +188,7 @@ describe('ownership', () => {
     ]);
   });
 
-  test('a ConfigMap that asks for another key gives the old one up', () => {
+  test('a ConfigMap that asks for another key releases the old one', () => {
     const annotations = { [INJECT]: 'true', 'gatehouse.dev/inject-cabundle-key': 'new' };
     const raw = owning(
       { metadata: { annotations }, data: { 'ca.crt': bundle } },

@@ -25,7 +25,7 @@ test.each<[string, Record<string, string>, InjectionRequest]>([
   ['true', { [INJECT]: 'true' }, wanted],
   ['true with blanks', { [INJECT]: ' true ' }, wanted],
   ['false', { [INJECT]: 'false' }, { kind: 'none' }],
-  ['false beside a source', { [INJECT]: 'false', [FROM]: 'vault/ca' }, { kind: 'none' }],
+  ['false and a source', { [INJECT]: 'false', [FROM]: 'vault/ca' }, { kind: 'none' }],
   ['names', { [INJECT]: 'a.b.c, d.e.f,a.b.c' }, { ...wanted, webhooks: ['a.b.c', 'd.e.f'] }],
   ['a source', { [FROM]: 'vault/ca' }, { ...wanted, source: from('Secret', OURS) }],
   ['a Secret by its kind', { [FROM]: 'secret/vault/ca' }, { ...wanted, source: from('Secret', OURS) }],
@@ -43,15 +43,15 @@ test.each<[string, Record<string, string>, InjectionRequest]>([
 test.each<[string, Record<string, string>, RegExp, TargetKindName?]>([
   ['empty', { [INJECT]: '' }, /inject-cabundle is empty: write "true"/],
   ['neither true nor names', { [INJECT]: 'yes please' }, /"yes please" cannot be the name of a webhook/],
-  ['a list with a hole', { [INJECT]: 'a.b.c,,d.e.f' }, /"" cannot be the name/],
+  ['a list with an empty item', { [INJECT]: 'a.b.c,,d.e.f' }, /"" cannot be the name/],
   ['names in a kind without webhooks', { [INJECT]: 'a.b.c' }, /in a APIService it takes/, 'APIService'],
   ['a source without a namespace', { [FROM]: 'ca' }, /names no source: write namespace\/name/],
   ['a source of an unknown kind', { [FROM]: 'pod/vault/ca' }, /names no source/],
   ['a source with too many parts', { [FROM]: 'secret/vault/ca/tls.key' }, /names no source/],
   ['a source with an impossible name', { [FROM]: 'vault/CA' }, /names no source/],
-  ['a source that would select others', { [FROM]: 'vault/ca,metadata.name!=x' }, /names no source/],
+  ['a source with a field selector in its name', { [FROM]: 'vault/ca,metadata.name!=x' }, /names no source/],
   ['a key that no ConfigMap can have', { [INJECT]: 'true', [KEY]: 'a/b' }, /cannot be a key/, 'ConfigMap'],
-])('invalid input is told, not guessed at: %s', (_what, annotations, message, kind) => {
+])('an invalid annotation is reported: %s', (_what, annotations, message, kind) => {
   expect(asked(annotations, kind)).toEqual({
     kind: 'invalid',
     message: expect.stringMatching(message) as string,
@@ -94,7 +94,7 @@ test.each(['ca', 'configmap/vault/ca', '/ca', ''])(
   },
 );
 
-test('our annotation wins over those of others', () => {
+test("Gatehouse's own annotation takes precedence over those of other projects", () => {
   const all = { [INJECT]: 'false', [BETA]: 'true', [CERT_MANAGER]: 'vault/ca' };
   expect(asked(all, 'APIService', ['openshift', 'cert-manager'])).toEqual({ kind: 'none' });
   expect(asked({ ...all, [INJECT]: 'true' }, 'APIService', ['openshift', 'cert-manager'])).toEqual(wanted);

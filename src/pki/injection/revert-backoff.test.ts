@@ -28,19 +28,19 @@ function fought(everyMs: number, ms: number) {
   return { writes, begins, history };
 }
 
-test('the first write, and ten reverts after it, are answered at once', () => {
+test('the first write and ten reverts after it cause no delay', () => {
   const { writes, begins } = fought(SECOND, 11 * SECOND);
   expect(writes).toEqual(Array.from({ length: 11 }, (_, index) => index * SECOND));
   expect(begins).toBe(0);
 });
 
-test('the eleventh revert within five minutes begins a fight, told once', () => {
+test('after the eleventh revert within five minutes the object counts as contended, which is reported once', () => {
   const { begins, history } = fought(SECOND, HOUR);
   expect(begins).toBe(1);
   expect(isContended(history)).toBe(true);
 });
 
-test('in a fight the waits double, up to five minutes, and never end', () => {
+test('the delays of a contended object double, up to five minutes', () => {
   const { writes } = fought(SECOND, 3 * HOUR);
   const waits = writes.slice(11).map((at, index) => at - (writes[index + 10] ?? 0));
   const seconds = waits.map((ms) => Math.round(ms / SECOND));
@@ -49,13 +49,13 @@ test('in a fight the waits double, up to five minutes, and never end', () => {
   expect(writes.at(-1)).toBeGreaterThan(3 * HOUR - 6 * MINUTE);
 });
 
-test('reverts that are rare are never a fight', () => {
+test('an object with rare reverts is not contended', () => {
   const { begins, writes } = fought(31 * SECOND, 3 * HOUR);
   expect(begins).toBe(0);
   expect(writes).toHaveLength(Math.ceil((3 * HOUR) / (31 * SECOND)));
 });
 
-test('a new bundle is written at once in the middle of a fight, which goes on', () => {
+test('a new bundle is written at once to a contended object, which stays contended', () => {
   const { history } = fought(SECOND, HOUR);
   const now = after(start, HOUR);
   const attempt = nextAttempt(history, 'new bundle', now);
@@ -67,7 +67,7 @@ test('a new bundle is written at once in the middle of a fight, which goes on', 
   });
 });
 
-test('when the bundle stayed for long enough, the fight is over', () => {
+test('an object is no longer contended after the bundle has stayed for long enough', () => {
   const { history } = fought(SECOND, HOUR);
   if (history === undefined) throw new Error('there is no history');
   const attempt = nextAttempt(history, 'bundle', settledAt(history));
@@ -75,7 +75,7 @@ test('when the bundle stayed for long enough, the fight is over', () => {
   expect(isContended(attempt.history)).toBe(false);
 });
 
-test('C1: a clock that jumps back by 400 days makes nobody wait for 400 days', () => {
+test('C1: a clock that jumps back by 400 days causes no wait of 400 days', () => {
   const { history } = fought(SECOND, HOUR);
   expect(nextAttempt(history, 'bundle', after(start, -400 * 24 * HOUR)).kind).toBe('write');
 });

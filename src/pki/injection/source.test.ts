@@ -21,12 +21,12 @@ const source = (data: Readonly<Record<string, string>>, consent = 'true'): Sourc
 });
 const bundleOf = (object: SourceObject | undefined, at = now) => bundleOfSource(ref, CONSENT, object, at);
 
-test('ca.crt of a consenting Secret is taken, and tls.crt where there is no ca.crt', () => {
+test('ca.crt of a consenting Secret is used, or tls.crt if it has no ca.crt', () => {
   expect(bundleOf(source({ 'ca.crt': ca, 'tls.crt': other }))).toEqual({ kind: 'bundle', pem: ca });
   expect(bundleOf(source({ 'ca.crt': '', 'tls.crt': ca }))).toEqual({ kind: 'bundle', pem: ca });
 });
 
-test('a ConfigMap holds its certificates as text', () => {
+test('a ConfigMap contains its certificates as text', () => {
   const metadata = { annotations: { [CONSENT]: 'true' } };
   const state = bundleOfSource(
     { ...ref, kind: 'ConfigMap' },
@@ -48,24 +48,24 @@ test.each<[string, () => SourceObject | undefined, RegExp]>([
     () => ({ ...source({ 'ca.crt': ca }), metadata: {} }),
     /^Secret vault\/ca does not exist or does not consent: its owner annotates it with gatehouse/,
   ],
-  ['says no', () => source({ 'ca.crt': ca }, 'false'), /does not consent/],
+  ['denies consent', () => source({ 'ca.crt': ca }, 'false'), /does not consent/],
   [
     'has no certificates (Knative conversion TestReconcile: secret missing CA cert)',
     () => source({}),
     /has neither ca.crt nor tls.crt/,
   ],
-  ['holds garbage', () => source({ 'ca.crt': 'garbage' }), /has no PEM certificate in ca.crt/],
+  ['contains garbage', () => source({ 'ca.crt': 'garbage' }), /has no PEM certificate in ca.crt/],
   [
-    'is cut off',
+    'is truncated',
     () => source({ 'ca.crt': ca.slice(0, 200) }),
     /is broken in ca.crt: certificate 1 is cut off/,
   ],
   [
-    'is one good and one broken',
+    'contains one good and one broken certificate',
     () => source({ 'ca.crt': ca + other.slice(0, 200) }),
     /certificate 2 is cut off/,
   ],
-])('nothing is taken from a source that %s', (_what, object, message) => {
+])('nothing is injected from a source that %s', (_what, object, message) => {
   expect(bundleOf(object())).toEqual({ kind: 'unusable', message: expect.stringMatching(message) as string });
 });
 
@@ -77,7 +77,7 @@ test('a source with more than 64 KiB of certificates is refused', async () => {
   });
 });
 
-test('a consent under another name is none', () => {
+test('an annotation with another name is no consent', () => {
   expect(
     bundleOfSource(ref, 'cert-manager.io/allow-direct-injection', source({ 'ca.crt': ca }), now),
   ).toMatchObject({
@@ -85,7 +85,7 @@ test('a consent under another name is none', () => {
   });
 });
 
-test('tls.crt with a leaf is no bundle', async () => {
+test('a leaf in tls.crt is not injected', async () => {
   const { chain } = await serverOf(await firstAuthority(now), now);
   expect(bundleOf(source({ 'tls.crt': chain }))).toMatchObject({
     message: expect.stringMatching(/its tls.crt is no CA/) as string,
@@ -102,7 +102,7 @@ test('cert-manager TestAppendCertificatesToBundle: removes_duplicate_certificate
   expect(bundleOf(source({ 'ca.crt': ca + other + ca }))).toEqual({ kind: 'bundle', pem: ca + other });
 });
 
-test('what is kept of a source has no private key and no annotation but its consent', () => {
+test('a stored source has no private key and no annotation except its consent', () => {
   const kept = toSourceObject({
     metadata: { namespace: 'vault', name: 'ca', annotations: { [CONSENT]: 'true', token: 'secret' } },
     data: { 'ca.crt': 'a', 'tls.crt': 'b', 'tls.key': 'private', password: 'x' },

@@ -10,8 +10,8 @@ const ASKS = { 'gatehouse.dev/inject-cabundle': 'true' };
 const slotsOf = (kind: Parameters<typeof toTarget>[0], raw: RawTarget) =>
   toTarget(kind, { metadata: { annotations: ASKS }, ...raw }, []).slots;
 
-describe('where a bundle stands', () => {
-  test('in each entry of a webhook configuration', () => {
+describe('fields for a bundle', () => {
+  test('each entry of a webhook configuration has one', () => {
     const webhooks = [
       { name: 'a', clientConfig: { service, caBundle: 'YQ==' } },
       { name: 'b', clientConfig: { url: 'https://example.com' } },
@@ -28,26 +28,26 @@ describe('where a bundle stands', () => {
     ['strategy None', { strategy: 'None' }],
     ['strategy None with a webhook left over', { strategy: 'None', webhook: { clientConfig: { service } } }],
     ['no client', { strategy: 'Webhook', webhook: {} }],
-  ])('nowhere in a CustomResourceDefinition with %s', (_what, conversion) => {
+  ])('a CustomResourceDefinition with %s has none', (_what, conversion) => {
     expect(slotsOf(customResourceDefinition, { spec: { conversion } })).toEqual([]);
     expect(slotsOf(customResourceDefinition, { spec: {} })).toEqual([]);
   });
 
-  test('in the webhook of a CustomResourceDefinition', () => {
+  test('the webhook of a CustomResourceDefinition has one', () => {
     const conversion = { strategy: 'Webhook', webhook: { clientConfig: { service } } };
     expect(slotsOf(customResourceDefinition, { spec: { conversion } })).toEqual([
       { name: 'spec.conversion', present: undefined, reach: 'service' },
     ]);
   });
 
-  test('in an APIService with a Service, but never beside insecureSkipTLSVerify', () => {
+  test('an APIService with a Service has one, but not with insecureSkipTLSVerify', () => {
     expect(slotsOf(apiService, { spec: { service } })).toHaveLength(1);
     expect(slotsOf(apiService, { spec: { service, insecureSkipTLSVerify: true } })).toEqual([]);
     expect(slotsOf(apiService, { spec: { service: null } })).toEqual([]);
     expect(slotsOf(apiService, { spec: {} })).toEqual([]);
   });
 
-  test('in one key of a ConfigMap', () => {
+  test('one key of a ConfigMap is such a field', () => {
     const data = { 'ca.crt': 'pem', 'tls.crt': 'theirs' };
     expect(slotsOf(configMap, { data })).toEqual([{ name: 'ca.crt', present: 'pem', reach: 'service' }]);
     const annotations = { ...ASKS, 'gatehouse.dev/inject-cabundle-key': 'tls.crt' };
@@ -57,19 +57,19 @@ describe('where a bundle stands', () => {
   });
 });
 
-test('a ConfigMap that is immutable cannot be a target, and says so', () => {
+test('an immutable ConfigMap cannot be a target, and the message says so', () => {
   const target = toTarget(configMap, { metadata: { annotations: ASKS }, immutable: true }, []);
   expect(target.request).toMatchObject({ kind: 'invalid' });
 });
 
-test('of an object only what matters is kept', () => {
+test('only the relevant parts of an object are stored', () => {
   const metadata = { name: 'a', uid: '1', resourceVersion: '7', annotations: { ...ASKS, large: 'x' } };
   const target = toTarget(configMap, { metadata, data: { large: 'x' } }, []);
   expect(JSON.stringify(target)).not.toContain('large');
   expect(target.metadata).toEqual({ name: 'a', uid: '1', resourceVersion: '7', annotations: ASKS });
 });
 
-test('only entries of our field manager count as ours, with their place in the list', () => {
+test('only entries of our field manager count as ours, with their index in the list', () => {
   const managedFields = [
     { manager: 'helm', fieldsV1: { 'f:spec': {} } },
     { manager: 'gatehouse-cabundle', fieldsV1: { 'f:spec': { 'f:caBundle': {} } } },

@@ -61,7 +61,7 @@ test.each([
   ['*', undefined],
   [`${'a'.repeat(62)}:1`, undefined],
   ['DB:1', undefined],
-])('%j stands for the pods %j', (text, pods) => {
+])('%j means the pods %j', (text, pods) => {
   expect(podNames(text, 100)).toEqual(pods);
 });
 
@@ -71,7 +71,7 @@ test.each([
   ['*.example.com', 'example.com', true],
   ['notexample.com', 'example.com', false],
   ['example.com.evil', 'example.com', false],
-])('whether %s lies in %s: %s', (name, domain, inside) => {
+])('%s is inside %s: %s', (name, domain, inside) => {
   expect(isInside(name, domain)).toBe(inside);
 });
 
@@ -88,7 +88,7 @@ test.each([
 });
 
 test.each(['db', 'db.prod.svc', '*.db.prod.svc', '9to5.x', 'a'.repeat(63), `${'a.'.repeat(126)}a`])(
-  '%s can stand in a cert',
+  'a cert can contain the name %s',
   (name) => {
     expect(dnsNameProblem(name)).toBeUndefined();
   },
@@ -106,6 +106,6 @@ test.each([
   ['d\u0000b', 'has the label'],
   ['a'.repeat(64), 'of 64 characters: at most 63'],
   [`${'a.'.repeat(127)}a`, 'is 255 characters long: at most 253'],
-])('%j cannot stand in a cert', (name, problem) => {
+])('a cert cannot contain the name %j', (name, problem) => {
   expect(dnsNameProblem(name)).toContain(problem);
 });

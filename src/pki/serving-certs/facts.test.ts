@@ -33,7 +33,7 @@ beforeAll(async () => {
   data = dataOf(server, caBundle(authority, now));
 });
 
-test('the facts are those of the cert in the Secret', () => {
+test('the facts describe the cert in the Secret', () => {
   const [active] = authority.generations;
   expect(readServingCert(data, authority)).toEqual({
     kind: 'usable',
@@ -48,7 +48,7 @@ test('the facts are those of the cert in the Secret', () => {
   });
 });
 
-test('a summary holds nothing of the private key', () => {
+test('a summary contains nothing of the private key', () => {
   const kept = JSON.stringify(summarizeServingCert(data));
   const secretPart = server.keyPair.privateKey.split('\n')[2] ?? '';
   expect(secretPart.length).toBeGreaterThan(20);
@@ -66,8 +66,8 @@ test.each([
   ['there is no data', undefined],
   ['the data is empty', {}],
   ['an API server filled in empty values', { 'tls.crt': '', 'tls.key': '' }],
-  ['there are only keys of others', { password: 'c2VjcmV0' }],
-])('there is no cert if %s', (_when, nothing) => {
+  ['there are only keys of other writers', { password: 'c2VjcmV0' }],
+])('a Secret has no cert if %s', (_when, nothing) => {
   expect(readServingCert(nothing, authority)).toBeUndefined();
 });
 
@@ -75,33 +75,33 @@ const root = () => activeGeneration(authority);
 test.each([
   ['lacks its key', () => ({ 'tls.key': '' }), 'Unreadable', 'tls.key is missing'],
   ['lacks its cert', () => ({ 'tls.crt': '' }), 'Unreadable', 'tls.crt is missing'],
-  ['has garbage as cert', () => ({ 'tls.crt': base64('x') }), 'Unreadable', 'tls.crt: there is no PEM'],
+  ['has garbage as its cert', () => ({ 'tls.crt': base64('x') }), 'Unreadable', 'tls.crt: there is no PEM'],
   [
-    'has half a cert',
+    'has a truncated cert',
     () => ({ 'tls.crt': base64(server.chain.slice(0, 200)) }),
     'Unreadable',
     'tls.crt: certificate 1 is cut off',
   ],
-  ['has garbage as key', () => ({ 'tls.key': base64('x') }), 'Unreadable', 'tls.key: the private key'],
+  ['has garbage as its key', () => ({ 'tls.key': base64('x') }), 'Unreadable', 'tls.key: the private key'],
   [
-    'has the key of another',
+    'has the key of another cert',
     () => ({ 'tls.key': base64(root().key ?? '') }),
     'KeyMismatch',
     'tls.key is not the key of the certificate in tls.crt',
   ],
   [
-    'has the root as cert',
+    'has the root as its cert',
     () => ({ 'tls.crt': base64(root().certificate), 'tls.key': base64(root().key ?? '') }),
     'WrongUsage',
     'not that of a server',
   ],
-])('a Secret that %s is unusable, and the facts say why', (_what, change, reason, message) => {
+])('a Secret that %s is unusable, and the facts give the reason', (_what, change, reason, message) => {
   const facts = readServingCert({ ...data, ...change() }, authority);
   expect(facts).toMatchObject({ kind: 'unusable', reason });
   expect(facts?.kind === 'unusable' && facts.message).toContain(message);
 });
 
-test('whatever bytes a Secret holds, reading it never throws', () => {
+test('reading a Secret with any bytes never throws', () => {
   const value = fc.oneof(
     fc.base64String(),
     fc.string(),
@@ -118,7 +118,7 @@ test('whatever bytes a Secret holds, reading it never throws', () => {
   );
 });
 
-test('a cert in which any byte was changed is never taken for the one that was issued', () => {
+test('a cert with one changed byte never counts as the issued one', () => {
   const der = Buffer.from(server.chain.split('-----')[2] ?? '', 'base64');
   fc.assert(
     fc.property(fc.nat(der.length - 1), fc.integer({ min: 1, max: 255 }), (position, flip) => {

@@ -26,7 +26,7 @@ beforeAll(async () => {
   };
 });
 
-test('OPA TestCertSigning, Knative TestCreateCerts: a serving cert is for its key and names, and signed by the active generation', () => {
+test('OPA TestCertSigning, Knative TestCreateCerts: a serving cert has its key and names, and the active generation signed it', () => {
   const { chain, notAfter } = issueServingCert(order);
   const leaf = new X509Certificate(chain);
   expect(leaf.publicKey.equals(keyPair.publicKey)).toBe(true);
@@ -47,17 +47,17 @@ test('a serving cert ends an hour before its authority', () => {
   expect(notAfter).toEqual(after(end, -HOUR));
 });
 
-test('an authority that is about to end signs no more, and the error says what to do', () => {
+test('an authority that expires soon signs nothing, and the error says what to do', () => {
   const end = rootOf(activeGeneration(authority)).validToDate;
   expect(() => issueServingCert({ ...order, now: after(end, -HOUR) })).toThrow('Rotate the authority');
   expect(() => issueServingCert({ ...order, now: after(end, DAY) })).toThrow('Rotate the authority');
 });
 
-test('nothing is signed by a clock that went back to before the authority began', () => {
+test('nothing is signed while the clock is before the start of the authority', () => {
   expect(() => issueServingCert({ ...order, now: after(now, -2 * HOUR) })).toThrow('Check the clock');
 });
 
-test('after a rotation the bridge follows the leaf', async () => {
+test('after a rotation, the bridge follows the leaf in the chain', async () => {
   const two = await rotated(authority, now);
   const [newest] = two.generations;
   const [, bridge, ...rest] = splitCertificates(issueServingCert({ ...order, authority: two }).chain);
@@ -65,12 +65,12 @@ test('after a rotation the bridge follows the leaf', async () => {
   expect(rest).toEqual([]);
 });
 
-test('a name that is asked for twice stands there once', () => {
+test('a name that is requested twice is in the cert once', () => {
   const { chain } = issueServingCert({ ...order, dnsNames: ['db', 'db'] });
   expect(new X509Certificate(chain).subjectAltName).toBe('DNS:db');
 });
 
-test('names longer than a common name could be do no harm', () => {
+test('names longer than a common name are allowed', () => {
   const name = `${'a'.repeat(63)}.${'b'.repeat(63)}.svc.cluster.local`;
   const { chain } = issueServingCert({ ...order, dnsNames: [name] });
   expect(new X509Certificate(chain).checkHost(name)).toBe(name);
@@ -84,7 +84,7 @@ test.each([
   expect(() => issueServingCert({ ...order, dnsNames })).toThrow(message);
 });
 
-test('C1: a fresh cert is valid for a client ten minutes behind, made by a controller ten minutes ahead', () => {
+test('C1: a new cert from a controller ten minutes ahead is valid for a client ten minutes behind', () => {
   const ahead = after(now, 10 * MINUTE);
   const leaf = new X509Certificate(issueServingCert({ ...order, now: ahead }).chain);
   expect(leaf.validFromDate < after(now, -10 * MINUTE)).toBe(true);

@@ -61,14 +61,14 @@ describe('OpenSSL', () => {
     },
   );
 
-  test('refuses another password', async () => {
+  test('rejects another password', async () => {
     const path = file('wrong.p12', await storeOf(server));
     await expect(openssl('pkcs12', '-in', path, '-passin', 'pass:other', '-nodes')).rejects.toThrow(
       /invalid password/,
     );
   });
 
-  test('finds every root of the bundle in the trust store, under names that differ', async () => {
+  test('finds every root of the bundle in the trust store, each under its own name', async () => {
     const bundle = caBundle(authority, now);
     const path = file('trust.p12', toTrustStore(bundle, password));
     const text = await openssl('pkcs12', '-in', path, '-passin', `pass:${password}`, '-nokeys');
@@ -98,7 +98,7 @@ test('Node serves a key store, and a client with the bundle accepts it', async (
   await new Promise((resolve) => listener.close(resolve));
 });
 
-test('the same input gives the same bytes, and another password others', async () => {
+test('the same input gives the same bytes, and another password gives other bytes', async () => {
   expect(Buffer.from(await storeOf(server)).equals(await storeOf(server))).toBe(true);
   expect(Buffer.from(await storeOf(server)).equals(await storeOf(server, 'other'))).toBe(false);
   const bundle = caBundle(authority, now);

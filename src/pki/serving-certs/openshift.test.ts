@@ -14,7 +14,7 @@ const applied = (
     ),
   ) as Record<string, string>;
 
-test('the Secret says which Service it is for, and when its cert ends', () => {
+test('the annotations of a Secret name its Service and the end of its cert', () => {
   expect(openshiftSecretMarks({ name: 'db', uid: 'u' }, new Date('2026-03-01T12:00:00.123Z'))).toEqual({
     'service.beta.openshift.io/originating-service-uid': 'u',
     'service.beta.openshift.io/originating-service-name': 'db',
@@ -25,7 +25,7 @@ test('the Secret says which Service it is for, and when its cert ends', () => {
   });
 });
 
-test('a failure is told and counted, the same one once, and success wipes it away', () => {
+test('each new failure is reported and counted once, and a success removes it', () => {
   const first = applied({ other: 'x' }, openshiftServiceChange({ other: 'x' }, failure));
   expect(first).toMatchObject({
     [`${BETA}generation-error`]: failure.message,
@@ -46,7 +46,7 @@ test('a failure is told and counted, the same one once, and success wipes it awa
   expect(openshiftServiceChange(well, signed)).toBeUndefined();
 });
 
-test('a count that somebody garbled begins anew', () => {
+test('an invalid count starts again at 1', () => {
   const change = openshiftServiceChange({ [`${BETA}generation-error-num`]: 'many' }, failure);
   expect(change).toMatchObject({ [`${BETA}generation-error-num`]: '1' });
 });

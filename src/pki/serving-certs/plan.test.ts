@@ -47,7 +47,7 @@ beforeAll(async () => {
   };
 });
 
-test('OPA TestCertExpiry, cert-manager TestStartRenewalWatcher: about to expire: a healthy cert is kept until its renewal is due', () => {
+test('OPA TestCertExpiry, cert-manager TestStartRenewalWatcher: about to expire: a good cert is kept until its renewal is due', () => {
   const recheckAt = renewalTime(current, healthy.serviceUid);
   expect(planServingCert(healthy)).toEqual({ kind: 'keep', recheckAt });
   expect(planServingCert({ ...healthy, now: after(recheckAt, -1) })).toEqual({ kind: 'keep', recheckAt });
@@ -56,39 +56,43 @@ test('OPA TestCertExpiry, cert-manager TestStartRenewalWatcher: about to expire:
 
 const cert = (change: Partial<UsableServingCert>) => ({ current: { ...current, ...change } });
 const issueCases: readonly [string, () => Partial<ServingCertState>, string][] = [
-  ['there is none', () => ({ current: undefined }), 'Missing'],
+  ['it is missing', () => ({ current: undefined }), 'Missing'],
   [
-    'the one there cannot be read',
+    'it cannot be read',
     () => ({ current: { kind: 'unusable', reason: 'Unreadable', message: '' } }),
     'Unreadable',
   ],
   [
-    'its key is another',
+    'it has another key',
     () => ({ current: { kind: 'unusable', reason: 'KeyMismatch', message: '' } }),
     'KeyMismatch',
   ],
   ['the authority rotated', () => ({ signing: signingOf(rotatedAuthority, start) }), 'SignerChanged'],
-  ['nobody we know signed it', () => cert({ signedBy: undefined }), 'SignerChanged'],
-  ['the Service got a name', () => ({ dnsNames: ['db', 'db.prod.svc', '*.db.prod.svc'] }), 'DnsNamesChanged'],
+  ['no known generation signed it', () => cert({ signedBy: undefined }), 'SignerChanged'],
+  [
+    'the Service has a new name',
+    () => ({ dnsNames: ['db', 'db.prod.svc', '*.db.prod.svc'] }),
+    'DnsNamesChanged',
+  ],
   ['the Service lost a name', () => ({ dnsNames: ['db'] }), 'DnsNamesChanged'],
-  ['another algorithm is asked for', () => ({ algorithm: 'RSA-2048' }), 'AlgorithmChanged'],
-  ['its key is none that we make', () => cert({ algorithm: undefined }), 'AlgorithmChanged'],
+  ['the Service asks for another algorithm', () => ({ algorithm: 'RSA-2048' }), 'AlgorithmChanged'],
+  ['its key has an unknown algorithm', () => cert({ algorithm: undefined }), 'AlgorithmChanged'],
   [
     'a bridge is missing from its chain',
     () => ({ signing: { ...signing, bridges: [signing.bundle] } }),
     'ChainChanged',
   ],
   [
-    'somebody appended the root',
+    'a root was appended to its chain',
     () => cert({ bridges: [fingerprintsOf(signing.bundle) ?? ''] }),
     'ChainChanged',
   ],
   [
-    'the clock was far ahead when it was made',
+    'it was issued by a clock far ahead',
     () => cert({ notBefore: day(30), notAfter: day(120) }),
     'NotYetValid',
   ],
-  ['two thirds of its life are over', () => ({ now: day(60) }), 'RenewalDue'],
+  ['two thirds of its lifetime are over', () => ({ now: day(60) }), 'RenewalDue'],
   ['it has expired', () => ({ now: day(100) }), 'RenewalDue'],
 ];
 
@@ -97,9 +101,9 @@ test.each(issueCases)('a cert is issued when %s', (_when, change, reason) => {
 });
 
 test.each([
-  ['lacks', () => undefined],
-  ['is an old one beside', () => fingerprintsOf(signingOf(rotatedAuthority, start).bundle)],
-])('the bundle alone is written again when it %s the cert', (_what, bundle) => {
+  ['is missing from', () => undefined],
+  ['is outdated in', () => fingerprintsOf(signingOf(rotatedAuthority, start).bundle)],
+])('only the bundle is written if it %s the Secret', (_what, bundle) => {
   expect(planServingCert({ ...healthy, ...cert({ bundle: bundle() }) })).toEqual({ kind: 'refresh-bundle' });
 });
 
@@ -109,20 +113,20 @@ test('a clock that differs by minutes replaces nothing', () => {
   );
 });
 
-test('cert-manager TestStartRenewalWatcher: zero moment: a clock that went back to before the authority began replaces nothing', () => {
+test('cert-manager TestStartRenewalWatcher: zero moment: nothing is replaced while the clock is before the start of the authority', () => {
   const now = day(-400);
   expect(planServingCert({ ...healthy, now })).toEqual({ kind: 'keep', recheckAt: signing.notBefore });
 });
 
-describe('a cert that reaches as far as its authority', () => {
-  test('is not renewed, for a new one would end at the same time', () => {
+describe('a cert that ends with its authority', () => {
+  test('is not renewed, because a new one would end at the same time', () => {
     const end = after(signing.notAfter, -HOUR);
     const clamped = { ...healthy, ...cert({ notBefore: after(end, -10 * DAY), notAfter: end }) };
     expect(planServingCert({ ...clamped, now: after(end, -DAY) })).toEqual({ kind: 'keep', recheckAt: end });
     expect(planServingCert({ ...clamped, now: end })).toEqual({ kind: 'issue', reason: 'RenewalDue' });
   });
 
-  test('is looked at again ever later, and not in a loop', () => {
+  test('is checked again at later times, not in a loop', () => {
     let now = after(signing.notAfter, -2 * HOUR);
     const steps: Date[] = [];
     let secret = issue(now);
@@ -138,14 +142,14 @@ describe('a cert that reaches as far as its authority', () => {
 });
 
 test.each([-10, 10])(
-  'C1: a clock %i minutes off replaces nothing that another clock has just issued',
+  'C1: a clock that is %i minutes off does not replace a cert that another clock has just issued',
   (minutes) => {
     const fresh = cert({ notBefore: after(start, -30 * MINUTE), notAfter: day(90) });
     expect(planServingCert({ ...healthy, ...fresh, now: after(start, minutes * MINUTE) }).kind).toBe('keep');
   },
 );
 
-test('it is looked at again when a certificate of the chain or the bundle ends', () => {
+test('the cert is checked again when a certificate of its chain or of the bundle expires', () => {
   const validUntil = day(3);
   expect(planServingCert({ ...healthy, signing: { ...signing, validUntil } })).toEqual({
     kind: 'keep',
@@ -153,7 +157,7 @@ test('it is looked at again when a certificate of the chain or the bundle ends',
   });
 });
 
-test('the public side of the authority says when it has to be made anew', async () => {
+test('the public side of the authority says until when it is valid', async () => {
   const later = day(365);
   const two = await rotated(authority, later);
   expect(signingOf(two, later)).toMatchObject({
@@ -163,7 +167,7 @@ test('the public side of the authority says when it has to be made anew', async 
   expect(signingOf(two, day(730))).toMatchObject({ bridges: [], validUntil: day(365 + 730) });
 });
 
-test('C2: 10,000 certs of one minute are due over a tenth of their life, in no hour more than twice as many as on average', () => {
+test('C2: 10,000 certs of the same minute are renewed over a tenth of their lifetime, in no hour more than twice the average', () => {
   const due = Array.from({ length: 10_000 }, (_, service) =>
     renewalTime(
       { notBefore: start, notAfter: day(90) },
@@ -182,7 +186,7 @@ describe('renewal', () => {
   const fractionLeft = (uid: string) =>
     (day(90).getTime() - renewalTime({ notBefore: start, notAfter: day(90) }, uid).getTime()) / (90 * DAY);
 
-  test('is due between a third and 43 % of the life before the end, the same each time', () => {
+  test('is always due at the same time, between a third and 43 % of the lifetime before the end', () => {
     fc.assert(
       fc.property(fc.uuid(), (uid) => {
         expect(fractionLeft(uid)).toBeGreaterThanOrEqual(1 / 3 - 1e-9);
@@ -192,7 +196,7 @@ describe('renewal', () => {
     );
   });
 
-  test('of certs made in the same minute is spread evenly', () => {
+  test('of certs from the same minute is spread evenly', () => {
     const buckets = new Array<number>(10).fill(0);
     for (let service = 0; service < 10_000; service += 1) {
       const bucket = Math.floor((fractionLeft(`uid-${service}`) - 1 / 3) * 100);
@@ -215,7 +219,7 @@ const issue = (now: Date) => {
 };
 const stateOf = (now: Date) => ({ ...healthy, now, signing: signingOf(authority, now) });
 
-test('what was just issued is kept, whatever the names, the time and the life', () => {
+test('a new cert is kept, for any names, time and lifetime', () => {
   const label = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/);
   const name = fc
     .tuple(fc.constantFrom('', '*.'), label, label)

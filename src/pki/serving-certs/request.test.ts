@@ -50,7 +50,7 @@ test('a Service with the annotation asks for a P-256 cert of 90 days', () => {
   });
 });
 
-test('a Service may ask for another algorithm and life', () => {
+test('a Service can request another algorithm and lifetime', () => {
   const annotations = { [NAME]: 'db-tls', [ALGORITHM]: 'RSA-2048', [DURATION]: '36h' };
   expect(servingCertRequest(service(annotations), rules)).toMatchObject({
     algorithm: 'RSA-2048',
@@ -71,13 +71,13 @@ const namesOf = (annotations: Record<string, string>, spec?: Service['spec']) =>
   return request.kind === 'request' ? request.dnsNames : request;
 };
 
-test('a headless Service may do without the wildcard, by which each pod can speak for the others', () => {
+test('a headless Service can omit the wildcard, with which each pod can impersonate the others', () => {
   expect(namesOf({ 'gatehouse.dev/serving-cert-wildcard': 'false' }, HEADLESS)).toEqual(
     namesOf({}, { clusterIP: '10.0.0.1' }),
   );
 });
 
-test('a Service may name the pods of its StatefulSet, which then have names instead of the wildcard', () => {
+test('a Service can name the pods of its StatefulSet, which replaces the wildcard', () => {
   expect(namesOf({ 'gatehouse.dev/serving-cert-pod-names': 'db:2, spare-7' }, HEADLESS)).toEqual([
     'db',
     'db.prod',
@@ -90,7 +90,7 @@ test('a Service may name the pods of its StatefulSet, which then have names inst
   ]);
 });
 
-test('a Service may leave out the short names', () => {
+test('a Service can omit the short names', () => {
   expect(namesOf({ 'gatehouse.dev/serving-cert-short-names': 'false' })).toEqual([
     'db.prod.svc',
     'db.prod.svc.cluster.local',
@@ -98,7 +98,7 @@ test('a Service may leave out the short names', () => {
 });
 
 test.each(['shop.apps.example.com', '*.apps.example.com', 'apps.example.com', 'blue.db.prod.svc'])(
-  'a Service may ask for %s inside of what the operator allows',
+  'a Service can request %s, which the operator allows',
   (name) => {
     expect(namesOf({ 'gatehouse.dev/serving-cert-dns-names': ` ${name},` })).toContain(name);
   },
@@ -131,7 +131,7 @@ describe('with --compat openshift', () => {
     expect(servingCertRequest(service({ [annotation]: '' }), openshift).kind).toBe('none');
   });
 
-  test('the annotation of Gatehouse wins over both, and beta over alpha', () => {
+  test('the annotation of Gatehouse takes precedence over both, and beta over alpha', () => {
     expect(servingCertRequest(service({ [NAME]: 'a', [BETA]: 'b', [ALPHA]: 'c' }), openshift)).toMatchObject({
       secretName: 'a',
       via: 'gatehouse',
@@ -142,22 +142,27 @@ describe('with --compat openshift', () => {
   });
 });
 
-test('an ExternalName Service gets its names in the cluster, and never the external one', () => {
+test('an ExternalName Service gets its names in the cluster, never the external name', () => {
   const external = { type: 'ExternalName', externalName: 'db.example.com' };
   const request = servingCertRequest(service({ [NAME]: 'db-tls' }, external), rules);
   expect(request).toMatchObject({ dnsNames: ['db', 'db.prod', 'db.prod.svc', 'db.prod.svc.cluster.local'] });
 });
 
 test.each([
-  ['a name that no Secret can bear', { [NAME]: 'DB_TLS' }, {}, '"DB_TLS" cannot be the name of a Secret'],
+  ['a name that no Secret can have', { [NAME]: 'DB_TLS' }, {}, '"DB_TLS" cannot be the name of a Secret'],
   ['an empty name', { [NAME]: '' }, {}, '"" cannot be the name of a Secret'],
   ['an unknown algorithm', { [NAME]: 'x', [ALGORITHM]: 'ed25519' }, {}, 'ECDSA-P256, ECDSA-P384, RSA-2048'],
-  ['a life that is no duration', { [NAME]: 'x', [DURATION]: 'long' }, {}, '"long" is not a duration'],
-  ['a life too short', { [NAME]: 'x', [DURATION]: '59m' }, {}, 'from 1h to 365d'],
-  ['a life too long', { [NAME]: 'x', [DURATION]: '366d' }, {}, 'from 1h to 365d'],
-  ['a name outside', { [NAME]: 'x', [NAMES]: 'shop.example.com' }, {}, 'allows (apps.example.com)'],
+  ['a lifetime that is not a duration', { [NAME]: 'x', [DURATION]: 'long' }, {}, '"long" is not a duration'],
+  ['a lifetime that is too short', { [NAME]: 'x', [DURATION]: '59m' }, {}, 'from 1h to 365d'],
+  ['a lifetime that is too long', { [NAME]: 'x', [DURATION]: '366d' }, {}, 'from 1h to 365d'],
   [
-    'a name that only ends alike',
+    'a name outside the allowed domains',
+    { [NAME]: 'x', [NAMES]: 'shop.example.com' },
+    {},
+    'allows (apps.example.com)',
+  ],
+  [
+    'a name with the same ending',
     { [NAME]: 'x', [NAMES]: 'evilapps.example.com' },
     {},
     'is in none of the domains',
@@ -169,19 +174,34 @@ test.each([
     {},
     "the cluster's own domain",
   ],
-  ['a name that is none', { [NAME]: 'x', [NAMES]: 'a_b.apps.example.com' }, {}, 'has the label "a_b"'],
-  ['pods without a headless Service', { [NAME]: 'x', [PODS]: 'db:2' }, {}, 'headless'],
-  ['pods that are none', { [NAME]: 'x', [PODS]: 'db:x' }, { clusterIP: 'None' }, '"db:x" is neither a pod'],
-  ['too many pods', { [NAME]: 'x', [PODS]: 'a:60,b:60' }, { clusterIP: 'None' }, 'at most 100'],
-  ['a wildcard that is maybe', { [NAME]: 'x', [WILDCARD]: 'maybe' }, {}, 'neither true nor false'],
   [
-    'an output that is none',
-    { [NAME]: 'x', [OUTPUTS]: 'jks' },
+    'a name that is not a DNS name',
+    { [NAME]: 'x', [NAMES]: 'a_b.apps.example.com' },
     {},
-    '"jks" is not one of pkcs12, combined-pem',
+    'has the label "a_b"',
   ],
-  ['a password elsewhere', { [NAME]: 'x', [PASSWORD]: 'ns/secret/key' }, {}, 'neither the name of a Secret'],
-])('%s is invalid, and the message says why', (_what, annotations, spec, message) => {
+  ['pods without a headless Service', { [NAME]: 'x', [PODS]: 'db:2' }, {}, 'headless'],
+  [
+    'pods with an invalid name',
+    { [NAME]: 'x', [PODS]: 'db:x' },
+    { clusterIP: 'None' },
+    '"db:x" is neither a pod',
+  ],
+  ['too many pods', { [NAME]: 'x', [PODS]: 'a:60,b:60' }, { clusterIP: 'None' }, 'at most 100'],
+  [
+    'a wildcard annotation that is not a boolean',
+    { [NAME]: 'x', [WILDCARD]: 'maybe' },
+    {},
+    'neither true nor false',
+  ],
+  ['an unknown output', { [NAME]: 'x', [OUTPUTS]: 'jks' }, {}, '"jks" is not one of pkcs12, combined-pem'],
+  [
+    'a password in another namespace',
+    { [NAME]: 'x', [PASSWORD]: 'ns/secret/key' },
+    {},
+    'neither the name of a Secret',
+  ],
+])('%s is invalid, and the message gives the reason', (_what, annotations, spec, message) => {
   const request = servingCertRequest(service(annotations, spec), rules);
   expect(request.kind).toBe('invalid');
   expect(request.kind === 'invalid' && request.message).toContain(message);
@@ -195,24 +215,24 @@ const claim = (name: string, createdAt: string | undefined, uid = name, own = fa
 });
 
 test.each<[string, readonly SecretClaim[], string | undefined]>([
-  ['nobody', [], undefined],
-  ['the older', [claim('b', '2026-01-02T00:00:00Z'), claim('a', '2026-01-01T00:00:00Z')], 'a'],
+  ['no Service if there is no claim', [], undefined],
+  ['the older Service', [claim('b', '2026-01-02T00:00:00Z'), claim('a', '2026-01-01T00:00:00Z')], 'a'],
   [
-    'of one second, the smaller uid',
+    'the smaller uid within one second',
     [claim('b', '2026-01-01T00:00:00Z', '2'), claim('a', '2026-01-01T00:00:00Z', '1')],
     'a',
   ],
-  ['the one whose age is known', [claim('b', undefined), claim('a', '2026-01-01T00:00:00Z')], 'a'],
+  ['the Service with a known age', [claim('b', undefined), claim('a', '2026-01-01T00:00:00Z')], 'a'],
   [
-    'Gatehouse, however young',
+    'Gatehouse, even if it is younger',
     [claim('b', '2020-01-01T00:00:00Z'), claim('a', '2026-01-01T00:00:00Z', 'z', true)],
     'a',
   ],
-])('L3: a Secret that several Services name goes to %s', (_who, claims, name) => {
+])('L3: a Secret that several Services request goes to %s', (_who, claims, name) => {
   expect(firstClaim(claims)?.name).toBe(name);
 });
 
-test('whatever order they come in, the same claim holds', () => {
+test('the order of the claims does not matter', () => {
   const time = fc.constantFrom(undefined, '2026-01-01T00:00:00Z', '2026-01-01T00:00:01Z', 'garbage');
   const claims = fc.uniqueArray(
     fc.record({ name: fc.constant('x'), uid: fc.uuid(), createdAt: time, own: fc.boolean() }),

@@ -26,7 +26,7 @@ beforeAll(async () => {
 
 const owner = { apiVersion: 'v1', kind: 'Service', name: 'db', uid: 'uid-2', controller: true } as const;
 
-test('Knative TestMakeSecret: a new Secret holds the cert, its key and the bundle, and belongs to the Service', () => {
+test('Knative TestMakeSecret: a new Secret contains the cert, its key and the bundle, and belongs to the Service', () => {
   const secret = withServingCert(undefined, content);
   expect(secret).toEqual({
     apiVersion: 'v1',
@@ -52,7 +52,7 @@ test('Knative TestMakeSecret: a new Secret holds the cert, its key and the bundl
   expect(ownership(secret, service)).toBe('ours');
 });
 
-test('what others put into the Secret stays', () => {
+test('content of other writers stays in the Secret', () => {
   const friend = { apiVersion: 'v1', kind: 'ConfigMap', name: 'friend', uid: 'uid-9' };
   const existing: Secret = {
     metadata: {
@@ -78,12 +78,12 @@ test('what others put into the Secret stays', () => {
   expect(secret.data).toMatchObject({ password: 'c2VjcmV0', 'tls.crt': base64(content.chain) });
 });
 
-test('writing twice is the same as once', () => {
+test('writing twice has the same result as writing once', () => {
   const once = withServingCert(undefined, content);
   expect(withServingCert(once, content)).toEqual(once);
 });
 
-test('a new bundle touches nothing but the bundle', () => {
+test('a new bundle changes only the bundle', () => {
   const before = withServingCert(undefined, content);
   const after = withBundle({ ...before, data: { ...before.data, 'ca.crt': 'b2xk' } }, content.bundle);
   expect(after).toEqual(before);
@@ -100,7 +100,7 @@ const marked = (change: Partial<Secret>, metadata: Secret['metadata'] = {}): Sec
 test.each([
   ['our mark', marked({}), 'ours'],
   [
-    'our mark and an owner from an earlier life',
+    'our mark and an owner with an earlier uid',
     marked({}, { ownerReferences: [{ ...owner, uid: 'uid-1' }] }),
     'ours',
   ],
@@ -113,20 +113,24 @@ test.each([
   ['another controller', marked({}, { ownerReferences: [{ ...owner, kind: 'Certificate' }] }), 'foreign'],
   ['another Service as controller', marked({}, { ownerReferences: [{ ...owner, name: 'web' }] }), 'foreign'],
   [
-    'another owner that controls nothing',
+    'another owner that is not a controller',
     marked({}, { ownerReferences: [{ ...owner, kind: 'X', controller: false }] }),
     'ours',
   ],
   ['another type', marked({ type: 'Opaque' }), 'wrong-type'],
   ['no type', { metadata: marked({}).metadata ?? {} }, 'wrong-type'],
-  ['leave to adopt it', marked({}, { annotations: { 'gatehouse.dev/serving-cert-adopt': 'db' } }), 'ours'],
   [
-    'leave to adopt it for another Service',
+    'permission to adopt it',
+    marked({}, { annotations: { 'gatehouse.dev/serving-cert-adopt': 'db' } }),
+    'ours',
+  ],
+  [
+    'permission for another Service to adopt it',
     marked({}, { annotations: { 'gatehouse.dev/serving-cert-adopt': 'web' } }),
     'foreign',
   ],
   [
-    'leave to adopt it, and a controller',
+    'permission to adopt it, and a controller',
     marked(
       {},
       {
@@ -136,20 +140,20 @@ test.each([
     ),
     'foreign',
   ],
-  ['what service-ca writes', marked({}, { annotations: serviceCa('uid-2') }), 'foreign'],
-  ['a foreign type and no mark', { type: 'Opaque' }, 'foreign'],
-  ['a lock', marked({ immutable: true }), 'immutable'],
+  ['annotations of service-ca', marked({}, { annotations: serviceCa('uid-2') }), 'foreign'],
+  ['another type and no mark', { type: 'Opaque' }, 'foreign'],
+  ['immutable: true', marked({ immutable: true }), 'immutable'],
 ] satisfies [string, Secret, string][])('a Secret with %s', (_what, secret, expected) => {
   expect(ownership(secret, service)).toBe(expected);
 });
 
-test('what service-ca made for this very Service is ours where OpenShift is honoured', () => {
+test('with --compat openshift, a Secret that service-ca made for the Service is ours', () => {
   const rules = { openshift: true };
   expect(ownership(marked({}, { annotations: serviceCa('uid-2') }), service, rules)).toBe('ours');
   expect(ownership(marked({}, { annotations: serviceCa('uid-1') }), service, rules)).toBe('foreign');
 });
 
-test('taken over from another Service, a Secret has one controller', () => {
+test('a Secret that was taken over from another Service has one controller', () => {
   const theirs = withServingCert(undefined, {
     ...content,
     service: { ...service, name: 'web', uid: 'uid-9' },
@@ -159,7 +163,7 @@ test('taken over from another Service, a Secret has one controller', () => {
   ]);
 });
 
-test('outputs that nobody asks for any more go, and those of others stay', () => {
+test('outputs that are no longer requested are removed, and files of other writers stay', () => {
   const files = { 'keystore.p12': 'AA==', 'truststore.p12': 'AA==' };
   const base = withServingCert(undefined, content);
   const written = withOutputs(base, ['pkcs12'], files);

@@ -17,7 +17,7 @@ async function issued(host: string) {
 }
 
 test.each(['laptop.example.com', 'localhost', '192.168.1.7', 'fd00::7', '::1'])(
-  'a certificate for %s is good for that host and no other, and its authority signed it',
+  'a certificate for %s is valid only for that host, and its authority signed it',
   async (host) => {
     const { authority, leaf, notAfter } = await issued(host);
     expect(authority.ca).toBe(true);
@@ -36,10 +36,10 @@ test.each([
   ['::', Array.from({ length: 16 }, () => 0)],
   ['fd00::7', [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7]],
   ['2001:db8:1:2:3:4:5:6', [0x20, 1, 0xd, 0xb8, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6]],
-])('%s has these octets', (host, octets) => {
+])('the octets of %s are correct', (host, octets) => {
   expect([...(addressBytes(host) ?? [])]).toEqual(octets);
 });
 
-test('a name has no octets', () => {
+test('a DNS name has no octets', () => {
   expect(addressBytes('laptop')).toBeUndefined();
 });

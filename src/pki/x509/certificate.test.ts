@@ -24,7 +24,7 @@ const signed = (change: Partial<CertificateTemplate>) =>
     signCertificate({ ...template, ...change }, { ...template.subject, privateKey: keyPair.privateKey }),
   );
 
-test('a certificate says what its template says', () => {
+test('a certificate has the fields of its template', () => {
   const certificate = signed({});
   expect(certificate.subject).toBe('CN=test-ca');
   expect(certificate.serialNumber).toBe('ABCD');
@@ -44,7 +44,7 @@ const tags = (certificate: X509Certificate) => ({
 test.each([
   ['2049-12-31T23:59:59Z', { utcTime: true, generalizedTime: false }],
   ['2050-01-01T00:00:00Z', { utcTime: true, generalizedTime: true }],
-])('a certificate that ends at %s has the date in the form of RFC 5280', (end, expected) => {
+])('a certificate that ends at %s encodes the date as in RFC 5280', (end, expected) => {
   const certificate = signed({ notAfter: new Date(end) });
   expect(certificate.validToDate).toEqual(new Date(end));
   expect(tags(certificate)).toEqual(expected);
@@ -56,7 +56,7 @@ test.each([
     { notAfter: new Date('2025-01-01T00:00:00Z') },
     'before it begins',
   ],
-  ['a date beyond all calendars', { notAfter: new Date('+010000-01-01T00:00:00Z') }, 'cannot hold the date'],
+  ['a date after the year 9999', { notAfter: new Date('+010000-01-01T00:00:00Z') }, 'cannot hold the date'],
   ['the serial zero', { serial: Uint8Array.of(0) }, 'serial number'],
   ['a negative serial', { serial: Uint8Array.of(0x80) }, 'serial number'],
   ['a serial that is not minimal', { serial: Uint8Array.of(0, 1) }, 'serial number'],
@@ -65,11 +65,11 @@ test.each([
   expect(() => signed(change)).toThrow(message);
 });
 
-test('a common name that no certificate can hold is refused', () => {
+test('a common name that is too long is refused', () => {
   expect(() => commonName('x'.repeat(65))).toThrow('at most 64 characters');
 });
 
-test('subject and key id are copied from the issuer, not computed anew', async () => {
+test('subject and key id are copied from the issuer, not computed again', async () => {
   const odd = { name: commonName('Ünïcode ca'), keyId: Uint8Array.from({ length: 20 }, (_, i) => 255 - i) };
   const issuer = { ...odd, privateKey: keyPair.privateKey };
   const root = new X509Certificate(signCertificate({ ...template, subject: odd }, issuer));
@@ -90,7 +90,7 @@ test('subject and key id are copied from the issuer, not computed anew', async (
   expect(child.checkIssued(root)).toBe(true);
 });
 
-test('a serving cert tells its names and what it is for', () => {
+test('a serving cert contains its names and its purpose', () => {
   const dnsNames = ['db', '*.db.prod.svc'];
   const fields = certificateFields(signed({ purpose: { kind: 'serving', dnsNames } }));
   expect(fields.dnsNames).toEqual(dnsNames);

@@ -18,13 +18,13 @@ beforeAll(async () => {
 
 const bundleOf = (authority: Authority) => caBundle(authority, now);
 
-test('a leaf is trusted by the bundle of its own CA, and by no other', async () => {
+test('a leaf is trusted with the bundle of its own CA, and with no other', async () => {
   const { chain } = await serverOf(first, now);
   expect(isTrustedBy(chain, bundleOf(first), now)).toBe(true);
   expect(isTrustedBy(chain, bundleOf(stranger), now)).toBe(false);
 });
 
-test('a leaf of the new CA is trusted by who knows only the old one, over the bridge in its chain', async () => {
+test('a client with only the old root trusts a leaf of the new CA through the bridge in its chain', async () => {
   const { chain } = await serverOf(second, now);
   expect(isTrustedBy(chain, bundleOf(first), now)).toBe(true);
   const [leaf = ''] = chain.split(/(?<=END CERTIFICATE-----\n)/);
@@ -38,7 +38,7 @@ test('a leaf is trusted only while it is valid', async () => {
 });
 
 test.each(['', 'garbage', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'])(
-  'what holds no certificate is trusted by nobody and trusts nothing: %j',
+  'text without a certificate is not trusted and trusts nothing: %j',
   async (text) => {
     const { chain } = await serverOf(first, now);
     expect(isTrustedBy(text, bundleOf(first), now)).toBe(false);

@@ -3,15 +3,12 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { generateKeyPair, keyAlgorithmOf, KEY_ALGORITHMS, randomSerial, toSerial } from './keys.ts';
 
-test.each(KEY_ALGORITHMS)(
-  'a key pair of type %s fits together and is stored as PKCS#8',
-  async (algorithm) => {
-    const { publicKey, privateKey } = await generateKeyPair(algorithm);
-    expect(privateKey).toMatch(/^-----BEGIN PRIVATE KEY-----\n/);
-    expect(createPublicKey(createPrivateKey(privateKey)).equals(publicKey)).toBe(true);
-    expect(keyAlgorithmOf(publicKey)).toBe(algorithm);
-  },
-);
+test.each(KEY_ALGORITHMS)('the keys of a %s pair match, and the private key is PKCS#8', async (algorithm) => {
+  const { publicKey, privateKey } = await generateKeyPair(algorithm);
+  expect(privateKey).toMatch(/^-----BEGIN PRIVATE KEY-----\n/);
+  expect(createPublicKey(createPrivateKey(privateKey)).equals(publicKey)).toBe(true);
+  expect(keyAlgorithmOf(publicKey)).toBe(algorithm);
+});
 
 test('serials are unique', () => {
   const serials = Array.from({ length: 10_000 }, () => Buffer.from(randomSerial()).toString('hex'));
@@ -27,7 +24,7 @@ test('serials hold about 128 bits', () => {
 const BYTES = fc.uint8Array({ minLength: 1, maxLength: 19 });
 const EDGE_BYTES = fc.array(fc.constantFrom(0x00, 0x01, 0x7f, 0x80, 0xff), { minLength: 1, maxLength: 19 });
 
-test('any bytes become a serial that is positive, minimal, at most 20 octets, and the same number', () => {
+test('any bytes give a positive, minimal serial of at most 20 octets with the same value', () => {
   fc.assert(
     fc.property(fc.oneof(BYTES, EDGE_BYTES.map(Uint8Array.from.bind(Uint8Array))), (bytes) => {
       const serial = toSerial(bytes);

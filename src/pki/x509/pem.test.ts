@@ -19,19 +19,19 @@ beforeAll(async () => {
   bundle = caBundle(await rotated(await firstAuthority(now), now), now);
 });
 
-test('what Gatehouse wrote is read back unchanged', () => {
+test('PEM from Gatehouse is read back unchanged', () => {
   expect(splitCertificates(bundle)).toHaveLength(2);
   expect(parseCertificatePem(bundle)).toBe(bundle);
 });
 
 test.each([
   ['CRLF line ends', (pem: string) => pem.replaceAll('\n', '\r\n')],
-  ['text in front', (pem: string) => `subject=CN = ca\n${pem}`],
-  ['junk behind', (pem: string) => `${pem}garbage`],
-  ['no line end at the end', (pem: string) => pem.trimEnd()],
-  ['lines of another length', (pem: string) => pem.replace(/([A-Za-z0-9+/=]{64})\n/g, '$1')],
-  ['a private key in between', (pem: string) => `-----BEGIN X-----\nAAAA\n-----END X-----\n${pem}`],
-])('%s is normalised away', (_what, disfigure) => {
+  ['text before the certificate', (pem: string) => `subject=CN = ca\n${pem}`],
+  ['garbage after the certificate', (pem: string) => `${pem}garbage`],
+  ['no final line end', (pem: string) => pem.trimEnd()],
+  ['lines with another length', (pem: string) => pem.replace(/([A-Za-z0-9+/=]{64})\n/g, '$1')],
+  ['another PEM block', (pem: string) => `-----BEGIN X-----\nAAAA\n-----END X-----\n${pem}`],
+])('%s is normalised', (_what, disfigure) => {
   const disfigured = disfigure(bundle);
   expect(disfigured).not.toBe(bundle);
   expect(parseCertificatePem(disfigured)).toBe(bundle);
@@ -47,7 +47,7 @@ test.each([
     'certificate 1 is not base64',
   ],
   [
-    'something else in a certificate block',
+    'other data in a certificate block',
     () => '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----',
     'certificate 1 cannot be parsed',
   ],
@@ -55,7 +55,7 @@ test.each([
   expect(() => parseCertificatePem(broken())).toThrow(message);
 });
 
-test('a text of nothing but begin lines is refused quickly', () => {
+test('a text of begin lines only is refused quickly', () => {
   const started = performance.now();
   expect(() => splitCertificates('-----BEGIN CERTIFICATE-----\n'.repeat(35_000))).toThrow('cut off');
   expect(performance.now() - started).toBeLessThan(500);
@@ -70,13 +70,13 @@ test('bundles are compared as sets of certificates', () => {
   expect(holdsSameCertificates(bundle.slice(0, -40), bundle)).toBe(false);
 });
 
-test('a private key in an older form is written as PKCS#8', () => {
+test('a private key in an older format is converted to PKCS#8', () => {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
   const sec1 = privateKey.export({ type: 'sec1', format: 'pem' }).toString();
   expect(parsePrivateKeyPem(sec1)).toBe(privateKey.export({ type: 'pkcs8', format: 'pem' }));
 });
 
-test('what is no private key is refused, and the message does not repeat it', async () => {
+test('text that is not a private key is refused, and the message does not contain it', async () => {
   const { privateKey, publicKey } = await generateKeyPair('ECDSA-P256');
   const broken = privateKey.replace(/\n[^-]{20}/, '\n');
   expect(() => parsePrivateKeyPem(broken)).toThrow(/^the private key cannot be parsed$/);
