@@ -63,7 +63,7 @@ export function devWebhooks(
 }
 
 /** The entries that this laptop wanted, with the Service as their destination. */
-export interface DesiredWebhooks {
+interface DesiredWebhooks {
   /** When the session began. */
   readonly first: readonly Webhook[];
   readonly now: readonly Webhook[];
@@ -72,44 +72,30 @@ export interface DesiredWebhooks {
 /**
  * Builds the entries after a dev session: they lead to the Service again and trust its current CA bundle. They include
  * entries that policies have required since the session began. The leader would add those a moment later, and nothing
- * must be unguarded until then.
+ * must be unguarded until then. Handlers of a laptop do not outlive its session.
  */
 export function servedWebhooks(
   before: readonly LiveWebhook[],
-  wanted: DesiredWebhooks,
+  { first, now }: DesiredWebhooks,
   serviceBundle: string | undefined,
 ): readonly LiveWebhook[] {
-  // An earlier session crashed, so the original entries are unknown. The leader restores them in a moment.
+  // If an earlier session crashed, the original entries are unknown. The leader restores them in a moment.
   const isKnown = before.every(isServed);
-  const news = isKnown ? newsOf(wanted) : wanted.now;
+  const news = now.filter((webhook) => !isKnown || (!isOfHandler(webhook) && !carries(first, [webhook])));
   if (news.length === 0) return renewed(before, serviceBundle);
   const names = new Set(news.map(({ name }) => name));
   const kept = before.filter((webhook) => !names.has(webhook.name) && isServed(webhook));
   return renewed(inOrder([...news, ...kept]), serviceBundle);
 }
 
-/**
- * The entries that changed during the session, except those of handlers: handlers of a laptop do not outlive its
- * session.
- */
-function newsOf({ first, now }: DesiredWebhooks): readonly Webhook[] {
-  const known = new Map(first.map((webhook) => [webhook.name, asked(webhook)]));
-  return now.filter(
-    (webhook) => !isOfHandler(webhook) && !isDeepStrictEqual(known.get(webhook.name), asked(webhook)),
-  );
-}
-
 /** Whether `live` has all entries of `desired`, regardless of where they lead. */
-export function carries(live: readonly LiveWebhook[], desired: readonly Webhook[]): boolean {
+export function carries(live: readonly LiveWebhook[], desired: readonly LiveWebhook[]): boolean {
   const byName = new Map(live.map((webhook) => [webhook.name, webhook]));
   return desired.every((webhook) => {
-    const there = byName.get(webhook.name);
-    return there !== undefined && isDeepStrictEqual(asked(webhook), asked(there));
+    const { clientConfig } = webhook;
+    return isDeepStrictEqual({ ...byName.get(webhook.name), clientConfig }, webhook);
   });
 }
-
-/** An entry without its destination. */
-const asked = (webhook: LiveWebhook) => ({ ...webhook, clientConfig: undefined });
 
 const isServed = ({ clientConfig }: LiveWebhook): boolean => clientConfig.service !== undefined;
 const entryOf = ({ name }: Pick<Webhook, 'name'>): string => name.split('.')[0] ?? '';
@@ -126,13 +112,13 @@ function renewed(webhooks: readonly LiveWebhook[], caBundle: string | undefined)
 /** Sorts handler entries by name, after the policy entries: the API server calls mutating webhooks in this order. */
 function inOrder(webhooks: readonly LiveWebhook[]): readonly LiveWebhook[] {
   const handlers = webhooks.filter(isOfHandler);
-  const byEntry = Map.groupBy(handlers, entryOf);
-  const sorted = [...byEntry.keys()].sort().flatMap((entry) => byEntry.get(entry) ?? []);
-  const first = webhooks.findIndex(isOfHandler);
+  const sorted = handlers.toSorted((a, b) => compareText(entryOf(a), entryOf(b)));
   const others = webhooks.filter((webhook) => !isOfHandler(webhook));
-  const at = first === -1 ? others.length : webhooks.slice(0, first).length;
+  const at = handlers.length === 0 ? others.length : webhooks.findIndex(isOfHandler);
   return [...others.slice(0, at), ...sorted, ...others.slice(at)];
 }
+
+const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 export type AcquirePlan =
   /** Another dev session is active. */
@@ -182,12 +168,6 @@ export function planAcquire(
 const isElse = (session: DevSession, own: Pick<DevSession, 'id' | 'holder' | 'url'>): boolean =>
   session.id !== own.id && !(session.holder === own.holder && session.url === own.url);
 
-export type ReleasePlan =
-  /** The session is not, or no longer, this one. */
-  | { readonly kind: 'none' }
-  | { readonly kind: 'delete' }
-  | { readonly kind: 'replace'; readonly object: LiveWebhookConfiguration };
-
 /**
  * Plans the write that ends the session `id`.
  *
@@ -198,11 +178,14 @@ export function planRelease(
   id: string,
   webhooks: readonly LiveWebhook[],
   now: Date,
-): ReleasePlan {
-  if (live === undefined) return { kind: 'none' };
-  const state = devSessionOf(live, now);
-  const session = state.kind === 'none' ? undefined : state.session;
-  if (session?.id !== id) return { kind: 'none' };
+):
+  /** The session is not, or no longer, this one. */
+  | { readonly kind: 'none' }
+  | { readonly kind: 'delete' }
+  | { readonly kind: 'replace'; readonly object: LiveWebhookConfiguration } {
+  const state = live === undefined ? undefined : devSessionOf(live, now);
+  const session = state === undefined || state.kind === 'none' ? undefined : state.session;
+  if (live === undefined || session?.id !== id) return { kind: 'none' };
   if (session.created) return { kind: 'delete' };
   return { kind: 'replace', object: { ...live, metadata: withoutDevSession(live.metadata), webhooks } };
 }

@@ -97,65 +97,55 @@ function webhooks<T extends Governing>(
   operationsOf: (one: T) => readonly Operation[],
   target: WebhookTarget,
 ): readonly Webhook[] {
-  const asked = governing.filter((one) => operationsOf(one).length > 0);
-  const entries = Map.groupBy(asked, ({ entryId }) => entryId);
-  return [...entries.keys()].sort().flatMap((entryId) => {
-    const [first, ...others] = entries.get(entryId) ?? [];
-    if (first === undefined) return [];
-    const all = [first, ...others];
-    const rules = uniqueRules(all.map((each) => ruleOf(each, operationsOf(each))));
-    const claims = phase === 'validate' && all.some(({ unique = [] }) => unique.length > 0);
-    const asksAll: Webhook = {
-      ...webhook(phase, first, rules, target),
-      ...(claims ? { sideEffects: 'NoneOnDryRun' } : {}),
-    };
-    return splitForRestorers(asksAll, `${entryId}.restorer.${phase}.${GROUP}`, target);
-  });
+  const called = governing.filter((one) => operationsOf(one).length > 0);
+  const entries = [...Map.groupBy(called, ({ entryId }) => entryId)];
+  return entries
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .flatMap(([entryId, all]) => {
+      const [first] = all;
+      if (first === undefined) return [];
+      // All policies of an entry have the same scope, so the first one is used.
+      const { match } = first;
+      const claims = phase === 'validate' && all.some(({ unique = [] }) => unique.length > 0);
+      const forAll: Webhook = {
+        ...webhook(phase, entryId, match, target),
+        rules: uniqueRules(all.map((each) => ruleOf(each, operationsOf(each)))),
+        namespaceSelector: withoutNamespace(match.namespaceSelector, target.ownNamespace),
+        objectSelector: match.objectSelector,
+        ...(target.matchConditions && match.matchConditions.length > 0
+          ? { matchConditions: match.matchConditions }
+          : {}),
+        sideEffects: claims ? 'NoneOnDryRun' : 'None',
+      };
+      return splitForRestorers(forAll, `${entryId}.restorer.${phase}.${GROUP}`, target);
+    });
 }
 
-const OWN_TIMEOUT_SECONDS = 5;
-
-function ownWebhooks(
-  phase: OwnKindEntry['phase'],
-  { service, caBundle, protectsOwnKinds = false }: WebhookTarget,
-): readonly Webhook[] {
-  if (!protectsOwnKinds) return [];
+function ownWebhooks(phase: OwnKindEntry['phase'], target: WebhookTarget): readonly Webhook[] {
+  if (target.protectsOwnKinds !== true) return [];
   return OWN_KIND_ENTRIES.filter((entry) => entry.phase === phase).map(
     ({ entryId, failurePolicy, rules }) => ({
-      name: `${entryId}.${phase}.${GROUP}`,
-      clientConfig: { service: { ...service, path: `/${phase}/${entryId}` }, caBundle },
+      ...webhook(phase, entryId, { failurePolicy, timeoutSeconds: 5 }, target),
       rules: rules.map((rule) => ({ apiGroups: [GROUP], apiVersions: ['*'], ...rule, scope: '*' })),
-      failurePolicy,
-      matchPolicy: 'Equivalent',
-      namespaceSelector: {},
-      objectSelector: {},
-      sideEffects: 'None',
-      timeoutSeconds: OWN_TIMEOUT_SECONDS,
-      admissionReviewVersions: ['v1', 'v1beta1'],
     }),
   );
 }
 
-/** All policies of an entry have the same scope, so the first one is used. */
 function webhook(
   phase: 'mutate' | 'validate',
-  { entryId, match }: Governing,
-  rules: readonly WebhookRule[],
-  { service, caBundle, ownNamespace, matchConditions }: WebhookTarget,
-): Webhook {
+  entryId: string,
+  { failurePolicy, timeoutSeconds }: Pick<CompiledMatch, 'failurePolicy' | 'timeoutSeconds'>,
+  { service, caBundle }: WebhookTarget,
+): Omit<Webhook, 'rules'> {
   return {
     name: `${entryId}.${phase}.${GROUP}`,
     clientConfig: { service: { ...service, path: `/${phase}/${entryId}` }, caBundle },
-    rules,
-    failurePolicy: match.failurePolicy,
+    failurePolicy,
     matchPolicy: 'Equivalent',
-    namespaceSelector: withoutNamespace(match.namespaceSelector, ownNamespace),
-    objectSelector: match.objectSelector,
-    ...(matchConditions && match.matchConditions.length > 0
-      ? { matchConditions: match.matchConditions }
-      : {}),
+    namespaceSelector: {},
+    objectSelector: {},
     sideEffects: 'None',
-    timeoutSeconds: match.timeoutSeconds,
+    timeoutSeconds,
     admissionReviewVersions: ['v1', 'v1beta1'],
   };
 }
@@ -171,6 +161,6 @@ function ruleOf({ match }: Governing, operations: readonly Operation[]): Webhook
 }
 
 function uniqueRules(rules: readonly WebhookRule[]): readonly WebhookRule[] {
-  const bySpelling = new Map(rules.map((rule) => [JSON.stringify(rule), rule]));
-  return [...bySpelling.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, rule]) => rule);
+  const byText = new Map(rules.map((rule) => [JSON.stringify(rule), rule]));
+  return [...byText].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, rule]) => rule);
 }
