@@ -5,6 +5,7 @@ import type {
   VersionSteps,
   ConversionPolicySpec,
 } from '../../api/conversion-policy.ts';
+import type { JsonObject } from '../../json/json.ts';
 import { quote } from '../../json/printable.ts';
 import { compileSteps } from './compile-steps.ts';
 import type { Converter } from './converter.ts';
@@ -26,14 +27,17 @@ export interface CompiledConversion {
   readonly converter: Converter;
 }
 
-export interface CompilationResult {
-  /** Undefined if the steps are invalid. With `problems`, it converts between the versions without problems. */
+/**
+ * `usable` is undefined if the steps are invalid. With `problems`, it converts between the versions without problems;
+ * without, it converts between all versions of the definition.
+ */
+export function compileConversion(
+  policy: ConversionPolicy,
+  definition: Definition,
+): {
   readonly usable: CompiledConversion | undefined;
-  /** Empty: it converts between all versions of the definition. */
   readonly problems: readonly ConversionProblem[];
-}
-
-export function compileConversion(policy: ConversionPolicy, definition: Definition): CompilationResult {
+} {
   const { spec, metadata } = policy;
   const coverage = coverageProblems(spec, definition);
   const schemas = new Map(definition.versions.map(({ name, schema }) => [name, schema]));
@@ -42,15 +46,12 @@ export function compileConversion(policy: ConversionPolicy, definition: Definiti
   for (const [index, version] of spec.versions.entries()) {
     const where = `spec.versions[${index}]`;
     if (!schemas.has(version.name) || version.name === spec.hub) continue; // coverageProblems reports it
-    const spoke = compileSpoke(
-      version,
-      where,
-      { from: schemas.get(version.name), hub: schemas.get(spec.hub) },
-      problems,
-    );
+    const from = { name: version.name, schema: schemas.get(version.name) };
+    const hub = { name: spec.hub, schema: schemas.get(spec.hub) };
+    const spoke = compileSpoke(version, where, from.schema, hub.schema, problems);
     if (spoke === undefined) continue;
     spokes.set(version.name, spoke);
-    problems.push(...fieldProblems(version.name, spoke, where, { hubName: spec.hub, schemas }));
+    problems.push(...fieldProblems(spoke, where, from, hub));
   }
   if (problems.length > 0 || !schemas.has(spec.hub)) {
     return { usable: undefined, problems: [...problems, ...coverage] };
@@ -71,24 +72,18 @@ export function compileConversion(policy: ConversionPolicy, definition: Definiti
 function compileSpoke(
   version: VersionSteps,
   where: string,
-  schemas: {
-    readonly from: Definition['versions'][number]['schema'];
-    readonly hub: Definition['versions'][number]['schema'];
-  },
+  from: JsonObject | undefined,
+  hub: JsonObject | undefined,
   problems: ConversionProblem[],
 ): Spoke | undefined {
   const before = problems.length;
   const toHub = stepsOf(version, 'toHub', where, problems);
   const fromHub = stepsOf(version, 'fromHub', where, problems);
+  // Derived steps have no location in the policy: report their problems only where the steps that they invert are.
+  const ofFromHub = version.fromHub === undefined ? [] : problems;
   const spoke = {
-    toHub: compileSteps(toHub, `${where}.toHub`, schemas.hub, problems),
-    // Derived steps have no location in the policy: report their problems only where the steps that they invert are.
-    fromHub: compileSteps(
-      fromHub,
-      `${where}.fromHub`,
-      schemas.from,
-      version.fromHub === undefined ? [] : problems,
-    ),
+    toHub: compileSteps(toHub, `${where}.toHub`, hub, problems),
+    fromHub: compileSteps(fromHub, `${where}.fromHub`, from, ofFromHub),
   };
   return problems.length === before ? spoke : undefined;
 }
@@ -119,7 +114,7 @@ function stepsOf(
  * Compares the versions of the policy with those of the CustomResourceDefinition. Such a problem can be temporary: the
  * user cannot update both objects at the same time.
  */
-export function coverageProblems(
+function coverageProblems(
   { hub, versions }: ConversionPolicySpec,
   definition: Definition,
 ): readonly ConversionProblem[] {
@@ -128,40 +123,26 @@ export function coverageProblems(
   const known = [...has].map(quote).join(', ');
   const problems: ConversionProblem[] = [];
   if (!has.has(hub)) {
-    problems.push({
-      reason: 'UnknownVersion',
-      where: 'spec.hub',
-      message: `${crd} has no version ${quote(hub)}: choose one of ${known}, or add it there`,
-    });
+    const message = `${crd} has no version ${quote(hub)}: choose one of ${known}, or add it there`;
+    problems.push({ reason: 'UnknownVersion', where: 'spec.hub', message });
   }
   for (const [index, { name }] of versions.entries()) {
     const where = `spec.versions[${index}].name`;
     if (name === hub) {
-      problems.push({
-        reason: 'InvalidPolicy',
-        where,
-        message: 'is the hub, which is converted by the steps of the others: leave it out',
-      });
+      const message = 'is the hub, which is converted by the steps of the others: leave it out';
+      problems.push({ reason: 'InvalidPolicy', where, message });
     } else if (!has.has(name)) {
-      problems.push({
-        reason: 'UnknownVersion',
-        where,
-        message: `${crd} has no version ${quote(name)}: it has ${known}; leave it out, or add it there`,
-      });
+      const message = `${crd} has no version ${quote(name)}: it has ${known}; leave it out, or add it there`;
+      problems.push({ reason: 'UnknownVersion', where, message });
     }
   }
   const covered = new Set([hub, ...versions.map(({ name }) => name)]);
-  const missing = definition.versions.filter(
-    ({ name, served, stored }) => (served || stored) && !covered.has(name),
-  );
-  for (const { name, served } of missing) {
-    problems.push({
-      reason: 'MissingVersion',
-      where: 'spec.versions',
-      message:
-        `${crd} ${served ? 'serves' : 'may have stored objects in'} version ${quote(name)}, which has no steps here: ` +
-        `add it ({name: ${name}} alone, if its fields are those of the hub)`,
-    });
+  for (const { name, served, stored } of definition.versions) {
+    if (!(served || stored) || covered.has(name)) continue;
+    const message =
+      `${crd} ${served ? 'serves' : 'may have stored objects in'} version ${quote(name)}, which has no steps here: ` +
+      `add it ({name: ${name}} alone, if its fields are those of the hub)`;
+    problems.push({ reason: 'MissingVersion', where: 'spec.versions', message });
   }
   return problems;
 }

@@ -7,24 +7,18 @@ import type { Spoke } from './policy-converter.ts';
 import type { StepPath } from './step-path.ts';
 import { schemaAt } from './structural-schema.ts';
 
-interface Versions {
-  readonly hubName: string;
-  readonly schemas: ReadonlyMap<string, JsonObject | undefined>;
-}
-
+/** A version and its schema. */
 interface Side {
   readonly name: string;
   readonly schema: JsonObject | undefined;
 }
 
 export function fieldProblems(
-  name: string,
   { toHub, fromHub }: Spoke,
   where: string,
-  { hubName, schemas }: Versions,
+  spoke: Side,
+  hub: Side,
 ): readonly ConversionProblem[] {
-  const spoke = { name, schema: schemas.get(name) };
-  const hub = { name: hubName, schema: schemas.get(hubName) };
   const touched = [...toHub, ...fromHub].flatMap(({ reads, writes }) => [...reads, ...writes]);
   return [
     ...pathProblems(toHub, spoke, hub),

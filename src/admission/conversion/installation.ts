@@ -20,26 +20,19 @@ export interface Installation {
 
 export function installationOf(definition: Definition | undefined, own: OwnService): Installation {
   if (definition === undefined) {
-    return {
-      status: 'False',
-      reason: 'NoDefinition',
-      message: 'there is no CustomResourceDefinition to convert for',
-    };
+    const message = 'there is no CustomResourceDefinition to convert for';
+    return { status: 'False', reason: 'NoDefinition', message };
   }
   const { url } = definition.conversion;
   const problem = stanzaProblem(definition, own);
   if (problem !== undefined) {
-    return {
-      status: 'False',
-      reason: 'NotInstalled',
-      message: `${problem}\n${whatToWrite(definition, own)}`,
-    };
+    const message = `${problem}\n${whatToWrite(definition, own)}`;
+    return { status: 'False', reason: 'NotInstalled', message };
   }
-  if (url !== undefined) {
-    const message = `the API server asks ${quote(url)}: whether that is Gatehouse cannot be told from here`;
-    return { status: 'Unknown', reason: 'AskedByURL', message };
-  }
-  return { status: 'True', reason: 'Installed', message: 'the API server asks Gatehouse' };
+  if (url === undefined)
+    return { status: 'True', reason: 'Installed', message: 'the API server asks Gatehouse' };
+  const message = `the API server asks ${quote(url)}: whether that is Gatehouse cannot be told from here`;
+  return { status: 'Unknown', reason: 'AskedByURL', message };
 }
 
 function stanzaProblem(definition: Definition, own: OwnService): string | undefined {
@@ -53,15 +46,11 @@ function stanzaProblem(definition: Definition, own: OwnService): string | undefi
   const isOurs =
     service?.namespace === own.namespace && service.name === own.name && service.port === own.port;
   if (!isOurs) return 'spec.conversion.webhook.clientConfig leads to another Service.';
-  if (!pathsOf(definition).includes(service.path)) {
+  const path = `/convert/${groupResourceName(definition)}`;
+  if (![path, path.slice(1), '/convert', 'convert'].includes(service.path)) {
     return `spec.conversion.webhook.clientConfig.service.path is ${quote(service.path)}.`;
   }
   return hasCaBundle ? undefined : 'spec.conversion.webhook.clientConfig has no caBundle (yet).';
-}
-
-function pathsOf(definition: Definition): readonly string[] {
-  const path = `/convert/${groupResourceName(definition)}`;
-  return [path, path.slice(1), '/convert', 'convert'];
 }
 
 function whatToWrite(definition: Definition, { namespace, name, port }: OwnService): string {

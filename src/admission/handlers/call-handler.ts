@@ -5,7 +5,7 @@ import type { JsonObject } from '../../json/json.ts';
 import { writes, type AdmissionRequest } from '../review/request.ts';
 import { quote } from '../../json/printable.ts';
 import { shapeProblem, copyJson, InvalidDraft } from './draft.ts';
-import { createNotes, type Notes } from './notes.ts';
+import { createRecorder, type Recorder } from './recorder.ts';
 import { Denial, HandlerFailure, readFailureOf, toError, type FailureReason } from './errors.ts';
 import { type HandlerContext, type HandlerRequest } from './handler.ts';
 import { deepFreeze } from '../../json/objects.ts';
@@ -27,9 +27,8 @@ export async function callHandler(call: HandlerCall): Promise<HandlerOutcome> {
   if (act === undefined || (call.phase === 'mutate' && !isMutable(call.request)))
     return { decision: ALLOWED, object, failure: undefined };
   const first = await run(call, act, 'cache');
-  const isDoubtful = first.said.denials.length > 0 && first.usedCache && !call.signal.aborted;
-  const { said, ...rest } = isDoubtful ? await run(call, act, 'live') : first;
-  return toHandlerDecision(call, { said, ...rest });
+  const isDoubtful = first.recorded.denials.length > 0 && first.usedCache && !call.signal.aborted;
+  return toHandlerDecision(call, isDoubtful ? await run(call, act, 'live') : first);
 }
 
 /** A change to an object that is being deleted is useless, and can block the removal of its finalizers. */
@@ -44,12 +43,12 @@ async function run(
 ): Promise<Run & { readonly usedCache: boolean }> {
   const { handler, phase, request, world, signal, log } = call;
   const before = call.object ?? request.object;
-  const notes = createNotes((denial) => {
+  const recorder = createRecorder((denial) => {
     log.error('it refused when the request had been answered: await whatever may refuse', { err: denial });
   });
   const reader = createReader({ handler, namespace: request.namespace, world, from, signal });
   const end = (object: JsonObject | undefined, failure?: HandlerFailure) => ({
-    said: notes.close(),
+    recorded: recorder.close(),
     object,
     failure,
     usedCache: reader.hasUsedCache(),
@@ -58,18 +57,18 @@ async function run(
     const subject = before ?? request.oldObject;
     if (subject === undefined) throw new Error('the request holds no object');
     const argument = phase === 'mutate' ? copyJson(subject) : deepFreeze(subject);
-    const context = contextFor(call, subject, notes, reader);
+    const context = contextFor(call, subject, recorder, reader);
     signal.throwIfAborted();
     const acting = (async (): Promise<unknown> => await act(argument, context))();
     const answer = await untilAborted(acting, signal, () => toError(signal.reason));
-    if (answer instanceof Denial) notes.add(answer);
+    if (answer instanceof Denial) recorder.add(answer);
     else if (!isSilence(answer, argument, phase)) throw new WrongAnswer(answer, phase);
     return end(phase === 'mutate' ? changed(argument, subject) : before);
   } catch (thrown) {
     if (!(thrown instanceof Denial)) {
       return end(before, new HandlerFailure(handler.name, reasonOf(thrown, signal), toError(thrown)));
     }
-    notes.add(thrown);
+    recorder.add(thrown);
     return end(before);
   }
 }
@@ -77,7 +76,7 @@ async function run(
 function contextFor(
   { request, signal, log }: HandlerCall,
   subject: JsonObject,
-  { deny, warn, audit }: Notes,
+  { deny, warn, audit }: Recorder,
   { get, list }: Reader,
 ): HandlerContext<object> {
   return Object.freeze({

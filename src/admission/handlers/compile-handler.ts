@@ -5,14 +5,7 @@ import { createReport, type Problem } from '../policy/problem.ts';
 import { type AdmissionRequest, type Operation, writes } from '../review/request.ts';
 import { hasWildcard, patternsFor } from '../policy/match/resource-pattern.ts';
 import type { Converter } from '../conversion/converter.ts';
-import type {
-  Handler,
-  HandlerAnswer,
-  HandlerConversion,
-  OnError,
-  ReadableKind,
-  HandlerContext,
-} from './handler.ts';
+import type { Handler, HandlerAnswer, OnError, ReadableKind, HandlerContext } from './handler.ts';
 import { createHandlerConverter } from './handler-converter.ts';
 
 /** A kind that a handler may read. */
@@ -47,11 +40,6 @@ export interface HandlerEnvironment {
   readonly matchConditions: boolean;
 }
 
-export type CompiledHandlerResult =
-  | { readonly kind: 'compiled'; readonly handler: CompiledHandler }
-  /** All problems at once, so that the author can fix them together. */
-  | { readonly kind: 'rejected'; readonly problems: readonly string[] };
-
 /** Unique to handlers: the entries of policies begin with their failurePolicy. */
 const ENTRY_PREFIX = 'handler-';
 
@@ -65,17 +53,22 @@ export function compileHandler(
   name: string,
   handler: Handler<never>,
   environment: HandlerEnvironment,
-): CompiledHandlerResult {
+):
+  | { readonly kind: 'compiled'; readonly handler: CompiledHandler }
+  /** All problems at once, so that the author can fix them together. */
+  | { readonly kind: 'rejected'; readonly problems: readonly string[] } {
   const problems: Problem[] = [];
   const match = compileMatch(handler, environment, createReport(problems));
+  const kinds = governed(match);
+  const [target] = kinds;
   const compiled: CompiledHandler = {
     name,
     entryId: `${ENTRY_PREFIX}${name}`,
     match,
     onError: handler.onError ?? 'failurePolicy',
-    reads: handler.reads === undefined ? governed(match) : handler.reads.map(toReadKind),
+    reads: handler.reads?.map(toReadKind) ?? kinds,
     namesReads: handler.reads !== undefined,
-    converter: handler.convert === undefined ? undefined : converterFor(name, match, handler.convert),
+    converter: handler.convert && target && createHandlerConverter(name, target, handler.convert),
     // The API server sends only kinds in `match`. The author guarantees that these have the type T.
     mutate: handler.mutate as HandlerFunction | undefined,
     validate: handler.validate as HandlerFunction | undefined,
@@ -86,7 +79,7 @@ export function compileHandler(
     ...(compiled.mutate !== undefined && mutatedOperations(compiled).length === 0
       ? ['mutate: it would never be called, as match.operations has neither CREATE nor UPDATE']
       : []),
-    ...(handler.convert !== undefined && governed(match).length !== 1
+    ...(handler.convert !== undefined && kinds.length !== 1
       ? ['convert: match has to name one API group and one resource, without wildcards']
       : []),
   ];
@@ -117,26 +110,15 @@ export function isGoverned(
   );
 }
 
-function converterFor(
-  name: string,
-  match: CompiledMatch,
-  conversion: HandlerConversion<never>,
-): Converter | undefined {
-  const [target] = governed(match);
-  return target === undefined ? undefined : createHandlerConverter(name, target, conversion);
-}
-
 function governed({ apiGroups, resources }: CompiledMatch): readonly ReadKind[] {
   const whole = resources.filter((resource) => !resource.includes('/') && !hasWildcard(resource));
-  return apiGroups.flatMap((group) =>
-    whole.map((resource) => ({ group, resource, version: undefined, metadataOnly: false })),
-  );
+  return apiGroups.flatMap((apiGroup) => whole.map((resource) => toReadKind({ apiGroup, resource })));
 }
 
 function toReadKind(kind: ReadableKind): ReadKind {
   if (typeof kind === 'string') {
     const [resource = '', ...group] = kind.split('.');
-    return { group: group.join('.'), resource, version: undefined, metadataOnly: false };
+    return toReadKind({ apiGroup: group.join('.'), resource });
   }
   const { apiGroup = '', apiVersion, resource, metadataOnly = false } = kind;
   return { group: apiGroup, resource, version: apiVersion, metadataOnly };
@@ -144,7 +126,7 @@ function toReadKind(kind: ReadableKind): ReadKind {
 
 /** The kind that `text` names, or what is wrong with the name. */
 export function readKindOf(reads: readonly ReadKind[], text: string): ReadKind | string {
-  const [exact] = reads.filter((kind) => groupResourceName(kind) === text);
+  const exact = reads.find((kind) => groupResourceName(kind) === text);
   if (exact !== undefined) return exact;
   const called = reads.filter(({ resource }) => resource === text);
   const [only, other] = called;

@@ -6,7 +6,7 @@ import type { JsonObject } from '../../json/json.ts';
 import type { AdmissionRequest } from '../review/request.ts';
 import type { HandlerLog } from './handler.ts';
 import type { HandlerWorld } from './handler-world.ts';
-import type { Said } from './notes.ts';
+import type { Recorded } from './recorder.ts';
 import { type Denial, HandlerFailure, toError } from './errors.ts';
 
 export type HandlerPhase = 'mutate' | 'validate';
@@ -33,11 +33,8 @@ export interface HandlerOutcome {
 }
 
 /** How one run of the function ended. */
-export interface Run {
-  readonly said: Said;
-  /** The object after the run. */
-  readonly object: JsonObject | undefined;
-  readonly failure: HandlerFailure | undefined;
+export interface Run extends Omit<HandlerOutcome, 'decision'> {
+  readonly recorded: Recorded;
 }
 
 /** The length limit of a message: users read one or two lines, and a hostile object can cause a huge message. */
@@ -46,27 +43,19 @@ const LONGEST_FIELD = 256;
 /** Live reads fail briefly, e.g. while an API server restarts or a leader election runs. */
 const RETRY_SECONDS = 1;
 /** The key of an audit annotation that names the failed handler, if the request continued without it. */
-export const FAILED_KEY = 'handler-failed';
+const FAILED_KEY = 'handler-failed';
 
 /** Turns a run into an outcome. A refusal takes precedence over a failure. `onError` decides about a failure. */
-export function toHandlerDecision(call: HandlerCall, { said, object, failure }: Run): HandlerOutcome {
+export function toHandlerDecision(call: HandlerCall, { recorded, object, failure }: Run): HandlerOutcome {
   const before = call.object ?? call.request.object;
-  const { warnings, auditAnnotations } = said;
-  const [denial] = said.denials;
+  const { denials, warnings, auditAnnotations } = recorded;
+  const [denial] = denials;
   if (denial !== undefined) {
-    return {
-      decision: {
-        kind: 'deny',
-        code: denial.code,
-        reason: denial.reason,
-        message: shorten(said.denials.map(describe(call)).join('; '), LONGEST_MESSAGE),
-        causes: said.denials.flatMap(toCause),
-        warnings,
-        auditAnnotations,
-      },
-      object: before,
-      failure,
-    };
+    const message = shorten(denials.map(describe(call)).join('; '), LONGEST_MESSAGE);
+    const { code, reason } = denial;
+    const causes = denials.flatMap(toCause);
+    const notices = { warnings, auditAnnotations };
+    return { decision: { kind: 'deny', code, reason, message, causes, ...notices }, object: before, failure };
   }
   if (failure !== undefined) return { decision: onFailure(call, failure), object: before, failure };
   try {
@@ -81,16 +70,10 @@ export function toHandlerDecision(call: HandlerCall, { said, object, failure }: 
 
 function onFailure({ handler }: HandlerCall, failure: HandlerFailure): Decision | undefined {
   switch (handler.onError) {
-    case 'deny':
-      return {
-        kind: 'deny',
-        code: 500,
-        reason: 'InternalError',
-        message: failure.message,
-        causes: [],
-        warnings: [],
-        auditAnnotations: {},
-      };
+    case 'deny': {
+      const nothing = { causes: [], warnings: [], auditAnnotations: {} };
+      return { kind: 'deny', code: 500, reason: 'InternalError', message: failure.message, ...nothing };
+    }
     case 'allow':
       return {
         ...ALLOWED,

@@ -1,14 +1,11 @@
 import type { ReadKind } from './compile-handler.ts';
-import { groupResourceName } from '../../json/kube-object.ts';
+import { groupResourceName, type ObjectRef } from '../../json/kube-object.ts';
 import { valueIn } from '../../json/json.ts';
 import { copyJson } from './draft.ts';
 import { deepFreeze } from '../../json/objects.ts';
 
-/** Identifies one object of a known kind. The namespace of a cluster-scoped object is undefined. */
-export interface Place {
-  readonly namespace: string | undefined;
-  readonly name: string;
-}
+/** One object of a known kind. */
+type ObjectName = Pick<ObjectRef, 'namespace' | 'name'>;
 
 export interface Query {
   /** Undefined: all namespaces. */
@@ -25,11 +22,11 @@ export interface HandlerWorld {
   /** Throws if the API server does not serve the kind or does not answer. */
   readonly isNamespaced: (kind: ReadKind, signal: AbortSignal) => Promise<boolean>;
   /** Reads from the store. Undefined proves nothing: the store may be behind. */
-  readonly find: (kind: ReadKind, place: Place) => object | undefined;
+  readonly find: (kind: ReadKind, name: ObjectName) => object | undefined;
   /** Reads from the store. Undefined: the store is not synced yet. */
   readonly select: (kind: ReadKind, namespace: string | undefined) => readonly object[] | undefined;
   /** Reads live. Undefined means that the object does not exist. Throws if the API server does not answer. */
-  readonly read: (kind: ReadKind, place: Place, signal: AbortSignal) => Promise<object | undefined>;
+  readonly read: (kind: ReadKind, name: ObjectName, signal: AbortSignal) => Promise<object | undefined>;
   /** Lists live. Throws like `read`. */
   readonly query: (kind: ReadKind, query: Query, signal: AbortSignal) => Promise<readonly object[]>;
 }

@@ -1,6 +1,6 @@
 /** The types of `defineHandler`. */
 import type { LabelSelector } from '../../api/policy-match.ts';
-import type { Operation, AdmissionRequest, UserInfo } from '../review/request.ts';
+import type { Operation, AdmissionRequest } from '../review/request.ts';
 import type { MatchCondition } from '../policy/compiled-policy.ts';
 import type { Denial, DenialOptions } from './errors.ts';
 
@@ -149,22 +149,9 @@ export function isHandler(value: unknown): value is Handler {
   return typeof value === 'object' && value !== null && Reflect.get(value, HANDLER) === true;
 }
 
-/** The request as the API server describes it. Frozen. */
+/** The request as the API server describes it. `user` is the requester. Frozen. */
 export interface HandlerRequest extends Omit<AdmissionRequest, 'object' | 'oldObject' | 'userInfo'> {
-  /**
-   * The name of the object, from wherever the API server puts it. On `deletecollection`, for example, the request
-   * itself has no name. Undefined only if the API server has not generated the name yet (`metadata.generateName`), as
-   * in `mutate` on CREATE.
-   */
-  readonly name: string | undefined;
-  /** Undefined for cluster-scoped objects, including Namespaces. */
-  readonly namespace: string | undefined;
-  /** The user who makes the request. */
-  readonly user: UserInfo;
-  /** Whether the API server will discard the result. A handler has no side effects, so it can ignore this. */
-  readonly dryRun: boolean;
-  /** The CreateOptions, UpdateOptions, … of the request. */
-  readonly options: AdmissionRequest['options'];
+  readonly user: AdmissionRequest['userInfo'];
 }
 
 export interface GetOptions {
@@ -186,12 +173,9 @@ export interface ListOptions {
 }
 
 /** Writes to the log of Gatehouse, with the name of the handler and the uid of the request. */
-export interface HandlerLog {
-  readonly debug: (message: string, fields?: object) => void;
-  readonly info: (message: string, fields?: object) => void;
-  readonly warn: (message: string, fields?: object) => void;
-  readonly error: (message: string, fields?: object) => void;
-}
+export type HandlerLog = Readonly<
+  Record<'debug' | 'info' | 'warn' | 'error', (message: string, fields?: object) => void>
+>;
 
 export interface HandlerContext<T extends object = UntypedObject> {
   readonly request: HandlerRequest;

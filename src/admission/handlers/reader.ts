@@ -38,10 +38,11 @@ export function createReader(parts: ReaderParts): Reader {
     if (!isObjectName(kind, name)) return undefined;
     const namespace = await namespaceOf(parts, kind, options.namespace);
     if (namespace === ALL) throw new Error(`get ${resource}: it lives in namespaces: say in which`);
-    const place = { namespace, name };
-    const found = live ? undefined : world.find(kind, place);
+    const found = live ? undefined : world.find(kind, { namespace, name });
     if (found === undefined) {
-      return deepFreeze(await reading(kind, quote(name), () => world.read(kind, place, signal)));
+      return deepFreeze(
+        await reading(kind, quote(name), () => world.read(kind, { namespace, name }, signal)),
+      );
     }
     usedCache = true;
     return found;

@@ -61,10 +61,12 @@ export interface HandlerVerdict {
  * idempotent, or if the API server would not send such a request.
  */
 export async function runHandler(handler: Handler<never>, trial: HandlerTrial): Promise<HandlerVerdict> {
-  const compiled = compiledFor(handler);
-  const request = toRequest(compiled, trial);
+  const environment = { ownNamespace: 'gatehouse-system', matchConditions: true };
+  const compiled = compileHandler(handler.name ?? 'handler', handler, environment);
+  if (compiled.kind === 'rejected') throw new Error(compiled.problems.join('; '));
+  const request = toRequest(compiled.handler, trial);
   const call = {
-    handler: compiled,
+    handler: compiled.handler,
     request,
     world: worldOf(trial.cluster ?? {}),
     signal: trial.signal ?? new AbortController().signal,
@@ -80,13 +82,6 @@ export async function runHandler(handler: Handler<never>, trial: HandlerTrial): 
 
 const silent = () => undefined;
 const SILENT = { debug: silent, info: silent, warn: silent, error: silent };
-
-function compiledFor(handler: Handler<never>): CompiledHandler {
-  const environment = { ownNamespace: 'gatehouse-system', matchConditions: true };
-  const result = compileHandler(handler.name ?? 'handler', handler, environment);
-  if (result.kind === 'rejected') throw new Error(result.problems.join('; '));
-  return result.handler;
-}
 
 /** @throws the error of the handler */
 async function decided(call: HandlerCall): Promise<HandlerOutcome> {
@@ -110,7 +105,8 @@ function toRequest({ match }: CompiledHandler, trial: HandlerTrial): AdmissionRe
   const oldObject = trial.oldObject === undefined ? undefined : copyJson(trial.oldObject);
   const subject = object ?? oldObject;
   if (subject === undefined) throw new Error('give the handler an object or an oldObject');
-  const operation = trial.operation ?? operationOf(object, oldObject);
+  const written = oldObject === undefined ? 'CREATE' : 'UPDATE';
+  const operation = trial.operation ?? (object === undefined ? 'DELETE' : written);
   if (!match.operations.includes(operation)) {
     throw new Error(
       `the API server does not ask about ${operation}: match.operations has ${match.operations.join(', ')}`,
@@ -133,11 +129,6 @@ function toRequest({ match }: CompiledHandler, trial: HandlerTrial): AdmissionRe
   });
 }
 
-function operationOf(object: JsonObject | undefined, oldObject: JsonObject | undefined): Operation {
-  if (object === undefined) return 'DELETE';
-  return oldObject === undefined ? 'CREATE' : 'UPDATE';
-}
-
 function toVerdict(
   { object: sent }: AdmissionRequest,
   last: HandlerOutcome,
@@ -146,15 +137,14 @@ function toVerdict(
   const decisions = [...before, last].flatMap(({ decision }) =>
     decision?.kind === 'allow' || decision?.kind === 'deny' ? [decision] : [],
   );
-  const denial = decisions.find(({ kind }) => kind === 'deny');
-  const isAllowed = denial?.kind !== 'deny';
-  const object = isAllowed ? last.object : sent;
+  const denial = decisions.find((decision) => decision.kind === 'deny');
+  const object = denial === undefined ? last.object : sent;
   return {
-    allowed: isAllowed,
-    message: isAllowed ? undefined : denial.message,
-    code: isAllowed ? undefined : denial.code,
-    reason: isAllowed ? undefined : denial.reason,
-    causes: isAllowed ? [] : denial.causes,
+    allowed: denial === undefined,
+    message: denial?.message,
+    code: denial?.code,
+    reason: denial?.reason,
+    causes: denial?.causes ?? [],
     warnings: decisions.flatMap(({ warnings }) => warnings),
     auditAnnotations: Object.fromEntries(
       decisions.flatMap(({ auditAnnotations }) => Object.entries(auditAnnotations)),

@@ -52,7 +52,9 @@ export interface AdmissionRequest {
   readonly object: JsonObject | undefined;
   /** The existing object; always present on UPDATE, and on DELETE since Kubernetes 1.15. */
   readonly oldObject: JsonObject | undefined;
+  /** Whether the API server will discard the result. A handler has no side effects, so it can ignore this. */
   readonly dryRun: boolean;
+  /** The CreateOptions, UpdateOptions, … of the request. */
   readonly options: JsonObject | undefined;
 }
 

@@ -59,7 +59,12 @@ export function toMutatingReview(
   request: Answered,
   decision: Decision,
 ): AdmissionReview {
-  return toReview(version, response(request, decision, patchOf(request, decision)));
+  const { response, ...type } = toValidatingReview(version, request, decision);
+  // A deletion has no object to patch, so the API server would fail the request regardless of the failurePolicy.
+  if (decision.kind !== 'allow' || decision.patch.length === 0 || request.operation === 'DELETE')
+    return { response, ...type };
+  const patch = Buffer.from(toJsonText(decision.patch)).toString('base64');
+  return { ...type, response: { ...response, patch, patchType: 'JSONPatch' } };
 }
 
 /** The response of a validating webhook. It has no patch, because the API server rejects one there. */
@@ -68,66 +73,26 @@ export function toValidatingReview(
   request: Answered,
   decision: Decision,
 ): AdmissionReview {
-  return toReview(version, response(request, decision, {}));
+  return { ...reviewType('AdmissionReview', version), response: responseTo(request, decision) };
 }
 
-function toReview(version: ReviewVersion, answer: AdmissionResponse): AdmissionReview {
-  return { ...reviewType('AdmissionReview', version), response: answer };
-}
-
-/** A deletion has no object to patch, so the API server would fail the request regardless of the failurePolicy. */
-function patchOf(
-  { operation }: Answered,
-  decision: Decision,
-): Pick<AdmissionResponse, 'patch' | 'patchType'> {
-  if (decision.kind !== 'allow' || decision.patch.length === 0 || operation === 'DELETE') return {};
-  return {
-    patch: Buffer.from(toJsonText(decision.patch)).toString('base64'),
-    patchType: 'JSONPatch',
-  };
-}
-
-function response(
-  request: Answered,
-  decision: Decision,
-  patch: Pick<AdmissionResponse, 'patch' | 'patchType'>,
-): AdmissionResponse {
+function responseTo(request: Answered, decision: Decision): AdmissionResponse {
   const { uid } = request;
-  switch (decision.kind) {
-    case 'allow':
-      return { uid, allowed: true, ...patch, ...notices(decision) };
-    case 'deny':
-      return {
-        uid,
-        allowed: false,
-        status: {
-          status: 'Failure',
-          code: Math.max(400, decision.code),
-          reason: decision.reason,
-          message: decision.message,
-          details: {
-            ...identity(request),
-            ...(decision.causes.length > 0 ? { causes: decision.causes } : {}),
-            ...(decision.retryAfterSeconds === undefined
-              ? {}
-              : { retryAfterSeconds: decision.retryAfterSeconds }),
-          },
-        },
-        ...notices(decision),
-      };
-    case 'retry':
-      return {
-        uid,
-        allowed: false,
-        status: {
-          status: 'Failure',
-          code: 429,
-          reason: 'TooManyRequests', // API clients wait for retryAfterSeconds, then retry
-          message: decision.message,
-          details: { ...identity(request), retryAfterSeconds: decision.afterSeconds },
-        },
-      };
+  if (decision.kind === 'allow') return { uid, allowed: true, ...notices(decision) };
+  const { message } = decision;
+  if (decision.kind === 'retry') {
+    const details = { ...identity(request), retryAfterSeconds: decision.afterSeconds };
+    const reason = 'TooManyRequests'; // API clients wait for retryAfterSeconds, then retry
+    return { uid, allowed: false, status: { status: 'Failure', code: 429, reason, message, details } };
   }
+  const { reason, causes, retryAfterSeconds } = decision;
+  const details = {
+    ...identity(request),
+    ...(causes.length > 0 ? { causes } : {}),
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+  };
+  const status = { status: 'Failure', code: Math.max(400, decision.code), reason, message, details } as const;
+  return { uid, allowed: false, status, ...notices(decision) };
 }
 
 function identity({ name, kind }: Answered): Pick<Status['details'], 'name' | 'group' | 'kind'> {

@@ -6,11 +6,11 @@ import type { SchemaCheck } from '../compiled-policy.ts';
 import {
   isJsonArray,
   isJsonObject,
-  stringifyJson,
   type JsonArray,
   type JsonObject,
   type JsonValue,
 } from '../../../json/json.ts';
+import { toCanonicalText } from '../../../json/json-text.ts';
 import { explainErrors } from './explain.ts';
 
 /** The schema is not valid. The message says what is wrong and where. */
@@ -104,24 +104,11 @@ function createAjv(options: { readonly allErrors?: boolean; readonly ownProperti
 }
 
 /** Compares canonical JSON text: Ajv compares all pairs, which takes minutes for a list of 100,000 objects. */
-function areUnique(items: readonly JsonValue[]): boolean {
-  return new Set(items.map((item) => stringifyJson(sorted(item)))).size === items.length;
-}
-
-function sorted(value: JsonValue): JsonValue {
-  if (isJsonArray(value)) return value.map(sorted);
-  if (!isJsonObject(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value)
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([key, item]) => [key, sorted(item)]),
-  );
-}
+const areUnique = (items: readonly JsonValue[]): boolean =>
+  new Set(items.map(toCanonicalText)).size === items.length;
 
 /** Ajv does not accept a bigint as a number, so it gets a double. The API server also compares bounds with doubles. */
-function withDoubles(value: JsonValue): JsonValue {
-  return holdsBigint(value) ? toDoubles(value) : value;
-}
+const withDoubles = (value: JsonValue): JsonValue => (holdsBigint(value) ? toDoubles(value) : value);
 
 /** This loop visits every value of every object, so it queues only containers. */
 function holdsBigint(root: JsonValue): boolean {

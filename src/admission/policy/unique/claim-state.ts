@@ -14,7 +14,7 @@
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../../../api/group.ts';
 import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import { MAX_REQUESTS, type AdmittedRequest, type UniqueClaim } from '../../../api/unique-claim.ts';
-import { isSecret } from '../object-ref.ts';
+import { isSecret, targetKey } from '../object-ref.ts';
 import { textIn } from '../../../json/json.ts';
 import { toJsonText } from '../../../json/json-text.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
@@ -51,10 +51,20 @@ export function newClaim(
       policy,
       rule: key.rule.name,
       values: isSecret(self) ? [] : key.values.map((value) => shorten(toJsonText(value), LONGEST_VALUE)),
-      holder: holderOf(self),
-      claimedAt: new Date(now).toISOString(),
-      ...(admitted === undefined ? {} : { requests: [admitted] }),
+      ...holding(self, admitted, now),
     },
+  };
+}
+
+function holding(
+  { group, resource, namespace, name }: ObjectRef,
+  admitted: AdmittedRequest | undefined,
+  now: number,
+): Pick<UniqueClaim['spec'], 'holder' | 'claimedAt' | 'requests'> {
+  return {
+    holder: { group, resource, ...(namespace === undefined ? {} : { namespace }), name },
+    claimedAt: new Date(now).toISOString(),
+    ...(admitted === undefined ? {} : { requests: [admitted] }),
   };
 }
 
@@ -81,17 +91,7 @@ export function passedOn(
   now: number,
 ): UniqueClaim {
   const { policy, rule, values } = claim.spec;
-  return {
-    ...claim,
-    spec: {
-      policy,
-      rule,
-      values,
-      holder: holderOf(self),
-      claimedAt: new Date(now).toISOString(),
-      ...(admitted === undefined ? {} : { requests: [admitted] }),
-    },
-  };
+  return { ...claim, spec: { policy, rule, values, ...holding(self, admitted, now) } };
 }
 
 /** The record of an admitted write, with what later shows whether the write is over. */
@@ -108,12 +108,8 @@ export function admittedRequest(
 
 /** The object that holds a claim. */
 export function holderRef({ spec: { holder } }: UniqueClaim): ObjectRef {
-  return {
-    group: holder.group ?? '',
-    resource: holder.resource,
-    namespace: holder.namespace,
-    name: holder.name,
-  };
+  const { group, resource, namespace, name } = holder;
+  return { group: group ?? '', resource, namespace, name };
 }
 
 /** When admission last allowed a write with this claim, in milliseconds since 1970. */
@@ -123,13 +119,7 @@ export function claimedAtMs({ spec: { claimedAt } }: UniqueClaim): number {
 
 /** Compares by name, not by uid: a creation that fails and is retried gets another uid. */
 export function isHeldBy(claim: UniqueClaim, self: ObjectRef): boolean {
-  const holder = holderRef(claim);
-  return (
-    holder.group === self.group &&
-    holder.resource === self.resource &&
-    (holder.namespace ?? '') === (self.namespace ?? '') &&
-    holder.name === self.name
-  );
+  return targetKey(holderRef(claim)) === targetKey(self);
 }
 
 /**
@@ -167,8 +157,4 @@ function timeOf({ at }: AdmittedRequest): number {
 
 function isSameWrite(a: AdmittedRequest, b: AdmittedRequest): boolean {
   return a.uid !== undefined && a.uid === b.uid && a.resourceVersion === b.resourceVersion;
-}
-
-function holderOf({ group, resource, namespace, name }: ObjectRef): UniqueClaim['spec']['holder'] {
-  return { group, resource, ...(namespace === undefined ? {} : { namespace }), name };
 }

@@ -11,20 +11,20 @@ const MOST_WARNINGS = 64;
 const MOST_DENIALS = 16;
 const LONGEST_ANNOTATION = 1024;
 
-export interface Said {
+export interface Recorded {
   readonly denials: readonly Denial[];
   readonly warnings: readonly string[];
   readonly auditAnnotations: AuditAnnotations;
 }
 
-export interface Notes extends Pick<HandlerContext<object>, 'deny' | 'warn' | 'audit'> {
+export interface Recorder extends Pick<HandlerContext<object>, 'deny' | 'warn' | 'audit'> {
   /** Adds a refusal that the handler returned or threw, unless it is known already. */
   readonly add: (denial: Denial) => void;
   /** Returns the notes and ignores later ones. Reports later refusals to `onLate`. */
-  readonly close: () => Said;
+  readonly close: () => Recorded;
 }
 
-export function createNotes(onLate: (denial: Denial) => void): Notes {
+export function createRecorder(onLate: (denial: Denial) => void): Recorder {
   const denials = new Set<Denial>();
   const warnings: string[] = [];
   const annotations = new Map<string, string>();
