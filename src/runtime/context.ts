@@ -29,7 +29,8 @@ export interface Context {
    */
   readonly exact: { readonly rest: Rest; readonly client: KubeClient };
   readonly discovery: Discovery;
-  readonly capabilities: Capabilities;
+  /** Features of the API server, detected once at start. */
+  readonly capabilities: { readonly matchConditions: boolean };
   readonly serverClock: ServerClock;
   /** Called when the cluster was rolled back: everything must be read again. */
   readonly rollbacks: Listeners<[]>;
@@ -37,11 +38,6 @@ export interface Context {
   /** Undefined when tracing is off. */
   readonly tracing: Tracing | undefined;
   readonly log: Logger;
-}
-
-/** Features of the API server, detected once at start. */
-export interface Capabilities {
-  readonly matchConditions: boolean;
 }
 
 export type Connected = Awaited<ReturnType<typeof connect>>;

@@ -32,8 +32,8 @@ export function campaign(
   conversions: Conversions,
   signal: AbortSignal,
 ): Promise<void> {
-  const { config, identity, metrics, log } = context;
-  const ownLease = createOwnLease(context);
+  const { config, identity, metrics, rollbacks, serverClock, log } = context;
+  const ownLease = createOwnLease(rollbacks.tell, metrics, serverClock.now, log);
   const election = createElection({
     ...config.lease,
     client: urgent,

@@ -4,7 +4,6 @@ import type { EventRecorder, EventSubject } from '../kube/events.ts';
 import type { KubeObject } from '../json/kube-object.ts';
 import { createWorkqueue } from '../kube/workqueue.ts';
 import type { Context } from './context.ts';
-import { traced } from './tracing.ts';
 
 export type { Reconcile, ReconcileResult } from '../kube/controller.ts';
 
@@ -98,10 +97,11 @@ export function startController(
   const stopped = runController(
     {
       ...{ name, queue, concurrency, timeoutMs },
-      reconcile: (key, reconciling) =>
-        traced(tracing, `reconcile ${name}`, { 'gatehouse.controller': name, 'gatehouse.key': key }, () =>
-          reconcile(key, reconciling),
-        ),
+      reconcile: (key, reconciling) => {
+        const attributes = { 'gatehouse.controller': name, 'gatehouse.key': key };
+        const work = () => reconcile(key, reconciling);
+        return tracing === undefined ? work() : tracing.work(`reconcile ${name}`, attributes, work);
+      },
       log: log.child({ controller: name }),
     },
     signal,

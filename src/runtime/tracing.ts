@@ -62,16 +62,6 @@ export function traceRequests(
 /** 404 is an answer, not a failure. */
 const isFailure = (status: number): boolean => status >= 400 && status !== 404;
 
-/** Runs `work` in a span of its own if tracing is on. */
-export async function traced<T>(
-  tracing: Tracing | undefined,
-  name: string,
-  attributes: Readonly<Record<string, string>>,
-  work: () => Promise<T>,
-): Promise<T> {
-  return tracing === undefined ? work() : tracing.work(name, attributes, work);
-}
-
 /** `/api/v1/namespaces/shop/secrets/tls` → `/api/v1/namespaces/{namespace}/secrets/{name}`: limits the span names. */
 export function pathTemplate(path: string): string {
   const match = /^(\/api\/[^/]+|\/apis\/[^/]+\/[^/]+)\/(.+)$/.exec(path);

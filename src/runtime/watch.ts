@@ -27,6 +27,10 @@ export interface Watching<T extends KubeObject> extends Watched<T> {
 /** Timeout of a first list, in milliseconds. A list of 100,000 objects takes some seconds. */
 const LISTING_MS = 10_000;
 
+/** The current version of a changed object, and the previous one. */
+export const versionsOf = <T>(change: Change<T>): readonly T[] =>
+  change.kind === 'changed' ? [change.object, change.previous] : [change.object];
+
 export interface WatchContext {
   readonly rest: Rest;
   readonly rollbacks: Pick<Listeners<[]>, 'add'>;

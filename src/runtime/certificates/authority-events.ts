@@ -1,5 +1,6 @@
 /** Events on the Secret of the authority. */
 import { pick } from '../../json/objects.ts';
+import type { EventNote } from '../../kube/events.ts';
 import { withKind } from '../../kube/object.ts';
 import { secrets } from '../../kube/well-known.ts';
 import { AUTHORITY_SECRET, NEW_AUTHORITY } from '../../pki/annotations.ts';
@@ -10,17 +11,11 @@ import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { regarding, type RecordEvent } from '../controller.ts';
 import type { Log } from '../../log.ts';
 
-export interface AuthorityEvent {
-  readonly type: 'Normal' | 'Warning';
-  /** One CamelCase word. */
-  readonly reason: string;
-  readonly message: string;
-}
+export type AuthorityEvent = Pick<EventNote, 'type' | 'reason' | 'message'>;
 
 const normal = (reason: string, message: string): AuthorityEvent => ({ type: 'Normal', reason, message });
 const warning = (reason: string, message: string): AuthorityEvent => ({ type: 'Warning', reason, message });
 
-/** The imported CA cannot be used. */
 export const caRefused = (namespace: string, name: string, problem: string): AuthorityEvent =>
   warning(
     'CaRefused',

@@ -1,6 +1,7 @@
 /** The CA bundle in Gatehouse's own objects: the ConfigMap `gatehouse-cabundle` and its webhook configurations. */
 import { isDeepStrictEqual } from 'node:util';
 
+import type { LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../../api/group.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
@@ -125,22 +126,16 @@ export async function readPublishedBundles(
   ];
 }
 
-interface WebhookConfiguration extends KubeObject {
-  readonly webhooks?: readonly {
-    readonly clientConfig?: { readonly caBundle?: string; readonly url?: string };
-  }[];
-}
-
 async function readConfiguration(
   client: Pick<KubeClient, 'get'>,
   resource: Resource,
   signal: AbortSignal,
 ): Promise<readonly PublishedBundle[]> {
   const ref = { name: WEBHOOK_CONFIGURATION_NAME };
-  const { webhooks = [] } = (await client.get<WebhookConfiguration>(resource, ref, { signal })) ?? {};
+  const { webhooks = [] } = (await client.get<LiveWebhookConfiguration>(resource, ref, { signal })) ?? {};
   // A webhook with a URL leads to a developer's machine and holds the root of that machine.
-  const served = webhooks.filter(({ clientConfig }) => clientConfig?.url === undefined);
-  const bundles = new Set(served.map(({ clientConfig }) => clientConfig?.caBundle));
+  const served = webhooks.filter(({ clientConfig }) => clientConfig.url === undefined);
+  const bundles = new Set(served.map(({ clientConfig }) => clientConfig.caBundle));
   return [...bundles].map((base64) => ({
     target: `${resource.kind} ${WEBHOOK_CONFIGURATION_NAME}`,
     bundle: base64 === undefined || base64 === '' ? undefined : Buffer.from(base64, 'base64').toString(),

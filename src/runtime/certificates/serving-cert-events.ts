@@ -1,4 +1,5 @@
 /** Events on Services and Secrets about serving certs. */
+import type { EventNote } from '../../kube/events.ts';
 import { withKind } from '../../kube/object.ts';
 import { secrets, services } from '../../kube/well-known.ts';
 import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
@@ -17,12 +18,9 @@ export type Refusal =
   /** Only the key stores cannot be written. */
   | { readonly kind: 'no-password'; readonly secretName: string; readonly key: string };
 
-/** For an Event: a reason of one word, and a message that says what to do. */
-export interface Explanation {
-  readonly reason: string;
-  readonly message: string;
-}
+export type Explanation = Pick<EventNote, 'reason' | 'message'>;
 
+/** The message says what to do. */
 export function explain(refusal: Refusal, secretName: string): Explanation {
   switch (refusal.kind) {
     case 'foreign':

@@ -1,6 +1,5 @@
 /** Leader: stores of the Services that may ask for a serving cert, and of the Secrets that hold one. */
 import { pick } from '../../json/objects.ts';
-import type { Change } from '../../kube/watch/change.ts';
 import { keyOf } from '../../json/kube-object.ts';
 import { secrets, services } from '../../kube/well-known.ts';
 import { SERVING_CERT_LABEL } from '../../pki/annotations.ts';
@@ -8,7 +7,7 @@ import { ownAnnotations, toStoredSecret, type StoredSecret } from '../../pki/ser
 import type { Service } from '../../pki/serving-certs/request.ts';
 import { markedService } from '../../pki/serving-certs/secret.ts';
 import type { Context } from '../context.ts';
-import { watch, type Watched } from '../watch.ts';
+import { versionsOf, watch, type Watched } from '../watch.ts';
 import type { ServiceRequests } from './service-requests.ts';
 
 export type ServingCertStores = ReturnType<typeof watchServingCerts>;
@@ -105,9 +104,6 @@ function markedFor(secret: StoredSecret): readonly string[] {
   const service = markedService(secret);
   return service === undefined ? [] : [`${secret.metadata?.namespace ?? ''}/${service}`];
 }
-
-const versionsOf = <T>(change: Change<T>): readonly T[] =>
-  change.kind === 'changed' ? [change.object, change.previous] : [change.object];
 
 /** Most Services ask for nothing, and decisions need only these fields. */
 function onlyCertificateFields({ metadata = {}, spec = {} }: Service): Service {

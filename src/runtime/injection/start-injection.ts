@@ -20,7 +20,7 @@ import type { Context } from '../context.ts';
 import { type RecordEvent, startController } from '../controller.ts';
 import { createBundleSources } from './bundle-sources.ts';
 import { createInjector, type InjectorContext } from './injector.ts';
-import { createTargetStates, type TargetStates } from './target-states.ts';
+import { createTargetStates } from './target-states.ts';
 import { targetsWithoutRoot, watchTargets } from './target-store.ts';
 
 const RESOURCES: readonly (readonly [TargetKind, Resource])[] = [
@@ -51,11 +51,16 @@ export function startInjection(
     resync((target) => refsOf(target).some((ref) => sourceName(ref) === sourceName(changed)));
   };
   const sources = createBundleSources(context, onSource, signal);
+  const states = createTargetStates(
+    RESOURCES.map(([{ kind }]) => kind),
+    () => performance.now(),
+  );
+  context.metrics.scrape({ caBundles: states }, signal);
   const injection = {
     bundle: (source: BundleSource) =>
       source.kind === 'object' ? sources.bundle(source.ref, source.consent) : stateOf(bundle()),
     record,
-    states: startStates(context, signal),
+    states,
   };
   const onChange = (changed: readonly InjectionTarget[]) => {
     if (changed.some((target) => refsOf(target).length > 0))
@@ -109,13 +114,6 @@ function startInjector(
     signal,
   );
   return { ...controller, targets };
-}
-
-function startStates({ metrics }: Context, signal: AbortSignal): TargetStates {
-  const kinds = RESOURCES.map(([{ kind }]) => kind);
-  const states = createTargetStates(kinds, () => performance.now());
-  metrics.scrape({ caBundles: states }, signal);
-  return states;
 }
 
 const stateOf = (pem: CertificatePem | undefined): BundleState =>

@@ -1,12 +1,11 @@
 /** The objects of one kind that may carry a CA bundle, and which of them lack a root. */
 import { keyOf, objectKey, type ObjectMeta } from '../../json/kube-object.ts';
-import type { Change } from '../../kube/watch/change.ts';
 import type { Resource } from '../../kube/object.ts';
 import { textIn, wantedSlots } from '../../pki/injection/plan.ts';
 import { toTarget, type InjectionTarget, type Slot, type TargetKind } from '../../pki/injection/target.ts';
 import { fingerprintsOf } from '../../pki/x509/pem.ts';
 import type { Context } from '../context.ts';
-import { watch } from '../watch.ts';
+import { versionsOf, watch } from '../watch.ts';
 
 interface TargetHooks {
   /** Objects that matter have changed: their current and previous versions. */
@@ -103,9 +102,6 @@ function createContentReader(
 }
 
 const asks = ({ request, own }: InjectionTarget): boolean => request.kind !== 'none' || own.length > 0;
-
-const versionsOf = (change: Change<InjectionTarget>): readonly InjectionTarget[] =>
-  change.kind === 'changed' ? [change.object, change.previous] : [change.object];
 
 /**
  * The objects that must trust a root and do not trust it yet. A rotation waits for them.

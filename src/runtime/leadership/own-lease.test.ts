@@ -30,12 +30,12 @@ function replica() {
   const evidence: string[] = [];
   const due: string[] = [];
   let relisted = 0;
-  const own = createOwnLease({
-    rollbacks: { tell: () => (relisted += 1) },
-    metrics: { rollback: (one) => evidence.push(one) },
-    serverClock: { now: () => new Date(now) },
-    log: { warn: () => undefined },
-  });
+  const own = createOwnLease(
+    () => (relisted += 1),
+    { rollback: (one) => evidence.push(one) },
+    () => new Date(now),
+    { warn: () => undefined },
+  );
   own.onSweepDue((name) => due.push(name));
   return {
     ...own,
@@ -73,10 +73,10 @@ test('F11: a rollback is reported once; the next write stores it and requests th
 });
 
 test('a completed sweep request is removed from the lease and not repeated', () => {
-  const { look, next, sweepAsked, sweepDue } = replica();
+  const { look, next, sweepRequested, sweepDue } = replica();
   const standing = { epoch: '5', due: 'rollback-4' };
   look(standing);
-  sweepAsked('rollback-4');
+  sweepRequested('rollback-4');
   expect(sweepDue()).toBeUndefined();
   expect(next(standing)).not.toHaveProperty(['gatehouse.dev/sweep-due']);
   look({ ...standing, epoch: '6' }); // a pending write completes

@@ -2,7 +2,8 @@
  * What this replica remembers about the Lease and writes to it. The leader updates the Lease all the time, so a
  * rollback of the cluster shows there first.
  */
-import type { Context } from '../context.ts';
+import type { Log } from '../../log.ts';
+import type { Metrics } from '../../server/metrics/metrics.ts';
 import { createListeners } from '../listeners.ts';
 import type { LeaseNotes, LeaseObject } from '../../kube/lease/lease-record.ts';
 import {
@@ -20,20 +21,16 @@ import {
 
 export type OwnLease = ReturnType<typeof createOwnLease>;
 
-export function createOwnLease({
-  rollbacks,
-  metrics,
-  serverClock: { now },
-  log,
-}: {
-  readonly rollbacks: Pick<Context['rollbacks'], 'tell'>;
-  readonly metrics: Pick<Context['metrics'], 'rollback'>;
-  readonly serverClock: Pick<Context['serverClock'], 'now'>;
-  readonly log: Pick<Context['log'], 'warn'>;
-}) {
+/** `onRollback`: everything must be listed again. `now`: by the clock of the API server, on which all replicas agree. */
+export function createOwnLease(
+  onRollback: () => void,
+  metrics: Pick<Metrics, 'rollback'>,
+  now: () => Date,
+  log: Pick<Log, 'warn'>,
+) {
   let memory: LeaseHistory | undefined;
   let due: string | undefined;
-  let asked: string | undefined;
+  let requested: string | undefined;
   /** When this replica last saw a live leader. */
   let ledAt: Date | undefined;
   const listeners = createListeners<[name: string]>();
@@ -45,16 +42,16 @@ export function createOwnLease({
     if (progress === 'forward' && isAlive) ledAt = now();
     memory = next;
     const before = due;
-    due = withoutAsked(lease.metadata?.annotations?.[SWEEP_DUE]);
+    due = withoutRequested(lease.metadata?.annotations?.[SWEEP_DUE]);
     if (due !== undefined && due !== before) listeners.tell(due);
     if (rollback !== undefined) {
       metrics.rollback(rollback.evidence);
       log.warn({ evidence: rollback.evidence }, `${rollback.message}; all objects are listed again`);
-      rollbacks.tell();
+      onRollback();
     }
     return progress;
   };
-  const withoutAsked = (name: string | undefined) => (name === asked ? undefined : name);
+  const withoutRequested = (name: string | undefined) => (name === requested ? undefined : name);
 
   /** A restored Lease carries an old renewTime. A live leader that this replica saw recently takes precedence. */
   const absence = (lease: LeaseObject | undefined) =>
@@ -63,10 +60,10 @@ export function createOwnLease({
       : startupSweep(lease?.spec?.renewTime, now());
 
   const annotations = (lease: LeaseObject | undefined): Readonly<Record<string, string>> => {
-    const { [SWEEP_DUE]: standing, ...others } = lease?.metadata?.annotations ?? {};
+    const { [SWEEP_DUE]: current, ...others } = lease?.metadata?.annotations ?? {};
     const epoch = (memory?.highest ?? 0n) + 1n;
     const announce = memory?.unannounced === true;
-    const sweep = announce ? rollbackSweep(epoch) : (absence(lease) ?? withoutAsked(standing));
+    const sweep = announce ? rollbackSweep(epoch) : (absence(lease) ?? withoutRequested(current));
     return {
       ...others,
       [EPOCH]: String(epoch),
@@ -82,8 +79,8 @@ export function createOwnLease({
     /** Called when another window is due. */
     onSweepDue: listeners.add,
     /** The window exists: the next write of the Lease removes the request for it. */
-    sweepAsked: (name: string) => {
-      asked = name;
+    sweepRequested: (name: string) => {
+      requested = name;
       if (due === name) due = undefined;
     },
   };

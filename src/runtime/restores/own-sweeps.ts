@@ -29,11 +29,11 @@ export function createOwnSweepsReconciler(
 
 export function startOwnSweeps(
   context: Context,
-  { sweepDue, onSweepDue, sweepAsked }: OwnLease,
+  { sweepDue, onSweepDue, sweepRequested }: OwnLease,
   signal: AbortSignal,
 ): { readonly stopped: Promise<void> } {
   const { client, serverClock, log } = context;
-  const reconcile = createOwnSweepsReconciler(client, sweepAsked, serverClock.now, log);
+  const reconcile = createOwnSweepsReconciler(client, sweepRequested, serverClock.now, log);
   const controller = startController(context, { name: 'own-sweeps', reconcile }, signal);
   onSweepDue(controller.add, signal);
   const due = sweepDue();

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 
-import { createSharedSweep, type SharedSweep } from './shared-sweep.ts';
+import { createSharedSweep } from './shared-sweep.ts';
 import type { SweepOptions } from './sweep.ts';
 
 const NEVER = new AbortController().signal;
@@ -15,7 +15,7 @@ const options = (change: Partial<SweepOptions> = {}): SweepOptions => ({
 let now: Date;
 let sweeps: number;
 let tookMs: number;
-let shared: SharedSweep;
+let shared: ReturnType<typeof createSharedSweep>;
 
 /** By default, each sweep takes two seconds. */
 beforeEach(() => {

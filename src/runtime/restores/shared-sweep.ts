@@ -4,26 +4,25 @@ import type { SweepResult } from '../../restore/report.ts';
 import type { OnSweepProgress, Sweep, SweepOptions } from './sweep.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
 
-export type SharedSweep = (
-  options: SweepOptions,
-  /** A sweep that began earlier does not count. */
-  notBefore: Date,
-  signal: AbortSignal,
-  onProgress?: OnSweepProgress,
-) => Promise<
-  { readonly kind: 'swept'; readonly result: SweepResult } | { readonly kind: 'later'; readonly at: Date }
->;
-
 /** The pause after a sweep, as a multiple of its duration. */
 const REST = 4;
 /** Limits of that pause, in milliseconds. */
 const SHORTEST_REST_MS = 1_000;
 const LONGEST_REST_MS = 5 * 60_000;
 
-export function createSharedSweep(sweep: Sweep, now: () => Date): SharedSweep {
+type SweepOutcome =
+  { readonly kind: 'swept'; readonly result: SweepResult } | { readonly kind: 'later'; readonly at: Date };
+
+/** A sweep that began before `notBefore` does not count. */
+export function createSharedSweep(sweep: Sweep, now: () => Date) {
   let last: { readonly options: SweepOptions; readonly result: SweepResult } | undefined;
   let earliest: Date | undefined;
-  return async (wanted, notBefore, signal, onProgress) => {
+  return async (
+    wanted: SweepOptions,
+    notBefore: Date,
+    signal: AbortSignal,
+    onProgress?: OnSweepProgress,
+  ): Promise<SweepOutcome> => {
     // Use the earliest time that any window needs: otherwise each window would need its own sweep.
     earliest = earliest === undefined || wanted.since < earliest ? wanted.since : earliest;
     const options = { ...wanted, since: earliest };

@@ -2,6 +2,7 @@
 import { asCreated, auditObject, forAudit } from '../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { isJsonObject } from '../../json/json.ts';
+import { unescapePart } from '../../json/json-patch.ts';
 import { mutate } from '../../admission/policy/mutate.ts';
 import { heldKeys, type HeldKey } from '../../admission/policy/unique/unique-key.ts';
 import type { World } from '../../admission/policy/world.ts';
@@ -137,9 +138,9 @@ export function refOf(resource: GroupResource, { metadata }: KubeObject): Object
 
 /** `/spec/disks/0/tier` → `spec.disks[0].tier` */
 const toField = (pointer: string): string =>
-  pointer
-    .slice(1)
-    .replaceAll(/\/(\d+|-)(?=\/|$)/g, '[$1]')
-    .replaceAll('/', '.')
-    .replaceAll('~1', '/')
-    .replaceAll('~0', '~');
+  unescapePart(
+    pointer
+      .slice(1)
+      .replaceAll(/\/(\d+|-)(?=\/|$)/g, '[$1]')
+      .replaceAll('/', '.'),
+  );
