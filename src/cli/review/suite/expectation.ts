@@ -1,4 +1,5 @@
 /** The expected result of a test, and its comparison with the actual result. */
+import { messageOf } from '../../../json/error-message.ts';
 import { compilePattern } from '../../../cel/regular-expression.ts';
 import {
   type JsonObject,
@@ -12,34 +13,28 @@ import {
 import { readMap, readObject, readText, readTexts, readWord, type YamlField } from './yaml-field.ts';
 import type { ReviewResult, Verdict } from '../review-result.ts';
 
-export type ExpectedDecision = (typeof DECISIONS)[number];
+type ExpectedDecision = (typeof DECISIONS)[number];
 
 const DECISIONS = ['allow', 'warn', 'deny', 'unchecked'] as const;
 
 export interface Expectation {
   readonly decision: ExpectedDecision;
   /** A part of the message of a denial. */
-  readonly message?: string;
-  readonly messageMatches?: { readonly text: string; readonly test: (message: string) => boolean };
+  readonly message?: string | undefined;
+  readonly messageMatches?:
+    { readonly text: string; readonly test: (message: string) => boolean } | undefined;
   /** The fields of all causes, in any order. */
-  readonly fields?: readonly string[];
+  readonly fields?: readonly string[] | undefined;
   /** A part of each warning, in any order; empty: no warnings. */
-  readonly warnings?: readonly string[];
+  readonly warnings?: readonly string[] | undefined;
   /** A part of the object after mutation; null: the field is absent. */
-  readonly object?: JsonObject;
+  readonly object?: JsonObject | undefined;
   /** A part of each annotation; null: the annotation is absent. */
-  readonly auditAnnotations?: Readonly<Record<string, string | null>>;
+  readonly auditAnnotations?: Readonly<Record<string, string | null>> | undefined;
 }
 
-const EXPECT_KEYS = [
-  'decision',
-  'message',
-  'messageMatches',
-  'fields',
-  'warnings',
-  'object',
-  'auditAnnotations',
-];
+const DENIAL_KEYS = ['message', 'messageMatches', 'fields'];
+const EXPECT_KEYS = ['decision', ...DENIAL_KEYS, 'warnings', 'object', 'auditAnnotations'];
 
 /** Reports problems; undefined if the expectation cannot be used. */
 export function readExpectation(field: YamlField): Expectation | undefined {
@@ -50,28 +45,22 @@ export function readExpectation(field: YamlField): Expectation | undefined {
   const decision = readWord(field.at('decision'), DECISIONS);
   if (field.at('decision').value === undefined)
     field.report(`decision is required: one of ${DECISIONS.join(', ')}`);
-  const message = readText(field.at('message'));
-  const messageMatches = patternOf(field.at('messageMatches'));
-  const fields = readTexts(field.at('fields'));
-  const warnings = readTexts(field.at('warnings'));
-  const object = readObject(field.at('object'));
-  const auditAnnotations = annotationsOf(field.at('auditAnnotations'));
-  if (decision === undefined) return undefined;
-  const ofDenials = { message, messageMatches, fields };
-  for (const [key, value] of Object.entries(ofDenials)) {
-    if (value !== undefined && decision !== 'deny') field.at(key).report('allowed only with decision: deny');
-  }
-  if (object !== undefined && decision === 'deny')
-    field.at('object').report('not allowed with decision: deny');
-  return {
-    decision,
-    ...(message === undefined ? {} : { message }),
-    ...(messageMatches === undefined ? {} : { messageMatches }),
-    ...(fields === undefined ? {} : { fields }),
-    ...(warnings === undefined ? {} : { warnings }),
-    ...(object === undefined ? {} : { object }),
-    ...(auditAnnotations === undefined ? {} : { auditAnnotations }),
+  const details = {
+    message: readText(field.at('message')),
+    messageMatches: patternOf(field.at('messageMatches')),
+    fields: readTexts(field.at('fields')),
+    warnings: readTexts(field.at('warnings')),
+    object: readObject(field.at('object')),
+    auditAnnotations: annotationsOf(field.at('auditAnnotations')),
   };
+  if (decision === undefined) return undefined;
+  for (const [key, value] of Object.entries(details)) {
+    if (value !== undefined && decision !== 'deny' && DENIAL_KEYS.includes(key))
+      field.at(key).report('allowed only with decision: deny');
+  }
+  if (details.object !== undefined && decision === 'deny')
+    field.at('object').report('not allowed with decision: deny');
+  return { decision, ...details };
 }
 
 function patternOf(field: YamlField): Expectation['messageMatches'] {
@@ -81,7 +70,7 @@ function patternOf(field: YamlField): Expectation['messageMatches'] {
     const pattern = compilePattern(text);
     return { text, test: (message) => pattern.test(message) };
   } catch (error) {
-    field.report(error instanceof Error ? error.message : String(error));
+    field.report(messageOf(error));
     return undefined;
   }
 }
@@ -89,12 +78,13 @@ function patternOf(field: YamlField): Expectation['messageMatches'] {
 function annotationsOf(field: YamlField): Expectation['auditAnnotations'] {
   const given = readObject(field);
   if (given === undefined) return undefined;
-  const annotations: (readonly [string, string | null])[] = [];
-  for (const [key, value] of Object.entries(given)) {
-    if (typeof value === 'string' || value === null) annotations.push([key, value]);
-    else field.at(key).report('must be a string, or null if the annotation must be absent');
-  }
-  return Object.fromEntries(annotations);
+  const entries = Object.entries(given).filter((entry): entry is [string, string | null] => {
+    const [key, value] = entry;
+    const isValid = typeof value === 'string' || value === null;
+    if (!isValid) field.at(key).report('must be a string, or null if the annotation must be absent');
+    return isValid;
+  });
+  return Object.fromEntries(entries);
 }
 
 /** A difference between the expected and the actual result. */
@@ -112,36 +102,45 @@ const DECISION: Readonly<Record<Verdict, ExpectedDecision>> = {
   unchecked: 'unchecked',
 };
 
+/** No mismatch if the expectation holds. */
+const unless = (
+  holds: boolean,
+  what: string,
+  expected: string,
+  received: string | undefined,
+): readonly Mismatch[] => (holds ? [] : [{ what, expected, received: received ?? 'none' }]);
+
 export function checkExpectation(expect: Expectation, result: ReviewResult): readonly Mismatch[] {
   const decision = DECISION[result.verdict];
   if (decision !== expect.decision) {
-    return [{ what: 'decision', expected: expect.decision, received: describeDecision(decision, result) }];
+    return [{ what: 'decision', expected: expect.decision, received: describeDecision(result) }];
   }
-  const message = result.messages.join('; ');
+  const text = result.messages.join('; ');
+  const { message = '', messageMatches, fields, warnings, object, auditAnnotations = {} } = expect;
   return [
-    ...(expect.message === undefined || message.includes(expect.message)
-      ? []
-      : [{ what: 'message', expected: `… ${expect.message} …`, received: message }]),
-    ...(expect.messageMatches === undefined || expect.messageMatches.test(message)
-      ? []
-      : [{ what: 'messageMatches', expected: expect.messageMatches.text, received: message }]),
-    ...(expect.fields === undefined ? [] : fieldMismatches(expect.fields, result)),
-    ...(expect.warnings === undefined ? [] : warningMismatches(expect.warnings, result)),
-    ...(expect.object === undefined ? [] : valueMismatches(expect.object, result.object, 'object')),
-    ...annotationMismatches(expect.auditAnnotations ?? {}, result),
+    ...unless(text.includes(message), 'message', `… ${message} …`, text),
+    ...unless(messageMatches?.test(text) !== false, 'messageMatches', messageMatches?.text ?? '', text),
+    ...(fields === undefined ? [] : fieldMismatches(fields, result)),
+    ...(warnings === undefined ? [] : warningMismatches(warnings, result)),
+    ...(object === undefined ? [] : valueMismatches(object, result.object, 'object')),
+    ...Object.entries(auditAnnotations).flatMap(([key, wanted]) => {
+      const received = ownValue(result.auditAnnotations, key) as string | undefined; // annotations are strings
+      const holds = wanted === null ? received === undefined : received?.includes(wanted) === true;
+      return unless(holds, `auditAnnotations.${key}`, wanted === null ? 'none' : `… ${wanted} …`, received);
+    }),
   ];
 }
 
 /** The decision with its reason. */
-function describeDecision(decision: ExpectedDecision, { messages, warnings }: ReviewResult): string {
-  switch (decision) {
-    case 'deny':
+function describeDecision({ verdict, messages, warnings }: ReviewResult): string {
+  switch (verdict) {
+    case 'denied':
       return `deny: ${messages.join('; ')}`;
-    case 'warn':
+    case 'warned':
       return `warn: ${warnings.join('; ')}`;
     case 'unchecked':
       return 'unchecked: no policy and no handler applies to this write';
-    case 'allow':
+    case 'allowed':
       return 'allow';
   }
 }
@@ -149,9 +148,7 @@ function describeDecision(decision: ExpectedDecision, { messages, warnings }: Re
 function fieldMismatches(expected: readonly string[], { causes }: ReviewResult): readonly Mismatch[] {
   const wanted = [...new Set(expected)].sort();
   const received = [...new Set(causes.map(({ field }) => field))].sort();
-  return isEqual(wanted, received)
-    ? []
-    : [{ what: 'fields', expected: shown(wanted), received: shown(received) }];
+  return unless(isEqual(wanted, received), 'fields', shown(wanted), shown(received));
 }
 
 /** Each expected text must match a different warning. */
@@ -161,32 +158,13 @@ function warningMismatches(expected: readonly string[], { warnings }: ReviewResu
     const index = left.findIndex((warning) => warning.includes(text));
     return index !== -1 && left.splice(index, 1).length === 1;
   });
-  return isThere.every(Boolean) && left.length === 0
-    ? []
-    : [{ what: 'warnings', expected: shown(expected), received: shown(warnings) }];
-}
-
-function annotationMismatches(
-  expected: NonNullable<Expectation['auditAnnotations']>,
-  { auditAnnotations }: ReviewResult,
-): readonly Mismatch[] {
-  return Object.entries(expected).flatMap(([key, text]) => {
-    const received = ownValue(auditAnnotations, key) as string | undefined; // annotations are strings
-    const holds = text === null ? received === undefined : received?.includes(text) === true;
-    const what = `auditAnnotations.${key}`;
-    return holds
-      ? []
-      : [{ what, expected: text === null ? 'none' : `… ${text} …`, received: received ?? 'none' }];
-  });
+  const holds = isThere.every(Boolean) && left.length === 0;
+  return unless(holds, 'warnings', shown(expected), shown(warnings));
 }
 
 /** Maps are compared partially, lists by length and index, other values exactly. Null expects an absent field. */
 function valueMismatches(expected: JsonValue, received: unknown, path: string): readonly Mismatch[] {
-  if (expected === null) {
-    return (received ?? null) === null
-      ? []
-      : [{ what: path, expected: 'nothing', received: shown(received) }];
-  }
+  if (expected === null) return unless((received ?? null) === null, path, 'nothing', shown(received));
   if (isJsonObject(expected) && isJsonObject(received)) {
     return Object.entries(expected).flatMap(([key, value]) =>
       valueMismatches(value, ownValue(received, key), `${path}.${key}`),
@@ -195,11 +173,7 @@ function valueMismatches(expected: JsonValue, received: unknown, path: string): 
   if (isJsonArray(expected) && isJsonArray(received) && expected.length === received.length) {
     return expected.flatMap((value, index) => valueMismatches(value, received[index], `${path}[${index}]`));
   }
-  return isEqual(expected, received)
-    ? []
-    : [{ what: path, expected: shown(expected), received: shown(received) }];
+  return unless(isEqual(expected, received), path, shown(expected), shown(received));
 }
 
-function shown(value: unknown): string {
-  return value === undefined ? 'nothing' : stringifyJson(value);
-}
+const shown = (value: unknown): string => (value === undefined ? 'nothing' : stringifyJson(value));

@@ -1,10 +1,11 @@
 /** Parses test suites in YAML. docs/review.md documents the format. */
 import { dirname, isAbsolute, join } from 'node:path';
 
+import { messageOf } from '../../../json/error-message.ts';
 import { isJsonArray, type JsonObject } from '../../../json/json.ts';
 import { describePlace, metaTextOf, objectsOf, textOf, type PlacedObject } from '../documents.ts';
 import { jsonOfYaml, parseYamlDocuments } from '../yaml-text.ts';
-import { createRootField, readMap, readText, readTexts, readWord, type YamlField } from './yaml-field.ts';
+import { createField, readMap, readText, readTexts, readWord, type YamlField } from './yaml-field.ts';
 import { readExpectation, type Expectation } from './expectation.ts';
 
 const OPERATIONS = ['CREATE', 'UPDATE', 'DELETE'] as const;
@@ -32,7 +33,7 @@ export interface Suite {
 }
 
 /** Reads the objects of a file. Throws UnusableInput. */
-export type ReadFile = (path: string) => readonly PlacedObject[];
+type ReadFile = (path: string) => readonly PlacedObject[];
 
 const SUITE_KEYS = ['policies', 'crds', 'existing', 'handlers', 'namespace', 'tests'];
 const TEST_KEYS = ['name', 'object', 'objectFrom', 'old', 'oldFrom', 'user', 'groups', 'operation', 'expect'];
@@ -56,7 +57,7 @@ export function parseSuite(
     report(1, '', `the suite is empty: it must be a map of ${SUITE_KEYS.join(', ')}`);
   if (document === undefined || problems.length > 0) return { suite: emptySuite(file), problems };
   const { node } = document;
-  const field = createRootField({ node, value: jsonOfYaml(node.toJS()), lineAt, report });
+  const field = createField({ node, lineAt, report }, jsonOfYaml(node.toJS()));
   return { suite: suiteOf(field, file, readFile), problems };
 }
 
@@ -85,30 +86,19 @@ function suiteOf(field: YamlField, file: string, readFile: ReadFile): Suite {
     handlers: readText(field.at('handlers')),
     namespace: readText(field.at('namespace')),
     tests: Array.from({ length: count }, (_, index) =>
-      testOf(tests.at(index), { file, read: (path) => readFile(relative(path)) }),
+      testOf(tests.at(index), file, (path) => readFile(relative(path))),
     ).filter((test) => test !== undefined),
   };
 }
 
-interface Files {
-  /** The file of the suite. */
-  readonly file: string;
-  readonly read: ReadFile;
-}
-
-function testOf(field: YamlField, files: Files): SuiteTest | undefined {
+function testOf(field: YamlField, file: string, read: ReadFile): SuiteTest | undefined {
   if (readMap(field, TEST_KEYS) === undefined) return undefined;
   const name = readText(field.at('name'));
   if (name === undefined || name === '') field.report('a test needs a name');
-  const object = sourceOf(field, 'object', files);
-  if (
-    object === undefined &&
-    field.at('object').value === undefined &&
-    field.at('objectFrom').value === undefined
-  ) {
+  const object = sourceOf(field, 'object', file, read);
+  if (['object', 'objectFrom'].every((key) => field.at(key).value === undefined))
     field.report('a test needs an object, or objectFrom: <file>#<name>');
-  }
-  const old = sourceOf(field, 'old', files);
+  const old = sourceOf(field, 'old', file, read);
   const operation = readWord(field.at('operation'), OPERATIONS) ?? (old === undefined ? 'CREATE' : 'UPDATE');
   if (operation === 'UPDATE' && old === undefined) field.report('an UPDATE needs old: the current object');
   if (operation !== 'UPDATE' && old !== undefined) {
@@ -122,23 +112,25 @@ function testOf(field: YamlField, files: Files): SuiteTest | undefined {
 }
 
 /** An object inside the test, or one that the test refers to. */
-function sourceOf(field: YamlField, key: 'object' | 'old', { file, read }: Files): PlacedObject | undefined {
+function sourceOf(
+  field: YamlField,
+  key: 'object' | 'old',
+  file: string,
+  read: ReadFile,
+): PlacedObject | undefined {
   const written = field.at(key);
   const named = field.at(`${key}From`);
   if (written.value !== undefined && named.value !== undefined)
     named.report(`${key} and ${key}From exclude each other: omit one of them`);
-  if (written.value !== undefined) {
-    const { found, problems } = objectsOf({ place: { file, line: written.line }, value: written.value });
-    if (problems.length > 0 || found.length !== 1) written.report(flawOf(problems, file));
-    return found[0];
+  if (written.value === undefined) {
+    const source = readText(named);
+    return source === undefined ? undefined : namedObject(source, named, read);
   }
-  const source = readText(named);
-  return source === undefined ? undefined : namedObject(source, named, read);
-}
-
-function flawOf([problem]: readonly string[], file: string): string {
-  if (problem === undefined) return 'must be a single object';
-  return problem.startsWith(file) ? problem.slice(problem.indexOf(': ') + 2) : problem;
+  const { found, problems } = objectsOf({ place: { file, line: written.line }, value: written.value });
+  const [problem = 'must be a single object'] = problems;
+  if (problems.length > 0 || found.length !== 1)
+    written.report(problem.startsWith(file) ? problem.slice(problem.indexOf(': ') + 2) : problem);
+  return found[0];
 }
 
 /** `file#name`, `file#Kind/name`, or a file with a single object. */
@@ -146,8 +138,13 @@ function namedObject(source: string, field: YamlField, read: ReadFile): PlacedOb
   const at = source.lastIndexOf('#');
   const file = at === -1 ? source : source.slice(0, at);
   const wanted = at === -1 ? undefined : source.slice(at + 1);
-  const all = tryRead(file, field, read);
-  if (all === undefined) return undefined;
+  let all: readonly PlacedObject[];
+  try {
+    all = read(file);
+  } catch (error) {
+    field.report(messageOf(error));
+    return undefined;
+  }
   const found = all.filter(({ object }) => wanted === undefined || namesOf(object).includes(wanted));
   const [only, other] = found;
   if (only !== undefined && other === undefined) return only;
@@ -160,15 +157,6 @@ function namedObject(source: string, field: YamlField, read: ReadFile): PlacedOb
       : `several objects match: use ${file}#<kind>/<name> with one of ${listed.join(', ')}`,
   );
   return undefined;
-}
-
-function tryRead(file: string, field: YamlField, read: ReadFile): readonly PlacedObject[] | undefined {
-  try {
-    return read(file);
-  } catch (error) {
-    field.report(error instanceof Error ? error.message : String(error));
-    return undefined;
-  }
 }
 
 function namesOf(object: JsonObject): readonly string[] {
