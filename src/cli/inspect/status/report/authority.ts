@@ -17,8 +17,10 @@ import type { BundleState } from '../../../../pki/injection/source.ts';
 import { parseCertificatePem, splitCertificates } from '../../../../pki/x509/pem.ts';
 import { rotationPhase, rotationTime, type RotationPhase } from '../../../../pki/authority/rotation-plan.ts';
 import type { Secret } from '../../../../pki/serving-certs/secret.ts';
-import { unreadOf, valueOf, type Reading, type Unread } from '../../read-cluster/reading.ts';
-import type { Attention, Judged } from './attention.ts';
+import type { ClusterReadings } from '../../read-cluster/read-cluster.ts';
+import { messageOf } from '../../../../json/error-message.ts';
+import { unreadOf, type Reading, type Unread } from '../../read-cluster/reading.ts';
+import type { Judged, Problems } from './attention.ts';
 
 export interface AuthorityPart {
   readonly unread: readonly Unread[];
@@ -56,61 +58,49 @@ export interface JudgedAuthority extends Judged<AuthorityPart> {
   readonly roots: readonly KnownRoot[];
 }
 
-interface AuthorityReadings {
-  readonly authority: Reading<Secret | undefined>;
-  readonly caBundle: Reading<ConfigMap | undefined>;
-}
-
 /** Returns only data from certificates: no private key leaves this function. */
-export function authorityPart(readings: AuthorityReadings, namespace: string, now: Date): JudgedAuthority {
-  const secretName = `Secret ${namespace}/${AUTHORITY_SECRET}`;
-  const secret = parseSecret(readings.authority);
-  if (secret.kind === 'authority') return ofSecret(secret.authority, secretName, now);
-  const attention: readonly Attention[] =
-    secret.kind === 'problem' ? [{ part: 'authority', object: secretName, message: secret.problem }] : [];
+export function authorityPart(
+  readings: Pick<ClusterReadings, 'authority' | 'caBundle'>,
+  namespace: string,
+  now: Date,
+): JudgedAuthority {
+  const object = `Secret ${namespace}/${AUTHORITY_SECRET}`;
+  const problems: Problems[number][] = [];
+  if (readings.authority.kind === 'read') {
+    const secret = readings.authority.value;
+    const parsed = secret === undefined ? MISSING : parseSecret(secret);
+    if (typeof parsed !== 'string') return ofSecret(parsed, object, now);
+    problems.push({ object, message: parsed });
+  }
   const published = ofConfigMap(readings.caBundle, namespace, now);
-  const unread = [...unreadOf(secretName, readings.authority), ...published.part.unread];
+  const unread = [...unreadOf(object, readings.authority), ...published.part.unread];
   return {
     ...published,
     part: { ...published.part, unread },
-    attention: [...attention, ...published.attention],
+    problems: [...problems, ...published.problems],
   };
 }
 
-type SecretContent =
-  | { readonly kind: 'authority'; readonly authority: Authority }
-  | { readonly kind: 'problem'; readonly problem: string }
-  | { readonly kind: 'unread' };
+const MISSING = 'it does not exist: the leader creates it when Gatehouse runs in this namespace';
 
-function parseSecret(reading: Reading<Secret | undefined>): SecretContent {
-  if (reading.kind === 'unread') return { kind: 'unread' };
-  if (reading.value === undefined)
-    return {
-      kind: 'problem',
-      problem: 'it does not exist: the leader creates it when Gatehouse runs in this namespace',
-    };
+/** The authority, or what is wrong with the Secret. */
+function parseSecret({ data = {} }: Secret): Authority | string {
   try {
-    return { kind: 'authority', authority: parseAuthority(reading.value.data ?? {}) };
+    return parseAuthority(data);
   } catch (error) {
-    return { kind: 'problem', problem: error instanceof Error ? error.message : String(error) };
+    return messageOf(error);
   }
 }
 
 function ofSecret(authority: Authority, object: string, now: Date): JudgedAuthority {
-  const generations = authority.generations.map((generation) => rowOf(generation, now));
+  const { generations } = authority;
+  const phase = rotationPhase({ authority, paused: undefined });
+  const rows = generations.map((generation) => rowOf(generation, now));
   return {
-    part: {
-      unread: [],
-      source: 'Secret',
-      phase: rotationPhase({ authority, paused: undefined }),
-      generations,
-    },
-    attention: activeAttention(authority, object, now),
+    part: { unread: [], source: 'Secret', phase, generations: rows },
+    problems: activeProblems(authority, object, now),
     bundle: bundleOf(authority, now),
-    roots: authority.generations.map((generation) => ({
-      id: generation.id,
-      certificate: rootOf(generation),
-    })),
+    roots: generations.map((generation) => ({ id: generation.id, certificate: rootOf(generation) })),
   };
 }
 
@@ -144,45 +134,40 @@ function bundleOf(authority: Authority, now: Date): BundleState {
   try {
     return { kind: 'bundle', pem: caBundle(authority, now) };
   } catch (error) {
-    return { kind: 'unusable', message: error instanceof Error ? error.message : String(error) };
+    return { kind: 'unusable', message: messageOf(error) };
   }
 }
 
 /** A rotation is due at half of the lifetime. If none has started at three quarters, something is wrong. */
-function activeAttention(authority: Authority, object: string, now: Date): readonly Attention[] {
-  const { generations } = authority;
+function activeProblems({ generations }: Authority, object: string, now: Date): Problems {
   const active = generations.find(({ state }) => state === 'active');
   if (active === undefined) return [];
   const { validFromDate, validToDate } = rootOf(active);
   const end = validToDate.toISOString();
-  const attention = (message: string): readonly Attention[] => [{ part: 'authority', object, message }];
-  if (validToDate <= now)
-    return attention(`the active generation ${active.id} expired at ${end}: rotate the authority now`);
-  const isLate = now.getTime() > validFromDate.getTime() * 0.25 + validToDate.getTime() * 0.75;
-  const isPrepared = generations.some(({ state }) => state === 'pending');
-  if (isLate && !isPrepared) {
-    const next = isOwnGeneration(active)
-      ? 'find out why the leader does not rotate the authority'
-      : 'the CA is imported, so store a new CA in its Secret';
-    return attention(
-      `the active generation ${active.id} expires at ${end}, and no next generation is prepared: ${next}`,
-    );
+  if (validToDate <= now) {
+    const message = `the active generation ${active.id} expired at ${end}: rotate the authority now`;
+    return [{ object, message }];
   }
-  return [];
+  const isLate = now.getTime() > validFromDate.getTime() * 0.25 + validToDate.getTime() * 0.75;
+  if (!isLate || generations.some(({ state }) => state === 'pending')) return [];
+  const next = isOwnGeneration(active)
+    ? 'find out why the leader does not rotate the authority'
+    : 'the CA is imported, so store a new CA in its Secret';
+  const seen = `the active generation ${active.id} expires at ${end}, and no next generation is prepared`;
+  return [{ object, message: `${seen}: ${next}` }];
 }
 
 function ofConfigMap(reading: Reading<ConfigMap | undefined>, namespace: string, now: Date): JudgedAuthority {
   const object = `ConfigMap ${namespace}/${CABUNDLE_CONFIGMAP}`;
-  const nothing = (attention: readonly Attention[]): JudgedAuthority => ({
+  const unusable = (...messages: readonly string[]): JudgedAuthority => ({
     part: { unread: unreadOf(object, reading), generations: [] },
-    attention,
+    problems: messages.map((message) => ({ object, message })),
     bundle: { kind: 'unknown' },
     roots: [],
   });
-  if (reading.kind === 'unread') return nothing([]);
-  const problem = (message: string) => nothing([{ part: 'authority', object, message }]);
-  const text = valueOf(reading)?.data?.[CA_BUNDLE_KEY];
-  if (text === undefined) return problem('it has no CA bundle: the leader has not published one yet');
+  if (reading.kind === 'unread') return unusable();
+  const text = reading.value?.data?.[CA_BUNDLE_KEY];
+  if (text === undefined) return unusable('it has no CA bundle: the leader has not published one yet');
   try {
     const pem = parseCertificatePem(text);
     const roots = splitCertificates(pem).map((certificate) => ({
@@ -190,21 +175,14 @@ function ofConfigMap(reading: Reading<ConfigMap | undefined>, namespace: string,
       certificate,
     }));
     const generations = roots.map(({ id, certificate }) => lifeOf(id, 'trusted', certificate, now));
+    const message = 'all its certificates have expired: rotate the authority now';
     return {
       part: { unread: [], source: 'ConfigMap', generations },
-      attention: generations.every(({ expired }) => expired)
-        ? [
-            {
-              part: 'authority',
-              object,
-              message: 'all its certificates have expired: rotate the authority now',
-            },
-          ]
-        : [],
+      problems: generations.every(({ expired }) => expired) ? [{ object, message }] : [],
       bundle: { kind: 'bundle', pem },
       roots,
     };
   } catch (error) {
-    return problem(`${CA_BUNDLE_KEY} is invalid: ${error instanceof Error ? error.message : String(error)}`);
+    return unusable(`${CA_BUNDLE_KEY} is invalid: ${messageOf(error)}`);
   }
 }

@@ -3,20 +3,11 @@ import { sourceName, type BundleSource, type InjectionRequest } from '../../../.
 import { bundleOfSource, type BundleState } from '../../../../pki/injection/source.ts';
 import { toTarget, type RawTarget, type TargetKind } from '../../../../pki/injection/target.ts';
 import { planInjection, type InjectionPlan } from '../../../../pki/injection/plan.ts';
-import {
-  withOwnRequest,
-  type Scope,
-  type SourceReadings,
-  type TargetsReading,
-} from '../../read-cluster/injection-targets.ts';
-import { unreadOf, valueOf, type Unread } from '../../read-cluster/reading.ts';
-import type { Attention, Judged } from './attention.ts';
-
-export interface InjectionTargetsPart {
-  readonly unread: readonly Unread[];
-  /** By kind and name. */
-  readonly items: readonly InjectionTargetRow[];
-}
+import { objectKey } from '../../../../json/kube-object.ts';
+import { withOwnRequest, type Scope, type SourceReadings } from '../../read-cluster/injection-targets.ts';
+import type { ClusterReadings } from '../../read-cluster/read-cluster.ts';
+import { unreadOf, valueOf } from '../../read-cluster/reading.ts';
+import type { Judged, Listing, Problems } from './attention.ts';
 
 export interface InjectionTargetRow {
   readonly kind: TargetKind['kind'];
@@ -32,18 +23,13 @@ export interface InjectionTargetRow {
   readonly message?: string;
 }
 
-interface TargetReadings {
-  readonly targets: readonly TargetsReading[];
-  readonly sources: SourceReadings;
-}
-
 /** @param bundle of the authority */
 export function injectionTargetsPart(
-  { targets, sources }: TargetReadings,
+  { targets, sources }: Pick<ClusterReadings, 'targets' | 'sources'>,
   bundle: BundleState,
   scope: Scope,
   now: Date,
-): Judged<InjectionTargetsPart> {
+): Judged<Listing<InjectionTargetRow>> {
   const bundleFrom = (source: BundleSource): BundleState =>
     source.kind === 'authority' ? bundle : ofObject(source, sources, now);
   const items = targets.flatMap(({ kind, objects }) =>
@@ -55,12 +41,12 @@ export function injectionTargetsPart(
     ...targets.flatMap(({ kind, objects }) => unreadOf(`${kind.kind}s`, objects)),
     ...[...sources].flatMap(([name, reading]) => unreadOf(name, reading)),
   ];
-  return { part: { unread, items }, attention: items.flatMap(attentionOf) };
+  return { part: { unread, items }, problems: items.flatMap(problemsOf) };
 }
 
 function ofObject(
   { ref, consent }: Extract<BundleSource, { kind: 'object' }>,
-  sources: TargetReadings['sources'],
+  sources: SourceReadings,
   now: Date,
 ): BundleState {
   const reading = sources.get(sourceName(ref));
@@ -114,14 +100,7 @@ function stateOf(plan: InjectionPlan): Pick<InjectionTargetRow, 'state' | 'messa
   }
 }
 
-function attentionOf({
-  kind,
-  namespace,
-  name,
-  state,
-  message = '',
-}: InjectionTargetRow): readonly Attention[] {
+function problemsOf({ state, message = '', ...row }: InjectionTargetRow): Problems {
   if (state !== 'Stale' && state !== 'Invalid') return [];
-  const object = `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
-  return [{ part: 'injectionTargets', object, message }];
+  return [{ object: `${row.kind} ${objectKey(row)}`, message }];
 }

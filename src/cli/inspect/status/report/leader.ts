@@ -2,7 +2,7 @@
 import type { LeaseObject } from '../../../../kube/lease/lease-record.ts';
 import { unreadOf, valueOf, type Unread } from '../../read-cluster/reading.ts';
 import type { ClusterReadings, Pod } from '../../read-cluster/read-cluster.ts';
-import type { Attention, Judged } from './attention.ts';
+import type { Judged, Problems } from './attention.ts';
 
 export interface LeaderPart {
   readonly unread: readonly Unread[];
@@ -19,7 +19,7 @@ export interface LeaderPart {
   readonly replicas: readonly Replica[];
 }
 
-export interface Replica {
+interface Replica {
   readonly name: string;
   readonly ready: boolean;
   readonly leads: boolean;
@@ -49,7 +49,7 @@ export function leaderPart(
     ...(leaseTransitions === undefined ? {} : { transitions: leaseTransitions }),
     replicas,
   };
-  return { part, attention: [...leaseAttention(part, what), ...replicas.flatMap(replicaAttention)] };
+  return { part, problems: [...leaseProblems(part, what), ...replicas.flatMap(replicaProblems)] };
 }
 
 function stateOf(lease: LeaseObject | undefined, now: Date): 'Held' | 'Free' | 'Expired' {
@@ -74,24 +74,15 @@ function replicaOf({ metadata, spec, status }: Pod, leader: string | undefined):
   };
 }
 
-function leaseAttention({ state, holder, renewedAt }: LeaderPart, object: string): readonly Attention[] {
-  const attention = (message: string): readonly Attention[] => [{ part: 'leader', object, message }];
-  switch (state) {
-    case 'Free':
-      return attention(
-        'no replica leads, so no certificate is renewed and no bundle is injected: check that Gatehouse runs in this namespace (or choose another --namespace)',
-      );
-    case 'Expired':
-      return attention(
-        `no replica leads: ${holder ?? 'the holder'} ${renewedAt === undefined ? 'has never renewed it' : `has not renewed it since ${renewedAt}`}. Check the replicas`,
-      );
-    case 'Held':
-    case 'Unknown':
-      return [];
-  }
+function leaseProblems({ state, holder = 'the holder', renewedAt }: LeaderPart, object: string): Problems {
+  if (state === 'Held' || state === 'Unknown') return [];
+  const since = renewedAt === undefined ? 'has never renewed it' : `has not renewed it since ${renewedAt}`;
+  const message =
+    state === 'Free'
+      ? 'no replica leads, so no certificate is renewed and no bundle is injected: check that Gatehouse runs in this namespace (or choose another --namespace)'
+      : `no replica leads: ${holder} ${since}. Check the replicas`;
+  return [{ object, message }];
 }
 
-const replicaAttention = ({ name, ready }: Replica): readonly Attention[] =>
-  ready
-    ? []
-    : [{ part: 'leader', object: `Pod ${name}`, message: 'it is not ready: check its events and its log' }];
+const replicaProblems = ({ name, ready }: Replica): Problems =>
+  ready ? [] : [{ object: `Pod ${name}`, message: 'it is not ready: check its events and its log' }];

@@ -1,13 +1,7 @@
 /** AdmissionPolicies: whether they are in force, and the number of their violations. */
 import type { AdmissionPolicy } from '../../../../api/admission-policy.ts';
-import { unreadOf, valueOf, type Reading, type Unread } from '../../read-cluster/reading.ts';
-import type { Attention, Judged } from './attention.ts';
-
-export interface AdmissionPoliciesPart {
-  readonly unread: readonly Unread[];
-  /** By name. */
-  readonly items: readonly PolicyRow[];
-}
+import { unreadOf, valueOf, type Reading } from '../../read-cluster/reading.ts';
+import type { Judged, Listing } from './attention.ts';
 
 export interface PolicyRow {
   readonly name: string;
@@ -27,11 +21,13 @@ export type ConditionStatus = 'True' | 'False' | 'Unknown';
 
 export function admissionPoliciesPart(
   policies: Reading<readonly AdmissionPolicy[]>,
-): Judged<AdmissionPoliciesPart> {
+): Judged<Listing<PolicyRow>> {
   const items = (valueOf(policies) ?? []).map(rowOf).toSorted((a, b) => (a.name < b.name ? -1 : 1));
   return {
     part: { unread: unreadOf('AdmissionPolicies', policies), items },
-    attention: items.flatMap(attentionOf),
+    problems: items.flatMap(({ name, message }) =>
+      message === undefined ? [] : [{ object: `AdmissionPolicy ${name}`, message }],
+    ),
   };
 }
 
@@ -64,9 +60,4 @@ function conditionOf(
       message: 'the leader has not processed its current generation: check the leader',
     };
   return condition;
-}
-
-function attentionOf({ name, message }: PolicyRow): readonly Attention[] {
-  if (message === undefined) return [];
-  return [{ part: 'admissionPolicies', object: `AdmissionPolicy ${name}`, message }];
 }

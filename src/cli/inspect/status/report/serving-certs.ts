@@ -6,15 +6,9 @@ import { after, HOUR } from '../../../../pki/durations.ts';
 import type { StoredSecret } from '../../../../pki/serving-certs/facts.ts';
 import { renewalTime } from '../../../../pki/serving-certs/plan.ts';
 import { latestServingCertEnd } from '../../../../pki/serving-certs/issue.ts';
-import { unreadOf, valueOf, type Reading, type Unread } from '../../read-cluster/reading.ts';
-import type { Attention, Judged } from './attention.ts';
+import { unreadOf, valueOf, type Reading } from '../../read-cluster/reading.ts';
+import type { Judged, Listing, Problems } from './attention.ts';
 import type { KnownRoot } from './authority.ts';
-
-export interface ServingCertsPart {
-  readonly unread: readonly Unread[];
-  /** Unusable certificates first, then by `notAfter`. */
-  readonly items: readonly ServingCertRow[];
-}
 
 export interface ServingCertRow {
   readonly namespace: string;
@@ -46,11 +40,11 @@ export function servingCertsPart(
   secrets: Reading<readonly StoredSecret[]>,
   roots: readonly KnownRoot[],
   now: Date,
-): Judged<ServingCertsPart> {
+): Judged<Listing<ServingCertRow>> {
   const items = (valueOf(secrets) ?? []).map((secret) => rowOf(secret, roots, now)).toSorted(bySoonest);
   return {
     part: { unread: unreadOf('Secrets with serving certificates', secrets), items },
-    attention: items.flatMap(attentionOf),
+    problems: items.flatMap(problemsOf),
   };
 }
 
@@ -103,23 +97,19 @@ function bySoonest(a: ServingCertRow, b: ServingCertRow): number {
   return key(a) < key(b) ? -1 : 1;
 }
 
-function attentionOf(row: ServingCertRow): readonly Attention[] {
+function problemsOf(row: ServingCertRow): Problems {
   const { namespace, name, service, notAfter = '', renewAt = '', message = '' } = row;
-  const attention = (text: string): readonly Attention[] => [
-    { part: 'servingCerts', object: `Secret ${namespace}/${name}`, message: text },
-  ];
+  const messages: Readonly<Record<ServingCertRow['state'], string | undefined>> = {
+    Valid: undefined,
+    RenewalDue: undefined,
+    Overdue: `it expires at ${notAfter} and was due for renewal at ${renewAt}`,
+    Expired: `it expired at ${notAfter}`,
+    UnknownSigner: 'no generation of the authority has signed it, so clients do not trust it',
+    Unusable: `it cannot be used: ${message}`,
+  };
+  const what = messages[row.state];
+  if (what === undefined) return [];
   const next = `check the annotations of Service ${service} and its events`;
-  switch (row.state) {
-    case 'Valid':
-    case 'RenewalDue':
-      return [];
-    case 'Overdue':
-      return attention(`it expires at ${notAfter} and was due for renewal at ${renewAt}: ${next}`);
-    case 'Expired':
-      return attention(`it expired at ${notAfter}: ${next}`);
-    case 'UnknownSigner':
-      return attention(`no generation of the authority has signed it, so clients do not trust it: ${next}`);
-    case 'Unusable':
-      return attention(`it cannot be used: ${message}; ${next}`);
-  }
+  const separator = row.state === 'Unusable' ? ';' : ':';
+  return [{ object: `Secret ${namespace}/${name}`, message: `${what}${separator} ${next}` }];
 }

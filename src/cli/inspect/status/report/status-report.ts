@@ -1,12 +1,12 @@
 /** The report of `gatehouse status`. docs/status.md documents its fields in JSON and YAML. */
 import type { Scope } from '../../read-cluster/injection-targets.ts';
 import type { ClusterReadings } from '../../read-cluster/read-cluster.ts';
-import type { Attention, Judged } from './attention.ts';
+import { PARTS, type Attention, type Listing } from './attention.ts';
 import { authorityPart, type AuthorityPart } from './authority.ts';
-import { injectionTargetsPart, type InjectionTargetsPart } from './injection-targets.ts';
+import { injectionTargetsPart, type InjectionTargetRow } from './injection-targets.ts';
 import { leaderPart, type LeaderPart } from './leader.ts';
-import { admissionPoliciesPart, type AdmissionPoliciesPart } from './policies.ts';
-import { servingCertsPart, type ServingCertsPart } from './serving-certs.ts';
+import { admissionPoliciesPart, type PolicyRow } from './policies.ts';
+import { servingCertsPart, type ServingCertRow } from './serving-certs.ts';
 import { restoreWindowsPart, type RestoreWindowsPart } from './windows.ts';
 
 export interface StatusReport {
@@ -21,9 +21,12 @@ export interface StatusReport {
   readonly attention: readonly Attention[];
   readonly leader: LeaderPart;
   readonly authority: AuthorityPart;
-  readonly servingCerts: ServingCertsPart;
-  readonly injectionTargets: InjectionTargetsPart;
-  readonly admissionPolicies: AdmissionPoliciesPart;
+  /** Unusable certificates first, then by `notAfter`. */
+  readonly servingCerts: Listing<ServingCertRow>;
+  /** By kind and name. */
+  readonly injectionTargets: Listing<InjectionTargetRow>;
+  /** By name. */
+  readonly admissionPolicies: Listing<PolicyRow>;
   readonly restoreWindows: RestoreWindowsPart;
 }
 
@@ -36,51 +39,35 @@ export interface ReportContext extends Scope {
 
 export function statusReport(readings: ClusterReadings, context: ReportContext): StatusReport {
   const { server, version, namespace, now } = context;
-  const leader = leaderPart(readings, namespace, now);
   const authority = authorityPart(readings, namespace, now);
-  const servingCerts = servingCertsPart(readings.servingSecrets, authority.roots, now);
-  const injectionTargets = injectionTargetsPart(readings, authority.bundle, context, now);
-  const admissionPolicies = admissionPoliciesPart(readings.policies);
-  const restoreWindows = restoreWindowsPart(readings.windows, now);
-  const parts: readonly Judged<unknown>[] = [
-    leader,
+  const judged = {
+    leader: leaderPart(readings, namespace, now),
     authority,
-    servingCerts,
-    injectionTargets,
-    admissionPolicies,
-    restoreWindows,
-  ];
-  const attention = parts.flatMap((part) => part.attention);
-  const report = {
-    leader: leader.part,
-    authority: authority.part,
-    servingCerts: servingCerts.part,
-    injectionTargets: injectionTargets.part,
-    admissionPolicies: admissionPolicies.part,
-    restoreWindows: restoreWindows.part,
+    servingCerts: servingCertsPart(readings.servingSecrets, authority.roots, now),
+    injectionTargets: injectionTargetsPart(readings, authority.bundle, context, now),
+    admissionPolicies: admissionPoliciesPart(readings.policies),
+    restoreWindows: restoreWindowsPart(readings.windows, now),
   };
+  const attention = PARTS.flatMap((part) => judged[part].problems.map((problem) => ({ part, ...problem })));
+  const parts = {
+    leader: judged.leader.part,
+    authority: authority.part,
+    servingCerts: judged.servingCerts.part,
+    injectionTargets: judged.injectionTargets.part,
+    admissionPolicies: judged.admissionPolicies.part,
+    restoreWindows: judged.restoreWindows.part,
+  };
+  // Pods are optional, and the published bundle is a sufficient source of the authority.
+  const { leader, authority: trust, ...listings } = parts;
+  const isComplete =
+    leader.state !== 'Unknown' &&
+    trust.source !== undefined &&
+    Object.values(listings).every(({ unread }) => unread.length === 0);
   return {
     ...{ server, version, namespace },
     checkedAt: now.toISOString(),
-    healthy: attention.length === 0 && isComplete(report),
+    healthy: attention.length === 0 && isComplete,
     attention,
-    ...report,
+    ...parts,
   };
-}
-
-type Parts = Pick<
-  StatusReport,
-  'leader' | 'authority' | 'servingCerts' | 'injectionTargets' | 'admissionPolicies' | 'restoreWindows'
->;
-
-/** Pods are optional, and the published bundle is a sufficient source of the authority. */
-function isComplete({ leader, authority, servingCerts, ...others }: Parts): boolean {
-  const { injectionTargets, admissionPolicies, restoreWindows } = others;
-  return (
-    leader.state !== 'Unknown' &&
-    authority.source !== undefined &&
-    [servingCerts, injectionTargets, admissionPolicies, restoreWindows].every(
-      ({ unread }) => unread.length === 0,
-    )
-  );
 }

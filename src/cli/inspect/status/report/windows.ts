@@ -2,13 +2,11 @@
 import type { RestoreWindow } from '../../../../api/restore-window.ts';
 import { windowState } from '../../../../restore/window.ts';
 import { summaryOf, type WindowSummary } from '../../../restore/window-report.ts';
-import { unreadOf, valueOf, type Reading, type Unread } from '../../read-cluster/reading.ts';
-import type { Attention, Judged } from './attention.ts';
+import { unreadOf, valueOf, type Reading } from '../../read-cluster/reading.ts';
+import type { Judged, Listing, Problems } from './attention.ts';
 
-export interface RestoreWindowsPart {
-  readonly unread: readonly Unread[];
-  /** Windows that are open, settling or have violations, newest first. */
-  readonly items: readonly WindowSummary[];
+/** Windows that are open, settling or have violations, newest first. */
+export interface RestoreWindowsPart extends Listing<WindowSummary> {
   /** The number of all windows. */
   readonly total: number;
 }
@@ -28,7 +26,7 @@ export function restoreWindowsPart(
       items: shown.map(summaryOf),
       total: all.length,
     },
-    attention: shown.flatMap((window) => attentionOf(window, now)),
+    problems: shown.flatMap((window) => problemsOf(window, now)),
   };
 }
 
@@ -49,18 +47,15 @@ function isShown(window: RestoreWindow, now: Date): boolean {
   }
 }
 
-function attentionOf(window: RestoreWindow, now: Date): readonly Attention[] {
-  const { metadata, status } = window;
+function problemsOf({ metadata, spec, status }: RestoreWindow, now: Date): Problems {
   const { name = '' } = metadata;
-  const attention = (message: string): readonly Attention[] => [
-    { part: 'restoreWindows', object: `RestoreWindow ${name}`, message },
-  ];
+  const object = `RestoreWindow ${name}`;
   if (status?.phase === 'CompletedWithViolations') {
     const { total = 0 } = status.violations ?? {};
-    return attention(`the restore has left ${total} violations: gatehouse restore status ${name} lists them`);
+    const message = `the restore has left ${total} violations: gatehouse restore status ${name} lists them`;
+    return [{ object, message }];
   }
-  const end = new Date(window.spec.expiresAt).getTime();
-  if (status?.phase === 'Open' && end + OVERDUE_MS < now.getTime())
-    return attention('it has expired, but the leader has not closed it: check the leader');
-  return [];
+  const isOverdue = new Date(spec.expiresAt).getTime() + OVERDUE_MS < now.getTime();
+  if (status?.phase !== 'Open' || !isOverdue) return [];
+  return [{ object, message: 'it has expired, but the leader has not closed it: check the leader' }];
 }
