@@ -6,14 +6,14 @@ export const conditionsSchema = (types: string) =>
     `The state of this object: ${types}.`,
     'type',
     object('One condition.', {
-      type: string('What this condition speaks of.', { maxLength: 316 }),
-      status: oneOf('Whether it holds.', ['True', 'False', 'Unknown']),
-      'observedGeneration?': integer('The generation of the object that was judged.', {
+      type: string('The type of the condition.', { maxLength: 316 }),
+      status: oneOf('The status of the condition.', ['True', 'False', 'Unknown']),
+      'observedGeneration?': integer('The generation of the object that the condition describes.', {
         format: 'int64',
         minimum: 0,
       }),
       lastTransitionTime: string('When `status` last changed.', { format: 'date-time' }),
-      reason: string('Why, in one CamelCase word.', { maxLength: 1024 }),
-      message: string('Why, for people: what is wrong, where, and what to do.', { maxLength: 32768 }),
+      reason: string('The reason as one CamelCase word.', { maxLength: 1024 }),
+      message: string('A message for users: what is wrong, where, and what to do.', { maxLength: 32768 }),
     }),
   );

@@ -16,11 +16,11 @@ import {
 const path = (what: string) => string(`${what} ${FIELD_PATH}`, { minLength: 1 });
 
 const EXPRESSION =
-  'CEL over `object`, as the steps before have left it. In a path with `[*]`, `item` is the element of the list. ' +
-  'Null or an optional without value: the field is left as it is.';
+  'CEL over `object` as the previous steps have left it. In a path with `[*]`, `item` is the element of the list. ' +
+  'Null or an empty optional leaves the field unchanged.';
 
 const when = string(
-  'CEL that yields a bool, over the same; the step does nothing unless it holds, e.g. `has(object.spec.host)`.',
+  'CEL over the same variables; the step runs only if it is true, e.g. `has(object.spec.host)`.',
   { minLength: 1 },
 );
 
@@ -28,17 +28,17 @@ const step = object(
   'One step: exactly one of its fields.',
   {
     'move?': object('Moves or renames a field.', {
-      from: path('The field to take; nothing happens where it is absent.'),
-      to: path('Where to put it. Missing parents are made.'),
+      from: path('The source field; if it is absent, nothing happens.'),
+      to: path('The destination. Missing parents are created.'),
     }),
-    'default?': object('Fills a field that is absent.', {
-      path: path('The field to fill where it is absent.'),
-      'value?': anything('The value it gets. Write this or `expression`.'),
+    'default?': object('Sets a field that is absent.', {
+      path: path('The field to set if it is absent.'),
+      'value?': anything('The value. Set either this or `expression`.'),
       'expression?': string(EXPRESSION, { minLength: 1 }),
       'when?': when,
     }),
-    'set?': object('Writes what an expression yields.', {
-      path: path('The field to write, whatever it held. Missing parents are made.'),
+    'set?': object('Sets a field to the result of an expression.', {
+      path: path('The field to set; an existing value is replaced. Missing parents are created.'),
       expression: string(EXPRESSION, { minLength: 1 }),
       'when?': when,
     }),
@@ -52,13 +52,11 @@ const steps = (description: string) => array(description, step, { maxItems: 256 
 const versionName = (description: string) =>
   string(description, { minLength: 1, maxLength: 63, pattern: '^[a-z]([-a-z0-9]*[a-z0-9])?$' });
 
-const version = object('How objects of one version become objects of the hub, and back.', {
+const version = object('Conversion between one version and the hub.', {
   name: versionName('A version of the CustomResourceDefinition other than the hub.'),
-  'toHub?': steps(
-    'What makes an object of this version one of the hub, in order. Absent: the inverse of `fromHub`.',
-  ),
+  'toHub?': steps('Steps from this version to the hub, in order. Default: the inverse of `fromHub`.'),
   'fromHub?': steps(
-    'The way back, in order. Absent: the inverse of `toHub`, which then holds no `set` and no `remove`.',
+    'Steps from the hub to this version, in order. Default: the inverse of `toHub`, which then may not contain `set` or `remove`.',
   ),
 });
 
@@ -67,11 +65,11 @@ const spec = object('The steps.', {
     apiGroup: string('The API group of the CustomResourceDefinition.', { minLength: 1 }),
     resource: string('Its plural, e.g. `servers`.', { minLength: 1 }),
   }),
-  hub: versionName('The version through which all others are converted: the one that can hold most.'),
-  versions: mapList('Every other version that is served or stored.', 'name', version, { maxItems: 64 }),
+  hub: versionName('The version through which all others are converted: the one with the most information.'),
+  versions: mapList('All other versions that are served or stored.', 'name', version, { maxItems: 64 }),
   'roundTrip?': oneOf(
-    'What becomes of values that the version asked for cannot hold: they are kept in an annotation ' +
-      '`conversion.gatehouse.dev/<version>` and put back on the way back (Preserve), or dropped (Lossy).',
+    'How to treat values that the requested version cannot represent: preserve them in the annotation ' +
+      '`conversion.gatehouse.dev/<version>` until the object is converted back (Preserve), or drop them (Lossy).',
     ['Preserve', 'Lossy'],
     { default: 'Preserve' },
   ),
@@ -81,15 +79,15 @@ const status = object('Written by Gatehouse.', {
   'conditions?': conditionsSchema(
     '`Ready` (it compiles and converts), `Installed` (the CustomResourceDefinition asks Gatehouse)',
   ),
-  'inForce?': object('The version that converts. It stays when a newer one does not compile.', {
-    generation: integer('The generation of the policy that converts.', { format: 'int64' }),
-    spec: anyObject<object>('Its steps: what replicas run while a newer generation does not compile.'),
+  'inForce?': object('The version in use. It stays in use if a newer one does not compile.', {
+    generation: integer('The generation of the policy in use.', { format: 'int64' }),
+    spec: anyObject<object>('Its spec, which replicas use while a newer generation does not compile.'),
   }),
 });
 
 /** The schema of a ConversionPolicy without `apiVersion`, `kind` and `metadata`. */
 export const conversionPolicySchema = object(
-  'How objects of a CustomResourceDefinition are converted between its versions.',
+  'Conversion of the objects of a CustomResourceDefinition between its versions.',
   { spec, 'status?': status },
 );
 

@@ -11,35 +11,30 @@ export interface LabelSelector {
   }[];
 }
 
-export const policyMatch = object('Which requests the policy governs.', {
+export const policyMatch = object('The requests that the policy governs.', {
   apiGroups: array(
-    'The API groups governed. Wildcards are refused: they would cover what the cluster needs to heal itself.',
+    'API groups. Wildcards are refused: they would include resources that the cluster needs for its own recovery.',
     apiGroup('An API group; empty for the core group.'),
     { minItems: 1 },
   ),
-  'apiVersions?': array(
-    'The versions in which requests are sent to Gatehouse.',
-    string('An API version, or `*`.'),
-    { minItems: 1, default: ['*'] },
-  ),
+  'apiVersions?': array('API versions.', string('An API version, or `*`.'), { minItems: 1, default: ['*'] }),
   resources: array(
-    'The resources governed.',
+    'Resources and subresources.',
     string('A plural such as `servers`, or a subresource such as `servers/status`.'),
     { minItems: 1 },
   ),
-  'operations?': array(
-    'The operations governed.',
-    oneOf('An operation.', ['CREATE', 'UPDATE', 'DELETE', 'CONNECT']),
-    { minItems: 1, default: ['CREATE', 'UPDATE'] },
-  ),
+  'operations?': array('Operations.', oneOf('An operation.', ['CREATE', 'UPDATE', 'DELETE', 'CONNECT']), {
+    minItems: 1,
+    default: ['CREATE', 'UPDATE'],
+  }),
   'namespaceSelector?': anyObject<LabelSelector>(
     'Only objects in namespaces with these labels. Empty: all namespaces.',
   ),
   'objectSelector?': anyObject<LabelSelector>(
-    'Only objects with these labels, before or after the change. Not a security boundary: users can label their way out.',
+    'Only objects with these labels, before or after the change. Not a security boundary: users can change labels.',
   ),
   'matchConditions?': mapList(
-    'CEL conditions that the API server evaluates before it asks (Kubernetes 1.28 and newer).',
+    'CEL conditions that the API server evaluates before it calls Gatehouse (Kubernetes 1.28 and newer).',
     'name',
     object('A condition.', {
       name: string('A name for messages and metrics.', { minLength: 1 }),

@@ -2,9 +2,9 @@
 import { principal } from './principals.ts';
 import { array, boolean, object, oneOf, string } from './schema.ts';
 
-export const policyRestore = object('What holds while a backup is being restored.', {
+export const policyRestore = object('Behaviour while a backup is restored.', {
   'references?': oneOf(
-    'Whether a restorer may create objects whose references have no target yet, while a RestoreWindow is open.',
+    'Whether a restorer may create objects with missing reference targets while a RestoreWindow is open.',
     ['Defer', 'Enforce'],
     { default: 'Defer' },
   ),
@@ -17,21 +17,21 @@ export const policyRestore = object('What holds while a backup is being restored
     default: 'Enforce',
   }),
   'rules?': oneOf(
-    'The same for rules that read nothing of the request but the object.',
+    'The same for rules that read only the object, not the rest of the request.',
     ['Defer', 'Enforce'],
     { default: 'Enforce' },
   ),
   'onTargetDelete?': oneOf(
-    'Whether a restorer may delete what objects still name. Absent: where the window has the operation DELETE.',
+    'Whether a restorer may delete objects that are still referenced. Default: only if the window includes the operation DELETE.',
     ['Defer', 'Enforce'],
   ),
   'immutable?': oneOf(
-    'Whether a restorer may change immutable fields. That cannot be looked at again later: Skip is in the audit log only.',
+    'Whether a restorer may change immutable fields. A sweep cannot check this: with Skip, only the audit log shows it.',
     ['Skip', 'Enforce'],
     { default: 'Enforce' },
   ),
   'mutations?': oneOf(
-    'Whether mutations change what a restorer writes. Defaults, which only fill, always do.',
+    'Whether mutations apply to writes of a restorer. Defaults always apply.',
     ['Apply', 'Skip'],
     { default: 'Skip' },
   ),
@@ -39,22 +39,22 @@ export const policyRestore = object('What holds while a backup is being restored
 
 export const policyOwners = object('Owner references of the governed objects.', {
   'preserve?': boolean(
-    'Whether owner references are recorded in the annotation gatehouse.dev/owner-references, so that they are linked again ' +
-      'when a restore has stripped them.',
+    'Whether Gatehouse records owner references in the annotation gatehouse.dev/owner-references, to link them again ' +
+      'after a restore that removes them.',
     { default: false },
   ),
 });
 
 export const initiallyDeferred = object(
-  'References that are checked later, outside restores too, as with DEFERRABLE INITIALLY DEFERRED in SQL.',
+  'Deferred checks of references outside restores, like DEFERRABLE INITIALLY DEFERRED in SQL.',
   {
     principals: array(
-      'Who may write an object before what it names, at any time: a GitOps controller, say.',
+      'Users who may write an object before its reference targets at any time, e.g. a GitOps controller.',
       principal,
       { minItems: 1, maxItems: 32 },
     ),
     'grace?': string(
-      'How long after its creation an object may still name what is not there before that is reported. As Go writes durations.',
+      'How long after its creation an object may have missing targets before they are reported, as a Go duration.',
       { pattern: '^([0-9]+(h|m|s))+$', default: '5m' },
     ),
   },

@@ -24,14 +24,14 @@ const spec = object('How to tell that a backup tool restores.', {
     string('A namespace, or `*`.', { minLength: 1 }),
     { maxItems: 64 },
   ),
-  phasePath: path('Where the object says how far it is, e.g. `status.phase`.'),
+  phasePath: path('Path of the phase in the object, e.g. `status.phase`.'),
   activeValues: values('While one of them stands there, objects are being written.'),
   'settlingValues?': values('The restore goes on, but writes no objects of the backup any more.'),
   'terminalValues?': values('The restore is over. Absent: at any value that is not named.'),
   'startPath?': path('Where the time of its start stands (RFC 3339). Absent: its creation.'),
   'progress?': object('Where the progress stands. When all is written, a first sweep is made.', {
     donePath: path('How many objects are written.'),
-    totalPath: path('How many there are.'),
+    totalPath: path('Number of violations.'),
   }),
   'namespaceMappingPath?': path(
     'Where the object says which namespace becomes which other one: an object of texts.',
@@ -47,29 +47,29 @@ const spec = object('How to tell that a backup tool restores.', {
       ),
     },
   ),
-  principals: array('Who restores. Only their requests are deferred.', principal, {
+  principals: array('The restorers. Only their requests are deferred.', principal, {
     minItems: 1,
     maxItems: 32,
   }),
   'operations?': array(
-    'Which of their requests are deferred.',
+    'The operations whose checks are deferred.',
     oneOf('An operation.', ['CREATE', 'UPDATE', 'DELETE']),
     { default: ['CREATE', 'UPDATE'], maxItems: 3 },
   ),
-  'scope?': object('How far a restore reaches.', {
+  'scope?': object('The scope of a restore.', {
     'mode?': oneOf(
-      'Which objects may be deferred: all, or those of the namespace of the source (or the one at targetNamespacePath).',
+      'The objects whose checks may be deferred: all, or those in the namespace of the source (or in the one at targetNamespacePath).',
       ['Cluster', 'SourceNamespace'],
       { default: 'Cluster' },
     ),
-    'targetNamespacePath?': path('Where the source names the namespace into which it restores.'),
+    'targetNamespacePath?': path('Path of the target namespace in the source object.'),
   }),
-  'window?': object('The RestoreWindows that come of it.', {
-    'maxDuration?': duration('After that deferral ends, whatever the source says.', '6h'),
+  'window?': object('Settings of the RestoreWindows that this detector opens.', {
+    'maxDuration?': duration('Deferral ends after this time, even if the source is still active.', '6h'),
     'settle?': duration(
-      'How long after the end admitted writes may still arrive. Absent: what --restore-settle says.',
+      'How long after the end admitted writes may still be stored. Default: the flag --restore-settle.',
     ),
-    'idle?': duration('After so long without a deferred request a first sweep is made.', '30s'),
+    'idle?': duration('A first sweep starts after this time without a deferred request.', '30s'),
   }),
 });
 
@@ -77,12 +77,12 @@ const status = object('Written by Gatehouse.', {
   'conditions?': conditionsSchema(
     '`Ready` (a namespace is trusted, the spec can be used), `Watching` (the kind is served and its objects are followed)',
   ),
-  'active?': integer('Restores under way.', { minimum: 0 }),
+  'active?': integer('Number of restores in progress.', { minimum: 0 }),
 });
 
 /** The schema of a RestoreDetector without `apiVersion`, `kind` and `metadata`. */
 export const restoreDetectorSchema = object(
-  'Which backup tool restores here, how it tells so, in which namespace it is trusted, and as whom it writes.',
+  'How to detect restores of a backup tool: the objects that announce them, the trusted namespaces, and the accounts that write.',
   { spec, 'status?': status },
 );
 

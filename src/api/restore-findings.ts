@@ -1,7 +1,7 @@
 /** What a sweep finds: in the status of a RestoreWindow, and in RestoreReports where there is more of it. */
 import { apiGroup, object, oneOf, string, type TypeOf } from './schema.ts';
 
-const target = object('What the field names.', {
+const target = object('The object that the field names.', {
   group: apiGroup('The API group; empty for the core group.'),
   resource: string('The plural.'),
   'namespace?': string('Absent for cluster-scoped targets.'),
@@ -13,18 +13,18 @@ const subject = object('The object.', {
   kind: string('Kind.'),
   'namespace?': string('Absent for cluster-scoped objects.'),
   name: string('Name.'),
-  'uid?': string('Which life of that name.'),
+  'uid?': string('The uid of the object.'),
 });
 
 export const violation = object('One violation.', {
   policy: string('The AdmissionPolicy.'),
-  'reference?': string('The reference of that policy, if it is one that is broken.'),
-  'check?': string('The check of that policy, if it is not a reference.'),
+  'reference?': string('The name of the violated reference, if the violation is a reference.'),
+  'check?': string('The violated check, if the violation is not a reference.'),
   object: subject,
   field: string('The field, e.g. `spec.disks[1].class`.'),
   reason: oneOf(
-    'What is wrong: the target is not there, or is going; another object holds the same unique value; a default is ' +
-      'lacking; another check refuses the object; a copy still names something in the namespace that it was copied from.',
+    'The problem: the target is missing or being deleted; another object holds the same unique value; a default is ' +
+      'missing; another check refuses the object; a copy still references the namespace from which it was copied.',
     [
       'TargetMissing',
       'TargetTerminating',
@@ -34,20 +34,20 @@ export const violation = object('One violation.', {
       'CrossesNamespaceMapping',
     ],
   ),
-  'message?': string('The same for people, and what to do.'),
+  'message?': string('A message for users: what is wrong and what to do.'),
   'target?': target,
-  'firstSeen?': string('The sweep that found it first.', { format: 'date-time' }),
-  'lastSeen?': string('The last sweep that found it.', { format: 'date-time' }),
+  'firstSeen?': string('Time of the first sweep that found it.', { format: 'date-time' }),
+  'lastSeen?': string('Time of the last sweep that found it.', { format: 'date-time' }),
 });
 
 export const relinkItem = object('One owner reference.', {
   object: subject,
-  owner: object('The owner that was recorded.', {
+  owner: object('The recorded owner.', {
     apiVersion: string('Group and version.'),
     kind: string('Kind.'),
     name: string('Name.'),
   }),
-  result: oneOf('What became of it.', [
+  result: oneOf('The result.', [
     'Linked',
     'WouldLink',
     'OwnerMissing',
@@ -57,7 +57,7 @@ export const relinkItem = object('One owner reference.', {
     'NotAllowed',
     'Failed',
   ]),
-  'message?': string('The same for people, and what to do.'),
+  'message?': string('A message for users: what is wrong and what to do.'),
 });
 
 export type Violation = TypeOf<typeof violation>;

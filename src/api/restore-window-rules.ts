@@ -38,6 +38,6 @@ export const RESTORE_WINDOW_RULES: readonly Rule[] = [
     rule:
       'self.principals.all(p, has(p.user) != has(p.group) && !((has(p.user) ? p.user : p.group) in ' +
       `[${[...BROAD_GROUPS].map((name) => `'${name}'`).join(', ')}]))`,
-    message: 'each of principals has either a user or a group, and is not everybody',
+    message: 'each of principals has either a user or a group, and does not cover all users',
   },
 ];

@@ -2,10 +2,10 @@
 import { principal } from './principals.ts';
 import { apiGroup, array, boolean, object, oneOf, string, textMap, type TypeOf } from './schema.ts';
 
-const source = object('What opened the window. Absent: a person.', {
+const source = object('The origin of the window. Absent: a user opened it.', {
   'type?': oneOf(
-    'What opened it: a person; a RestoreDetector; Gatehouse itself after etcd was rolled back, or after it was away. The ' +
-      'last two defer nothing: they only have everything swept.',
+    'What opened it: a user; a RestoreDetector; Gatehouse itself after a rollback of etcd, or after an absence. The last ' +
+      'two defer nothing and only start a sweep.',
     ['Manual', 'Detector', 'Rollback', 'Startup'],
     { default: 'Manual' },
   ),
@@ -16,27 +16,27 @@ const source = object('What opened the window. Absent: a person.', {
     'resource?': string('Its plural.'),
     'namespace?': string('Absent for cluster-scoped objects.'),
     name: string('Name.'),
-    uid: string('Which life of that name.'),
+    uid: string('The uid of the object.'),
   }),
 });
 
-const match = object('What may be deferred.', {
+const match = object('Requests whose checks may be deferred.', {
   'operations?': array(
-    'Which requests may be deferred.',
+    'Operations whose checks may be deferred.',
     oneOf('An operation.', ['CREATE', 'UPDATE', 'DELETE']),
     { default: ['CREATE', 'UPDATE'], maxItems: 3 },
   ),
   'resources?': array(
-    'Which kinds. Absent: all that policies govern.',
+    'Kinds. Default: all kinds that policies govern.',
     object('A kind.', {
       apiGroup: apiGroup('The API group, or `*`; empty for the core group.'),
       resource: string('The plural, or `*`.', { minLength: 1 }),
     }),
     { maxItems: 64 },
   ),
-  'namespaces?': object('Which namespaces. Absent: all, and what is cluster-scoped.', {
+  'namespaces?': object('Namespaces. Default: all, and cluster-scoped objects.', {
     'include?': array(
-      'Only these, and nothing that is cluster-scoped.',
+      'Only these namespaces, and no cluster-scoped objects.',
       string('A namespace.', { minLength: 1 }),
       { maxItems: 256 },
     ),
@@ -44,45 +44,48 @@ const match = object('What may be deferred.', {
   }),
 });
 
-const sweep = object('The scan after the restore.', {
+const sweep = object('The sweep after the restore.', {
   'relinkOwners?': oneOf(
-    'Whether owner references are linked again, only listed, or left alone.',
+    'Whether lost owner references are linked, only listed, or ignored.',
     ['Link', 'Report', 'Off'],
     { default: 'Link' },
   ),
   'requireApprovalToLink?': boolean(
-    'Whether a person has to approve the links first: `gatehouse restore approve`.',
+    'Whether a user must approve the links first with `gatehouse restore approve`.',
     { default: false },
   ),
-  'approved?': boolean('The links are approved. Cannot be taken back.', { default: false }),
+  'approved?': boolean('Approves the links. Cannot be undone.', { default: false }),
 });
 
 export const restoreWindowSpec = object(
-  'The restore. Only `close`, `sweep.approved` and an earlier `expiresAt` can be written later.',
+  'The restore. Later, only `close`, `sweep.approved` and an earlier `expiresAt` can be written.',
   {
     'source?': source,
     principals: array(
-      'Who restores. Only their requests are deferred; all others are enforced as ever. Empty for Rollback and Startup.',
+      'The restorers. Only their requests are deferred; all checks apply to other users. Empty for Rollback and Startup.',
       principal,
       { maxItems: 32 },
     ),
     'match?': match,
-    'namespaceMapping?': textMap('Maps a namespace of the backup to the namespace that it was restored as.', {
-      maxProperties: 256,
-    }),
-    'overrides?': object('Checks that are not deferred although their policies would defer them.', {
+    'namespaceMapping?': textMap(
+      'Maps namespaces of the backup to the namespaces into which they are restored.',
+      {
+        maxProperties: 256,
+      },
+    ),
+    'overrides?': object('Checks that are not deferred even if their policies would defer them.', {
       'references?': oneOf('Enforce: references are checked even while the window is open.', ['Enforce']),
       'unique?': oneOf('Enforce: unique values are checked even while the window is open.', ['Enforce']),
     }),
-    expiresAt: string('When the window expires: at most 24 h after it opened. RFC 3339.', {
+    expiresAt: string('When the window expires, at most 24 h after it opened (RFC 3339).', {
       format: 'date-time',
     }),
-    'closeWithSource?': boolean('Whether the window closes when its source says that all is written.', {
+    'closeWithSource?': boolean('Whether the window closes when its source completes.', {
       default: true,
     }),
-    'close?': boolean('Ends the window now. Cannot be taken back: open a new one.', { default: false }),
+    'close?': boolean('Closes the window now. Cannot be undone: open a new one.', { default: false }),
     'sweep?': sweep,
-    'reason?': string('Why it was opened, for those who read the report.', { maxLength: 1024 }),
+    'reason?': string('Why the window was opened, for readers of the report.', { maxLength: 1024 }),
   },
 );
 

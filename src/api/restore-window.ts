@@ -18,43 +18,45 @@ export type { RestoreWindowSpec } from './restore-window-spec.ts';
 
 const total = (description: string) => integer(description, { format: 'int64', minimum: 0 });
 
-const lastSweep = object('The last complete scan.', {
+const lastSweep = object('The last complete sweep.', {
   startedAt: string('Start.', { format: 'date-time' }),
   finishedAt: string('End.', { format: 'date-time' }),
-  objectsScanned: integer('How many objects were read.', { format: 'int64' }),
-  interim: boolean('True while writes under way may still arrive after the sweep.'),
+  objectsScanned: integer('Number of objects read.', { format: 'int64' }),
+  interim: boolean('True if admitted writes could still be stored after this sweep.'),
 });
 
-const currentSweep = object('The scan that is going on, if it takes long. Written every few seconds.', {
+const currentSweep = object('The sweep in progress, if it takes long. Updated every few seconds.', {
   startedAt: string('Start.', { format: 'date-time' }),
-  objectsScanned: total('How many objects were read so far.'),
-  'objectsTotal?': total('How many there are to read, about; absent where the API server does not say.'),
-  resource: string('What is being read, e.g. `servers.infra.example.com`.'),
+  objectsScanned: total('Number of objects read so far.'),
+  'objectsTotal?': total(
+    'Approximate number of objects to read; absent if the API server does not report it.',
+  ),
+  resource: string('The resource being read, e.g. `servers.infra.example.com`.'),
 });
 
-const relink = object('Owner references that were linked again.', {
-  found: total('Owner references that were recorded and lost.'),
-  linked: total('Linked again, by sweeps.'),
-  skipped: total('Left alone, with a reason in the items.'),
-  failed: total('Could not be written.'),
-  'items?': array('The first 50 that were not linked.', relinkItem, { maxItems: 50 }),
+const relink = object('Owner references linked after the restore.', {
+  found: total('Recorded owner references that the restore lost.'),
+  linked: total('Number that sweeps have linked.'),
+  skipped: total('Number that sweeps have skipped; items has the reasons.'),
+  failed: total('Number that could not be written.'),
+  'items?': array('The first 50 owner references that were not linked.', relinkItem, { maxItems: 50 }),
 });
 
 const status = object('Written by Gatehouse.', {
   'phase?': oneOf(
-    'Where the restore stands: Open, Settling (closed; writes under way may still arrive), then the result. Refused: the ' +
-      'window never opened.',
+    'The phase of the restore: Open, Settling (closed; admitted writes may still be stored), then the result. Refused: ' +
+      'the window never opened.',
     ['Open', 'Settling', 'Completed', 'CompletedWithViolations', 'Refused'],
   ),
   'openedAt?': string('When Gatehouse first saw the window.', { format: 'date-time' }),
-  'closedAt?': string('When it ended.', { format: 'date-time' }),
-  'closeReason?': oneOf('Why it ended.', ['Manual', 'Expired', 'SourceInactive', 'SourceDeleted']),
-  'sourcePhase?': string('What the source said last.'),
+  'closedAt?': string('When the window closed.', { format: 'date-time' }),
+  'closeReason?': oneOf('Why the window closed.', ['Manual', 'Expired', 'SourceInactive', 'SourceDeleted']),
+  'sourcePhase?': string('The last phase of the source.'),
   'currentSweep?': currentSweep,
   'lastSweep?': lastSweep,
-  'violations?': object('What the sweep found and still holds.', {
-    total: total('How many there are.'),
-    'byPolicy?': countMap('How many of each policy.'),
+  'violations?': object('Violations that still exist.', {
+    total: total('Number of violations.'),
+    'byPolicy?': countMap('Number of violations by policy.'),
     items: array('The first 50; RestoreReports list the rest.', violation, { maxItems: 50 }),
   }),
   'relink?': relink,
@@ -66,7 +68,7 @@ const status = object('Written by Gatehouse.', {
 
 /** The schema of a RestoreWindow without `apiVersion`, `kind` and `metadata`. */
 export const restoreWindowSchema = object(
-  'One restore: who restores, until when, and what the sweep afterwards found.',
+  'One restore: the restorers, the end of deferral, and the result of the sweep.',
   { spec: restoreWindowSpec, 'status?': status },
 );
 

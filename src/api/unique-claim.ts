@@ -1,7 +1,7 @@
 import { apiGroup, array, object, string, type KubeObjectOf, type TypeOf } from './schema.ts';
 
 const holder = object(
-  'The object that may have the values. It may be deleted and recreated: its uid is not compared.',
+  'The object that may hold the values. It may be deleted and recreated: its uid is not compared.',
   {
     group: apiGroup('The API group; empty for the core group.'),
     resource: string('The plural.'),
@@ -13,7 +13,7 @@ const holder = object(
 const admitted = object('An admitted write.', {
   'uid?': string('The uid of the object in that request.'),
   'resourceVersion?': string(
-    'Of an update: the version of the object that it changes. Absent for a creation.',
+    'For an update, the resource version of the object that it changes. Absent for a creation.',
   ),
   at: string('When the request was admitted.', { format: 'date-time' }),
 });
@@ -21,27 +21,27 @@ const admitted = object('An admitted write.', {
 /** More would say nothing that the time of the last one does not. */
 export const MAX_REQUESTS = 8;
 
-const spec = object('Who holds which values.', {
+const spec = object('The holder and the values.', {
   policy: string('The AdmissionPolicy.'),
   rule: string('The entry of its spec.validate.unique.'),
   values: array(
-    'What is held, in the order of the paths of the rule. For people: the name of the claim is what counts.',
+    'The held values, in the order of the paths of the rule. Informational: only the name of the claim counts.',
     string('A value as JSON, shortened.'),
     { maxItems: 8 },
   ),
   holder,
   claimedAt: string(
-    'When the last write of the holder with these values was admitted, by the clock of the API server.',
+    'When the last write of the holder with these values was admitted, according to the clock of the API server.',
     { format: 'date-time' },
   ),
-  'requests?': array('Writes of the holder that may still be on their way into storage.', admitted, {
+  'requests?': array('Admitted writes of the holder that may not be stored yet.', admitted, {
     maxItems: MAX_REQUESTS,
   }),
 });
 
 /** The schema of a UniqueClaim without `apiVersion`, `kind` and `metadata`. */
 export const uniqueClaimSchema = object(
-  'Values that one object holds, so that no other one takes them. Written by Gatehouse, one for each key of a unique rule; the name is made from the values.',
+  'Reserves values for one object. Written by Gatehouse, one for each key of a unique rule; the name is derived from the values.',
   { spec },
 );
 
