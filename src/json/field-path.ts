@@ -1,4 +1,5 @@
 import {
+  isEqual,
   isJsonArray,
   isJsonObject,
   ownValue,
@@ -68,12 +69,14 @@ export function parsePath(text: string): FieldPath {
 }
 
 function concreteTextOf(segments: readonly Segment[]): string | undefined {
-  const keys: (string | number)[] = [];
-  for (const segment of segments) {
-    if (segment.kind === 'each') return undefined;
-    keys.push(segment.kind === 'field' ? segment.name : segment.index);
-  }
-  return formatPath(keys);
+  const keys = segments.map(keyOf);
+  return keys.every((key) => key !== undefined) ? formatPath(keys) : undefined;
+}
+
+/** Undefined for `[*]`. */
+function keyOf(segment: Segment): string | number | undefined {
+  if (segment.kind === 'field') return segment.name;
+  return segment.kind === 'index' ? segment.index : undefined;
 }
 
 function segmentAt(text: string, at: number): readonly [Segment, number] {
@@ -166,37 +169,15 @@ export function valueAt(object: object, keys: ConcretePath): JsonValue | undefin
  * @param present a concrete path that is equal to this path up to its last `[*]`
  */
 export function siblingPath(present: ConcretePath, { segments }: FieldPath): ConcretePath {
-  return segments.map((segment, depth) => {
-    switch (segment.kind) {
-      case 'field':
-        return segment.name;
-      case 'index':
-        return segment.index;
-      case 'each':
-        return present[depth] ?? 0;
-    }
-  });
+  return segments.map((segment, depth) => keyOf(segment) ?? present[depth] ?? 0);
 }
 
 /**
  * Whether each value of `other` has exactly one sibling at `path`: both paths are equal up to the last `[*]` of `path`.
  */
 export function isSiblingPath(path: FieldPath, other: FieldPath): boolean {
-  const lastEach = path.segments.findLastIndex(({ kind }) => kind === 'each');
-  return path.segments
-    .slice(0, lastEach + 1)
-    .every((segment, index) => isSameSegment(segment, other.segments[index]));
-}
-
-function isSameSegment(a: Segment, b: Segment | undefined): boolean {
-  switch (a.kind) {
-    case 'field':
-      return b?.kind === 'field' && a.name === b.name;
-    case 'index':
-      return b?.kind === 'index' && a.index === b.index;
-    case 'each':
-      return b?.kind === 'each';
-  }
+  const shared = path.segments.findLastIndex(({ kind }) => kind === 'each') + 1;
+  return isEqual(path.segments.slice(0, shared), other.segments.slice(0, shared));
 }
 
 function step(value: unknown, segment: Segment): readonly (readonly [string | number, unknown])[] {
@@ -233,20 +214,13 @@ function fillFrom(
 ): JsonValue | undefined {
   const segment = segments[depth];
   if (segment === undefined) return current === undefined ? value : current;
-  switch (segment.kind) {
-    case 'field':
-      return fillField(current, segment.name, segments, depth, value);
-    case 'index':
-      return isJsonArray(current)
-        ? mapShared(current, (item, index) =>
-            index === segment.index ? fillItem(item, segments, depth, value) : item,
-          )
-        : current;
-    case 'each':
-      return isJsonArray(current)
-        ? mapShared(current, (item) => fillItem(item, segments, depth, value))
-        : current;
-  }
+  if (segment.kind === 'field') return fillField(current, segment.name, segments, depth, value);
+  if (!isJsonArray(current)) return current;
+  return mapShared(current, (item, index) =>
+    segment.kind === 'each' || index === segment.index
+      ? (fillFrom(item, segments, depth + 1, value) ?? item)
+      : item,
+  );
 }
 
 function fillField(
@@ -263,10 +237,6 @@ function fillField(
   const filled = { ...current };
   setOwn(filled, name, after);
   return filled;
-}
-
-function fillItem(item: JsonValue, segments: readonly Segment[], depth: number, value: JsonValue): JsonValue {
-  return fillFrom(item, segments, depth + 1, value) ?? item;
 }
 
 function mapShared(list: JsonArray, change: (item: JsonValue, index: number) => JsonValue): JsonArray {

@@ -44,14 +44,14 @@ describe('the lost owners', () => {
       ['Rack'],
     ],
     [
-      'are none if all owners are present',
+      'are empty if all owners are present',
       restored([rack], { ownerReferences: [{ ...rack, uid: 'new' }] }),
       [],
     ],
-    ['are none without a record', { metadata: { name: 'a' } }, []],
-    ['are none in a copy', restored([rack], {}, 'b'), []],
+    ['are empty without a record', { metadata: { name: 'a' } }, []],
+    ['are empty in a copy', restored([rack], {}, 'b'), []],
     [
-      'are none if the record is invalid',
+      'are empty if the record is invalid',
       restored([], { annotations: { [OWNER_RECORD_ANNOTATION]: '{' } }),
       [],
     ],

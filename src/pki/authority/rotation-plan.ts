@@ -255,33 +255,31 @@ function retireOldest(state: RotationState): RotationPlan | undefined {
 
 function noteDrained({ authority, now, times, liveCertsOf }: RotationState): RotationPlan | undefined {
   const retiring = authority.generations.filter(({ state }) => state === 'retiring');
-  const idsOf = (when: (generation: Generation, leaves: number) => boolean) =>
-    retiring.flatMap((generation) => {
-      const leaves = liveCertsOf(generation.id);
-      return leaves !== undefined && when(generation, leaves) ? [generation.id] : [];
-    });
-  const drained = idsOf(
-    ({ drainedAt }, leaves) =>
-      leaves === 0 && (drainedAt === undefined || drainedAt > after(now, times.graceMs)),
-  );
-  const live = idsOf(({ drainedAt }, leaves) => leaves > 0 && drainedAt !== undefined);
+  const idsOf = (when: (generation: Generation, liveCerts: number) => boolean) =>
+    retiring
+      .filter((generation) => {
+        const liveCerts = liveCertsOf(generation.id);
+        return liveCerts !== undefined && when(generation, liveCerts);
+      })
+      .map(({ id }) => id);
+  const latest = after(now, times.graceMs);
+  const drained = idsOf(({ drainedAt = Infinity }, liveCerts) => liveCerts === 0 && drainedAt > latest);
+  const live = idsOf(({ drainedAt }, liveCerts) => liveCerts > 0 && drainedAt !== undefined);
   return drained.length + live.length === 0 ? undefined : { kind: 'note-drained', drained, live };
 }
 
 /** The next instant at which the passage of time alone may change the plan. */
 function recheckTime({ authority, now, times, imported }: RotationState): Date {
   const { generations } = authority;
-  const pending = pendingGeneration(authority);
+  const published = pendingGeneration(authority)?.publishedAt;
   const instants = [
     ...generations.map((generation) => rootOf(generation).validToDate),
-    ...generations.flatMap(({ drainedAt }) =>
-      drainedAt === undefined ? [] : [after(drainedAt, times.graceMs)],
-    ),
-    ...(pending?.publishedAt === undefined ? [] : [after(pending.publishedAt, times.propagationWaitMs)]),
+    ...generations.map(({ drainedAt }) => drainedAt && after(drainedAt, times.graceMs)),
+    published && after(published, times.propagationWaitMs),
     lastCall(activeGeneration(authority)),
-    ...(imported === undefined ? [rotationTime(activeGeneration(authority))] : []),
+    imported === undefined ? rotationTime(activeGeneration(authority)) : undefined,
     // During a rotation, evidence may change without a notification. Otherwise only a clock jump matters.
     after(now, generations.length > 1 ? RECHECK : HOUR),
   ];
-  return earliest(...instants.filter((instant) => instant > now));
+  return earliest(...instants.filter((instant) => instant !== undefined).filter((instant) => instant > now));
 }

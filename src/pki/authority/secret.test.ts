@@ -191,7 +191,7 @@ test('a bridge needs both a valid signature and the right names', async () => {
   const { privateKey: strange } = await generateKeyPair('ECDSA-P256');
   if (pending === undefined || active?.key === undefined) throw new Error('the authority is too short');
   const issuer = subjectOf(rootOf(active));
-  const other = { ...issuer, name: commonName('somebody-else') };
+  const other = { ...issuer, name: commonName('another-ca') };
 
   const notSelfSigned = { ...data, [`${ids[1]}.crt`]: forged(active, issuer, strange) };
   expect(() => parseAuthority(notSelfSigned)).toThrow('not self-signed');

@@ -1,6 +1,5 @@
-import type { X509Certificate } from 'node:crypto';
 import { activeGeneration, bridgesFrom, type Authority } from '../authority/authority.ts';
-import { EMPTY_NAME, keyIdOf, signCertificate, type Issuer } from '../x509/certificate.ts';
+import { EMPTY_NAME, keyIdOf, signCertificate } from '../x509/certificate.ts';
 import { dnsNameProblem } from './dns-names.ts';
 import { after, DAY, earliest, HOUR, MINUTE } from '../durations.ts';
 import { issuerOf, rootOf, type Generation } from '../authority/generation.ts';
@@ -70,23 +69,16 @@ export function issueServingCert(order: ServingCertOrder): ServingCert {
   return { chain, notAfter: new Date(Math.floor(notAfter.getTime() / 1_000) * 1_000) }; // X.509 has whole seconds
 }
 
-interface Signer {
-  readonly signer: Generation;
-  readonly root: X509Certificate;
-  readonly issuer: Issuer;
-}
-
 /** Memoises the parsed signer, because one authority signs thousands of leaves. */
-const signers = new WeakMap<Authority, Signer>();
+const signers = new WeakMap<Authority, ReturnType<typeof toSigner>>();
 
-function signerOf(authority: Authority): Signer {
-  const known = signers.get(authority);
-  if (known !== undefined) return known;
-  const signer = activeGeneration(authority);
-  const side = { signer, root: rootOf(signer), issuer: issuerOf(signer) };
-  signers.set(authority, side);
-  return side;
+function signerOf(authority: Authority) {
+  const known = signers.get(authority) ?? toSigner(activeGeneration(authority));
+  signers.set(authority, known);
+  return known;
 }
+
+const toSigner = (signer: Generation) => ({ signer, root: rootOf(signer), issuer: issuerOf(signer) });
 
 /** The latest possible end of a serving cert whose CA ends at `authorityEnd`. */
 export const latestServingCertEnd = (authorityEnd: Date): Date => after(authorityEnd, -CA_MARGIN);

@@ -53,22 +53,19 @@ export function planServingCert(state: ServingCertState): ServingCertPlan {
   return { kind: 'keep', recheckAt: recheckTime(current, state) };
 }
 
-interface Fingerprints {
-  readonly bridges: string;
-  readonly bundle: string | undefined;
-}
-
 /** Memoises the fingerprints of the authority, because thousands of certs are compared with them. */
-const fingerprints = new WeakMap<Signing, Fingerprints>();
+const fingerprints = new WeakMap<Signing, ReturnType<typeof toFingerprints>>();
 
-function fingerprintsIn(signing: Signing): Fingerprints {
-  const known = fingerprints.get(signing) ?? {
-    bridges: signing.bridges.map((bridge) => fingerprintsOf(bridge)).join(),
-    bundle: fingerprintsOf(signing.bundle),
-  };
+function fingerprintsIn(signing: Signing) {
+  const known = fingerprints.get(signing) ?? toFingerprints(signing);
   fingerprints.set(signing, known);
   return known;
 }
+
+const toFingerprints = ({ bridges, bundle }: Signing) => ({
+  bridges: bridges.map(fingerprintsOf).join(),
+  bundle: fingerprintsOf(bundle),
+});
 
 function sameNames(a: readonly string[], b: readonly string[]): boolean {
   const [left, right] = [new Set(a), new Set(b)];

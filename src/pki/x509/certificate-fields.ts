@@ -55,18 +55,18 @@ export function certificateFields(certificate: X509Certificate): CertificateFiel
   if (subject === undefined) throw new Error('the certificate has no subject');
 
   const extensions = readExtensions(fields.find((field) => isContext(field, 3)));
+  const subjectKeyId = extensions.get(OID.subjectKeyIdentifier);
   const keyUsage = extensions.get(OID.keyUsage);
   const extendedKeyUsage = extensions.get(OID.extendedKeyUsage);
   return {
     subject: encode(subject),
-    subjectKeyId: contentOrUndefined(extensions.get(OID.subjectKeyIdentifier)),
+    subjectKeyId: subjectKeyId && contentOf(subjectKeyId),
     dnsNames: childrenOf(extensions.get(OID.subjectAltName))
       .filter((name) => isContext(name, 2))
       .map((name) => Buffer.from(contentOf(name)).toString('latin1')),
-    keyUsage: keyUsage === undefined ? undefined : (contentOf(keyUsage)[1] ?? 0), // octet 0 counts unused bits
+    keyUsage: keyUsage && (contentOf(keyUsage)[1] ?? 0), // octet 0 counts unused bits
     pathLength: pathLengthOf(extensions.get(OID.basicConstraints)),
-    extendedKeyUsage:
-      extendedKeyUsage === undefined ? undefined : childrenOf(extendedKeyUsage).map(objectIdOf),
+    extendedKeyUsage: extendedKeyUsage && childrenOf(extendedKeyUsage).map(objectIdOf),
   };
 }
 
@@ -85,8 +85,4 @@ function readExtensions(field: DerNode | undefined): ReadonlyMap<string, DerNode
 function pathLengthOf(constraints: DerNode | undefined): number | undefined {
   const length = childrenOf(constraints).find((child) => !isBoolean(child));
   return length === undefined ? undefined : contentOf(length).reduce((sum, octet) => sum * 256 + octet, 0);
-}
-
-function contentOrUndefined(node: DerNode | undefined): Uint8Array | undefined {
-  return node === undefined ? undefined : contentOf(node);
 }
