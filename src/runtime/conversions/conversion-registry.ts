@@ -3,15 +3,10 @@ import type { CompiledConversion } from '../../admission/conversion/compile.ts';
 import type { Converter, ConversionSubject, ConverterLookup } from '../../admission/conversion/converter.ts';
 import type { Definition } from '../../admission/conversion/definition.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
+import type { CompiledState } from '../policies/compiled-state.ts';
 import { createListeners } from '../listeners.ts';
 
-export interface ConversionState {
-  /** The version that converts: not always the newest, and undefined when no version was ever usable. */
-  readonly inForce: CompiledConversion | undefined;
-  /** Why the newest version does not convert. */
-  readonly problem: { readonly reason: string; readonly message: string } | undefined;
-  /** The generation that was compiled. */
-  readonly generation: number;
+export interface ConversionState extends CompiledState<CompiledConversion> {
   readonly target: GroupResource;
   /** As it was when the policy was compiled; undefined if it did not exist. */
   readonly definition: Definition | undefined;

@@ -1,62 +1,36 @@
 /** On the leader: writes the status of ConversionPolicies. */
-import { isDeepStrictEqual } from 'node:util';
-
 import { installationOf, type OwnService } from '../../admission/conversion/installation.ts';
 import type { ConversionPolicy, ConversionPolicyStatus } from '../../api/conversion-policy.ts';
-import type { Condition } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { setCondition } from '../../kube/conditions.ts';
 import type { Store } from '../../kube/store.ts';
 import { CONVERSION_POLICIES } from '../resources.ts';
 import type { ConversionRegistry, ConversionState } from './conversion-registry.ts';
-import { AWAIT_CHANGE, type Reconcile } from '../controller.ts';
+import type { Reconcile } from '../controller.ts';
+import { conditionsOf, createStatusReconciler } from '../policies/compiled-state.ts';
 
-export interface ConversionStatusOptions {
-  readonly client: Pick<KubeClient, 'replaceStatus'>;
-  readonly policies: Pick<Store<ConversionPolicy>, 'get'>;
-  readonly registry: Pick<ConversionRegistry, 'get'>;
-  readonly service: OwnService;
-  readonly now: () => Date;
-}
-
-export function createConversionStatusReconciler(options: ConversionStatusOptions): Reconcile {
-  const { client, policies, registry, service, now } = options;
-  return async (name, signal) => {
-    const policy = policies.get(name);
-    const state = registry.get(name);
-    if (policy === undefined || state === undefined || state.generation !== policy.metadata.generation)
-      return AWAIT_CHANGE;
-    // Keep the status: the replica that wrote it had read the definition, and this replica has not.
-    if (state.problem?.reason === 'DefinitionNotRead') return AWAIT_CHANGE;
-
-    const before = policy.status ?? {};
-    const status: ConversionPolicyStatus = {
-      conditions: conditionsOf(state, before.conditions ?? [], service, now()),
-      ...inForceOf(state, before),
-    };
-    // The write fails if the policy has changed since it was compiled.
-    if (!isDeepStrictEqual(before, status))
-      await client.replaceStatus(CONVERSION_POLICIES, { ...policy, status }, { signal });
-    return AWAIT_CHANGE;
-  };
-}
-
-function conditionsOf(
-  { inForce, problem, generation, definition }: ConversionState,
-  before: readonly Condition[],
+export function createConversionStatusReconciler(
+  client: Pick<KubeClient, 'replaceStatus'>,
+  policies: Pick<Store<ConversionPolicy>, 'get'>,
+  registry: Pick<ConversionRegistry, 'get'>,
   service: OwnService,
-  now: Date,
-): Condition[] {
-  const stays =
-    inForce === undefined ? 'nothing is converted' : `generation ${inForce.generation} stays in force`;
-  const ready =
-    problem === undefined
-      ? { status: 'True' as const, reason: 'InForce', message: `generation ${generation} converts` }
-      : { status: 'False' as const, reason: problem.reason, message: `${problem.message}\n(${stays})` };
-  const observed = { observedGeneration: generation };
-  const withReady = setCondition(before, { type: 'Ready', ...observed, ...ready }, now);
-  const installed = { type: 'Installed', ...observed, ...installationOf(definition, service) };
-  return [...setCondition(withReady, installed, now)];
+  now: () => Date,
+): Reconcile {
+  return createStatusReconciler(
+    CONVERSION_POLICIES,
+    client,
+    policies,
+    registry,
+    (state, { status: before }) => {
+      // Keep the status: the replica that wrote it had read the definition, and this replica has not.
+      if (state.problem?.reason === 'DefinitionNotRead') return before;
+      const verbs = ['converts', 'nothing is converted'] as const;
+      const installation = { type: 'Installed', ...installationOf(state.definition, service) };
+      return {
+        conditions: conditionsOf(state, verbs, installation, before?.conditions, now()),
+        ...inForceOf(state, before ?? {}),
+      };
+    },
+  );
 }
 
 /** The last version in force stays in the status as a fallback, unless another policy converts the kind. */

@@ -215,8 +215,8 @@ describe('the status', () => {
     written.length = 0;
   });
   const report = () =>
-    createConversionStatusReconciler({
-      client: {
+    createConversionStatusReconciler(
+      {
         replaceStatus: (_kind, policy) => {
           const live = policy as unknown as ConversionPolicy; // the only kind that this controller writes
           written.push(live.status);
@@ -226,9 +226,9 @@ describe('the status', () => {
       },
       policies,
       registry,
-      service: { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 },
-      now: () => now,
-    })('servers', NEVER);
+      { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 },
+      () => now,
+    )('servers', NEVER);
 
   test('reports that the policy converts, and what to write into the definition', async () => {
     await reconcile();

@@ -10,6 +10,7 @@ import { sameForConversion, type Definition } from '../../admission/conversion/d
 import type { ConversionPolicy } from '../../api/conversion-policy.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import type { Store } from '../../kube/store.ts';
+import type { PolicyProblem } from '../policies/compiled-state.ts';
 import type { ConversionRegistry, ConversionState } from './conversion-registry.ts';
 import type { Log } from '../../log.ts';
 import { AWAIT_CHANGE, GONE, requeueIn, type Reconcile } from '../controller.ts';
@@ -55,8 +56,6 @@ export const targetOf = ({ spec }: ConversionPolicy): GroupResource => ({
   resource: spec.target.resource,
 });
 
-type Problem = NonNullable<ConversionState['problem']>;
-
 function judge(
   policy: ConversionPolicy,
   before: ConversionState | undefined,
@@ -73,7 +72,7 @@ function judge(
     return { ...state, inForce: undefined, problem: { reason: 'Conflict', message } };
   }
   if (definition === undefined) {
-    const problem: Problem =
+    const problem: PolicyProblem =
       read.kind === 'unread'
         ? {
             reason: 'DefinitionNotRead',
@@ -128,7 +127,7 @@ function fallBack(
   return compileConversion(previous, definition).usable ?? before?.inForce;
 }
 
-function toProblem(problems: readonly ConversionProblem[]): Problem {
+function toProblem(problems: readonly ConversionProblem[]): PolicyProblem {
   const reason =
     CONVERSION_REASONS.find((one) => problems.some((problem) => problem.reason === one)) ?? 'InvalidPolicy';
   return { reason, message: problems.map(({ where, message }) => `${where}: ${message}`).join('; ') };

@@ -89,20 +89,15 @@ export function startConversions(
     serving: { lookUp: registry.lookUp, bodyLimit: config.conversionBodyLimit },
     check: untilPassed(() => problemOf(policies, (name) => registry.get(name) !== undefined)),
     lead: async (leading, leadership) => {
-      const status = startController(
-        leading,
-        {
-          name: 'conversion-status',
-          reconcile: createConversionStatusReconciler({
-            client: leading.client,
-            policies: policies.store,
-            registry,
-            service: { namespace: config.namespace, name: config.service, port: config.servicePort },
-            now: () => new Date(),
-          }),
-        },
-        leadership,
+      const service = { namespace: config.namespace, name: config.service, port: config.servicePort };
+      const reconcile = createConversionStatusReconciler(
+        leading.client,
+        policies.store,
+        registry,
+        service,
+        () => new Date(),
       );
+      const status = startController(leading, { name: 'conversion-status', reconcile }, leadership);
       registry.subscribe(status.add, leadership);
       changes.add(status.add, leadership);
       for (const policy of policies.store.list()) status.add(keyOf(policy));

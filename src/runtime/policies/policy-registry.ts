@@ -2,22 +2,10 @@
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { buildPolicySet, type PolicySet } from '../../admission/policy/policy-set.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
+import type { CompiledState } from './compiled-state.ts';
 import { createListeners } from '../listeners.ts';
 
-export interface PolicyState {
-  /** The enforced version: not always the newest, and undefined when no version was ever usable. */
-  readonly inForce: CompiledPolicy | undefined;
-  /** Why the newest version is not enforced. */
-  readonly problem: PolicyProblem | undefined;
-  /** The generation that was compiled. */
-  readonly generation: number;
-}
-
-export interface PolicyProblem {
-  /** One CamelCase word, for the `Ready` condition. */
-  readonly reason: string;
-  readonly message: string;
-}
+export type PolicyState = CompiledState<CompiledPolicy>;
 
 export type PolicyRegistry = ReturnType<typeof createPolicyRegistry>;
 

@@ -12,7 +12,7 @@ import {
 } from '../../../test/support/runtime/fixtures.ts';
 import type { PolicyState } from './policy-registry.ts';
 import { ADMISSION_POLICIES } from '../resources.ts';
-import { createPolicyStatusReconciler, type PolicyStatusOptions } from './policy-status.ts';
+import { createPolicyStatusReconciler } from './policy-status.ts';
 
 let cluster: Cluster;
 let policies: Objects<AdmissionPolicy>;
@@ -34,16 +34,14 @@ beforeEach(() => {
   now = '2026-11-21T12:00:00Z';
 });
 
-const reconciler = (change: Partial<PolicyStatusOptions> = {}) =>
-  createPolicyStatusReconciler({
-    client: cluster.client,
-    policies: { get: policies.read },
-    registry: { get: () => state },
-    installed: () => installed,
-    violations: () => violations,
-    now: () => new Date(now),
-    ...change,
-  });
+const reconciler = (read: (name: string) => AdmissionPolicy | undefined = policies.read) =>
+  createPolicyStatusReconciler(
+    cluster.client,
+    { get: read },
+    { get: () => state },
+    { installed: () => installed, violations: () => violations },
+    () => new Date(now),
+  );
 const reconcile = () => reconciler()('servers', NEVER);
 
 const status = () => policies.read('servers')?.status;
@@ -166,7 +164,7 @@ test('status.inForce does not keep rules that a new version dropped', async () =
 test('a write that meets a conflict fails, and is retried with the current object', async () => {
   const stale = policies.read('servers');
   edited(1);
-  await expect(reconciler({ policies: { get: () => stale } })('servers', NEVER)).rejects.toMatchObject({
+  await expect(reconciler(() => stale)('servers', NEVER)).rejects.toMatchObject({
     code: 409,
   });
   await reconcile();

@@ -1,0 +1,69 @@
+/** What a replica knows of a policy, and the status that follows: for AdmissionPolicies and ConversionPolicies. */
+import { isDeepStrictEqual } from 'node:util';
+
+import type { Condition, KubeObject } from '../../json/kube-object.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { setCondition } from '../../kube/conditions.ts';
+import type { Resource } from '../../kube/object.ts';
+import type { Store } from '../../kube/store.ts';
+import { AWAIT_CHANGE, type Reconcile } from '../controller.ts';
+
+export interface CompiledState<Compiled> {
+  /** The version in force: not always the newest, and undefined when no version was ever usable. */
+  readonly inForce: Compiled | undefined;
+  /** Why the newest version is not in force. */
+  readonly problem: PolicyProblem | undefined;
+  /** The generation that was compiled. */
+  readonly generation: number;
+}
+
+export interface PolicyProblem {
+  /** One CamelCase word, for the `Ready` condition. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+/**
+ * The conditions of a policy: `Ready`, and whether the API server calls Gatehouse.
+ * @param done what a version in force does, and what happens without one: `converts`, `nothing is converted`
+ */
+export function conditionsOf(
+  { inForce, problem, generation }: CompiledState<{ readonly generation: number }>,
+  [done, nothing]: readonly [done: string, nothing: string],
+  installation: Pick<Condition, 'type' | 'status' | 'reason' | 'message'>,
+  before: readonly Condition[] | undefined,
+  now: Date,
+): Condition[] {
+  const stays = inForce === undefined ? nothing : `generation ${inForce.generation} stays in force`;
+  const ready =
+    problem === undefined
+      ? { status: 'True' as const, reason: 'InForce', message: `generation ${generation} ${done}` }
+      : { status: 'False' as const, reason: problem.reason, message: `${problem.message}\n(${stays})` };
+  const observed = { observedGeneration: generation };
+  const withReady = setCondition(before, { type: 'Ready', ...observed, ...ready }, now);
+  return [...setCondition(withReady, { ...observed, ...installation }, now)];
+}
+
+/** Writes the status of a policy once its current version is compiled. */
+export function createStatusReconciler<
+  Policy extends KubeObject & { readonly status?: object },
+  State extends CompiledState<unknown>,
+>(
+  resource: Resource,
+  client: Pick<KubeClient, 'replaceStatus'>,
+  policies: Pick<Store<Policy>, 'get'>,
+  registry: { readonly get: (name: string) => State | undefined },
+  statusOf: (state: State, policy: Policy) => Policy['status'],
+): Reconcile {
+  return async (name, signal) => {
+    const policy = policies.get(name);
+    const state = registry.get(name);
+    if (policy === undefined || state === undefined || state.generation !== policy.metadata?.generation)
+      return AWAIT_CHANGE;
+    const status = statusOf(state, policy);
+    // The write fails if the policy has changed since it was compiled.
+    if (!isDeepStrictEqual(policy.status, status))
+      await client.replaceStatus(resource, { ...policy, status }, { signal });
+    return AWAIT_CHANGE;
+  };
+}
