@@ -47,12 +47,7 @@ export interface PathQuestion {
 }
 
 interface SubjectAccessReview extends KubeObject {
-  readonly spec: {
-    readonly user: string;
-    readonly uid: string;
-    readonly groups: readonly string[];
-    readonly extra: Readonly<Record<string, readonly string[]>>;
-  } & Asked;
+  readonly spec: Omit<AccessSubject, 'username'> & { readonly user: string } & Attributes;
   readonly status?: {
     readonly allowed: boolean;
     /** An explicit denial. `allowed: false` alone may also mean that no rule matches. */
@@ -61,7 +56,8 @@ interface SubjectAccessReview extends KubeObject {
   };
 }
 
-interface Asked {
+/** The question: about a resource or a path. */
+interface Attributes {
   readonly resourceAttributes?: AccessQuestion;
   readonly nonResourceAttributes?: PathQuestion;
 }
@@ -69,10 +65,10 @@ interface Asked {
 async function review(
   client: Pick<KubeClient, 'create'>,
   { username, uid, groups, extra }: AccessSubject,
-  asked: Asked,
+  attributes: Attributes,
   options: CallOptions | undefined,
 ): Promise<SubjectAccessReview['status']> {
-  const spec = { user: username, uid, groups, extra, ...asked };
+  const spec = { user: username, uid, groups, extra, ...attributes };
   const answer = await client.create<SubjectAccessReview>(
     subjectAccessReviews,
     { metadata: {}, spec },

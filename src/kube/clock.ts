@@ -112,35 +112,31 @@ export function backoffMs(failures: number, { baseMs, maxMs }: BackoffOptions, r
   return full * (0.5 + random() / 2);
 }
 
-/** The time of the API server, from the Date header of its responses. */
-export interface ServerClock {
-  /** Receives the Date header as soon as a response begins. */
-  readonly observe: (date: string) => void;
-  /** How far our clock is ahead of the API server's, in milliseconds; undefined before the first response. */
-  readonly skewMs: () => number | undefined;
-  /** The time of the API server, on which all replicas agree; the local time before the first response. */
-  readonly now: () => Date;
-}
+export type ServerClock = ReturnType<typeof createServerClock>;
 
 /** The header has whole seconds and ages in transit: ignore smaller differences. */
 const RESOLUTION_MS = 2_000;
 
-export function createServerClock(clock: Pick<Clock, 'now' | 'monotonic'> = systemClock): ServerClock {
+/** The time of the API server, from the Date header of its responses. */
+export function createServerClock(clock: Pick<Clock, 'now' | 'monotonic'> = systemClock) {
   let seen: { readonly at: number; readonly server: number } | undefined;
   // Counts from the last response with the monotonic clock: a change of the system clock has no effect.
   const server = (): number | undefined =>
     seen === undefined ? undefined : seen.server + clock.monotonic() - seen.at;
-  const skewMs = () => {
+  /** How far our clock is ahead of the API server's, in milliseconds; undefined before the first response. */
+  const skewMs = (): number | undefined => {
     const time = server();
     return time === undefined ? undefined : clock.now() - time;
   };
   return {
-    observe: (date) => {
+    /** Receives the Date header as soon as a response begins. */
+    observe: (date: string): void => {
       const time = Date.parse(date);
       if (!Number.isNaN(time)) seen = { at: clock.monotonic(), server: time + 500 };
     },
     skewMs,
-    now: () => {
+    /** The time of the API server, on which all replicas agree; the local time before the first response. */
+    now: (): Date => {
       const skew = skewMs() ?? 0;
       return new Date(Math.abs(skew) < RESOLUTION_MS ? clock.now() : clock.now() - skew);
     },

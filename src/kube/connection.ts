@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { Agent, buildConnector, type Dispatcher } from 'undici';
+import { Agent, buildConnector } from 'undici';
 import { systemClock } from './clock.ts';
 import { memoizeAsync } from '../json/memoize-async.ts';
 import { findClusterAccess, type KubeconfigOptions } from './rest/cluster-access.ts';
@@ -12,29 +12,9 @@ import {
   type Headers,
 } from './rest/credentials.ts';
 import { throughProxy } from './rest/proxy.ts';
-import { createRecovery, type Recovery } from './rest/recovery.ts';
+import { createRecovery } from './rest/recovery.ts';
 
-export interface Connection {
-  /** The base URL; may have a path. */
-  readonly server: string;
-  /** The namespace of the kubeconfig context or of the pod. */
-  readonly namespace: string | undefined;
-  /** For requests: `REQUEST_CONNECTIONS` keep-alive connections. */
-  readonly dispatcher: Dispatcher;
-  /** For watches: each occupies a connection for minutes, so they do not share connections with requests. */
-  readonly watchDispatcher: Dispatcher;
-  /** For requests that can wait, e.g. of controllers: the reads of admission reviews never queue behind them. */
-  readonly backgroundDispatcher: Dispatcher;
-  /** For requests that must never queue behind others: a leader that renews its lease late loses it. */
-  readonly urgentDispatcher: Dispatcher;
-  /** The headers that authenticate a request. */
-  readonly headers: () => Promise<Headers>;
-  /** Drops the cached credentials. Call it after a 401. */
-  readonly dropCredentials: () => void;
-  /** Paces the requests that can wait after the API server was away. */
-  readonly recovery: Recovery;
-  readonly close: () => Promise<void>;
-}
+export type Connection = ReturnType<typeof createConnection>;
 
 /**
  * Each connection carries one request at a time (HTTP/1.1). At 5 ms per request, 16 connections carry some thousands of
@@ -72,32 +52,39 @@ export function createConnection(
   { server, namespace, proxyUrl }: Pick<ClusterAccess, 'server'> & Partial<ClusterAccess>,
   credentials: () => Promise<Credentials>,
   clock = systemClock,
-): Connection {
+) {
   const memo = memoizeAsync(credentials, String, { now: clock.monotonic, ttlMs: CREDENTIALS_MS });
   const read = () => memo.read('current');
   const direct = createConnector(async () => (await read()).tls);
   const connect = proxyUrl === undefined ? direct : throughProxy(direct, proxyUrl, CONNECT_TIMEOUT_MS);
 
-  const dispatcher = createPool(REQUEST_CONNECTIONS, connect);
-  const backgroundDispatcher = createPool(BACKGROUND_CONNECTIONS, connect);
-  const watchDispatcher = createPool(null, connect);
-  const urgentDispatcher = createPool(1, connect);
+  const dispatchers = {
+    /** For requests: `REQUEST_CONNECTIONS` keep-alive connections. */
+    dispatcher: createPool(REQUEST_CONNECTIONS, connect),
+    /** For requests that can wait, e.g. of controllers: the reads of admission reviews never queue behind them. */
+    backgroundDispatcher: createPool(BACKGROUND_CONNECTIONS, connect),
+    /** For watches: each occupies a connection for minutes, so they do not share connections with requests. */
+    watchDispatcher: createPool(null, connect),
+    /** For requests that must never queue behind others: a leader that renews its lease late loses it. */
+    urgentDispatcher: createPool(1, connect),
+  };
   return {
+    ...dispatchers,
+    /** The base URL; may have a path. */
     server: server.replace(/\/+$/, ''),
+    /** The namespace of the kubeconfig context or of the pod. */
     namespace,
-    dispatcher,
-    backgroundDispatcher,
-    watchDispatcher,
-    urgentDispatcher,
-    headers: async () => (await read()).headers,
-    dropCredentials: () => {
+    /** The headers that authenticate a request. */
+    headers: async (): Promise<Headers> => (await read()).headers,
+    /** Drops the cached credentials. Call it after a 401. */
+    dropCredentials: (): void => {
       memo.forget(() => true);
     },
+    /** Paces the requests that can wait after the API server was away. */
     recovery: createRecovery(clock),
-    close: async () => {
+    close: async (): Promise<void> => {
       // destroy, not close: close would wait for watches, which do not end on their own.
-      const all = [dispatcher, backgroundDispatcher, watchDispatcher, urgentDispatcher];
-      await Promise.all(all.map((one) => one.destroy()));
+      await Promise.all(Object.values(dispatchers).map((one) => one.destroy()));
     },
   };
 }

@@ -12,28 +12,14 @@ export interface ServerVersion {
   readonly gitVersion: string;
 }
 
-export interface Discovery {
-  /**
-   * How the API server serves a resource, in its preferred version; undefined when it does not serve it.
-   * @throws when discovery fails, e.g. because an aggregated API is down: never assume that a resource is absent
-   */
-  readonly resolve: (wanted: GroupResource, signal?: AbortSignal) => Promise<Resource | undefined>;
-  /**
-   * How the API server serves a kind: in this version if available, otherwise in the first served version that has it.
-   * @throws as `resolve`
-   */
-  readonly resolveKind: (wanted: WantedKind, signal?: AbortSignal) => Promise<Resource | undefined>;
-  /** Drops the cached results for a resource, e.g. after a 404 or a change of its CRD. */
-  readonly forget: (resource: GroupResource) => void;
-  readonly serverVersion: (signal?: AbortSignal) => Promise<ServerVersion>;
-}
+export type Discovery = ReturnType<typeof createDiscovery>;
 
 /** CRDs rarely change their preferred version or scope. */
 const FOUND_MS = 10 * 60_000;
 /** Short, because a CRD is often created right before its first use. Not zero: each unknown name costs requests. */
 const ABSENT_MS = 5_000;
 
-export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>): Discovery {
+export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>) {
   const lifetime = {
     now,
     ttlMs: FOUND_MS,
@@ -47,13 +33,24 @@ export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>): Discov
   const kinds = memoizeAsync((wanted: WantedKind) => lookUpKind(rest, wanted), kindName, lifetime);
 
   return {
-    resolve: async (wanted, signal) => orAborted(resources.read(wanted), signal),
-    resolveKind: async (wanted, signal) => orAborted(kinds.read(wanted), signal),
-    forget: (resource) => {
+    /**
+     * How the API server serves a resource, in its preferred version; undefined when it does not serve it.
+     * @throws when discovery fails, e.g. because an aggregated API is down: never assume that a resource is absent
+     */
+    resolve: async (wanted: GroupResource, signal?: AbortSignal): Promise<Resource | undefined> =>
+      orAborted(resources.read(wanted), signal),
+    /**
+     * How the API server serves a kind: in this version if available, otherwise in the first served version that has it.
+     * @throws as `resolve`
+     */
+    resolveKind: async (wanted: WantedKind, signal?: AbortSignal): Promise<Resource | undefined> =>
+      orAborted(kinds.read(wanted), signal),
+    /** Drops the cached results for a resource, e.g. after a 404 or a change of its CRD. */
+    forget: (resource: GroupResource): void => {
       resources.forget((name) => name === groupResourceName(resource));
       kinds.forget((name) => name.startsWith(`${resource.group}/`));
     },
-    serverVersion: async (signal) => {
+    serverVersion: async (signal?: AbortSignal): Promise<ServerVersion> => {
       const version = await rest.request<unknown>({ method: 'GET', path: '/version', signal });
       const { major, minor, gitVersion } = isRecord(version) ? version : {};
       return { major: leadingNumber(major), minor: leadingNumber(minor), gitVersion: textOf(gitVersion) };

@@ -9,7 +9,7 @@ import { needsSummary, summaryKey } from '../../admission/policy/governed-summar
 import { targetKey } from '../../admission/policy/object-ref.ts';
 import type { GovernedIndex } from '../../admission/policy/world.ts';
 import { groupResourceName, type GroupResource, type ObjectRef } from '../../json/kube-object.ts';
-import { createListeners, type Listeners } from '../listeners.ts';
+import { createListeners } from '../listeners.ts';
 import { governed } from './policies.ts';
 import type { Change } from '../../kube/watch/change.ts';
 import type { Resource } from '../../kube/object.ts';
@@ -18,19 +18,7 @@ import type { WatchContext } from '../watch.ts';
 import { refOf, startFollower, type Follower, type GovernedObject } from './governed-follower.ts';
 import { versionAmong } from './world.ts';
 
-export interface Governed extends GovernedIndex {
-  /** Watches exactly the kinds that these policies need. Old summaries stay available until the new lists arrive. */
-  readonly follow: (policies: readonly CompiledPolicy[]) => void;
-  /** All known holders, whatever the policy. */
-  readonly holdersOf: (claim: string) => readonly ObjectRef[];
-  /** Every object in the stores. */
-  readonly objects: () => Iterable<{ readonly ref: ObjectRef; readonly object: GovernedObject }>;
-  /** Whether all kinds to follow have been listed. */
-  readonly isComplete: () => boolean;
-  /** The kinds whose list is pending. After a timeout a kind is left out, so that it cannot block readiness. */
-  readonly unsynced: () => readonly string[];
-  readonly onChange: Listeners<[kind: GroupResource, change: Change<GovernedObject>]>['add'];
-}
+export type Governed = ReturnType<typeof createGoverned>;
 
 /** Watches begin after this time without a new policy, in milliseconds: at start, policies arrive one by one. */
 const QUIET_MS = 50;
@@ -64,7 +52,7 @@ export function createGoverned(
   discovery: Pick<Discovery, 'resolve'>,
   ownNamespace: string,
   signal: AbortSignal,
-): Governed {
+) {
   const followed = new Map<string, Followed>();
   const listeners = createListeners<[kind: GroupResource, change: Change<GovernedObject>]>();
   let wanted: readonly CompiledPolicy[] = [];
@@ -140,7 +128,8 @@ export function createGoverned(
   };
 
   return {
-    follow: (policies) => {
+    /** Watches exactly the kinds that these policies need. Old summaries stay available until the new lists arrive. */
+    follow: (policies: readonly CompiledPolicy[]): void => {
       const next = policies.filter(needsSummary);
       if (isSame(new Set(wanted.map(summaryKey)), new Set(next.map(summaryKey)))) return;
       wanted = next;
@@ -161,26 +150,31 @@ export function createGoverned(
     },
     holders: (claim, policy) =>
       covering(policy, false)?.flatMap((follower) => follower.refs('claims', claim)),
-    holdersOf: (claim) => {
+    /** All known holders, whatever the policy. */
+    holdersOf: (claim: string): readonly ObjectRef[] => {
       const refs = [...followed.values()].flatMap(({ current }) => current?.refs('claims', claim) ?? []);
       return [...new Map(refs.map((ref) => [targetKey(ref), ref])).values()];
     },
-    objects: function* () {
+    /** Every object in the stores. */
+    objects: function* (): Iterable<{ readonly ref: ObjectRef; readonly object: GovernedObject }> {
       for (const { current } of followed.values()) {
         if (current === undefined) continue;
         for (const object of current.watched.store.list())
           yield { ref: refOf(current.resource, object), object };
       }
     },
-    isComplete: () => plan !== undefined && [...followed.values()].every(({ next }) => next === undefined),
-    unsynced: () => [
+    /** Whether all kinds to follow have been listed. */
+    isComplete: (): boolean =>
+      plan !== undefined && [...followed.values()].every(({ next }) => next === undefined),
+    /** The kinds whose list is pending. After a timeout a kind is left out, so that it cannot block readiness. */
+    unsynced: (): readonly string[] => [
       ...(plan === undefined ? ['what policies govern'] : []),
       ...[...followed.values()].flatMap(({ next }) =>
         next !== undefined && isBeingListed(next) ? [groupResourceName(next.resource)] : [],
       ),
     ],
     onChange: listeners.add,
-  };
+  } satisfies GovernedIndex & Record<string, unknown>;
 }
 
 async function planFor(
