@@ -6,7 +6,7 @@ import { InvalidPath } from '../../json/field-path.ts';
 import type { JsonObject, JsonValue } from '../../json/json.ts';
 import type { ConversionProblem } from './conversion-problem.ts';
 import { ConversionFailure } from './converter.ts';
-import { moveStep, removeStep, writeStep, type RunStep, type StepValue } from './step.ts';
+import { moveStep, removeStep, writeStep, type RunStep } from './step.ts';
 import { parseStepPath, type StepPath } from './step-path.ts';
 import { schemaAt } from './structural-schema.ts';
 
@@ -41,15 +41,21 @@ export function compileSteps(
 type StepParts = Omit<CompiledStep, 'where'>;
 
 function compileStep(
-  step: ConversionStep,
+  { move, default: filled, set, remove }: ConversionStep,
   where: string,
   target: JsonObject | undefined,
   problems: ConversionProblem[],
 ): StepParts | undefined {
-  if (step.move !== undefined) return compileMove(step.move, `${where}.move`, target, problems);
-  if (step.default !== undefined) return compileDefault(step.default, `${where}.default`, problems);
-  if (step.set !== undefined) return compileSet(step.set, `${where}.set`, problems);
-  if (step.remove !== undefined) return compileRemove(step.remove, `${where}.remove`, problems);
+  if (move !== undefined) return compileMove(move, `${where}.move`, target, problems);
+  if (filled !== undefined) return compileDefault(filled, `${where}.default`, problems);
+  if (set !== undefined) {
+    const path = tryStepPath(set.path, `${where}.set.path`, problems);
+    return compileWrite(path, set, `${where}.set`, 'everywhere', problems);
+  }
+  if (remove !== undefined) {
+    const path = tryFieldPath(remove.path, `${where}.remove.path`, problems);
+    return path && { run: removeStep(path), reads: [path], writes: [] };
+  }
   problems.push({ reason: 'InvalidPolicy', where, message: 'write one of move, default, set and remove' });
   return undefined;
 }
@@ -116,14 +122,6 @@ function compileDefault(
   return compileWrite(path, step, where, 'where absent', problems);
 }
 
-function compileSet(
-  step: NonNullable<ConversionStep['set']>,
-  where: string,
-  problems: ConversionProblem[],
-): StepParts | undefined {
-  return compileWrite(tryStepPath(step.path, `${where}.path`, problems), step, where, 'everywhere', problems);
-}
-
 function compileWrite(
   path: StepPath | undefined,
   { value, expression, when }: Omit<NonNullable<ConversionStep['default']>, 'path'>,
@@ -133,29 +131,14 @@ function compileWrite(
 ): StepParts | undefined {
   const before = problems.length;
   const names = path === undefined || path.list.length > 0 ? ['object', 'item'] : ['object'];
-  const condition =
-    when === undefined
-      ? undefined
-      : tryExpression(when, `${where}.when`, names, { result: 'bool' }, problems);
-  const program =
-    expression === undefined
-      ? undefined
-      : tryExpression(expression, `${where}.expression`, names, {}, problems);
+  const compile = (text: string | undefined, field: string, options: CelOptions) =>
+    text === undefined ? undefined : tryExpression(text, `${where}.${field}`, names, options, problems);
+  const condition = compile(when, 'when', { result: 'bool' });
+  const program = compile(expression, 'expression', {});
   if (path === undefined || problems.length > before) return undefined;
-  const source: StepValue['source'] =
-    program === undefined
-      ? { kind: 'literal', value: value as JsonValue } // the caller has checked that it is JSON
-      : { kind: 'expression', program };
-  return { run: writeStep(path, { source, when: condition }, place), reads: [], writes: [path] };
-}
-
-function compileRemove(
-  { path: text }: NonNullable<ConversionStep['remove']>,
-  where: string,
-  problems: ConversionProblem[],
-): StepParts | undefined {
-  const path = tryFieldPath(text, `${where}.path`, problems);
-  return path && { run: removeStep(path), reads: [path], writes: [] };
+  // The caller has checked that the value is JSON.
+  const step = { value: value as JsonValue | undefined, program, condition };
+  return { run: writeStep(path, step, place), reads: [], writes: [path] };
 }
 
 function tryStepPath(text: string, where: string, problems: ConversionProblem[]): StepPath | undefined {

@@ -57,32 +57,18 @@ function compare(
   lost: PreservedValue[],
 ): void {
   if (value === derived) return;
-  const goesOn = path.length < LONGEST_PATH; // below this depth, compare whole values
-  if (goesOn && isJsonObject(value) && isJsonObject(derived)) {
+  const isShallow = path.length < LONGEST_PATH; // below this depth, compare whole values
+  if (isShallow && isJsonObject(value) && isJsonObject(derived)) {
     compareFields(value, derived, at, path, lost);
-  } else if (goesOn && isJsonArray(value) && isJsonArray(derived)) {
-    compareLists(value, derived, at, path, lost);
-  } else if (!isEqual(value, derived)) {
-    lost.push({ path, value, derived });
-  }
-}
-
-function compareLists(
-  list: readonly JsonValue[],
-  derived: readonly JsonValue[],
-  at: SchemaAt,
-  path: readonly PathKey[],
-  lost: PreservedValue[],
-): void {
-  const selectors = selectorsOf(list, derived, listKeysOf(at) ?? ['name']);
-  if (selectors === undefined) {
-    if (!isEqual(list, derived)) lost.push({ path, value: list, derived });
     return;
   }
-  const below = itemOf(at);
-  for (const [index, selector] of selectors.entries()) {
-    compare(list[index], derived[index], below, [...path, selector], lost);
+  if (isShallow && isJsonArray(value) && isJsonArray(derived)) {
+    const selectors = selectorsOf(value, derived, listKeysOf(at) ?? ['name']);
+    for (const [index, selector] of selectors?.entries() ?? [])
+      compare(value[index], derived[index], itemOf(at), [...path, selector], lost);
+    if (selectors !== undefined) return;
   }
+  if (!isEqual(value, derived)) lost.push({ path, value, derived });
 }
 
 /**

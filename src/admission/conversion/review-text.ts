@@ -10,16 +10,6 @@ export interface Span {
   readonly end: number;
 }
 
-export interface ReviewText {
-  /**
-   * The text with `request.objects` replaced by an empty list. It is valid JSON if and only if the text around the
-   * objects is.
-   */
-  readonly envelope: string;
-  /** The elements of `request.objects`; each still has to be parsed. */
-  readonly objects: readonly Span[];
-}
-
 /** Called between two objects. Returns a promise to await, or undefined to continue at once. */
 export type Breathe = () => Promise<void> | undefined;
 
@@ -29,13 +19,22 @@ interface Cursor {
 }
 
 /**
+ * Returns the elements of `request.objects`, which still have to be parsed, and the text with an empty list in their
+ * place. It is valid JSON if and only if the text around the objects is.
+ *
  * @throws SyntaxError if the text is not JSON; errors within an element or the envelope appear when the caller parses
  * those
  */
-export async function splitReview(text: string, breathe: Breathe): Promise<ReviewText> {
+export async function splitReview(
+  text: string,
+  breathe: Breathe,
+): Promise<{ readonly envelope: string; readonly objects: readonly Span[] }> {
   const cursor: Cursor = { text, at: 0 };
-  let list: { readonly span: Span; readonly objects: readonly Span[] } | undefined;
-  if (!startsWith(cursor, '{')) return { envelope: text, objects: [] };
+  let found: { readonly envelope: string; readonly objects: readonly Span[] } = {
+    envelope: text,
+    objects: [],
+  };
+  if (!startsWith(cursor, '{')) return found;
   await eachMember(cursor, async (outer) => {
     if (outer !== 'request' || !startsWith(cursor, '{')) {
       skipValue(cursor);
@@ -45,20 +44,14 @@ export async function splitReview(text: string, breathe: Breathe): Promise<Revie
       if (inner === 'objects' && startsWith(cursor, '[')) {
         const start = cursor.at;
         const objects = await readElements(cursor, breathe);
-        list = { span: { start, end: cursor.at }, objects }; // for duplicate keys the last one wins, as in JSON.parse
+        // For duplicate keys the last one wins, as in JSON.parse.
+        found = { envelope: `${text.slice(0, start)}[]${text.slice(cursor.at)}`, objects };
       } else {
         skipValue(cursor);
       }
     });
   });
-  return list === undefined ? { envelope: text, objects: [] } : cutOut(text, list);
-}
-
-function cutOut(
-  text: string,
-  { span, objects }: { readonly span: Span; readonly objects: readonly Span[] },
-): ReviewText {
-  return { envelope: `${text.slice(0, span.start)}[]${text.slice(span.end)}`, objects };
+  return found;
 }
 
 async function eachMember(cursor: Cursor, read: (key: string) => Promise<void>): Promise<void> {

@@ -14,13 +14,11 @@ import type { ConversionStep } from '../../api/conversion-policy.ts';
 /** Does not change its input. @throws ConversionFailure with what to do; the caller adds the step and the object */
 export type RunStep = (object: JsonObject, budget: CelBudget) => JsonObject;
 
-/** The value of a field: a constant or the result of an expression, and an optional condition. */
+/** The value of a field: a constant or the result of an expression. Without a condition, it always applies. */
 export interface StepValue {
-  readonly source:
-    | { readonly kind: 'literal'; readonly value: JsonValue }
-    | { readonly kind: 'expression'; readonly program: CelProgram };
-  /** Undefined: always. */
-  readonly when: CelProgram | undefined;
+  readonly value: JsonValue | undefined;
+  readonly program: CelProgram | undefined;
+  readonly condition: CelProgram | undefined;
 }
 
 /** @param keep how many parents of `from` to keep when they become empty: those that the other version has too */
@@ -84,14 +82,14 @@ function changing(
 }
 
 function valueOf(
-  { source, when }: StepValue,
+  { value, program, condition }: StepValue,
   object: JsonObject,
   item: JsonValue | undefined,
   budget: CelBudget,
 ): JsonValue | undefined {
   const bindings = item === undefined ? { object } : { object, item };
-  if (when !== undefined && evaluate(when, bindings, budget, 'when: ') !== true) return undefined;
-  return source.kind === 'literal' ? source.value : evaluate(source.program, bindings, budget);
+  if (condition !== undefined && evaluate(condition, bindings, budget, 'when: ') !== true) return undefined;
+  return program === undefined ? value : evaluate(program, bindings, budget);
 }
 
 /** Returns undefined if the expression has no value. */

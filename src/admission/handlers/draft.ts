@@ -89,7 +89,6 @@ const MOST_INT64 = 2n ** 63n - 1n;
 function scalarOf(item: unknown, fail: Fail): JsonValue {
   switch (typeof item) {
     case 'string':
-      return item;
     case 'boolean':
       return item;
     case 'number':

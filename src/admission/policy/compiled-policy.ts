@@ -164,31 +164,25 @@ export interface CompiledPolicy {
   /** Whether Gatehouse records the owners of the governed objects and links them again after a restore. */
   readonly preservesOwners: boolean;
   /** Which checks a restore defers or skips. */
-  readonly restore: CompiledRestore;
+  readonly restore: {
+    readonly defers: Readonly<Record<'references' | 'unique' | 'schema' | 'rules', boolean>>;
+    /**
+     * Whether a restore may delete targets that objects still name. Undefined: only if the window includes deletions.
+     */
+    readonly defersTargetDelete: boolean | undefined;
+    /** Whether a restore may change immutable fields. A sweep cannot check that later. */
+    readonly skipsImmutable: boolean;
+    readonly skipsMutations: boolean;
+  };
   /** The principals that may create objects before their targets, also outside a restore. */
-  readonly initiallyDeferred: CompiledInitialDeferral | undefined;
+  readonly initiallyDeferred:
+    | {
+        readonly principals: readonly Principal[];
+        /** How long after its creation an object may name a missing target, in milliseconds. */
+        readonly graceMs: number;
+      }
+    | undefined;
   /** The kinds that references name or expressions read, without duplicates. */
   readonly targets: readonly CompiledTarget[];
   readonly spec: AdmissionPolicySpec;
-}
-
-/** Which checks are deferred until after a restore, and which are enforced during it. */
-export interface CompiledRestore {
-  readonly defers: {
-    readonly references: boolean;
-    readonly unique: boolean;
-    readonly schema: boolean;
-    readonly rules: boolean;
-  };
-  /** Whether a restore may delete targets that objects still name. Undefined: only if the window includes deletions. */
-  readonly defersTargetDelete: boolean | undefined;
-  /** Whether a restore may change immutable fields. A sweep cannot check that later. */
-  readonly skipsImmutable: boolean;
-  readonly skipsMutations: boolean;
-}
-
-export interface CompiledInitialDeferral {
-  readonly principals: readonly Principal[];
-  /** How long after its creation an object may name a missing target, in milliseconds. */
-  readonly graceMs: number;
 }

@@ -74,7 +74,7 @@ function mutateObject(
   const changing = policies.filter(({ defaults, mutations }) => defaults.length > 0 || mutations.length > 0);
   const changed = changing.some((policy) => readsCluster(readsOf(policy)))
     ? changeInCluster(request, object, changing, context)
-    : change(request, object, changing, () => NO_BINDINGS);
+    : change(request, object, new Map(changing.map((policy) => [policy, NO_BINDINGS])));
   // Last, because it records the owners of the mutated object.
   const finish = (made: Changed) =>
     made.kind === 'changed' && preservesOwners(request, policies)
@@ -135,26 +135,23 @@ async function changeInCluster(
       return retry(`could not read what policy ${policy.name} needs to know of the cluster`, cause);
     }
   }
-  const able = policies.filter((policy) => bindings.has(policy));
-  return change(request, object, able, (policy) => bindings.get(policy) ?? NO_BINDINGS);
+  return change(request, object, bindings);
 }
 
 function change(
   request: AdmissionRequest,
   object: JsonObject,
-  policies: readonly CompiledPolicy[],
-  bindingsOf: (policy: CompiledPolicy) => Bindings,
+  bindings: ReadonlyMap<CompiledPolicy, Bindings>,
 ): Changed {
   const once = (before: JsonObject) =>
-    policies.reduce((current, policy) => {
-      const { inputs } = bindingsOf(policy);
+    [...bindings].reduce((current, [policy, { inputs }]) => {
       const evaluateOn = (seen: JsonObject) =>
         createEvaluate(policy.variables, { ...inputs, request, object: seen, oldObject: request.oldObject });
       return applyMutations(policy, fillDefaults(policy, current, evaluateOn), evaluateOn);
     }, before);
   try {
     const changed = once(object);
-    const mutating = policies.find(({ mutations }) => mutations.length > 0);
+    const mutating = [...bindings.keys()].find(({ mutations }) => mutations.length > 0);
     if (changed !== object && mutating !== undefined && !isEqual(once(changed), changed)) {
       throw new MutationError(UNSTABLE, mutating.name);
     }

@@ -3,7 +3,7 @@
  * session.
  */
 import type { KubeObject, ObjectMeta } from '../../json/kube-object.ts';
-import { isJsonObject } from '../../json/json.ts';
+import { isJsonObject, textIn } from '../../json/json.ts';
 
 /** Only valid on the two configurations named `gatehouse`. */
 export const DEV_URL_ANNOTATION = 'gatehouse.dev/dev-url';
@@ -46,37 +46,33 @@ export function devSessionOf({ metadata }: KubeObject, now: Date): DevSessionSta
 }
 
 function parseSession(text: string): DevSession | undefined {
-  const note = parsedOrUndefined(text);
-  if (!isJsonObject(note)) return undefined;
-  const { session, holder, url, expiresAt, created } = note;
-  if (typeof session !== 'string' || typeof holder !== 'string' || typeof url !== 'string') return undefined;
-  const end = new Date(typeof expiresAt === 'string' ? expiresAt : '');
-  if (Number.isNaN(end.getTime())) return undefined;
-  return { id: session, holder, url, expiresAt: end, created: created === true };
-}
-
-function parsedOrUndefined(text: string): unknown {
+  let note: unknown;
   try {
-    return JSON.parse(text);
+    note = JSON.parse(text);
   } catch {
     return undefined;
   }
+  if (!isJsonObject(note)) return undefined;
+  const { session: id, holder, url, created } = note;
+  if (typeof id !== 'string' || typeof holder !== 'string' || typeof url !== 'string') return undefined;
+  const expiresAt = new Date(textIn(note, 'expiresAt'));
+  return Number.isNaN(expiresAt.getTime())
+    ? undefined
+    : { id, holder, url, expiresAt, created: created === true };
 }
 
 /** Metadata with the note of `session`. */
-export const withDevSession = (metadata: ObjectMeta | undefined, session: DevSession): ObjectMeta => ({
-  ...metadata,
-  annotations: { ...metadata?.annotations, [DEV_URL_ANNOTATION]: noteOf(session) },
-});
-
-const noteOf = ({ id, holder, url, expiresAt, created }: DevSession): string =>
-  JSON.stringify({
-    holder,
-    url,
-    expiresAt: expiresAt.toISOString(),
-    session: id,
-    ...(created ? { created } : {}),
-  });
+export function withDevSession(
+  metadata: ObjectMeta | undefined,
+  { id, holder, url, expiresAt, created }: DevSession,
+): ObjectMeta {
+  const end = expiresAt.toISOString();
+  const note = { holder, url, expiresAt: end, session: id, ...(created ? { created } : {}) };
+  return {
+    ...metadata,
+    annotations: { ...metadata?.annotations, [DEV_URL_ANNOTATION]: JSON.stringify(note) },
+  };
+}
 
 /** The metadata without the note. */
 export function withoutDevSession(metadata: ObjectMeta | undefined): ObjectMeta {

@@ -1,7 +1,7 @@
 /** The webhook entries of policies: one for each scope, and one for each kind whose deletion policies restrict. */
 import { createHash } from 'node:crypto';
 
-import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
+import { groupResourceName } from '../../json/kube-object.ts';
 import type { NormalSelector } from '../../json/label-selector.ts';
 import type { CompiledMatch, CompiledPolicy, Scope } from '../policy/compiled-policy.ts';
 import { restrictingReferences } from '../policy/references/read-references.ts';
@@ -32,33 +32,26 @@ function canonicalSelector({ matchLabels = {}, matchExpressions = [] }: NormalSe
   ];
 }
 
-/** The entry for deletions of one kind that references name with `onTargetDelete: Restrict`. */
-export interface DeletionEntry {
-  readonly entryId: string;
-  readonly match: CompiledMatch;
-}
-
 const DELETION_PREFIX = 'restrict-';
 
 /** Whether the entry is for deletions of targets. Its policies are those that restrict the deletion. */
 export const isDeletionEntry = (entryId: string): boolean => entryId.startsWith(DELETION_PREFIX);
 
 /**
- * One entry for each target kind. It has no selectors: the selectors of the policy apply to the objects that hold the
- * references.
+ * The entries for deletions that references with `onTargetDelete: Restrict` block: one for each target kind. They have
+ * no selectors: the selectors of the policy apply to the objects that hold the references.
  */
 export function deletionEntriesOf({
   match: { failurePolicy, timeoutSeconds },
   references,
-}: Pick<CompiledPolicy, 'match' | 'references'>): readonly DeletionEntry[] {
-  const targets = new Map(
-    restrictingReferences(references).map(({ target }) => [groupResourceName(target), target]),
-  );
-  return [...targets.values()].map(({ group, resource }: GroupResource): DeletionEntry => {
+}: Pick<CompiledPolicy, 'match' | 'references'>): readonly Pick<CompiledPolicy, 'entryId' | 'match'>[] {
+  const targets = restrictingReferences(references).map(({ target }) => target);
+  return [...Map.groupBy(targets, groupResourceName).values()].flatMap(([target]) => {
+    if (target === undefined) return [];
     const match: CompiledMatch = {
-      apiGroups: [group],
+      apiGroups: [target.group],
       apiVersions: ['*'],
-      resources: [resource],
+      resources: [target.resource],
       operations: ['DELETE'],
       namespaceSelector: {},
       objectSelector: {},
@@ -66,6 +59,6 @@ export function deletionEntriesOf({
       failurePolicy,
       timeoutSeconds,
     };
-    return { entryId: `${DELETION_PREFIX}${entryIdOf(match)}`, match };
+    return [{ entryId: `${DELETION_PREFIX}${entryIdOf(match)}`, match }];
   });
 }

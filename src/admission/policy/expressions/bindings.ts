@@ -121,8 +121,11 @@ export function compileParams(
   if (resolved === undefined) return undefined;
   const { namespaced } = resolved;
   if (!namespaced && namespace !== undefined) report(at, 'the kind is cluster-scoped: remove it');
-  const homeless = namespaced && namespace === undefined ? clusterScoped(match, resolve) : undefined;
-  if (homeless !== undefined)
-    report(at, `is missing: ${groupResourceName(homeless)} has no namespace in which the object could be`);
+  const unnamespaced = namespaced && namespace === undefined ? clusterScoped(match, resolve) : undefined;
+  if (unnamespaced !== undefined)
+    report(
+      at,
+      `is missing: ${groupResourceName(unnamespaced)} has no namespace in which the object could be`,
+    );
   return { target, name, namespace, namespaced, whenMissing };
 }

@@ -10,34 +10,33 @@ interface Protected {
   readonly group: string;
   /** Absent: all resources of the group. */
   readonly resources?: readonly string[];
-  /** `Fail`: rejected only with that failurePolicy; a policy that ignores failures may govern the kind. */
-  readonly refused: 'always' | 'Fail';
+  /** Otherwise, a policy that ignores failures may govern the kind. */
+  readonly isAlways?: true;
   readonly because: string;
 }
 
 const PROTECTED: readonly Protected[] = [
   {
     group: GROUP,
-    refused: 'always',
+    isAlways: true,
     because: 'a policy over the policies themselves could not be corrected any more',
   },
   {
     group: 'admissionregistration.k8s.io',
-    refused: 'always',
+    isAlways: true,
     because:
       'the API server never asks a webhook about them, so the policy would seem to be in force and never be',
   },
   {
     group: 'coordination.k8s.io',
     resources: ['leases'],
-    refused: 'always',
+    isAlways: true,
     because:
       'nodes and controllers renew leases every few seconds, and lose their work when an answer is late',
   },
   {
     group: '',
     resources: ['nodes', 'nodes/status'],
-    refused: 'Fail',
     because:
       'no node could join or report itself while Gatehouse is down, so there might be none to start it on',
   },
@@ -48,14 +47,12 @@ const PROTECTED: readonly Protected[] = [
       'certificatesigningrequests/approval',
       'certificatesigningrequests/status',
     ],
-    refused: 'Fail',
     because:
       'no node could get its certificate while Gatehouse is down, so there might be none to start it on',
   },
   {
     group: 'authentication.k8s.io',
     resources: ['tokenreviews', 'selfsubjectreviews'],
-    refused: 'Fail',
     because: 'the API could authenticate no user while Gatehouse is down',
   },
   {
@@ -66,10 +63,11 @@ const PROTECTED: readonly Protected[] = [
       'selfsubjectaccessreviews',
       'selfsubjectrulesreviews',
     ],
-    refused: 'Fail',
     because: 'the API could authorise no user while Gatehouse is down',
   },
 ];
+
+const STALE_TRAFFIC = 'traffic would go on to what is no longer there while Gatehouse is down';
 
 /** Deletions that the cluster needs to heal itself, in addition to those of the protected kinds. */
 const PROTECTED_DELETIONS: readonly Protected[] = [
@@ -77,32 +75,28 @@ const PROTECTED_DELETIONS: readonly Protected[] = [
   {
     group: '',
     resources: ['namespaces'],
-    refused: 'Fail',
     because:
       'no namespace could be deleted while Gatehouse is down, and what is in it would stay half deleted',
   },
   {
     group: '',
     resources: ['pods'],
-    refused: 'Fail',
     because: 'no pod could be replaced while Gatehouse is down, not even one on whose network it depends',
   },
   {
     group: '',
     resources: ['endpoints'],
-    refused: 'Fail',
-    because: 'traffic would go on to what is no longer there while Gatehouse is down',
+    because: STALE_TRAFFIC,
   },
   {
     group: 'discovery.k8s.io',
     resources: ['endpointslices'],
-    refused: 'Fail',
-    because: 'traffic would go on to what is no longer there while Gatehouse is down',
+    because: STALE_TRAFFIC,
   },
 ];
 
-const isRefused = ({ refused }: Protected, failurePolicy: CompiledMatch['failurePolicy']): boolean =>
-  refused === 'always' || failurePolicy === 'Fail';
+const isRejected = ({ isAlways }: Protected, failurePolicy: CompiledMatch['failurePolicy']): boolean =>
+  isAlways === true || failurePolicy === 'Fail';
 
 /** Rejects policies that restrict deletions on which the cluster or Gatehouse depends. */
 export function reportDeletionLockout(
@@ -111,12 +105,12 @@ export function reportDeletionLockout(
   where: string,
   report: Report,
 ): void {
-  for (const shielded of PROTECTED_DELETIONS) {
-    if (shielded.group !== group || shielded.resources?.includes(resource) === false) continue;
-    if (!isRefused(shielded, failurePolicy)) continue;
-    const instead = shielded.refused === 'Fail' ? 'write Allow, or failurePolicy: Ignore' : 'write Allow';
+  for (const kind of PROTECTED_DELETIONS) {
+    if (kind.group !== group || kind.resources?.includes(resource) === false) continue;
+    if (!isRejected(kind, failurePolicy)) continue;
+    const instead = kind.isAlways === true ? 'write Allow' : 'write Allow, or failurePolicy: Ignore';
     const name = groupResourceName({ group, resource });
-    const message = `the deletion of ${name} cannot be restricted: ${shielded.because}; ${instead}`;
+    const message = `the deletion of ${name} cannot be restricted: ${kind.because}; ${instead}`;
     report(where, message, 'LockoutScope');
   }
 }
@@ -146,15 +140,15 @@ function reportProtectedResources(
   { apiGroups, resources, failurePolicy }: CompiledMatch,
   report: Report,
 ): void {
-  for (const shielded of PROTECTED) {
-    if (!apiGroups.includes(shielded.group) || !isRefused(shielded, failurePolicy)) continue;
+  for (const kind of PROTECTED) {
+    if (!apiGroups.includes(kind.group) || !isRejected(kind, failurePolicy)) continue;
     const touching = resources.filter(
-      (pattern) => shielded.resources?.some((resource) => covers(pattern, resource)) ?? true,
+      (pattern) => kind.resources?.some((resource) => covers(pattern, resource)) ?? true,
     );
     if (touching.length === 0) continue;
-    const covered = shielded.resources?.[0] ?? 'its resources';
-    const instead = `name other resources${shielded.refused === 'Fail' ? ', or write failurePolicy: Ignore' : ''}`;
-    const message = `"${touching.join('", "')}" in the API group "${shielded.group}" covers ${covered}: ${shielded.because}; ${instead}`;
+    const covered = kind.resources?.[0] ?? 'its resources';
+    const instead = `name other resources${kind.isAlways === true ? '' : ', or write failurePolicy: Ignore'}`;
+    const message = `"${touching.join('", "')}" in the API group "${kind.group}" covers ${covered}: ${kind.because}; ${instead}`;
     report('spec.match.resources', message, 'LockoutScope');
   }
 }

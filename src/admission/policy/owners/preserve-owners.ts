@@ -61,15 +61,15 @@ function keepOnUpdate(object: JsonObject, refs: readonly OwnerReference[], old: 
   const had = ownersOf(old) ?? [];
   const recorded = parseOwnerRecord(before)?.refs ?? [];
   const lacking = missingOwners(missingOwners(recorded, had), refs);
-  const meddled = recordTextOf(object) !== undefined && recordTextOf(object) !== before;
   if (refs.length === 0 && had.length === 0) {
     const text = typeof before === 'string' ? before : undefined;
-    return kept(withRecord(object, text), meddled ? [MEDDLED] : []);
+    const isForged = ![undefined, before].includes(recordTextOf(object));
+    return kept(withRecord(object, text), isForged ? [UNCHANGED] : []);
   }
   return record(object, [...refs, ...lacking]);
 }
 
-const MEDDLED = `${ANNOTATION}: stays as it is, because Gatehouse writes it; leave it out of manifests`;
+const UNCHANGED = `${ANNOTATION}: stays as it is, because Gatehouse writes it; leave it out of manifests`;
 
 function record(object: JsonObject, refs: readonly OwnerReference[]): KeptOwners {
   if (refs.length === 0) return kept(withRecord(object, undefined));

@@ -48,9 +48,9 @@ function compileReference(
   const { namespaced, kind: targetKind } = resolved;
   const at = `${where}.namespacePath`;
   if (namespacePath === undefined) {
-    const homeless = namespaced ? clusterScoped(match, resolve) : undefined;
-    if (homeless !== undefined) {
-      const message = `is missing: ${groupResourceName(homeless)} has no namespace of its own in which the target could be; write the field that holds it`;
+    const unnamespaced = namespaced ? clusterScoped(match, resolve) : undefined;
+    if (unnamespaced !== undefined) {
+      const message = `is missing: ${groupResourceName(unnamespaced)} has no namespace of its own in which the target could be; write the field that holds it`;
       report(at, message);
     }
   } else if (!namespaced) {

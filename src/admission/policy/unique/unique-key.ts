@@ -36,9 +36,9 @@ export function compileUnique(
     const where = `spec.validate.unique[${index}].paths`;
     const paths = texts.flatMap((text, place) => tryPath(text, `${where}[${place}]`, report) ?? []);
     const leading = deepest(paths);
-    const stray = paths.find((path) => leading !== undefined && !isSiblingPath(path, leading));
-    if (stray !== undefined && leading !== undefined) {
-      const message = `${stray.text} and ${leading.text} go over different lists, so it is not clear which of their values belong together: write a rule for each`;
+    const other = paths.find((path) => leading !== undefined && !isSiblingPath(path, leading));
+    if (other !== undefined && leading !== undefined) {
+      const message = `${other.text} and ${leading.text} go over different lists, so it is not clear which of their values belong together: write a rule for each`;
       report(where, message, 'InvalidPath');
     }
     return { name, scope, paths };
