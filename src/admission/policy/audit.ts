@@ -12,6 +12,7 @@ import { isJsonObject } from '../../json/json.ts';
 import { createTargetConfirmer } from './references/confirm-targets.ts';
 import type { AdmissionRequest } from '../review/request.ts';
 import type { AdmissionContext } from './world.ts';
+import { isAboutState } from './rules/rules.ts';
 import { exemptionOf } from './exceptions/exceptions.ts';
 import { obstacleViolation } from './unique/check-unique.ts';
 import { isHeldBy } from './unique/claim-state.ts';
@@ -31,7 +32,7 @@ export function forAudit(policy: CompiledPolicy): CompiledPolicy {
     immutable: [],
     warnings: [],
     auditAnnotations: [],
-    rules: policy.rules.filter(({ expression: { reads } }) => !reads.oldObject && !reads.request),
+    rules: policy.rules.filter(isAboutState),
   };
 }
 

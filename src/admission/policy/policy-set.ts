@@ -1,4 +1,4 @@
-import type { CompiledMatch, CompiledPolicy } from './compiled-policy.ts';
+import type { CompiledPolicy } from './compiled-policy.ts';
 import { deletionEntriesOf, isDeletionEntry } from '../webhooks/policy-entries.ts';
 import { hasWildcard, patternsFor } from './match/resource-pattern.ts';
 import type { AdmissionRequest } from '../review/request.ts';
@@ -23,28 +23,17 @@ export interface PolicySet {
 
 /** The policies of one entry for one group and operation. */
 interface ByPattern {
-  readonly lists: Map<string, CompiledPolicy[]>;
+  readonly lists: ReadonlyMap<string, readonly CompiledPolicy[]>;
   /** Whether any pattern has a wildcard. Without wildcards, one lookup is enough. */
-  hasWildcards: boolean;
+  readonly hasWildcards: boolean;
 }
 
-/**
- * Group → operation → resource pattern → policies. Nested, because a combined key would allocate a string for each
- * request.
- */
-type Index = Map<string, Map<string, ByPattern>>;
-
 export function buildPolicySet(policies: readonly CompiledPolicy[]): PolicySet {
-  const entries = new Map<string, Index>();
-  for (const policy of [...policies].sort(byName)) {
-    for (const { entryId, match } of [policy, ...deletionEntriesOf(policy)]) {
-      addTo(
-        emplace(entries, entryId, () => new Map<string, Map<string, ByPattern>>()),
-        policy,
-        match,
-      );
-    }
-  }
+  const rows = [...policies].sort(byName).flatMap(rowsOf);
+  // Nested, because a combined key would allocate a string for each request.
+  const entries = grouped(rows, 'entryId', (ofEntry) =>
+    grouped(ofEntry, 'group', (ofGroup) => grouped(ofGroup, 'operation', toByPattern)),
+  );
   return {
     select: (entryId, { resource: { group, version, resource }, subResource, operation }) => {
       const index = entries.get(entryId);
@@ -65,21 +54,33 @@ export function buildPolicySet(policies: readonly CompiledPolicy[]): PolicySet {
 const UNKNOWN_ENTRY: Selection = { kind: 'unknown-entry' };
 const UNGOVERNED: Selection = { kind: 'ungoverned' };
 
-function addTo(index: Index, policy: CompiledPolicy, match: CompiledMatch): void {
-  for (const group of match.apiGroups) {
-    const byOperation = emplace(index, group, () => new Map<string, ByPattern>());
-    for (const operation of match.operations) {
-      const byPattern = emplace(byOperation, operation, (): ByPattern => ({
-        lists: new Map(),
-        hasWildcards: false,
-      }));
-      for (const pattern of match.resources) {
-        emplace(byPattern.lists, pattern, (): CompiledPolicy[] => []).push(policy);
-        byPattern.hasWildcards ||= hasWildcard(pattern);
-      }
-    }
-  }
+/** One resource pattern of one entry. */
+interface Row extends Record<'entryId' | 'group' | 'operation' | 'pattern', string> {
+  readonly policy: CompiledPolicy;
 }
+
+function rowsOf(policy: CompiledPolicy): readonly Row[] {
+  return [policy, ...deletionEntriesOf(policy)].flatMap(({ entryId, match }) =>
+    match.apiGroups.flatMap((group) =>
+      match.operations.flatMap((operation) =>
+        match.resources.map((pattern) => ({ entryId, group, operation, pattern, policy })),
+      ),
+    ),
+  );
+}
+
+function grouped<Value>(
+  rows: readonly Row[],
+  key: Exclude<keyof Row, 'policy'>,
+  make: (rows: readonly Row[]) => Value,
+): ReadonlyMap<string, Value> {
+  return new Map([...Map.groupBy(rows, (row) => row[key])].map(([name, some]) => [name, make(some)]));
+}
+
+const toByPattern = (rows: readonly Row[]): ByPattern => ({
+  lists: grouped(rows, 'pattern', (some) => some.map(({ policy }) => policy)),
+  hasWildcards: rows.some(({ pattern }) => hasWildcard(pattern)),
+});
 
 function find(
   { lists, hasWildcards }: ByPattern,
@@ -89,14 +90,6 @@ function find(
   if (!hasWildcards) return lists.get(subResource === '' ? resource : `${resource}/${subResource}`) ?? [];
   const found = patternsFor(resource, subResource).flatMap((pattern) => lists.get(pattern) ?? []);
   return [...new Set(found)].sort(byName);
-}
-
-function emplace<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
-  const there = map.get(key);
-  if (there !== undefined) return there;
-  const made = make();
-  map.set(key, made);
-  return made;
 }
 
 function namesVersion({ match: { apiVersions } }: CompiledPolicy, version: string): boolean {

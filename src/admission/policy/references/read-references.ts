@@ -71,30 +71,25 @@ function readReference(
   ownNamespace: string | undefined,
 ): FoundReference | BrokenReference {
   const { target, targetKind } = reference;
-  if (typeof value !== 'string') {
-    return {
-      reference,
-      field,
-      value,
-      flaw: `${quote(value)} is not the name of a ${targetKind}: write a string`,
-    };
-  }
+  const broken = (flaw: string) => ({ reference, field, value, flaw });
+  if (typeof value !== 'string')
+    return broken(`${quote(value)} is not the name of a ${targetKind}: write a string`);
   if (!isObjectName(target, value)) {
-    const flaw = `${quote(value)} cannot be the name of a ${targetKind}: write lower-case letters, digits, - and .`;
-    return { reference, field, value, flaw };
+    const wanted = 'write lower-case letters, digits, - and .';
+    return broken(`${quote(value)} cannot be the name of a ${targetKind}: ${wanted}`);
   }
-  if (!reference.namespaced)
-    return { reference, field, target: { ...target, namespace: undefined, name: value } };
-
+  const found = (namespace: string | undefined) => ({
+    reference,
+    field,
+    target: { ...target, namespace, name: value },
+  });
+  if (!reference.namespaced) return found(undefined);
   const namespace = namespaceFor(reference.namespacePath, keys, object) ?? ownNamespace;
-  if (typeof namespace === 'string' && isDnsLabel(namespace)) {
-    return { reference, field, target: { ...target, namespace, name: value } };
-  }
+  if (typeof namespace === 'string' && isDnsLabel(namespace)) return found(namespace);
   const where = reference.namespacePath?.text ?? 'metadata.namespace';
-  const flaw = `${quote(value)} names a ${targetKind} without a namespace: ${where} ${
-    namespace === undefined ? 'is not set' : `holds ${quote(namespace)}, which is not a valid namespace`
-  }`;
-  return { reference, field, value, flaw };
+  const problem =
+    namespace === undefined ? 'is not set' : `holds ${quote(namespace)}, which is not a valid namespace`;
+  return broken(`${quote(value)} names a ${targetKind} without a namespace: ${where} ${problem}`);
 }
 
 /** In the namespace path, each `[*]` selects the same list element as in the path of the name. */

@@ -23,10 +23,9 @@ export function compileRules(
     const { name = `rules[${index}]`, message, reason, fieldPath } = rule;
     const expression = compile(rule.expression, `${where}.expression`, 'bool');
     const messageExpression = compile(rule.messageExpression, `${where}.messageExpression`, 'string');
-    const field = fieldPath === undefined ? undefined : tryPath(fieldPath, `${where}.fieldPath`, report)?.text;
-    return expression === undefined
-      ? []
-      : [{ name, expression, message, messageExpression, reason, field }];
+    const field =
+      fieldPath === undefined ? undefined : tryPath(fieldPath, `${where}.fieldPath`, report)?.text;
+    return expression === undefined ? [] : [{ name, expression, message, messageExpression, reason, field }];
   });
 }
 
@@ -75,7 +74,7 @@ export function checkRules(
 }
 
 /** Whether the rule reads only the stored state. Gatehouse can check such a rule again at any time. */
-function isAboutState({ expression: { reads } }: CompiledRule): boolean {
+export function isAboutState({ expression: { reads } }: CompiledRule): boolean {
   return !reads.oldObject && !reads.request;
 }
 

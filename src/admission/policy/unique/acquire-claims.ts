@@ -1,4 +1,4 @@
-import { objectKey, type ObjectRef } from '../../../json/kube-object.ts';
+import { objectKey, type KubeObject, type ObjectRef } from '../../../json/kube-object.ts';
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
 import type { UniqueClaim } from '../../../api/unique-claim.ts';
 import type { Obstacle, WantedKey } from './check-unique.ts';
@@ -6,14 +6,6 @@ import { admittedRequest, busyMs, holderRef, isHeldBy, newClaim, passedOn, renew
 import { holdsNow } from '../match/object-scope.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import type { AdmissionContext, Claims, World } from '../world.ts';
-
-/**
- * Claims all keys for the object of a request, or none if another object holds one of them. A dry run only reads.
- *
- * The API server alone decides who wins: it creates a claim once, and replaces it only if the caller has seen the
- * latest version. After any concurrent change, Gatehouse reads the claim again.
- */
-export type AcquireClaims = (keys: readonly WantedKey[]) => Promise<readonly Obstacle[]>;
 
 /** Concurrent calls for one request. */
 const AT_ONCE = 16;
@@ -31,11 +23,17 @@ type Taken =
   /** The claim was free or abandoned. It is released if another object holds another key of the request. */
   { readonly kind: 'made'; readonly claim: UniqueClaim } | { readonly kind: 'kept' };
 
+/**
+ * Claims all keys for the object of a request, or none if another object holds one of them. A dry run only reads.
+ *
+ * The API server alone decides who wins: it creates a claim once, and replaces it only if the caller has seen the
+ * latest version. After any concurrent change, Gatehouse reads the claim again.
+ */
 export function createClaimAcquirer(
   request: AdmissionRequest,
   { world, signal, now }: AdmissionContext,
   claims: Claims,
-): AcquireClaims {
+): (keys: readonly WantedKey[]) => Promise<readonly Obstacle[]> {
   const look = async (key: WantedKey): Promise<State | Obstacle> =>
     (await rivalOf(key, world, signal)) ?? (await stateOf(key, await claims.read(key.claim, signal)));
 
@@ -61,13 +59,13 @@ export function createClaimAcquirer(
         case 'free':
           continue;
         case 'ours': {
-          const kept = await claims.replace(renewed(state.claim, admitted, now, claims.settleMs), signal);
-          if (kept !== 'changed') return { kind: 'kept' };
+          const claim = await claims.replace(renewed(state.claim, admitted, now, claims.settleMs), signal);
+          if (claim !== 'changed') return { kind: 'kept' };
           continue;
         }
         case 'abandoned': {
-          const got = await claims.replace(passedOn(state.claim, key.self, admitted, now), signal);
-          if (got !== 'changed') return { kind: 'made', claim: got };
+          const claim = await claims.replace(passedOn(state.claim, key.self, admitted, now), signal);
+          if (claim !== 'changed') return { kind: 'made', claim };
           continue;
         }
         case 'held':
@@ -77,12 +75,6 @@ export function createClaimAcquirer(
       }
     }
     return { kind: 'unknown', key, cause: new Error(`the claim ${key.claim} changes all the time`) };
-  };
-
-  /** Best effort: a claim that is not released expires. */
-  const giveBack = async (taken: readonly (Taken | Obstacle)[]): Promise<void> => {
-    const made = taken.flatMap((one) => (one.kind === 'made' ? [one.claim] : []));
-    await Promise.allSettled(made.map((claim) => claims.remove(claim, signal)));
   };
 
   return async (keys) => {
@@ -99,7 +91,11 @@ export function createClaimAcquirer(
       taken.push(...(await Promise.all(batch.map(orUnknown(take)))));
     }
     const obstacles = taken.filter(isObstacle);
-    if (obstacles.some(({ kind }) => kind !== 'unknown')) await giveBack(taken);
+    if (obstacles.some(({ kind }) => kind !== 'unknown')) {
+      // Best effort: a claim that is not released expires.
+      const made = taken.flatMap((one) => (one.kind === 'made' ? [one.claim] : []));
+      await Promise.allSettled(made.map((claim) => claims.remove(claim, signal)));
+    }
     return obstacles;
   };
 }
@@ -120,7 +116,7 @@ async function rivalOf(key: WantedKey, world: World, signal: AbortSignal): Promi
   return undefined;
 }
 
-function held(key: WantedKey, holder: ObjectRef, live: Awaited<ReturnType<World['read']>>): Obstacle {
+function held(key: WantedKey, holder: ObjectRef, live: KubeObject | undefined): Obstacle {
   return { kind: 'held', key, holder, beingDeleted: live?.metadata?.deletionTimestamp !== undefined };
 }
 
