@@ -1,12 +1,10 @@
 /** All metrics of Gatehouse. Times are seconds, dates are seconds since 1970. `metrics.ts` sets the values. */
 
-export interface MetricDefinition {
-  readonly type: 'counter' | 'gauge' | 'histogram';
+export interface MetricDefinition<Type extends 'counter' | 'gauge' | 'histogram', L extends string> {
+  readonly type: Type;
   readonly name: string;
   readonly help: string;
-  readonly labels: readonly string[];
-  /** Histograms only. */
-  readonly buckets?: readonly number[];
+  readonly labelNames: readonly L[];
 }
 
 /** An admission review takes well under a millisecond; a live read adds a few. */
@@ -19,24 +17,22 @@ const HOUR = 3_600;
 /** Expired, one hour, then days: from one day to the usual lifetimes and their thirds. */
 const REMAINING_BUCKETS = [0, HOUR, ...[1, 3, 7, 14, 30, 60, 90, 365].map((days) => days * 24 * HOUR)];
 
-const counter = <L extends readonly string[]>(name: string, help: string, ...labels: L) => ({
-  type: 'counter' as const,
-  name,
-  help,
-  labels,
-});
-const gauge = <L extends readonly string[]>(name: string, help: string, ...labels: L) => ({
-  type: 'gauge' as const,
-  name,
-  help,
-  labels,
-});
+const define =
+  <const Type extends 'counter' | 'gauge'>(type: Type) =>
+  <L extends readonly string[]>(name: string, help: string, ...labelNames: L) => ({
+    type,
+    name,
+    help,
+    labelNames,
+  });
+const counter = define('counter');
+const gauge = define('gauge');
 const histogram = <L extends readonly string[]>(
   name: string,
   help: string,
-  buckets: readonly number[],
-  ...labels: L
-) => ({ type: 'histogram' as const, name, help, buckets, labels });
+  buckets: number[],
+  ...labelNames: L
+) => ({ type: 'histogram' as const, name, help, buckets, labelNames });
 
 // prettier-ignore
 export const METRICS = {

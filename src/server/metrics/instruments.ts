@@ -1,12 +1,11 @@
 import { Counter, Gauge, Histogram, Registry, type OpenMetricsContentType } from 'prom-client';
 
-import { METRICS, type MetricDefinition } from './catalog.ts';
+import type { MetricDefinition } from './catalog.ts';
 
 /** The current trace as labels; undefined outside of a trace. */
 export type ExemplarLabels = () => Readonly<Record<string, string>> | undefined;
-type Of<Type extends MetricDefinition['type'], L extends string> = MetricDefinition & {
-  readonly type: Type;
-  readonly labels: readonly L[];
+type HistogramDefinition<L extends string> = MetricDefinition<'histogram', L> & {
+  readonly buckets: number[];
 };
 export type Sample<L extends string> = readonly [labels: Partial<Record<L, string>>, value: number];
 
@@ -14,91 +13,80 @@ export type Instruments = ReturnType<typeof createInstruments>;
 
 /** Creates instruments as their definitions say. */
 export function createInstruments(registry: Registry) {
-  const optionsOf = <L extends string>({ name, help, labels }: Of<MetricDefinition['type'], L>) => ({
-    name,
-    help,
-    labelNames: [...labels],
-    registers: [registry],
-  });
+  const registers = [registry];
+  const counter = <L extends string>(definition: MetricDefinition<'counter', L>) =>
+    new Counter({ ...definition, registers });
+  /** `collect` runs at each scrape. */
   const histogram = <L extends string>(
-    definition: Of<'histogram', L>,
-    collect?: (histogram: Histogram<L>) => void,
-  ) =>
-    new Histogram<L>({
-      ...optionsOf(definition),
-      buckets: [...(definition.buckets ?? [])],
-      ...(collect && {
-        collect() {
-          collect(this);
-        },
-      }),
-    });
+    definition: HistogramDefinition<L>,
+    collect?: (this: Histogram<L>) => void,
+  ) => new Histogram({ ...definition, registers, ...(collect && { collect }) });
+  /** Records one value per call. */
+  const observe = <Labels extends Readonly<Record<string, string>>>(
+    definition: HistogramDefinition<keyof Labels & string>,
+  ) => {
+    const observed = histogram(definition);
+    return (labels: Labels, value: number): void => {
+      observed.observe(labels, value);
+    };
+  };
   return {
-    counter: <L extends string>(definition: Of<'counter', L>) => new Counter<L>(optionsOf(definition)),
-    gauge: <L extends string>(definition: Of<'gauge', L>) => new Gauge<L>(optionsOf(definition)),
-    /** `collect` runs at each scrape. */
+    counter,
     histogram,
+    observe,
+    gauge: <L extends string>(definition: MetricDefinition<'gauge', L>) =>
+      new Gauge({ ...definition, registers }),
     /**
      * Adds one per call. The arguments are the labels, in the order of the definition.
      * @param known start at 0: Prometheus sees the first increase only in a series that exists already
      */
     count: <Labels extends readonly (string | number)[]>(
-      definition: Of<'counter', string> & {
-        readonly labels: { readonly [Index in keyof Labels]: string };
+      definition: MetricDefinition<'counter', string> & {
+        readonly labelNames: { readonly [Index in keyof Labels]: string };
       },
       known: readonly Labels[] = [],
     ) => {
-      const counter = new Counter(optionsOf(definition));
+      const counted = counter(definition);
       const add = (values: Labels, by: number): void => {
-        counter.inc(Object.fromEntries(definition.labels.map((label, index) => [label, values[index]])), by);
+        const labels = definition.labelNames.map((label, index) => [label, values[index]]);
+        counted.inc(Object.fromEntries(labels), by);
       };
       for (const values of known) add(values, 0);
       return (...values: Labels): void => {
         add(values, 1);
       };
     },
-    /** Records one value per call. */
-    observe: <Labels extends Readonly<Record<string, string>>>(
-      definition: Of<'histogram', keyof Labels & string>,
-    ) => {
-      const observed = histogram(definition);
-      return (labels: Labels, value: number): void => {
-        observed.observe(labels, value);
-      };
-    },
     /** A gauge with the values that `samples` returns at a scrape; a series without a value disappears. */
-    scraped: <L extends string>(definition: Of<'gauge', L>, samples: () => Iterable<Sample<L>>) =>
-      new Gauge<L>({
-        ...optionsOf(definition),
+    scraped: <L extends string>(
+      definition: MetricDefinition<'gauge', L>,
+      samples: () => Iterable<Sample<L>>,
+    ) =>
+      new Gauge({
+        ...definition,
+        registers,
         collect() {
-          if (definition.labels.length > 0) this.reset();
+          if (definition.labelNames.length > 0) this.reset();
           else this.remove(); // a reset would leave a series with the value 0
           for (const [labels, value] of samples()) this.set(labels, value);
         },
       }),
-    /** The histogram of admission reviews, with exemplars if there are traces. */
-    admission: (exemplar: ExemplarLabels | undefined) => {
-      if (exemplar === undefined) {
-        const reviews = histogram(METRICS.admission);
-        return (labels: AdmissionLabels, seconds: number) => {
-          reviews.observe(labels, seconds);
-        };
-      }
+    /** Records one value per call, with an exemplar if there is a trace. */
+    observeTraced: <Labels extends Readonly<Record<string, string>>>(
+      definition: HistogramDefinition<keyof Labels & string>,
+      exemplar: ExemplarLabels,
+    ) => {
       // A plain-text registry refuses to create such a histogram, but can print one: without its exemplars.
       const openMetrics = new Registry<OpenMetricsContentType>();
       openMetrics.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
-      const reviews = new Histogram({
-        ...optionsOf(METRICS.admission),
-        buckets: [...METRICS.admission.buckets],
+      const observed = new Histogram<string>({
+        ...definition,
         registers: [openMetrics],
         enableExemplars: true,
       });
-      registry.registerMetric(reviews);
-      return (labels: AdmissionLabels, value: number) => {
-        reviews.observe({ labels, value, exemplarLabels: { ...exemplar() } });
+      registry.registerMetric(observed);
+      return (labels: Labels, value: number): void => {
+        observed.observe({ labels, value, exemplarLabels: { ...exemplar() } });
       };
     },
   };
 }
-
-type AdmissionLabels = Record<(typeof METRICS.admission.labels)[number], string>;

@@ -7,6 +7,7 @@ import { createScrapedMetrics } from './scraped.ts';
 import { OPEN_METRICS, openMetricsText } from './open-metrics.ts';
 
 export type Outcome = 'allow' | 'deny' | 'retry' | 'error';
+type AdmissionLabels = Readonly<Record<'webhook' | 'operation', string>> & { readonly outcome: Outcome };
 /** `timeout` and `error`: the handler failed, whatever the response was. */
 export type HandlerOutcomeLabel = Outcome | 'timeout';
 /** `unready`: the API server was told to retry. */
@@ -34,10 +35,6 @@ export function createMetrics(exemplar?: ExemplarLabels) {
   collectDefaultMetrics({ register: registry });
   const instruments = createInstruments(registry);
   const { gauge, count, observe } = instruments;
-  const admission: (
-    labels: { webhook: string; operation: string; outcome: Outcome },
-    seconds: number,
-  ) => void = instruments.admission(exemplar);
   const conversions = observe<{ crd: string; outcome: ConversionOutcome }>(METRICS.conversion);
   const convertedObjects = instruments.counter(METRICS.convertedObjects);
   const leader = gauge(METRICS.leader);
@@ -53,7 +50,10 @@ export function createMetrics(exemplar?: ExemplarLabels) {
         ? undefined
         : { contentType: OPEN_METRICS, text: () => openMetricsText(registry) },
 
-    admission,
+    admission:
+      exemplar === undefined
+        ? observe<AdmissionLabels>(METRICS.admission)
+        : instruments.observeTraced<AdmissionLabels>(METRICS.admission, exemplar),
     /** `crd` is empty when no ConversionPolicy or handler converts the requested kind: clients cannot create labels. */
     conversion: (labels: { crd: string; outcome: ConversionOutcome }, seconds: number, objects: number) => {
       conversions(labels, seconds);

@@ -63,10 +63,10 @@ export function createScrapedMetrics({ scraped, histogram }: Instruments) {
     (source('caBundles')?.targets() ?? []).map(({ kind, state, count }) => [{ kind, state }, count]),
   );
   scraped(METRICS.caBundleStale, () => single(source('caBundles')?.staleSeconds()));
-  histogram(METRICS.certRemaining, (one) => {
-    one.reset();
+  histogram(METRICS.certRemaining, function () {
+    this.reset();
     const now = source('servingCerts')?.now().getTime() ?? 0;
-    for (const { notAfter } of certs()) one.observe((notAfter.getTime() - now) / 1_000);
+    for (const { notAfter } of certs()) this.observe((notAfter.getTime() - now) / 1_000);
   });
   scraped(METRICS.certGeneration, () =>
     [...Map.groupBy(certs(), ({ generation }) => generation ?? 'unknown')].map(([generation, { length }]) => [
