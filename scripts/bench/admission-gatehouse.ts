@@ -14,7 +14,7 @@ import type { Resource } from '../../src/kube/object.ts';
 import type { Query, Rest, RestRequest } from '../../src/kube/rest.ts';
 import { watchEventLoop } from '../../src/server/limits/event-loop.ts';
 import { createMetrics } from '../../src/server/metrics/metrics.ts';
-import { createLoadShedding, mostBodyBytes } from '../../src/server/limits/load-shedding.ts';
+import { createLoadShedding, maxBodyBytes } from '../../src/server/limits/load-shedding.ts';
 import type { ServingCertificate } from '../../src/server/listener/serving-certificate.ts';
 import { buildWebhookServer, type WebhookServer } from '../../src/server/webhook-server.ts';
 import type { Contents } from './admission-server.ts';
@@ -50,7 +50,7 @@ export async function buildGatehouse(
   const restoreEvidence = () => Promise.resolve(undefined);
   const world = createWorld(client, client, discovery, targets, { restoreEvidence });
   const { isFull } = watchEventLoop(metrics.eventLoopDelay, never);
-  const limits = { reviews: 1_000, bodyBytes: mostBodyBytes() };
+  const limits = { reviews: 1_000, bodyBytes: maxBodyBytes() };
   const app = buildWebhookServer(certificate, {
     ...createAdmission(registry, world),
     conversion: { lookUp: () => ({ kind: 'none', message: 'not here' }), bodyLimit: 1 },

@@ -15,7 +15,7 @@ import type { DevUrl } from '../config/dev-url.ts';
 import { type Context, connect, type Connected } from './context.ts';
 import { createMetrics } from '../server/metrics/metrics.ts';
 import { buildOperationsServer } from '../server/operations-server.ts';
-import { createLoadShedding, mostBodyBytes } from '../server/limits/load-shedding.ts';
+import { createLoadShedding, maxBodyBytes } from '../server/limits/load-shedding.ts';
 import { WEBHOOK_LIMITS, type WebhookServerOptions } from '../server/webhook-server.ts';
 import type { LoadedHandler } from './handlers/load-handlers.ts';
 import { createLog, withDebugIfHeard } from './log.ts';
@@ -143,7 +143,7 @@ function startWebhooks(
   const handlers = startHandlers(context, loaded, signal);
   const replica = startReplica(context, handlers, signal);
   const conversions = startConversions(context, handlers.converters, signal);
-  const limits = { reviews: config.maxAdmissionReviews, bodyBytes: mostBodyBytes() };
+  const limits = { reviews: config.maxAdmissionReviews, bodyBytes: maxBodyBytes() };
   const admission = recordVisits(replica.admission);
   const listener = createListener(config, {
     ...admission,

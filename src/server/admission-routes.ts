@@ -7,7 +7,15 @@ import { HandlerFailure } from '../admission/handlers/errors.ts';
 import type { AdmissionRequest } from '../admission/review/request.ts';
 import { parseReview, toMutatingReview, toValidatingReview } from '../admission/review/review.ts';
 import { detailOf, isRoutine, toLogFields, type PendingReview, type ReviewLog } from './admission-log.ts';
-import { abortInTime, failure, INTERNAL_ERROR, okay, retry, sendAtOnce, type Answer } from './answer.ts';
+import {
+  abortInTime,
+  failure,
+  INTERNAL_ERROR,
+  retry,
+  sendAtOnce,
+  type Answer,
+  type Reply,
+} from './answer.ts';
 import type { Metrics, Outcome } from './metrics/metrics.ts';
 import { type LoadShedding, refuseOverload, toBusy } from './limits/load-shedding.ts';
 import { endAnswered, reviewAttributes, type ServerTracing } from './tracing.ts';
@@ -30,10 +38,7 @@ interface ReviewRoute {
   Querystring: { timeout?: string };
 }
 
-/**
- * @param bodyLimit in bytes
- * @param isLast whether the server should close a connection after the response that it sends now
- */
+/** @param isLast whether the server should close a connection after the response that it sends now */
 export function addAdmissionRoutes(
   app: FastifyInstance<Server>,
   options: AdmissionRoutesOptions,
@@ -60,10 +65,7 @@ export function addAdmissionRoutes(
         if (span !== undefined) endAnswered(span, answer.code);
         sendAtOnce(reply, answer, isLast());
       };
-      const work = () =>
-        answerTo(review, (controller) => {
-          abortInTime(controller, request.query.timeout, reply);
-        });
+      const work = () => answerTo(review, request.query.timeout, reply);
       const answer = span === undefined ? work() : span.run(work);
       // Fast path: a decision without I/O is answered in this turn of the event loop, because another turn costs time.
       if (answer instanceof Promise) void answer.then(end);
@@ -72,20 +74,17 @@ export function addAdmissionRoutes(
   }
 }
 
-/**
- * Returns a function that never throws. It calls `onWait` with the controller to abort at the deadline, if the answer is
- * asynchronous.
- */
+/** The returned function never throws. */
 function createAnswerer(options: AdmissionRoutesOptions) {
   // A synchronous decision, which is the usual case, does not retain the signal: reuse its controller for the next
   // request.
   let controller = new AbortController();
-  return (review: PendingReview, onWait: (controller: AbortController) => void): Answer | Promise<Answer> => {
+  return (review: PendingReview, timeout: string | undefined, reply: Reply): Answer | Promise<Answer> => {
     try {
       const { webhook, entry, request } = review;
       const decision = options[webhook](entry, request, controller.signal);
       if (!(decision instanceof Promise)) return conclude(review, decision, options);
-      onWait(controller);
+      abortInTime(controller, timeout, reply);
       controller = new AbortController();
       return decision.then(
         (decided) => conclude(review, decided, options),
@@ -139,5 +138,5 @@ function measure(
 function toAnswer({ webhook, version, request }: PendingReview, decision: Decision): Answer {
   if (decision.kind === 'retry') return retry(decision.message, decision.afterSeconds);
   const toReview = webhook === 'mutate' ? toMutatingReview : toValidatingReview;
-  return okay(toReview(version, request, decision));
+  return { code: 200, body: JSON.stringify(toReview(version, request, decision)) };
 }

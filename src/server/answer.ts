@@ -14,11 +14,6 @@ export interface Answer {
   readonly retryAfterSeconds?: number;
 }
 
-/** @throws TypeError if `review` contains a bigint; no field of an AdmissionReview does */
-export function okay(review: object): Answer {
-  return { code: 200, body: JSON.stringify(review) };
-}
-
 /** A Kubernetes Status instead of a review. Users read the message. */
 export function failure(code: number, message: string): Answer {
   const status = { apiVersion: 'v1', kind: 'Status', status: 'Failure', code, message };
@@ -41,9 +36,7 @@ export const INTERNAL_ERROR = failure(500, 'internal error; the log of Gatehouse
 
 /**
  * Responds to a request whose body is read completely. Bypasses Fastify's reply lifecycle, which costs as much as the
- * rest of the response.
- *
- * @param isLast whether to close the connection after this response
+ * rest of the response. `isLast`: closes the connection afterwards.
  */
 export function sendAtOnce(reply: Reply, { code, body, retryAfterSeconds }: Answer, isLast: boolean): void {
   reply.hijack();
@@ -61,10 +54,7 @@ export function send(reply: Reply, { code, body, retryAfterSeconds }: Answer): R
   return reply.code(code).type('application/json').send(body);
 }
 
-/**
- * Makes `controller` abort when the response is due, or when the API server closes the connection.
- * @param timeout the query parameter, e.g. `10s`
- */
+/** Aborts when the response is due by the query parameter `timeout`, or when the API server closes the connection. */
 export function abortInTime(controller: AbortController, timeout: string | undefined, reply: Reply): void {
   const timer = setTimeout(() => {
     controller.abort(new Error('the time to answer is over'));
@@ -109,9 +99,9 @@ function* chunksOf(texts: readonly string[]): Generator<Buffer> {
  * (k8s.io/apiserver pkg/util/webhook/client.go), so its real timeout can be up to one second shorter.
  */
 const ROUNDING_MS = 1_000;
-const FALLBACK_MS = 10_000;
+const DEFAULT_TIMEOUT_MS = 10_000;
 /** The longest `timeoutSeconds` of a webhook is 30. */
-const LONGEST_MS = 30_000;
+const MAX_TIMEOUT_MS = 30_000;
 
 /**
  * The time until the response is due, in whole milliseconds. An unreadable `timeout` counts as the API server's default
@@ -119,7 +109,8 @@ const LONGEST_MS = 30_000;
  */
 export function answerWithin(timeout: string | undefined): number {
   const seconds = /^(\d+(?:\.\d+)?)s$/.exec(timeout ?? '')?.[1];
-  const waitsMs = seconds === undefined ? FALLBACK_MS : Math.min(Number(seconds) * 1_000, LONGEST_MS);
+  const waitsMs =
+    seconds === undefined ? DEFAULT_TIMEOUT_MS : Math.min(Number(seconds) * 1_000, MAX_TIMEOUT_MS);
   // Keep at least half of a very short timeout: without any time, the review fails immediately.
   return Math.floor(Math.max(waitsMs - ROUNDING_MS, waitsMs / 2));
 }

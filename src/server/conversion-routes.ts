@@ -40,7 +40,7 @@ type Convert = (request: ConvertRequest, reply: Reply) => Promise<Reply>;
 /** Delays other work on the event loop no longer than a garbage collection does. */
 const SLICE_MS = 10;
 /** Conversions at a time. A single kind can use at most half of the total. */
-const MOST_AT_A_TIME = 64;
+const MAX_CONCURRENT = 64;
 /** Bodies up to this size do not count against the memory budget. */
 const SMALL_BODY_BYTES = 64 * 1024;
 /** The API server retries after this time, in seconds. A delayed watch usually catches up sooner. */
@@ -82,7 +82,7 @@ export function addConversionRoutes(app: FastifyInstance<Server>, options: Conve
 
 /** Runs before the body is read. On 429 with Retry-After the API server retries, up to ten times. */
 function refuseTooMuch(bodyLimit: number) {
-  const conversions = createFairShare(MOST_AT_A_TIME);
+  const conversions = createFairShare(MAX_CONCURRENT);
   const bytes = createFairShare(2 * bodyLimit);
   return (request: ConvertRequest, reply: Reply, done: () => void): void => {
     const who = request.params.definition ?? '';

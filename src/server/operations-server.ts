@@ -1,7 +1,4 @@
-/**
- * The operations port: health, readiness and metrics over plain HTTP, for the kubelet and Prometheus. Optionally the
- * status page.
- */
+/** The operations port, plain HTTP: health, readiness and metrics for the kubelet and Prometheus; the status page. */
 import Fastify, { type FastifyInstance } from 'fastify';
 
 import { runChecks, type HealthChecks } from './health.ts';
@@ -9,10 +6,7 @@ import type { Metrics } from './metrics/metrics.ts';
 import { prefersOpenMetrics } from './metrics/open-metrics.ts';
 import { addStatusPage, type StatusPageOptions } from './status-page/status-page.ts';
 
-/**
- * Registers the routes. The caller calls `listen`.
- * @param live after a failure, the kubelet restarts the process
- */
+/** Registers the routes. The caller calls `listen`. If a check of `live` fails, the kubelet restarts the process. */
 export function buildOperationsServer(
   live: HealthChecks,
   ready: HealthChecks,

@@ -42,7 +42,7 @@ const BODY_LIMIT_BYTES = 8 * 1024 * 1024;
  * The API server accepts objects 10,000 levels deep (sigs.k8s.io/json) and wraps them in reviews. Deeper input comes
  * from other clients, and JSON.parse would need a second for a few megabytes of brackets.
  */
-const DEEPEST = 10_100;
+const MAX_DEPTH = 10_100;
 
 /** Limits on connections and on the time that clients take, in milliseconds. */
 export const WEBHOOK_LIMITS = {
@@ -96,7 +96,7 @@ export function buildWebhookServer(
   metrics.scrape({ connections: limitConnections(app.server, limits.connections, metrics.crowdedOut) });
   clients?.guard(app);
   parseBodies(app);
-  const isLast = closeConnectionsAtTheEnd(app, options.isDraining, limits);
+  const isLast = closeConnectionsWhileDraining(app, options.isDraining, limits);
   const reject = (reply: Reply, code: number, message: string) => {
     metrics.rejectedRequest(code);
     return send(reply, failure(code, message));
@@ -125,7 +125,7 @@ function parseBodies(app: WebhookServer): void {
   app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
     const text = body.toString('utf8');
     try {
-      if (isDeeperThan(DEEPEST, text)) throw new Error('it is nested more than 10,000 levels deep');
+      if (isDeeperThan(MAX_DEPTH, text)) throw new Error('it is nested more than 10,000 levels deep');
       done(null, parseJson(text, body));
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
@@ -134,11 +134,8 @@ function parseBodies(app: WebhookServer): void {
   });
 }
 
-/**
- * During shutdown, closes each connection after its response. @returns whether a response sent now is the last of its
- * connection
- */
-function closeConnectionsAtTheEnd(
+/** Closes connections after their response while draining. @returns whether a response is the last of its connection */
+function closeConnectionsWhileDraining(
   app: WebhookServer,
   isDraining: () => boolean,
   { closeMs, lingerMs }: WebhookLimits,

@@ -1,8 +1,8 @@
 /** The status page over real sockets, with requests of browsers and programs. */
 import { expect, onTestFinished, test } from 'vitest';
 
-import { MOST_SESSIONS, SESSION_MS } from '../../src/server/status-page/sessions.ts';
-import { MOST_VIEWERS } from '../../src/server/status-page/status-page.ts';
+import { MAX_SESSIONS, SESSION_MS } from '../../src/server/status-page/sessions.ts';
+import { MAX_VIEWERS } from '../../src/server/status-page/status-page.ts';
 import { eventually } from '../support/processes.ts';
 import { runStatusPage } from '../support/status-scene.ts';
 
@@ -60,7 +60,7 @@ test('a session ends after an hour, or when too many newer sessions exist', asyn
   pass(SESSION_MS);
   expect((await get('', { cookie: first })).status).toBe(401);
   const second = cookieOf(await post('/login', 'token=alice'));
-  for (let count = 0; count < MOST_SESSIONS; count += 1) await post('/login', 'token=alice');
+  for (let count = 0; count < MAX_SESSIONS; count += 1) await post('/login', 'token=alice');
   expect((await get('', { cookie: second })).status).toBe(401);
 });
 
@@ -154,7 +154,7 @@ test('a stream ends with the session, and with the permission', async () => {
 
 test('the number of open pages is limited, and a closed page frees its place', async () => {
   const { url, get } = await start();
-  const all = await Promise.all(Array.from({ length: MOST_VIEWERS }, () => listen(url, bearer('alice'))));
+  const all = await Promise.all(Array.from({ length: MAX_VIEWERS }, () => listen(url, bearer('alice'))));
   const next = await get('/events', bearer('alice'));
   expect([next.status, next.headers.get('retry-after')]).toEqual([503, '10']);
   all[0]?.stop();

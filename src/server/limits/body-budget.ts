@@ -10,30 +10,30 @@ export interface Reservation {
 
 /**
  * Reserves memory for a body of this length, as soon as its length is known. Undefined when there is not enough.
- * @param cutOff closes the connection; called when a slow sender blocks others
+ * @param disconnect closes the connection; called when a slow sender blocks others
  */
-type ReserveBody = (entry: string, bytes: number, cutOff: () => void) => Reservation | undefined;
+type ReserveBody = (entry: string, bytes: number, disconnect: () => void) => Reservation | undefined;
 
 /**
  * Enough for 8 MiB over the slowest network of a cluster. A slower client may continue until another one needs the memory:
  * otherwise a few connections that announce large bodies and send nothing would block all others.
  */
-const PATIENCE_MS = 1_000;
+const SLOW_AFTER_MS = 1_000;
 
 /** @param now in milliseconds */
 export function createBodyBudget(limitBytes: number, now: () => number): ReserveBody {
   const share = createFairShare(limitBytes);
   /** Oldest first. */
-  const receiving = new Set<{ readonly since: number; readonly cutOff: () => void }>();
+  const receiving = new Set<{ readonly since: number; readonly disconnect: () => void }>();
 
-  const makeWay = (): boolean => {
+  const evictOldest = (): boolean => {
     const [oldest] = receiving;
-    if (oldest === undefined || now() - oldest.since < PATIENCE_MS) return false;
-    oldest.cutOff();
+    if (oldest === undefined || now() - oldest.since < SLOW_AFTER_MS) return false;
+    oldest.disconnect();
     return true;
   };
-  return (entry, bytes, cutOff) => {
-    while (share.take(entry, bytes) !== undefined) if (!makeWay()) return undefined;
+  return (entry, bytes, disconnect) => {
+    while (share.take(entry, bytes) !== undefined) if (!evictOldest()) return undefined;
     let isHeld = true;
     const release = () => {
       receiving.delete(sender);
@@ -42,9 +42,9 @@ export function createBodyBudget(limitBytes: number, now: () => number): Reserve
     };
     const sender = {
       since: now(),
-      cutOff: () => {
+      disconnect: () => {
         release();
-        cutOff();
+        disconnect();
       },
     };
     receiving.add(sender);

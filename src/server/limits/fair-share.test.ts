@@ -64,7 +64,7 @@ test('the limit is never exceeded, and a new client gets a unit while one is fre
         const sum = held.reduce((total, one) => total + one.amount, 0);
         expect(share.taken()).toBe(sum);
         expect(sum).toBeLessThanOrEqual(limit);
-        expect(share.lack('new', 1)).toBe(sum < limit ? undefined : 'full');
+        expect(share.check('new', 1)).toBe(sum < limit ? undefined : 'full');
       }
     }),
   );

@@ -1,5 +1,5 @@
 /** `over-share`: available to other clients only. */
-export type Lack = 'over-share' | 'full';
+export type Shortage = 'over-share' | 'full';
 
 /**
  * Shares `limit` among clients that are not known in advance. Each client may hold at most as much as it leaves for all
@@ -11,26 +11,26 @@ export function createFairShare(limit: number) {
   const held = new Map<string, number>();
   let taken = 0;
   /** Why `amount` is not available; undefined when it is. */
-  const lack = (who: string, amount: number): Lack | undefined => {
+  const check = (client: string, amount: number): Shortage | undefined => {
     const left = limit - taken - amount;
     if (left < 0) return 'full';
-    return (held.get(who) ?? 0) > left ? 'over-share' : undefined;
+    return (held.get(client) ?? 0) > left ? 'over-share' : undefined;
   };
   return {
-    lack,
+    check,
     /** Takes `amount` if it is available. The caller gives it back once. */
-    take: (who: string, amount: number): Lack | undefined => {
-      const lacking = lack(who, amount);
-      if (lacking !== undefined) return lacking;
-      held.set(who, (held.get(who) ?? 0) + amount);
+    take: (client: string, amount: number): Shortage | undefined => {
+      const shortage = check(client, amount);
+      if (shortage !== undefined) return shortage;
+      held.set(client, (held.get(client) ?? 0) + amount);
       taken += amount;
       return undefined;
     },
-    giveBack: (who: string, amount: number): void => {
-      const own = (held.get(who) ?? 0) - amount;
+    giveBack: (client: string, amount: number): void => {
+      const own = (held.get(client) ?? 0) - amount;
       // Clients choose the names: drop entries that hold nothing.
-      if (own > 0) held.set(who, own);
-      else held.delete(who);
+      if (own > 0) held.set(client, own);
+      else held.delete(client);
       taken -= amount;
     },
     /** The total of all clients. */

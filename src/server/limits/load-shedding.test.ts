@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from 'vitest';
 import type { Log } from '../../log.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { ScrapeSources } from '../metrics/scraped.ts';
-import { mostBodyBytes } from './load-shedding.ts';
+import { maxBodyBytes } from './load-shedding.ts';
 import { loadSheddingOf } from '../../../test/support/server/load-shedding.ts';
 
 const never = () => undefined;
@@ -89,6 +89,6 @@ test('refusals are counted, and logged at intervals', () => {
 });
 
 test('large bodies may use an eighth of the heap, and at least four of the maximum size fit', () => {
-  expect(mostBodyBytes(64 * MIB)).toBe(32 * MIB);
-  expect(mostBodyBytes(1024 * MIB)).toBe(128 * MIB);
+  expect(maxBodyBytes(64 * MIB)).toBe(32 * MIB);
+  expect(maxBodyBytes(1024 * MIB)).toBe(128 * MIB);
 });

@@ -7,7 +7,7 @@ import type { Log } from '../../log.ts';
 import { busy, send, type Answer, type Reply } from '../answer.ts';
 import type { Metrics, Overload } from '../metrics/metrics.ts';
 import { createBodyBudget, type Reservation } from './body-budget.ts';
-import { createFairShare, type Lack } from './fair-share.ts';
+import { createFairShare, type Shortage } from './fair-share.ts';
 
 export type LoadShedding = ReturnType<typeof createLoadShedding>;
 
@@ -22,17 +22,17 @@ type Arrival =
  */
 const SMALL_BODY_BYTES = 16 * 1024;
 
-const LEAST_BODY_BYTES = 32 * 1024 * 1024;
+const MIN_BODY_BYTES = 32 * 1024 * 1024;
 /** A parsed body takes several times the memory of its text, and the heap holds other data too. */
 const SHARE_OF_HEAP = 1 / 8;
 
 /** The memory budget for large bodies, in bytes. */
-export function mostBodyBytes(heapBytes: number = getHeapStatistics().heap_size_limit): number {
-  return Math.max(LEAST_BODY_BYTES, Math.floor(heapBytes * SHARE_OF_HEAP));
+export function maxBodyBytes(heapBytes: number = getHeapStatistics().heap_size_limit): number {
+  return Math.max(MIN_BODY_BYTES, Math.floor(heapBytes * SHARE_OF_HEAP));
 }
 
 /** Under overload, a log line for each refusal would add to the load. */
-const QUIET_MS = 10_000;
+const LOG_EVERY_MS = 10_000;
 
 /**
  * @param limits reviews in flight, for all entries together, and the total size of large bodies in memory
@@ -55,7 +55,7 @@ export function createLoadShedding(
     metrics.refusedReview(why);
     refused.set(why, (refused.get(why) ?? 0) + 1);
     if (now() < quietUntil) return why;
-    quietUntil = now() + QUIET_MS;
+    quietUntil = now() + LOG_EVERY_MS;
     log.warn(
       { refused: Object.fromEntries(refused) },
       'too much at once: admission reviews are to be sent again',
@@ -63,7 +63,7 @@ export function createLoadShedding(
     refused.clear();
     return why;
   };
-  const refuseFor = (lack: Lack): Overload => refuse(lack === 'full' ? 'reviews' : 'entry');
+  const refuseFor = (shortage: Shortage): Overload => refuse(shortage === 'full' ? 'reviews' : 'entry');
 
   return {
     /**
@@ -71,8 +71,8 @@ export function createLoadShedding(
      * @param cutOff closes the connection; see {@link Reservation}
      */
     arrive: (entry: string, bodyBytes: number, cutOff: () => void): Arrival => {
-      const lack = reviews.lack(entry, 1);
-      if (lack !== undefined) return { kind: 'refused', why: refuseFor(lack) };
+      const shortage = reviews.check(entry, 1);
+      if (shortage !== undefined) return { kind: 'refused', why: refuseFor(shortage) };
       if (isLoopFull()) return { kind: 'refused', why: refuse('event-loop') };
       if (bodyBytes <= SMALL_BODY_BYTES) return { kind: 'admitted', body: undefined };
       const body = reserveBody(entry, bodyBytes, cutOff);
@@ -80,8 +80,8 @@ export function createLoadShedding(
     },
     /** Called when the body has arrived. Undefined: the review is now in flight, and the caller must call `leave` once. */
     enter: (entry: string): Overload | undefined => {
-      const lack = reviews.take(entry, 1);
-      return lack === undefined ? undefined : refuseFor(lack);
+      const shortage = reviews.take(entry, 1);
+      return shortage === undefined ? undefined : refuseFor(shortage);
     },
     leave: (entry: string): void => {
       reviews.giveBack(entry, 1);

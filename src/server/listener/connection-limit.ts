@@ -1,7 +1,4 @@
-/**
- * Limits the number of connections. Above this limit, the least useful connection is closed to make room for a new
- * client.
- */
+/** Limits the number of connections: above the limit, the least useful one is closed. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server } from 'node:https';
 import type { Socket } from 'node:net';
@@ -17,14 +14,14 @@ interface Connection {
   readonly key: string;
   readonly socket: Socket;
   readonly exchanges: Set<Exchange>;
-  room: Room;
+  group: Group;
 }
 
 /** In insertion order: the oldest entry is first. */
-type Room = Map<string, Connection>;
+type Group = Map<string, Connection>;
 
 /** The API server writes a request at once. A slower client may hold the connection on purpose. In milliseconds. */
-const AT_ONCE_MS = 5_000;
+const SLOW_AFTER_MS = 5_000;
 
 /**
  * Limits `server` to `most` connections. Above this limit, closes the first of these:
@@ -35,19 +32,19 @@ const AT_ONCE_MS = 5_000;
  * 3. the connection that has been idle longest;
  * 4. the new connection: all others are waiting for a response.
  *
- * @param crowdedOut called for each connection that is closed
- * @returns a function that returns the number of connections
+ * @param crowdedOut called for each of these
+ * @returns a function that counts the connections
  */
 export function limitConnections(server: Server, most: number, crowdedOut: () => void): () => number {
-  const unproven: Room = new Map();
-  const busy: Room = new Map();
-  const waiting: Room = new Map();
+  const unproven: Group = new Map();
+  const busy: Group = new Map();
+  const waiting: Group = new Map();
   /** Keyed by the TLS socket: each request looks it up, and reading addresses is slow. */
   const known = new WeakMap<Socket, Connection>();
   const count = () => unproven.size + busy.size + waiting.size;
-  const move = (connection: Connection, to: Room) => {
-    connection.room.delete(connection.key);
-    connection.room = to;
+  const move = (connection: Connection, to: Group) => {
+    connection.group.delete(connection.key);
+    connection.group = to;
     to.set(connection.key, connection);
   };
   const connectionOf = (socket: Socket): Connection | undefined => {
@@ -65,11 +62,11 @@ export function limitConnections(server: Server, most: number, crowdedOut: () =>
       socket.destroy(); // the client has disconnected already
       return;
     }
-    const connection: Connection = { key, socket, exchanges: new Set(), room: unproven };
+    const connection: Connection = { key, socket, exchanges: new Set(), group: unproven };
     unproven.set(key, connection);
     socket.once('close', () => {
       // A new connection may use the same address and port by now.
-      if (connection.room.get(key) === connection) connection.room.delete(key);
+      if (connection.group.get(key) === connection) connection.group.delete(key);
     });
     if (count() <= most) return;
     crowdedOut();
@@ -81,7 +78,7 @@ export function limitConnections(server: Server, most: number, crowdedOut: () =>
     if (connection === undefined) return;
     const exchange: Exchange = { request, response, began: performance.now() };
     connection.exchanges.add(exchange);
-    if (connection.room !== busy) move(connection, busy);
+    if (connection.group !== busy) move(connection, busy);
     response.once('close', () => {
       connection.exchanges.delete(exchange);
       if (connection.exchanges.size > 0 || busy.get(connection.key) !== connection) return;
@@ -93,13 +90,13 @@ export function limitConnections(server: Server, most: number, crowdedOut: () =>
 
 function leastUseful(
   newcomer: Connection,
-  { unproven, busy, waiting }: Readonly<Record<'unproven' | 'busy' | 'waiting', Room>>,
+  { unproven, busy, waiting }: Readonly<Record<'unproven' | 'busy' | 'waiting', Group>>,
 ): Connection {
   const [oldest] = unproven.values();
   if (oldest !== undefined && oldest !== newcomer) return oldest;
-  const began = performance.now() - AT_ONCE_MS;
+  const began = performance.now() - SLOW_AFTER_MS;
   for (const connection of busy.values()) {
-    if ([...connection.exchanges].every((exchange) => exchange.began < began && isTheirTurn(exchange)))
+    if ([...connection.exchanges].every((exchange) => exchange.began < began && isClientTurn(exchange)))
       return connection;
   }
   const [longest] = waiting.values();
@@ -107,7 +104,8 @@ function leastUseful(
 }
 
 /** Whether the server waits for the client to send the request or to read the response. */
-const isTheirTurn = ({ request, response }: Exchange): boolean => !request.complete || response.writableEnded;
+const isClientTurn = ({ request, response }: Exchange): boolean =>
+  !request.complete || response.writableEnded;
 
 /** The TCP socket and the TLS socket of one connection have the same key. */
 const keyOf = ({ remoteAddress, remotePort }: Socket): string | undefined =>

@@ -47,9 +47,9 @@ export function createInstruments(registry: Registry) {
       known: readonly Labels[] = [],
     ) => {
       const counted = counter(definition);
+      const names: readonly string[] = definition.labelNames;
       const add = (values: Labels, by: number): void => {
-        const labels = definition.labelNames.map((label, index) => [label, values[index]]);
-        counted.inc(Object.fromEntries(labels), by);
+        counted.inc(Object.fromEntries(names.map((name, index) => [name, values[index] ?? ''])), by);
       };
       for (const values of known) add(values, 0);
       return (...values: Labels): void => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { createAccessCheck, MOST_AT_ONCE, VERDICT_MS } from './access.ts';
+import { createAccessCheck, MAX_CONCURRENT, VERDICT_MS } from './access.ts';
 
 interface Subject {
   readonly username: string;
@@ -74,14 +74,14 @@ test('concurrent requests with one token cause one review, and concurrent review
       return answer.promise;
     },
   });
-  const first = Array.from({ length: MOST_AT_ONCE }, (_none, index) => [
+  const first = Array.from({ length: MAX_CONCURRENT }, (_none, index) => [
     judge(`t${index}`),
     judge(`t${index}`),
   ]);
   expect(await judge('one-more')).toMatchObject({ kind: 'undecided' });
   answer.resolve({ username: 'alice' });
   for (const verdict of await Promise.all(first.flat())) expect(verdict.kind).toBe('allowed');
-  expect(asked).toHaveLength(MOST_AT_ONCE);
+  expect(asked).toHaveLength(MAX_CONCURRENT);
   expect(await judge('one-more')).toMatchObject({ kind: 'allowed' });
 });
 

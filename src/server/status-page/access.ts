@@ -17,11 +17,11 @@ export type CheckAccess = (token: string) => Promise<Verdict>;
 /** How long a verdict is cached, in milliseconds. Revoked access can last this long. */
 export const VERDICT_MS = 10_000;
 /** The number of cached verdicts. */
-const MOST_CACHED = 1_000;
+const MAX_CACHED = 1_000;
 /** Concurrent token checks: clients that send many tokens must not overload the API server. */
-export const MOST_AT_ONCE = 8;
+export const MAX_CONCURRENT = 8;
 /** Tokens of the API server have one or two kilobytes. */
-const LONGEST_TOKEN = 16_384;
+const MAX_TOKEN_LENGTH = 16_384;
 
 /** RFC 6750, section 2.1. */
 const TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
@@ -60,18 +60,18 @@ export function createAccessCheck<Subject extends { readonly username: string }>
     cached.delete(key);
     cached.set(key, { verdict, until: now() + VERDICT_MS });
     const [oldest] = cached.keys();
-    if (cached.size > MOST_CACHED && oldest !== undefined) cached.delete(oldest);
+    if (cached.size > MAX_CACHED && oldest !== undefined) cached.delete(oldest);
     return verdict;
   };
 
   return async (token) => {
-    if (token.length > LONGEST_TOKEN || !TOKEN.test(token)) return { kind: 'unauthenticated' };
+    if (token.length > MAX_TOKEN_LENGTH || !TOKEN.test(token)) return { kind: 'unauthenticated' };
     const key = createHash('sha256').update(token).digest('base64');
     const known = cached.get(key);
     if (known !== undefined && now() < known.until) return known.verdict;
     const same = inFlight.get(key);
     if (same !== undefined) return await same;
-    if (inFlight.size >= MOST_AT_ONCE)
+    if (inFlight.size >= MAX_CONCURRENT)
       return { kind: 'undecided', message: 'too many tokens are being looked at' };
     const judging = judgeAndCache(key, token);
     inFlight.set(key, judging);

@@ -23,10 +23,7 @@ export function sessionId({ cookie = '' }: IncomingHttpHeaders): string | undefi
 export const sessionCookie = (id: string, seconds: number): string =>
   `${COOKIE}=${id}; Path=/status; Max-Age=${seconds}; HttpOnly; Secure; SameSite=Strict`;
 
-/**
- * Prevents CSRF: whether the request comes from this page. Browsers send Origin; other clients have no session cookie
- * to abuse.
- */
+/** Prevents CSRF: whether this page sent the request. Browsers send Origin; other clients have no cookie to abuse. */
 export function isOfSameOrigin(headers: IncomingHttpHeaders): boolean {
   const { origin, host = '' } = headers;
   const site = headers['sec-fetch-site'];

@@ -46,7 +46,7 @@ const ICON = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><path fill="#3b82d6" d="M3 29V8h3V4h4v4h3V4h6v4h3V4h4v4h3v21h-8v-7a5 5 0 0 0-10 0v7z"/></svg>',
 )}`;
 
-interface Shell {
+interface Layout {
   readonly title: string;
   readonly head?: Html;
   readonly subtitle: string;
@@ -55,7 +55,7 @@ interface Shell {
   readonly end?: Html;
 }
 
-const shell = ({ title, head, subtitle, aside, main, end }: Shell): string =>
+const layout = ({ title, head, subtitle, aside, main, end }: Layout): string =>
   html`<!doctype html>
     <html lang="en">
       <head>
@@ -90,7 +90,7 @@ const RELOAD_S = 10;
 /** @param signsOut whether the viewer has a session that can be closed */
 export function statusDocument(view: View, viewer: string, signsOut: boolean): string {
   const { subtitle, content, checkedAt } = view;
-  return shell({
+  return layout({
     title: 'Gatehouse status',
     head: html`<noscript><meta http-equiv="refresh" content="${RELOAD_S}" /></noscript> `,
     subtitle,
@@ -110,7 +110,7 @@ export function statusDocument(view: View, viewer: string, signsOut: boolean): s
 
 /** @param problem why the last attempt failed */
 export const signInDocument = (problem: string | undefined): string =>
-  shell({
+  layout({
     title: 'Gatehouse: sign in',
     subtitle: 'Status page',
     main: html`<main id="main" class="login" tabindex="-1">
@@ -144,7 +144,7 @@ kubectl create token &lt;service account&gt; --namespace &lt;namespace&gt; --aud
 
 /** For problems that only waiting can solve. */
 export const retryDocument = (problem: string): string =>
-  shell({
+  layout({
     title: 'Gatehouse: not now',
     head: html`<meta http-equiv="refresh" content="${RELOAD_S}" /> `,
     subtitle: 'Status page',

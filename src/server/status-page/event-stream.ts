@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { versionOf, type View } from './document.ts';
 
 /** The write timeout: a browser that reads nothing for this time counts as disconnected. In milliseconds. */
-const PATIENCE_MS = 30_000;
+const WRITE_TIMEOUT_MS = 30_000;
 
 /** The browser reconnects after this time, in milliseconds. */
 const RETRY_MS = 3_000;
@@ -15,13 +15,13 @@ const RETRY_MS = 3_000;
  * Writes events until the viewer disconnects or loses access, or `signal` aborts. Then ends `response`. Never throws.
  * @param read undefined when the viewer no longer has access
  * @param shown the version that the page already shows
- * @param everyMs the interval between two reads, in milliseconds
+ * @param intervalMs the interval between two reads, in milliseconds
  */
 export async function streamEvents(
   response: ServerResponse,
   read: () => Promise<View | undefined>,
   shown: string,
-  everyMs: number,
+  intervalMs: number,
   signal: AbortSignal,
 ): Promise<void> {
   const gone = new AbortController();
@@ -29,17 +29,17 @@ export async function streamEvents(
     gone.abort();
   });
   if (response.destroyed) gone.abort(); // it disconnected during authentication, and no event reports that later
-  const over = AbortSignal.any([signal, gone.signal]);
+  const ended = AbortSignal.any([signal, gone.signal]);
   let last = shown;
   try {
-    await write(response, `retry: ${RETRY_MS}\n\n`, over);
+    await write(response, `retry: ${RETRY_MS}\n\n`, ended);
     for (let view = await read(); view !== undefined; view = await read()) {
       const version = versionOf(view);
-      if (version !== last) await write(response, eventOf('content', view.content.text, version), over);
+      if (version !== last) await write(response, eventOf('content', view.content.text, version), ended);
       last = version;
       // Also the heartbeat: proxies close idle connections.
-      await write(response, eventOf('checked', view.checkedAt, version), over);
-      await sleep(everyMs, undefined, { signal: over });
+      await write(response, eventOf('checked', view.checkedAt, version), ended);
+      await sleep(intervalMs, undefined, { signal: ended });
     }
   } catch {
     // The viewer disconnected or was too slow, or the view failed. The browser reconnects and then receives the reason.
@@ -58,8 +58,10 @@ function eventOf(event: string, data: string, id: string): string {
 }
 
 /** Resolves when the socket has taken the text: a viewer that does not read costs the memory of one event at most. */
-async function write(response: ServerResponse, text: string, over: AbortSignal): Promise<void> {
-  over.throwIfAborted();
+async function write(response: ServerResponse, text: string, ended: AbortSignal): Promise<void> {
+  ended.throwIfAborted();
   if (response.write(text)) return;
-  await once(response, 'drain', { signal: AbortSignal.any([over, AbortSignal.timeout(PATIENCE_MS)]) });
+  await once(response, 'drain', {
+    signal: AbortSignal.any([ended, AbortSignal.timeout(WRITE_TIMEOUT_MS)]),
+  });
 }

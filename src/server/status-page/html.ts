@@ -10,7 +10,7 @@ export interface Html {
 export type Piece = Html | string | number | undefined | readonly Piece[];
 
 /** Longer than any useful message. */
-const LONGEST = 4_000;
+const MAX_LENGTH = 4_000;
 
 const ENTITIES: Readonly<Record<string, string>> = {
   '&': '&amp;',
@@ -33,7 +33,7 @@ function textOf(value: Piece): string {
   if (value === undefined) return '';
   if (typeof value === 'number') return String(value);
   if (typeof value === 'string')
-    return shorten(value, LONGEST).replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+    return shorten(value, MAX_LENGTH).replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
   return isHtml(value) ? value.text : value.map(textOf).join('');
 }
 

@@ -36,7 +36,7 @@ export const LIVE_SCRIPT = `
   });
   events.addEventListener('error', () => {
     say('reconnecting', false);
-    // Refused, not just cut off: signed out, or more viewers than there is room for.
+    // Refused, not just disconnected: signed out, or too many viewers.
     if (events.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), RELOAD_MS);
   });
   addEventListener('pagehide', () => events.close());

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { createSessions, MOST_SESSIONS, SESSION_MS } from './sessions.ts';
+import { createSessions, MAX_SESSIONS, SESSION_MS } from './sessions.ts';
 
 test('a session maps to its token until it is closed', () => {
   const sessions = createSessions(() => 0);
@@ -24,7 +24,7 @@ test('a session ends after an hour, even if it is active', () => {
 
 test('the number of sessions is limited, and the oldest is removed first', () => {
   const sessions = createSessions(() => 0);
-  const ids = Array.from({ length: MOST_SESSIONS + 1 }, (_none, index) => sessions.open(`t${index}`));
+  const ids = Array.from({ length: MAX_SESSIONS + 1 }, (_none, index) => sessions.open(`t${index}`));
   expect(ids.map((id) => sessions.tokenOf(id)).filter((token) => token === undefined)).toHaveLength(1);
   expect(sessions.tokenOf(ids[0] ?? '')).toBeUndefined();
 });

@@ -5,12 +5,12 @@ const REST = 9;
 
 /**
  * Returns the cached view, or reads it again if it is too old. Concurrent callers share one read.
- * @param leastMs the minimum time from the end of a read to the start of the next, in milliseconds
+ * @param minMs the minimum time from the end of a read to the start of the next, in milliseconds
  * @param now a monotonic clock, in milliseconds
  */
 export function createSharedView<T>(
   read: () => Promise<T>,
-  leastMs: number,
+  minMs: number,
   now: () => number,
 ): () => Promise<T> {
   let last: { readonly view: T; readonly until: number } | undefined;
@@ -21,7 +21,7 @@ export function createSharedView<T>(
     try {
       const view = await read();
       const ended = now();
-      last = { view, until: ended + Math.max(leastMs, (ended - started) * REST) };
+      last = { view, until: ended + Math.max(minMs, (ended - started) * REST) };
       return view;
     } finally {
       reading = undefined;

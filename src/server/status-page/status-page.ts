@@ -25,12 +25,12 @@ export interface StatusPageOptions {
 }
 
 /** Open pages with live updates at a time. */
-export const MOST_VIEWERS = 50;
+export const MAX_VIEWERS = 50;
 /** The interval between two updates of an open page, in milliseconds. */
 const UPDATE_MS = 2_000;
 
 /** The size limit of a form, which contains one token. */
-const LARGEST_FORM = 64 * 1024;
+const MAX_FORM_BYTES = 64 * 1024;
 
 const HEADERS = {
   'content-security-policy': CONTENT_SECURITY_POLICY,
@@ -57,11 +57,11 @@ export function addStatusPage(app: FastifyInstance, options: StatusPageOptions):
       void reply.headers(HEADERS);
       done();
     });
-    scope.setErrorHandler((error, _request, reply) => sendFault(error, reply, options));
+    scope.setErrorHandler((error, _request, reply) => sendError(error, reply, options));
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser(
       FORM,
-      { parseAs: 'string', bodyLimit: LARGEST_FORM },
+      { parseAs: 'string', bodyLimit: MAX_FORM_BYTES },
       (_request, body, done) => {
         done(null, new URLSearchParams(body.toString()));
       },
@@ -103,7 +103,7 @@ function addRoutes(
     async (request, reply) => {
       const verdict = await judge(request);
       if (verdict?.kind !== 'allowed') return refuse(reply, verdict);
-      if (viewers >= MOST_VIEWERS) return sendRetry(reply, 'As many pages are open as are kept up to date.');
+      if (viewers >= MAX_VIEWERS) return sendRetry(reply, 'As many pages are open as are kept up to date.');
       viewers += 1;
       const seen = request.headers['last-event-id'] ?? request.query.seen;
       reply.hijack();
@@ -116,7 +116,7 @@ function addRoutes(
   );
 
   scope.post('/status/login', async (request, reply) => {
-    if (!isOfSameOrigin(request.headers)) return refuseForeign(reply);
+    if (!isOfSameOrigin(request.headers)) return refuseCrossSite(reply);
     const token = request.body instanceof URLSearchParams ? (request.body.get('token') ?? '').trim() : '';
     const verdict = await checkAccess(token);
     if (verdict.kind !== 'allowed') return refuse(reply, verdict);
@@ -127,7 +127,7 @@ function addRoutes(
   });
 
   scope.post('/status/logout', (request, reply) => {
-    if (!isOfSameOrigin(request.headers)) return refuseForeign(reply);
+    if (!isOfSameOrigin(request.headers)) return refuseCrossSite(reply);
     sessions.close(sessionId(request.headers) ?? '');
     return reply.header('set-cookie', sessionCookie('', 0)).redirect('/status', 303);
   });
@@ -160,7 +160,7 @@ function refuse(
   }
 }
 
-const refuseForeign = (reply: FastifyReply): FastifyReply =>
+const refuseCrossSite = (reply: FastifyReply): FastifyReply =>
   sendSignIn(reply, 403, 'That form was not sent from this page.');
 
 const sendSignIn = (reply: FastifyReply, code: number, problem?: string): FastifyReply =>
@@ -170,7 +170,7 @@ const sendRetry = (reply: FastifyReply, problem: string): FastifyReply =>
   reply.type('text/html; charset=utf-8').code(503).header('retry-after', '10').send(retryDocument(problem));
 
 /** Client errors return only a status. Internal errors appear only in the log. */
-function sendFault(error: unknown, reply: FastifyReply, { log }: StatusPageOptions): FastifyReply {
+function sendError(error: unknown, reply: FastifyReply, { log }: StatusPageOptions): FastifyReply {
   const code =
     error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number'
       ? error.statusCode

@@ -1,7 +1,4 @@
-/**
- * The style sheet: light and dark, wide and narrow, screen and paper. Colour is never the only sign: a word accompanies
- * each.
- */
+/** Light and dark, wide and narrow, screen and paper. Colour is never the only sign: a word accompanies each. */
 export const STYLE_SHEET = `
 :root {
   color-scheme: light dark;
