@@ -4,6 +4,7 @@ import { groupResourceName, type GroupResource, type KubeObject } from '../../..
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
 import { mayUser, type AccessQuestion } from '../../../kube/access.ts';
 import type { KubeClient } from '../../../kube/client.ts';
+import { governed } from '../../../runtime/policies/policies.ts';
 import { tryToRead, type Permission, type Reading } from './reading.ts';
 
 export interface ServiceAccount {
@@ -131,19 +132,14 @@ export function governedKinds(policies: readonly AdmissionPolicy[]): readonly Go
   const all = policies.flatMap(({ metadata, spec }) => {
     const { references = [], unique = [] } = spec.validate ?? {};
     const policy = metadata.name ?? '';
-    const readsOthers = references.length > 0 || unique.length > 0;
-    const governed = spec.match.apiGroups.flatMap((group) =>
-      spec.match.resources
-        .filter((resource) => !resource.includes('/'))
-        .map((resource) => ({ group: group ?? '', resource, policy, needed: readsOthers })),
-    );
-    const targets = references.map(({ target }) => ({
-      group: target.apiGroup ?? '',
-      resource: target.resource,
-      policy,
-      needed: true,
-    }));
-    return [...governed, ...targets];
+    const needed = references.length > 0 || unique.length > 0;
+    return [
+      ...governed(spec).map((kind) => ({ ...kind, policy, needed })),
+      ...references.map(({ target: { apiGroup, resource } }) => ({
+        ...{ group: apiGroup ?? '', resource, policy },
+        needed: true,
+      })),
+    ];
   });
   const neededFirst = all.toSorted((a, b) => Number(b.needed) - Number(a.needed));
   return [...Map.groupBy(neededFirst, groupResourceName).values()].flatMap((same) => same.slice(0, 1));

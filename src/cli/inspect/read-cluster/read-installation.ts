@@ -27,6 +27,7 @@ import {
   TLS_CERT_KEY,
 } from '../../../pki/annotations.ts';
 import type { RawTarget } from '../../../pki/injection/target.ts';
+import type { Secret } from '../../../pki/serving-certs/secret.ts';
 import type { ConfigMap } from '../../../runtime/certificates/ca-bundle.ts';
 import {
   ADMISSION_POLICIES,
@@ -35,7 +36,13 @@ import {
   RESTORE_WINDOWS,
 } from '../../../runtime/resources.ts';
 import type { UserCluster } from '../../connect.ts';
-import { readAccess, readGovernedAccess, type Access, type GovernedKind } from './access.ts';
+import {
+  readAccess,
+  readGovernedAccess,
+  type Access,
+  type GovernedKind,
+  type ServiceAccount,
+} from './access.ts';
 import { probeResult, probeWindow, resultOf, type ProbeResult } from './probe.ts';
 import { INSTALLATION_NAME, type SharedReadings } from './read-cluster.ts';
 import { createReader, mapReading, orEmpty, permissionTo, read, tryToRead, type Reading } from './reading.ts';
@@ -79,12 +86,7 @@ export interface Managed {
   readonly metadata: ObjectMeta & Pick<NonNullable<RawTarget['metadata']>, 'managedFields'>;
 }
 
-export interface Installation {
-  readonly namespace: string;
-  readonly serviceAccount: string;
-}
-
-export interface InstallationReadings extends Installation, SharedReadings {
+export interface InstallationReadings extends ServiceAccount, SharedReadings {
   /** By the clock of the API server. */
   readonly now: Date;
   /** How far the local clock is ahead of the API server, in milliseconds; undefined: unknown. */
@@ -111,11 +113,11 @@ export interface InstallationReadings extends Installation, SharedReadings {
 /** @param manifests the objects of `deploy/base` */
 export async function readInstallation(
   cluster: Pick<UserCluster, 'client' | 'discovery' | 'now' | 'skewMs'>,
-  { namespace, serviceAccount }: Installation,
+  account: ServiceAccount,
   manifests: readonly KubeObject[],
 ): Promise<InstallationReadings> {
   const { client } = cluster;
-  const account = { namespace, serviceAccount };
+  const { namespace, serviceAccount } = account;
   const { get, list } = createReader(client);
   const [policies, conversions, detectors, windows] = await Promise.all([
     list<AdmissionPolicy>(ADMISSION_POLICIES).then(orEmpty),
@@ -125,7 +127,10 @@ export async function readInstallation(
   ]);
   const configuration = { name: WEBHOOK_CONFIGURATION_NAME };
   const [definitions, access, governed, service, slices, mutating, validating, probe] = await Promise.all([
-    readDefinitions(client),
+    readDefinitions(
+      client,
+      shippedDefinitions().map(({ name }) => `${name}.${GROUP}`),
+    ),
     readAccess(client, account, manifests),
     readGovernedAccess(client, account, policies),
     get<LiveService>(services, { namespace, name: INSTALLATION_NAME }),
@@ -136,9 +141,16 @@ export async function readInstallation(
   ]);
   const [caBundle, serving, converted, managed] = await Promise.all([
     get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }),
-    get<WithData>(secrets, { namespace, name: SERVING_SECRET }),
+    get<Secret>(secrets, { namespace, name: SERVING_SECRET }),
     readConverted(client, conversions),
-    Promise.all(MANAGED.map(({ resource, labelSelector }) => readManaged(client, resource, labelSelector))),
+    Promise.all(
+      MANAGED.map(([resource, labelSelector]) =>
+        tryToRead(permissionTo('list', resource), async () => {
+          const { items } = await client.listAll(resource, { metadataOnly: true, labelSelector });
+          return items.map(({ metadata = {} }) => ({ kind: resource.kind, metadata }));
+        }),
+      ),
+    ),
   ]);
   // Last: its age is compared with the current time.
   const lease = await get<LeaseObject>(leases, { namespace, name: INSTALLATION_NAME });
@@ -146,23 +158,27 @@ export async function readInstallation(
     ...{ namespace, serviceAccount, now: cluster.now(), skewMs: cluster.skewMs() },
     ...{ policies, conversions, detectors, windows, definitions, access, governed, service, slices },
     ...{ mutating, validating, probe, caBundle, converted, managed, lease },
-    chain: mapReading(serving, (secret) => decoded(secret?.data?.[TLS_CERT_KEY])),
+    chain: mapReading(serving, (secret) => {
+      const text = Buffer.from(secret?.data?.[TLS_CERT_KEY] ?? '', 'base64').toString();
+      return text === '' ? undefined : text;
+    }),
   };
 }
 
-interface WithData extends KubeObject {
-  readonly data?: Readonly<Record<string, string>>;
-}
-
-const decoded = (base64: string | undefined): string | undefined =>
-  base64 === undefined || base64 === '' ? undefined : Buffer.from(base64, 'base64').toString();
-
+/** The CRDs that exist, by name. */
 const readDefinitions = (
   client: Pick<KubeClient, 'get'>,
-): Promise<Reading<ReadonlyMap<string, Definition>>> => {
-  const names = shippedDefinitions().map(({ name }) => `${name}.${GROUP}`);
-  return tryToRead(GET_DEFINITIONS, async () => new Map(await definitionsOf(client, names)));
-};
+  names: readonly string[],
+): Promise<Reading<ReadonlyMap<string, Definition>>> =>
+  tryToRead(permissionTo('get', customResourceDefinitions), async () => {
+    const found = await Promise.all(
+      names.map(async (name) => {
+        const definition = await client.get<Definition>(customResourceDefinitions, { name });
+        return definition === undefined ? [] : [[name, definition] as const];
+      }),
+    );
+    return new Map(found.flat());
+  });
 
 async function readConverted(
   client: Pick<KubeClient, 'get'>,
@@ -170,46 +186,18 @@ async function readConverted(
 ): Promise<Reading<readonly Definition[]>> {
   if (conversions.kind === 'unread') return conversions;
   const names = conversions.value.map(({ spec }) => `${spec.target.resource}.${spec.target.apiGroup}`);
-  return await tryToRead(GET_DEFINITIONS, async () =>
-    (await definitionsOf(client, names)).map(([, definition]) => definition),
-  );
-}
-
-const GET_DEFINITIONS = permissionTo('get', customResourceDefinitions);
-
-/** The CRDs that exist, each with its name. */
-async function definitionsOf(
-  client: Pick<KubeClient, 'get'>,
-  names: readonly string[],
-): Promise<readonly (readonly [string, Definition])[]> {
-  const found = await Promise.all(
-    names.map(async (name) => {
-      const definition = await client.get<Definition>(customResourceDefinitions, { name });
-      return definition === undefined ? [] : [[name, definition] as const];
-    }),
-  );
-  return found.flat();
+  return mapReading(await readDefinitions(client, names), (found) => [...found.values()]);
 }
 
 /** Without ConfigMaps: clusters have too many of them, and their `data` legitimately has many writers. */
-const MANAGED: readonly { readonly resource: Resource; readonly labelSelector?: string }[] = [
-  { resource: mutatingWebhookConfigurations },
-  { resource: validatingWebhookConfigurations },
-  { resource: customResourceDefinitions },
-  { resource: apiServices },
-  { resource: services },
-  { resource: secrets, labelSelector: `${SERVING_CERT_LABEL.name}=${SERVING_CERT_LABEL.value}` },
+const MANAGED: readonly (readonly [resource: Resource, labelSelector?: string])[] = [
+  [mutatingWebhookConfigurations],
+  [validatingWebhookConfigurations],
+  [customResourceDefinitions],
+  [apiServices],
+  [services],
+  [secrets, `${SERVING_CERT_LABEL.name}=${SERVING_CERT_LABEL.value}`],
 ];
-
-const readManaged = (
-  client: Pick<KubeClient, 'listAll'>,
-  resource: Resource,
-  labelSelector: string | undefined,
-): Promise<Reading<readonly Managed[]>> =>
-  tryToRead(permissionTo('list', resource), async () => {
-    const { items } = await client.listAll(resource, { metadataOnly: true, labelSelector });
-    return items.map(({ metadata = {} }) => ({ kind: resource.kind, metadata }));
-  });
 
 async function readSlices(
   { client, discovery }: Pick<UserCluster, 'client' | 'discovery'>,

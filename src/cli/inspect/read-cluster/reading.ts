@@ -19,18 +19,10 @@ export interface Permission {
 
 export type UnreadReason = 'Forbidden' | 'NotInstalled' | 'Failed';
 
-export type Unreadable =
-  | {
-      readonly kind: 'unread';
-      readonly reason: 'Forbidden';
-      readonly message: string;
-      readonly permission: Permission;
-    }
-  | {
-      readonly kind: 'unread';
-      readonly reason: Exclude<UnreadReason, 'Forbidden'>;
-      readonly message: string;
-    };
+export type Unreadable = { readonly kind: 'unread'; readonly message: string } & (
+  | { readonly reason: 'Forbidden'; readonly permission: Permission }
+  | { readonly reason: Exclude<UnreadReason, 'Forbidden'> }
+);
 
 export type Reading<T> = { readonly kind: 'read'; readonly value: T } | Unreadable;
 
@@ -62,28 +54,18 @@ export const orEmpty = <T>(reading: Reading<readonly T[]>): Reading<readonly T[]
 export const mapReading = <T, U>(reading: Reading<T>, change: (value: T) => U): Reading<U> =>
   reading.kind === 'read' ? read(change(reading.value)) : reading;
 
-export interface ListOptions {
-  readonly namespace?: string;
-  readonly labelSelector?: string;
-}
-
-export interface ClusterReader {
-  /** Undefined when the object does not exist. */
-  readonly get: <T extends KubeObject>(resource: Resource, ref: NamedRef) => Promise<Reading<T | undefined>>;
-  readonly list: <T extends KubeObject>(
-    resource: Resource,
-    options?: ListOptions,
-  ) => Promise<Reading<readonly T[]>>;
-}
-
 /** @param timeoutMs of each request, in milliseconds; default: that of the client */
-export function createReader(client: Pick<KubeClient, 'get' | 'listAll'>, timeoutMs?: number): ClusterReader {
+export function createReader(client: Pick<KubeClient, 'get' | 'listAll'>, timeoutMs?: number) {
   return {
-    get: <T extends KubeObject>(resource: Resource, ref: NamedRef) =>
+    /** Undefined when the object does not exist. */
+    get: <T extends KubeObject>(resource: Resource, ref: NamedRef): Promise<Reading<T | undefined>> =>
       tryToRead(permissionTo('get', resource, ref.namespace), () =>
         client.get<T>(resource, ref, { timeoutMs }),
       ),
-    list: <T extends KubeObject>(resource: Resource, options: ListOptions = {}) =>
+    list: <T extends KubeObject>(
+      resource: Resource,
+      options: { readonly namespace?: string; readonly labelSelector?: string } = {},
+    ): Promise<Reading<readonly T[]>> =>
       tryToRead(
         permissionTo('list', resource, options.namespace),
         async () => (await client.listAll<T>(resource, { ...options, timeoutMs })).items,

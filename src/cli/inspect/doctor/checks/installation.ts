@@ -5,8 +5,8 @@ import { groupResourceName } from '../../../../json/kube-object.ts';
 import type { AccessQuestion } from '../../../../kube/access.ts';
 import { isRecord } from '../../../../kube/object.ts';
 import { missingAccessMessage } from '../../../../runtime/policies/read-access.ts';
-import type { GovernedKind } from '../../read-cluster/access.ts';
-import type { Definition, Installation, InstallationReadings } from '../../read-cluster/read-installation.ts';
+import type { GovernedKind, ServiceAccount } from '../../read-cluster/access.ts';
+import type { Definition, InstallationReadings } from '../../read-cluster/read-installation.ts';
 import { judgeReading, ok, orElse, problem, someOf, warning, type Results } from '../finding.ts';
 
 const APPLY = 'kubectl apply -k deploy, from the release of this program';
@@ -57,7 +57,7 @@ function missingFields(wanted: unknown, live: unknown, path: string): readonly s
   return [...below, ...missingFields(wanted.items, live.items, `${path}[]`)];
 }
 
-const accountOf = ({ namespace, serviceAccount }: Installation): string =>
+const accountOf = ({ namespace, serviceAccount }: ServiceAccount): string =>
   `ServiceAccount ${namespace}/${serviceAccount}`;
 
 export const checkAccess = (readings: InstallationReadings): Results =>
@@ -93,7 +93,7 @@ export const checkGovernedKinds = (readings: InstallationReadings): Results =>
     );
   });
 
-function unreadable(subject: Installation, policy: string, kinds: readonly GovernedKind[]): Results {
+function unreadable(subject: ServiceAccount, policy: string, kinds: readonly GovernedKind[]): Results {
   const names = someOf(kinds.map(groupResourceName));
   const next = missingAccessMessage(policy, kinds);
   if (!kinds.some(({ needed }) => needed))

@@ -40,10 +40,10 @@ export interface GenerationRow {
   readonly notAfter: string;
   readonly expired: boolean;
   readonly createdAt?: string;
-  readonly publishedAt?: string;
-  readonly activatedAt?: string;
+  readonly publishedAt?: string | undefined;
+  readonly activatedAt?: string | undefined;
   /** Of the active generation: when the next generation is due. Absent for an imported CA, which its owner replaces. */
-  readonly rotationAt?: string;
+  readonly rotationAt?: string | undefined;
 }
 
 /** A root that verifies serving certificates. */
@@ -109,11 +109,10 @@ function rowOf(generation: Generation, now: Date): GenerationRow {
   return {
     ...lifeOf(id, state, rootOf(generation), now),
     createdAt: createdAt.toISOString(),
-    ...(publishedAt === undefined ? {} : { publishedAt: publishedAt.toISOString() }),
-    ...(activatedAt === undefined ? {} : { activatedAt: activatedAt.toISOString() }),
-    ...(state === 'active' && isOwnGeneration(generation)
-      ? { rotationAt: rotationTime(generation).toISOString() }
-      : {}),
+    publishedAt: publishedAt?.toISOString(),
+    activatedAt: activatedAt?.toISOString(),
+    rotationAt:
+      state === 'active' && isOwnGeneration(generation) ? rotationTime(generation).toISOString() : undefined,
   };
 }
 

@@ -11,7 +11,7 @@ import type { Judged, Listing, Problems } from './attention.ts';
 
 export interface InjectionTargetRow {
   readonly kind: TargetKind['kind'];
-  readonly namespace?: string;
+  readonly namespace?: string | undefined;
   readonly name: string;
   /** `authority`, or the object from which the bundle is copied. */
   readonly source: string;
@@ -66,15 +66,7 @@ function rowOf(
   const bundle = request.kind === 'wanted' ? bundleFrom(request.source) : ({ kind: 'unknown' } as const);
   // Field ownership does not matter for the status.
   const plan = planInjection(kind, { ...target, own: [] }, bundle);
-  return [
-    {
-      kind: kind.kind,
-      ...(namespace === undefined ? {} : { namespace }),
-      name,
-      source: sourceOf(request),
-      ...stateOf(plan),
-    },
-  ];
+  return [{ kind: kind.kind, namespace, name, source: sourceOf(request), ...stateOf(plan) }];
 }
 
 const sourceOf = (request: InjectionRequest): string =>

@@ -9,12 +9,12 @@ export interface LeaderPart {
   /** The state of the Lease. `Free`: released or never held; `Expired`: not renewed in time; `Unknown`: not read. */
   readonly state: 'Held' | 'Free' | 'Expired' | 'Unknown';
   /** The current or last leader. */
-  readonly holder?: string;
+  readonly holder?: string | undefined;
   /** RFC 3339, like `renewedAt`. */
-  readonly acquiredAt?: string;
-  readonly renewedAt?: string;
+  readonly acquiredAt?: string | undefined;
+  readonly renewedAt?: string | undefined;
   /** How often the leader changed. */
-  readonly transitions?: number;
+  readonly transitions?: number | undefined;
   /** The pods of Gatehouse, by name. Empty if it does not run in this cluster. */
   readonly replicas: readonly Replica[];
 }
@@ -23,8 +23,8 @@ interface Replica {
   readonly name: string;
   readonly ready: boolean;
   readonly leads: boolean;
-  readonly node?: string;
-  readonly image?: string;
+  readonly node?: string | undefined;
+  readonly image?: string | undefined;
   readonly restarts: number;
 }
 
@@ -43,11 +43,8 @@ export function leaderPart(
   const part: LeaderPart = {
     unread: [...unreadOf(what, lease), ...unreadOf(`Pods in ${namespace}`, pods)],
     state,
-    ...(holderIdentity === '' ? {} : { holder: holderIdentity }),
-    ...(acquireTime === undefined ? {} : { acquiredAt: acquireTime }),
-    ...(renewTime === undefined ? {} : { renewedAt: renewTime }),
-    ...(leaseTransitions === undefined ? {} : { transitions: leaseTransitions }),
-    replicas,
+    holder: holderIdentity === '' ? undefined : holderIdentity,
+    ...{ acquiredAt: acquireTime, renewedAt: renewTime, transitions: leaseTransitions, replicas },
   };
   return { part, problems: [...leaseProblems(part, what), ...replicas.flatMap(replicaProblems)] };
 }
@@ -68,8 +65,7 @@ function replicaOf({ metadata, spec, status }: Pod, leader: string | undefined):
     name,
     ready: conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True'),
     leads: name === leader,
-    ...(nodeName === undefined ? {} : { node: nodeName }),
-    ...(image === undefined ? {} : { image }),
+    ...{ node: nodeName, image },
     restarts: containerStatuses.reduce((sum, { restartCount = 0 }) => sum + restartCount, 0),
   };
 }

@@ -9,11 +9,11 @@ export interface PolicyRow {
   readonly ready: ConditionStatus;
   readonly webhooksInstalled: ConditionStatus;
   /** The number of existing objects that violate the policy; undefined before the first audit. */
-  readonly violations?: number;
+  readonly violations?: number | undefined;
   /** The time of the audit (RFC 3339). */
-  readonly checkedAt?: string;
+  readonly checkedAt?: string | undefined;
   /** Why the policy is not in force. */
-  readonly message?: string;
+  readonly message?: string | undefined;
 }
 
 /** `Unknown` also if the leader has not processed the current generation yet. */
@@ -42,9 +42,7 @@ function rowOf(policy: AdmissionPolicy): PolicyRow {
     enforcement: spec.enforcement ?? 'Deny',
     ready: ready.status,
     webhooksInstalled: webhooksInstalled.status,
-    ...(total === undefined ? {} : { violations: total }),
-    ...(checkedAt === undefined ? {} : { checkedAt }),
-    ...(message === undefined ? {} : { message }),
+    ...{ violations: total, checkedAt, message },
   };
 }
 

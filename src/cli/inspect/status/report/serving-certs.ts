@@ -25,9 +25,9 @@ export interface ServingCertRow {
   readonly notBefore?: string;
   readonly notAfter?: string;
   /** When the leader renews it; undefined if it expires with its authority and is renewed when that rotates. */
-  readonly renewAt?: string;
+  readonly renewAt?: string | undefined;
   /** The generation of the authority. */
-  readonly signedBy?: string;
+  readonly signedBy?: string | undefined;
   /** Why it is unusable. */
   readonly message?: string;
 }
@@ -75,8 +75,8 @@ function rowOf(
     dnsNames,
     notBefore: notBefore.toISOString(),
     notAfter: notAfter.toISOString(),
-    ...(renewAt === undefined ? {} : { renewAt: renewAt.toISOString() }),
-    ...(signer === undefined ? {} : { signedBy: signer.id }),
+    renewAt: renewAt?.toISOString(),
+    signedBy: signer?.id,
   };
 }
 
