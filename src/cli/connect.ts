@@ -1,24 +1,12 @@
 /** The connection of a command to a cluster, as the user of the kubeconfig. */
 import { createClient } from '../kube/rest-client.ts';
-import type { KubeClient } from '../kube/client.ts';
-import { systemClock } from '../kube/clock.ts';
 import { loadConnection } from '../kube/connection.ts';
-import { createDiscovery, type Discovery, type ServerVersion } from '../kube/discovery.ts';
+import { createDiscovery } from '../kube/discovery.ts';
 import { createRest, type RestOptions } from '../kube/rest.ts';
-import { createServerClock } from '../kube/clock.ts';
+import { createServerClock, systemClock } from '../kube/clock.ts';
 import { VERSION } from '../config/version.ts';
 
-export interface UserCluster {
-  readonly server: string;
-  readonly client: KubeClient;
-  readonly discovery: Discovery;
-  readonly version: ServerVersion;
-  /** By the clock of the API server, which decides when windows and certificates expire. */
-  readonly now: () => Date;
-  /** How far the local clock is ahead of the API server, in milliseconds; undefined when responses have no date. */
-  readonly skewMs: () => number | undefined;
-  readonly close: () => Promise<void>;
-}
+export type UserCluster = Awaited<ReturnType<typeof connectToCluster>>;
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
@@ -31,7 +19,7 @@ export async function connectToCluster(
   flags: { readonly kubeconfig?: string | undefined; readonly context?: string | undefined },
   command: string,
   parse?: RestOptions['parse'],
-): Promise<UserCluster> {
+) {
   const connection = await loadConnection(flags);
   const serverClock = createServerClock();
   const rest = createRest({
@@ -48,7 +36,9 @@ export async function connectToCluster(
       client: createClient(rest),
       discovery,
       version,
+      /** By the clock of the API server, which decides when windows and certificates expire. */
       now: serverClock.now,
+      /** How far the local clock is ahead of the API server, in milliseconds; undefined when responses have no date. */
       skewMs: serverClock.skewMs,
       close: connection.close,
     };

@@ -26,13 +26,10 @@ const rank = ({ kind }: KubeObject): number => (kind === 'Namespace' ? 0 : 1);
 
 /** Applies manifests like `kubectl apply --server-side`. `namespace` is the default for namespaced objects. */
 export async function applyManifests(
-  {
-    client,
-    discovery,
-    namespace,
-  }: { readonly client: KubeClient; readonly discovery: Discovery; readonly namespace: string },
+  target: { readonly client: KubeClient; readonly discovery: Discovery; readonly namespace: string },
   manifests: readonly KubeObject[],
 ): Promise<void> {
+  const { client, discovery, namespace } = target;
   for (const manifest of manifests) {
     const resource = await servedResource(discovery, manifest);
     const placed =

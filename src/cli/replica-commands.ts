@@ -5,6 +5,7 @@ import { parse } from 'yaml';
 
 import { ConfigError, environmentName, resolveConfig, type Config, type Source } from '../config/config.ts';
 import { SETTINGS, type SettingName } from '../config/settings.ts';
+import { messageOf } from '../json/error-message.ts';
 
 const NAMES = Object.keys(SETTINGS).filter((name): name is SettingName => name in SETTINGS);
 
@@ -67,7 +68,7 @@ function toOption(name: SettingName): Option {
 function configFrom(options: Options, program: Command): Config {
   const flags: Source = Object.fromEntries(
     NAMES.flatMap((name) => {
-      const value = options[camelCase(name)];
+      const value = options[toOption(name).attributeName()];
       return value === undefined ? [] : [[name, value]];
     }),
   );
@@ -82,7 +83,12 @@ function configFrom(options: Options, program: Command): Config {
 
 /** @throws ConfigError when the file cannot be read, or has a key that is not a setting */
 function readConfigFile(path: string): Source {
-  const content = parseFile(path);
+  let content: unknown;
+  try {
+    content = parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new ConfigError(`--config: ${messageOf(error)}`, { cause: error });
+  }
   if (typeof content !== 'object' || content === null || Array.isArray(content)) {
     throw new ConfigError(`--config: ${path} is not a map of settings`);
   }
@@ -94,17 +100,3 @@ function readConfigFile(path: string): Source {
   }
   return Object.fromEntries(Object.entries(content).map(([key, value]) => [key, String(value)]));
 }
-
-function parseFile(path: string): unknown {
-  try {
-    return parse(readFileSync(path, 'utf8'));
-  } catch (error) {
-    throw new ConfigError(`--config: ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    });
-  }
-}
-
-/** The key under which commander stores a flag such as `--drain-delay`. */
-const camelCase = (name: string): string =>
-  name.replaceAll(/-([a-z])/g, (_match, letter: string) => letter.toUpperCase());

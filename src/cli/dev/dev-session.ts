@@ -144,19 +144,13 @@ async function keepUp(
 ): Promise<void> {
   const over = new AbortController();
   const working = AbortSignal.any([signal, over.signal]);
+  const endIfRefused = (error: unknown): never => {
+    if (error instanceof DevSessionRefused) over.abort(error);
+    throw error;
+  };
   const { add, stopped } = startController(
     context,
-    {
-      name: 'dev-session',
-      reconcile: async (key, waiting) => {
-        try {
-          return await reconcile(key, waiting);
-        } catch (error) {
-          if (error instanceof DevSessionRefused) over.abort(error);
-          throw error;
-        }
-      },
-    },
+    { name: 'dev-session', reconcile: (key, waiting) => reconcile(key, waiting).catch(endIfRefused) },
     working,
   );
   const renew = () => {

@@ -40,7 +40,7 @@ export interface ReviewedObject {
 export interface Identity {
   readonly apiVersion: string;
   readonly kind: string;
-  readonly namespace?: string;
+  readonly namespace?: string | undefined;
   /** Empty for an object without a name. */
   readonly name: string;
 }

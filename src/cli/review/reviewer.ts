@@ -179,7 +179,7 @@ function identityOf({ write, request: { object } }: Case): Identity {
   return {
     apiVersion: textOf(object, 'apiVersion'),
     kind: textOf(object, 'kind'),
-    ...(namespace === '' ? {} : { namespace }),
+    namespace: namespace === '' ? undefined : namespace,
     name: given('name') || (generated === '' ? '' : `${generated}…`),
   };
 }

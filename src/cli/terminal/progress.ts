@@ -19,16 +19,10 @@ export interface ProgressLine {
   readonly clear: () => void;
 }
 
-export interface Screen {
+interface Screen {
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
   readonly write: (text: string) => unknown;
-}
-
-interface ProgressOptions {
-  readonly colours: boolean;
-  /** A monotonic clock in milliseconds. */
-  readonly now: () => number;
 }
 
 /** Limits the load on the terminal. */
@@ -36,8 +30,11 @@ const INTERVAL_MS = 100;
 const BAR_WIDTH = 24;
 const DEFAULT_COLUMNS = 80;
 
-/** Writes nothing if `screen` is not a terminal. */
-export function createProgressLine(screen: Screen, { colours, now }: ProgressOptions): ProgressLine {
+/** Writes nothing if `screen` is not a terminal. @param options `now` is a monotonic clock in milliseconds */
+export function createProgressLine(
+  screen: Screen,
+  { colours, now }: { readonly colours: boolean; readonly now: () => number },
+): ProgressLine {
   let shownAt: number | undefined;
   if (screen.isTTY !== true) return { isShown: false, show: () => undefined, clear: () => undefined };
   return {
@@ -46,7 +43,9 @@ export function createProgressLine(screen: Screen, { colours, now }: ProgressOpt
       const time = now();
       if (shownAt !== undefined && time - shownAt < INTERVAL_MS) return;
       shownAt = time;
-      screen.write(`\r${formatProgress(progress, widthOf(screen), colours)}\u001b[K`);
+      // Without the last column: many terminals wrap when it is written.
+      const width = Math.max((screen.columns ?? DEFAULT_COLUMNS) - 1, 1);
+      screen.write(`\r${formatProgress(progress, width, colours)}\u001b[K`);
     },
     clear: () => {
       if (shownAt === undefined) return;
@@ -55,9 +54,6 @@ export function createProgressLine(screen: Screen, { colours, now }: ProgressOpt
     },
   };
 }
-
-/** Without the last column: many terminals wrap when it is written. */
-const widthOf = ({ columns = DEFAULT_COLUMNS }: Screen): number => Math.max(columns - 1, 1);
 
 /** @param width in columns; longer text is truncated, because a second line could not be removed */
 export function formatProgress({ what, done, total }: Progress, width: number, colours: boolean): string {

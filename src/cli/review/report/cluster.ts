@@ -58,7 +58,7 @@ const violationsOf = (culprits: readonly Culprit[]): number =>
 
 function identityOf({ object: { apiVersion = '', kind = '', metadata = {} } }: Culprit): Identity {
   const { name = '', namespace } = metadata;
-  return { apiVersion, kind, ...(namespace === undefined ? {} : { namespace }), name };
+  return { apiVersion, kind, namespace, name };
 }
 
 const linesOf = ({ violations }: Culprit): readonly string[] =>
@@ -75,17 +75,13 @@ export function clusterJson({ policies, notes }: ClusterReview): object {
       checked,
       objects: culprits.length,
       violations: violationsOf(culprits),
-      ...(incomplete === undefined ? {} : { incomplete }),
+      incomplete,
     })),
     results: policies.flatMap(({ policy, culprits }) =>
       culprits.map((culprit) => ({
         object: identityOf(culprit),
         policy,
-        violations: culprit.violations.map(({ check, field, message }) => ({
-          ...(check === undefined ? {} : { check }),
-          field,
-          message,
-        })),
+        violations: culprit.violations.map(({ check, field, message }) => ({ check, field, message })),
       })),
     ),
   };
