@@ -33,3 +33,13 @@ export function deepFreeze<T>(value: T): T {
   }
   return value;
 }
+
+/** Memoises a function of an object, for as long as the object lives. */
+export function memoizeWeak<Key extends object, Value>(compute: (key: Key) => Value): (key: Key) => Value {
+  const known = new WeakMap<Key, { readonly value: Value }>();
+  return (key) => {
+    const entry = known.get(key) ?? { value: compute(key) };
+    known.set(key, entry);
+    return entry.value;
+  };
+}

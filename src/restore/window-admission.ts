@@ -180,7 +180,7 @@ function onlyApproves(before: RestoreWindowSpec['sweep'], after: RestoreWindowSp
  */
 function onlyEndsWindow({ operation, resource, user, object, oldObject }: OwnKindRequest): boolean {
   if (operation !== 'UPDATE' || resource !== 'restorewindows') return false;
-  const [before, after] = [oldObject, object] as readonly (RestoreWindow | undefined)[]; // validated, as in toWindow
+  const [before, after] = [oldObject, object] as readonly (RestoreWindow | undefined)[]; // validated, as above
   if (before === undefined || after === undefined || !isPrincipal(before.spec.principals, user)) return false;
   if (isDeepStrictEqual(before.spec, after.spec)) return false;
   const { close, expiresAt } = after.spec;

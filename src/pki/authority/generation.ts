@@ -1,6 +1,6 @@
 import { createHash, type KeyObject, type X509Certificate } from 'node:crypto';
 import { certificateFields, KEY_USAGE } from '../x509/certificate-fields.ts';
-import { commonName, keyIdOf, signCertificate, subjectOf, type Issuer } from '../x509/certificate.ts';
+import { signCertificate, signRoot, subjectOf, type Issuer } from '../x509/certificate.ts';
 import { after, DAY, earliest, HOUR } from '../durations.ts';
 import type { KeyPair } from '../x509/keys.ts';
 import {
@@ -12,6 +12,7 @@ import {
   splitCertificates,
   toCertificatePem,
 } from '../x509/pem.ts';
+import { memoizeWeak } from '../../json/objects.ts';
 import { messageOf } from '../../json/error-message.ts';
 import { TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../annotations.ts';
 import { inKey, textOf, type SecretData } from '../secret-data.ts';
@@ -75,23 +76,12 @@ export interface NewGeneration {
 export function createGeneration(request: NewGeneration): Generation {
   const { keyPair, serial, now, lifetimeMs = DEFAULT_AUTHORITY_LIFETIME } = request;
   const id = generationId(keyPair.publicKey);
-  const issuer: Issuer = {
-    // Each generation has its own name, because some stores index CAs by name, and verifiers could confuse them.
-    name: commonName(ownCommonName(id)),
-    keyId: keyIdOf(keyPair.publicKey),
-    privateKey: keyPair.privateKey,
-  };
-  const certificate = signCertificate(
-    {
-      subject: issuer,
-      publicKey: keyPair.publicKey,
-      serial, // root and bridge may share it, because they have different issuers
-      notBefore: after(now, -BACKDATE),
-      notAfter: after(now, lifetimeMs),
-      purpose: { kind: 'authority' },
-    },
-    issuer,
-  );
+  // Each generation has its own name, because some stores index CAs by name, and verifiers could confuse them.
+  const { certificate } = signRoot(ownCommonName(id), keyPair, {
+    serial, // root and bridge may share it, because they have different issuers
+    notBefore: after(now, -BACKDATE),
+    notAfter: after(now, lifetimeMs),
+  });
   return importGeneration({ id, certificate, key: keyPair.privateKey }, request);
 }
 
@@ -168,14 +158,8 @@ export function rootProblem(root: X509Certificate): string | undefined {
   return undefined;
 }
 
-/** Memoises the parsed roots: the same few roots verify thousands of signatures. */
-const roots = new WeakMap<Generation, X509Certificate>();
-
-export function rootOf(generation: Generation): X509Certificate {
-  const root = roots.get(generation) ?? firstCertificate(generation.certificate);
-  roots.set(generation, root);
-  return root;
-}
+/** The parsed root, memoised: the same few roots verify thousands of signatures. */
+export const rootOf = memoizeWeak(({ certificate }: Generation) => firstCertificate(certificate));
 
 export const isExpired = (generation: Generation, now: Date): boolean =>
   rootOf(generation).validToDate <= now;

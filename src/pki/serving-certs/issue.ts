@@ -1,8 +1,9 @@
 import { activeGeneration, bridgesFrom, type Authority } from '../authority/authority.ts';
-import { EMPTY_NAME, keyIdOf, signCertificate } from '../x509/certificate.ts';
+import { signServingCert } from '../x509/certificate.ts';
+import { memoizeWeak } from '../../json/objects.ts';
 import { dnsNameProblem } from './dns-names.ts';
 import { after, DAY, earliest, HOUR, MINUTE } from '../durations.ts';
-import { issuerOf, rootOf, type Generation } from '../authority/generation.ts';
+import { issuerOf, rootOf } from '../authority/generation.ts';
 import type { KeyPair } from '../x509/keys.ts';
 import { joinCertificatePems, type CertificatePem } from '../x509/pem.ts';
 
@@ -54,31 +55,21 @@ export function issueServingCert(order: ServingCertOrder): ServingCert {
         'Rotate the authority.',
     );
 
-  const leaf = signCertificate(
-    {
-      subject: { name: EMPTY_NAME, keyId: keyIdOf(keyPair.publicKey) },
-      publicKey: keyPair.publicKey,
-      serial,
-      notBefore: after(now, -BACKDATE),
-      notAfter,
-      purpose: { kind: 'serving', dnsNames },
-    },
+  const leaf = signServingCert(
+    { dnsNames },
+    keyPair.publicKey,
+    { serial, notBefore: after(now, -BACKDATE), notAfter },
     issuer,
   );
   const chain = joinCertificatePems([leaf, ...bridgesFrom(authority, signer.id, now)]);
   return { chain, notAfter: new Date(Math.floor(notAfter.getTime() / 1_000) * 1_000) }; // X.509 has whole seconds
 }
 
-/** Memoises the parsed signer, because one authority signs thousands of leaves. */
-const signers = new WeakMap<Authority, ReturnType<typeof toSigner>>();
-
-function signerOf(authority: Authority) {
-  const known = signers.get(authority) ?? toSigner(activeGeneration(authority));
-  signers.set(authority, known);
-  return known;
-}
-
-const toSigner = (signer: Generation) => ({ signer, root: rootOf(signer), issuer: issuerOf(signer) });
+/** Memoised, because one authority signs thousands of leaves. */
+const signerOf = memoizeWeak((authority: Authority) => {
+  const signer = activeGeneration(authority);
+  return { signer, root: rootOf(signer), issuer: issuerOf(signer) };
+});
 
 /** The latest possible end of a serving cert whose CA ends at `authorityEnd`. */
 export const latestServingCertEnd = (authorityEnd: Date): Date => after(authorityEnd, -CA_MARGIN);

@@ -1,7 +1,7 @@
 /** Additional files in a serving Secret, for applications that cannot read the PEM files. */
 import { base64, type SecretData } from '../secret-data.ts';
-import { toKeyStore, toTrustStore } from './key-store.ts';
-import type { CertificatePem, PrivateKeyPem } from '../x509/pem.ts';
+import { toKeyStore, toTrustStore, type KeyStore } from './key-store.ts';
+import type { CertificatePem } from '../x509/pem.ts';
 
 export const OUTPUTS = ['pkcs12', 'combined-pem'] as const;
 export type Output = (typeof OUTPUTS)[number];
@@ -14,13 +14,8 @@ export const OUTPUT_KEYS: Readonly<Record<Output, readonly string[]>> = {
 
 export const isOutput = (text: string): text is Output => OUTPUTS.some((output) => output === text);
 
-export interface OutputSource {
-  readonly chain: CertificatePem;
-  readonly privateKey: PrivateKeyPem;
-  readonly bundle: CertificatePem;
-  /** Password of the key stores. */
-  readonly password: string;
-}
+/** The password is that of the key stores. */
+type OutputSource = KeyStore & { readonly bundle: CertificatePem };
 
 /** The files of `outputs` as `data` of a Secret. The same source gives the same bytes. */
 export async function outputData(outputs: readonly Output[], source: OutputSource): Promise<SecretData> {

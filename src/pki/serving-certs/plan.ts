@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { memoizeWeak } from '../../json/objects.ts';
 import { after, earliest, HOUR } from '../durations.ts';
 import type { KeyAlgorithm } from '../x509/keys.ts';
 import { fingerprintsOf } from '../x509/pem.ts';
@@ -53,19 +54,11 @@ export function planServingCert(state: ServingCertState): ServingCertPlan {
   return { kind: 'keep', recheckAt: recheckTime(current, state) };
 }
 
-/** Memoises the fingerprints of the authority, because thousands of certs are compared with them. */
-const fingerprints = new WeakMap<Signing, ReturnType<typeof toFingerprints>>();
-
-function fingerprintsIn(signing: Signing) {
-  const known = fingerprints.get(signing) ?? toFingerprints(signing);
-  fingerprints.set(signing, known);
-  return known;
-}
-
-const toFingerprints = ({ bridges, bundle }: Signing) => ({
+/** Memoised, because thousands of certs are compared with the same authority. */
+const fingerprintsIn = memoizeWeak(({ bridges, bundle }: Signing) => ({
   bridges: bridges.map(fingerprintsOf).join(),
   bundle: fingerprintsOf(bundle),
-});
+}));
 
 function sameNames(a: readonly string[], b: readonly string[]): boolean {
   const [left, right] = [new Set(a), new Set(b)];

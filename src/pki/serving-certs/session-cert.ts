@@ -1,5 +1,5 @@
 /** A serving cert for one development session, from a CA that signs only this cert. */
-import { EMPTY_NAME, commonName, keyIdOf, signCertificate, type Issuer } from '../x509/certificate.ts';
+import { signRoot, signServingCert } from '../x509/certificate.ts';
 import { after, DAY, HOUR } from '../durations.ts';
 import type { KeyPair } from '../x509/keys.ts';
 import type { CertificatePem } from '../x509/pem.ts';
@@ -28,39 +28,19 @@ const BACKDATE = HOUR;
 /** The caller must discard the key of the authority: no session needs a second certificate. */
 export function issueSessionCert(order: SessionCertOrder): SessionCert {
   const { host, authorityKeys, servingKeys, serials, now } = order;
-  const issuer: Issuer = {
-    name: commonName('gatehouse-dev-session'),
-    keyId: keyIdOf(authorityKeys.publicKey),
-    privateKey: authorityKeys.privateKey,
-  };
   const validity = { notBefore: after(now, -BACKDATE), notAfter: after(now, LIFETIME) };
+  const { issuer, certificate: authority } = signRoot('gatehouse-dev-session', authorityKeys, {
+    ...validity,
+    serial: serials.authority,
+  });
   const address = addressBytes(host);
-  return {
-    authority: signCertificate(
-      {
-        ...validity,
-        subject: issuer,
-        publicKey: authorityKeys.publicKey,
-        serial: serials.authority,
-        purpose: { kind: 'authority' },
-      },
-      issuer,
-    ),
-    chain: signCertificate(
-      {
-        ...validity,
-        subject: { name: EMPTY_NAME, keyId: keyIdOf(servingKeys.publicKey) },
-        publicKey: servingKeys.publicKey,
-        serial: serials.serving,
-        purpose:
-          address === undefined
-            ? { kind: 'serving', dnsNames: [host] }
-            : { kind: 'serving', dnsNames: [], addresses: [address] },
-      },
-      issuer,
-    ),
-    notAfter: validity.notAfter,
-  };
+  const chain = signServingCert(
+    address === undefined ? { dnsNames: [host] } : { dnsNames: [], addresses: [address] },
+    servingKeys.publicKey,
+    { ...validity, serial: serials.serving },
+    issuer,
+  );
+  return { authority, chain, notAfter: validity.notAfter };
 }
 
 /** URLs normalise IPv4 addresses to this form. No DNS name ends in a number (RFC 1123 §2.1). */

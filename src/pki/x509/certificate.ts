@@ -51,7 +51,7 @@ export interface CertificateTemplate {
 }
 
 /** An empty Name. The names of a serving cert are only in its SAN, which has no limit of 64 characters per name. */
-export const EMPTY_NAME = encode(sequence());
+const EMPTY_NAME = encode(sequence());
 
 /** @throws Error if `text` is longer than 64 characters (RFC 5280 appendix A, ub-common-name). */
 export function commonName(text: string): Uint8Array {
@@ -104,6 +104,30 @@ export function signCertificate(template: CertificateTemplate, issuer: Issuer): 
   return toCertificatePem([{ raw: encode(sequence(tbs, identifier(), bitString(signature))) }]);
 }
 
+type Term = Pick<CertificateTemplate, 'serial' | 'notBefore' | 'notAfter'>;
+
+/** A self-signed root. @throws Error as {@link commonName} and {@link signCertificate} */
+export function signRoot(
+  name: string,
+  { publicKey, privateKey }: { readonly publicKey: KeyObject; readonly privateKey: PrivateKeyPem },
+  term: Term,
+): { readonly issuer: Issuer; readonly certificate: CertificatePem } {
+  const issuer = { name: commonName(name), keyId: keyIdOf(publicKey), privateKey };
+  const template = { ...term, subject: issuer, publicKey, purpose: { kind: 'authority' } } as const;
+  return { issuer, certificate: signCertificate(template, issuer) };
+}
+
+/** A leaf for a server. @throws Error as {@link signCertificate} */
+export function signServingCert(
+  names: Omit<Extract<CertificatePurpose, { kind: 'serving' }>, 'kind'>,
+  publicKey: KeyObject,
+  term: Term,
+  issuer: Issuer,
+): CertificatePem {
+  const subject = { name: EMPTY_NAME, keyId: keyIdOf(publicKey) };
+  return signCertificate({ ...term, subject, publicKey, purpose: { kind: 'serving', ...names } }, issuer);
+}
+
 function extensions({ subject, purpose, publicKey }: CertificateTemplate, issuer: Issuer): DerNode[] {
   const isAuthority = purpose.kind === 'authority';
   const keyIds = [
@@ -146,13 +170,11 @@ function isSerial([first, second, ...rest]: Uint8Array): boolean {
   return first !== 0 || (second !== undefined && second >= 0x80);
 }
 
-interface SignatureAlgorithm {
+/** RFC 4055 §5 (RSA: parameters NULL), RFC 5758 §3.2 (ECDSA: no parameters). */
+function signatureAlgorithm(key: KeyObject): {
   readonly hash: 'sha256' | 'sha384';
   readonly identifier: () => DerNode;
-}
-
-/** RFC 4055 §5 (RSA: parameters NULL), RFC 5758 §3.2 (ECDSA: no parameters). */
-function signatureAlgorithm(key: KeyObject): SignatureAlgorithm {
+} {
   const curve = key.asymmetricKeyDetails?.namedCurve;
   if (key.asymmetricKeyType === 'rsa')
     return { hash: 'sha256', identifier: () => sequence(objectId('1.2.840.113549.1.1.11'), derNull()) };
