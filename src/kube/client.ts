@@ -130,6 +130,6 @@ export function guardedJsonPatch(
 ): readonly JsonPatchOperation[] {
   const value = object.metadata?.resourceVersion;
   if (value === undefined || value === '')
-    throw new Error('only an object that was read can be guarded: it has no resourceVersion');
+    throw new Error('the object has no resourceVersion: read it before you patch it');
   return [{ op: 'test', path: '/metadata/resourceVersion', value }, ...operations];
 }

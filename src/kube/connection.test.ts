@@ -55,7 +55,7 @@ test('a kubeconfig with a name that is not a string reports the type', async () 
   });
   await expect(open({ kubeconfig: join(dir, 'config') })).rejects.toMatchObject({
     message: expect.stringContaining('could not load the kubeconfig') as unknown,
-    cause: { message: 'the name of a context is not a text: put it in quotes' },
+    cause: { message: 'the name of a context is not a string: put it in quotes' },
   });
 });
 
@@ -148,7 +148,7 @@ test('a missing configuration lists the places that were searched', async () => 
 
 test('a token is never sent unencrypted', async () => {
   const dir = directory({ config: kubeconfig('http://127.0.0.1:1', { token: 't' }) });
-  await expect(open({ kubeconfig: join(dir, 'config') })).rejects.toThrow('in the clear: use https');
+  await expect(open({ kubeconfig: join(dir, 'config') })).rejects.toThrow('unencrypted: use https');
 });
 
 test('a plain server without credentials works, e.g. that of `kubectl proxy`', async () => {

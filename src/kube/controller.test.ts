@@ -133,7 +133,7 @@ test('a reconcile that ignores its signal blocks no worker and no second run of 
   queue.add('stuck');
   await pass(10_000);
   expect(started).toEqual(['stuck', 'next']);
-  expect(lines).toEqual(['error: a reconcile goes on although it was told to stop']);
+  expect(lines).toEqual(['error: a reconcile ignores its abort signal']);
 });
 
 test('a stop aborts running reconciles and waits for them', async () => {

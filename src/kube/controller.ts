@@ -72,7 +72,7 @@ async function work(options: ControllerOptions, key: string, parent: AbortSignal
   let cancelGrace: () => void = () => undefined;
   signal.addEventListener('abort', () => {
     cancelGrace = clock.after(GRACE_MS, () => {
-      log.error({ controller: name, key }, 'a reconcile goes on although it was told to stop');
+      log.error({ controller: name, key }, 'a reconcile ignores its abort signal');
       over.resolve(undefined);
     });
   });

@@ -64,5 +64,5 @@ test('a superfluous or missing namespace is a mistake', () => {
   expect(() => resourcePath(mutatingWebhookConfigurations, { namespace: 'prod', name: 'x' })).toThrow(
     'cluster-scoped',
   );
-  expect(() => resourcePath(secrets, { name: 'db' })).toThrow('name the namespace of "db"');
+  expect(() => resourcePath(secrets, { name: 'db' })).toThrow('set the namespace of "db"');
 });

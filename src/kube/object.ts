@@ -58,10 +58,10 @@ export function resourcePath(
   const { group, version, namespaced } = resource;
   const what = groupResourceName(resource);
   if (!namespaced && namespace !== undefined) {
-    throw new Error(`${what} is cluster-scoped: ask for it without the namespace "${namespace}"`);
+    throw new Error(`${what} is cluster-scoped: omit the namespace "${namespace}"`);
   }
   if (namespaced && namespace === undefined && name !== undefined) {
-    throw new Error(`${what} is namespaced: name the namespace of "${name}"`);
+    throw new Error(`${what} is namespaced: set the namespace of "${name}"`);
   }
   if (subresource !== undefined && name === undefined) {
     throw new Error(`${what}/${subresource} needs the name of an object`);

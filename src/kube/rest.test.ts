@@ -199,9 +199,9 @@ test('background requests leave connections free', async () => {
   }, selfSigned());
   const controllers = server.rest({ background: true });
   const many = Array.from({ length: BACKGROUND_CONNECTIONS + 10 }, () =>
-    controllers.request({ method: 'GET', path: '/slow', timeoutMs: 500 }).catch(() => undefined),
+    controllers.request({ method: 'GET', path: '/slow', timeoutMs: 1_500 }).catch(() => undefined),
   );
-  await expect.poll(() => server.requests.length).toBe(BACKGROUND_CONNECTIONS);
+  await expect.poll(() => server.requests.length, { timeout: 1_400 }).toBe(BACKGROUND_CONNECTIONS);
   expect(await server.rest({ prompt: true }).request({ method: 'GET', path: '/version' })).toEqual({});
   await Promise.all(many);
 });

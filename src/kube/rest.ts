@@ -148,7 +148,7 @@ async function* stream(
     if (clock.monotonic() < endsAt) recovery.dismissed();
   } finally {
     // Also when the reader leaves early: the connection cannot be reused.
-    opening.abort(new Error('the reader of the stream left'));
+    opening.abort(new Error('the reader closed the stream'));
     opening.end();
   }
 }

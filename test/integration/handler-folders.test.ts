@@ -91,7 +91,7 @@ describe('a folder with errors', () => {
     ['object.js', /^: its default export was not made by defineHandler$/],
     ['unnamable_file.ts', /^: "unnamable_file" cannot be the name of a handler/],
     ['misspelt.ts', /^:2: defineHandler: valdate is unknown; there are .*; it has neither/],
-    ['good.ts', / and .*same\.ts: both are called good: rename one$/],
+    ['good.ts', / and .*same\.ts: both have the name good: rename one$/],
   ])('%s is reported with the line and the reason', (file, message) => {
     const path = join(folder, file);
     const [line = ''] = lines.filter((each) => each.startsWith(path));
@@ -120,8 +120,8 @@ describe('a folder with errors', () => {
 
 describe('without a handler', () => {
   test.each([
-    ['an empty folder', () => writeModules({ 'README.md': '' }), 'there is no handler in it'],
-    ['no such folder', () => './nowhere', './nowhere: there is no such folder'],
+    ['an empty folder', () => writeModules({ 'README.md': '' }), 'it contains no handler'],
+    ['no such folder', () => './nowhere', './nowhere: the folder does not exist'],
     ['no such package', () => 'missing-handlers', "missing-handlers: Cannot find package 'missing-handlers'"],
   ])('%s is reported', async (_what, source, message) => {
     const name = source();
@@ -187,7 +187,7 @@ describe('gatehouse manifests', () => {
     expect((await of('our-handlers')).stdout).toContain('#   pods: nodes\n');
     await expect(of('nameless')).rejects.toMatchObject({
       stderr: expect.stringContaining(
-        'nameless, default export [0]: a handler in a package has to say its name',
+        'nameless, default export [0]: a handler in a package needs a name',
       ) as string,
     });
   });

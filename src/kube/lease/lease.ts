@@ -152,11 +152,11 @@ export function createElection(options: ElectionOptions) {
     if (!held) return;
     try {
       await record.release({ timeoutMs: 5_000 });
-      log.info(fields, 'gave the lease back');
+      log.info(fields, 'released the lease');
     } catch (error) {
       log.warn(
         { ...fields, err: error },
-        'could not give the lease back: the next leader has to wait for it to run out',
+        'could not release the lease: the next leader waits until it expires',
       );
     }
   };

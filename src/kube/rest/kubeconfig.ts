@@ -27,14 +27,14 @@ export function readKubeconfig(files: readonly string[], contextName: string | u
     .find(({ name }) => name === context.cluster);
   if (cluster === undefined) {
     throw new Error(
-      `${where}: context "${wanted}" names the cluster "${context.cluster}", which is not there`,
+      `${where}: context "${wanted}" names the cluster "${context.cluster}", which does not exist`,
     );
   }
   const owner = loaded.find((file) => file.kubeConfig.users.some(({ name }) => name === context.user));
   const user = owner?.kubeConfig.users.find(({ name }) => name === context.user);
   const raw = owner?.rawUsers.get(context.user) ?? {};
   if (cluster.server.startsWith('http:') && hasSecrets(raw)) {
-    throw new Error(`${where}: credentials would go to ${cluster.server} in the clear: use https`);
+    throw new Error(`${where}: credentials would go to ${cluster.server} unencrypted: use https`);
   }
 
   const kubeConfig = new KubeConfig();
@@ -101,7 +101,7 @@ function refuseOtherThanTexts({ currentContext, contexts, clusters, users }: Kub
   ];
   for (const [what, value] of found)
     if (value !== undefined && value !== null && typeof value !== 'string')
-      throw new Error(`${what} is not a text: put it in quotes`);
+      throw new Error(`${what} is not a string: put it in quotes`);
 }
 
 /** client-node supports only `as`: read groups, uid and extra from the file. */

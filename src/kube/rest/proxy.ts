@@ -27,7 +27,7 @@ export function throughProxy(
         else callback(null, httpSocket);
       },
       (cause: unknown) => {
-        callback(new Error(`the proxy ${proxy.host} gave no tunnel to ${authority}`, { cause }), null);
+        callback(new Error(`the proxy ${proxy.host} opened no tunnel to ${authority}`, { cause }), null);
       },
     );
   };

@@ -170,7 +170,7 @@ describe('a stored object', () => {
     claims.before('create', () => {
       claim('X', 'b');
     });
-    await expect(reconcile('X')).rejects.toThrow('meanwhile');
+    await expect(reconcile('X')).rejects.toThrow('in the meantime');
   });
 });
 
@@ -220,7 +220,7 @@ describe('a claim', () => {
       if (before !== undefined)
         claims.stored.set(name, { ...before, metadata: { ...before.metadata, resourceVersion: 'second' } });
     });
-    await expect(reconcile('X')).rejects.toThrow('meanwhile');
+    await expect(reconcile('X')).rejects.toThrow('in the meantime');
     expect(claims.stored.size).toBe(1);
   });
 

@@ -99,7 +99,7 @@ async function compareAll(options: UniqueClaimsOptions, signal: AbortSignal): Pr
   for (const { object } of options.governed.objects()) {
     for (const name of object.claims ?? []) if (!present.has(name)) enqueue(name);
   }
-  options.log.debug({ claims: present.size, wrong }, 'compared unique claims with what is stored');
+  options.log.debug({ claims: present.size, wrong }, 'compared unique claims with existing objects');
   return requeueIn(EVERY_MS * (1 + 0.1 * options.random()), options.now());
 }
 
@@ -240,8 +240,8 @@ async function make(
   await pace(signal);
   const made = await claims.create(newClaim(policy.name, key, ref, undefined, now().getTime()), signal);
   // Another replica was faster. The retry checks its claim.
-  if (made === 'taken') throw new Error(`the claim ${key.claim} has been made meanwhile`);
-  log.info({ claim: key.claim, holder: targetKey(ref) }, 'made a unique claim for a stored object');
+  if (made === 'taken') throw new Error(`another replica has created the claim ${key.claim} in the meantime`);
+  log.info({ claim: key.claim, holder: targetKey(ref) }, 'created a unique claim for an existing object');
 }
 
 /** Passes the claim on to the next object that holds the key, or deletes it. */
@@ -257,9 +257,8 @@ async function release(
     next === undefined
       ? await claims.remove(claim, signal)
       : await claims.replace(passedOn(claim, next.ref, undefined, now().getTime()), signal);
-  if (outcome === 'changed') throw new Error(`the claim ${name} has changed meanwhile`);
+  if (outcome === 'changed') throw new Error(`the claim ${name} has changed in the meantime`);
   const before = targetKey(holderRef(claim));
-  if (next === undefined)
-    log.info({ claim: name, holder: before }, 'deleted a unique claim that nobody holds');
-  else log.info({ claim: name, from: before, to: targetKey(next.ref) }, 'passed a unique claim on');
+  if (next === undefined) log.info({ claim: name, holder: before }, 'deleted an orphaned unique claim');
+  else log.info({ claim: name, from: before, to: targetKey(next.ref) }, 'transferred a unique claim');
 }

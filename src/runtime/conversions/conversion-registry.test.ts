@@ -129,7 +129,7 @@ test('handlers convert too, and take precedence over a policy', () => {
 test('two handlers for one kind prevent the start', () => {
   expect(() =>
     create({ handlers: [handler('racks'), { ...handler('racks'), name: 'handler other' }] }),
-  ).toThrow('handler racks and handler other both convert racks.infra.example.com: leave one of them');
+  ).toThrow('handler racks and handler other both convert racks.infra.example.com: remove one of them');
 });
 
 test('every change notifies the subscribers', () => {

@@ -98,6 +98,6 @@ function rejectDuplicates(handlers: readonly Converter[]): void {
   for (const [target, duplicates] of byTarget) {
     if (duplicates.length < 2) continue;
     const names = duplicates.map(({ name }) => name).join(' and ');
-    throw new Error(`${names} both convert ${target}: leave one of them`);
+    throw new Error(`${names} both convert ${target}: remove one of them`);
   }
 }

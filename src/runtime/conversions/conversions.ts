@@ -78,7 +78,10 @@ function judge(
             reason: 'DefinitionNotRead',
             message: `the CustomResourceDefinition ${name} could not be read yet`,
           }
-        : { reason: 'UnknownTarget', message: `there is no CustomResourceDefinition ${name}: create it` };
+        : {
+            reason: 'UnknownTarget',
+            message: `the CustomResourceDefinition ${name} does not exist: create it`,
+          };
     return { ...state, inForce: before?.inForce, problem };
   }
   const { usable, problems } = compileConversion(policy, definition);

@@ -53,7 +53,10 @@ export async function openHandlers(
   if (source === undefined) return [];
   const onStray = (handler = 'unknown', err: Error) => {
     metrics.handlerFailure(handler, 'stray');
-    log.error({ handler, err }, 'a handler left an error behind: await what it starts');
+    log.error(
+      { handler, err },
+      'a handler raised an error outside of a call: await all promises in the handler',
+    );
   };
   surviveStrayErrors(resolve(source), onStray, signal);
   return await inHandler('loading', () => loadHandlers(source, process.cwd()));

@@ -41,7 +41,7 @@ export async function loadHandlers(source: string, from: string): Promise<readon
   const problems = [
     ...results.filter((result) => typeof result === 'string'),
     ...namesTwice(loaded),
-    ...(results.length === 0 ? [`${source}: there is no handler in it`] : []),
+    ...(results.length === 0 ? [`${source}: it contains no handler`] : []),
   ];
   if (problems.length > 0) throw new InvalidHandlers(problems.join('\n'));
   return loaded.toSorted((a, b) => (a.name < b.name ? -1 : 1));
@@ -68,7 +68,7 @@ async function fromFolder(folder: string): Promise<readonly Result[]> {
 /** The default export of a package is one handler or a list of handlers. Each needs a name. */
 async function fromPackage(name: string, from: string): Promise<readonly Result[]> {
   if (name.startsWith('.') || name.startsWith('/')) {
-    return [`${name}: there is no such folder (from ${from})`];
+    return [`${name}: the folder does not exist (from ${from})`];
   }
   const found = await attempt(name, async () => (await importPackage(name, from)).default);
   if (typeof found === 'string') return [found];
@@ -99,13 +99,13 @@ function lineOf(error: unknown, path: string): string {
 
 function checked(value: unknown, origin: string, fallback: string | undefined): Result {
   if (value === undefined) {
-    return `${origin}: it has no default export: write export default defineHandler({…}), or move what handlers share to a subfolder`;
+    return `${origin}: it has no default export: write export default defineHandler({…}), or move shared code to a subfolder`;
   }
   if (!isHandler(value)) return `${origin}: its default export was not made by defineHandler`;
   const name = value.name ?? fallback;
-  if (name === undefined) return `${origin}: a handler in a package has to say its name`;
+  if (name === undefined) return `${origin}: a handler in a package needs a name`;
   if (!isHandlerName(name)) {
-    return `${origin}: "${name}" cannot be the name of a handler: give it a name of at most 40 small letters, digits and dashes`;
+    return `${origin}: "${name}" cannot be the name of a handler: use at most 40 lower-case letters, digits and dashes`;
   }
   return { name, origin, handler: value };
 }
@@ -115,7 +115,7 @@ function namesTwice(loaded: readonly LoadedHandler[]): readonly string[] {
   return [...byName].flatMap(([name, same]) =>
     same.length < 2
       ? []
-      : [`${same.map(({ origin }) => origin).join(' and ')}: both are called ${name}: rename one`],
+      : [`${same.map(({ origin }) => origin).join(' and ')}: both have the name ${name}: rename one`],
   );
 }
 

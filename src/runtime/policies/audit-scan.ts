@@ -69,7 +69,7 @@ export async function scanStored(
     .replace(/\.\d+Z$/, 'Z');
   const { generation } = inForce;
   const message =
-    problems.length === 0 ? {} : { message: `not all was checked: ${problems.join('; ')}`.slice(0, 1024) };
+    problems.length === 0 ? {} : { message: `could not check ${problems.join('; ')}`.slice(0, 1024) };
   return { total, objects, checked, checkedAt, generation, ...message };
 }
 
