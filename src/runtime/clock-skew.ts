@@ -1,16 +1,28 @@
-/**
- * Compares the local clock with the clock of the API server. Windows open and end by the time of the API server; log
- * lines carry the local time.
- */
+/** The local clock, compared with the clock of the API server and with the time of timers. */
 import { systemClock, type Clock, type ServerClock } from '../kube/clock.ts';
 import type { Log } from '../log.ts';
 import type { Metrics } from '../server/metrics/metrics.ts';
 
+/**
+ * A CA is valid from one hour before it is made, and a serving cert from 30 minutes before. If the clocks differ by
+ * more, a new certificate could be valid on one side only.
+ */
+export const MAX_SKEW_MS = 60 * 60_000;
 /** Synchronised clocks differ by a second or two. Above this limit, windows seem to end too early or too late. */
-const MAX_SKEW_MS = 30_000;
+const WARN_SKEW_MS = 30_000;
+/** A smaller step is a time service that adjusts the clock. */
+const JUMP_MS = 60_000;
+/** Often enough that a machine that slept through a renewal renews soon after it wakes up. */
 const CHECK_EVERY_MS = 30_000;
 
-/** Logs when the clocks diverge, and when they agree again. */
+/** What is wrong with the clocks; undefined if nothing is. */
+export function skewProblem(skewMs: number | undefined): string | undefined {
+  if (skewMs === undefined || Math.abs(skewMs) <= MAX_SKEW_MS) return undefined;
+  const [minutes, where] = [Math.round(Math.abs(skewMs) / 60_000), skewMs > 0 ? 'ahead of' : 'behind'];
+  return `the clock of this replica is ${minutes} minutes ${where} the clock of the API server: correct the one that is wrong`;
+}
+
+/** Logs when the clocks diverge, and when they agree again. Windows open and end by the time of the API server. */
 export function watchClockSkew(
   serverClock: Pick<ServerClock, 'skewMs'>,
   metrics: Pick<Metrics, 'scrape'>,
@@ -20,11 +32,10 @@ export function watchClockSkew(
 ): void {
   metrics.scrape({ clockSkew: serverClock.skewMs });
   let apart = false;
-  let cancel = (): void => undefined;
   const check = (): void => {
     const skewMs = serverClock.skewMs() ?? 0;
     const seconds = Math.round(skewMs / 1_000);
-    const isApart = Math.abs(skewMs) > MAX_SKEW_MS;
+    const isApart = Math.abs(skewMs) > WARN_SKEW_MS;
     if (isApart && !apart)
       log.warn(
         { seconds },
@@ -33,9 +44,38 @@ export function watchClockSkew(
     if (!isApart && apart)
       log.info({ seconds }, 'the clocks of this replica and of the API server agree again');
     apart = isApart;
-    cancel = clock.after(CHECK_EVERY_MS, check);
   };
-  cancel = clock.after(CHECK_EVERY_MS, check);
+  repeat(check, clock, signal);
+}
+
+/**
+ * Calls `onJump` when wall-clock time and the time of timers diverge: a clock was set, or the machine was suspended.
+ * Work that was scheduled for a time may be due, or no longer be due.
+ */
+export function followClock(
+  now: () => Date,
+  onJump: (jumpMs: number) => void,
+  signal: AbortSignal,
+  clock: Pick<Clock, 'monotonic' | 'after'> = systemClock,
+): void {
+  const distance = (): number => now().getTime() - clock.monotonic();
+  let known = distance();
+  const check = (): void => {
+    const jump = distance() - known;
+    if (Math.abs(jump) <= JUMP_MS) return;
+    known += jump;
+    onJump(jump);
+  };
+  repeat(check, clock, signal);
+}
+
+function repeat(check: () => void, clock: Pick<Clock, 'after'>, signal: AbortSignal): void {
+  const next = (): (() => void) =>
+    clock.after(CHECK_EVERY_MS, () => {
+      check();
+      cancel = next();
+    });
+  let cancel = next();
   signal.addEventListener('abort', () => {
     cancel();
   });

@@ -24,7 +24,7 @@ import {
 } from '../../pki/serving-certs/secret.ts';
 import { parseCertificatePem, parsePrivateKeyPem } from '../../pki/x509/pem.ts';
 import { CLUSTER_ROLE, refusable } from '../write-refused.ts';
-import { skewProblem } from './clock-jumps.ts';
+import { skewProblem } from '../clock-skew.ts';
 import type { Refusal } from './serving-cert-events.ts';
 import {
   extraMarks,
@@ -55,15 +55,15 @@ export async function repairSecret(
   context: ServingCertsContext,
 ): Promise<RepairResult> {
   if (isAbsent) {
-    const made = await issue(undefined, 'Missing', task, context);
-    if (made !== 'exists') return made;
+    const created = await createMissing(task, context);
+    if (created !== undefined) return created;
   }
   const { identity, request, signal } = task;
   const ref = { namespace: identity.namespace, name: request.secretName };
   const live = await context.client.get<Secret>(secrets, ref, { signal });
   if (live === undefined) {
-    const made = await issue(undefined, 'Missing', task, context);
-    if (made !== 'exists') return made;
+    const created = await createMissing(task, context);
+    if (created !== undefined) return created;
     throw new Error(`another client has just created secret ${secretKeyOf(task)}`);
   }
   const standing = await standingOf(live, task, context);
@@ -72,13 +72,12 @@ export async function repairSecret(
       return await improve(live, task, context);
     case 'wrong-type':
     case 'immutable':
-      if (request.replaceSecret && markedService(live) === identity.name) {
+    case 'foreign':
+      if (standing !== 'foreign' && request.replaceSecret && markedService(live) === identity.name) {
         await deleteSecret(context.client, live, signal);
         return await repairSecret(task, true, context);
       }
       return { kind: 'refused', refusal: { kind: standing } };
-    case 'foreign':
-      return { kind: 'refused', refusal: { kind: 'foreign' } };
     case 'taken':
       return { kind: 'refused', refusal: { kind: 'taken', by: markedService(live) ?? '' } };
   }
@@ -119,31 +118,25 @@ async function improve(
 ): Promise<RepairResult> {
   const facts = readServingCert(live.data, task.authority);
   const plan = planOf(facts, task);
+  const replace = (secret: Secret) =>
+    refusable(CLUSTER_ROLE, () => context.client.replace(secrets, secret, { signal: task.signal }));
   if (plan.kind === 'issue') {
     const problem = facts?.kind === 'usable' ? skewProblem(context.serverClock.skewMs()) : undefined;
     if (problem !== undefined) return { kind: 'refused', refusal: { kind: 'clock', message: problem } };
-    const issued = await issue(live, plan.reason, task, context);
-    if (issued !== 'exists') return issued;
-    throw new Error(`secret ${secretKeyOf(task)} is not the one that was read`);
+    const { secret, missing } = await issue(live, task, context);
+    return { kind: 'issued', reason: plan.reason, secret: await replace(secret), missing };
   }
   const refreshed = plan.kind === 'keep' ? live : withBundle(live, task.signing.bundle);
   const notAfter = facts?.kind === 'usable' ? facts.notAfter : undefined;
   const { secret, missing } = await complete(refreshed, live, notAfter, task, context);
-  if (isDeepStrictEqual(secret, live)) return { kind: 'unchanged', plan, secret: live, missing };
-  const written = await refusable(CLUSTER_ROLE, () =>
-    context.client.replace(secrets, secret, { signal: task.signal }),
-  );
-  return { kind: 'updated', plan, secret: written, missing };
+  return isDeepStrictEqual(secret, live)
+    ? { kind: 'unchanged', plan, secret: live, missing }
+    : { kind: 'updated', plan, secret: await replace(secret), missing };
 }
 
-/** `exists`: the Secret to be created exists already. */
-async function issue(
-  existing: Secret | undefined,
-  reason: IssueReason,
-  task: ServingCertTask,
-  context: ServingCertsContext,
-): Promise<RepairResult | 'exists'> {
-  const { identity, request, authority, signing, now, signal } = task;
+/** The Secret with a new cert, before it is written. */
+async function issue(existing: Secret | undefined, task: ServingCertTask, context: ServingCertsContext) {
+  const { identity, request, authority, signing, now } = task;
   const keyPair = await context.generateKeyPair(request.algorithm);
   const { chain, notAfter } = issueServingCert({
     authority,
@@ -160,33 +153,31 @@ async function issue(
     privateKey: keyPair.privateKey,
     bundle: signing.bundle,
   });
-  const { secret, missing } = await complete(fresh, undefined, notAfter, task, context);
-  const { client } = context;
-  const written = await refusable(CLUSTER_ROLE, () =>
-    existing === undefined ? create(client, secret, signal) : client.replace(secrets, secret, { signal }),
-  );
-  if (written === 'exists') return written;
-  if (written === 'namespace-ends') return { kind: 'refused', refusal: { kind: 'namespace-ends' } };
-  return { kind: 'issued', reason, secret: written, missing };
+  return await complete(fresh, undefined, notAfter, task, context);
 }
 
-/** `namespace-ends`: the API server no longer creates objects in this namespace. */
-async function create(
-  client: Pick<KubeClient, 'create'>,
-  secret: Secret,
-  signal: AbortSignal,
-): Promise<Secret | 'exists' | 'namespace-ends'> {
-  try {
-    return await client.create(secrets, secret, { signal });
-  } catch (error) {
-    if (isAlreadyExists(error)) return 'exists';
-    // 403 with this cause while the namespace is being deleted, 404 once it is gone.
-    const isEnding =
-      isNotFound(error) ||
-      (error instanceof ApiError && error.causes.some((cause) => cause.reason === 'NamespaceTerminating'));
-    if (isEnding) return 'namespace-ends';
-    throw error;
-  }
+/** Undefined: the Secret exists already. */
+async function createMissing(
+  task: ServingCertTask,
+  context: ServingCertsContext,
+): Promise<RepairResult | undefined> {
+  const { secret, missing } = await issue(undefined, task, context);
+  const created = await refusable(CLUSTER_ROLE, async () => {
+    try {
+      return await context.client.create(secrets, secret, { signal: task.signal });
+    } catch (error) {
+      if (isAlreadyExists(error)) return 'exists';
+      // 403 with this cause while the namespace is being deleted, 404 once it is gone.
+      const isEnding =
+        isNotFound(error) ||
+        (error instanceof ApiError && error.causes.some((cause) => cause.reason === 'NamespaceTerminating'));
+      if (isEnding) return 'namespace-ends';
+      throw error;
+    }
+  });
+  if (created === 'exists') return undefined;
+  if (created === 'namespace-ends') return { kind: 'refused', refusal: { kind: created } };
+  return { kind: 'issued', reason: 'Missing', secret: created, missing };
 }
 
 /**

@@ -45,7 +45,7 @@ import {
   type AuthorityEvent,
 } from './authority-events.ts';
 import type { PublishedBundle } from './ca-bundle.ts';
-import { MAX_SKEW_MS } from './clock-jumps.ts';
+import { MAX_SKEW_MS } from '../clock-skew.ts';
 
 /** The state of a generation in the cluster. A rotation reads it before each step. */
 export interface TrustEvidence {
@@ -55,7 +55,6 @@ export interface TrustEvidence {
   readonly liveCertsOf: (generation: string) => number | undefined;
 }
 
-/** The sources of randomness. */
 export interface KeySource {
   readonly generateKeyPair: (algorithm: KeyAlgorithm) => Promise<KeyPair>;
   readonly randomSerial: () => Uint8Array;
@@ -70,7 +69,6 @@ export interface RotationContext extends KeySource {
   readonly log: Log;
 }
 
-/** The result of the reads for one step. */
 export interface RotationInput {
   readonly secret: Secret;
   readonly authority: Authority;
@@ -83,7 +81,9 @@ export interface RotationInput {
 export async function stepRotation(context: RotationContext, input: RotationInput, signal: AbortSignal) {
   const { secret, authority, now } = input;
   const state = stateOf(context, input);
-  const { plan, paused } = await planUnlessPaused(context, state, signal);
+  const wanted = planRotation(state);
+  const paused = wanted.kind === 'none' ? undefined : await pauseReason(context, signal);
+  const plan = paused === undefined ? wanted : planRotation({ ...state, paused });
   if (plan.kind === 'none') {
     const why = refusal({ ...state, paused });
     const event = why === undefined ? waitingEvent(state, plan.phase) : rotationRefused(why);
@@ -96,17 +96,6 @@ export async function stepRotation(context: RotationContext, input: RotationInpu
   context.log.info({ plan, generation: activeGeneration(next).id }, 'the authority went a step further');
   const event = rotationStepped(plan, next, now);
   return { authority: next, phase: rotationPhase({ authority: next, paused }), event, recheckAt: undefined };
-}
-
-async function planUnlessPaused(
-  context: RotationContext,
-  state: RotationState,
-  signal: AbortSignal,
-): Promise<{ readonly plan: RotationPlan; readonly paused: string | undefined }> {
-  const plan = planRotation(state);
-  if (plan.kind === 'none') return { plan, paused: undefined };
-  const paused = await pauseReason(context, signal);
-  return { plan: paused === undefined ? plan : planRotation({ ...state, paused }), paused };
 }
 
 /** Why no change is allowed now. Reads live, and only if the plan would change something. */
@@ -189,7 +178,6 @@ export async function makeGeneration(
   return createGeneration({ keyPair, serial, now, lifetimeMs: config.ca.lifetimeMs, previous });
 }
 
-/** The targets that a rotation waits for. */
 function waitingEvent(
   { authority, targetsWithout }: RotationState,
   phase: RotationPhase,

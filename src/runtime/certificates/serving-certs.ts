@@ -16,7 +16,7 @@ import {
   type Reminders,
 } from '../controller.ts';
 import { createRefusedWrites, refusable, type RefusedWrites, WriteRefused } from '../write-refused.ts';
-import { skewProblem } from './clock-jumps.ts';
+import { skewProblem } from '../clock-skew.ts';
 import { releaseOrphans } from './orphaned-secrets.ts';
 import { repairSecret, type RepairResult } from './repair-secret.ts';
 import {

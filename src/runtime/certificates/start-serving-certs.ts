@@ -6,7 +6,7 @@ import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import type { Context } from '../context.ts';
 import { inLocalTime, type RecordEvent, startController } from '../controller.ts';
 import { createCertInventory } from './cert-inventory.ts';
-import { followClock, skewProblem } from './clock-jumps.ts';
+import { followClock, skewProblem } from '../clock-skew.ts';
 import { createIssuePacer } from './issue-pacer.ts';
 import { createServiceRequests, type ServiceRequests } from './service-requests.ts';
 import { watchServingCerts, type ServingCertStores } from './serving-cert-stores.ts';

@@ -72,6 +72,9 @@ export function createInjector(context: InjectorContext): Reconcile {
   const memories = new Map<string, Memory>();
   const reminders = createReminders();
   const refusedWrites = createRefusedWrites(now);
+  const tell = (object: InjectionTarget, type: 'Normal' | 'Warning', reason: string, message: string) => {
+    record({ regarding: regarding(withKind(resource, object)), type, reason, message });
+  };
   return async (key, signal) => {
     const object = await targets.read(key, signal);
     const { request } = object ?? {};
@@ -84,7 +87,13 @@ export function createInjector(context: InjectorContext): Reconcile {
       reminders.clear(key);
       refusedWrites.over(key);
       states.report(kind.kind, key, undefined);
-      if (object !== undefined && memory.announced !== undefined) recordRelease(context, object);
+      // Gatehouse owns no fields of a CustomResourceDefinition, so its release is no hand-back.
+      if (
+        object !== undefined &&
+        object.metadata?.deletionTimestamp === undefined &&
+        memory.announced !== undefined
+      )
+        tell(object, 'Normal', 'Released', releasedMessage(object.slots.map(({ name }) => name)));
       return GONE;
     }
     const task: Task = {
@@ -96,8 +105,8 @@ export function createInjector(context: InjectorContext): Reconcile {
       report: (state) => {
         states.report(kind.kind, key, state);
       },
-      recordEvent: (type, reason, message) => {
-        record({ regarding: regarding(withKind(resource, object)), type, reason, message });
+      recordEvent: (...event) => {
+        tell(object, ...event);
       },
       reminders,
       signal,
@@ -230,13 +239,6 @@ function recordProblem(
   if (problem === undefined) return;
   recordEvent('Warning', 'InvalidInjection', problem);
   log.warn({ kind: kind.kind, key, problem }, 'cannot inject a CA bundle');
-}
-
-/** Gatehouse owns no fields of a CustomResourceDefinition, so its release is no hand-back. */
-function recordRelease({ resource, record }: InjectorContext, object: InjectionTarget): void {
-  if (object.metadata?.deletionTimestamp !== undefined) return;
-  const message = releasedMessage(object.slots.map(({ name }) => name));
-  record({ regarding: regarding(withKind(resource, object)), type: 'Normal', reason: 'Released', message });
 }
 
 const releasedMessage = (slots: readonly string[]): string =>

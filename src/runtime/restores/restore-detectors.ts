@@ -1,7 +1,7 @@
 /** On the leader: watches the kinds that RestoreDetectors name, and opens a RestoreWindow for each restore. */
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
-import { keyOf, type GroupResource } from '../../json/kube-object.ts';
+import { keyOf } from '../../json/kube-object.ts';
 import { isAlreadyExists } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
@@ -99,30 +99,25 @@ function whyIdle(detector: RestoreDetector): ConditionUpdate | undefined {
   return condition('Ready', 'False', 'Disabled', message);
 }
 
-const READY = condition(
-  'Ready',
-  'True',
-  'Enabled',
-  'restores in the trusted namespaces open a RestoreWindow',
-);
+const ENABLED = 'restores in the trusted namespaces open a RestoreWindow';
+const READY = condition('Ready', 'True', 'Enabled', ENABLED);
 
 function watching(followed: Followed, { metadata, spec }: RestoreDetector): ConditionUpdate {
   const { apiGroup: group, resource } = spec.watch;
-  const kind: GroupResource = { group, resource };
+  const kind = `${resource}.${group}`;
   switch (followed.kind) {
     case 'following':
-      return condition('Watching', 'True', 'Watching', `${resource}.${group} are followed`);
+      return condition('Watching', 'True', 'Watching', `${kind} are followed`);
     case 'listing':
-      return condition('Watching', 'Unknown', 'Listing', `${resource}.${group} are being listed`);
-    case 'not-served':
-      return condition(
-        'Watching',
-        'False',
-        'NotServed',
-        `the API server does not serve ${resource}.${group}: nothing is restored with it until it does`,
-      );
-    case 'forbidden':
-      return condition('Watching', 'False', 'Forbidden', missingAccessMessage(metadata.name ?? '', [kind]));
+      return condition('Watching', 'Unknown', 'Listing', `${kind} are being listed`);
+    case 'not-served': {
+      const message = `the API server does not serve ${kind}: nothing is restored with it until it does`;
+      return condition('Watching', 'False', 'NotServed', message);
+    }
+    case 'forbidden': {
+      const message = missingAccessMessage(metadata.name ?? '', [{ group, resource }]);
+      return condition('Watching', 'False', 'Forbidden', message);
+    }
   }
 }
 

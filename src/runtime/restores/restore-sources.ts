@@ -7,7 +7,7 @@ import type { Resource } from '../../kube/object.ts';
 import { isEnabled, readSource, timesOf } from '../../restore/detector.ts';
 import type { SourceState } from '../../restore/window-plan.ts';
 import type { Context } from '../context.ts';
-import { watch, type Watched } from '../watch.ts';
+import { watch, type Watching } from '../watch.ts';
 
 export type Followed =
   | { readonly kind: 'following'; readonly objects: readonly KubeObject[] }
@@ -20,12 +20,11 @@ export type RestoreSources = ReturnType<typeof createRestoreSources>;
 
 interface Following {
   readonly resource: Resource;
-  readonly watched: Watched<KubeObject>;
+  readonly watched: Watching<KubeObject>;
   /** When each existing source last changed, in milliseconds since 1970. */
   readonly changedAt: Map<string, number>;
   /** Since when the source of a window is missing, by uid. */
   readonly goneSince: Map<string, Date>;
-  readonly stop: () => void;
 }
 
 /** @param onChange called with the name of the detector when one of its sources changes */
@@ -38,23 +37,18 @@ export function createRestoreSources(
   const now = context.serverClock.now;
   const followed = new Map<string, Following>();
   const unfollow = (name: string) => {
-    followed.get(name)?.stop();
+    followed.get(name)?.watched.stop();
     followed.delete(name);
   };
   const start = (name: string, resource: Resource): Following => {
-    const own = new AbortController();
     const changedAt = new Map<string, number>();
     const noteChange = (key: string) => {
       if (watched.store.get(key) === undefined) changedAt.delete(key);
       else changedAt.set(key, now().getTime());
       onChange(name);
     };
-    const until = AbortSignal.any([signal, own.signal]);
-    const watched = watch<KubeObject>(context, { resource, onChange: noteChange }, until);
-    const stop = () => {
-      own.abort();
-    };
-    const following: Following = { resource, watched, changedAt, goneSince: new Map(), stop };
+    const watched = watch<KubeObject>(context, { resource, onChange: noteChange }, signal);
+    const following: Following = { resource, watched, changedAt, goneSince: new Map() };
     followed.set(name, following);
     return following;
   };

@@ -19,13 +19,13 @@ import { storedObjects, type StoredObjects } from '../policies/stored-objects.ts
 import type { Replica } from '../webhook-process.ts';
 import { createRelinkOwners, type RelinkOwners } from './relink-owners.ts';
 import { startDetection } from './restore-detectors.ts';
-import { reportSweep } from './restore-reports.ts';
 import { createSharedSweep, traceSweeps } from './shared-sweep.ts';
 import { createSweep, type Sweep, type SweepOptions } from './sweep.ts';
 import { followSweep } from './sweep-progress.ts';
 import {
   announce,
   condition,
+  reportSweep,
   updateStatus,
   type ConditionUpdate,
   type RestoreWriter,

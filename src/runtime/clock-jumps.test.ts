@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { followClock } from './clock-jumps.ts';
+import { followClock } from './clock-skew.ts';
 
 const DAY = 86_400_000;
 
