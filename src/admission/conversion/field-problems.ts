@@ -1,6 +1,6 @@
 /** Checks steps against the schemas: a misspelt path would silently do nothing. */
 import type { Segment } from '../../json/field-path.ts';
-import { isJsonObject, ownValue, type JsonObject } from '../../json/json.ts';
+import { isJsonObject, textIn, valueIn, type JsonObject } from '../../json/json.ts';
 import type { CompiledStep } from './compile-steps.ts';
 import type { ConversionProblem } from './conversion-problem.ts';
 import type { Spoke } from './policy-converter.ts';
@@ -79,27 +79,23 @@ function typeChanges(
   const compare = (one: JsonObject, other: JsonObject, segments: readonly Segment[], text: string): void => {
     const key = JSON.stringify(segments);
     if (whole.has(key)) return;
-    const [before, after] = [typeOf(one), typeOf(other)];
+    const [before, after] = [textIn(one, 'type'), textIn(other, 'type')];
     if (!isCompatible(before, after)) {
       if (touches.has(key)) return; // a step handles this field
-      problems.push({
-        reason: 'TypeChange',
-        where,
-        message:
-          `${text} is ${nameOf(before)} in version ${spoke.name} and ${nameOf(after)} in ${hub.name}: ` +
-          'convert it by a set step in both directions, or remove it',
-      });
+      const message =
+        `${text} is ${withArticle(before)} in version ${spoke.name} and ${withArticle(after)} in ${hub.name}: ` +
+        'convert it by a set step in both directions, or remove it';
+      problems.push({ reason: 'TypeChange', where, message });
       return;
     }
-    const [items, otherItems] = [ownValue(one, 'items'), ownValue(other, 'items')];
-    if (isJsonObject(items) && isJsonObject(otherItems)) {
-      compare(items, otherItems, [...segments, { kind: 'each' }], `${text}[*]`);
-    }
-    for (const [name, property, otherProperty] of sharedProperties(one, other)) {
-      const below = text === '' ? name : `${text}.${name}`;
-      if (text !== '' || name !== 'metadata') {
-        compare(property, otherProperty, [...segments, { kind: 'field', name }], below);
-      }
+    const descend = (below: Segment, path: string, ...keys: readonly string[]) => {
+      const [mine, theirs] = [valueIn(one, ...keys), valueIn(other, ...keys)];
+      if (isJsonObject(mine) && isJsonObject(theirs)) compare(mine, theirs, [...segments, below], path);
+    };
+    descend({ kind: 'each' }, `${text}[*]`, 'items');
+    for (const name of Object.keys(valueIn(one, 'properties') ?? {})) {
+      if (text === '' && name === 'metadata') continue;
+      descend({ kind: 'field', name }, text === '' ? name : `${text}.${name}`, 'properties', name);
     }
   };
   if (spoke.schema !== undefined && hub.schema !== undefined) compare(spoke.schema, hub.schema, [], '');
@@ -111,31 +107,10 @@ function prefixes(segments: readonly Segment[]): readonly string[] {
   return segments.map((_segment, index) => JSON.stringify(segments.slice(0, index + 1)));
 }
 
-function sharedProperties(
-  one: JsonObject,
-  other: JsonObject,
-): readonly (readonly [string, JsonObject, JsonObject])[] {
-  const [properties, others] = [ownValue(one, 'properties'), ownValue(other, 'properties')];
-  if (!isJsonObject(properties) || !isJsonObject(others)) return [];
-  return Object.entries(properties).flatMap(([name, property]) => {
-    const same = ownValue(others, name);
-    return isJsonObject(property) && isJsonObject(same) ? [[name, property, same] as const] : [];
-  });
+/** Whether a value of one type is valid for the other. A schema without a type accepts anything. */
+function isCompatible(before: string, after: string): boolean {
+  const isNumber = (type: string) => type === 'integer' || type === 'number';
+  return before === '' || after === '' || before === after || (isNumber(before) && isNumber(after));
 }
 
-/**
- * Whether a value of type `before` is valid for `after`: an integer is a number, and a schema without a type accepts
- * anything.
- */
-function isCompatible(before: string | undefined, after: string | undefined): boolean {
-  if (before === undefined || after === undefined || before === after) return true;
-  const numbers = ['integer', 'number'];
-  return numbers.includes(before) && numbers.includes(after);
-}
-
-function typeOf(schema: JsonObject): string | undefined {
-  const type = ownValue(schema, 'type');
-  return typeof type === 'string' ? type : undefined;
-}
-
-const nameOf = (type = 'anything'): string => (/^[aeio]/.test(type) ? `an ${type}` : `a ${type}`);
+const withArticle = (type: string): string => (/^[aeio]/.test(type) ? `an ${type}` : `a ${type}`);

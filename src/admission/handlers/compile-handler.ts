@@ -1,5 +1,5 @@
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
-import { compileMatch } from '../policy/match/compile-match.ts';
+import { compileMatch, type MatchEnvironment } from '../policy/match/compile-match.ts';
 import type { CompiledMatch } from '../policy/compiled-policy.ts';
 import { createReport, type Problem } from '../policy/problem.ts';
 import { type AdmissionRequest, type Operation, writes } from '../review/request.ts';
@@ -33,13 +33,6 @@ export interface CompiledHandler {
   readonly validate: HandlerFunction | undefined;
 }
 
-export interface HandlerEnvironment {
-  /** The namespace in which Gatehouse runs. */
-  readonly ownNamespace: string;
-  /** Whether the API server knows `matchConditions` (Kubernetes 1.28 and newer). */
-  readonly matchConditions: boolean;
-}
-
 /** Unique to handlers: the entries of policies begin with their failurePolicy. */
 const ENTRY_PREFIX = 'handler-';
 
@@ -52,7 +45,7 @@ export function handlerOfEntry(entryId: string): string | undefined {
 export function compileHandler(
   name: string,
   handler: Handler<never>,
-  environment: HandlerEnvironment,
+  environment: MatchEnvironment,
 ):
   | { readonly kind: 'compiled'; readonly handler: CompiledHandler }
   /** All problems at once, so that the author can fix them together. */

@@ -6,7 +6,7 @@ import { compileImmutable } from './immutable/immutable.ts';
 import { compileDefaults } from './defaults/defaults.ts';
 import { compileExceptions } from './exceptions/exceptions.ts';
 import { createExpressionCompiler } from './expressions/compile-expression.ts';
-import { compileMatch, type Resolve } from './match/compile-match.ts';
+import { compileMatch, type MatchEnvironment, type Resolve } from './match/compile-match.ts';
 import { compileMutations } from './mutations/mutations.ts';
 import { compileOwners } from './owners/preserve-owners.ts';
 import { compileRestore } from './deferral/deferral.ts';
@@ -24,11 +24,7 @@ import { entryIdOf } from '../webhooks/policy-entries.ts';
 export type { CompiledPolicy } from './compiled-policy.ts';
 
 /** What compilation knows about the cluster. */
-export interface CompileEnvironment {
-  /** The namespace in which Gatehouse runs. */
-  readonly ownNamespace: string;
-  /** Whether the API server supports `matchConditions` (Kubernetes 1.28 and newer). */
-  readonly matchConditions: boolean;
+export interface CompileEnvironment extends MatchEnvironment {
   readonly resolve: Resolve;
   /** The structural schemas of the governed kinds; empty if any of them is unknown. */
   readonly schemas?: readonly JsonObject[];

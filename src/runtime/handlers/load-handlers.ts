@@ -2,14 +2,11 @@
 import { readdirSync, statSync } from 'node:fs';
 import { basename, extname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import type { MatchEnvironment } from '../../admission/policy/match/compile-match.ts';
 import { isHandlerName } from '../../api/handler-definition.ts';
 import { isHandler, type Handler } from '../../admission/handlers/handler.ts';
 import { importAs, importPackage } from './import-module.ts';
-import {
-  compileHandler,
-  type CompiledHandler,
-  type HandlerEnvironment,
-} from '../../admission/handlers/compile-handler.ts';
+import { compileHandler, type CompiledHandler } from '../../admission/handlers/compile-handler.ts';
 
 export interface LoadedHandler {
   /** The name in its definition, or the name of its file. */
@@ -128,7 +125,7 @@ function isFolder(path: string): boolean {
 /** @throws InvalidHandlers with all problems that keep a handler from being compiled, by file */
 export function compileHandlers(
   loaded: readonly LoadedHandler[],
-  environment: HandlerEnvironment,
+  environment: MatchEnvironment,
 ): readonly CompiledHandler[] {
   const results = loaded.map(({ name, origin, handler }) => ({
     origin,

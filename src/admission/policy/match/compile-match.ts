@@ -7,6 +7,13 @@ import { isResourcePattern, withoutCovered } from './resource-pattern.ts';
 import { reportScopeLockout } from './lockout.ts';
 import { quote } from '../../../json/printable.ts';
 
+export interface MatchEnvironment {
+  /** The namespace in which Gatehouse runs. */
+  readonly ownNamespace: string;
+  /** Whether the API server supports `matchConditions` (Kubernetes 1.28 and newer). */
+  readonly matchConditions: boolean;
+}
+
 /**
  * Normalises `spec.match` and adds the defaults of the API.
  *
@@ -19,7 +26,7 @@ export function compileMatch(
     failurePolicy = 'Fail',
     timeoutSeconds = 5,
   }: Pick<AdmissionPolicySpec, 'match' | 'failurePolicy' | 'timeoutSeconds'>,
-  environment: { readonly ownNamespace: string; readonly matchConditions: boolean },
+  environment: MatchEnvironment,
   report: Report,
 ): CompiledMatch {
   const { apiVersions = ['*'], operations = ['CREATE', 'UPDATE'], matchConditions = [] } = given;

@@ -5,7 +5,7 @@ import { encodeOwnerRecord, type OwnerRecord } from '../../../api/owner-record.t
 import type { JsonObject } from '../../../json/json.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { createRestoreLookup } from '../deferral/deferral.ts';
-import type { AdmissionContext, LiveOwner, Owners } from '../world.ts';
+import type { AdmissionContext, Owners } from '../world.ts';
 import { dropped, type KeptOwners } from './preserve-owners.ts';
 import { selfOf, withOwners, withRecord } from './owner-annotation.ts';
 
@@ -44,11 +44,10 @@ async function findAll(
 ): Promise<readonly OwnerReference[] | undefined> {
   const answers = await Promise.all(
     refs.map(async (ref) => {
-      try {
-        return toLinked(ref, await read(ref, namespace, signal));
-      } catch {
-        return undefined; // the sweep reads again and reports the failure
-      }
+      // If a read fails, the sweep reads again and reports the failure.
+      const owner = await read(ref, namespace, signal).catch(() => undefined);
+      if (owner === undefined || owner.deletionTimestamp !== undefined) return undefined;
+      return { ...ref, apiVersion: owner.apiVersion, uid: owner.uid };
     }),
   );
   const linked = answers.filter((ref) => ref !== undefined);
@@ -56,9 +55,4 @@ async function findAll(
   // The API server accepts one controller. The sweep decides between several.
   if (linked.filter(({ controller }) => controller === true).length > 1) return undefined;
   return [...new Map(linked.map((ref) => [ref.uid, ref])).values()];
-}
-
-function toLinked(ref: OwnerReference, owner: LiveOwner | undefined): OwnerReference | undefined {
-  if (owner === undefined || owner.deletionTimestamp !== undefined) return undefined;
-  return { ...ref, apiVersion: owner.apiVersion, uid: owner.uid };
 }
