@@ -6,29 +6,25 @@ import { isJsonArray, isJsonObject, textIn, valueIn, type JsonObject } from '../
 /** The parts of a CustomResourceDefinition that conversion needs. */
 export interface Definition extends GroupResource {
   readonly kind: string;
-  readonly versions: readonly DefinitionVersion[];
-  readonly conversion: ConversionStanza;
-}
-
-export interface DefinitionVersion {
-  readonly name: string;
-  readonly served: boolean;
-  /** Whether objects are stored, or may be stored, in this version. */
-  readonly stored: boolean;
-  /** The structural schema. Undefined if the API server keeps all fields. */
-  readonly schema: JsonObject | undefined;
-}
-
-/** The conversion webhook of the definition. */
-export interface ConversionStanza {
-  readonly strategy: string;
-  /** Undefined if the webhook is given by URL, or missing. */
-  readonly service:
-    | { readonly namespace: string; readonly name: string; readonly path: string; readonly port: number }
-    | undefined;
-  readonly url: string | undefined;
-  readonly hasCaBundle: boolean;
-  readonly reviewVersions: readonly string[];
+  readonly versions: readonly {
+    readonly name: string;
+    readonly served: boolean;
+    /** Whether objects are stored, or may be stored, in this version. */
+    readonly stored: boolean;
+    /** The structural schema. Undefined if the API server keeps all fields. */
+    readonly schema: JsonObject | undefined;
+  }[];
+  /** The conversion webhook. */
+  readonly conversion: {
+    readonly strategy: string;
+    /** Undefined if the webhook is given by URL, or missing. */
+    readonly service:
+      | { readonly namespace: string; readonly name: string; readonly path: string; readonly port: number }
+      | undefined;
+    readonly url: string | undefined;
+    readonly hasCaBundle: boolean;
+    readonly reviewVersions: readonly string[];
+  };
 }
 
 /** Reads a CustomResourceDefinition of apiextensions.k8s.io/v1. Returns undefined for anything else. */
@@ -57,7 +53,7 @@ export function readDefinition(crd: unknown): Definition | undefined {
 
 const DEFAULT_PORT = 443;
 
-function conversionOf(conversion: unknown): ConversionStanza {
+function conversionOf(conversion: unknown): Definition['conversion'] {
   const webhook = valueIn(conversion, 'webhook');
   const client = valueIn(webhook, 'clientConfig');
   const service = valueIn(client, 'service');

@@ -80,16 +80,11 @@ function selectorsOf(
   derived: readonly JsonValue[],
   keys: readonly string[],
 ): readonly JsonObject[] | undefined {
-  if (list.length !== derived.length) return undefined;
-  const selectors: JsonObject[] = [];
-  const seen = new Set<string>();
-  for (const [index, item] of list.entries()) {
-    const selector = selectorOf(item, keys);
-    if (selector === undefined || !isSelected(derived[index], selector)) return undefined;
-    selectors.push(selector);
-    seen.add(JSON.stringify(Object.entries(selector)));
-  }
-  return seen.size === list.length ? selectors : undefined;
+  const selectors = list.map((item) => selectorOf(item, keys)).filter((selector) => selector !== undefined);
+  const distinct = new Set(selectors.map((selector) => JSON.stringify(Object.entries(selector))));
+  const isUnique = list.length === derived.length && distinct.size === list.length;
+  const isSame = isUnique && selectors.every((selector, index) => isSelected(derived[index], selector));
+  return isSame ? selectors : undefined;
 }
 
 function selectorOf(item: JsonValue, keys: readonly string[]): JsonObject | undefined {

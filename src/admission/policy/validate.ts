@@ -70,7 +70,7 @@ async function decide(
   const isAnyDeferrable = judgements.some(({ violations }) => violations.some(isDeferrable));
   const dependsOnRestore = isAnyDeferrable || unconfirmed(targets.deferrable).length > 0;
   // If the known restore has saved live reads, it applies to this request even if the window closes meanwhile.
-  const restore = !dependsOnRestore ? NO_RESTORE : isKnown ? known : await restoring();
+  const restore: Restore = !dependsOnRestore ? { kind: 'none' } : isKnown ? known : await restoring();
   const findings = findingsOf(request, judgements, targets, restore);
   const decision = toDecision(findings);
   const keys = judgements.flatMap(({ policy, exemption }) => wantedKeys(policy, request, exemption));
@@ -87,8 +87,6 @@ async function decide(
     cause: findings.cause ?? claimed.cause,
   });
 }
-
-const NO_RESTORE: Restore = { kind: 'none' };
 
 function findingsOf(
   { operation }: AdmissionRequest,

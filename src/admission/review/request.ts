@@ -64,7 +64,7 @@ export interface AdmissionRequest {
  * @throws InvalidReview
  */
 export function toAdmissionRequest(review: JsonObject): AdmissionRequest {
-  const request: Fields<RequestField> = review;
+  const request: Fields<keyof AdmissionRequest> = review;
   const operation = operationOf(request.operation);
   const kind = kindOf(request.kind, 'kind');
   const resource = resourceOf(request.resource, 'resource');
@@ -100,21 +100,6 @@ export function toAdmissionRequest(review: JsonObject): AdmissionRequest {
  * several times as fast as {@link ownValue}, and every review needs it.
  */
 type Fields<Name extends string> = Readonly<Partial<Record<Name, JsonValue>>>;
-
-type RequestField =
-  | 'kind'
-  | 'resource'
-  | 'subResource'
-  | 'requestKind'
-  | 'requestResource'
-  | 'name'
-  | 'namespace'
-  | 'operation'
-  | 'userInfo'
-  | 'object'
-  | 'oldObject'
-  | 'dryRun'
-  | 'options';
 
 function operationOf(operation: unknown): Operation {
   switch (operation) {

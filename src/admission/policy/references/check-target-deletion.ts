@@ -153,11 +153,6 @@ async function objectionOf(
   return { policy, referrals: referrals.slice(0, MOST_NAMED), unread, exceptions };
 }
 
-interface Read {
-  readonly referral?: Referral;
-  readonly exceptions?: readonly string[];
-}
-
 /** Checks in a live read whether the candidate still names the target. */
 async function referralOf(
   policy: CompiledPolicy,
@@ -165,7 +160,7 @@ async function referralOf(
   suspect: ObjectRef,
   request: AdmissionRequest,
   { world, signal, now }: AdmissionContext,
-): Promise<Read> {
+): Promise<{ readonly referral?: Referral; readonly exceptions?: readonly string[] }> {
   if (targetKey(suspect) === targetKey(target)) return {};
   const live = await world.read(suspect, signal, policy.match.apiVersions);
   if (!isJsonObject(live) || isBeingDeleted(live)) return {};

@@ -54,9 +54,10 @@ function explain(error: Error, hints: readonly Error[], value: JsonValue): Schem
         named('missingProperty'),
       );
     case 'additionalProperties':
-      return flaw('FieldValueForbidden', 'is not a known field: remove it', named('additionalProperty'));
-    case 'unevaluatedProperties':
-      return flaw('FieldValueForbidden', 'is not a known field: remove it', named('unevaluatedProperty'));
+    case 'unevaluatedProperties': {
+      const key: unknown = params.additionalProperty ?? params.unevaluatedProperty;
+      return flaw('FieldValueForbidden', 'is not a known field: remove it', String(key));
+    }
     case 'propertyNames':
       return flaw('FieldValueInvalid', `has a key that is not allowed: ${quote(params.propertyName)}`);
     case 'type':
