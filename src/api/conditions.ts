@@ -1,6 +1,6 @@
 import { integer, mapList, object, oneOf, string } from './schema.ts';
 
-/** `status.conditions` as the API conventions want it. */
+/** `status.conditions` as in the API conventions. */
 export const conditionsSchema = (types: string) =>
   mapList(
     `The state of this object: ${types}.`,

@@ -1,6 +1,6 @@
 const DURATION = /^(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?$/;
 
-/** Milliseconds of a duration such as `90d`, `2160h` or `1h30m0s`: Go's notation, and days. Undefined if it is none. */
+/** Milliseconds of a duration such as `90d`, `2160h` or `1h30m0s`: Go's notation, and days. Undefined for any other text. */
 export function parseDuration(text: string): number | undefined {
   const match = DURATION.exec(text);
   if (match === null || text === '') return undefined;

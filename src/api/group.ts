@@ -2,5 +2,5 @@
 export const GROUP = 'gatehouse.dev';
 export const VERSION = 'v1alpha1';
 
-/** Velero leaves objects with this label out of a backup. */
+/** Velero excludes objects with this label from a backup. */
 export const EXCLUDE_FROM_BACKUP_LABEL = 'velero.io/exclude-from-backup';

@@ -1,4 +1,4 @@
-/** Objects whose owner references are never linked again: their controllers adopt them by labels, and delete what they did not expect. */
+/** Objects whose owner references are never linked again: controllers adopt them by labels, and delete unexpected ones. */
 import { groupOf } from './owner-record.ts';
 import type { GroupResource, OwnerReference } from '../json/kube-object.ts';
 
@@ -17,7 +17,7 @@ export function mayRecordOwners({ group, resource }: GroupResource): boolean {
   return !ADOPTED_BY_LABELS.some((one) => one.group === group && one.resource === resource);
 }
 
-/** Whether this one of its owners may be linked again: a CronJob counts the Jobs that it owns, and deletes the oldest. */
+/** Whether this owner may be linked again: a CronJob counts the Jobs that it owns, and deletes the oldest. */
 export function mayRelinkOwner(
   child: GroupResource,
   owner: Pick<OwnerReference, 'apiVersion' | 'kind'>,

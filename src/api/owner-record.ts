@@ -1,4 +1,4 @@
-/** The owner references of an object as its annotation keeps them: backup tools strip the references, and keep annotations. */
+/** The owner references of an object in an annotation: backup tools drop the references and keep annotations. */
 import { isJsonObject } from '../json/json.ts';
 import type { OwnerReference } from '../json/kube-object.ts';
 import { pick } from '../json/objects.ts';
@@ -7,12 +7,12 @@ import { GROUP } from './group.ts';
 export const OWNER_RECORD_ANNOTATION = `${GROUP}/owner-references`;
 
 export interface OwnerRecord {
-  /** The name of the object; ends in `*` where only the beginning was known (`generateName`). */
+  /** The name of the object; ends in `*` if only the prefix was known (`generateName`). */
   readonly self: string;
   readonly refs: readonly OwnerReference[];
 }
 
-/** In characters. All annotations of an object together may have 256 KiB, and most of that is the user's. */
+/** In characters. The annotations of an object may have 256 KiB in total, and users need most of that. */
 const MAX_RECORD_LENGTH = 32_768;
 
 /** The fields of a reference, in their order in the annotation: equal records have equal text. */
@@ -35,12 +35,12 @@ export function parseOwnerRecord(text: unknown): OwnerRecord | undefined {
   return refs.length > 0 ? { self: value.self, refs } : undefined;
 }
 
-/** Whether the record was made for an object of this name: a copy under another name is not owned by anybody. */
+/** Whether the record belongs to an object of this name: a copy with another name has no owners. */
 export function isRecordOf({ self }: OwnerRecord, name: string): boolean {
   return self.endsWith('*') ? name.startsWith(self.slice(0, -1)) : self === name;
 }
 
-/** The references that are recorded and lacking, whatever the uid and the version: an owner is found again by its name. */
+/** The recorded references that are missing. Ignores uid and version: an owner is found again by its name. */
 export function missingOwners(
   recorded: readonly OwnerReference[],
   present: readonly OwnerReference[],
@@ -49,7 +49,7 @@ export function missingOwners(
   return recorded.filter((ref) => !held.has(ownerKey(ref)));
 }
 
-/** One text for each owner, whichever version of its kind is named. */
+/** The same text for an owner in every version of its kind. */
 export function ownerKey({ apiVersion, kind, name }: Omit<OwnerReference, 'uid'>): string {
   return [groupOf(apiVersion), kind, name].join('\u0000');
 }

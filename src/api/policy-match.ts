@@ -1,4 +1,4 @@
-/** Which requests a policy governs: `spec.match`. */
+/** The requests that a policy governs: `spec.match`. */
 import { anyObject, apiGroup, array, mapList, object, oneOf, string, type TypeOf } from './schema.ts';
 
 /** As in the Kubernetes API (meta/v1 LabelSelector). */

@@ -1,4 +1,4 @@
-/** What Gatehouse changes in an object: `spec.defaults` and `spec.mutations` of an AdmissionPolicy. */
+/** The changes that Gatehouse makes to an object: `spec.defaults` and `spec.mutations` of an AdmissionPolicy. */
 import { FIELD_PATH, anything, array, mapList, object, oneOf, string } from './schema.ts';
 
 const defaultRule = object('One default.', {

@@ -1,4 +1,4 @@
-/** What an AdmissionPolicy says about restores: which checks wait, and which owner references come back. */
+/** The settings of an AdmissionPolicy for restores: deferred checks, and recorded owner references. */
 import { principal } from './principals.ts';
 import { array, boolean, object, oneOf, string } from './schema.ts';
 

@@ -1,4 +1,4 @@
-/** What an object has to satisfy: `spec.validate` of an AdmissionPolicy. */
+/** The checks of an object: `spec.validate` of an AdmissionPolicy. */
 import {
   FIELD_PATH,
   anyObject,

@@ -8,13 +8,13 @@ export const principal = object('A restorer: exactly one of user and group.', {
 
 export type Principal = TypeOf<typeof principal>;
 
-/** Who asks: the part of an admission request's `userInfo` that identifies. */
+/** The part of an admission request's `userInfo` that identifies the user. */
 export interface Requester {
   readonly username: string;
   readonly groups: readonly string[];
 }
 
-/** Labels of objects and user agents never count: anybody can set them. */
+/** Labels of objects and user agents never count: any user can set them. */
 export function isPrincipal(principals: readonly Principal[], requester: Requester): boolean {
   return principals.some((principal) => matchesPrincipal(principal, requester));
 }
@@ -26,7 +26,7 @@ function matchesPrincipal({ user, group }: Principal, requester: Requester): boo
   return group !== undefined && !BROAD_GROUPS.has(group) && requester.groups.includes(group);
 }
 
-/** Groups that everybody, every service account or every administrator is in: a window for them would switch the checks off. */
+/** Groups of all users, service accounts or administrators: a window for them would disable the checks. */
 export const BROAD_GROUPS: ReadonlySet<string> = new Set([
   'system:authenticated',
   'system:unauthenticated',
@@ -35,7 +35,7 @@ export const BROAD_GROUPS: ReadonlySet<string> = new Set([
   '*',
 ]);
 
-/** What is wrong with principals beyond their schema. @param where the field, e.g. `spec.principals` */
+/** The problems of principals that their schema cannot express. @param where the field, e.g. `spec.principals` */
 export function principalProblems(principals: readonly Principal[], where: string): readonly string[] {
   return principals.flatMap(({ user, group }, index) => {
     const place = `${where}[${index}]`;

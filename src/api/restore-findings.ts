@@ -1,4 +1,4 @@
-/** What a sweep finds: in the status of a RestoreWindow, and in RestoreReports where there is more of it. */
+/** The findings of a sweep, in the status of a RestoreWindow and in RestoreReports. */
 import { apiGroup, object, oneOf, string, type TypeOf } from './schema.ts';
 
 const target = object('The object that the field names.', {

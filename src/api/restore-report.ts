@@ -1,7 +1,7 @@
 import { relinkItem, violation } from './restore-findings.ts';
 import { array, integer, object, string, type KubeObjectOf, type TypeOf } from './schema.ts';
 
-/** How many findings one RestoreReport lists: an object in etcd is limited to 1.5 MiB. */
+/** Maximum number of findings in one RestoreReport: an object in etcd is limited to 1.5 MiB. */
 export const REPORT_ITEMS = 500;
 
 const spec = object('One part of the report.', {

@@ -1,6 +1,6 @@
 /**
- * What API servers from Kubernetes 1.25 on hold RestoreWindows to by themselves, while no replica answers; the webhook says the same
- * and more (`restore/guard`). Not part of the CRD: older ones refuse to apply one that has rules.
+ * The rules for RestoreWindows that API servers from Kubernetes 1.25 on enforce even if no replica answers. The webhook checks the same
+ * and more (`restore/window-admission`). Not part of the CRD: older API servers reject a CRD with rules.
  */
 import { BROAD_GROUPS } from './principals.ts';
 
@@ -15,7 +15,7 @@ const unchanged = (field: string): Rule => ({
   message: `${field} cannot be changed once the window is there: create a new one`,
 });
 
-/** Of `spec`. */
+/** The rules for `spec`. */
 export const RESTORE_WINDOW_RULES: readonly Rule[] = [
   ...['source', 'principals', 'match', 'namespaceMapping', 'overrides', 'closeWithSource', 'reason'].map(
     unchanged,

@@ -1,4 +1,4 @@
-/** One restore: who, what, until when. */
+/** The spec of a RestoreWindow: one restore. */
 import { principal } from './principals.ts';
 import { apiGroup, array, boolean, object, oneOf, string, textMap, type TypeOf } from './schema.ts';
 

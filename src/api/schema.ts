@@ -2,13 +2,13 @@
  * TypeBox in the dialect of CustomResourceDefinitions (structural OpenAPI v3): one definition gives the TypeScript type and the
  * schema that the API server enforces, so the two cannot disagree.
  *
- * Fields of list items have no default here, but say what absent means: a list is one value to `kubectl apply`, which would take a
- * default inside it for a difference, and report an unchanged file as configured each time.
+ * Fields of list items have no default here; their descriptions say what absent means. A list is one value to `kubectl apply`: with a
+ * default inside it, kubectl would report an unchanged file as configured each time.
  */
 import type { KubeObject, ObjectMeta } from '../json/kube-object.ts';
 import Type, { type Static, type TObject, type TOptional, type TSchema } from 'typebox';
 
-/** A value as others hand it to us: never to be changed in place. */
+/** A value that must not be changed in place. */
 export type Immutable<T> = T extends (infer Item)[]
   ? readonly Immutable<Item>[]
   : T extends object

@@ -18,7 +18,7 @@ const admitted = object('An admitted write.', {
   at: string('When the request was admitted.', { format: 'date-time' }),
 });
 
-/** More would say nothing that the time of the last one does not. */
+/** A longer list would add nothing: the time of the last write is enough. */
 export const MAX_REQUESTS = 8;
 
 const spec = object('The holder and the values.', {
@@ -45,6 +45,6 @@ export const uniqueClaimSchema = object(
   { spec },
 );
 
-/** A write of the holder that may still be on its way into storage. */
+/** A write of the holder that the API server may not have stored yet. */
 export type AdmittedRequest = TypeOf<typeof admitted>;
 export type UniqueClaim = KubeObjectOf<typeof uniqueClaimSchema>;

@@ -10,7 +10,7 @@ export interface CreationMetadata {
 }
 
 /** Maximum length of a label value. */
-const LONGEST_LABEL = 63;
+const MAX_LABEL_LENGTH = 63;
 
 /**
  * Whether an object was created while one of the windows was open, or has the label of its restore. This is
@@ -65,7 +65,7 @@ function labelOf(
  * Velero truncates a name that is too long for a label and appends the start of its digest (pkg/label GetValidName).
  */
 export function veleroName(name: string, digest: (text: string) => string): string {
-  return name.length <= LONGEST_LABEL
+  return name.length <= MAX_LABEL_LENGTH
     ? name
-    : `${name.slice(0, LONGEST_LABEL - 6)}${digest(name).slice(0, 6)}`;
+    : `${name.slice(0, MAX_LABEL_LENGTH - 6)}${digest(name).slice(0, 6)}`;
 }
