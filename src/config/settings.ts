@@ -1,6 +1,6 @@
 /** All settings, each with its description, default and parser. */
 import { parseDevUrl } from './dev-url.ts';
-import { parseDuration } from './duration.ts';
+import { parseDuration } from './quantities.ts';
 import {
   bodyLimit,
   caLifetime,

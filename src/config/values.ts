@@ -1,6 +1,5 @@
 /** Parsers for the text of settings. Each returns the value, or throws an error whose message is a full sentence. */
-import { parseBytes } from './byte-size.ts';
-import { parseDuration } from './duration.ts';
+import { parseBytes, parseDuration } from './quantities.ts';
 
 export const text = (value: string): string => value;
 

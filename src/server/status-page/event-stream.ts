@@ -61,7 +61,6 @@ function eventOf(event: string, data: string, id: string): string {
 async function write(response: ServerResponse, text: string, ended: AbortSignal): Promise<void> {
   ended.throwIfAborted();
   if (response.write(text)) return;
-  await once(response, 'drain', {
-    signal: AbortSignal.any([ended, AbortSignal.timeout(WRITE_TIMEOUT_MS)]),
-  });
+  const signal = AbortSignal.any([ended, AbortSignal.timeout(WRITE_TIMEOUT_MS)]);
+  await once(response, 'drain', { signal });
 }

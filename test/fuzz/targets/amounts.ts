@@ -10,8 +10,7 @@ import {
 } from '../../../src/cel/library/quantity.ts';
 import type { CelQuantity } from '../../../src/cel/library/opaque-values.ts';
 import { parseDuration as parseApiDuration } from '../../../src/api/duration.ts';
-import { parseBytes } from '../../../src/config/byte-size.ts';
-import { parseDuration } from '../../../src/config/duration.ts';
+import { parseBytes, parseDuration } from '../../../src/config/quantities.ts';
 import { mutatedText } from '../mutated.ts';
 import { answerOf, fuzzTarget, hold, isDeliberate } from '../target.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { parseBytes } from './byte-size.ts';
+import { parseBytes } from './quantities.ts';
 import { resolveConfig } from './config.ts';
 
 test.each([
