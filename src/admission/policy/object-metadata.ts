@@ -5,12 +5,19 @@ export function isBeingDeleted(object: JsonObject): boolean {
   return (valueIn(object, 'metadata', 'deletionTimestamp') ?? undefined) !== undefined;
 }
 
+/** Returns the labels themselves: a copy for each object of a list would block the event loop for too long. */
 export function labelsOf(object: object | undefined): Readonly<Record<string, string>> {
   const labels = valueIn(object, 'metadata', 'labels');
   if (!isJsonObject(labels)) return {};
+  if (isOnlyText(labels)) return labels;
   return Object.fromEntries(
     Object.entries(labels).flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : [])),
   );
+}
+
+function isOnlyText(labels: JsonObject): labels is Readonly<Record<string, string>> {
+  for (const key in labels) if (typeof labels[key] !== 'string') return false;
+  return true;
 }
 
 /** The API server's limit for all annotations of an object together. @see k8s.io/apimachinery pkg/api/validation */
