@@ -27,8 +27,8 @@ export async function callHandler(call: HandlerCall): Promise<HandlerOutcome> {
   if (act === undefined || (call.phase === 'mutate' && !isMutable(call.request)))
     return { decision: ALLOWED, object, failure: undefined };
   const first = await run(call, act, 'cache');
-  const isDoubtful = first.recorded.denials.length > 0 && first.usedCache && !call.signal.aborted;
-  return toHandlerDecision(call, isDoubtful ? await run(call, act, 'live') : first);
+  const mayBeStale = first.recorded.denials.length > 0 && first.usedCache && !call.signal.aborted;
+  return toHandlerDecision(call, mayBeStale ? await run(call, act, 'live') : first);
 }
 
 /** A change to an object that is being deleted is useless, and can block the removal of its finalizers. */

@@ -149,7 +149,7 @@ export function planAcquire(
     return { kind: 'create', object: { ...desired, metadata, webhooks } };
   }
   const state = devSessionOf(live, now);
-  if (state.kind === 'valid' && isElse(state.session, own)) return { kind: 'refused', by: state.session };
+  if (state.kind === 'valid' && isOther(state.session, own)) return { kind: 'refused', by: state.session };
   const webhooks = devWebhooks(live.webhooks ?? [], desired.webhooks, target);
   const isFresh =
     state.kind === 'valid' &&
@@ -165,7 +165,7 @@ export function planAcquire(
  * Whether the session belongs to another process. The same holder and URL mean a restart after a crash: two processes
  * cannot listen on the same address.
  */
-const isElse = (session: DevSession, own: Pick<DevSession, 'id' | 'holder' | 'url'>): boolean =>
+const isOther = (session: DevSession, own: Pick<DevSession, 'id' | 'holder' | 'url'>): boolean =>
   session.id !== own.id && !(session.holder === own.holder && session.url === own.url);
 
 /**

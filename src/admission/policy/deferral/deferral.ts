@@ -106,27 +106,18 @@ export type Restore =
 /** Looks up whether the requester restores: at most once, and only if the decision depends on it. */
 export type RestoreLookup = () => Promise<Restore>;
 
+const toRestore = (evidence: RestoreEvidence | undefined): Restore =>
+  evidence === undefined ? { kind: 'none' } : { kind: 'restoring', ...evidence };
+
 /** The restore that the stores know of; no live read. */
-export function knownRestore(
-  request: RestoreQuery,
-  { knownRestore: find }: AdmissionContext['world'],
-): Restore {
-  const evidence = find?.(request);
-  return evidence === undefined ? { kind: 'none' } : { kind: 'restoring', ...evidence };
-}
+export const knownRestore = (request: RestoreQuery, world: AdmissionContext['world']): Restore =>
+  toRestore(world.knownRestore?.(request));
 
 export function createRestoreLookup(
   request: RestoreQuery,
   { world, signal }: Pick<AdmissionContext, 'world' | 'signal'>,
 ): RestoreLookup {
-  let asked: Promise<Restore> | undefined;
-  const ask = async (): Promise<Restore> => {
-    try {
-      const evidence = await world.restoreEvidence(request, signal);
-      return evidence === undefined ? { kind: 'none' } : { kind: 'restoring', ...evidence };
-    } catch (cause) {
-      return { kind: 'unknown', cause };
-    }
-  };
-  return () => (asked ??= ask());
+  let lookup: Promise<Restore> | undefined;
+  const unknown = (cause: unknown): Restore => ({ kind: 'unknown', cause });
+  return () => (lookup ??= world.restoreEvidence(request, signal).then(toRestore, unknown));
 }

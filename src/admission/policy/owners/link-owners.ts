@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../json/json.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { createRestoreLookup } from '../deferral/deferral.ts';
 import type { AdmissionContext, Owners } from '../world.ts';
-import { dropped, type KeptOwners } from './preserve-owners.ts';
+import { withoutRecord, type KeptOwners } from './preserve-owners.ts';
 import { selfOf, withOwners, withRecord } from './owner-annotation.ts';
 
 /** Leave objects with more owners to the sweep: each owner is a live read while a user waits. */
@@ -26,7 +26,7 @@ export async function linkOwners(
   const waiting = { kind: 'kept', object, warnings: [] } as const;
   // Whether this is a restore is unknown. Keep the record: the sweep links only restored objects.
   if (restore.kind === 'unknown') return waiting;
-  if (restore.kind === 'none' || !restore.operations.includes('CREATE')) return dropped(object);
+  if (restore.kind === 'none' || !restore.operations.includes('CREATE')) return withoutRecord(object);
   if (world.owners === undefined || refs.length > MOST_READS) return waiting;
   if (!refs.every((ref) => mayRelinkOwner(request.resource, ref))) return waiting;
   const linked = await findAll(refs, request.namespace, world.owners, signal);

@@ -25,7 +25,7 @@ const ANNOTATION = `metadata.annotations[${OWNER_RECORD_ANNOTATION}]`;
 export type KeptOwners =
   | { readonly kind: 'kept'; readonly object: JsonObject; readonly warnings: readonly string[] }
   /** A new object has a record but no owners: allowed only in a restore. */
-  | { readonly kind: 'brought'; readonly record: OwnerRecord };
+  | { readonly kind: 'unlinked'; readonly record: OwnerRecord };
 
 /**
  * @param object the request's object with all earlier changes applied
@@ -40,17 +40,17 @@ export function keepOwners(
   if (refs === undefined) return kept(object);
   if (operation === 'UPDATE' && oldObject !== undefined)
     return isOurs ? kept(object) : keepOnUpdate(object, refs, oldObject);
-  const brought = recordTextOf(object);
   if (refs.length > 0) return record(object, refs);
-  if (brought === undefined) return kept(object);
-  const read = parseOwnerRecord(brought);
+  const recordText = recordTextOf(object);
+  if (recordText === undefined) return kept(object);
+  const read = parseOwnerRecord(recordText);
   return read === undefined || !isRecordOf(read, selfOf(object))
-    ? dropped(object)
-    : { kind: 'brought', record: read };
+    ? withoutRecord(object)
+    : { kind: 'unlinked', record: read };
 }
 
 /** Outside a restore, a new object with a record comes from a copied manifest. The copy has no owners. */
-export function dropped(object: JsonObject): Extract<KeptOwners, { kind: 'kept' }> {
+export function withoutRecord(object: JsonObject): Extract<KeptOwners, { kind: 'kept' }> {
   const message = `${ANNOTATION}: dropped, because it speaks of owners that a new object does not have; leave it out of manifests`;
   return kept(withRecord(object, undefined), [message]);
 }

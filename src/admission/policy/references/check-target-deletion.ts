@@ -63,9 +63,9 @@ export async function checkTargetDeletion(
   // An earlier request has deleted the target already.
   if (oldObject !== undefined && isBeingDeleted(oldObject)) return ALLOWED;
   const target = requestedObject(request);
-  const suspects = context.world.governed?.referrers(target, policies);
-  if (suspects?.length === 0) return ALLOWED;
-  if (suspects === undefined) {
+  const candidates = context.world.governed?.referrers(target, policies);
+  if (candidates?.length === 0) return ALLOWED;
+  if (candidates === undefined) {
     const unlisted = policies.map((policy) => ({ policy }));
     return toDecision({ ...NO_FINDINGS, ...undecidedOf(unlisted, target) });
   }
@@ -73,7 +73,7 @@ export async function checkTargetDeletion(
   const unknown: Unknown[] = [];
   for (const policy of policies) {
     try {
-      objections.push(await objectionOf(policy, target, suspects, request, context));
+      objections.push(await objectionOf(policy, target, candidates, request, context));
     } catch (cause) {
       unknown.push({ policy, cause });
     }
@@ -127,12 +127,12 @@ async function decide(
 async function objectionOf(
   policy: CompiledPolicy,
   target: ObjectRef,
-  suspects: readonly ObjectRef[],
+  candidates: readonly ObjectRef[],
   request: AdmissionRequest,
   context: AdmissionContext,
 ): Promise<Objection> {
   const { apiGroups, resources } = policy.match;
-  const governed = suspects.filter(
+  const governed = candidates.filter(
     ({ group, resource }) => apiGroups.includes(group) && resources.includes(resource),
   );
   const referrals: Referral[] = [];
@@ -142,7 +142,7 @@ async function objectionOf(
     const batch = governed.slice(read, read + AT_ONCE);
     read += batch.length;
     const reads = await Promise.all(
-      batch.map((suspect) => referralOf(policy, target, suspect, request, context)),
+      batch.map((candidate) => referralOf(policy, target, candidate, request, context)),
     );
     for (const found of reads) {
       if (found.referral !== undefined) referrals.push(found.referral);
@@ -157,31 +157,31 @@ async function objectionOf(
 async function referralOf(
   policy: CompiledPolicy,
   target: ObjectRef,
-  suspect: ObjectRef,
+  candidate: ObjectRef,
   request: AdmissionRequest,
   { world, signal, now }: AdmissionContext,
 ): Promise<{ readonly referral?: Referral; readonly exceptions?: readonly string[] }> {
-  if (targetKey(suspect) === targetKey(target)) return {};
-  const live = await world.read(suspect, signal, policy.match.apiVersions);
+  if (targetKey(candidate) === targetKey(target)) return {};
+  const live = await world.read(candidate, signal, policy.match.apiVersions);
   if (!isJsonObject(live) || isBeingDeleted(live)) return {};
-  const { namespace, name } = suspect;
+  const { namespace, name } = candidate;
   const restricting = { references: restrictingReferences(policy.references) };
   const naming = referencesOf(restricting, live, namespace).filter(
     (found) => targetKey(found.target) === targetKey(target),
   );
-  if (naming.length === 0 || goesWith(live, request)) return {};
+  if (naming.length === 0 || isCollectedWithTarget(live, request)) return {};
   // Exceptions can match the user or the referring object. Exempt objects may lose their target.
   const referrer = { ...request, object: live, oldObject: undefined, name, namespace };
   const { covers, names } = exemptionOf(policy, referrer, now);
   const blocking = naming.find(({ reference }) => !covers('references', reference.name));
   if (blocking === undefined) return { exceptions: names.map((each) => `${policy.name}/${each}`) };
   if (!(await isGovernedNow(policy, live, world, signal))) return {};
-  if (await sharesDoomedNamespace(suspect, target, world, signal)) return {};
-  return { referral: { object: suspect, field: blocking.field, reference: blocking.reference.name } };
+  if (await isInTerminatingNamespace(candidate, target, world, signal)) return {};
+  return { referral: { object: candidate, field: blocking.field, reference: blocking.reference.name } };
 }
 
 /** The garbage collector deletes an object after its only owner, unless the deletion orphans dependents. */
-function goesWith({ metadata }: KubeObject, { oldObject, options }: AdmissionRequest): boolean {
+function isCollectedWithTarget({ metadata }: KubeObject, { oldObject, options }: AdmissionRequest): boolean {
   const uid = valueIn(oldObject, 'metadata', 'uid');
   const owners = metadata?.ownerReferences ?? [];
   if (typeof uid !== 'string' || owners.length === 0 || !owners.every((owner) => owner.uid === uid))
@@ -198,7 +198,7 @@ function goesWith({ metadata }: KubeObject, { oldObject, options }: AdmissionReq
  * The namespace controller deletes the objects of a namespace in any order, so a reference between them must not block
  * it.
  */
-async function sharesDoomedNamespace(
+async function isInTerminatingNamespace(
   { namespace }: ObjectRef,
   target: ObjectRef,
   { read }: AdmissionContext['world'],

@@ -50,7 +50,7 @@ function explain(error: Error, hints: readonly Error[], value: JsonValue): Schem
     case 'dependentRequired':
       return flaw(
         'FieldValueRequired',
-        `is required beside ${named('property')}: add it`,
+        `is required together with ${named('property')}: add it`,
         named('missingProperty'),
       );
     case 'additionalProperties':

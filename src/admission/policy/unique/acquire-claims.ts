@@ -35,7 +35,7 @@ export function createClaimAcquirer(
   claims: Claims,
 ): (keys: readonly WantedKey[]) => Promise<readonly Obstacle[]> {
   const look = async (key: WantedKey): Promise<State | Obstacle> =>
-    (await rivalOf(key, world, signal)) ?? (await stateOf(key, await claims.read(key.claim, signal)));
+    (await unclaimedHolder(key, world, signal)) ?? (await stateOf(key, await claims.read(key.claim, signal)));
 
   const stateOf = async (key: WantedKey, claim: UniqueClaim | undefined): Promise<State | Obstacle> => {
     if (claim === undefined) return { kind: 'free' };
@@ -49,8 +49,8 @@ export function createClaimAcquirer(
 
   const admitted = admittedRequest(request, now);
   const take = async (key: WantedKey): Promise<Taken | Obstacle> => {
-    const rival = await rivalOf(key, world, signal);
-    if (rival !== undefined) return rival;
+    const unclaimed = await unclaimedHolder(key, world, signal);
+    if (unclaimed !== undefined) return unclaimed;
     for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
       const made = await claims.create(newClaim(key.policy.name, key, key.self, admitted, now), signal);
       if (made !== 'taken') return { kind: 'made', claim: made };
@@ -104,7 +104,11 @@ export function createClaimAcquirer(
  * Finds an object that holds the key without a claim, for example because it is older than the policy. Only a live read
  * counts.
  */
-async function rivalOf(key: WantedKey, world: World, signal: AbortSignal): Promise<Obstacle | undefined> {
+async function unclaimedHolder(
+  key: WantedKey,
+  world: World,
+  signal: AbortSignal,
+): Promise<Obstacle | undefined> {
   const { policy, claim, self } = key;
   const known = world.governed === undefined ? [] : world.governed.holders(claim, policy);
   if (known === undefined) throw new Error('the objects that the policy governs have not been listed yet');

@@ -31,8 +31,8 @@ export async function claimKeys(
       : await obstacleFindings(obstacles, strict, request, acquire, restoring);
   if (found.violations.length > 0 || found.undecided.length > 0) return found;
 
-  const noted = (await Promise.all(lenient.map((key) => acquire([key])))).flat();
-  return { ...found, violations: violationsOf(noted), unchecked: undecidedOf(noted) };
+  const lenientObstacles = (await Promise.all(lenient.map((key) => acquire([key])))).flat();
+  return { ...found, violations: violationsOf(lenientObstacles), unchecked: undecidedOf(lenientObstacles) };
 }
 
 async function obstacleFindings(
