@@ -143,6 +143,4 @@ export const admissionPolicySchema = object(
 
 export type AdmissionPolicySpec = TypeOf<typeof spec>;
 export type AdmissionPolicyStatus = TypeOf<typeof status>;
-export type PolicyParams = TypeOf<typeof params>;
-export type PolicyVariable = TypeOf<typeof variable>;
 export type AdmissionPolicy = KubeObjectOf<typeof admissionPolicySchema>;

@@ -1,5 +1,5 @@
 /** The requests that a policy governs: `spec.match`. */
-import { anyObject, apiGroup, array, mapList, object, oneOf, string, type TypeOf } from './schema.ts';
+import { anyObject, apiGroup, array, mapList, object, oneOf, string } from './schema.ts';
 
 /** As in the Kubernetes API (meta/v1 LabelSelector). */
 export interface LabelSelector {
@@ -43,5 +43,3 @@ export const policyMatch = object('The requests that the policy governs.', {
     { maxItems: 64 },
   ),
 });
-
-export type PolicyMatch = TypeOf<typeof policyMatch>;
