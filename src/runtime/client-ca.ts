@@ -12,7 +12,7 @@ import type { Context } from './context.ts';
  * The interval that controller-runtime uses for certificates, in milliseconds. File watches miss volume updates, which
  * swap symbolic links.
  */
-const LOOK_EVERY_MS = 10_000;
+const READ_EVERY_MS = 10_000;
 
 /**
  * Undefined without `--client-ca`: any client that reaches the port may send reviews.
@@ -34,24 +34,25 @@ export async function followClientCa(
   first: ClientTrust,
   listener: Pick<Listener, 'trust'>,
   signal: AbortSignal,
-  everyMs = LOOK_EVERY_MS,
+  everyMs = READ_EVERY_MS,
 ): Promise<void> {
   let known = first.ca;
-  let complaint: string | undefined;
+  let reported: string | undefined;
   while (!signal.aborted) {
     try {
       const next = await readClientTrust(config);
       if (next !== undefined && next.ca !== known) {
         await listener.trust(next);
         known = next.ca;
-        log.info({}, 'clients of the webhooks are judged by the new --client-ca');
+        log.info({}, 'webhook clients are verified with the new --client-ca');
       }
-      complaint = undefined;
+      reported = undefined;
     } catch (err) {
       metrics.clientCaFailed();
-      const said = messageWithCauses(err);
-      if (said !== complaint) log.error({ err }, 'could not use --client-ca: going on with the one before');
-      complaint = said;
+      const message = messageWithCauses(err);
+      if (message !== reported)
+        log.error({ err }, 'could not use --client-ca: the previous CAs stay trusted');
+      reported = message;
     }
     await sleep(everyMs, undefined, { signal }).catch(() => undefined);
   }

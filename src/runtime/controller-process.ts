@@ -12,7 +12,7 @@ import { ownStateLabels } from './certificates/ca-bundle.ts';
 import { startCertificates, type Certificates } from './certificates/start-certificates.ts';
 import { startUniqueClaims } from './claims/start-unique-claims.ts';
 import type { Connected, Context } from './context.ts';
-import type { RecordEvent } from './controller.ts';
+import type { LeaderContext } from './controller.ts';
 import type { Conversions } from './conversions/start-conversions.ts';
 import { createOwnLease, type OwnLease } from './leadership/own-lease.ts';
 import { startPolicyAudit } from './policies/policy-audit.ts';
@@ -58,29 +58,27 @@ export function campaign(
 
 /** Resolves when the signal has aborted and the last reconcile has ended. */
 async function lead(
-  context: Context,
+  following: Context,
   replica: Replica,
   conversions: Conversions,
   ownLease: OwnLease,
   signal: AbortSignal,
 ): Promise<void> {
-  const recorder = createEventRecorder({
-    client: context.client,
-    component: 'gatehouse',
-    instance: context.identity,
-    log: context.log,
+  const { client, identity, log } = following;
+  const { record } = createEventRecorder({
+    ...{ client, log, component: 'gatehouse', instance: identity },
     signal, // drops queued Events: after a large rotation they would delay the end of the process for minutes
   });
-
+  const context = { ...following, record };
   const ownSweeps = startOwnSweeps(context, ownLease, signal);
-  const certificates = startCertificates(context, recorder.record, signal);
+  const certificates = startCertificates(context, signal);
   const governing = async () => {
     // A policy that this replica has not compiled yet must stay in the webhook configurations.
     await whenCompiled(replica, signal);
     await Promise.all([replica.windows.whenSynced(signal), replica.detectors.whenSynced(signal)]);
-    const policies = startPolicies(context, replica, certificates, recorder.record, signal);
-    const restores = startRestores(context, replica, recorder.record, signal);
-    const uniqueClaims = startUniqueClaims(context, replica, recorder.record, signal);
+    const policies = startPolicies(context, replica, certificates, signal);
+    const restores = startRestores(context, replica, signal);
+    const uniqueClaims = startUniqueClaims(context, replica, record, signal);
     const ownKinds = startProtectOwnKinds(context, replica, signal);
     await Promise.all([policies.stopped, restores.stopped, uniqueClaims.stopped, ownKinds.stopped]);
   };
@@ -94,10 +92,9 @@ async function lead(
 
 /** Status, audit and webhook configurations of AdmissionPolicies. */
 function startPolicies(
-  context: Context,
+  context: LeaderContext,
   replica: Replica,
   certificates: Certificates,
-  record: RecordEvent,
   signal: AbortSignal,
 ): { readonly stopped: Promise<unknown> } {
   /** Policies that both configurations in the API server carry, with their generation. */
@@ -105,7 +102,7 @@ function startPolicies(
   const onAudited = (name: string) => {
     status.add(name);
   };
-  const audit = startPolicyAudit(context, replica, record, onAudited, signal);
+  const audit = startPolicyAudit(context, replica, context.record, onAudited, signal);
   const facts = { installed: (name: string) => installed.get(name), violations: audit.result };
   const status = startPolicyStatus(context, replica, facts, signal);
   const onInstalled = (inForce: readonly CompiledPolicy[]) => {

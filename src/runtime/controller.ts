@@ -23,6 +23,10 @@ export function requeueIn(ms: number, now: Date): ReconcileResult {
 /** Writes an Event about an object. Never throws. */
 export type RecordEvent = EventRecorder['record'];
 
+export interface LeaderContext extends Context {
+  readonly record: RecordEvent;
+}
+
 /** The subject of an Event about this object. */
 export function regarding({ apiVersion = '', kind = '', metadata = {} }: KubeObject): EventSubject {
   const { namespace, name = '', uid } = metadata;

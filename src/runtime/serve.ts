@@ -74,7 +74,7 @@ export async function serve(config: Config, options: ServeOptions): Promise<void
     const connection = options.connection?.() ?? (await loadConnection(config));
     const connected = await connect(connection, { config, identity, metrics, tracing, log }, draining);
     statusPage?.open(connected.context, connection.server);
-    await run(connected, { handlers, clients }, options.devSession, ready, draining);
+    await run(connected, handlers, clients, options.devSession, ready, draining);
   } catch (error) {
     if (!draining.aborted) throw error;
   } finally {
@@ -85,15 +85,10 @@ export async function serve(config: Config, options: ServeOptions): Promise<void
   log.info({}, 'stopped');
 }
 
-interface Loaded {
-  readonly handlers: readonly LoadedHandler[];
-  /** Undefined: any client that reaches the port may send reviews. */
-  readonly clients: ClientTrust | undefined;
-}
-
 async function run(
   connected: Connected,
-  loaded: Loaded,
+  handlers: readonly LoadedHandler[],
+  clients: ClientTrust | undefined,
   devSession: ServeOptions['devSession'],
   ready: Record<string, HealthCheck>,
   draining: AbortSignal,
@@ -102,7 +97,7 @@ async function run(
   const { config, metrics, serverClock, log } = context;
   const shutdown = new AbortController();
   const eventLoop = watchEventLoop(metrics.eventLoopDelay, shutdown.signal);
-  const webhooks = startWebhooks(connected, loaded, eventLoop.isFull, draining, shutdown.signal);
+  const webhooks = startWebhooks(connected, handlers, clients, eventLoop.isFull, draining, shutdown.signal);
   const { replica, conversions, listener } = webhooks;
   watchClockSkew(serverClock, metrics, log, shutdown.signal);
   Object.assign(ready, {
@@ -134,7 +129,8 @@ export type Webhooks = ReturnType<typeof startWebhooks>;
 /** Starts everything that a webhook request needs, and listens for requests. */
 function startWebhooks(
   { context, isAway }: Connected,
-  { handlers: loaded, clients }: Loaded,
+  loaded: readonly LoadedHandler[],
+  clients: ClientTrust | undefined,
   isLoopFull: () => boolean,
   draining: AbortSignal,
   signal: AbortSignal,

@@ -25,6 +25,7 @@ import {
   inLocalTime,
   requeueIn,
   startController,
+  type LeaderContext,
   type Reconcile,
   type ReconcileResult,
   type RecordEvent,
@@ -66,8 +67,7 @@ interface Running extends AuthorityContext {
 
 /** Watches the Secret with the authority, and the Secret with an imported CA. */
 export function startAuthority(
-  context: Context,
-  record: RecordEvent,
+  context: LeaderContext,
   evidence: TrustEvidence,
   onAuthority: (authority: Authority) => void,
   signal: AbortSignal,
@@ -75,7 +75,7 @@ export function startAuthority(
   const { config, metrics, serverClock } = context;
   const { namespace, ca } = config;
   const keySource = { generateKeyPair, randomSerial };
-  const reconcile = createAuthorityReconciler({ ...context, ...keySource, evidence, onAuthority, record });
+  const reconcile = createAuthorityReconciler({ ...context, ...keySource, evidence, onAuthority });
   const controller = startController(
     context,
     { name: 'authority', reconcile: inLocalTime(reconcile, serverClock.now) },

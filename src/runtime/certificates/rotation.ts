@@ -93,7 +93,7 @@ export async function stepRotation(context: RotationContext, input: RotationInpu
   const next = await apply(context, input, plan);
   const stored = { ...secret, data: withAuthority(secret.data, next) };
   await refusable(CLUSTER_ROLE, () => context.client.replace(secrets, stored, { signal }));
-  context.log.info({ plan, generation: activeGeneration(next).id }, 'the authority went a step further');
+  context.log.info({ plan, generation: activeGeneration(next).id }, 'the rotation of the authority advanced');
   const event = rotationStepped(plan, next, now);
   return { authority: next, phase: rotationPhase({ authority: next, paused }), event, recheckAt: undefined };
 }

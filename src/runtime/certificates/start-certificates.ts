@@ -2,8 +2,7 @@
 import { AUTHORITY_SECRET, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
-import type { Context } from '../context.ts';
-import type { RecordEvent } from '../controller.ts';
+import type { LeaderContext } from '../controller.ts';
 import { startInjection } from '../injection/start-injection.ts';
 import { createListeners } from '../listeners.ts';
 import { startAuthority } from './authority.ts';
@@ -12,7 +11,7 @@ import { startServingCerts } from './start-serving-certs.ts';
 
 export type Certificates = ReturnType<typeof startCertificates>;
 
-export function startCertificates(context: Context, record: RecordEvent, signal: AbortSignal) {
+export function startCertificates(context: LeaderContext, signal: AbortSignal) {
   const { serverClock } = context;
   let current: Authority | undefined;
   const authority = () => current;
@@ -26,16 +25,16 @@ export function startCertificates(context: Context, record: RecordEvent, signal:
   listeners.add(() => {
     published.add(CABUNDLE_CONFIGMAP);
   });
-  const servingCerts = startServingCerts(context, authority, record, onEvidence, signal);
+  const servingCerts = startServingCerts(context, authority, onEvidence, signal);
   listeners.add(servingCerts.resync);
-  const injection = startInjection(context, authority, bundle, record, onEvidence, signal);
+  const injection = startInjection(context, authority, bundle, onEvidence, signal);
   listeners.add(injection.resync);
   const evidence = { targetsWithout: injection.targetsWithout, liveCertsOf: servingCerts.liveCertsOf };
   const onAuthority = (stored: Authority) => {
     current = stored;
     listeners.tell();
   };
-  const rotation = startAuthority(context, record, evidence, onAuthority, signal);
+  const rotation = startAuthority(context, evidence, onAuthority, signal);
   return {
     /** Undefined until there is an authority. */
     bundle,

@@ -3,8 +3,7 @@ import { systemClock } from '../../kube/clock.ts';
 import { keyOf } from '../../json/kube-object.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
 import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
-import type { Context } from '../context.ts';
-import { inLocalTime, type RecordEvent, startController } from '../controller.ts';
+import { inLocalTime, startController, type LeaderContext } from '../controller.ts';
 import { createCertInventory } from './cert-inventory.ts';
 import { followClock, skewProblem } from '../clock-skew.ts';
 import { createIssuePacer } from './issue-pacer.ts';
@@ -18,9 +17,8 @@ const WORKERS = 8;
 const REISSUE = { perSecond: 20, burst: 50 } as const;
 
 export function startServingCerts(
-  context: Context,
+  context: LeaderContext,
   authority: () => Authority | undefined,
-  record: RecordEvent,
   onCert: () => void,
   signal: AbortSignal,
 ) {
@@ -52,7 +50,6 @@ export function startServingCerts(
     authority,
     inventory,
     pacer,
-    record,
     onRemoval: config.servingCerts.onRemoval,
     openshift: config.compat.includes('openshift'),
     generateKeyPair,

@@ -17,7 +17,7 @@ import type { BundleState } from '../../pki/injection/source.ts';
 import { TARGET_KINDS, type InjectionTarget, type TargetKind } from '../../pki/injection/target.ts';
 import type { CertificatePem } from '../../pki/x509/pem.ts';
 import type { Context } from '../context.ts';
-import { type RecordEvent, startController } from '../controller.ts';
+import { startController, type LeaderContext } from '../controller.ts';
 import { createBundleSources } from './bundle-sources.ts';
 import { createInjector, type InjectorContext } from './injector.ts';
 import { createTargetStates } from './target-states.ts';
@@ -36,10 +36,9 @@ const WORKERS = 4;
 
 /** `onEvidence`: the result of `targetsWithout` may have changed. */
 export function startInjection(
-  context: Context,
+  context: LeaderContext,
   authority: () => Authority | undefined,
   bundle: () => CertificatePem | undefined,
-  record: RecordEvent,
   onEvidence: () => void,
   signal: AbortSignal,
 ) {
@@ -59,7 +58,7 @@ export function startInjection(
   const injection = {
     bundle: (source: BundleSource) =>
       source.kind === 'object' ? sources.bundle(source.ref, source.consent) : stateOf(bundle()),
-    record,
+    record: context.record,
     states,
   };
   const onChange = (changed: readonly InjectionTarget[]) => {

@@ -14,14 +14,13 @@ import {
   timesOf,
   type RestoreSource,
 } from '../../restore/detector.ts';
-import type { Context } from '../context.ts';
 import {
   AWAIT_CHANGE,
   GONE,
   requeueIn,
   startController,
+  type LeaderContext,
   type Reconcile,
-  type RecordEvent,
 } from '../controller.ts';
 import { createListeners } from '../listeners.ts';
 import { missingAccessMessage } from '../policies/read-access.ts';
@@ -193,13 +192,8 @@ export async function createIfAbsent(
   }
 }
 
-export function startDetection(
-  context: Context,
-  { detectors }: Replica,
-  record: RecordEvent,
-  signal: AbortSignal,
-) {
-  const { client, serverClock, log } = context;
+export function startDetection(context: LeaderContext, { detectors }: Replica, signal: AbortSignal) {
+  const { client, serverClock, record, log } = context;
   const changes = createListeners<[]>();
   const onSourceChange = (detector: string) => {
     controller.add(detector);

@@ -6,14 +6,13 @@ import { keyOf, objectKey, type GroupResource } from '../../json/kube-object.ts'
 import type { Store } from '../../kube/store.ts';
 import type { CloseReason } from '../../restore/window.ts';
 import { planWindow, type SourceState, type SweepTimes } from '../../restore/window-plan.ts';
-import type { Context } from '../context.ts';
 import {
   AWAIT_CHANGE,
   GONE,
   requeueIn,
   startController,
+  type LeaderContext,
   type Reconcile,
-  type RecordEvent,
 } from '../controller.ts';
 import { storedObjects, type StoredObjects } from '../policies/stored-objects.ts';
 import type { Replica } from '../webhook-process.ts';
@@ -159,16 +158,15 @@ const CONFIRM_AFTER_MS = 1_000;
 const SWEEP_MS = 10 * 60_000;
 
 export function startRestores(
-  context: Context,
+  context: LeaderContext,
   replica: Replica,
-  record: RecordEvent,
   signal: AbortSignal,
 ): { readonly stopped: Promise<unknown> } {
-  const { client, log, config, serverClock, tracing } = context;
+  const { client, record, log, config, serverClock, tracing } = context;
   const { registry, targets, windows, world } = replica;
   const now = serverClock.now;
   const policies = registry.inForce;
-  const detection = startDetection(context, replica, record, signal);
+  const detection = startDetection(context, replica, signal);
   const stored = storedObjects(context.client, context.discovery);
   const pause = (waiting: AbortSignal) => sleep(CONFIRM_AFTER_MS, undefined, { signal: waiting });
   const changed = new Set<string>();
