@@ -33,8 +33,8 @@ export class ApiError extends Error {
   ) {
     const status = isRecord(answer.status) ? answer.status : {};
     const reason = stringOf(status.reason) ?? '';
-    const said = [answer.code, reason].filter((part) => part !== '').join(' ');
-    super(`${request.method} ${request.path}: ${said}: ${stringOf(status.message) ?? 'no message'}`);
+    const outcome = [answer.code, reason].filter((part) => part !== '').join(' ');
+    super(`${request.method} ${request.path}: ${outcome}: ${stringOf(status.message) ?? 'no message'}`);
     this.request = lineOf(request);
     this.code = answer.code;
     this.reason = reason;

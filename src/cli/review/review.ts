@@ -82,7 +82,7 @@ async function runCluster(flags: ReviewFlags, options: ReadOptions): Promise<Res
   const { reviewCluster } = await import('./cluster/review-cluster.ts');
   const result = await reviewCluster(flags, options, ownNamespace());
   const isIncomplete = result.policies.some(({ incomplete }) => incomplete !== undefined);
-  const isViolated = result.policies.some(({ culprits }) => culprits.length > 0);
+  const isViolated = result.policies.some(({ violators }) => violators.length > 0);
   return {
     table: () => clusterTable(result, hasColours()),
     json: () => clusterJson(result),

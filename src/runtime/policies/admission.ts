@@ -4,6 +4,7 @@ import { isDeletionEntry } from '../../admission/webhooks/policy-entries.ts';
 import type { HandlerPhase } from '../../admission/handlers/handler-decision.ts';
 import { isOwnEntry } from '../../admission/webhooks/protect-own-kinds.ts';
 import { handlerOfEntry } from '../../admission/handlers/compile-handler.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { mutate } from '../../admission/policy/mutate.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
 import { checkTargetDeletion } from '../../admission/policy/references/check-target-deletion.ts';
@@ -33,39 +34,34 @@ export function createAdmission(
     if (selection.kind === 'governed') return selection.policies;
     return registry.wasRetired(entry, request) ? [] : undefined;
   };
-  const ask = async (
+  const route = async (
     phase: HandlerPhase,
-    name: string,
+    entry: string,
     request: AdmissionRequest,
     signal: AbortSignal,
-  ): Promise<Decision> => (await handlers.decide(phase, name, request, signal)) ?? unknown(name);
+    decide: (policies: readonly CompiledPolicy[]) => Decision | Promise<Decision>,
+  ): Promise<Decision> => {
+    if (isOwnEntry(entry)) return ownKinds[phase](request, signal);
+    const handler = handlerOfEntry(entry);
+    if (handler !== undefined)
+      return (await handlers.decide(phase, handler, request, signal)) ?? unknownHandler(handler);
+    const policies = governing(entry, request);
+    if (policies === undefined) return unknownEntry(entry);
+    return policies.length === 0 ? ALLOWED : decide(policies);
+  };
   return {
-    mutate: (entry, request, signal) => {
-      if (isOwnEntry(entry)) return ownKinds.mutate(request);
-      const handler = handlerOfEntry(entry);
-      if (handler !== undefined) return ask('mutate', handler, request, signal);
-      const policies = governing(entry, request);
-      return policies === undefined
-        ? behind(entry)
-        : policies.length === 0
-          ? ALLOWED
-          : mutate(request, policies, { world, signal });
-    },
-    validate: (entry, request, signal) => {
-      if (isOwnEntry(entry)) return ownKinds.validate(request, signal);
-      const handler = handlerOfEntry(entry);
-      if (handler !== undefined) return ask('validate', handler, request, signal);
-      const policies = governing(entry, request);
-      if (policies === undefined) return behind(entry);
-      if (policies.length === 0) return ALLOWED;
-      const judge = isDeletionEntry(entry) ? checkTargetDeletion : validate;
-      return judge(request, policies, { world, signal, now: now() });
-    },
+    mutate: (entry, request, signal) =>
+      route('mutate', entry, request, signal, (policies) => mutate(request, policies, { world, signal })),
+    validate: (entry, request, signal) =>
+      route('validate', entry, request, signal, (policies) => {
+        const check = isDeletionEntry(entry) ? checkTargetDeletion : validate;
+        return check(request, policies, { world, signal, now: now() });
+      }),
   };
 }
 
 /** The API server knows a policy that this replica has not read yet. Allowing the request would bypass the policy. */
-function behind(entry: string): Decision {
+function unknownEntry(entry: string): Decision {
   return {
     kind: 'retry',
     message: `this replica does not know a policy of entry ${entry} for this request yet`,
@@ -74,7 +70,7 @@ function behind(entry: string): Decision {
 }
 
 /** The image contains the handlers: a replica with another image has written the webhook configuration. */
-function unknown(handler: string): Decision {
+function unknownHandler(handler: string): Decision {
   return {
     kind: 'retry',
     message: `this replica has no handler ${handler} for this request`,

@@ -7,6 +7,7 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { isInScope } from '../../admission/policy/match/object-scope.ts';
 import type { AdmissionContext } from '../../admission/policy/world.ts';
 import type { AdmissionPolicyStatus } from '../../api/admission-policy.ts';
+import { toRfc3339 } from '../../kube/conditions.ts';
 import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
 import { messageOf } from '../../json/error-message.ts';
 import { governed } from './policies.ts';
@@ -21,21 +22,21 @@ export interface AuditSources {
 }
 
 /** A stored object that violates the policy. */
-export interface Culprit {
+export interface Violator {
   readonly resource: GroupResource;
   readonly object: KubeObject;
   readonly violations: readonly Violation[];
 }
 
 /**
- * @param onCulprit called once for each object with violations
+ * @param onViolator called once for each object with violations
  * @returns the counts; `message` names the kinds that could not be checked, and why
  * @throws the reason of `signal` on abort, and when the namespaces cannot be read
  */
 export async function scanStored(
   inForce: CompiledPolicy,
   { stored, world, now }: AuditSources,
-  onCulprit: (culprit: Culprit) => void,
+  onViolator: (violator: Violator) => void,
   signal: AbortSignal,
 ): Promise<AuditResult> {
   const policy = forAudit(inForce);
@@ -56,7 +57,7 @@ export async function scanStored(
           if (violations.length === 0) continue;
           total += violations.length;
           objects += 1;
-          onCulprit({ resource, object, violations });
+          onViolator({ resource, object, violations });
         }
       }
     } catch (error) {
@@ -64,9 +65,7 @@ export async function scanStored(
       problems.push(`${groupResourceName(resource)}: ${messageOf(error)}`);
     }
   }
-  const checkedAt = now()
-    .toISOString()
-    .replace(/\.\d+Z$/, 'Z');
+  const checkedAt = toRfc3339(now());
   const { generation } = inForce;
   const message =
     problems.length === 0 ? {} : { message: `could not check ${problems.join('; ')}`.slice(0, 1024) };

@@ -20,7 +20,7 @@ import {
   type RecordEvent,
 } from '../controller.ts';
 import type { Replica } from '../webhook-process.ts';
-import { scanStored, type AuditResult, type AuditSources, type Culprit } from './audit-scan.ts';
+import { scanStored, type AuditResult, type AuditSources, type Violator } from './audit-scan.ts';
 import type { PolicyRegistry } from './policy-registry.ts';
 import { storedObjects } from './stored-objects.ts';
 
@@ -84,8 +84,8 @@ const withJitter = (ms: number, { random }: PolicyAuditOptions): number => ms * 
 
 interface Found {
   readonly result: AuditResult;
-  /** The first culprits, at most {@link MAX_EVENTS}. */
-  readonly culprits: readonly Culprit[];
+  /** The first violators, at most {@link MAX_EVENTS}. */
+  readonly violators: readonly Violator[];
 }
 
 async function audit(
@@ -93,12 +93,12 @@ async function audit(
   options: PolicyAuditOptions,
   signal: AbortSignal,
 ): Promise<Found> {
-  const culprits: Culprit[] = [];
-  const keep = (culprit: Culprit) => {
-    if (culprits.length < MAX_EVENTS) culprits.push(culprit);
+  const violators: Violator[] = [];
+  const keep = (violator: Violator) => {
+    if (violators.length < MAX_EVENTS) violators.push(violator);
   };
   const result = await scanStored(inForce, { ...options, world: withReadLimit(options.world) }, keep, signal);
-  return { result, culprits };
+  return { result, violators };
 }
 
 function withReadLimit(world: AdmissionContext['world']): AdmissionContext['world'] {
@@ -116,13 +116,13 @@ function withReadLimit(world: AdmissionContext['world']): AdmissionContext['worl
 
 function publish(
   policy: AdmissionPolicy,
-  { result, culprits }: Found,
+  { result, violators }: Found,
   { record, log }: PolicyAuditOptions,
 ): void {
   const { name = '' } = policy.metadata;
   const before = policy.status?.violations;
   log.info({ policy: name, ...result }, 'audited stored objects');
-  for (const { object, violations } of culprits) {
+  for (const { object, violations } of violators) {
     record({
       regarding: regarding(object),
       type: 'Warning',

@@ -6,9 +6,9 @@ import { isJsonObject } from '../../../json/json.ts';
 import { pick } from '../../../json/objects.ts';
 import { heldKeys, type HeldKey } from '../../../admission/policy/unique/unique-key.ts';
 import type { GroupResource, KubeObject, ObjectRef } from '../../../json/kube-object.ts';
-import type { Culprit } from '../../../runtime/policies/audit-scan.ts';
+import type { Violator } from '../../../runtime/policies/audit-scan.ts';
 
-interface Holder extends Pick<Culprit, 'resource' | 'object'> {
+interface Holder extends Pick<Violator, 'resource' | 'object'> {
   readonly self: ObjectRef;
   readonly key: HeldKey;
   /** Whether an exception allows the duplicate. */
@@ -34,9 +34,9 @@ export function collectDuplicates(policy: CompiledPolicy, now: Date) {
         all.push({ resource, object: identity, self, key, isExempt: covers('unique', key.rule.name) });
     },
     /** Each object that shares values with others, with one entry per value. */
-    culprits: (): readonly Culprit[] =>
+    violators: (): readonly Violator[] =>
       [...Map.groupBy(all, ({ key }) => key.claim).values()].flatMap((holders) =>
-        holders.flatMap((holder, index) => culpritOf(policy, holder, holders[index === 0 ? 1 : 0])),
+        holders.flatMap((holder, index) => violatorOf(policy, holder, holders[index === 0 ? 1 : 0])),
       ),
   };
 }
@@ -44,11 +44,11 @@ export function collectDuplicates(policy: CompiledPolicy, now: Date) {
 /** Exceptions for users do not apply to existing objects. */
 const NO_USER = { username: '', uid: '', groups: [], extra: {} };
 
-function culpritOf(
+function violatorOf(
   policy: CompiledPolicy,
   { resource, object, self, key, isExempt }: Holder,
   other: Holder | undefined,
-): readonly Culprit[] {
+): readonly Violator[] {
   if (other === undefined || isExempt) return [];
   const wanted = { ...key, policy, self };
   const violation = obstacleViolation({ kind: 'held', key: wanted, holder: other.self, beingDeleted: false });

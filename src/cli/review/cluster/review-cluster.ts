@@ -4,7 +4,7 @@ import type { CompiledPolicy } from '../../../admission/policy/compiled-policy.t
 import { isInScope } from '../../../admission/policy/match/object-scope.ts';
 import { groupResourceName, keyOf, type GroupResource } from '../../../json/kube-object.ts';
 import { memoizeAsync } from '../../../json/memoize-async.ts';
-import { scanStored, type AuditSources, type Culprit } from '../../../runtime/policies/audit-scan.ts';
+import { scanStored, type AuditSources, type Violator } from '../../../runtime/policies/audit-scan.ts';
 import { storedObjects, type StoredObjects } from '../../../runtime/policies/stored-objects.ts';
 import { withProgress, type ProgressLine } from '../../terminal/progress.ts';
 import type { ReviewFlags } from '../flags.ts';
@@ -20,7 +20,7 @@ export interface PolicyReview {
   readonly enforcement: CompiledPolicy['enforcement'];
   /** The number of objects that were checked. */
   readonly checked: number;
-  readonly culprits: readonly Culprit[];
+  readonly violators: readonly Violator[];
   /** Why some objects were not checked; undefined if all were. */
   readonly incomplete: string | undefined;
 }
@@ -87,7 +87,7 @@ async function reviewAll(
       policy: name,
       enforcement: 'Deny',
       checked: 0,
-      culprits: [],
+      violators: [],
       incomplete: `the policy cannot be enforced: ${message}`,
     });
   return { policies, notes: [...notes] };
@@ -107,26 +107,26 @@ async function reviewPolicy(policy: CompiledPolicy, sources: AuditSources): Prom
       yield page;
     }
   };
-  const culprits: Culprit[] = [];
+  const violators: Violator[] = [];
   const { checked = 0, message } = await scanStored(
     policy,
     { ...sources, stored: { namespaceLabels, pages: tapped } },
-    (culprit) => culprits.push(culprit),
+    (violator) => violators.push(violator),
     NEVER,
   );
   return {
     policy: policy.name,
     enforcement: policy.enforcement,
     checked,
-    culprits: merged([...culprits, ...duplicates.culprits()]),
+    violators: merged([...violators, ...duplicates.violators()]),
     incomplete: message,
   };
 }
 
 /** Merges the entries of each object. */
-function merged(culprits: readonly Culprit[]): readonly Culprit[] {
+function merged(violators: readonly Violator[]): readonly Violator[] {
   const byObject = Map.groupBy(
-    culprits,
+    violators,
     ({ resource, object }) => `${groupResourceName(resource)} ${keyOf(object)}`,
   );
   return [...byObject.values()].flatMap((same) =>

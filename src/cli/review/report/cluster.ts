@@ -1,6 +1,6 @@
 /** The review of a cluster as tables, JSON and JUnit XML. docs/review.md documents the JSON. */
 import type { ClusterReview, PolicyReview } from '../cluster/review-cluster.ts';
-import type { Culprit } from '../../../runtime/policies/audit-scan.ts';
+import type { Violator } from '../../../runtime/policies/audit-scan.ts';
 import { describeIdentity, type Identity } from '../review-result.ts';
 import type { JunitCase, JunitSuite } from './junit.ts';
 import { printable } from '../../../json/printable.ts';
@@ -8,18 +8,18 @@ import { formatTable, paint } from '../../terminal/output.ts';
 
 export function clusterTable({ policies }: ClusterReview, colours: boolean): string {
   const rows = policies.flatMap((review) =>
-    review.culprits.map((culprit) => ({
-      cells: [describeIdentity(identityOf(culprit)), review.policy],
-      lines: linesOf(culprit),
+    review.violators.map((violator) => ({
+      cells: [describeIdentity(identityOf(violator)), review.policy],
+      lines: linesOf(violator),
     })),
   );
-  const totals = policies.map(({ policy, enforcement, checked, culprits, incomplete }) => ({
+  const totals = policies.map(({ policy, enforcement, checked, violators, incomplete }) => ({
     cells: [
       policy,
       enforcement,
       String(checked),
-      { text: String(culprits.length), colour: culprits.length > 0 ? ('red' as const) : undefined },
-      String(violationsOf(culprits)),
+      { text: String(violators.length), colour: violators.length > 0 ? ('red' as const) : undefined },
+      String(violationsOf(violators)),
     ],
     lines: incomplete === undefined ? [] : [`incomplete: ${incomplete}`],
   }));
@@ -44,24 +44,24 @@ function sentence(policies: readonly PolicyReview[], colours: boolean): string {
 }
 
 function summaryOf(policies: readonly PolicyReview[]) {
-  const culprits = policies.flatMap((review) => review.culprits);
+  const violators = policies.flatMap((review) => review.violators);
   return {
     policies: policies.length,
-    objects: new Set(culprits.map((culprit) => JSON.stringify(identityOf(culprit)))).size,
-    violations: violationsOf(culprits),
+    objects: new Set(violators.map((violator) => JSON.stringify(identityOf(violator)))).size,
+    violations: violationsOf(violators),
     incomplete: policies.filter(({ incomplete }) => incomplete !== undefined).length,
   };
 }
 
-const violationsOf = (culprits: readonly Culprit[]): number =>
-  culprits.reduce((sum, { violations }) => sum + violations.length, 0);
+const violationsOf = (violators: readonly Violator[]): number =>
+  violators.reduce((sum, { violations }) => sum + violations.length, 0);
 
-function identityOf({ object: { apiVersion = '', kind = '', metadata = {} } }: Culprit): Identity {
+function identityOf({ object: { apiVersion = '', kind = '', metadata = {} } }: Violator): Identity {
   const { name = '', namespace } = metadata;
   return { apiVersion, kind, namespace, name };
 }
 
-const linesOf = ({ violations }: Culprit): readonly string[] =>
+const linesOf = ({ violations }: Violator): readonly string[] =>
   violations.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`));
 
 export function clusterJson({ policies, notes }: ClusterReview): object {
@@ -69,19 +69,19 @@ export function clusterJson({ policies, notes }: ClusterReview): object {
     kind: 'ClusterReview',
     summary: summaryOf(policies),
     notes,
-    policies: policies.map(({ policy, enforcement, checked, culprits, incomplete }) => ({
+    policies: policies.map(({ policy, enforcement, checked, violators, incomplete }) => ({
       name: policy,
       enforcement,
       checked,
-      objects: culprits.length,
-      violations: violationsOf(culprits),
+      objects: violators.length,
+      violations: violationsOf(violators),
       incomplete,
     })),
-    results: policies.flatMap(({ policy, culprits }) =>
-      culprits.map((culprit) => ({
-        object: identityOf(culprit),
+    results: policies.flatMap(({ policy, violators }) =>
+      violators.map((violator) => ({
+        object: identityOf(violator),
         policy,
-        violations: culprit.violations.map(({ check, field, message }) => ({ check, field, message })),
+        violations: violator.violations.map(({ check, field, message }) => ({ check, field, message })),
       })),
     ),
   };
@@ -92,17 +92,17 @@ export function clusterJunit({ policies }: ClusterReview): readonly JunitSuite[]
 }
 
 /** One case per object with violations, and one for all others. */
-function casesOf({ policy, checked, culprits, incomplete }: PolicyReview): readonly JunitCase[] {
+function casesOf({ policy, checked, violators, incomplete }: PolicyReview): readonly JunitCase[] {
   const base = { className: policy, output: [] };
   return [
-    ...culprits.map((culprit) => {
-      const lines = linesOf(culprit);
+    ...violators.map((violator) => {
+      const lines = linesOf(violator);
       const failure = { message: lines.join('; '), details: lines.join('\n') };
-      return { ...base, name: describeIdentity(identityOf(culprit)), failure };
+      return { ...base, name: describeIdentity(identityOf(violator)), failure };
     }),
     {
       ...base,
-      name: `${checked - culprits.length} objects without violations`,
+      name: `${checked - violators.length} objects without violations`,
       ...(incomplete === undefined ? {} : { error: printable(incomplete) }),
     },
   ];
