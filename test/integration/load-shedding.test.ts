@@ -153,7 +153,10 @@ describe('large bodies', () => {
 
 test('a waiting review takes only a few KiB of memory', async () => {
   const slow = slowEntries();
-  const running = await startWebhookServer({ ...slow.deps, loadShedding: loadSheddingOf({ reviews: 1_000 }) });
+  const running = await startWebhookServer({
+    ...slow.deps,
+    loadShedding: loadSheddingOf({ reviews: 1_000 }),
+  });
   const agent = new Agent({ keepAlive: true, maxSockets: WAITING });
   onTestFinished(() => {
     agent.destroy();
@@ -192,7 +195,7 @@ describe('a blocked event loop', () => {
     await sleep(30); // wait for the next turn of the event loop, in which the server answers probes
     const { statusCode, body } = await ready();
     expect(statusCode).toBe(503);
-    expect(body).toMatch(/\[-\]event-loop failed: nothing was answered for 0\.\d s/);
+    expect(body).toMatch(/\[-\]event-loop failed: nothing was answered for \d+\.\d s/);
     await eventually('it is ready again', async () => (await ready()).statusCode === 200);
     expect(await metrics.text()).toMatch(/gatehouse_event_loop_delay_seconds_bucket\{le="0.25"\} \d/);
   });

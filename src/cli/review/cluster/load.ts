@@ -111,7 +111,7 @@ async function schemasOf(policies: Policies, { client }: UserCluster) {
 }
 
 /** Ctrl+C ends the process instead. */
-export const NEVER = new AbortController().signal;
+export const NEVER: AbortSignal = new AbortController().signal;
 
 const schemaKey = (kind: GroupResource, versions: readonly string[]): string =>
   JSON.stringify([groupResourceName(kind), versions]);
