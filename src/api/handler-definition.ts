@@ -99,6 +99,9 @@ const handlerDefinition = Type.Object(
   },
 );
 
+export type HandlerField = keyof typeof handlerDefinition.properties;
+export type HandlerMatchField = keyof typeof match.properties;
+
 /** All problems of a definition, by field. Checks at runtime: authors may write JavaScript, without types. */
 export function definitionProblems(definition: unknown): readonly string[] {
   const problems = fieldProblems(handlerDefinition, definition, '');

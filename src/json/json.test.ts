@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
-import { isEqual, ownValue, parseJson, stringifyJson } from './json.ts';
+import { isEqual, ownValue, parseJson, stringifyJson, textIn, valueIn } from './json.ts';
 import { parseExact } from './json-exact.ts';
 
 const deep = (levels: number, leaf: string) => `${'{"a":['.repeat(levels)}${leaf}${']}'.repeat(levels)}`;
@@ -112,3 +112,27 @@ function sorted(value: unknown): string {
       : item,
   );
 }
+
+describe('valueIn and textIn', () => {
+  const object = parseJson('{"a":{"b":"text","n":1,"list":["x"],"none":null},"__proto__":{"own":"data"}}');
+
+  test.each<[string[], unknown]>([
+    [[], object],
+    [['a', 'b'], 'text'],
+    [['a', 'n'], 1],
+    [['a', 'none'], null],
+    [['a', 'none', 'deeper'], undefined],
+    [['a', 'missing', 'deeper'], undefined],
+    [['a', 'b', 'length'], undefined],
+    [['a', 'list', '0'], undefined],
+    [['constructor'], undefined],
+    [['__proto__', 'own'], 'data'],
+  ])('find own keys of objects only: %j', (keys, value) => {
+    expect(valueIn(object, ...keys)).toEqual(value);
+    expect(textIn(object, ...keys)).toBe(typeof value === 'string' ? value : '');
+  });
+
+  test('find nothing in what is no object', () => {
+    for (const value of [undefined, null, 1, 'text', ['a']]) expect(valueIn(value, 'a')).toBeUndefined();
+  });
+});

@@ -1,7 +1,8 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, expectTypeOf, test } from 'vitest';
 
 import { defineHandler } from './define-handler.ts';
-import { isHandler, type HandlerDefinition } from './handler.ts';
+import type { HandlerField, HandlerMatchField } from '../../api/handler-definition.ts';
+import { isHandler, type HandlerDefinition, type HandlerMatch } from './handler.ts';
 import { MATCH } from '../../../test/support/admission/handler.ts';
 
 const validate = () => undefined;
@@ -15,6 +16,11 @@ test('a defined handler is recognised and frozen', () => {
   for (const other of [undefined, null, {}, validate, { match: MATCH, validate }]) {
     expect(isHandler(other)).toBe(false);
   }
+});
+
+test('the schema and the type have the same fields', () => {
+  expectTypeOf<HandlerField>().toEqualTypeOf<keyof HandlerDefinition>();
+  expectTypeOf<HandlerMatchField>().toEqualTypeOf<keyof HandlerMatch>();
 });
 
 describe('a definition', () => {

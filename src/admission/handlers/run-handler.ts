@@ -29,7 +29,7 @@ export interface HandlerTrial {
   readonly operation?: Operation;
   /** Default: the first in `match.resources`. */
   readonly resource?: string;
-  /** The user who makes the request. */
+  /** The user who makes the request. Default: `user`. */
   readonly user?: Partial<UserInfo>;
   readonly dryRun?: boolean;
   /** The objects that `get` and `list` return, by kind as in `reads`: `{ 'datacenters.infra.example.com': [muc1] }`. */
@@ -121,7 +121,7 @@ function toRequest({ match }: CompiledHandler, trial: HandlerTrial): AdmissionRe
     subResource,
     namespace: textIn(subject, 'metadata', 'namespace'),
     operation,
-    userInfo: { username: 'somebody', groups: ['system:authenticated'], ...copyJson(trial.user ?? {}) },
+    userInfo: { username: 'user', groups: ['system:authenticated'], ...copyJson(trial.user ?? {}) },
     object: writes(operation) || operation === 'CONNECT' ? (object ?? null) : null,
     oldObject: oldObject ?? null,
     dryRun: trial.dryRun === true,
