@@ -3,9 +3,13 @@ import { randomBytes } from 'node:crypto';
 import { hostname, userInfo } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { webhookConfigurations } from '../../admission/webhooks/webhook-configurations.ts';
 import type { DevUrl } from '../../config/dev-url.ts';
+import { configMaps } from '../../kube/well-known.ts';
+import { CA_BUNDLE_KEY, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
 import { DEFAULT_KEY_ALGORITHM, generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import { issueSessionCert } from '../../pki/serving-certs/session-cert.ts';
+import type { ConfigMap } from '../../runtime/certificates/ca-bundle.ts';
 import type { Context } from '../../runtime/context.ts';
 import { startController } from '../../runtime/controller.ts';
 import { RESTORE_WINDOWS } from '../../runtime/resources.ts';
@@ -14,10 +18,11 @@ import type { Replica } from '../../runtime/webhook-process.ts';
 import {
   createDevSession,
   DevSessionRefused,
+  type DevSessionOptions,
   type RunningDevSession,
 } from '../../runtime/webhooks/dev-session.ts';
+import { configurationTarget, restorersOf } from '../../runtime/webhooks/webhook-configurations.ts';
 import { probeResult, probeWindow } from '../inspect/read-cluster/probe.ts';
-import { sessionAccess } from './session-access.ts';
 
 /** The user waits at the terminal; the leader restores the remaining entries. */
 const RESTORE_TIMEOUT_MS = 10_000;
@@ -66,6 +71,38 @@ export async function serveFromHere(
     await restoreEntries(session, context);
   }
   await sleep(config.drainDelayMs);
+}
+
+/** What the session reads and writes in the API server, as the user of the kubeconfig. */
+function sessionAccess(
+  context: Context,
+  { registry, handlers, detectors }: Pick<Replica, 'registry' | 'handlers' | 'detectors'>,
+): Pick<DevSessionOptions, 'desired' | 'serviceBundle'> {
+  const { client, config, log } = context;
+  return {
+    desired: (serviceBundle = '') => {
+      const { mutating, validating } = webhookConfigurations(
+        registry.inForce(),
+        { ...configurationTarget(context), caBundle: serviceBundle, restorers: restorersOf(detectors.store) },
+        handlers.all,
+      );
+      return { mutatingwebhookconfigurations: mutating, validatingwebhookconfigurations: validating };
+    },
+    serviceBundle: async (signal) => {
+      try {
+        const ref = { namespace: config.namespace, name: CABUNDLE_CONFIGMAP };
+        const bundle = (await client.get<ConfigMap>(configMaps, ref, { signal }))?.data?.[CA_BUNDLE_KEY];
+        return bundle === undefined || bundle === '' ? undefined : Buffer.from(bundle).toString('base64');
+      } catch (err) {
+        signal.throwIfAborted();
+        log.warn(
+          { err },
+          'could not read the CA bundle of the cluster: entries are restored with their previous bundle',
+        );
+        return undefined;
+      }
+    },
+  };
 }
 
 /** The key of the authority signs this one certificate and is then discarded. */

@@ -1,7 +1,7 @@
 /** `gatehouse restore`: opens, closes, shows and approves windows as the user of the kubeconfig. */
 import { ApiError } from '../../kube/api-error.ts';
 import { messageWithCauses } from '../../json/error-message.ts';
-import { connectToCluster, type UserCluster } from '../connect.ts';
+import { withCluster, type UserCluster } from '../connect.ts';
 import type { ClusterFlags, OutputFormat } from '../terminal/options.ts';
 import { approveWindow, closeWindow, openWindow } from './change-window.ts';
 import { newWindow, readTimeout, WrongUsage, type OpenFlags } from './new-window.ts';
@@ -28,12 +28,7 @@ export type RestoreCommand =
 export async function restore(command: RestoreCommand): Promise<ExitCode> {
   try {
     checkUsage(command);
-    const cluster = await connectToCluster(command.flags, 'restore');
-    try {
-      return await run(command, cluster);
-    } finally {
-      await cluster.close();
-    }
+    return await withCluster(command.flags, 'restore', (cluster) => run(command, cluster));
   } catch (error) {
     for (const line of messageWithCauses(error).split('\n')) console.error(`error: ${line}`);
     const hint = hintFor(error);

@@ -81,25 +81,23 @@ async function answer(
   name: string,
   converter: Converter | undefined,
 ): Promise<JsonObject> {
-  if (converter === undefined) {
+  if (converter === undefined)
     throw new Error(
       `no ConversionPolicy and no handler in the input converts ${name}; other webhooks are not called`,
     );
-  }
-  const request = ownValue(review, 'request');
-  const asked = isJsonObject(request) ? request : {};
-  const apiVersion = textOf(asked, 'desiredAPIVersion');
-  const objects = ownValue(asked, 'objects');
+  const given = ownValue(review, 'request');
+  const request = isJsonObject(given) ? given : {};
+  const apiVersion = textOf(request, 'desiredAPIVersion');
+  const version = apiVersion.slice(apiVersion.indexOf('/') + 1);
+  const objects = ownValue(request, 'objects');
   const convertedObjects: JsonValue[] = [];
-  for (const object of isJsonArray(objects) ? objects : []) {
-    if (!isJsonObject(object)) continue;
-    const version = apiVersion.slice(apiVersion.indexOf('/') + 1);
+  for (const object of isJsonArray(objects) ? objects.filter(isJsonObject) : []) {
     const converted = await converter.convert(object, version, AbortSignal.timeout(CONVERSION_TIMEOUT_MS));
     convertedObjects.push({ ...converted, apiVersion, kind: textOf(object, 'kind') });
   }
   return {
     apiVersion: textOf(review, 'apiVersion'),
     kind: 'ConversionReview',
-    response: { uid: textOf(asked, 'uid'), result: { status: 'Success' }, convertedObjects },
+    response: { uid: textOf(request, 'uid'), result: { status: 'Success' }, convertedObjects },
   };
 }

@@ -159,7 +159,8 @@ function versionsOf(object: JsonObject, registry: ResourceRegistry): readonly st
     .map(({ version }) => (group === '' ? version : `${group}/${version}`));
 }
 
-function groupOf(object: JsonObject): string {
+/** The API group of an object. */
+export function groupOf(object: JsonObject): string {
   const apiVersion = textOf(object, 'apiVersion');
   return apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '';
 }

@@ -3,6 +3,7 @@ import type { JsonObject } from '../../json/json.ts';
 import { describePlace, metaTextOf, textOf, type PlacedObject } from './documents.ts';
 import { userOf, type ReviewFlags } from './flags.ts';
 import { readInputs, refuse, type ReadOptions } from './input.ts';
+import { groupOf } from './kinds.ts';
 import { isOwn } from './read-own.ts';
 import { createReviewer, type ReviewContext, type ReviewRequest } from './reviewer.ts';
 
@@ -14,7 +15,7 @@ export async function reviewObjects(flags: ReviewFlags, options: ReadOptions, co
     options,
   );
   const own = given.filter(({ object }) => isOwn(object));
-  const reviewed = given.filter((placed) => !own.includes(placed));
+  const reviewed = given.filter(({ object }) => !isOwn(object));
   refuse(
     reviewed.length === 0
       ? [`${filename.join(', ')}: nothing to review: all objects configure Gatehouse`]
@@ -52,11 +53,6 @@ function requestsFor(
 
 /** Identifies an object in all its versions. */
 function keyOf(object: JsonObject, namespace: string): string {
-  const [group = '', version] = textOf(object, 'apiVersion').split('/');
-  return JSON.stringify([
-    version === undefined ? '' : group,
-    textOf(object, 'kind'),
-    metaTextOf(object, 'namespace') || namespace,
-    metaTextOf(object, 'name'),
-  ]);
+  const place = metaTextOf(object, 'namespace') || namespace;
+  return JSON.stringify([groupOf(object), textOf(object, 'kind'), place, metaTextOf(object, 'name')]);
 }

@@ -1,14 +1,7 @@
 /** Parses YAML like kubectl, so that a file has the same meaning as in a cluster. */
-import { LineCounter, parseAllDocuments, type Document, type Tags } from 'yaml';
+import { LineCounter, parseAllDocuments, type Tags } from 'yaml';
 
 import type { JsonValue } from '../../json/json.ts';
-
-export interface YamlDocument {
-  readonly node: Document.Parsed;
-  /** The 1-based first line of the content. */
-  readonly line: number;
-  readonly problems: readonly { readonly line: number; readonly message: string }[];
-}
 
 /**
  * The documents of a text in order, including empty ones.
@@ -16,11 +9,7 @@ export interface YamlDocument {
  * kubectl parses YAML 1.1: `yes` is true and 0644 is 420. Like kubectl, this parser omits some types: timestamps and
  * sexagesimal numbers stay strings (sigs.k8s.io/yaml, goyaml.v2/resolve.go).
  */
-export function parseYamlDocuments(text: string): {
-  readonly documents: readonly YamlDocument[];
-  /** The line of an offset. */
-  readonly lineAt: (offset: number) => number;
-} {
+export function parseYamlDocuments(text: string) {
   const counter = new LineCounter();
   const lineAt = (offset: number): number => Math.max(1, counter.linePos(offset).line);
   const parsed = parseAllDocuments(text, {
@@ -32,9 +21,11 @@ export function parseYamlDocuments(text: string): {
   });
   const documents = Array.isArray(parsed) ? parsed : [];
   return {
+    /** The line of an offset. */
     lineAt,
     documents: documents.map((node) => ({
       node,
+      /** The 1-based first line of the content. */
       line: lineAt(node.contents?.range[0] ?? node.range[0]),
       problems: node.errors.map(({ pos, message }) => ({
         line: lineAt(pos[0]),

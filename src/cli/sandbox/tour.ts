@@ -3,6 +3,8 @@ import { X509Certificate } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { ApiError } from '../../kube/api-error.ts';
+import type { AdmissionPolicy } from '../../api/admission-policy.ts';
+import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Impersonation } from '../../kube/rest/credentials.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
@@ -121,14 +123,10 @@ const SHOP_WEBHOOK: KubeObject & { readonly webhooks: readonly Webhook[] } = {
   ],
 };
 
-interface Conditioned extends KubeObject {
-  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
-}
-
 async function admission(cluster: Cluster, tell: Tell): Promise<void> {
   const { client } = cluster;
   await cluster.apply(readManifests(cluster.examples));
-  await see<Conditioned>(cluster, ADMISSION_POLICIES, { name: 'servers' }, isInstalled);
+  await see<AdmissionPolicy>(cluster, ADMISSION_POLICIES, { name: 'servers' }, isInstalled);
   tell(
     'The policy "servers" is in force: a Server must reference an existing Datacenter, and its tier defaults to standard',
   );
@@ -148,7 +146,7 @@ async function admission(cluster: Cluster, tell: Tell): Promise<void> {
   );
 }
 
-const isInstalled = ({ status }: Conditioned): boolean =>
+const isInstalled = ({ status }: AdmissionPolicy): boolean =>
   status?.conditions?.some(({ type, status: is }) => type === 'WebhooksInstalled' && is === 'True') ?? false;
 
 /** The API server learns of new webhook configurations through a watch, so a request may be admitted at first. */
@@ -162,20 +160,13 @@ async function firstRefusal(attempt: () => Promise<unknown>): Promise<string> {
   }
 }
 
-interface Window extends KubeObject {
-  readonly status?: { readonly phase?: string; readonly violations?: object };
-}
-
 async function restore(cluster: Cluster, tell: Tell): Promise<void> {
   const { client } = cluster;
   await cluster.apply([clusterAdmin('velero', VELERO.user)]);
   const velero = cluster.impersonate(VELERO);
   const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
-  const window: KubeObject & { readonly spec: object } = {
-    metadata: { name: 'drill' },
-    spec: { principals: [{ user: VELERO.user }], expiresAt, reason: 'a drill' },
-  };
-  await client.create(RESTORE_WINDOWS, window);
+  const spec = { principals: [{ user: VELERO.user }], expiresAt, reason: 'a drill' };
+  await client.create<RestoreWindow>(RESTORE_WINDOWS, { metadata: { name: 'drill' }, spec });
   tell('A user opens a restore window for Velero', `principal: ${VELERO.user}, until ${expiresAt}`);
 
   await velero.create(SERVERS, server('shop', 'restored', 'muc1'));
@@ -186,7 +177,7 @@ async function restore(cluster: Cluster, tell: Tell): Promise<void> {
   );
 
   await client.patchMerge(RESTORE_WINDOWS, { name: 'drill' }, { spec: { close: true } });
-  const report = await see<Window>(
+  const report = await see<RestoreWindow>(
     cluster,
     RESTORE_WINDOWS,
     { name: 'drill' },

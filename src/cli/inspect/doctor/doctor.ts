@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { messageWithCauses } from '../../../json/error-message.ts';
-import { connectToCluster } from '../../connect.ts';
+import { withCluster } from '../../connect.ts';
 import { readManifests } from '../../deploy-manifests.ts';
 import type { ClusterFlags, OutputFormat } from '../../terminal/options.ts';
 import { formatData, formatTable, hasColours, print } from '../../terminal/output.ts';
@@ -28,15 +28,13 @@ const BASE = join(import.meta.dirname, '..', '..', '..', '..', 'deploy', 'base')
 /** @returns the exit code: 1 when there are problems, or the API server does not respond */
 export async function doctor({ output, ...flags }: DoctorFlags): Promise<0 | 1> {
   try {
-    const cluster = await connectToCluster(flags, 'doctor');
-    try {
-      const manifests = existsSync(BASE) ? readManifests(BASE) : [];
-      const findings = runChecks(await readInstallation(cluster, flags, manifests));
-      await print(formatFindings(findings, output, hasColours()));
-      return findings.some(({ severity }) => severity === 'problem') ? 1 : 0;
-    } finally {
-      await cluster.close();
-    }
+    const manifests = existsSync(BASE) ? readManifests(BASE) : [];
+    const readings = await withCluster(flags, 'doctor', (cluster) =>
+      readInstallation(cluster, flags, manifests),
+    );
+    const findings = runChecks(readings);
+    await print(formatFindings(findings, output, hasColours()));
+    return findings.some(({ severity }) => severity === 'problem') ? 1 : 0;
   } catch (error) {
     console.error(`error: ${messageWithCauses(error)}`);
     return 1;

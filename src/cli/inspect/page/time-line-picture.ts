@@ -1,6 +1,6 @@
 /** Lifetimes on a common time scale, as an SVG that fills the width of the page. */
 import { html, type Html } from '../../../server/status-page/html.ts';
-import { timeScale, type TimeScale } from '../status/time-line.ts';
+import { timeScale } from '../status/time-line.ts';
 import type { Tone } from '../status/cells.ts';
 
 export interface DrawnLifetime {
@@ -14,26 +14,26 @@ export interface DrawnLifetime {
   readonly mark?: { readonly at: Date; readonly what: string } | undefined;
 }
 
+type TimeScale = ReturnType<typeof timeScale>;
+
 const ROW = 40;
 const BAR = 12;
 const AXIS = 26;
 const TICKS = [0, 0.25, 0.5, 0.75, 1];
 const DAY_MS = 86_400_000;
 
-/** @param id of the picture on the page. @param description for screen readers */
-export function timeLinePicture(
-  id: string,
-  description: string,
-  lifetimes: readonly DrawnLifetime[],
-  now: Date,
-): Html | undefined {
+/** Also describes the picture for screen readers. */
+const CAPTION =
+  'Lifetimes of the generations of the authority, then of the serving certificates that expire first. A ring marks when each is due for replacement.';
+
+export function timeLinePicture(lifetimes: readonly DrawnLifetime[], now: Date): Html | undefined {
   if (lifetimes.length === 0) return undefined;
   const scale = timeScale(now, ...lifetimes.flatMap(({ from, to }) => [from, to]));
   const bottom = lifetimes.length * ROW + 20;
   // Horizontal positions are percentages, so that shapes are not distorted and text keeps its size.
   return html`<figure>
-    <figcaption id="${id}-caption">${description}</figcaption>
-    <svg class="time" height="${bottom + AXIS}" role="img" aria-labelledby="${id}-caption">
+    <figcaption id="time-line-caption">${CAPTION}</figcaption>
+    <svg class="time" height="${bottom + AXIS}" role="img" aria-labelledby="time-line-caption">
       ${TICKS.map((share) => tick(share, scale, bottom))}
       ${lifetimes.map((lifetime, index) => drawLifetime(lifetime, index * ROW + 20, scale))}
       ${nowLine(scale.shareOf(now), bottom)}

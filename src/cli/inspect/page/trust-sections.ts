@@ -50,6 +50,10 @@ export function authoritySection({ authority, servingCerts }: StatusReport, now:
     const [, ...cells] = pieces(generationCells(generation, now));
     return { cells: [mono(generation.id), ...cells], isProblem: generation.expired };
   });
+  const lifetimes = [
+    ...generations.map((generation) => lifetimeOf(generation, now)),
+    ...certLifetimes(servingCerts.items, now),
+  ];
   return section(
     'authority',
     'Certificate authority',
@@ -63,15 +67,7 @@ export function authoritySection({ authority, servingCerts }: StatusReport, now:
       }
     </p>`,
     unreadParts(unread),
-    timeLinePicture(
-      'time-line',
-      'Lifetimes of the generations of the authority, then of the serving certificates that expire first. A ring marks when each is due for replacement.',
-      [
-        ...generations.map((generation) => lifetimeOf(generation, now)),
-        ...certLifetimes(servingCerts.items, now),
-      ],
-      now,
-    ),
+    timeLinePicture(lifetimes, now),
     table('Generations, newest first', ['Generation', 'State', 'From', 'To', 'Ends'], rows),
   );
 }

@@ -121,9 +121,11 @@ export async function readGovernedAccess(
       READ_VERBS.map((verb) => ({ verb, group, resource })),
     );
     const allowed = await areAllowed(client, account, questions);
-    const isMissing = (kind: number) =>
-      READ_VERBS.some((_verb, index) => allowed[kind * READ_VERBS.length + index] !== true);
-    return { checked: kinds.length, missing: kinds.filter((_kind, index) => isMissing(index)) };
+    const verbs = READ_VERBS.length;
+    const missing = kinds.filter((_kind, index) =>
+      allowed.slice(index * verbs, (index + 1) * verbs).includes(false),
+    );
+    return { checked: kinds.length, missing };
   });
 }
 

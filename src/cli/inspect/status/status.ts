@@ -1,12 +1,12 @@
 /** `gatehouse status`: reads a cluster as the user of the kubeconfig, and reports the health of Gatehouse. */
 import type { Compat } from '../../../pki/injection/request.ts';
 import { messageWithCauses } from '../../../json/error-message.ts';
-import { connectToCluster } from '../../connect.ts';
+import { withCluster } from '../../connect.ts';
 import type { ClusterFlags, OutputFormat } from '../../terminal/options.ts';
 import { formatData, hasColours, print } from '../../terminal/output.ts';
 import { readCluster } from '../read-cluster/read-cluster.ts';
 import { formatStatus } from './format-status.ts';
-import { statusReport, type StatusReport } from './report/status-report.ts';
+import { statusReport } from './report/status-report.ts';
 
 export interface StatusFlags extends ClusterFlags {
   readonly namespace: string;
@@ -17,7 +17,10 @@ export interface StatusFlags extends ClusterFlags {
 /** @returns the exit code */
 export async function status(flags: StatusFlags): Promise<0 | 1> {
   try {
-    const report = await readReport(flags);
+    const report = await withCluster(flags, 'status', async ({ server, version, client, now }) => {
+      const readings = await readCluster(client, flags);
+      return statusReport(readings, { ...flags, server, version: version.gitVersion, now: now() });
+    });
     await print(
       flags.output === 'table' ? formatStatus(report, hasColours()) : formatData(report, flags.output),
     );
@@ -25,16 +28,5 @@ export async function status(flags: StatusFlags): Promise<0 | 1> {
   } catch (error) {
     console.error(`error: ${messageWithCauses(error)}`);
     return 1;
-  }
-}
-
-async function readReport(flags: StatusFlags): Promise<StatusReport> {
-  const cluster = await connectToCluster(flags, 'status');
-  try {
-    const { server, version, client, now } = cluster;
-    const readings = await readCluster(client, flags);
-    return statusReport(readings, { ...flags, server, version: version.gitVersion, now: now() });
-  } finally {
-    await cluster.close();
   }
 }

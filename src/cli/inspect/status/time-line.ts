@@ -35,28 +35,19 @@ export interface Lifetime {
   readonly to: Date;
 }
 
-export interface TimeScale extends Lifetime {
-  /** The position of a time on the scale: 0 at the start, 1 at the end. */
-  readonly shareOf: (time: Date) => number;
-}
-
 /** The scale from the first to the last of these times. */
-export function timeScale(first: Date, ...others: readonly Date[]): TimeScale {
-  const times = [first, ...others].map(Number);
-  const start = times.reduce((a, b) => Math.min(a, b));
-  const end = times.reduce((a, b) => Math.max(a, b));
+export function timeScale(...times: readonly [Date, ...Date[]]) {
+  const start = Math.min(...times.map(Number));
+  const end = Math.max(...times.map(Number));
+  /** The position of a time on the scale: 0 at the start, 1 at the end. */
   const shareOf = (time: Date): number =>
     end === start ? 0 : Math.min(1, Math.max(0, (Number(time) - start) / (end - start)));
   return { from: new Date(start), to: new Date(end), shareOf };
 }
 
-export interface TimeLine extends Lifetime {
-  /** One bar for each lifetime: `.` outside of it, `|` at the current time. All have the same length. */
-  readonly bars: readonly string[];
-}
-
 /**
- * Bars over all lifetimes and the current time.
+ * Bars over all lifetimes and the current time, all of the same length: `.` outside of the lifetime, `|` at the current
+ * time.
  *
  * @param lifetimes `stroke` is the character of the bar
  * @param width in characters, at least 2
@@ -65,7 +56,7 @@ export function timeLine(
   lifetimes: readonly (Lifetime & { readonly stroke: string })[],
   now: Date,
   width: number,
-): TimeLine {
+) {
   const scale = timeScale(now, ...lifetimes.flatMap(({ from, to }) => [from, to]));
   const columnOf = (time: Date): number => Math.min(width - 1, Math.floor(scale.shareOf(time) * width));
   const at = columnOf(now);

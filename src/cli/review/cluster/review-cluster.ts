@@ -10,7 +10,7 @@ import { withProgress, type ProgressLine } from '../../terminal/progress.ts';
 import type { ReviewFlags } from '../flags.ts';
 import type { ReadOptions } from '../input.ts';
 import { loadClusterPolicies, loadWorld, NEVER } from './load.ts';
-import { connectToCluster, type UserCluster } from '../../connect.ts';
+import { withCluster, type UserCluster } from '../../connect.ts';
 import { parseJson } from '../../../json/json.ts';
 import { collectDuplicates } from './duplicates.ts';
 import { governed } from '../../../runtime/policies/policies.ts';
@@ -31,19 +31,20 @@ export interface ClusterReview {
 }
 
 /** @throws UnusableInput for policies in files, and an Error when the API server does not respond */
-export async function reviewCluster(
+export const reviewCluster = (
   flags: ReviewFlags,
   options: ReadOptions,
   ownNamespace: string,
-): Promise<ClusterReview> {
-  const cluster = await connectToCluster(flags, 'review', parseJson);
-  try {
-    const loaded = await loadClusterPolicies(cluster, flags, options, ownNamespace);
-    return await withProgress((line) => reviewAll(cluster, loaded, ownNamespace, line));
-  } finally {
-    await cluster.close();
-  }
-}
+): Promise<ClusterReview> =>
+  withCluster(
+    flags,
+    'review',
+    async (cluster) => {
+      const loaded = await loadClusterPolicies(cluster, flags, options, ownNamespace);
+      return await withProgress((line) => reviewAll(cluster, loaded, ownNamespace, line));
+    },
+    parseJson,
+  );
 
 async function reviewAll(
   cluster: UserCluster,

@@ -34,13 +34,15 @@ export function clusterTable({ policies }: ClusterReview, colours: boolean): str
 
 function sentence(policies: readonly PolicyReview[], colours: boolean): string {
   const { objects, violations, incomplete } = summaryOf(policies);
-  const found =
+  const found = paint(
     violations === 0
-      ? paint({ text: 'no violations', colour: 'green' }, colours)
-      : paint({ text: `${violations} violations in ${objects} objects`, colour: 'red' }, colours);
-  return incomplete === 0
-    ? found
-    : `${found}; ${paint({ text: `${incomplete} of ${policies.length} policies incomplete`, colour: 'yellow' }, colours)}`;
+      ? { text: 'no violations', colour: 'green' }
+      : { text: `${violations} violations in ${objects} objects`, colour: 'red' },
+    colours,
+  );
+  if (incomplete === 0) return found;
+  const text = `${incomplete} of ${policies.length} policies incomplete`;
+  return `${found}; ${paint({ text, colour: 'yellow' }, colours)}`;
 }
 
 function summaryOf(policies: readonly PolicyReview[]) {

@@ -28,11 +28,12 @@ function testLines(
   const details = showPatch
     ? resultLines(reviewed.result, true).map((line) => `          ${printable(line)}`)
     : [];
-  if (mismatches.length === 0) {
-    return [`  ${paint({ text: 'passed', colour: 'green' }, colours)}  ${printable(test.name)}`, ...details];
-  }
+  const [mark, place] =
+    mismatches.length === 0
+      ? [paint({ text: 'passed', colour: 'green' }, colours), '']
+      : [paint({ text: 'FAILED', colour: 'red' }, colours), ` (${file}:${test.line})`];
   return [
-    `  ${paint({ text: 'FAILED', colour: 'red' }, colours)}  ${printable(`${test.name} (${file}:${test.line})`)}`,
+    `  ${mark}  ${printable(`${test.name}${place}`)}`,
     ...mismatches.flatMap(({ what, expected, received }) => [
       `          ${printable(what)}`,
       `            expected: ${printable(expected)}`,

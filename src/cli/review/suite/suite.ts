@@ -62,13 +62,8 @@ export function parseSuite(
 }
 
 const emptySuite = (file: string): Suite => ({
-  file,
-  policies: [],
-  crds: [],
-  existing: [],
-  handlers: undefined,
-  namespace: undefined,
-  tests: [],
+  ...{ file, policies: [], crds: [], existing: [], tests: [] },
+  ...{ handlers: undefined, namespace: undefined },
 });
 
 function suiteOf(field: YamlField, file: string, readFile: ReadFile): Suite {
