@@ -6,7 +6,6 @@ import { groupResourceName } from '../../json/kube-object.ts';
 import {
   createConversionRegistry,
   type ConversionRegistry,
-  type ConversionRegistryOptions,
   type ConversionState,
 } from './conversion-registry.ts';
 
@@ -31,13 +30,15 @@ const handler = (resource: string): Converter => ({
 });
 
 let registry: ConversionRegistry;
-const create = (change: Partial<ConversionRegistryOptions> = {}) =>
-  createConversionRegistry({
-    handlers: [],
-    kindOf: ({ group, resource }) => (group === GROUP ? KINDS[resource] : undefined),
-    notCompiled: () => [],
-    ...change,
-  });
+const create = (
+  handlers: readonly Converter[] = [],
+  notCompiled: (group: string) => readonly string[] | undefined = () => [],
+) =>
+  createConversionRegistry(
+    handlers,
+    ({ group, resource }) => (group === GROUP ? KINDS[resource] : undefined),
+    notCompiled,
+  );
 beforeEach(() => {
   registry = create();
 });
@@ -98,12 +99,12 @@ test('an invalid version leaves the previous one in force', () => {
 });
 
 test('until all policies are read, the lookup is not ready', () => {
-  registry = create({ notCompiled: () => undefined });
+  registry = create([], () => undefined);
   expect(lookUp()).toEqual({
     kind: 'unready',
     message: 'this replica has not read the ConversionPolicies yet',
   });
-  registry = create({ notCompiled: (group) => (group === GROUP ? ['ConversionPolicy servers'] : []) });
+  registry = create([], (group) => (group === GROUP ? ['ConversionPolicy servers'] : []));
   expect(lookUp()).toEqual({
     kind: 'unready',
     message: 'this replica has not read ConversionPolicy servers yet',
@@ -120,16 +121,16 @@ test('while a definition cannot be read, the lookup is not ready', () => {
 });
 
 test('handlers convert too, and take precedence over a policy', () => {
-  registry = create({ handlers: [handler('racks'), handler('servers')] });
+  registry = create([handler('racks'), handler('servers')]);
   registry.set('servers', state());
   expect(lookUp('Rack')).toMatchObject({ converter: { name: 'handler racks' } });
   expect(lookUp()).toMatchObject({ converter: { name: 'handler servers' } });
 });
 
 test('two handlers for one kind prevent the start', () => {
-  expect(() =>
-    create({ handlers: [handler('racks'), { ...handler('racks'), name: 'handler other' }] }),
-  ).toThrow('handler racks and handler other both convert racks.infra.example.com: remove one of them');
+  expect(() => create([handler('racks'), { ...handler('racks'), name: 'handler other' }])).toThrow(
+    'handler racks and handler other both convert racks.infra.example.com: remove one of them',
+  );
 });
 
 test('every change notifies the subscribers', () => {

@@ -14,17 +14,17 @@ export interface ConversionState extends CompiledState<CompiledConversion> {
 
 export type ConversionRegistry = ReturnType<typeof createConversionRegistry>;
 
-export interface ConversionRegistryOptions {
-  /** Converters in TypeScript. */
-  readonly handlers: readonly Converter[];
-  /** The kind of a resource; undefined when it does not exist or is not known yet. */
-  readonly kindOf: (target: GroupResource) => string | undefined;
-  /** The policies of a group that this replica has not compiled yet; undefined before the first list. */
-  readonly notCompiled: (group: string) => readonly string[] | undefined;
-}
-
-/** @throws Error when two handlers convert the same objects */
-export function createConversionRegistry({ handlers, kindOf, notCompiled }: ConversionRegistryOptions) {
+/**
+ * @param handlers converters in TypeScript
+ * @param kindOf the kind of a resource; undefined when it does not exist or is not known yet
+ * @param notCompiled the policies of a group that this replica has not compiled yet; undefined before the first list
+ * @throws Error when two handlers convert the same objects
+ */
+export function createConversionRegistry(
+  handlers: readonly Converter[],
+  kindOf: (target: GroupResource) => string | undefined,
+  notCompiled: (group: string) => readonly string[] | undefined,
+) {
   rejectDuplicates(handlers);
   const states = new Map<string, ConversionState>();
   const listeners = createListeners<[name: string]>();

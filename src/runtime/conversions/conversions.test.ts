@@ -34,7 +34,11 @@ beforeEach(() => {
 
 /** Starts a replica with an empty registry. */
 function restart(): void {
-  registry = createConversionRegistry({ handlers: [], kindOf: () => 'Server', notCompiled: () => [] });
+  registry = createConversionRegistry(
+    [],
+    () => 'Server',
+    () => [],
+  );
   changes = 0;
   registry.subscribe(() => (changes += 1));
 }

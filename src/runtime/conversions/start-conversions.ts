@@ -45,20 +45,17 @@ export function startConversions(
     },
     signal,
   );
-  const registry = createConversionRegistry({
-    handlers,
-    kindOf: (target) => definitions.get(target)?.kind,
-    notCompiled: (group) =>
-      policies.hasSynced()
-        ? policies.store
-            .list()
-            .filter(
-              ({ spec, metadata }) =>
-                spec.target.apiGroup === group && registry.get(metadata.name ?? '') === undefined,
-            )
-            .map((policy) => `ConversionPolicy ${keyOf(policy)}`)
-        : undefined,
-  });
+  const notCompiled = (group: string) =>
+    policies.hasSynced()
+      ? policies.store
+          .list()
+          .filter(
+            ({ spec, metadata }) =>
+              spec.target.apiGroup === group && registry.get(metadata.name ?? '') === undefined,
+          )
+          .map((policy) => `ConversionPolicy ${keyOf(policy)}`)
+      : undefined;
+  const registry = createConversionRegistry(handlers, (target) => definitions.get(target)?.kind, notCompiled);
   const handlerFor = new Map(handlers.map(({ target, name }) => [groupResourceName(target), name]));
   const controller = startController(
     context,

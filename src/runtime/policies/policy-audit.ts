@@ -55,10 +55,15 @@ export function createPolicyAuditReconciler(options: PolicyAuditOptions): Reconc
     if (inForce === undefined || !hasAudit(inForce)) return AWAIT_CHANGE;
     const due = dueAt(policy, inForce, options);
     if (due > options.now().getTime()) return { kind: 'requeue', at: new Date(due) };
-    const found = await audit(inForce, options, signal);
-    options.report(name, found.result);
-    publish(policy, found, options);
-    const next = found.result.message === undefined ? withJitter(everyMs(inForce), options) : RETRY_MS;
+    const violators: Violator[] = [];
+    const keep = (violator: Violator) => {
+      if (violators.length < MAX_EVENTS) violators.push(violator);
+    };
+    const sources = { ...options, world: withReadLimit(options.world) };
+    const result = await scanStored(inForce, sources, keep, signal);
+    options.report(name, result);
+    publish(policy, result, violators, options);
+    const next = result.message === undefined ? withJitter(everyMs(inForce), options) : RETRY_MS;
     return requeueIn(next, options.now());
   };
 }
@@ -82,25 +87,6 @@ function everyMs({ initiallyDeferred }: CompiledPolicy): number {
 const SLACK_MS = 60_000;
 const withJitter = (ms: number, { random }: PolicyAuditOptions): number => ms * (1 + 0.1 * random());
 
-interface Found {
-  readonly result: AuditResult;
-  /** The first violators, at most {@link MAX_EVENTS}. */
-  readonly violators: readonly Violator[];
-}
-
-async function audit(
-  inForce: CompiledPolicy,
-  options: PolicyAuditOptions,
-  signal: AbortSignal,
-): Promise<Found> {
-  const violators: Violator[] = [];
-  const keep = (violator: Violator) => {
-    if (violators.length < MAX_EVENTS) violators.push(violator);
-  };
-  const result = await scanStored(inForce, { ...options, world: withReadLimit(options.world) }, keep, signal);
-  return { result, violators };
-}
-
 function withReadLimit(world: AdmissionContext['world']): AdmissionContext['world'] {
   let left = MAX_LIVE_READS;
   const limited =
@@ -116,7 +102,8 @@ function withReadLimit(world: AdmissionContext['world']): AdmissionContext['worl
 
 function publish(
   policy: AdmissionPolicy,
-  { result, violators }: Found,
+  result: AuditResult,
+  violators: readonly Violator[],
   { record, log }: PolicyAuditOptions,
 ): void {
   const { name = '' } = policy.metadata;
@@ -144,11 +131,6 @@ function publish(
 const describe = ({ field, message }: { readonly field: string; readonly message: string }): string =>
   field === '' ? message : `${field}: ${message}`;
 
-export interface PolicyAudit {
-  readonly result: (name: string) => AuditResult | undefined;
-  readonly stopped: Promise<void>;
-}
-
 /** @param onResult called with the name of a policy that has been audited */
 export function startPolicyAudit(
   context: Context,
@@ -156,7 +138,7 @@ export function startPolicyAudit(
   record: RecordEvent,
   onResult: (name: string) => void,
   signal: AbortSignal,
-): PolicyAudit {
+) {
   const { log, metrics } = context;
   const results = new Map<string, AuditResult>();
   const controller = startController(
@@ -184,5 +166,8 @@ export function startPolicyAudit(
   }, signal);
   for (const policy of policies.store.list()) controller.add(keyOf(policy));
   metrics.scrape({ policyViolations: () => results }, signal);
-  return { result: (name) => results.get(name), stopped: controller.stopped };
+  return {
+    result: (name: string): AuditResult | undefined => results.get(name),
+    stopped: controller.stopped,
+  };
 }
