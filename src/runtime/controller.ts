@@ -1,5 +1,10 @@
 /** A controller: a workqueue, and workers that reconcile its keys one at a time. */
-import { runController, type Reconcile, type ReconcileResult } from '../kube/controller.ts';
+import {
+  runController,
+  type ControllerOptions,
+  type Reconcile,
+  type ReconcileResult,
+} from '../kube/controller.ts';
 import type { EventRecorder, EventSubject } from '../kube/events.ts';
 import type { KubeObject } from '../json/kube-object.ts';
 import { createWorkqueue } from '../kube/workqueue.ts';
@@ -74,33 +79,22 @@ export function inLocalTime(
   };
 }
 
-export interface ControllerOptions {
-  readonly name: string;
-  readonly reconcile: Reconcile;
-  /** How many keys are reconciled at the same time. Default: 1. */
-  readonly concurrency?: number;
-  /** Timeout of one reconcile, in milliseconds. Default: 60 s. */
-  readonly timeoutMs?: number;
-}
-
-export interface RunningController {
-  readonly add: (key: string) => void;
-  /** Resolves when the last reconcile has ended after the signal aborted. */
-  readonly stopped: Promise<void>;
-}
-
+/** Default timeout of one reconcile, in milliseconds. */
 const RECONCILE_MS = 60_000;
+
+export type RunningController = ReturnType<typeof startController>;
 
 export function startController(
   { metrics, tracing, log }: Pick<Context, 'metrics' | 'tracing' | 'log'>,
-  { name, reconcile, concurrency = 1, timeoutMs = RECONCILE_MS }: ControllerOptions,
+  { timeoutMs = RECONCILE_MS, ...options }: Omit<ControllerOptions, 'queue' | 'log' | 'clock'>,
   signal: AbortSignal,
-): RunningController {
+) {
+  const { name, reconcile } = options;
   const queue = createWorkqueue({ metrics: metrics.queue(name) });
   metrics.queueLoad(name, queue.load);
   const stopped = runController(
     {
-      ...{ name, queue, concurrency, timeoutMs },
+      ...{ ...options, queue, timeoutMs },
       reconcile: (key, reconciling) => {
         const attributes = { 'gatehouse.controller': name, 'gatehouse.key': key };
         const work = () => reconcile(key, reconciling);
@@ -110,5 +104,6 @@ export function startController(
     },
     signal,
   );
+  /** `stopped` resolves when the last reconcile has ended after the signal aborted. */
   return { add: queue.add, stopped };
 }

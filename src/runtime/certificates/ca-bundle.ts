@@ -39,7 +39,6 @@ export interface CaBundleContext {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
   readonly namespace: string;
   readonly bundle: () => string | undefined;
-  /** The ConfigMap has been written. */
   readonly onPublished?: () => void;
   readonly now: () => Date;
   readonly log: Log;
@@ -104,7 +103,6 @@ function withBundle(existing: ConfigMap | undefined, bundle: string, namespace: 
 
 /** A CA bundle that Gatehouse published, in its current state in the API server. */
 export interface PublishedBundle {
-  /** For messages. */
   readonly target: string;
   /** The current text of the field, valid or not; undefined: the field is still empty. */
   readonly bundle: string | undefined;

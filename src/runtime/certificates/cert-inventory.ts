@@ -11,12 +11,6 @@ import type { ServingCertStores } from './serving-cert-stores.ts';
 /** Why a serving cert is no longer renewed. */
 export type StoppedReason = 'NotRequested' | 'ServiceGone' | 'InvalidRequest' | 'SecretTaken';
 
-export interface StoredCert {
-  readonly notAfter: Date;
-  /** The id of the generation that signed it; undefined: no known generation did. */
-  readonly generation: string | undefined;
-}
-
 export type CertInventory = ReturnType<typeof createCertInventory>;
 
 type Summary = Extract<ServingCertSummary, { kind: 'usable' }>;
@@ -30,10 +24,11 @@ export function createCertInventory(
   const stopped = new Map<string, StoppedReason>();
 
   /** Stops when the budget is used up; the next call gets further. Reconciles look up signers too. */
-  const readCerts = (): { readonly certs: readonly StoredCert[]; readonly complete: boolean } => {
+  const readCerts = () => {
     const current = authority();
-    if (current === undefined || !synced()) return { certs: [], complete: false };
-    const certs: StoredCert[] = [];
+    /** `generation`: the id of the generation that signed it; undefined: no known generation did. */
+    const certs: { readonly notAfter: Date; readonly generation: string | undefined }[] = [];
+    if (current === undefined || !synced()) return { certs, complete: false };
     let budget = SIGNATURES_AT_ONCE;
     for (const { summary } of secrets()) {
       if (summary?.kind !== 'usable') continue;

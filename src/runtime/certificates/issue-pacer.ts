@@ -55,7 +55,6 @@ export function createIssuePacer({ after, release, ...rate }: PacerOptions) {
       hurried.add(key);
       if (waiting.has(key)) waiting.set(key, 0);
     },
-    /** The key is no longer due. */
     forget,
     waiting: () => waiting.size,
     stop: (): void => {
@@ -74,7 +73,6 @@ function createTokenBucket({ perSecond, burst, monotonic }: Omit<PacerOptions, '
     refilledAt = now;
   };
   return {
-    /** Returns whether there was a token. */
     take: (): boolean => {
       refill();
       if (tokens < 1) return false;

@@ -41,7 +41,6 @@ export type Repaired =
   | { readonly kind: 'unchanged'; readonly plan: ServingCertPlan; readonly secret: Secret }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
-/** `missing`: why some outputs are missing. */
 export type RepairResult = Repaired & { readonly missing?: Refusal | undefined };
 
 /**

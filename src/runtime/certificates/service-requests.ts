@@ -17,9 +17,9 @@ import { ownStateLabels } from './ca-bundle.ts';
 
 export type ServiceRequests = ReturnType<typeof createServiceRequests>;
 
-type RequestConfig = Pick<Config, 'namespace' | 'service' | 'clusterDomain' | 'compat' | 'servingCerts'>;
-
-export function createServiceRequests(config: RequestConfig) {
+export function createServiceRequests(
+  config: Pick<Config, 'namespace' | 'service' | 'clusterDomain' | 'compat' | 'servingCerts'>,
+) {
   const rules: RequestRules = {
     clusterDomain: config.clusterDomain ?? clusterDomainOfPod() ?? DEFAULT_CLUSTER_DOMAIN,
     dnsSuffixes: config.servingCerts.dnsSuffixes,

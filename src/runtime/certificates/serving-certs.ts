@@ -247,7 +247,6 @@ function eventReasonOf(reason: IssueReason): 'Renewed' | 'Issued' | undefined {
   return reason === 'RenewalDue' ? 'Renewed' : 'Issued';
 }
 
-/** Returns whether the Service has the annotations that its users expect. */
 async function annotateSigned(task: ServingCertTask, running: Running): Promise<boolean> {
   if (task.request.via !== 'openshift') return true;
   const signedBy = signerName(task.authority);

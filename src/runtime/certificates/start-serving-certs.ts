@@ -93,8 +93,7 @@ function keysByUrgency(
   }
   const rank = (key: string): number => {
     const one = service(key);
-    return one !== undefined && isOwn(one) ? Number.NEGATIVE_INFINITY : (ends.get(key) ?? 0);
+    return one !== undefined && isOwn(one) ? Number.MIN_SAFE_INTEGER : (ends.get(key) ?? 0);
   };
-  const ranked = serviceKeys().map((key) => ({ key, rank: rank(key) }));
-  return ranked.sort((a, b) => (a.rank < b.rank ? -1 : a.rank > b.rank ? 1 : 0)).map(({ key }) => key);
+  return [...serviceKeys()].sort((a, b) => rank(a) - rank(b));
 }

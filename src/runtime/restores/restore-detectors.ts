@@ -28,50 +28,48 @@ import { RESTORE_DETECTORS, RESTORE_WINDOWS } from '../resources.ts';
 import type { Replica } from '../webhook-process.ts';
 import { sha256 } from './restore-evidence.ts';
 import { createRestoreSources, type Followed, type RestoreSources } from './restore-sources.ts';
-import { condition, withConditions, type ConditionUpdate, type RestoreWriter } from './window-status.ts';
-
-type RestoreDetectorsOptions = Pick<RestoreWriter, 'record' | 'now' | 'log'> & {
-  readonly client: Pick<KubeClient, 'getMetadata' | 'create' | 'replaceStatus'>;
-  readonly detectors: Pick<Store<RestoreDetector>, 'get'>;
-  readonly sources: RestoreSources;
-};
+import { condition, withConditions, type ConditionUpdate } from './window-status.ts';
 
 /** When to retry a kind that is not served or may not be read, in milliseconds. */
 const RETRY_MS = 10_000;
 const LISTING_MS = 1_000;
 
-function createRestoreDetectorsReconciler(options: RestoreDetectorsOptions): Reconcile {
+function createRestoreDetectorsReconciler(
+  context: LeaderContext,
+  detectors: Pick<Store<RestoreDetector>, 'get'>,
+  origins: RestoreSources,
+): Reconcile {
   const memories = new Map<string, Memory>();
   return async (name, signal) => {
-    const detector = options.detectors.get(name);
+    const detector = detectors.get(name);
     if (detector === undefined) {
-      options.sources.unfollow(name);
+      origins.unfollow(name);
       memories.delete(name);
       return GONE;
     }
     const idle = whyIdle(detector);
     if (idle !== undefined) {
-      options.sources.unfollow(name);
-      await report(detector, [idle], 0, options, signal);
+      origins.unfollow(name);
+      await report(detector, [idle], 0, context, signal);
       return AWAIT_CHANGE;
     }
-    const followed = await options.sources.follow(detector, signal);
+    const followed = await origins.follow(detector, signal);
     if (followed.kind !== 'following') {
-      await report(detector, [READY, watching(followed, detector)], 0, options, signal);
-      return requeueIn(followed.kind === 'listing' ? LISTING_MS : RETRY_MS, options.now());
+      await report(detector, [READY, watching(followed, detector)], 0, context, signal);
+      return requeueIn(followed.kind === 'listing' ? LISTING_MS : RETRY_MS, context.serverClock.now());
     }
     const sources = followed.objects.map((object) => readSource(detector, object));
     const memory = withoutGone(memories.get(name), sources);
     memories.set(name, memory);
     for (const source of sources) {
       if (isTrusted(detector, source.namespace))
-        await ensureWindow(detector, source, memory, options, signal);
-      else if (source.activity === 'active') distrust(detector, source, memory, options);
+        await ensureWindow(detector, source, memory, context, signal);
+      else if (source.activity === 'active') distrust(detector, source, memory, context);
     }
     const active = sources.filter(
       ({ activity, namespace }) => activity === 'active' && isTrusted(detector, namespace),
     );
-    await report(detector, [READY, watching(followed, detector)], active.length, options, signal);
+    await report(detector, [READY, watching(followed, detector)], active.length, context, signal);
     return AWAIT_CHANGE;
   };
 }
@@ -125,7 +123,7 @@ async function ensureWindow(
   detector: RestoreDetector,
   source: RestoreSource,
   { done }: Memory,
-  options: RestoreDetectorsOptions,
+  { client, serverClock, log }: LeaderContext,
   signal: AbortSignal,
 ): Promise<void> {
   const { activity, uid, startedAt } = source;
@@ -134,13 +132,13 @@ async function ensureWindow(
   const { maxDurationMs } = timesOf(detector);
   const installedAt = new Date(detector.metadata.creationTimestamp ?? 0);
   // Checks were not deferred for restores that began before the detector existed, or longer ago than a window lasts.
-  if (startedAt < installedAt || options.now().getTime() - startedAt.getTime() > maxDurationMs) return;
+  if (startedAt < installedAt || serverClock.now().getTime() - startedAt.getTime() > maxDurationMs) return;
   const window = detectedWindow(detector, source, sha256);
   const { name = '' } = window.metadata;
-  if ((await options.client.getMetadata(RESTORE_WINDOWS, { name }, { signal })) === undefined) {
+  if ((await client.getMetadata(RESTORE_WINDOWS, { name }, { signal })) === undefined) {
     const made = isOver ? { ...window, spec: { ...window.spec, close: true } } : window;
-    if (await createIfAbsent(options.client, made, signal))
-      options.log.info({ window: name, source: source.name, phase: source.phase }, 'detected a restore');
+    if (await createIfAbsent(client, made, signal))
+      log.info({ window: name, source: source.name, phase: source.phase }, 'detected a restore');
   }
   done.add(uid);
 }
@@ -149,7 +147,7 @@ function distrust(
   detector: RestoreDetector,
   { apiVersion, kind, namespace, name, uid }: RestoreSource,
   { untrusted }: Memory,
-  { record }: RestoreDetectorsOptions,
+  { record }: LeaderContext,
 ): void {
   if (untrusted.has(uid)) return;
   untrusted.add(uid);
@@ -167,14 +165,14 @@ async function report(
   detector: RestoreDetector,
   updates: readonly ConditionUpdate[],
   active: number,
-  options: RestoreDetectorsOptions,
+  { client, serverClock }: LeaderContext,
   signal: AbortSignal,
 ): Promise<void> {
   const before = detector.status?.conditions ?? [];
-  const conditions = withConditions(before, updates, detector.metadata.generation, options.now());
+  const conditions = withConditions(before, updates, detector.metadata.generation, serverClock.now());
   if (conditions === before && detector.status?.active === active) return;
   const status = { ...detector.status, conditions: [...conditions], active };
-  await options.client.replaceStatus(RESTORE_DETECTORS, { ...detector, status }, { signal });
+  await client.replaceStatus(RESTORE_DETECTORS, { ...detector, status }, { signal });
 }
 
 /** Creates the window. False: a window of this name exists. */
@@ -193,18 +191,13 @@ export async function createIfAbsent(
 }
 
 export function startDetection(context: LeaderContext, { detectors }: Replica, signal: AbortSignal) {
-  const { client, serverClock, record, log } = context;
   const changes = createListeners<[]>();
   const onSourceChange = (detector: string) => {
     controller.add(detector);
     changes.tell();
   };
   const sources = createRestoreSources(context, onSourceChange, signal);
-  const reconcile = createRestoreDetectorsReconciler({
-    ...{ client, sources, record, log },
-    detectors: detectors.store,
-    now: serverClock.now,
-  });
+  const reconcile = createRestoreDetectorsReconciler(context, detectors.store, sources);
   const controller = startController(context, { name: 'restore-detectors', reconcile }, signal);
   detectors.onChange(controller.add, signal);
   for (const detector of detectors.store.list()) controller.add(keyOf(detector));

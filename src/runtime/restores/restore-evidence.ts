@@ -50,10 +50,11 @@ export function createRestoreEvidence(
     const { items } = await listWindows(signal);
     const opened = evidenceOfWindows(items, userInfo, place, now());
     if (opened !== undefined) return opened;
+    // A closed window stays closed, whatever the state of its source.
     for (const detector of detectorsOf(detectors.store.list(), userInfo)) {
       const sources = await sourcesOf(detector, signal);
       const evidence = evidenceOfSources(detector, sources, userInfo, place, now(), sha256, (window) =>
-        isClosed(window, items),
+        items.some(({ metadata }) => metadata.name === window),
       );
       if (evidence !== undefined) return evidence;
     }
@@ -76,9 +77,4 @@ export function createRestoreEvidence(
   }
 
   return { mayRestore, knownRestore, restoreEvidence };
-}
-
-/** A closed window stays closed, whatever the state of its source. */
-function isClosed(window: string, windows: readonly RestoreWindow[]): boolean {
-  return windows.some(({ metadata }) => metadata.name === window);
 }

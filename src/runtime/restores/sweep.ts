@@ -36,7 +36,6 @@ export interface SweepSources extends Pick<StoredObjects, 'pages' | 'keys' | 're
   readonly now: () => Date;
 }
 
-/** The restore that a sweep follows. */
 export interface SweepOptions {
   /** Whether the restore may still write afterwards. */
   readonly interim: boolean;
@@ -45,7 +44,6 @@ export interface SweepOptions {
   readonly namespaceMapping: Readonly<Record<string, string>>;
 }
 
-/** Progress of a sweep. */
 export interface SweepProgress {
   readonly startedAt: Date;
   readonly objectsScanned: number;
