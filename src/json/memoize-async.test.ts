@@ -95,3 +95,19 @@ test('without a lifetime results are kept', async () => {
   expect([await memo.read(1), await memo.read(1), await memo.read(2)]).toEqual([2, 2, 3]);
   expect(read).toHaveBeenCalledTimes(2);
 });
+
+test('expired results do not accumulate', async () => {
+  const { memo, pending, pass } = start();
+  for (const [index, key] of ['a', 'b', 'c'].entries()) {
+    const result = memo.read(key);
+    pending[index]?.resolve(key);
+    await result;
+    pass(60);
+  }
+  const names: string[] = [];
+  memo.forget((name) => {
+    names.push(name);
+    return false;
+  });
+  expect(names).toEqual(['b', 'c']);
+});

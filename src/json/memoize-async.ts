@@ -32,6 +32,9 @@ export function memoizeAsync<Key, Result>(
       const startedAt = now();
       const known = entries.get(name);
       if (known !== undefined && startedAt < known.until) return known.result;
+      // Names may come from users: expired results must not accumulate.
+      if (ttlMs < Infinity)
+        for (const [other, { until }] of entries) if (until <= startedAt) entries.delete(other);
       const entry = { until: startedAt + ttlMs, result: read(key) };
       entries.set(name, entry);
       entry.result.then(
