@@ -34,17 +34,23 @@ export function createAdmission(
     if (selection.kind === 'governed') return selection.policies;
     return registry.wasRetired(entry, request) ? [] : undefined;
   };
-  const route = async (
+  const callHandler = async (
+    phase: HandlerPhase,
+    name: string,
+    request: AdmissionRequest,
+    signal: AbortSignal,
+  ): Promise<Decision> => (await handlers.decide(phase, name, request, signal)) ?? unknownHandler(name);
+  // Not async: a promise for a decision without I/O would cost each review a timer and another turn of the event loop.
+  const route = (
     phase: HandlerPhase,
     entry: string,
     request: AdmissionRequest,
     signal: AbortSignal,
     decide: (policies: readonly CompiledPolicy[]) => Decision | Promise<Decision>,
-  ): Promise<Decision> => {
+  ): Decision | Promise<Decision> => {
     if (isOwnEntry(entry)) return ownKinds[phase](request, signal);
     const handler = handlerOfEntry(entry);
-    if (handler !== undefined)
-      return (await handlers.decide(phase, handler, request, signal)) ?? unknownHandler(handler);
+    if (handler !== undefined) return callHandler(phase, handler, request, signal);
     const policies = governing(entry, request);
     if (policies === undefined) return unknownEntry(entry);
     return policies.length === 0 ? ALLOWED : decide(policies);
