@@ -1,7 +1,7 @@
 /** `gatehouse serve`: a replica with the status page and development sessions. */
 import type { Config } from '../config/config.ts';
 import { serve as serveReplica, type ServeOptions } from '../runtime/serve.ts';
-import { serveFromHere } from './dev/dev-session.ts';
+import { runDevSession } from './dev/dev-session.ts';
 import { createStatusPage } from './inspect/page/status-page.ts';
 
 /** Runs until a signal stops the process. Rejects when the replica cannot start or continue. */
@@ -9,4 +9,4 @@ export const serve = (
   config: Config,
   options: Omit<ServeOptions, 'statusPage' | 'devSession'> = {},
 ): Promise<void> =>
-  serveReplica(config, { ...options, statusPage: createStatusPage, devSession: serveFromHere });
+  serveReplica(config, { ...options, statusPage: createStatusPage, devSession: runDevSession });

@@ -35,7 +35,7 @@ const HEALTH_POLL_MS = 50;
  * change.
  * @throws when the session cannot start or continue
  */
-export async function serveFromHere(
+export async function runDevSession(
   context: Context,
   url: DevUrl,
   parts: Webhooks,
@@ -63,7 +63,7 @@ export async function serveFromHere(
     await session.take('all', draining);
     log.info({ url: url.origin, holder }, 'this machine now serves the webhooks; press Ctrl+C to stop');
     const lifeMs = notAfter.getTime() - serverClock.now().getTime() - CERTIFICATE_MARGIN_MS;
-    await keepUp(context, session, parts.replica, lifeMs, AbortSignal.any([draining, ended.signal]));
+    await renewSession(context, session, parts.replica, lifeMs, AbortSignal.any([draining, ended.signal]));
   } catch (error) {
     if (!draining.aborted) throw error;
   } finally {
@@ -172,7 +172,7 @@ async function checkReachable(
 }
 
 /** Resolves when the signal aborts. @throws DevSessionRefused */
-async function keepUp(
+async function renewSession(
   context: Context,
   { reconcile }: RunningDevSession,
   { registry, detectors }: Replica,

@@ -20,7 +20,7 @@ import { readingRole } from '../manifests.ts';
 import { NAMESPACE, startApi } from './api.ts';
 import { applyManifests, readManifests } from '../deploy-manifests.ts';
 import { localService } from './tour-objects.ts';
-import { tellTour, type Cluster } from './tour.ts';
+import { runTour, type Cluster } from './tour.ts';
 import { serve } from '../serve.ts';
 
 export interface SandboxFlags {
@@ -92,18 +92,18 @@ async function run(flags: SandboxFlags, place: Place, signal: AbortSignal): Prom
   const ended = replica.then(() => {
     throw new Error(`Gatehouse has stopped; see its log: ${join(folder, 'gatehouse.log')}`);
   });
-  const unlessItEnds = (work: Promise<unknown>) => Promise.race([work, ended, aborted(signal)]);
+  const unlessStopped = (work: Promise<unknown>) => Promise.race([work, ended, aborted(signal)]);
   try {
-    await unlessItEnds(whenReady(operationsPort, signal));
+    await unlessStopped(whenReady(operationsPort, signal));
     // performance.now() starts with the process, so it includes loading the program.
     const seconds = (performance.now() / 1_000).toFixed(1);
     if (!signal.aborted)
       say(
         `Ready ${seconds} s after the process began. This is a sandbox: an in-memory Kubernetes API, which runs no pods.`,
       );
-    if (tour && !quiet && !hasHistory) await unlessItEnds(tellTour(cluster, say));
+    if (tour && !quiet && !hasHistory) await unlessStopped(runTour(cluster, say));
     if (!signal.aborted) sayWhatToTry(flags, place, operationsPort, say);
-    await unlessItEnds(aborted(signal));
+    await unlessStopped(aborted(signal));
     say('\nStopping …');
   } finally {
     ending.abort(new Error('the sandbox stops'));

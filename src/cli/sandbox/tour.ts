@@ -33,31 +33,31 @@ export interface Cluster {
   readonly examples: string;
 }
 
-type Tell = (what: string, ...details: readonly string[]) => void;
+type Report = (what: string, ...details: readonly string[]) => void;
 
 const VELERO = { user: 'system:serviceaccount:velero:velero', groups: ['system:authenticated'] };
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
 /** @throws Error when a step fails */
-export async function tellTour(cluster: Cluster, say: (text: string) => void): Promise<void> {
+export async function runTour(cluster: Cluster, say: (text: string) => void): Promise<void> {
   let steps = 0;
-  const tell: Tell = (what, ...details) => {
+  const report: Report = (what, ...details) => {
     say(`\n${++steps}. ${what}`);
     for (const detail of details) say(`   ${detail}`);
   };
-  await certificates(cluster, tell);
-  await admission(cluster, tell);
-  await restore(cluster, tell);
+  await certificates(cluster, report);
+  await admission(cluster, report);
+  await restore(cluster, report);
 }
 
 /** Reads until `accept` returns true. */
-async function see<T extends KubeObject>(
+async function waitFor<T extends KubeObject>(
   { client }: Cluster,
   resource: Resource,
   ref: NamedRef,
   accept: (object: T) => boolean,
 ): Promise<T> {
-  const deadline = performance.now() + PATIENCE_MS;
+  const deadline = performance.now() + TIMEOUT_MS;
   for (;;) {
     const object = await client.get<T>(resource, ref);
     if (object !== undefined && accept(object)) return object;
@@ -78,27 +78,27 @@ async function refusalOf(attempt: Promise<unknown>): Promise<string | undefined>
   }
 }
 
-async function certificates(cluster: Cluster, tell: Tell): Promise<void> {
+async function certificates(cluster: Cluster, report: Report): Promise<void> {
   const { client } = cluster;
   await client.create(namespaces, { metadata: { name: 'shop' } });
-  const asking = { 'gatehouse.dev/serving-cert-secret-name': 'api-tls' };
-  await client.create(services, localService('shop', 'api', 443, asking));
+  const annotations = { 'gatehouse.dev/serving-cert-secret-name': 'api-tls' };
+  await client.create(services, localService('shop', 'api', 443, annotations));
   const ref = { namespace: 'shop', name: 'api-tls' };
-  const secret = await see<SecretObject>(cluster, secrets, ref, () => true);
+  const secret = await waitFor<SecretObject>(cluster, secrets, ref, () => true);
   const leaf = new X509Certificate(text(secret, 'tls.crt'));
-  tell(
+  report(
     'The Service shop/api requests a certificate by annotation; Gatehouse stores it in the Secret shop/api-tls',
     `names: ${leaf.subjectAltName ?? ''}`,
     `valid until ${leaf.validTo}, renewed before that`,
   );
   await client.create(validatingWebhookConfigurations, SHOP_WEBHOOK);
-  const injected = await see<typeof SHOP_WEBHOOK>(
+  const injected = await waitFor<typeof SHOP_WEBHOOK>(
     cluster,
     validatingWebhookConfigurations,
     { name: 'shop-api' },
     ({ webhooks }) => bundleOf(webhooks) !== '',
   );
-  tell(
+  report(
     'The webhook configuration shop-api requests the CA bundle; Gatehouse injects it',
     `caBundle: ${bundleOf(injected.webhooks).slice(0, 60)}…`,
   );
@@ -123,24 +123,24 @@ const SHOP_WEBHOOK: KubeObject & { readonly webhooks: readonly Webhook[] } = {
   ],
 };
 
-async function admission(cluster: Cluster, tell: Tell): Promise<void> {
+async function admission(cluster: Cluster, report: Report): Promise<void> {
   const { client } = cluster;
   await cluster.apply(readManifests(cluster.examples));
-  await see<AdmissionPolicy>(cluster, ADMISSION_POLICIES, { name: 'servers' }, isInstalled);
-  tell(
+  await waitFor<AdmissionPolicy>(cluster, ADMISSION_POLICIES, { name: 'servers' }, isInstalled);
+  report(
     'The policy "servers" is in force: a Server must reference an existing Datacenter, and its tier defaults to standard',
   );
 
   const web = server('shop', 'web', 'fra1');
   const refusal = await firstRefusal(() => client.create(SERVERS, web, { dryRun: true }));
-  tell(
+  report(
     'The Server shop/web references the Datacenter fra1, which does not exist. Gatehouse refuses it:',
     refusal,
   );
 
   await client.create(DATACENTERS, datacenter('fra1'));
   const created = await client.create<Server>(SERVERS, web);
-  tell(
+  report(
     'A user creates the Datacenter fra1, then the Server. Gatehouse admits the Server and applies the default:',
     `spec: ${JSON.stringify(created.spec)}`,
   );
@@ -151,7 +151,7 @@ const isInstalled = ({ status }: AdmissionPolicy): boolean =>
 
 /** The API server learns of new webhook configurations through a watch, so a request may be admitted at first. */
 async function firstRefusal(attempt: () => Promise<unknown>): Promise<string> {
-  const deadline = performance.now() + PATIENCE_MS;
+  const deadline = performance.now() + TIMEOUT_MS;
   for (;;) {
     const refusal = await refusalOf(attempt());
     if (refusal !== undefined) return refusal;
@@ -160,31 +160,31 @@ async function firstRefusal(attempt: () => Promise<unknown>): Promise<string> {
   }
 }
 
-async function restore(cluster: Cluster, tell: Tell): Promise<void> {
+async function restore(cluster: Cluster, report: Report): Promise<void> {
   const { client } = cluster;
   await cluster.apply([clusterAdmin('velero', VELERO.user)]);
   const velero = cluster.impersonate(VELERO);
   const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
   const spec = { principals: [{ user: VELERO.user }], expiresAt, reason: 'a drill' };
   await client.create<RestoreWindow>(RESTORE_WINDOWS, { metadata: { name: 'drill' }, spec });
-  tell('A user opens a restore window for Velero', `principal: ${VELERO.user}, until ${expiresAt}`);
+  report('A user opens a restore window for Velero', `principal: ${VELERO.user}, until ${expiresAt}`);
 
   await velero.create(SERVERS, server('shop', 'restored', 'muc1'));
   const refusal = await firstRefusal(() => client.create(SERVERS, server('shop', 'sneaky', 'muc1')));
-  tell(
+  report(
     'Velero restores the Server shop/restored before its Datacenter muc1: deferred. Other users are still refused:',
     refusal,
   );
 
   await client.patchMerge(RESTORE_WINDOWS, { name: 'drill' }, { spec: { close: true } });
-  const report = await see<RestoreWindow>(
+  const swept = await waitFor<RestoreWindow>(
     cluster,
     RESTORE_WINDOWS,
     { name: 'drill' },
     ({ status }) => status?.phase === 'CompletedWithViolations',
   );
-  tell(
+  report(
     'The window closes, and Gatehouse sweeps all governed objects. The report:',
-    JSON.stringify(report.status?.violations),
+    JSON.stringify(swept.status?.violations),
   );
 }

@@ -34,17 +34,9 @@ const sinceOf = ({ metadata, status }: RestoreWindow): number =>
   new Date(status?.openedAt ?? metadata.creationTimestamp ?? 0).getTime();
 
 function isShown(window: RestoreWindow, now: Date): boolean {
-  switch (window.status?.phase) {
-    case 'Open':
-    case 'Settling':
-    case 'CompletedWithViolations':
-      return true;
-    case undefined:
-      return windowState(window, now).kind === 'open';
-    case 'Completed':
-    case 'Refused':
-      return false;
-  }
+  const phase = window.status?.phase;
+  if (phase === undefined) return windowState(window, now).kind === 'open';
+  return phase !== 'Completed' && phase !== 'Refused';
 }
 
 function problemsOf({ metadata, spec, status }: RestoreWindow, now: Date): Problems {
