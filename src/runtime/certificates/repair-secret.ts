@@ -36,9 +36,8 @@ import {
 
 export type Repaired =
   | { readonly kind: 'issued'; readonly reason: IssueReason; readonly secret: Secret }
-  /** Its marks, bundle or outputs have changed; the cert has not. */
-  | { readonly kind: 'updated'; readonly plan: ServingCertPlan; readonly secret: Secret }
-  | { readonly kind: 'unchanged'; readonly plan: ServingCertPlan; readonly secret: Secret }
+  /** `updated`: its marks, bundle or outputs; the cert has not changed. */
+  | { readonly kind: 'updated' | 'unchanged'; readonly plan: ServingCertPlan; readonly secret: Secret }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 export type RepairResult = Repaired & { readonly missing?: Refusal | undefined };

@@ -11,10 +11,7 @@ export type Refusal =
   | { readonly kind: 'foreign' | 'wrong-type' | 'immutable' | 'namespace-ends' }
   /** An older Service owns the Secret. */
   | { readonly kind: 'taken'; readonly by: string }
-  /** The API server refuses the write. */
-  | { readonly kind: 'write-refused'; readonly message: string }
-  /** The clocks disagree. */
-  | { readonly kind: 'clock'; readonly message: string }
+  | { readonly kind: 'write-refused' | 'clock'; readonly message: string }
   /** Only the key stores cannot be written. */
   | { readonly kind: 'no-password'; readonly secretName: string; readonly key: string };
 

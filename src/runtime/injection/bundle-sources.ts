@@ -9,12 +9,7 @@ import {
   type SourceObject,
 } from '../../pki/injection/source.ts';
 import type { Context } from '../context.ts';
-import { watch, type Watched } from '../watch.ts';
-
-interface Source {
-  readonly watched: Watched<SourceObject>;
-  readonly stop: AbortController;
-}
+import { watch } from '../watch.ts';
 
 /** Each source costs a watch, and every user who may write a ConfigMap can request one. */
 const MAX_SOURCES = 200;
@@ -25,7 +20,7 @@ export function createBundleSources(
   onChange: (ref: SourceRef) => void,
   signal: AbortSignal,
 ) {
-  const sources = new Map<string, Source>();
+  const sources = new Map<string, ReturnType<typeof start>>();
 
   return {
     /** Watches these sources, and stops watching all others. */
@@ -53,12 +48,7 @@ export function createBundleSources(
   };
 }
 
-function start(
-  context: Context,
-  ref: SourceRef,
-  onChange: (ref: SourceRef) => void,
-  signal: AbortSignal,
-): Source {
+function start(context: Context, ref: SourceRef, onChange: (ref: SourceRef) => void, signal: AbortSignal) {
   const stop = new AbortController();
   const either = AbortSignal.any([signal, stop.signal]);
   const tell = () => {

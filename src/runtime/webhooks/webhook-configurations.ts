@@ -10,7 +10,6 @@ import {
   WEBHOOK_CONFIGURATION_NAME,
 } from '../../admission/webhooks/webhook-configurations.ts';
 import { type WebhookConfiguration } from '../../admission/webhooks/webhook.ts';
-import type { KubeObject } from '../../json/kube-object.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { Principal } from '../../api/principals.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -99,11 +98,12 @@ async function ensure(
     return { kind: 'lent', session, carriesPolicies: carries(live.webhooks ?? [], policies) };
   }
   const isAbandoned = state.kind === 'over';
-  // The API server leaves an empty list out.
-  if (!isAbandoned && isDeepStrictEqual(live.webhooks ?? [], desired.webhooks) && hasLabels(live, desired))
-    return { kind: 'installed' };
   const metadata = isAbandoned ? withoutDevSession(live.metadata) : live.metadata;
   const labels = { ...metadata?.labels, ...desired.metadata?.labels };
+  // The API server leaves out an empty list.
+  const wanted = { webhooks: desired.webhooks, labels };
+  const current = { webhooks: live.webhooks ?? [], labels: live.metadata?.labels ?? {} };
+  if (!isAbandoned && isDeepStrictEqual(current, wanted)) return { kind: 'installed' };
   const next = { ...live, metadata: { ...metadata, labels }, webhooks: desired.webhooks };
   await client.replace<LiveWebhookConfiguration>(kind, next, { signal });
   const fields = { resource, webhooks: desired.webhooks.length };
@@ -111,12 +111,6 @@ async function ensure(
     log.warn({ ...fields, session: state.session }, 'took webhook configuration back from a developer');
   else log.info(fields, 'replaced webhook configuration');
   return { kind: 'installed' };
-}
-
-function hasLabels(live: KubeObject, desired: KubeObject): boolean {
-  return Object.entries(desired.metadata?.labels ?? {}).every(
-    ([key, value]) => live.metadata?.labels?.[key] === value,
-  );
 }
 
 /** The Service that the entries of a cluster name, and the features that the API server supports. */
