@@ -122,3 +122,13 @@ test('a kind is found in the requested version, or in the one that has it', asyn
   await discovery.resolveKind({ ...wanted, version: 'v1' });
   expect(requests.length).toBeGreaterThan(before);
 });
+
+test('a caller that no longer waits sends no request', async () => {
+  const { discovery, requests } = await start();
+  const ended = AbortSignal.abort(new Error('shutting down'));
+  const wanted = { group: 'infra.example.com', resource: 'servers', version: 'v1', kind: 'Kind' };
+  await expect(discovery.resolve(wanted, ended)).rejects.toThrow('shutting down');
+  await expect(discovery.resolveKind(wanted, ended)).rejects.toThrow('shutting down');
+  await discovery.serverVersion();
+  expect(requests.map(({ url }) => url)).toEqual(['/version']);
+});

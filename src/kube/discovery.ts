@@ -37,14 +37,18 @@ export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>) {
      * How the API server serves a resource, in its preferred version; undefined when it does not serve it.
      * @throws when discovery fails, e.g. because an aggregated API is down: never assume that a resource is absent
      */
-    resolve: async (wanted: GroupResource, signal?: AbortSignal): Promise<Resource | undefined> =>
-      orAborted(resources.read(wanted), signal),
+    resolve: async (wanted: GroupResource, signal?: AbortSignal): Promise<Resource | undefined> => {
+      signal?.throwIfAborted();
+      return orAborted(resources.read(wanted), signal);
+    },
     /**
      * How the API server serves a kind: in this version if available, otherwise in the first served version that has it.
      * @throws as `resolve`
      */
-    resolveKind: async (wanted: WantedKind, signal?: AbortSignal): Promise<Resource | undefined> =>
-      orAborted(kinds.read(wanted), signal),
+    resolveKind: async (wanted: WantedKind, signal?: AbortSignal): Promise<Resource | undefined> => {
+      signal?.throwIfAborted();
+      return orAborted(kinds.read(wanted), signal);
+    },
     /** Drops the cached results for a resource, e.g. after a 404 or a change of its CRD. */
     forget: (resource: GroupResource): void => {
       resources.forget((name) => name === groupResourceName(resource));
