@@ -121,6 +121,19 @@ describe('during a restore', () => {
     expect(confirm).not.toHaveBeenCalled();
   });
 
+  test('a lookup that throws at once is a failed lookup too, e.g. for an invalid window in gatehouse review', async () => {
+    const { world, ...rest } = clusterOf();
+    const restoreEvidence = () => {
+      throw new TypeError('the window has no principals');
+    };
+    const context = { ...rest, world: { ...world, restoreEvidence } };
+    const policy = policyOf({ validate: CHECKS, restore: { rules: 'Defer' } });
+    expect(await validate(TALL, [policy], context)).toMatchObject({
+      kind: 'retry',
+      message: expect.stringContaining('could not find out whether a backup is being restored') as string,
+    });
+  });
+
   test('a policy with enforcement Warn still warns', async () => {
     expect(await decide(OLD, { enforcement: 'Warn', restore: { schema: 'Defer' } })).toMatchObject({
       kind: 'allow',

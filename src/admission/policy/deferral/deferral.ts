@@ -119,5 +119,6 @@ export function createRestoreLookup(
 ): RestoreLookup {
   let lookup: Promise<Restore> | undefined;
   const unknown = (cause: unknown): Restore => ({ kind: 'unknown', cause });
-  return () => (lookup ??= world.restoreEvidence(request, signal).then(toRestore, unknown));
+  const ask = async () => toRestore(await world.restoreEvidence(request, signal));
+  return () => (lookup ??= ask().catch(unknown));
 }
