@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
 import { compilePolicy, type CompiledPolicy } from '../../src/admission/policy/compile.ts';
-import { createLog, withDebugIfHeard } from '../../src/runtime/log.ts';
+import { createLog, withDebugIfEnabled } from '../../src/runtime/log.ts';
 import { createAdmission } from '../../src/runtime/policies/admission.ts';
 import { createTargets } from '../../src/runtime/policies/targets.ts';
 import { createWorld } from '../../src/runtime/policies/world.ts';
@@ -57,7 +57,7 @@ export async function buildGatehouse(
     isDraining: () => false,
     loadShedding: createLoadShedding(limits, isFull, metrics, log),
     metrics,
-    log: withDebugIfHeard(log),
+    log: withDebugIfEnabled(log),
   });
   return { app, entry: compiled[0]?.entryId ?? '' };
 }

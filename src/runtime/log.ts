@@ -35,7 +35,7 @@ export function createLog(level: string, identity: string, file?: string): Logge
 }
 
 /** `debug` is undefined when the level is off, so that callers do not collect fields that are not written. */
-export function withDebugIfHeard(log: Logger): Pick<Logger, 'info' | 'warn' | 'error'> & {
+export function withDebugIfEnabled(log: Logger): Pick<Logger, 'info' | 'warn' | 'error'> & {
   readonly debug: ((fields: object, message: string) => void) | undefined;
 } {
   const debug = (fields: object, message: string) => {
@@ -63,7 +63,7 @@ function createDestination(
   });
   // The types allow only strings, although this content mode takes bytes.
   const write = bytes.write.bind(bytes) as unknown as (line: Buffer) => boolean;
-  return { write: (line) => write(harmless(line)), flush: bytes.flush.bind(bytes) };
+  return { write: (line) => write(withEscapes(line)), flush: bytes.flush.bind(bytes) };
 }
 
 /**
@@ -71,7 +71,7 @@ function createDestination(
  * Fast path: nearly every line is ASCII. Comparing lengths detects that at a quarter of the cost of a search for
  * control characters.
  */
-function harmless(line: string): Buffer {
+function withEscapes(line: string): Buffer {
   const bytes = Buffer.from(line);
   if (bytes.length === line.length && !bytes.includes(DELETE)) return bytes;
   return Buffer.from(escapeControls(line));

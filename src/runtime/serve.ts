@@ -18,7 +18,7 @@ import { buildOperationsServer } from '../server/operations-server.ts';
 import { createLoadShedding, maxBodyBytes } from '../server/limits/load-shedding.ts';
 import { WEBHOOK_LIMITS, type WebhookServerOptions } from '../server/webhook-server.ts';
 import type { LoadedHandler } from './handlers/load-handlers.ts';
-import { createLog, withDebugIfHeard } from './log.ts';
+import { createLog, withDebugIfEnabled } from './log.ts';
 import { followClientCa, readClientTrust } from './client-ca.ts';
 import { watchClockSkew } from './clock-skew.ts';
 import { startConversions } from './conversions/start-conversions.ts';
@@ -153,7 +153,7 @@ function startWebhooks(
     },
     clients: clients === undefined ? undefined : createClientAuthenticator(clients, metrics, log),
     loadShedding: createLoadShedding(limits, isLoopFull, metrics, log),
-    ...{ metrics, tracing, log: withDebugIfHeard(log) },
+    ...{ metrics, tracing, log: withDebugIfEnabled(log) },
   });
   if (clients !== undefined) void followClientCa(context, clients, listener, signal);
   /** All of these pass before a development session redirects the webhooks. */

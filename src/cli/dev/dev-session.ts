@@ -206,7 +206,7 @@ async function renewSession(
 
 async function restoreEntries(session: RunningDevSession, { log }: Pick<Context, 'log'>): Promise<void> {
   try {
-    await session.putBack(AbortSignal.timeout(RESTORE_TIMEOUT_MS));
+    await session.restore(AbortSignal.timeout(RESTORE_TIMEOUT_MS));
   } catch (err) {
     log.error(
       { err },

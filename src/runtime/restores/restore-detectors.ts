@@ -59,12 +59,12 @@ function createRestoreDetectorsReconciler(
       return requeueIn(followed.kind === 'listing' ? LISTING_MS : RETRY_MS, context.serverClock.now());
     }
     const sources = followed.objects.map((object) => readSource(detector, object));
-    const memory = withoutGone(memories.get(name), sources);
+    const memory = forgetGone(memories.get(name), sources);
     memories.set(name, memory);
     for (const source of sources) {
       if (isTrusted(detector, source.namespace))
         await ensureWindow(detector, source, memory, context, signal);
-      else if (source.activity === 'active') distrust(detector, source, memory, context);
+      else if (source.activity === 'active') reportUntrusted(detector, source, memory, context);
     }
     const active = sources.filter(
       ({ activity, namespace }) => activity === 'active' && isTrusted(detector, namespace),
@@ -82,7 +82,7 @@ interface Memory {
   readonly untrusted: Set<string>;
 }
 
-function withoutGone(memory: Memory | undefined, sources: readonly RestoreSource[]): Memory {
+function forgetGone(memory: Memory | undefined, sources: readonly RestoreSource[]): Memory {
   const present = new Set(sources.map(({ uid }) => uid));
   const stillThere = (uids: Iterable<string> = []) => new Set([...uids].filter((uid) => present.has(uid)));
   return { done: stillThere(memory?.done), untrusted: stillThere(memory?.untrusted) };
@@ -143,7 +143,7 @@ async function ensureWindow(
   done.add(uid);
 }
 
-function distrust(
+function reportUntrusted(
   detector: RestoreDetector,
   { apiVersion, kind, namespace, name, uid }: RestoreSource,
   { untrusted }: Memory,

@@ -107,13 +107,13 @@ export function createSweep(sources: SweepSources): Sweep {
       signal.throwIfAborted();
       unreadable.push(`holders of unique values: ${messageOf(error)}`);
     }
-    const standing = interim ? violations : await stillStanding(violations, sources, signal);
+    const remaining = interim ? violations : await stillViolated(violations, sources, signal);
     return {
       startedAt,
       finishedAt: sources.now(),
       interim,
       objectsScanned,
-      violations: standing,
+      violations: remaining,
       unreadable,
     };
   };
@@ -217,7 +217,7 @@ async function dangling(
  * The next write of the restore may create a missing target. The sweep reports only targets that are still missing
  * after a pause.
  */
-async function stillStanding(
+async function stillViolated(
   violations: readonly Violation[],
   sources: SweepSources,
   signal: AbortSignal,

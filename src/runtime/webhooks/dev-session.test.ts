@@ -99,7 +99,7 @@ describe('a session in a cluster that has Gatehouse', () => {
 
   test('takes both configurations, renews them in time, and restores them', async () => {
     const before = shown();
-    const { take, reconcile, putBack } = session();
+    const { take, reconcile, restore } = session();
     await take('all', NEVER);
     expect(new Set(places().map((place) => place.slice(0, eva.url.length)))).toEqual(new Set([eva.url]));
     expect(sessions()).toMatchObject([{ session: { ...eva, expiresAt: later(60) } }, { session: eva }]);
@@ -110,16 +110,16 @@ describe('a session in a cluster that has Gatehouse', () => {
     await reconcile('', NEVER);
     expect(sessions()).toMatchObject([{ session: { expiresAt: later(80) } }, {}]);
 
-    await putBack(NEVER);
-    await putBack(NEVER);
+    await restore(NEVER);
+    await restore(NEVER);
     expect(shown()).toEqual(before);
     expect(writes()).toBe(6);
   });
 
-  test('when one configuration cannot be put back, the other still is, and the next attempt retries the first', async () => {
+  test('when one configuration cannot be restored, the other still is, and the next attempt retries the first', async () => {
     const before = shown();
     let isBroken = false;
-    const { take, putBack } = session({
+    const { take, restore } = session({
       client: {
         ...cluster.client,
         replace: (kind, object) =>
@@ -130,11 +130,11 @@ describe('a session in a cluster that has Gatehouse', () => {
     });
     await take('all', NEVER);
     isBroken = true;
-    await expect(putBack(NEVER)).rejects.toThrow('could not put back mutatingwebhookconfigurations');
+    await expect(restore(NEVER)).rejects.toThrow('could not restore mutatingwebhookconfigurations');
     expect(shown()[0]).not.toEqual(before[0]);
     expect(shown()[1]).toEqual(before[1]);
     isBroken = false;
-    await putBack(NEVER);
+    await restore(NEVER);
     expect(shown()).toEqual(before);
   });
 
@@ -145,7 +145,7 @@ describe('a session in a cluster that has Gatehouse', () => {
   });
 
   test('that has taken no entries writes nothing', async () => {
-    await session().putBack(NEVER);
+    await session().restore(NEVER);
     expect(writes()).toBe(0);
   });
 
@@ -166,12 +166,12 @@ describe('a session in a cluster that has Gatehouse', () => {
     expect(sessions()).toMatchObject([{ session: olaf }, { session: olaf }]);
     await expect(first.reconcile('', NEVER)).rejects.toThrow('olaf@desk serves');
     const during = shown();
-    await first.putBack(NEVER);
+    await first.restore(NEVER);
     expect(shown()).toEqual(during);
   });
 
   test('after a sleep takes the entries again that the leader took back, and restores what the leader wrote', async () => {
-    const { take, putBack } = session();
+    const { take, restore } = session();
     await take('all', NEVER);
     now = later(300);
     policies = [tier, slow];
@@ -180,16 +180,16 @@ describe('a session in a cluster that has Gatehouse', () => {
     const byLeader = shown();
     await take('all', NEVER);
     expect(places()).not.toContain('service');
-    await putBack(NEVER);
+    await restore(NEVER);
     expect(shown()).toEqual(byLeader);
   });
 
   test('puts back the entries that policies require by then, with the current bundle', async () => {
-    const { take, putBack } = session();
+    const { take, restore } = session();
     await take('all', NEVER);
     policies = [tier, slow];
     bundle = 'TkVX';
-    await putBack(NEVER);
+    await restore(NEVER);
     const byLeader = desired(bundle);
     expect(validating().read(NAME)?.webhooks).toEqual(
       expect.arrayContaining([...byLeader.validatingwebhookconfigurations.webhooks]),
@@ -202,15 +202,15 @@ describe('a session in a cluster that has Gatehouse', () => {
 
   test('leaves bundles alone when the bundle of the cluster may not be read', async () => {
     const before = shown();
-    const { take, putBack } = session({ serviceBundle: () => Promise.resolve(undefined) });
+    const { take, restore } = session({ serviceBundle: () => Promise.resolve(undefined) });
     await take('all', NEVER);
-    await putBack(NEVER);
+    await restore(NEVER);
     expect(shown()).toEqual(before);
   });
 
   test('retries when another client wrote in between, and keeps that change', async () => {
     let others = 2;
-    const { take, putBack } = session({
+    const { take, restore } = session({
       client: {
         ...cluster.client,
         replace: (kind, object) => {
@@ -227,7 +227,7 @@ describe('a session in a cluster that has Gatehouse', () => {
     expect(mutating().read(NAME)?.metadata?.labels).toEqual({ other: 'writer' });
     expect(places()).not.toContain('service');
     others = 2;
-    await putBack(NEVER);
+    await restore(NEVER);
     expect(new Set(places())).toEqual(new Set(['service']));
   });
 
@@ -241,9 +241,9 @@ describe('a session in a cluster that has Gatehouse', () => {
   test('treats a write whose answer was lost as its own, and puts it back', async () => {
     const before = shown();
     mutating().interrupt('after');
-    const { take, putBack } = session();
+    const { take, restore } = session();
     await expect(take('all', NEVER)).rejects.toThrow('after the write');
-    await putBack(NEVER);
+    await restore(NEVER);
     expect(new Set(places())).toEqual(new Set(['service']));
     expect(shown()).toEqual(before);
   });
@@ -271,24 +271,24 @@ const VALIDATING = 'validatingwebhookconfigurations';
 
 describe('a session in a cluster without Gatehouse', () => {
   test('creates both configurations, and removes them at the end', async () => {
-    const { take, putBack } = session();
+    const { take, restore } = session();
     await take('all', NEVER);
     expect(places()).not.toEqual([]);
     expect(sessions()).toMatchObject([{ session: { created: true } }, { session: { created: true } }]);
-    await putBack(NEVER);
+    await restore(NEVER);
     expect(removed).toEqual([MUTATING, VALIDATING]);
   });
 
   test('after a crash removes what the previous session created', async () => {
     await session().take('all', NEVER);
-    const { take, putBack } = session({ own: { ...eva, id: 'a2' } });
+    const { take, restore } = session({ own: { ...eva, id: 'a2' } });
     await take('all', NEVER);
-    await putBack(NEVER);
+    await restore(NEVER);
     expect(both()).toEqual([undefined, undefined]);
   });
 
   test('does not remove a configuration that another client has taken over', async () => {
-    const { take, putBack } = session();
+    const { take, restore } = session();
     await take('all', NEVER);
     for (const objects of Object.values(live))
       objects.edit(NAME, (object) => ({
@@ -299,7 +299,7 @@ describe('a session in a cluster without Gatehouse', () => {
           created: false,
         }),
       }));
-    await putBack(NEVER);
+    await restore(NEVER);
     expect(removed).toEqual([]);
   });
 });

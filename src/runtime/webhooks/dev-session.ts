@@ -82,7 +82,7 @@ export function createDevSession(options: DevSessionOptions) {
       return requeueIn(RENEW_MS, options.now());
     },
     /** Resolves when the entries name the Service again. Does nothing when the session has taken none. */
-    putBack: async (signal: AbortSignal): Promise<void> => {
+    restore: async (signal: AbortSignal): Promise<void> => {
       if (taken.size === 0) return;
       const serviceBundle = await options.serviceBundle(signal);
       const desired = options.desired(serviceBundle);
@@ -90,14 +90,14 @@ export function createDevSession(options: DevSessionOptions) {
       for (const [resource, { before, first }] of taken) {
         const webhooks = servedWebhooks(before, { first, now: desired[resource].webhooks }, serviceBundle);
         try {
-          await retryConflicts(() => putBackOne(options, resource, webhooks, signal));
+          await retryConflicts(() => restoreOne(options, resource, webhooks, signal));
           taken.delete(resource);
         } catch (error) {
           failures.push(error); // still put the other configuration back
         }
       }
       if (failures.length > 0)
-        throw new Error(`could not put back ${[...taken.keys()].join(' and ')}`, { cause: failures[0] });
+        throw new Error(`could not restore ${[...taken.keys()].join(' and ')}`, { cause: failures[0] });
     },
   };
 }
@@ -141,7 +141,7 @@ async function takeOne(
         throw new DevSessionRefused(
           `another client keeps reverting the ${resource} "gatehouse": an older Gatehouse in the cluster, or a GitOps tool. Stop it, then start the session again`,
         );
-      // When a laptop wakes up, the entries that the leader wrote in the meantime are the ones to put back later.
+      // When a laptop wakes up, the entries that the leader wrote in the meantime are the ones to restore later.
       const { before, first } = known ?? { before: live?.webhooks ?? [], first: desired.webhooks };
       // Recorded before the write, because its response may be lost. The annotation shows later whether it succeeded.
       taken.set(resource, { before, first, reverts });
@@ -166,7 +166,7 @@ const refusalOf = ({ holder, url, expiresAt }: DevSession): string =>
   `${holder} serves the webhook entries of this cluster at ${url}, until ${expiresAt.toISOString()} or longer if the session is ` +
   'renewed. Only one session can run at a time: ask them to end it, or wait until it expires';
 
-async function putBackOne(
+async function restoreOne(
   options: DevSessionOptions,
   resource: WebhookResource,
   webhooks: readonly LiveWebhook[],
@@ -188,6 +188,6 @@ async function putBackOne(
     }
     case 'replace':
       await client.replace(kind, plan.object, { signal });
-      log.info({ resource }, 'put webhook configuration back');
+      log.info({ resource }, 'restored webhook configuration');
   }
 }
