@@ -35,32 +35,31 @@ export function judge(
   { world, signal, now }: AdmissionContext,
 ): Judgement | Promise<Judgement> {
   const exemption = exemptionOf(policy, request, now);
-  const checked = checkFields(policy, request, exemption, world);
-  const base = { policy, exemption, ...checked, notices: NO_NOTICES, unreadable: undefined };
+  const { violations: checked, unresolved } = checkFields(policy, request, exemption, world);
+  const judgementOf = (violations: readonly Violation[], notices: Notices, unreadable?: unknown) =>
+    ({ policy, exemption, violations, unresolved, notices, unreadable }) satisfies Judgement;
   const { rules, warnings, auditAnnotations } = policy;
-  if (rules.length + warnings.length + auditAnnotations.length === 0) return base;
+  if (rules.length + warnings.length + auditAnnotations.length === 0) return judgementOf(checked, NO_NOTICES);
 
-  const evaluateAll = (bindings: Bindings) => {
+  const evaluateAll = (bindings: Bindings): Judgement => {
     const { object, oldObject } = request;
     const evaluate = createEvaluate(policy.variables, { ...bindings.inputs, request, object, oldObject });
     const { violations, errors } = checkRules(policy, request, bindings, evaluate, exemption);
     const notices = evaluateNotices(policy, bindings, evaluate);
-    return {
-      ...base,
-      violations: [...checked.violations, ...violations],
-      notices: { ...notices, errors: [...errors, ...notices.errors] },
-      isUncertain: bindings.fromCache && violations.some((violation) => violation.readsCluster),
-    };
+    return judgementOf([...checked, ...violations], { ...notices, errors: [...errors, ...notices.errors] });
   };
   const reads = checksRead(policy);
   if (!readsCluster(reads)) return evaluateAll(NO_BINDINGS);
-  const read = (from: 'store' | 'api') =>
-    gather(policy, reads, request, world, from, signal).then(evaluateAll, (cause: unknown) => ({
-      ...base,
-      isUncertain: false,
-      unreadable: cause ?? new Error('no reason was given'),
-    }));
-  return read('store').then((judgement) => (judgement.isUncertain ? read('api') : judgement));
+  const read = (from: 'store' | 'api'): Promise<Judgement> =>
+    gather(policy, reads, request, world, from, signal).then(
+      (bindings) => {
+        const judgement = evaluateAll(bindings);
+        const isUncertain = bindings.fromCache && judgement.violations.some((one) => one.readsCluster);
+        return isUncertain ? read('api') : judgement;
+      },
+      (cause: unknown) => judgementOf(checked, NO_NOTICES, cause ?? new Error('no reason was given')),
+    );
+  return read('store');
 }
 
 function checkFields(

@@ -1,8 +1,9 @@
-import { isJsonObject, valueIn, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { isJsonObject, ownValue, valueIn, type JsonObject, type JsonValue } from '../../json/json.ts';
 
 /** Whether the object has a deletionTimestamp. */
 export function isBeingDeleted(object: JsonObject): boolean {
-  return (valueIn(object, 'metadata', 'deletionTimestamp') ?? undefined) !== undefined;
+  const metadata = ownValue(object, 'metadata'); // not valueIn: every check of every request calls this
+  return isJsonObject(metadata) && (ownValue(metadata, 'deletionTimestamp') ?? undefined) !== undefined;
 }
 
 /** Returns the labels themselves: a copy for each object of a list would block the event loop for too long. */
