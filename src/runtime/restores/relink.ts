@@ -35,11 +35,14 @@ export type PatchGuarded = (
   signal: AbortSignal,
 ) => Promise<PatchOutcome>;
 
-/** How a relinker reaches the cluster. All reads are live. */
-interface Access {
+/** All reads are live. */
+interface Task {
   readonly owners: Pick<Owners, 'read'>;
   readonly stored: Pick<StoredObjects, 'read'>;
   readonly patch: PatchGuarded;
+  readonly resource: GroupResource;
+  readonly options: RelinkOptions;
+  readonly signal: AbortSignal;
 }
 
 /** The outcome of a patch. If the outcome is unknown, the patch throws. */
@@ -73,11 +76,10 @@ export function createRelinker(
   stored: Pick<StoredObjects, 'read'>,
   patch: PatchGuarded,
 ): Relink {
-  const access = { owners, stored, patch };
   return async (resource, object, options, signal) => {
     if (!isRelinkable(object, options)) return [];
     try {
-      return await relink(access, resource, object, options, signal);
+      return await relink({ owners, stored, patch, resource, options, signal }, object);
     } catch (error) {
       signal.throwIfAborted();
       const message = messageOf(error);
@@ -105,17 +107,11 @@ interface Progress {
   readonly trouble: string;
 }
 
-async function relink(
-  access: Access,
-  resource: GroupResource,
-  listed: KubeObject,
-  options: RelinkOptions,
-  signal: AbortSignal,
-): Promise<readonly RelinkItem[]> {
-  const readOwners: ReadOwners = (object, refs) => statesOf(access, object, refs, options, signal);
+async function relink(task: Task, listed: KubeObject): Promise<readonly RelinkItem[]> {
+  const { stored, patch, resource, options, signal } = task;
   let progress: Progress = {
     object: listed,
-    states: await readOwners(listed, lostOwners(listed)),
+    states: await readOwners(task, listed, lostOwners(listed)),
     limits: NO_LIMITS,
     verdicts: new Map(),
     trouble: '',
@@ -131,7 +127,7 @@ async function relink(
 
     const { name = '', namespace } = listed.metadata ?? {};
     const self: ObjectRef = { ...resource, namespace, name };
-    const outcome = await access.patch(self, linkPatch(object, plan), signal);
+    const outcome = await patch(self, linkPatch(object, plan), signal);
     switch (outcome.kind) {
       case 'forbidden':
         if (!limits.mayBlock || !plan.verdicts.some(blocks))
@@ -139,27 +135,25 @@ async function relink(
         progress = { ...progress, limits: { ...limits, mayBlock: false } };
         break;
       case 'changed': {
-        const live = await access.stored.read(self, signal);
+        const live = await stored.read(self, signal);
         if (live === undefined || live.metadata?.uid !== object.metadata?.uid) return [];
         if (live.metadata?.deletionTimestamp !== undefined) return [];
-        const again = await readOwners(live, lostOwners(live, limits));
+        const again = await readOwners(task, live, lostOwners(live, limits));
         progress = { ...progress, object: live, states: again, trouble: outcome.message };
         break;
       }
       case 'patched':
-        progress = await verified({ ...progress, object: outcome.object }, plan, readOwners);
+        progress = await verified({ ...progress, object: outcome.object }, plan, task);
         break;
     }
   }
 }
 
-type ReadOwners = (object: KubeObject, refs: readonly OwnerReference[]) => Promise<States>;
-
 /** Reads the linked owners again. A link to an owner that was replaced in the meantime must be removed at once. */
-async function verified(progress: Progress, plan: LinkPlan, readOwners: ReadOwners): Promise<Progress> {
+async function verified(progress: Progress, plan: LinkPlan, task: Task): Promise<Progress> {
   const { object, states, limits } = progress;
   const linked = plan.verdicts.filter(({ result }) => result === 'Linked').map(({ ref }) => ref);
-  const after = await readOwners(object, linked);
+  const after = await readOwners(task, object, linked);
   const stale = linked.map(ownerKey).flatMap((key) => uidsReplaced(states.get(key), after.get(key)));
   return {
     ...progress,
@@ -181,19 +175,17 @@ function noted(
   ]);
 }
 
-async function statesOf(
-  { owners }: Access,
+async function readOwners(
+  { owners, options, signal }: Task,
   { metadata = {} }: KubeObject,
   refs: readonly OwnerReference[],
-  { isRestored }: RelinkOptions,
-  signal: AbortSignal,
 ): Promise<States> {
   const toState = async (ref: OwnerReference): Promise<OwnerState> => {
     try {
       const owner = await owners.read(ref, metadata.namespace, signal);
       if (owner === undefined) return { kind: 'missing' };
       const { uid, apiVersion, deletionTimestamp } = owner;
-      const isDoubtful = isYounger(owner, metadata) && !isRestored(owner);
+      const isDoubtful = isYounger(owner, metadata) && !options.isRestored(owner);
       return { kind: 'found', uid, apiVersion, isTerminating: deletionTimestamp !== undefined, isDoubtful };
     } catch (error) {
       signal.throwIfAborted();
