@@ -60,18 +60,15 @@ function applyOne(
   if (condition !== undefined && evaluate(condition) !== true) return object;
   const made = celToJson(evaluate(change));
   const changed = type === 'Merge' ? merged(object, made) : patched(object, made);
-  const moved = IDENTITY.find((path) => valueIn(object, ...path) !== valueIn(changed, ...path));
+  const moved = IDENTITY.find((path) => {
+    const keys = path.split('.');
+    return valueIn(object, ...keys) !== valueIn(changed, ...keys);
+  });
   if (moved === undefined) return changed;
-  throw new InvalidChange(`${moved.join('.')} is who the object is, and cannot be changed`);
+  throw new InvalidChange(`${moved} is who the object is, and cannot be changed`);
 }
 
-const IDENTITY = [
-  ['apiVersion'],
-  ['kind'],
-  ['metadata', 'name'],
-  ['metadata', 'namespace'],
-  ['metadata', 'uid'],
-];
+const IDENTITY = ['apiVersion', 'kind', 'metadata.name', 'metadata.namespace', 'metadata.uid'];
 
 function merged(object: JsonObject, change: JsonValue): JsonObject {
   if (isJsonObject(change)) return mergeInto(object, change);
