@@ -89,15 +89,12 @@ function refuseTooMuch(bodyLimit: number) {
     const length = Math.min(Number(request.headers['content-length'] ?? bodyLimit), bodyLimit);
     const isLarge = length > SMALL_BODY_BYTES;
     if (conversions.take(who, 1) !== undefined) {
-      void send(reply, busy('as many conversions are under way here as may be at a time: ask again'));
+      void send(reply, busy('this replica has reached its limit of concurrent conversions: retry later'));
       return;
     }
     if (isLarge && bytes.take(who, length) !== undefined) {
       conversions.giveBack(who, 1);
-      void send(
-        reply,
-        busy('as many large lists are being converted here as there is memory for: ask again'),
-      );
+      void send(reply, busy('this replica has no memory for another large list: retry later'));
       return;
     }
     reply.raw.once('close', () => {

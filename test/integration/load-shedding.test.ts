@@ -105,7 +105,7 @@ describe('at the limit of concurrent reviews', () => {
     const { socket, received } = await openRaw(running);
     const body = large(1);
     socket.write(rawHead('/validate/other', [`content-length: ${body.length}`]));
-    expect(await received(/ask again/)).toMatch(/^HTTP\/1\.1 429 /);
+    expect(await received(/retry later/)).toMatch(/^HTTP\/1\.1 429 /);
     socket.write(body); // the API server may be sending the body already
     release();
     await first;
@@ -207,7 +207,10 @@ describe('a blocked event loop', () => {
       loadShedding: loadSheddingOf({}, { isLoopFull: () => isFull }),
     });
     const { status, body } = await post(running, '/validate/e', reviewOf());
-    expect({ status, body }).toEqual({ status: 429, body: expect.stringContaining('in time') as string });
+    expect({ status, body }).toEqual({
+      status: 429,
+      body: expect.stringContaining('this replica is overloaded') as string,
+    });
     isFull = false;
     expect((await post(running, '/validate/e', reviewOf())).status).toBe(200);
   });

@@ -116,11 +116,11 @@ export function refuseOverload({ arrive }: LoadShedding, mostBytes: number) {
 }
 
 const MESSAGES = {
-  reviews: 'as many admission reviews are under way here as may be at a time',
-  entry: 'as many admission reviews of this webhook are under way here as leave room for others',
-  bodies: 'as many large objects are held here as there is memory for',
-  'event-loop': 'there is more to do here than can be done in time',
+  reviews: 'this replica has reached its limit of concurrent admission reviews',
+  entry: 'this replica has reached its limit of concurrent admission reviews for this webhook',
+  bodies: 'this replica has no memory for another large object',
+  'event-loop': 'this replica is overloaded',
 } as const satisfies Record<Overload, string>;
 
 /** 429 with Retry-After: the API server retries within the webhook's timeout. */
-export const toBusy = (why: Overload): Answer => busy(`${MESSAGES[why]}: ask again`);
+export const toBusy = (why: Overload): Answer => busy(`${MESSAGES[why]}: retry later`);
