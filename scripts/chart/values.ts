@@ -111,7 +111,7 @@ const processValues = (): TProperties => ({
   logLevel: oneOf(
     'Minimum level of log messages.',
     ['debug', 'info', 'warn', 'error'],
-    SETTINGS['log-level'].default ?? 'info',
+    SETTINGS['log-level'].default,
   ),
   statusPage: boolean(
     'A status page at `/status` on the metrics port, for users with the ClusterRole `gatehouse-status-viewer`.',
