@@ -18,11 +18,14 @@ let cluster: Cluster;
 let proxy: ApiProxy;
 let replica: Replica;
 let isSlow = false;
+/** Resolves when the test has seen the progress. Until then, the report waits. */
+const seen = Promise.withResolvers<undefined>();
 
 beforeAll(async () => {
   const port = await freePort();
   cluster = await startClusterFor(port, { controllers: ['clusterrole-aggregation'] });
-  proxy = await startApiProxy(cluster.plane, 'slow', async (method, path) => {
+  proxy = await startApiProxy(cluster.plane, 'slow', async (method, path, body) => {
+    if (isSlow && JSON.stringify(body ?? {}).includes('"lastSweep"')) await seen.promise;
     if (isSlow && method === 'GET' && /\/servers\?.*limit=500/.test(path)) await sleep(SLOW_MS);
     return undefined;
   });
@@ -60,6 +63,7 @@ test('the status of a window shows the progress of a long sweep until the report
   isSlow = true;
   await cluster.admin.patchMerge(RESTORE_WINDOWS, { name }, { spec: { close: true } });
   const { status } = await see('the progress', ({ currentSweep }) => currentSweep !== undefined);
+  seen.resolve(undefined);
   expect(status?.currentSweep).toMatchObject({
     objectsScanned: 1,
     objectsTotal: 1,

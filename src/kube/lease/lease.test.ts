@@ -294,6 +294,18 @@ test('work that continues after the loss of leadership ends the election, so tha
   await expect(a.running).rejects.toThrow('did not stop within 15000 ms');
 });
 
+test('a leader whose last renewal was stored without an answer releases the Lease', async () => {
+  const clock = manualClock();
+  const lease = fakeObject();
+  const a = candidate('a', lease, clock);
+  await clock.advance(0);
+  lease.fault = 'lose-answer';
+  await clock.advance(2_000);
+  lease.fault = 'none';
+  await a.stop();
+  expect(specOf(lease)?.holderIdentity).toBe('');
+});
+
 test('a failed request during a stop does not fail the election', async () => {
   const clock = manualClock();
   const lease = fakeObject();

@@ -37,6 +37,7 @@ type Tried = 'held' | { readonly waitMs: number };
 
 /** Retry interval after another writer changed our Lease, in milliseconds. */
 const AGAIN_MS = 100;
+const RELEASE = { timeoutMs: 5_000 };
 
 /** Two clocks: the monotonic clock stops while a virtual machine is suspended, and the wall clock can be set. */
 interface Instant {
@@ -151,7 +152,11 @@ export function createElection(options: ElectionOptions) {
     renewedAt = undefined;
     if (!held) return;
     try {
-      await record.release({ timeoutMs: 5_000 });
+      await record.release(RELEASE).catch((error: unknown) => {
+        if (!isConflict(error)) throw error;
+        record.forget(); // the API server stored the last renewal, but the abort came before its answer
+        return record.release(RELEASE);
+      });
       log.info(fields, 'released the lease');
     } catch (error) {
       log.warn(
