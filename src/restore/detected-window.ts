@@ -1,4 +1,4 @@
-/** Builds the RestoreWindow for a restore that a detector sees. Deterministic: every replica builds the same window. */
+/** Builds the RestoreWindow for a restore that a detector sees, and decides when the restore must have one. */
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, VERSION } from '../api/group.ts';
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
@@ -6,32 +6,55 @@ import { objectKey, toTimestamp } from '../json/kube-object.ts';
 import { pick } from '../json/objects.ts';
 import { timesOf, type RestoreSource } from './detector.ts';
 import { isPrincipal, type Requester } from '../api/principals.ts';
+import { MAX_LEADERLESS_MS } from './rollback.ts';
 import { covers, type WriteTarget } from './window.ts';
+import { detectedName, toLabelValue } from './window-names.ts';
 
 /** Names the RestoreDetector that created a window. */
 export const SOURCE_LABEL = 'gatehouse.dev/source';
 
-/** @param digest hexadecimal SHA-256 */
+/** The most namespace mappings that a RestoreWindow can hold. A source can have more, and needs a window anyway. */
+const MAX_MAPPINGS = 256;
+
+/**
+ * Whether Gatehouse opened the window for this source. A name proves nothing: any user who may read the source can derive
+ * it. The API server lets only Gatehouse create windows of type Detector.
+ */
+export function isWindowOf(
+  { spec: { source: origin } }: RestoreWindow,
+  { metadata }: RestoreDetector,
+  { uid }: Pick<RestoreSource, 'uid'>,
+): boolean {
+  return origin?.type === 'Detector' && origin.detector === metadata.name && origin.ref?.uid === uid;
+}
+
+/**
+ * @param digest hexadecimal SHA-256
+ * @param isTaken whether a window with this name exists that is not a window of the source
+ */
 export function detectedWindow(
   detector: RestoreDetector,
   source: RestoreSource,
+  now: Date,
   digest: (text: string) => string,
+  isTaken: (name: string) => boolean = () => false,
 ): RestoreWindow {
-  const name = detector.metadata.name ?? '';
+  const { name: creator = '' } = detector.metadata;
   return {
     apiVersion: `${GROUP}/${VERSION}`,
     kind: 'RestoreWindow',
     metadata: {
-      name: `${name}-${digest(source.uid).slice(0, 12)}`,
-      labels: { [EXCLUDE_FROM_BACKUP_LABEL]: 'true', [SOURCE_LABEL]: name },
+      name: detectedName(creator, source.uid, digest, isTaken),
+      labels: { [EXCLUDE_FROM_BACKUP_LABEL]: 'true', [SOURCE_LABEL]: toLabelValue(creator) },
     },
-    spec: specOf(detector, source),
+    spec: specOf(detector, source, now),
   };
 }
 
-function specOf(detector: RestoreDetector, source: RestoreSource): RestoreWindowSpec {
+function specOf(detector: RestoreDetector, source: RestoreSource, now: Date): RestoreWindowSpec {
   const { watch, principals, operations = ['CREATE', 'UPDATE'] } = detector.spec;
-  const { kind, namespace, namespaceMapping } = source;
+  const { kind, namespace } = source;
+  const namespaceMapping = Object.fromEntries(Object.entries(source.namespaceMapping).slice(0, MAX_MAPPINGS));
   return {
     source: {
       type: 'Detector',
@@ -45,7 +68,7 @@ function specOf(detector: RestoreDetector, source: RestoreSource): RestoreWindow
     principals,
     match: { operations, ...namespacesOf(detector, source) },
     ...(Object.keys(namespaceMapping).length === 0 ? {} : { namespaceMapping }),
-    expiresAt: toTimestamp(endOf(detector, source)),
+    expiresAt: toTimestamp(endOf(detector, source, now)),
     reason: `${kind} ${objectKey(source)}`,
   };
 }
@@ -60,12 +83,23 @@ function namespacesOf(
   return trusted === undefined ? {} : { namespaces: { include: [trusted] } };
 }
 
-function endOf(detector: RestoreDetector, { startedAt }: RestoreSource): Date {
-  return new Date(startedAt.getTime() + timesOf(detector).maxDurationMs);
+/** A source that claims to start in the future is treated as if it started now: otherwise its window would never end. */
+function endOf(detector: RestoreDetector, { startedAt }: RestoreSource, now: Date): Date {
+  return new Date(Math.min(startedAt.getTime(), now.getTime()) + timesOf(detector).maxDurationMs);
 }
 
-/** Whether an active source defers checks for the requester before its window exists. */
-export function isActiveRestore(
+/** Whether the source is younger than the detector. Clocks of backup tools may lag, so its creation counts too. */
+function isYounger({ createdAt, startedAt }: RestoreSource, { metadata }: RestoreDetector): boolean {
+  const installedAt = new Date(metadata.creationTimestamp ?? 0);
+  return createdAt >= installedAt || startedAt >= installedAt;
+}
+
+/**
+ * Whether checks are deferred for the requester on the evidence of the source, before it has a window. For a restore that
+ * is older than its detector, they are deferred once it has a window. Every source for which this is true has a
+ * {@link dueWindow} later, even if it ends before the leader sees it: whatever is deferred is swept.
+ */
+export function isDeferred(
   detector: RestoreDetector,
   source: RestoreSource,
   requester: Requester,
@@ -74,8 +108,25 @@ export function isActiveRestore(
 ): boolean {
   return (
     source.activity === 'active' &&
+    now < endOf(detector, source, now) &&
+    isYounger(source, detector) &&
     isPrincipal(detector.spec.principals, requester) &&
-    now < endOf(detector, source) &&
-    covers(specOf(detector, source), target)
+    covers(specOf(detector, source, now), target)
   );
+}
+
+/** Which window a source must have. `closed`: its writes may have been deferred, and are swept. */
+export type DueWindow =
+  | { readonly kind: 'open' | 'closed' | 'none' }
+  /** The source may still become active. */
+  | { readonly kind: 'later'; readonly at: Date };
+
+export function dueWindow(detector: RestoreDetector, source: RestoreSource, now: Date): DueWindow {
+  const { activity } = source;
+  const end = endOf(detector, source, now);
+  if (activity === 'active' && now < end) return { kind: 'open' };
+  // After a longer absence of the leader, a full sweep covers all restores.
+  const isTooLate = now.getTime() >= end.getTime() + MAX_LEADERLESS_MS;
+  if (activity === 'new' || isTooLate || !isYounger(source, detector)) return { kind: 'none' };
+  return activity === 'unknown' && now < end ? { kind: 'later', at: end } : { kind: 'closed' };
 }

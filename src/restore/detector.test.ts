@@ -1,9 +1,12 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
 import type { RestoreDetector } from '../api/restore-detector.ts';
-import { detectedWindow } from './detected-window.ts';
+import { restoreWindowSchema, type RestoreWindow } from '../api/restore-window.ts';
+import { detectedWindow, dueWindow, isDeferred, isWindowOf } from './detected-window.ts';
 import { detectorProblems, isEnabled, isTrusted, readSource, timesOf } from './detector.ts';
 import { detectorsOf, evidenceOfSources } from './evidence.ts';
+import { isReservedName } from './window-names.ts';
 
 const digest = (text: string) => Buffer.from(text).toString('hex').padEnd(64, '0');
 const detector = (spec: Partial<RestoreDetector['spec']> = {}): RestoreDetector => ({
@@ -29,8 +32,17 @@ const restore = (status: object, spec: object = {}, namespace = 'velero') => ({
   spec,
   status,
 });
+const named = (name: string): RestoreDetector => ({
+  ...detector(),
+  metadata: { ...detector().metadata, name },
+});
 const NOW = new Date('2026-11-21T12:00:00Z');
 const RUNNING = restore({ phase: 'InProgress', startTimestamp: '2026-11-21T11:30:00Z' });
+/** Began before the detector was created. */
+const OLDER = {
+  ...restore({ phase: 'InProgress', startTimestamp: '2026-11-21T09:59:00Z' }),
+  metadata: { ...RUNNING.metadata, creationTimestamp: '2026-11-21T09:58:00Z' },
+};
 const velero = { username: 'system:serviceaccount:velero:x', groups: ['system:serviceaccounts:velero'] };
 const place = { group: 'infra.example.com', resource: 'servers', namespace: 'shop' };
 
@@ -69,10 +81,12 @@ test('a restore has a start, progress and a namespace mapping', () => {
   });
 });
 
+const windowOf = (object: object, of = detector(), now = NOW, isTaken?: (name: string) => boolean) =>
+  detectedWindow(of, readSource(of, object), now, digest, isTaken);
+
 test('every replica builds the same window for a source', () => {
-  const made = detectedWindow(detector(), readSource(detector(), RUNNING), digest);
-  expect(made).toEqual(detectedWindow(detector(), readSource(detector(), RUNNING), digest));
-  expect(made).toMatchObject({
+  expect(windowOf(RUNNING)).toEqual(windowOf(RUNNING));
+  expect(windowOf(RUNNING)).toMatchObject({
     metadata: {
       name: `velero-${digest('u1').slice(0, 12)}`,
       labels: { 'velero.io/exclude-from-backup': 'true', 'gatehouse.dev/source': 'velero' },
@@ -85,39 +99,157 @@ test('every replica builds the same window for a source', () => {
   });
 });
 
-describe('evidence', () => {
-  const evidence = (object: object, spec: Partial<RestoreDetector['spec']> = {}, at = NOW, who = velero) =>
-    evidenceOfSources(detector(spec), [object], who, place, at, digest);
-
-  test('B1: is an active restore, even before its window exists', () => {
-    expect(evidence(RUNNING)).toMatchObject({ operations: ['CREATE', 'UPDATE'], enforced: [] });
+describe('a source cannot prevent its window: the window is valid', () => {
+  test('for a source with many namespace mappings', () => {
+    const namespaceMapping = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`n${i}`, `m${i}`]));
+    const window = windowOf(restore({ phase: 'InProgress' }, { namespaceMapping }));
+    expect(Object.keys(window.spec.namespaceMapping ?? {})).toHaveLength(256);
+    expect(restoreWindowSchema).toHaveProperty(
+      'properties.spec.properties.namespaceMapping.maxProperties',
+      256,
+    );
   });
 
-  test.each<[string, object | undefined]>([
+  test('for a source that claims to start in the year 9999: it ends as if it had started now', () => {
+    const future = restore({ phase: 'InProgress', startTimestamp: '9999-12-31T23:59:59Z' });
+    expect(windowOf(future).spec.expiresAt).toBe('2026-11-21T18:00:00Z');
+  });
+
+  test('for a detector with the longest name', () => {
+    const long = `${'d'.repeat(62)}.${'d'.repeat(177)}-x${'d'.repeat(11)}`;
+    const { name = '', labels = {} } = windowOf(RUNNING, named(long)).metadata;
+    expect(name).toMatch(/^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])$/);
+    expect(isReservedName(name)).toBe(true);
+    expect(labels['gatehouse.dev/source']).toBe('d'.repeat(62));
+  });
+});
+
+describe('S7: a window belongs to a source', () => {
+  const forged: RestoreWindow = {
+    metadata: { name: windowOf(RUNNING).metadata.name ?? '' },
+    spec: { principals: [{ user: 'eve' }], expiresAt: '2026-11-21T13:00:00Z' },
+  };
+  const source = readSource(detector(), RUNNING);
+
+  test('if it says so, not if it has the right name', () => {
+    expect(isWindowOf(windowOf(RUNNING), detector(), source)).toBe(true);
+    expect(isWindowOf(forged, detector(), source)).toBe(false);
+    expect(isWindowOf(windowOf(RUNNING), named('other'), source)).toBe(false);
+    expect(isWindowOf(windowOf(RUNNING), detector(), { uid: 'u2' })).toBe(false);
+    const manual = {
+      ...windowOf(RUNNING).spec,
+      source: { ...windowOf(RUNNING).spec.source, type: 'Manual' },
+    };
+    expect(isWindowOf({ ...forged, spec: manual as RestoreWindow['spec'] }, detector(), source)).toBe(false);
+  });
+
+  test('a window of a user with its name neither hides the source nor keeps its name from another window', () => {
+    const found = evidenceOfSources(detector(), [RUNNING], [forged], velero, place, NOW, digest);
+    expect(found).toHaveLength(1);
+    expect(found[0]?.window).toBe(
+      windowOf(RUNNING, detector(), NOW, (name) => name === forged.metadata.name).metadata.name,
+    );
+    expect(found[0]?.window).not.toBe(forged.metadata.name);
+  });
+});
+
+describe('evidence', () => {
+  const evidence = (object: object, spec: Partial<RestoreDetector['spec']> = {}, at = NOW, who = velero) =>
+    evidenceOfSources(detector(spec), [object], [], who, place, at, digest);
+
+  test('B1: is an active restore, even before its window exists', () => {
+    expect(evidence(RUNNING)).toMatchObject([
+      { operations: ['CREATE', 'UPDATE'], enforced: [], links: true },
+    ]);
+  });
+
+  test.each<[string, readonly unknown[]]>([
     ['F7: a restore in an untrusted namespace', evidence(restore({ phase: 'InProgress' }, {}, 'team-a'))],
     ['a restore that is finalizing', evidence(restore({ phase: 'Finalizing' }))],
     ['a restore that is over', evidence(restore({ phase: 'Completed' }))],
     ['F5: a restore that began too long ago', evidence(RUNNING, {}, new Date('2026-11-21T17:30:01Z'))],
     ['a restore by another user', evidence(RUNNING, {}, NOW, { username: 'alice', groups: [] })],
     ['a restore in another namespace', evidence(RUNNING, { scope: { mode: 'SourceNamespace' } })],
+    ['a restore that is older than the detector', evidence(OLDER)],
   ])('is not %s', (_which, found) => {
-    expect(found).toBeUndefined();
+    expect(found).toEqual([]);
   });
 
-  test('ignores a source with a closed window, and finds other restores', () => {
-    const other = { ...RUNNING, metadata: { namespace: 'velero', name: 'other', uid: 'u2' } };
-    const windowOf = (uid: string) => `velero-${digest(uid).slice(0, 12)}`;
-    const isClosed = (window: string) => window === windowOf('u1');
+  test('ignores a source with a window, and finds other restores', () => {
+    const other = { ...RUNNING, metadata: { ...RUNNING.metadata, name: 'other', uid: 'u2' } };
+    const closed = { ...windowOf(RUNNING), status: { closedAt: '2026-11-21T11:45:00Z' } };
     const found = (objects: readonly object[]) =>
-      evidenceOfSources(detector(), objects, velero, place, NOW, digest, isClosed)?.window;
-    expect(found([RUNNING])).toBeUndefined();
-    expect(found([RUNNING, other])).toBe(windowOf('u2'));
+      evidenceOfSources(detector(), objects, [closed], velero, place, NOW, digest).map(
+        ({ window }) => window,
+      );
+    expect(found([RUNNING])).toEqual([]);
+    expect(found([RUNNING, other])).toEqual([windowOf(other).metadata.name]);
   });
 
   test('is searched for only if the requester may be the backup tool', () => {
     expect(detectorsOf([detector()], velero)).toHaveLength(1);
     expect(detectorsOf([detector()], { username: 'alice', groups: [] })).toEqual([]);
     expect(detectorsOf([detector({ namespaces: [] })], velero)).toEqual([]);
+  });
+});
+
+describe('a window is due', () => {
+  const due = (object: object, now = NOW) => dueWindow(detector(), readSource(detector(), object), now).kind;
+  const at = (time: string) => new Date(`2026-11-21T${time}Z`);
+
+  test.each([
+    ['open while the restore is active', RUNNING, NOW, 'open'],
+    ['open also for a restore that is older than the detector', OLDER, NOW, 'open'],
+    ['closed after the restore', restore({ phase: 'Completed' }), NOW, 'closed'],
+    ['closed for an active restore that is over time', RUNNING, at('17:30:01'), 'closed'],
+    ['closed for ten minutes after that time', RUNNING, at('17:39:59'), 'closed'],
+    ['not later: then a full sweep follows an absence', RUNNING, at('17:40:00'), 'none'],
+    ['not before the restore starts', restore({}), NOW, 'none'],
+    [
+      'not for a restore that ended before the detector came',
+      { ...OLDER, status: { phase: 'Completed' } },
+      NOW,
+      'none',
+    ],
+    ['at the end of the time for a restore in an unknown phase', restore({ phase: 'Dancing' }), NOW, 'later'],
+    ['then', restore({ phase: 'Dancing' }), at('17:00:00'), 'closed'],
+  ])('%s', (_when, object, now, expected) => {
+    expect(due(object, now)).toBe(expected);
+  });
+
+  test('for each source whose writes were deferred, whatever happens to it later', () => {
+    const time = fc
+      .integer({ min: -36 * 60, max: 36 * 60 })
+      .map((minutes) => new Date(NOW.getTime() + minutes * 60_000));
+    fc.assert(
+      fc.property(
+        fc.record({
+          created: time,
+          started: fc.option(time),
+          asked: time,
+          later: fc.integer({ min: 0, max: 12 * 60 }),
+        }),
+        fc.constantFrom('InProgress', 'Finalizing', 'Completed', 'Dancing'),
+        ({ created, started, asked, later }, phase) => {
+          const source = (current: string) =>
+            readSource(detector(), {
+              ...RUNNING,
+              metadata: { ...RUNNING.metadata, creationTimestamp: created.toISOString() },
+              status: {
+                phase: current,
+                ...(started === null ? {} : { startTimestamp: started.toISOString() }),
+              },
+            });
+          if (!isDeferred(detector(), source('InProgress'), velero, place, asked)) return;
+          const { kind } = dueWindow(detector(), source('InProgress'), asked);
+          expect(kind).toBe('open');
+          const looked = new Date(asked.getTime() + later * 60_000);
+          const end = Math.min((started ?? created).getTime(), looked.getTime()) + 6 * 3_600_000;
+          if (looked.getTime() < end + 600_000)
+            expect(dueWindow(detector(), source(phase), looked).kind).not.toBe('none');
+        },
+      ),
+    );
   });
 });
 

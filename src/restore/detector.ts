@@ -18,6 +18,7 @@ export interface RestoreSource {
   /** The value at the phase path; empty if it is missing. */
   readonly phase: string;
   readonly startedAt: Date;
+  readonly createdAt: Date;
   /** Whether the source reports that all objects are written. It may still be busy, for example with volumes. */
   readonly allWritten: boolean;
   readonly namespaceMapping: Readonly<Record<string, string>>;
@@ -78,6 +79,7 @@ export function readSource({ spec }: RestoreDetector, object: object): RestoreSo
     phase,
     activity: activityOf(spec, phase),
     startedAt: Number.isNaN(started.getTime()) ? created : started,
+    createdAt: created,
     allWritten: isAllWritten(spec, object),
     namespaceMapping: mappingOf(spec, object),
     targetNamespace: text(spec.scope?.targetNamespacePath) || undefined,

@@ -1,15 +1,19 @@
-/** What an open window, or a restore without a window yet, allows its restorer. */
+/** What the open windows of a restorer, or its restores without a window yet, allow. */
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
-import { detectedWindow, isActiveRestore } from './detected-window.ts';
+import { detectedWindow, isDeferred, isWindowOf } from './detected-window.ts';
 import { isEnabled, isTrusted, readSource } from './detector.ts';
 import { isPrincipal, type Requester } from '../api/principals.ts';
-import { openWindowFor, type WriteTarget } from './window.ts';
+import { openWindowsFor, relinkMode, type WriteTarget } from './window.ts';
 
+type Operation = 'CREATE' | 'UPDATE' | 'DELETE';
+
+/** What one window allows its restorer. */
 export interface Evidence {
   readonly window: string;
-  readonly operations: readonly ('CREATE' | 'UPDATE' | 'DELETE')[];
+  readonly operations: readonly Operation[];
   readonly enforced: readonly ('references' | 'unique')[];
+  readonly links: boolean;
 }
 
 export function evidenceOfWindows(
@@ -17,9 +21,16 @@ export function evidenceOfWindows(
   requester: Requester,
   target: WriteTarget,
   now: Date,
-): Evidence | undefined {
-  const window = openWindowFor(windows, requester, target, now);
-  return window === undefined ? undefined : toEvidence(window);
+): readonly Evidence[] {
+  return openWindowsFor(windows, requester, target, now).map(toEvidence);
+}
+
+/** Whether the window defers every check of the operation: then no other window can defer more. */
+export function defersAll(
+  { operations, enforced }: { readonly operations: readonly string[]; readonly enforced: readonly string[] },
+  operation: string,
+): boolean {
+  return operations.includes(operation) && enforced.length === 0;
 }
 
 /** The enabled detectors that list the requester as a principal. */
@@ -33,33 +44,38 @@ export function detectorsOf(
 }
 
 /**
+ * The evidence of restores that have no window yet.
+ *
  * @param objects the objects of the detector's kind, in any namespace
- * @param isClosed whether the window of the source is known to be closed: such a source is no evidence, and the next
- *   source is tried
+ * @param windows all windows: the window of a source, open or closed, decides instead of the source
  */
 export function evidenceOfSources(
   detector: RestoreDetector,
   objects: Iterable<object>,
+  windows: readonly RestoreWindow[],
   requester: Requester,
   target: WriteTarget,
   now: Date,
   digest: (text: string) => string,
-  isClosed: (window: string) => boolean = () => false,
-): Evidence | undefined {
-  for (const object of objects) {
-    const source = readSource(detector, object);
-    if (!isTrusted(detector, source.namespace)) continue;
-    if (!isActiveRestore(detector, source, requester, target, now)) continue;
-    const evidence = toEvidence(detectedWindow(detector, source, digest));
-    if (!isClosed(evidence.window)) return evidence;
-  }
-  return undefined;
+): readonly Evidence[] {
+  const names = new Set(windows.map(({ metadata }) => metadata.name));
+  return [...objects]
+    .map((object) => readSource(detector, object))
+    .filter(
+      (source) =>
+        isTrusted(detector, source.namespace) &&
+        isDeferred(detector, source, requester, target, now) &&
+        !windows.some((window) => isWindowOf(window, detector, source)),
+    )
+    .map((source) => toEvidence(detectedWindow(detector, source, now, digest, (name) => names.has(name))));
 }
 
-function toEvidence({ metadata, spec: { match, overrides = {} } }: RestoreWindow): Evidence {
+function toEvidence({ metadata, spec }: RestoreWindow): Evidence {
+  const { match, overrides = {} } = spec;
   return {
     window: metadata.name ?? '',
     operations: match?.operations ?? ['CREATE', 'UPDATE'],
     enforced: (['references', 'unique'] as const).filter((check) => overrides[check] === 'Enforce'),
+    links: relinkMode(spec) === 'Link',
   };
 }

@@ -76,6 +76,31 @@ describe('S2: opening a window', () => {
   });
 });
 
+describe('S7: the names of windows that Gatehouse opens', () => {
+  test.each([
+    'velero-3fa9c2d81b0e',
+    'any.thing-000000000000',
+    'rollback-501',
+    'rollback-501-1',
+    'startup-17',
+  ])('%s is refused for a window of a user, whatever the user may do', async (name) => {
+    expect(await said(creation(window({}, { name })))).toContain(`metadata.name: ${name} is reserved`);
+    expect(await said(creation(window({}, { name }), OURS))).toBe('');
+  });
+
+  test.each(['manual-20261121-234457', 'velero', 'rollback-drill', 'before-startup-1', 'a-3fa9c2d81b0'])(
+    '%s is free',
+    async (name) => {
+      expect(await said(creation(window({}, { name })))).toBe('');
+    },
+  );
+
+  test('a window that has such a name already can be closed', async () => {
+    const before = window({}, { name: 'rollback-501' });
+    expect(await said(change(before, { ...before, spec: { ...before.spec, close: true } }))).toBe('');
+  });
+});
+
 describe('S3: a restorer', () => {
   test.each(['restorewindows', 'restoredetectors', 'admissionpolicies', 'uniqueclaims'])(
     'may neither create, change nor delete %s',

@@ -8,6 +8,7 @@ import { isPrincipal, type Principal, type Requester } from '../api/principals.t
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
 import { detectorProblems } from './detector.ts';
+import { isReservedName } from './window-names.ts';
 import { MAX_WINDOW_MS, windowProblems } from './window.ts';
 
 /** The name of the user who opened a window. The mutating webhook sets it from the request. */
@@ -95,6 +96,14 @@ async function windowObjections(
   const { type = 'Manual' } = window.spec.source ?? {};
   if (type !== 'Manual')
     return [{ field: 'spec.source.type', message: `only Gatehouse itself opens windows of type ${type}` }];
+  const { name = '' } = window.metadata;
+  if (isReservedName(name))
+    return [
+      {
+        field: 'metadata.name',
+        message: `${name} is reserved for windows that Gatehouse itself opens: choose a name that neither ends with a hyphen and 12 hexadecimal digits nor begins with rollback- or startup- and a digit`,
+      },
+    ];
   return await permissionObjections(window, world);
 }
 

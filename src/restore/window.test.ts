@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { RestoreWindow, RestoreWindowSpec, RestoreWindowStatus } from '../api/restore-window.ts';
-import { openWindowFor, windowProblems, windowState } from './window.ts';
+import { openWindowsFor, relinkMode, windowProblems, windowState } from './window.ts';
 
 const now = new Date('2026-11-21T12:00:00Z');
 const PLACE = { group: 'infra.example.com', resource: 'servers', namespace: 'shop' };
@@ -50,28 +50,45 @@ describe('a window is', () => {
   });
 });
 
+const mode = (sweep: RestoreWindowSpec['sweep'] = {}) => relinkMode({ sweep });
+
+test('owners are linked unless the window turns it off or waits for approval', () => {
+  expect(mode()).toBe('Link');
+  expect(mode({ relinkOwners: 'Off' })).toBe('Off');
+  expect(mode({ relinkOwners: 'Report' })).toBe('Report');
+  expect(mode({ requireApprovalToLink: true })).toBe('Report');
+  expect(mode({ requireApprovalToLink: true, approved: true })).toBe('Link');
+  expect(mode({ relinkOwners: 'Off', requireApprovalToLink: true })).toBe('Off');
+});
+
 describe('a requester', () => {
   test.each([
     ['the user name matches', window()],
     ['the group matches', window({ principals: [{ group: 'system:serviceaccounts:velero' }] })],
   ])('%s', (_by, open) => {
-    expect(openWindowFor([open], velero, PLACE, now)).toBe(open);
-    expect(openWindowFor([open], alice, PLACE, now)).toBeUndefined();
+    expect(openWindowsFor([open], velero, PLACE, now)).toEqual([open]);
+    expect(openWindowsFor([open], alice, PLACE, now)).toEqual([]);
   });
 
   test('is never a restorer through a closed window', () => {
-    expect(openWindowFor([window({ close: true })], velero, PLACE, now)).toBeUndefined();
+    expect(openWindowsFor([window({ close: true })], velero, PLACE, now)).toEqual([]);
   });
 
   test('is never a restorer through a window for all users', () => {
     const everybody = window({ principals: [{ group: 'system:authenticated' }] });
     expect(windowProblems(everybody)).toHaveLength(1);
-    expect(openWindowFor([everybody], alice, PLACE, now)).toBeUndefined();
+    expect(openWindowsFor([everybody], alice, PLACE, now)).toEqual([]);
   });
 
   test('is never a restorer through a principal with both a user and a group, or neither', () => {
     const both = window({ principals: [{ user: 'alice', group: 'x' }] });
     const neither = window({ principals: [{}] });
-    expect(openWindowFor([both, neither], alice, PLACE, now)).toBeUndefined();
+    expect(openWindowsFor([both, neither], alice, PLACE, now)).toEqual([]);
+  });
+
+  test('restores in all windows that cover the place, not only in the first', () => {
+    const [narrow, wide] = [window({ match: { operations: ['UPDATE'] } }), window()];
+    const elsewhere = window({ match: { namespaces: { include: ['store'] } } });
+    expect(openWindowsFor([narrow, elsewhere, wide], velero, PLACE, now)).toEqual([narrow, wide]);
   });
 });

@@ -49,20 +49,35 @@ function endOf({ metadata, spec }: RestoreWindow): Date {
 }
 
 /**
- * The open window in which the requester restores objects of this write target. Apart from live evidence, it is the only
- * reason to defer a check.
+ * The open windows in which the requester restores objects of this write target. Apart from live evidence, they are the
+ * only reason to defer a check.
  */
-export function openWindowFor(
+export function openWindowsFor(
   windows: Iterable<RestoreWindow>,
   requester: Requester,
   target: WriteTarget,
   now: Date,
-): RestoreWindow | undefined {
-  for (const window of windows) {
-    if (windowState(window, now).kind !== 'open' || windowProblems(window).length > 0) continue;
-    if (isPrincipal(window.spec.principals, requester) && covers(window.spec, target)) return window;
-  }
-  return undefined;
+): readonly RestoreWindow[] {
+  return [...windows].filter(
+    (window) =>
+      windowState(window, now).kind === 'open' &&
+      windowProblems(window).length === 0 &&
+      isPrincipal(window.spec.principals, requester) &&
+      covers(window.spec, target),
+  );
+}
+
+/** From lax to strict. */
+export const RELINK_MODES = ['Link', 'Report', 'Off'] as const;
+export type RelinkMode = (typeof RELINK_MODES)[number];
+
+/**
+ * The mode in which a sweep links the lost owners of objects that this window restored. Links that need approval are
+ * only reported until a user approves them.
+ */
+export function relinkMode({ sweep = {} }: Pick<RestoreWindowSpec, 'sweep'>): RelinkMode {
+  const { relinkOwners = 'Link', requireApprovalToLink = false, approved = false } = sweep;
+  return relinkOwners === 'Link' && requireApprovalToLink && !approved ? 'Report' : relinkOwners;
 }
 
 /** Whether the window covers the target. */

@@ -2,10 +2,12 @@
 /**
  * Which users can have checks deferred, and which cannot, whatever they try. The ids are those of research/restore.md.
  */
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import type { RestoreDetector } from '../../src/api/restore-detector.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../../src/api/restore-window.ts';
+import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import { systemClock } from '../../src/kube/clock.ts';
@@ -381,6 +383,110 @@ test('S6: the counters match', async () => {
       (await counted('gatehouse_restore_window_open', window)) === 0,
   );
 });
+
+describe('S7: the window of a Restore', () => {
+  const OURS = { user: 'system:serviceaccount:gatehouse-system:gatehouse', groups: ['system:masters'] };
+  const ofRestore = async (uid: string | undefined) =>
+    (await cluster.admin.listAll<RestoreWindow>(RESTORE_WINDOWS)).items.find(
+      ({ spec }) => spec.source?.type === 'Detector' && spec.source.ref?.uid === uid,
+    );
+
+  test('has a name that no user can take, and opens even if another window has this name', async () => {
+    const restore = await cluster.admin.create(RESTORES, {
+      apiVersion: 'velero.io/v1',
+      kind: 'Restore',
+      metadata: { namespace: 'velero', name: 's7' },
+      spec: { backupName: 'b1' },
+    } as KubeObject);
+    const squatted = await windowNameOf(cluster, 's7');
+    for (const name of [squatted, 'rollback-7', 'startup-1700000000'])
+      expect(await attempt(cluster.admin.create(RESTORE_WINDOWS, window(name)))).toContain('metadata.name');
+    // For example a window that is older than the webhook.
+    await cluster.impersonate(OURS).create(RESTORE_WINDOWS, window(squatted));
+    const patch = (status: object) =>
+      cluster.admin.patchMerge(RESTORES, { namespace: 'velero', name: 's7' }, { status });
+    await patch({ phase: 'InProgress', startTimestamp: new Date().toISOString() });
+    expect(await verdictOf(restorer, child('team-a', 's7'))).toBe('allowed');
+    await patch({ phase: 'Completed' });
+    await eventually(
+      'its own window has the report',
+      async () => {
+        const own = await ofRestore(restore.metadata?.uid);
+        return own?.status?.phase === 'CompletedWithViolations' && own.metadata.name !== squatted;
+      },
+      { timeoutMs: 30_000 },
+    );
+    await cluster.admin.delete(RESTORE_WINDOWS, { name: squatted });
+  });
+
+  test('comes back if a user deletes it while the Restore is active', async () => {
+    const run = await velero.begin({ name: 's7-deleted', backup: [] });
+    const first = await cluster.see<RestoreWindow>('the window', RESTORE_WINDOWS, {
+      name: await windowNameOf(cluster, 's7-deleted'),
+    });
+    await cluster.admin.delete(RESTORE_WINDOWS, { name: first.metadata.name ?? '' });
+    expect(await verdictOf(restorer, child('team-a', 's7-deleted'))).toBe('allowed');
+    await run.finish();
+    const report = await seeReportOf(cluster, 's7-deleted');
+    expect(report.metadata.uid).not.toBe(first.metadata.uid);
+    expect(report.status?.phase).toBe('CompletedWithViolations');
+  });
+
+  test('opens also for a Restore that is older than its detector', async () => {
+    const user = 'system:serviceaccount:team-b:velero';
+    await cluster.apply(clusterAdmin('team-b-velero', user));
+    const restore = await cluster.admin.create(RESTORES, {
+      apiVersion: 'velero.io/v1',
+      kind: 'Restore',
+      metadata: { namespace: 'team-b', name: 's7-older' },
+      spec: { backupName: 'b1' },
+      status: { phase: 'InProgress', startTimestamp: new Date(Date.now() - 60_000).toISOString() },
+    } as KubeObject);
+    await setTimeout(1_100); // creation times have whole seconds
+    const late = detector('late');
+    const trusting: RestoreDetector = {
+      ...late,
+      spec: { ...late.spec, namespaces: ['team-b'], principals: [{ user }] },
+    };
+    await cluster.apply(trusting);
+    const tool = cluster.impersonate({ user, groups: ['system:authenticated'] });
+    await eventually(
+      'its writes are deferred',
+      async () => (await verdictOf(tool, child('team-b', 's7-older'))) === 'allowed',
+      LOOKS_AGAIN,
+    );
+    expect(await ofRestore(restore.metadata?.uid)).toBeDefined();
+    await cluster.admin.delete(RESTORE_DETECTORS, { name: 'late' });
+  });
+});
+
+test('S8: overlapping windows of one user defer what any of them defers', async () => {
+  const principals = [{ user: VELERO.user }];
+  await cluster.admin.create(
+    RESTORE_WINDOWS,
+    window('s8-updates', { principals, match: { operations: ['UPDATE'] } }),
+  );
+  await cluster.admin.create(
+    RESTORE_WINDOWS,
+    window('s8-strict', { principals, overrides: { references: 'Enforce' } }),
+  );
+  const verdict = () => verdictOf(restorer, child('team-a', 's8'), { dryRun: true });
+  await untilOpen('s8-strict');
+  expect(await verdict()).toContain('spec.zone');
+  await cluster.admin.create(RESTORE_WINDOWS, window('s8-wide', { principals }));
+  expect(await verdict()).toBe('allowed');
+  for (const name of ['s8-updates', 's8-strict', 's8-wide'])
+    await cluster.admin.delete(RESTORE_WINDOWS, { name });
+});
+
+/** Waits until the leader has opened the window: then every replica that runs here knows it. */
+const untilOpen = (name: string) =>
+  cluster.see<RestoreWindow>(
+    `${name} is open`,
+    RESTORE_WINDOWS,
+    { name },
+    ({ status }) => status?.phase === 'Open',
+  );
 
 /** The value of one of the replica's metrics; 0 if it is missing. */
 async function counted(metric: string, label: string): Promise<number> {

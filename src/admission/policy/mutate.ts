@@ -10,7 +10,7 @@ import { mayRecordOwners } from '../../api/owner-kinds.ts';
 import { keepOwners } from './owners/preserve-owners.ts';
 import { linkOwners } from './owners/link-owners.ts';
 import { writes, type AdmissionRequest } from '../review/request.ts';
-import { createRestoreLookup } from './deferral/deferral.ts';
+import { createRestoreLookup, windowsFor } from './deferral/deferral.ts';
 import { gather, NO_BINDINGS, type Bindings } from './expressions/bindings.ts';
 import { changesRead, readsCluster, type ClusterReads } from './expressions/cluster-reads.ts';
 import { describeRef } from './object-ref.ts';
@@ -58,7 +58,7 @@ async function mutateForRestorer(
   if (restore.kind === 'unknown') {
     return retry('could not find out whether a backup is being restored', restore.cause);
   }
-  const restoring = restore.kind === 'restoring' && restore.operations.includes(request.operation);
+  const restoring = windowsFor(restore, request.operation).length > 0;
   const applied = restoring
     ? policies.map((policy) => (isSkipped(policy) ? { ...policy, mutations: [] } : policy))
     : policies;

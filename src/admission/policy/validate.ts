@@ -11,6 +11,7 @@ import type { AdmissionRequest } from '../review/request.ts';
 import {
   createRestoreLookup,
   deferredViolation,
+  deferringWindow,
   defers,
   isDeferrable,
   isInitiallyDeferred,
@@ -111,7 +112,8 @@ function findingsOf(
       deferredReference(one, { kind: 'grace', ms: one.policy.initiallyDeferred?.graceMs ?? 0 }),
     ),
   ];
-  const isPartOfRestore = deferred.some(({ again }) => again.kind !== 'grace');
+  // A window that defers references defers every other check, except perhaps unique values, which come later.
+  const first = references.length > 0 && isDeferred('references') ? 'references' : admitted[0]?.deferrable;
   const unreadable = judgements.filter((judgement) => judgement.unreadable !== undefined);
   const unread = Map.groupBy(unreadable, ({ policy }) => policy.enforcement === 'Deny');
   return {
@@ -130,7 +132,7 @@ function findingsOf(
       ...(unread.get(false) ?? []).map(unreadableRules),
     ],
     deferred,
-    window: restore.kind === 'restoring' && isPartOfRestore ? restore.window : undefined,
+    window: first && deferringWindow(restore, operation, first),
     cause:
       targets.strict.cause ??
       targets.deferrable.cause ??

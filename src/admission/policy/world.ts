@@ -80,15 +80,23 @@ export interface LiveOwner {
   readonly apiVersion: string;
 }
 
-export type RestoreQuery = Pick<AdmissionRequest, 'userInfo' | 'resource' | 'namespace'>;
+export type RestoreQuery = Pick<AdmissionRequest, 'userInfo' | 'resource' | 'namespace' | 'operation'>;
+
+/** What lets a user restore at a place. Windows may overlap, and each may allow something else. */
+export interface RestoreEvidence {
+  /** Never empty. */
+  readonly windows: readonly RestoringWindow[];
+}
 
 /** An open RestoreWindow, or a restore that a detector sees and that has no window yet. */
-export interface RestoreEvidence {
+export interface RestoringWindow {
   readonly window: string;
   /** The operations whose checks may be deferred. */
   readonly operations: readonly Operation[];
   /** Checks that the window enforces even if the policies would defer them. */
   readonly enforced: readonly ('references' | 'unique')[];
+  /** Whether lost owners are linked, without waiting for an approval. */
+  readonly links: boolean;
 }
 
 /** The UniqueClaims in the API server. Every function throws if the API server does not answer. */

@@ -63,7 +63,8 @@ export function worldOf(
     governed,
     restoreEvidence: ({ userInfo, resource: { group, resource }, namespace }) => {
       const windows = list(RESTORE_WINDOWS) as readonly RestoreWindow[]; // validated by their CRD
-      return Promise.resolve(evidenceOfWindows(windows, userInfo, { group, resource, namespace }, now));
+      const open = evidenceOfWindows(windows, userInfo, { group, resource, namespace }, now);
+      return Promise.resolve(open.length === 0 ? undefined : { windows: open });
     },
   };
 }

@@ -44,3 +44,18 @@ test('an invalid name on the Lease creates nothing', async () => {
   await reconcile('velero-123');
   expect(done).toEqual(['velero-123']);
 });
+
+test('S7: a window of a user with the name of the sweep does not replace it', async () => {
+  const { done, windows, reconcile } = setUp();
+  windows.add({
+    metadata: { name: 'rollback-501' },
+    spec: { principals: [{ user: 'eve' }], expiresAt: '2026-11-21T13:00:00Z' },
+  });
+  await reconcile('rollback-501');
+  await reconcile('rollback-501');
+  expect(windows.list().map(({ metadata, spec }) => [metadata.name, spec.source?.type])).toEqual([
+    ['rollback-501', undefined],
+    ['rollback-501-1', 'Rollback'],
+  ]);
+  expect(done).toHaveLength(2);
+});

@@ -5,7 +5,8 @@ import { keyOf } from '../../json/kube-object.ts';
 import { isAlreadyExists } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
-import { detectedWindow } from '../../restore/detected-window.ts';
+import type { Log } from '../../log.ts';
+import { detectedWindow, dueWindow, isWindowOf } from '../../restore/detected-window.ts';
 import {
   detectorProblems,
   isEnabled,
@@ -30,14 +31,21 @@ import { sha256 } from './restore-evidence.ts';
 import { createRestoreSources, type Followed, type RestoreSources } from './restore-sources.ts';
 import { condition, withConditions, type ConditionUpdate } from './window-status.ts';
 
+type DetectionContext = Pick<LeaderContext, 'record'> & {
+  readonly client: Pick<KubeClient, 'get' | 'create' | 'replaceStatus'>;
+  readonly serverClock: Pick<LeaderContext['serverClock'], 'now'>;
+  readonly log: Log;
+};
+
 /** When to retry a kind that is not served or may not be read, in milliseconds. */
 const RETRY_MS = 10_000;
 const LISTING_MS = 1_000;
 
-function createRestoreDetectorsReconciler(
-  context: LeaderContext,
+export function createRestoreDetectorsReconciler(
+  context: DetectionContext,
   detectors: Pick<Store<RestoreDetector>, 'get'>,
-  origins: RestoreSources,
+  windows: Pick<Store<RestoreWindow>, 'list'>,
+  origins: Pick<RestoreSources, 'follow' | 'unfollow'>,
 ): Reconcile {
   const memories = new Map<string, Memory>();
   return async (name, signal) => {
@@ -61,22 +69,25 @@ function createRestoreDetectorsReconciler(
     const sources = followed.objects.map((object) => readSource(detector, object));
     const memory = forgetGone(memories.get(name), sources);
     memories.set(name, memory);
-    for (const source of sources) {
-      if (isTrusted(detector, source.namespace))
-        await ensureWindow(detector, source, memory, context, signal);
-      else if (source.activity === 'active') reportUntrusted(detector, source, memory, context);
-    }
-    const active = sources.filter(
-      ({ activity, namespace }) => activity === 'active' && isTrusted(detector, namespace),
+    const { trusted = [], others = [] } = Object.groupBy(sources, ({ namespace }) =>
+      isTrusted(detector, namespace) ? 'trusted' : 'others',
     );
-    await report(detector, [READY, watching(followed, detector)], active.length, context, signal);
-    return AWAIT_CHANGE;
+    const active = trusted.filter(isActive);
+    for (const source of others.filter(isActive)) reportUntrusted(detector, source, memory, context);
+    try {
+      const again = await ensureWindows(detector, trusted, windows, memory, context, signal);
+      return again === undefined ? AWAIT_CHANGE : { kind: 'requeue', at: again };
+    } finally {
+      await report(detector, [READY, watching(followed, detector)], active.length, context, signal);
+    }
   };
 }
 
+const isActive = ({ activity }: RestoreSource): boolean => activity === 'active';
+
 /** The sources of a detector that need no further action, by uid. */
 interface Memory {
-  /** Their window exists or existed: a window that a user deletes is not recreated. */
+  /** They are over, and their window exists or existed: a window that a user deletes is not recreated. */
   readonly done: Set<string>;
   /** An Event has reported that their namespace is not trusted. */
   readonly untrusted: Set<string>;
@@ -118,36 +129,70 @@ function watching(followed: Followed, { metadata, spec }: RestoreDetector): Cond
   }
 }
 
+/**
+ * Gives each source the window that is due.
+ *
+ * @returns when to look again
+ * @throws after all sources, so that a source whose window cannot be created does not keep the others from theirs
+ */
+async function ensureWindows(
+  detector: RestoreDetector,
+  sources: readonly RestoreSource[],
+  windows: Pick<Store<RestoreWindow>, 'list'>,
+  memory: Memory,
+  context: DetectionContext,
+  signal: AbortSignal,
+): Promise<Date | undefined> {
+  const times: Date[] = [];
+  const failures: unknown[] = [];
+  for (const source of sources) {
+    try {
+      const again = await ensureWindow(detector, source, windows.list(), memory, context, signal);
+      if (again !== undefined) times.push(again);
+    } catch (error) {
+      signal.throwIfAborted();
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
+  return times.toSorted((a, b) => a.getTime() - b.getTime())[0];
+}
+
 /** Also for a restore that is already over: checks were deferred on live evidence, so it needs a sweep. */
 async function ensureWindow(
   detector: RestoreDetector,
   source: RestoreSource,
+  known: readonly RestoreWindow[],
   { done }: Memory,
-  { client, serverClock, log }: LeaderContext,
+  { client, serverClock, log }: DetectionContext,
   signal: AbortSignal,
-): Promise<void> {
-  const { activity, uid, startedAt } = source;
-  const isOver = activity === 'settling' || activity === 'over';
-  if ((activity !== 'active' && !isOver) || done.has(uid)) return;
-  const { maxDurationMs } = timesOf(detector);
-  const installedAt = new Date(detector.metadata.creationTimestamp ?? 0);
-  // Checks were not deferred for restores that began before the detector existed, or longer ago than a window lasts.
-  if (startedAt < installedAt || serverClock.now().getTime() - startedAt.getTime() > maxDurationMs) return;
-  const window = detectedWindow(detector, source, sha256);
-  const { name = '' } = window.metadata;
-  if ((await client.getMetadata(RESTORE_WINDOWS, { name }, { signal })) === undefined) {
-    const made = isOver ? { ...window, spec: { ...window.spec, close: true } } : window;
-    if (await createIfAbsent(client, made, signal))
-      log.info({ window: name, source: source.name, phase: source.phase }, 'detected a restore');
+): Promise<Date | undefined> {
+  const now = serverClock.now();
+  const due = dueWindow(detector, source, now);
+  if (due.kind === 'none' || done.has(source.uid)) return undefined;
+  if (due.kind === 'later') return due.at;
+  const isOwn = (window: RestoreWindow) => isWindowOf(window, detector, source);
+  if (!known.some(isOwn)) {
+    const names = new Set(known.map(({ metadata }) => metadata.name));
+    const window = detectedWindow(detector, source, now, sha256, (taken) => names.has(taken));
+    const { name = '' } = window.metadata;
+    const live = await client.get<RestoreWindow>(RESTORE_WINDOWS, { name }, { signal });
+    const made = due.kind === 'closed' ? { ...window, spec: { ...window.spec, close: true } } : window;
+    const isCreated = live === undefined && (await createIfAbsent(client, made, signal));
+    if (isCreated) log.info({ window: name, source: source.name, phase: source.phase }, 'detected a restore');
+    // A window that the store does not show yet has this name: the next attempt knows it, and takes another name.
+    else if (live === undefined || !isOwn(live)) return new Date(now.getTime() + LISTING_MS);
   }
-  done.add(uid);
+  // While a source is active, checks are deferred for it even without a window: a window that a user deletes comes back.
+  if (due.kind === 'closed') done.add(source.uid);
+  return undefined;
 }
 
 function reportUntrusted(
   detector: RestoreDetector,
   { apiVersion, kind, namespace, name, uid }: RestoreSource,
   { untrusted }: Memory,
-  { record }: LeaderContext,
+  { record }: DetectionContext,
 ): void {
   if (untrusted.has(uid)) return;
   untrusted.add(uid);
@@ -165,7 +210,7 @@ async function report(
   detector: RestoreDetector,
   updates: readonly ConditionUpdate[],
   active: number,
-  { client, serverClock }: LeaderContext,
+  { client, serverClock }: DetectionContext,
   signal: AbortSignal,
 ): Promise<void> {
   const before = detector.status?.conditions ?? [];
@@ -190,18 +235,24 @@ export async function createIfAbsent(
   }
 }
 
-export function startDetection(context: LeaderContext, { detectors }: Replica, signal: AbortSignal) {
+export function startDetection(context: LeaderContext, { detectors, windows }: Replica, signal: AbortSignal) {
   const changes = createListeners<[]>();
   const onSourceChange = (detector: string) => {
     controller.add(detector);
     changes.tell();
   };
   const sources = createRestoreSources(context, onSourceChange, signal);
-  const reconcile = createRestoreDetectorsReconciler(context, detectors.store, sources);
+  const reconcile = createRestoreDetectorsReconciler(context, detectors.store, windows.store, sources);
   const controller = startController(context, { name: 'restore-detectors', reconcile }, signal);
   detectors.onChange(controller.add, signal);
+  windows.onChange((name) => {
+    if (windows.store.get(name) !== undefined) return;
+    // It may have been the window of an active source.
+    for (const detector of detectors.store.list()) controller.add(keyOf(detector));
+  }, signal);
   for (const detector of detectors.store.list()) controller.add(keyOf(detector));
-  const detectorOf = ({ spec }: RestoreWindow) => detectors.store.get(spec.source?.detector ?? '');
+  const detectorOf = ({ spec: { source } }: RestoreWindow) =>
+    source?.type === 'Detector' ? detectors.store.get(source.detector ?? '') : undefined;
   return {
     /** Undefined for a window without a source, and while its state is unknown. */
     source: (window: RestoreWindow) => sources.stateFor(window, detectorOf(window)),

@@ -1,12 +1,12 @@
 /** Evidence that a requester restores: known windows, new windows, and restores that have no window yet. */
 import { createHash } from 'node:crypto';
 
-import type { RestoreQuery, World } from '../../admission/policy/world.ts';
+import type { RestoreEvidence, RestoreQuery, RestoringWindow, World } from '../../admission/policy/world.ts';
 import { isPrincipal, type Requester } from '../../api/principals.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
-import { detectorsOf, evidenceOfSources, evidenceOfWindows } from '../../restore/evidence.ts';
+import { defersAll, detectorsOf, evidenceOfSources, evidenceOfWindows } from '../../restore/evidence.ts';
 import { windowState, type WriteTarget } from '../../restore/window.ts';
 import type { Context } from '../context.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
@@ -34,31 +34,27 @@ export function createRestoreEvidence(
         (window) => isPrincipal(window.spec.principals, user) && windowState(window, now()).kind === 'open',
       );
 
-  /** What an open window in the store allows. */
+  /** What the open windows in the store allow. */
   const knownRestore = (query: RestoreQuery) =>
-    evidenceOfWindows(windows.store.list(), query.userInfo, placeOf(query), now());
+    toEvidence(evidenceOfWindows(windows.store.list(), query.userInfo, placeOf(query), now()));
 
   /**
-   * Reads windows and sources live if the stores hold no evidence. Backup tools do not retry, so a slow watch must not
-   * cost an object.
+   * Reads windows and sources live unless a window in the store defers everything. Backup tools do not retry, so a slow
+   * watch must not cost an object.
    */
   const restoreEvidence: World['restoreEvidence'] = async (query, signal) => {
+    const { userInfo, operation } = query;
     const known = knownRestore(query);
-    if (known !== undefined) return known;
-    const { userInfo } = query;
+    if (known?.windows.some((one) => defersAll(one, operation)) === true) return known;
     const place = placeOf(query);
     const { items } = await listWindows(signal);
-    const opened = evidenceOfWindows(items, userInfo, place, now());
-    if (opened !== undefined) return opened;
-    // A closed window stays closed, whatever the state of its source.
+    const found = [...evidenceOfWindows(items, userInfo, place, now())];
+    if (found.some((one) => defersAll(one, operation))) return toEvidence(found);
     for (const detector of detectorsOf(detectors.store.list(), userInfo)) {
       const sources = await sourcesOf(detector, signal);
-      const evidence = evidenceOfSources(detector, sources, userInfo, place, now(), sha256, (window) =>
-        items.some(({ metadata }) => metadata.name === window),
-      );
-      if (evidence !== undefined) return evidence;
+      found.push(...evidenceOfSources(detector, sources, items, userInfo, place, now(), sha256));
     }
-    return undefined;
+    return toEvidence(found);
   };
 
   async function sourcesOf(
@@ -78,3 +74,6 @@ export function createRestoreEvidence(
 
   return { mayRestore, knownRestore, restoreEvidence };
 }
+
+const toEvidence = (windows: readonly RestoringWindow[]): RestoreEvidence | undefined =>
+  windows.length === 0 ? undefined : { windows };

@@ -17,6 +17,7 @@ import {
   withDates,
   type SweepResult,
 } from '../../restore/report.ts';
+import { toLabelValue } from '../../restore/window-names.ts';
 import { regarding, type RecordEvent } from '../controller.ts';
 import { RESTORE_REPORTS, RESTORE_WINDOWS } from '../resources.ts';
 import type { RelinkedStored } from './relink-owners.ts';
@@ -138,7 +139,7 @@ async function writeReports(
   signal: AbortSignal,
 ): Promise<void> {
   const { name = '' } = window.metadata;
-  const labelSelector = `${WINDOW_LABEL}=${labelOf(name)}`;
+  const labelSelector = `${WINDOW_LABEL}=${toLabelValue(name)}`;
   const { items } = await client.listAll<RestoreReport>(RESTORE_REPORTS, { labelSelector, signal });
   const stale = new Map(
     items.filter(({ spec }) => spec.window === name).map((report) => [report.metadata.name, report]),
@@ -163,12 +164,9 @@ function toReport({ metadata: { name = '', uid = '' } }: RestoreWindow, spec: Re
     kind: 'RestoreReport',
     metadata: {
       name: `${name}-${spec.part}`,
-      labels: { [WINDOW_LABEL]: labelOf(name), [EXCLUDE_FROM_BACKUP_LABEL]: 'true' },
+      labels: { [WINDOW_LABEL]: toLabelValue(name), [EXCLUDE_FROM_BACKUP_LABEL]: 'true' },
       ownerReferences: [{ apiVersion, kind: 'RestoreWindow', name, uid }],
     },
     spec,
   };
 }
-
-/** A label value has at most 63 characters. */
-const labelOf = (name: string): string => name.slice(0, 63).replace(/[-.]+$/, '');

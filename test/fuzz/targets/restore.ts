@@ -7,7 +7,7 @@ import { restoreWindowSchema, type RestoreWindow } from '../../../src/api/restor
 import { isEqual, isJsonObject, type JsonObject } from '../../../src/json/json.ts';
 import { detectorProblems, readSource, timesOf } from '../../../src/restore/detector.ts';
 import { planWindow } from '../../../src/restore/window-plan.ts';
-import { MAX_WINDOW_MS, openWindowFor, windowProblems, windowState } from '../../../src/restore/window.ts';
+import { MAX_WINDOW_MS, openWindowsFor, windowProblems, windowState } from '../../../src/restore/window.ts';
 import { prune } from '../../../src/sandbox/machinery/schema/prune.ts';
 import type { Schema } from '../../../src/sandbox/machinery/schema/schema.ts';
 import { validateSchema } from '../../../src/sandbox/machinery/schema/validate.ts';
@@ -113,12 +113,12 @@ export const windows = fuzzTarget('restore window', 20, mutatedObject([WINDOW]),
     hold(state.until > NOW, () => 'the window is open and expired');
   }
   const problems = windowProblems(window);
-  const open = openWindowFor([window], requester, place, NOW);
+  const open = openWindowsFor([window], requester, place, NOW);
   const isNamed = window.spec.principals.some(
     ({ user, group }) =>
       user === requester.username || (group !== undefined && requester.groups.includes(group)),
   );
-  if (open !== undefined) {
+  if (open.length > 0) {
     hold(
       state.kind === 'open' && problems.length === 0 && isNamed,
       () => 'the window is open for another principal',

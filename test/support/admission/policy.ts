@@ -14,7 +14,11 @@ import {
 } from '../../../src/admission/policy/compile.ts';
 import type { JsonObject } from '../../../src/json/json.ts';
 import type { AdmissionRequest } from '../../../src/admission/review/request.ts';
-import type { AdmissionContext, RestoreEvidence } from '../../../src/admission/policy/world.ts';
+import type {
+  AdmissionContext,
+  RestoreEvidence,
+  RestoringWindow,
+} from '../../../src/admission/policy/world.ts';
 
 export const GROUP = 'infra.example.com';
 const NAMESPACED = ['classes', 'configmaps'];
@@ -24,12 +28,18 @@ const KINDS: Readonly<Record<string, string>> = {
   configmaps: 'ConfigMap',
 };
 
-/** An open window without limits. */
-export const NIGHTLY: RestoreEvidence = {
-  window: 'nightly',
-  operations: ['CREATE', 'UPDATE'],
-  enforced: [],
-};
+/** Open windows; by default without limits. */
+export const restoringIn = (...changes: readonly Partial<RestoringWindow>[]): RestoreEvidence => ({
+  windows: changes.map((change) => ({
+    window: 'nightly',
+    operations: ['CREATE', 'UPDATE'],
+    enforced: [],
+    links: true,
+    ...change,
+  })),
+});
+
+export const NIGHTLY = restoringIn({});
 
 export function compileSpec(
   spec: Partial<AdmissionPolicySpec>,

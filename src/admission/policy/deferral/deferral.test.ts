@@ -7,6 +7,7 @@ import {
   createRequest,
   NIGHTLY,
   policyOf,
+  restoringIn,
   updateRequest,
 } from '../../../../test/support/admission/policy.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
@@ -69,7 +70,7 @@ describe('during a restore', () => {
       });
       expect(await kindOf(request, policy, 'none')).toBe('deny');
       expect(await kindOf(request, policy, 'unknown')).toBe('retry');
-      expect(await kindOf(request, policy, { ...NIGHTLY, operations: ['UPDATE'] })).toBe('deny');
+      expect(await kindOf(request, policy, restoringIn({ operations: ['UPDATE'] }))).toBe('deny');
     },
   );
 
@@ -88,7 +89,26 @@ describe('during a restore', () => {
   });
 
   test('a check that the window enforces is enforced', async () => {
-    expect(await kindOf(ORPHAN, {}, { ...NIGHTLY, enforced: ['references'] })).toBe('deny');
+    expect(await kindOf(ORPHAN, {}, restoringIn({ enforced: ['references'] }))).toBe('deny');
+  });
+
+  test('each window counts that covers the operation and defers the check, whichever comes first', async () => {
+    const updates = { window: 'updates', operations: ['UPDATE'] } as const;
+    const strict = { window: 'strict', enforced: ['references'] } as const;
+    const wide = { window: 'wide' };
+    for (const windows of [
+      [updates, strict, wide],
+      [wide, strict, updates],
+    ])
+      expect(await decide(ORPHAN, {}, restoringIn(...windows))).toMatchObject({
+        kind: 'allow',
+        auditAnnotations: { 'restore-window': 'wide' },
+      });
+    expect(await kindOf(ORPHAN, {}, restoringIn(updates, strict))).toBe('deny');
+    expect(await decide(TALL, { restore: { rules: 'Defer' } }, restoringIn(updates, strict))).toMatchObject({
+      kind: 'allow',
+      auditAnnotations: { 'restore-window': 'strict' },
+    });
   });
 
   test('A8: immutable fields may change where the policy skips them, and no later check is announced', async () => {
@@ -110,7 +130,7 @@ describe('during a restore', () => {
     expect(await judge(undefined)).toMatchObject({ kind: 'deny' });
     expect(confirm).toHaveBeenCalledOnce();
     confirm.mockClear();
-    expect(await judge(() => ({ ...NIGHTLY, enforced: ['references'] }))).toMatchObject({ kind: 'deny' });
+    expect(await judge(() => restoringIn({ enforced: ['references'] }))).toMatchObject({ kind: 'deny' });
     expect(confirm).toHaveBeenCalledOnce();
     confirm.mockClear();
     // Also if the window has closed by the time of a live read.

@@ -7,7 +7,7 @@ import { shorten } from '../../../json/printable.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { parseDuration } from '../../../api/duration.ts';
 import type { Report } from '../problem.ts';
-import type { AdmissionContext, RestoreEvidence, RestoreQuery } from '../world.ts';
+import type { AdmissionContext, RestoreEvidence, RestoreQuery, RestoringWindow } from '../world.ts';
 
 /** A violation that is admitted. */
 export interface Deferral {
@@ -25,10 +25,27 @@ export function mayDefer({ enforcement, restore }: CompiledPolicy, check: Deferr
   return check === 'immutable' ? restore.skipsImmutable : restore.defers[check];
 }
 
+/** The windows of this restore that cover the operation. */
+export function windowsFor(restore: Restore, operation: Operation): readonly RestoringWindow[] {
+  return restore.kind === 'restoring'
+    ? restore.windows.filter(({ operations }) => operations.includes(operation))
+    : [];
+}
+
+/** The name of a window of this restore that defers the check; undefined if all of them enforce it. */
+export function deferringWindow(
+  restore: Restore,
+  operation: Operation,
+  check: DeferrableCheck,
+): string | undefined {
+  const isEnforced = ({ enforced }: RestoringWindow) =>
+    (check === 'references' || check === 'unique') && enforced.includes(check);
+  return windowsFor(restore, operation).find((one) => !isEnforced(one))?.window;
+}
+
 /** Whether this restore defers the check too. */
 export function defers(restore: Restore, operation: Operation, check: DeferrableCheck): boolean {
-  if (restore.kind !== 'restoring' || !restore.operations.includes(operation)) return false;
-  return !(check === 'references' || check === 'unique') || !restore.enforced.includes(check);
+  return deferringWindow(restore, operation, check) !== undefined;
 }
 
 /** Whether the requester may create objects before their targets, also outside a restore. */

@@ -5,10 +5,10 @@ import type { KubeObject, ObjectMeta, ObjectRef } from '../../../json/kube-objec
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import type { Decision } from '../../review/decision.ts';
 import type { JsonObject } from '../../../json/json.ts';
-import { deleteRequest, GROUP, NIGHTLY, policyOf } from '../../../../test/support/admission/policy.ts';
+import { deleteRequest, GROUP, restoringIn, policyOf } from '../../../../test/support/admission/policy.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { checkTargetDeletion } from './check-target-deletion.ts';
-import type { RestoreEvidence, World } from '../world.ts';
+import type { RestoringWindow, World } from '../world.ts';
 
 /** Servers and namespaces in the API server, by name. */
 let servers: Map<string, KubeObject | 'broken'>;
@@ -16,7 +16,7 @@ let namespaces: Map<string, ObjectMeta>;
 /** The objects that name the target according to the stores; undefined until the stores are synced. */
 let known: readonly ObjectRef[] | undefined;
 let reads: string[];
-let operations: RestoreEvidence['operations'];
+let operations: RestoringWindow['operations'];
 let restoring: 'no' | 'yes' | 'unknown';
 
 beforeEach(() => {
@@ -54,7 +54,7 @@ const worldOf = (): World => ({
   restoreEvidence: () =>
     restoring === 'unknown'
       ? Promise.reject(new Error('connection refused'))
-      : Promise.resolve(restoring === 'yes' ? { ...NIGHTLY, operations } : undefined),
+      : Promise.resolve(restoring === 'yes' ? restoringIn({ operations }) : undefined),
   governed: { referrers: () => known, holders: () => [] },
 });
 
@@ -334,7 +334,7 @@ describe('during a restore', () => {
   });
 
   test.each<
-    [string, RestoreEvidence['operations'], NonNullable<AdmissionPolicySpec['restore']>, Decision['kind']]
+    [string, RestoringWindow['operations'], NonNullable<AdmissionPolicySpec['restore']>, Decision['kind']]
   >([
     ['a window without DELETE defers nothing', ['CREATE', 'UPDATE'], {}, 'deny'],
     [

@@ -9,7 +9,7 @@ import { isGovernedNow } from '../match/object-scope.ts';
 import { isJsonArray, isJsonObject, valueIn } from '../../../json/json.ts';
 import { referencesOf, restrictingReferences } from './read-references.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
-import { createRestoreLookup } from '../deferral/deferral.ts';
+import { createRestoreLookup, windowsFor } from '../deferral/deferral.ts';
 import { shorten } from '../../../json/printable.ts';
 import { NO_FINDINGS, toDecision, type Undecided } from '../findings.ts';
 import type { AdmissionContext } from '../world.ts';
@@ -94,11 +94,12 @@ async function decide(
   const isDeferrable = (one: OfPolicy) => isStrict(one) && one.policy.restore.defersTargetDelete !== false;
   const dependsOnRestore = [...blocking, ...unknown].some(isDeferrable);
   const restore = dependsOnRestore ? await createRestoreLookup(request, context)() : undefined;
+  const deleting = restore === undefined ? [] : windowsFor(restore, 'DELETE');
   // The sweep after the restore finds every reference whose target is still missing.
   const isDeferred = (one: OfPolicy) =>
     restore?.kind === 'restoring' &&
     isStrict(one) &&
-    (one.policy.restore.defersTargetDelete ?? restore.operations.includes('DELETE'));
+    (one.policy.restore.defersTargetDelete ?? deleting.length > 0);
   const deferred = blocking.filter(isDeferred);
   const undecided: readonly OfPolicy[] = [
     ...unknown.filter((one) => !isDeferred(one)),
@@ -118,7 +119,10 @@ async function decide(
       auditRef: auditRefOf(one.policy, target),
       again: { kind: 'restore' },
     })),
-    window: restore?.kind === 'restoring' && deferred.length > 0 ? restore.window : undefined,
+    window:
+      restore?.kind === 'restoring' && deferred.length > 0
+        ? [...deleting, ...restore.windows][0]?.window
+        : undefined,
     cause: unknown[0]?.cause ?? (restore?.kind === 'unknown' ? restore.cause : undefined),
     exceptions: [...new Set(objections.flatMap(({ exceptions }) => exceptions))],
   });

@@ -1,6 +1,6 @@
 import { obstacleViolation, shownValues, type Obstacle, type WantedKey } from './check-unique.ts';
 import type { Violation } from '../violation.ts';
-import { defers, mayDefer, type Deferral, type RestoreLookup } from '../deferral/deferral.ts';
+import { deferringWindow, mayDefer, type Deferral, type RestoreLookup } from '../deferral/deferral.ts';
 import { createClaimAcquirer } from './acquire-claims.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { shorten } from '../../../json/printable.ts';
@@ -52,11 +52,12 @@ async function obstacleFindings(
   const restore = await restoring();
   if (restore.kind === 'unknown')
     return { ...NO_FINDINGS, undecided: obstacles.map(toUndecided), cause: restore.cause };
-  if (restore.kind === 'none' || !defers(restore, operation, 'unique')) return refused;
+  const window = deferringWindow(restore, operation, 'unique');
+  if (window === undefined) return refused;
   const deferred = new Set(obstacles.map(({ key }) => key));
   // The audit reports keys that another request takes in the meantime.
   await acquire(keys.filter((key) => !deferred.has(key)));
-  return { ...NO_FINDINGS, deferred: obstacles.map(toDeferral), window: restore.window };
+  return { ...NO_FINDINGS, deferred: obstacles.map(toDeferral), window };
 }
 
 /** Certain violations come first: the first violation determines the code and reason of the denial. */

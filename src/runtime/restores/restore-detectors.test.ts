@@ -1,0 +1,146 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+
+import type { RestoreDetector } from '../../api/restore-detector.ts';
+import type { RestoreWindow } from '../../api/restore-window.ts';
+import {
+  ApiError,
+  createCluster,
+  createEvents,
+  NEVER,
+  silent,
+} from '../../../test/support/runtime/fixtures.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
+import type { ReconcileResult } from '../controller.ts';
+import { RESTORE_DETECTORS, RESTORE_WINDOWS } from '../resources.ts';
+import { createRestoreDetectorsReconciler } from './restore-detectors.ts';
+
+const DETECTOR: RestoreDetector = {
+  metadata: { name: 'velero', creationTimestamp: '2026-11-21T10:00:00Z' },
+  spec: {
+    watch: { apiGroup: 'velero.io', version: 'v1', resource: 'restores' },
+    namespaces: ['velero'],
+    phasePath: 'status.phase',
+    startPath: 'status.startTimestamp',
+    activeValues: ['InProgress'],
+    terminalValues: ['Completed'],
+    principals: [{ group: 'system:serviceaccounts:velero' }],
+  },
+};
+const restore = (uid: string, phase: string, creationTimestamp = '2026-11-21T11:00:00Z') => ({
+  apiVersion: 'velero.io/v1',
+  kind: 'Restore',
+  metadata: { namespace: 'velero', name: uid, uid, creationTimestamp },
+  status: { phase },
+});
+
+let now: Date;
+let restores: readonly KubeObject[];
+
+beforeEach(() => {
+  now = new Date('2026-11-21T12:00:00Z');
+  restores = [restore('u1', 'InProgress')];
+});
+
+function setUp(change: Parameters<typeof createCluster>[0] = {}) {
+  const { client, objects } = createCluster(change);
+  const windows = objects<RestoreWindow>(RESTORE_WINDOWS);
+  objects<RestoreDetector>(RESTORE_DETECTORS).add(DETECTOR);
+  const detectors = { get: () => objects<RestoreDetector>(RESTORE_DETECTORS).read('velero') };
+  const follow = () => Promise.resolve({ kind: 'following', objects: restores } as const);
+  const reconcile = createRestoreDetectorsReconciler(
+    { client, serverClock: { now: () => now }, log: silent, record: createEvents().record },
+    detectors,
+    windows,
+    { follow, unfollow: () => undefined },
+  );
+  return { windows, reconcile: (): Promise<ReconcileResult> => reconcile('velero', NEVER) };
+}
+
+const USERS: Pick<RestoreWindow, 'spec'> = {
+  spec: { principals: [{ user: 'eve' }], expiresAt: '2026-11-21T13:00:00Z' },
+};
+const uidsOf = (windows: readonly RestoreWindow[]) => windows.map(({ spec }) => spec.source?.ref?.uid);
+
+test('each restore has one window, however often the leader looks', async () => {
+  const { windows, reconcile } = setUp();
+  restores = [restore('u1', 'InProgress'), restore('u2', 'Completed'), restore('u3', 'New')];
+  await reconcile();
+  await reconcile();
+  expect(uidsOf(windows.list())).toEqual(['u1', 'u2']);
+  expect(windows.list().map(({ spec }) => spec.close)).toEqual([undefined, true]);
+});
+
+describe('S7: a restore has its window', () => {
+  test('although a window of a user has the name', async () => {
+    const { windows: elsewhere, reconcile: first } = setUp();
+    await first();
+    const taken = elsewhere.list()[0]?.metadata.name ?? '';
+    const { windows, reconcile } = setUp();
+    windows.add({ ...USERS, metadata: { name: taken } });
+    await reconcile();
+    await reconcile();
+    expect(uidsOf(windows.list())).toEqual([undefined, 'u1']);
+  });
+
+  test('although the store does not show the window of the user yet: the leader looks again', async () => {
+    const { reconcile, windows } = setUp({
+      create: () => Promise.reject(new ApiError(409, 'exists', 'AlreadyExists')),
+    });
+    expect(await reconcile()).toMatchObject({ kind: 'requeue' });
+    expect(windows.list()).toEqual([]);
+  });
+
+  test('although the window of another restore cannot be created', async () => {
+    restores = [restore('bad', 'InProgress'), restore('good', 'InProgress')];
+    const made: string[] = [];
+    const { reconcile } = setUp({
+      create: (_kind, object) => {
+        const { spec } = object as unknown as RestoreWindow;
+        const uid = spec.source?.ref?.uid ?? '';
+        if (uid === 'bad') return Promise.reject(new ApiError(422, 'invalid'));
+        made.push(uid);
+        return Promise.resolve(object);
+      },
+    });
+    await expect(reconcile()).rejects.toThrow('invalid');
+    expect(made).toEqual(['good']);
+  });
+
+  test('again after a user deleted it, while the restore is active and its checks are deferred', async () => {
+    const { windows, reconcile } = setUp();
+    await reconcile();
+    windows.remove(windows.list()[0]?.metadata.name ?? '');
+    await reconcile();
+    expect(uidsOf(windows.list())).toEqual(['u1']);
+    windows.remove(windows.list()[0]?.metadata.name ?? '');
+    restores = [restore('u1', 'Completed')];
+    await reconcile();
+    expect(windows.list()).toMatchObject([{ spec: { close: true } }]);
+  });
+
+  test('and a window of a restore that is over stays deleted', async () => {
+    restores = [restore('u1', 'Completed')];
+    const { windows, reconcile } = setUp();
+    await reconcile();
+    windows.remove(windows.list()[0]?.metadata.name ?? '');
+    await reconcile();
+    expect(windows.list()).toEqual([]);
+  });
+
+  test('although it is older than its detector', async () => {
+    restores = [restore('u1', 'InProgress', '2026-11-21T09:00:00Z')];
+    const { windows, reconcile } = setUp();
+    await reconcile();
+    expect(windows.list()).toMatchObject([{ spec: { expiresAt: '2026-11-21T15:00:00Z' } }]);
+  });
+
+  test('at the end of its time if its phase is not one that the detector names', async () => {
+    restores = [restore('u1', 'Dancing')];
+    const { windows, reconcile } = setUp();
+    expect(await reconcile()).toEqual({ kind: 'requeue', at: new Date('2026-11-21T17:00:00Z') });
+    expect(windows.list()).toEqual([]);
+    now = new Date('2026-11-21T17:00:00Z');
+    await reconcile();
+    expect(windows.list()).toMatchObject([{ spec: { close: true } }]);
+  });
+});
