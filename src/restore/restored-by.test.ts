@@ -2,9 +2,13 @@ import { expect, test } from 'vitest';
 
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
-import { restoredBy, veleroName } from './restored-by.ts';
+import { restoringWindows, sweepMode, veleroName } from './restored-by.ts';
 
 const digest = () => 'c0ffee00';
+const restoredBy =
+  (...given: Parameters<typeof restoringWindows>) =>
+  (...made: Parameters<ReturnType<typeof restoringWindows>>) =>
+    restoringWindows(...given)(...made).length > 0;
 const window = (
   status: RestoreWindow['status'] = {},
   spec: Partial<RestoreWindow['spec']> = {},
@@ -50,4 +54,45 @@ test('A10: an object with the label of the restore, shortened as by Velero, coun
   expect(isRestored(labelled(`${'r'.repeat(57)}c0ffee`))).toBe(true);
   expect(isRestored(labelled(name))).toBe(false);
   expect(veleroName('short', digest)).toBe('short');
+});
+
+const SERVERS = { group: 'infra.example.com', resource: 'servers' };
+const named = (
+  name: string,
+  spec: Partial<RestoreWindow['spec']> = {},
+  status: RestoreWindow['status'] = {},
+): RestoreWindow => ({ ...window(status, spec), metadata: { ...window().metadata, name } });
+
+test('an object belongs to each window that was open at its creation and covers its place', () => {
+  const earlier = named('earlier', {}, { closedAt: '2026-11-21T12:30:00Z' });
+  const shop = named('shop', { match: { namespaces: { include: ['shop'] } } });
+  const disks = named('disks', { match: { resources: [{ apiGroup: '*', resource: 'disks' }] } });
+  const of = (namespace?: string) =>
+    restoringWindows([earlier, shop, disks], [], 0, digest)({ ...created('13:00:00'), namespace }, SERVERS);
+  expect(of('shop')).toEqual([shop]);
+  expect(of('store')).toEqual([]);
+  expect(of()).toEqual([]);
+});
+
+test('a window of a user gets no objects by a label: only a detector knows the label', () => {
+  const ref = { apiVersion: 'velero.io/v1', kind: 'Restore', resource: 'restores', name: 'r', uid: 'u' };
+  const forged = window({}, { source: { type: 'Manual', detector: 'velero', ref } });
+  const made = { ...created('01:00:00'), labels: { 'velero.io/restore-name': 'r' } };
+  expect(restoringWindows([forged], [velero], 0, digest)(made)).toEqual([]);
+});
+
+test.each([
+  ['one window links', ['Link'], 'Link'],
+  ['another window waits for an approval', ['Link', 'Report'], 'Report'],
+  ['another window turns links off', ['Link', 'Report', 'Off'], 'Off'],
+] as const)('the strictest mode of the windows of an object holds: %s', (_when, modes, expected) => {
+  const windows = modes.map((relinkOwners, index) => named(`w${index}`, { sweep: { relinkOwners } }));
+  const heldBy = windows.length === 1 ? {} : { heldBy: `w${windows.length - 1}` };
+  for (const order of [windows, windows.toReversed()])
+    expect(sweepMode(named('w0'), order)).toEqual({ mode: expected, ...heldBy });
+});
+
+test('a sweep leaves the objects of other windows alone', () => {
+  expect(sweepMode(named('later'), [named('careful')])).toEqual({ mode: 'Off' });
+  expect(sweepMode(named('later'), [])).toEqual({ mode: 'Off' });
 });

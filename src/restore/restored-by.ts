@@ -1,39 +1,71 @@
-/** Determines which objects a restore created, from the objects themselves. */
+/** Determines which restores created an object, from the object itself. */
 import type { RestoreDetector } from '../api/restore-detector.ts';
-import type { ObjectMeta } from '../json/kube-object.ts';
+import type { GroupResource, ObjectMeta } from '../json/kube-object.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
+import { covers, RELINK_MODES, relinkMode, type RelinkMode } from './window.ts';
 
-/** The metadata that shows when an object was created, and which restore its labels name. */
+/** The metadata that shows when and where an object was created, and which restore its labels name. */
 export interface CreationMetadata {
   readonly creationTimestamp?: string | undefined;
   readonly labels?: ObjectMeta['labels'] | undefined;
+  /** Absent for cluster-scoped objects. */
+  readonly namespace?: string | undefined;
 }
 
 /** Maximum length of a label value. */
 const MAX_LABEL_LENGTH = 63;
 
 /**
- * Whether an object was created while one of the windows was open, or has the label of its restore. This is
- * attribution, not proof: any user can set a label, and other users also create objects during a window.
+ * The windows to which an object belongs: it was created while they were open, at a place that they cover, or it has the
+ * label of their restore. This is attribution, not proof: any user can set a label, and other users also create objects
+ * during a window.
  *
  * @param settleMs how long after admission the API server may still store a write
  * @param digest hexadecimal SHA-256
  */
-export function restoredBy(
+export function restoringWindows(
   windows: readonly RestoreWindow[],
   detectors: readonly RestoreDetector[],
   settleMs: number,
   digest: (text: string) => string,
-): (made: CreationMetadata) => boolean {
-  const spans = windows.map((window) => spanOf(window, settleMs));
-  const labels = windows.flatMap((window) => labelOf(window, detectors, digest) ?? []);
-  return ({ creationTimestamp = '', labels: own = {} }) => {
+): (made: CreationMetadata, resource?: GroupResource) => readonly RestoreWindow[] {
+  const known = windows.map((window) => ({
+    window,
+    span: spanOf(window, settleMs),
+    label: labelOf(window, detectors, digest),
+  }));
+  return ({ creationTimestamp = '', labels = {}, namespace }, resource) => {
     const created = Date.parse(creationTimestamp);
-    return (
-      spans.some(({ from, until }) => created >= from && created <= until) ||
-      labels.some(({ key, value }) => Object.hasOwn(own, key) && own[key] === value)
-    );
+    return known
+      .filter(({ window, span: { from, until }, label }) => {
+        if (label !== undefined && Object.hasOwn(labels, label.key) && labels[label.key] === label.value)
+          return true;
+        const isCovered = resource === undefined || covers(window.spec, { ...resource, namespace });
+        return isCovered && created >= from && created <= until;
+      })
+      .map(({ window }) => window);
   };
+}
+
+/** How the sweep of a window treats the lost owners of an object. */
+export interface SweepMode {
+  /** `Off`: it neither links nor reports them. */
+  readonly mode: RelinkMode;
+  /** Another window whose mode is stricter than that of the swept window. */
+  readonly heldBy?: string;
+}
+
+/**
+ * The strictest mode of all windows to which the object belongs. Objects of other windows are left to the sweeps of those
+ * windows.
+ */
+export function sweepMode({ metadata }: RestoreWindow, belongsTo: readonly RestoreWindow[]): SweepMode {
+  const own = belongsTo.find((window) => window.metadata.name === metadata.name);
+  if (own === undefined) return { mode: 'Off' };
+  const strictnessOf = ({ spec }: RestoreWindow) => RELINK_MODES.indexOf(relinkMode(spec));
+  const strictest = belongsTo.reduce((a, b) => (strictnessOf(b) > strictnessOf(a) ? b : a), own);
+  const mode = relinkMode(strictest.spec);
+  return strictest === own ? { mode } : { mode, heldBy: strictest.metadata.name ?? '' };
 }
 
 function spanOf(
@@ -50,13 +82,15 @@ function spanOf(
 }
 
 function labelOf(
-  { spec }: RestoreWindow,
+  { spec: { source } }: RestoreWindow,
   detectors: readonly RestoreDetector[],
   digest: (text: string) => string,
 ): { readonly key: string; readonly value: string } | undefined {
-  const detector = detectors.find(({ metadata }) => metadata.name === spec.source?.detector);
+  // A user may write any name into a Manual window.
+  if (source?.type !== 'Detector') return undefined;
+  const detector = detectors.find(({ metadata }) => metadata.name === source.detector);
   const { attributionLabel: label } = detector?.spec ?? {};
-  const name = spec.source?.ref?.name;
+  const name = source.ref?.name;
   if (label === undefined || name === undefined) return undefined;
   return { key: label.key, value: label.value === 'VeleroName' ? veleroName(name, digest) : name };
 }

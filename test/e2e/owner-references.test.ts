@@ -246,3 +246,22 @@ test('the report names owners that cannot be linked, and a window can disable li
   expect(condition(report, 'OwnersRelinked')).toMatchObject({ status: 'False', reason: 'NotAllLinked' });
   expect(ownersOf(await scene.find('whole'))).toEqual([]);
 });
+
+test('links that need an approval wait for it, at admission and in the sweeps of all other windows', async () => {
+  const [early, prompt] = [
+    await scene.backUp('slow', 'slow-owner'),
+    await scene.backUp('quick', 'quick-owner'),
+  ];
+  await scene.open('careful', { requireApprovalToLink: true });
+  await scene.restorer.create(DATACENTERS, datacenter('quick-owner'));
+  expect(ownersOf(await scene.restorer.create(SERVERS, prompt))).toEqual([]);
+  await scene.restorer.create(SERVERS, early);
+  await scene.restorer.create(DATACENTERS, datacenter('slow-owner'));
+  const careful = await scene.close('careful');
+  expect(careful.status?.relink).toMatchObject({ found: 2, linked: 0, skipped: 2 });
+
+  await scene.open('careless');
+  const careless = await scene.close('careless');
+  expect(careless.status?.relink).toMatchObject({ linked: 0 });
+  for (const name of ['slow', 'quick']) expect(ownersOf(await scene.find(name))).toEqual([]);
+});

@@ -2,11 +2,10 @@ import { expect, test } from 'vitest';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { policyOf } from '../../../test/support/admission/policy.ts';
 import { groupResourceName, type KubeObject } from '../../json/kube-object.ts';
-import { relinkStored, relinkMode } from './relink-owners.ts';
+import { relinkStored } from './relink-owners.ts';
 import type { Relink } from './relink.ts';
-import type { RestoreWindow } from '../../api/restore-window.ts';
+import type { RelinkMode } from '../../restore/window.ts';
 
-const OPTIONS = { mode: 'Link', isRestored: () => true } as const;
 const preserve = { owners: { preserve: true } };
 const match = (resource: string, rest: object = {}) => ({
   match: { apiGroups: ['infra.example.com'], resources: [resource], ...rest },
@@ -15,10 +14,12 @@ const match = (resource: string, rest: object = {}) => ({
 async function relinked(
   policies: readonly CompiledPolicy[],
   stored: Readonly<Record<string, readonly KubeObject[] | string>>,
+  modeOf: (object: KubeObject) => RelinkMode = () => 'Link',
 ) {
   const seen: string[] = [];
-  const relink: Relink = (resource, { metadata = {} }) => {
-    seen.push(`${groupResourceName(resource)}/${metadata.name ?? ''}`);
+  const relink: Relink = (resource, { metadata = {} }, { mode }) => {
+    const suffix = mode === 'Link' ? '' : ` ${mode}`;
+    seen.push(`${groupResourceName(resource)}/${metadata.name ?? ''}${suffix}`);
     return Promise.resolve([
       {
         object: { apiVersion: '', kind: '', name: metadata.name ?? '' },
@@ -44,7 +45,7 @@ async function relinked(
     },
     policies,
     relink,
-    OPTIONS,
+    { modeOf: (_resource, one) => ({ mode: modeOf(one) }), isRestored: () => true },
     new AbortController().signal,
   );
   return { seen, items: result.items.length, unreadable: result.unreadable };
@@ -85,17 +86,10 @@ test('a kind that cannot be read is reported, and the others are relinked', asyn
   });
 });
 
-const mode = (sweep?: RestoreWindow['spec']['sweep']) =>
-  relinkMode({
-    metadata: { name: 'w' },
-    spec: { principals: [], expiresAt: '2026-11-21T18:00:00Z', ...(sweep === undefined ? {} : { sweep }) },
-  });
-
-test('owners are linked unless the window turns it off or waits for approval', () => {
-  expect(mode()).toBe('Link');
-  expect(mode({ relinkOwners: 'Off' })).toBe('Off');
-  expect(mode({ relinkOwners: 'Report' })).toBe('Report');
-  expect(mode({ requireApprovalToLink: true })).toBe('Report');
-  expect(mode({ requireApprovalToLink: true, approved: true })).toBe('Link');
-  expect(mode({ relinkOwners: 'Off', requireApprovalToLink: true })).toBe('Off');
+test('an object whose mode is Off is left alone, and each object has its own mode', async () => {
+  const stored = { servers: [object('a'), object('b', 'dev'), object('c')] };
+  const { seen } = await relinked([policyOf({ ...match('servers'), ...preserve })], stored, ({ metadata }) =>
+    metadata?.namespace === 'dev' ? 'Off' : metadata?.name === 'c' ? 'Report' : 'Link',
+  );
+  expect(seen).toEqual(['servers.infra.example.com/a', 'servers.infra.example.com/c Report']);
 });

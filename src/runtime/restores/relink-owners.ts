@@ -1,7 +1,7 @@
 /** On the leader: links stored objects to their owners again, if a policy preserves owners that a restore dropped. */
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { isInScope } from '../../admission/policy/match/object-scope.ts';
-import type { KubeObject } from '../../json/kube-object.ts';
+import type { GroupResource, KubeObject } from '../../json/kube-object.ts';
 import { mapConcurrent } from '../../json/map-concurrent.ts';
 import type { RelinkItem } from '../../api/restore-findings.ts';
 import {
@@ -15,7 +15,8 @@ import type { RestoreWindow } from '../../api/restore-window.ts';
 import { ApiError } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
-import { restoredBy } from '../../restore/restored-by.ts';
+import { restoringWindows, sweepMode, type SweepMode } from '../../restore/restored-by.ts';
+import { relinkMode } from '../../restore/window.ts';
 import { sha256 } from './restore-evidence.ts';
 import { eachPage } from './sweep.ts';
 import { storedObjects, type StoredObjects } from '../policies/stored-objects.ts';
@@ -32,12 +33,16 @@ export interface RelinkedStored {
 /** Limit for objects that are linked at the same time. Each takes three consecutive requests. */
 const AT_ONCE = 16;
 
+type RelinkTask = Pick<RelinkOptions, 'isRestored'> & {
+  readonly modeOf: (resource: GroupResource, object: KubeObject) => SweepMode;
+};
+
 /** @throws the reason of `signal` on abort, and when the namespaces cannot be read */
 export async function relinkStored(
   stored: Pick<StoredObjects, 'pages' | 'namespaceLabels'>,
   policies: readonly CompiledPolicy[],
   relink: Relink,
-  options: RelinkOptions,
+  { modeOf, isRestored }: RelinkTask,
   signal: AbortSignal,
 ): Promise<RelinkedStored> {
   const preserving = policies.filter(({ preservesOwners }) => preservesOwners);
@@ -51,9 +56,10 @@ export async function relinkStored(
       const inScope = page.filter((object) =>
         governing.some((policy) => isInScope(policy, object, namespaces)),
       );
-      const results = await mapConcurrent(inScope, AT_ONCE, (object) =>
-        relink(resource, object, options, signal),
-      );
+      const results = await mapConcurrent(inScope, AT_ONCE, async (object) => {
+        const { mode, heldBy } = modeOf(resource, object);
+        return mode === 'Off' ? [] : await relink(resource, object, { mode, heldBy, isRestored }, signal);
+      });
       items.push(...results.flat());
     },
     signal,
@@ -72,18 +78,19 @@ export function createRelinkOwners(
   const stored = storedObjects(client, discovery);
   const relink = createRelinker(world.owners, stored, createPatch(client, discovery));
   return async (window: RestoreWindow, signal: AbortSignal): Promise<RelinkedStored | undefined> => {
-    const mode = relinkMode(window);
-    if (mode === 'Off') return undefined;
-    const [all, known] = [windows.store.list(), detectors.store.list()];
-    const isRestored = restoredBy(all, known, config.restoreSettleMs, sha256);
-    return await relinkStored(stored, registry.inForce(), relink, { mode, isRestored }, signal);
+    if (relinkMode(window.spec) === 'Off') return undefined;
+    const restoring = restoringWindows(
+      [window, ...windows.store.list().filter(({ metadata }) => metadata.name !== window.metadata.name)],
+      detectors.store.list(),
+      config.restoreSettleMs,
+      sha256,
+    );
+    const task: RelinkTask = {
+      modeOf: (resource, { metadata = {} }) => sweepMode(window, restoring(metadata, resource)),
+      isRestored: (made) => restoring(made).length > 0,
+    };
+    return await relinkStored(stored, registry.inForce(), relink, task, signal);
   };
-}
-
-/** The mode of the window. Links that need approval are only reported until a person approves them. */
-export function relinkMode({ spec: { sweep = {} } }: RestoreWindow): 'Link' | 'Report' | 'Off' {
-  const { relinkOwners = 'Link', requireApprovalToLink = false, approved = false } = sweep;
-  return relinkOwners === 'Link' && requireApprovalToLink && !approved ? 'Report' : relinkOwners;
 }
 
 function createPatch(

@@ -122,6 +122,9 @@ test('objects that no restore created, that have all owners or that are being de
 test('mode Report writes nothing', async () => {
   const world = cluster(child([rack, { ...rack, name: 'r2' }]), new Map([['r1', owner('new')]]));
   expect(results(await world.run({ ...LINK, mode: 'Report' }))).toEqual(['WouldLink', 'OwnerMissing']);
+  const [held, missing] = await world.run({ ...LINK, mode: 'Report', heldBy: 'careful' });
+  expect(held?.message).toContain('RestoreWindow "careful" restored the object too');
+  expect(missing?.message).not.toContain('careful');
   expect(world.patches).toEqual([]);
 });
 

@@ -56,6 +56,8 @@ export type PatchOutcome =
 export interface RelinkOptions {
   /** `Report` writes nothing. */
   readonly mode: 'Link' | 'Report';
+  /** The other window for which the owners are only reported. */
+  readonly heldBy?: string | undefined;
   /** Whether a restore has created the object. */
   readonly isRestored: (made: CreationMetadata) => boolean;
 }
@@ -122,7 +124,7 @@ async function relink(task: Task, listed: KubeObject): Promise<readonly RelinkIt
     const plan = planLinks(resource, object, attempt < ATTEMPTS ? stateIn(states) : gaveUp(trouble), limits);
     const conclude = (adjust?: (verdict: OwnerLinkResult) => OwnerLinkResult) =>
       [...noted(progress, plan, adjust).values()].map((verdict) => toItem(listed, verdict));
-    if (options.mode === 'Report') return conclude(asReport);
+    if (options.mode === 'Report') return conclude(asReport(options));
     if (!plan.changes || attempt >= 2 * ATTEMPTS) return conclude();
 
     const { name = '', namespace } = listed.metadata ?? {};
@@ -220,8 +222,13 @@ function uidsReplaced(written: OwnerState | undefined, now: OwnerState | undefin
 const blocks = ({ result, ref }: OwnerLinkResult): boolean =>
   result === 'Linked' && ref.blockOwnerDeletion === true;
 
-const asReport = (verdict: OwnerLinkResult): OwnerLinkResult =>
-  verdict.result === 'Linked' ? { ...verdict, result: 'WouldLink' } : verdict;
+const asReport =
+  ({ heldBy }: RelinkOptions) =>
+  (verdict: OwnerLinkResult): OwnerLinkResult => {
+    if (verdict.result !== 'Linked') return verdict;
+    const message = `RestoreWindow "${heldBy ?? ''}" restored the object too, and holds the link back: approve the links of that window`;
+    return { ...verdict, result: 'WouldLink', ...(heldBy === undefined ? {} : { message }) };
+  };
 
 const withoutBlock = (verdict: OwnerLinkResult): OwnerLinkResult =>
   blocks(verdict)

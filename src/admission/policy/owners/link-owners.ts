@@ -4,7 +4,7 @@ import { mayRelinkOwner } from '../../../api/owner-kinds.ts';
 import { encodeOwnerRecord, type OwnerRecord } from '../../../api/owner-record.ts';
 import type { JsonObject } from '../../../json/json.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
-import { createRestoreLookup } from '../deferral/deferral.ts';
+import { createRestoreLookup, windowsFor } from '../deferral/deferral.ts';
 import type { AdmissionContext, Owners } from '../world.ts';
 import { withoutRecord, type KeptOwners } from './preserve-owners.ts';
 import { selfOf, withOwners, withRecord } from './owner-annotation.ts';
@@ -26,7 +26,10 @@ export async function linkOwners(
   const waiting = { kind: 'kept', object, warnings: [] } as const;
   // Whether this is a restore is unknown. Keep the record: the sweep links only restored objects.
   if (restore.kind === 'unknown') return waiting;
-  if (restore.kind === 'none' || !restore.operations.includes('CREATE')) return withoutRecord(object);
+  const windows = windowsFor(restore, 'CREATE');
+  if (windows.length === 0) return withoutRecord(object);
+  // The object belongs to each of these windows: the strictest one holds.
+  if (!windows.every(({ links }) => links)) return waiting;
   if (world.owners === undefined || refs.length > MOST_READS) return waiting;
   if (!refs.every((ref) => mayRelinkOwner(request.resource, ref))) return waiting;
   const linked = await findAll(refs, request.namespace, world.owners, signal);

@@ -12,10 +12,11 @@ import {
   createRequest,
   NIGHTLY,
   policyOf,
+  restoringIn,
   updateRequest,
 } from '../../../../test/support/admission/policy.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
-import type { LiveOwner, World } from '../world.ts';
+import type { LiveOwner, RestoreEvidence, World } from '../world.ts';
 
 const rack = { apiVersion: 'infra.example.com/v1', kind: 'Rack', name: 'r1', uid: 'old' };
 const shelf = { apiVersion: 'infra.example.com/v1', kind: 'Shelf', name: 's1', uid: 'old-shelf' };
@@ -35,7 +36,7 @@ const live = (uid: string, rest: Partial<LiveOwner> = {}): LiveOwner => ({
 
 interface Scene {
   /** Whether the requester restores; a string: the lookup fails with this message. */
-  readonly restores?: boolean | string;
+  readonly restores?: boolean | string | RestoreEvidence;
   /** By the name of the owner; a string: the read fails with this message. */
   readonly owners?: Readonly<Record<string, LiveOwner | string>>;
   readonly spec?: Partial<AdmissionPolicySpec>;
@@ -47,6 +48,7 @@ async function written(request: AdmissionRequest, { restores = false, owners = {
   const restoreEvidence: World['restoreEvidence'] = () => {
     asked.push('restore');
     if (typeof restores === 'string') return Promise.reject(new Error(restores));
+    if (typeof restores === 'object') return Promise.resolve(restores);
     return Promise.resolve(restores ? NIGHTLY : undefined);
   };
   const read = ({ name }: { readonly name: string }, namespace: string | undefined) => {
@@ -210,6 +212,21 @@ describe('on CREATE', () => {
       record: RACK,
       warnings: [],
     });
+  });
+
+  test('a window that waits for an approval keeps the record, also next to a window that does not', async () => {
+    const careful = { window: 'careful', links: false };
+    for (const windows of [[careful], [{}, careful], [careful, {}]])
+      expect(
+        await written(create(noted(RACK)), {
+          restores: restoringIn(...windows),
+          owners: { r1: live('new') },
+        }),
+      ).toMatchObject({ patch: [], owners: undefined, record: RACK, asked: ['restore'] });
+    const updates = { ...careful, operations: ['UPDATE'] } as const;
+    expect(
+      await written(create(noted(RACK)), { restores: restoringIn({}, updates), owners: { r1: live('new') } }),
+    ).toMatchObject({ owners: [{ uid: 'new' }] });
   });
 
   test('the link is made for all owners or for none', async () => {
