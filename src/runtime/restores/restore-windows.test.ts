@@ -11,7 +11,8 @@ import {
   type Cluster,
   type Objects,
 } from '../../../test/support/runtime/fixtures.ts';
-import { RESTORE_WINDOWS } from '../resources.ts';
+import type { RestoreReport } from '../../api/restore-report.ts';
+import { RESTORE_REPORTS, RESTORE_WINDOWS } from '../resources.ts';
 import { createRestoreWindowsReconciler, type RestoreWindowsOptions } from './restore-windows.ts';
 
 const times = { settleMs: 65_000, recheckMs: 60_000 };
@@ -337,6 +338,22 @@ describe('a kind that cannot be read', () => {
     await reconcile();
     expect(status()?.phase).toBe('Completed');
   });
+});
+
+test('S7: a report of a user with the name does not keep the window from its own', async () => {
+  const reports = cluster.objects<RestoreReport>(RESTORE_REPORTS);
+  reports.add({
+    metadata: { name: 'drill-0' },
+    spec: { window: 'other', part: 0, parts: 1, violations: [], relink: [] },
+  });
+  const violations = Array.from({ length: 51 }, (_, index) => ({
+    ...violation,
+    field: `spec.disks[${index}]`,
+  }));
+  found = { violations, unreadable: [] };
+  await closeAtNoon();
+  expect(reports.list()).toMatchObject([{ spec: { window: 'drill', parts: 1 } }]);
+  expect(reports.list()[0]?.spec.violations).toHaveLength(51);
 });
 
 describe('a failure is retried:', () => {

@@ -5,6 +5,7 @@ import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, VERSION } from '../../api/group.ts';
 import type { RestoreReport, RestoreReportSpec } from '../../api/restore-report.ts';
 import type { RestoreWindow, RestoreWindowStatus } from '../../api/restore-window.ts';
 import type { Condition } from '../../json/kube-object.ts';
+import { isAlreadyExists } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { setCondition } from '../../kube/conditions.ts';
 import { withKind } from '../../kube/object.ts';
@@ -148,12 +149,27 @@ async function writeReports(
     const wanted = toReport(window, spec);
     const live = stale.get(wanted.metadata.name);
     stale.delete(wanted.metadata.name);
-    if (live === undefined) await client.create(RESTORE_REPORTS, wanted, { signal });
+    if (live === undefined) await createReport(wanted, client, signal);
     else if (!isDeepStrictEqual(live.spec, spec))
       await client.replace(RESTORE_REPORTS, { ...live, spec }, { signal });
   }
   for (const { metadata } of stale.values())
     await client.delete(RESTORE_REPORTS, { name: metadata.name ?? '' }, { signal });
+}
+
+/** A report of a user that has the name would otherwise keep the window from ever completing. */
+async function createReport(
+  report: RestoreReport,
+  client: Pick<KubeClient, 'create' | 'delete'>,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await client.create(RESTORE_REPORTS, report, { signal });
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+    await client.delete(RESTORE_REPORTS, { name: report.metadata.name ?? '' }, { signal });
+    await client.create(RESTORE_REPORTS, report, { signal });
+  }
 }
 
 /** The window owns the report, so the garbage collector deletes both. */
