@@ -45,6 +45,19 @@ export const applying = group('applying', {
     await api.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value' }));
     await api.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value' }));
   },
+  'a forged deletionTimestamp of a new object is kept': {
+    since: '1.25', // rest.WipeObjectMetaSystemFields runs only on POST (kubernetes/kubernetes#133388); 1.20 drops it
+    run: async (api) => {
+      const forged = { deletionTimestamp: '2001-01-01T00:00:00Z' };
+      await api.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value' }, forged));
+      await api.apply(widgets(api, `/a${by('one')}`), widget('a', { size: 1 }, forged));
+      await api.get(widgets(api, '/a'));
+    },
+    expected: Array.from([201, 201, 200], (status) => ({
+      status,
+      answer: { metadata: { name: 'a', deletionTimestamp: '<time>' } },
+    })),
+  },
   'a manager is required': async (api) => {
     await api.apply('configmaps/a', configMap('a'));
   },

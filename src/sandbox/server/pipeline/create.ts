@@ -44,7 +44,7 @@ export async function create(
     validateCreate(withMeta(decoded, { name: decoded.metadata.name ?? 'review' }), type);
     return objectAnswer(type, type.answer(decoded, request.user), 201);
   }
-  const recorded = recordCreation(api, request, type, decoded, options);
+  const recorded = recordCreation(api, request, type, withoutSystemFields(decoded), options);
   return objectAnswer(type, await createObject(api, request, type, recorded, options), 201);
 }
 
@@ -88,6 +88,18 @@ export async function createInstead(
   const wanted = withMeta(object, { resourceVersion: undefined });
   return await createObject(api, request, type, wanted, options);
 }
+
+/**
+ * A POST drops the timestamps of the body before admission. A PUT or an apply keeps a deletionTimestamp, as in the API
+ * server (kubernetes/kubernetes#133388).
+ */
+const withoutSystemFields = (object: ApiObject): ApiObject =>
+  withMeta(object, {
+    uid: undefined,
+    creationTimestamp: undefined,
+    deletionTimestamp: undefined,
+    deletionGracePeriodSeconds: undefined,
+  });
 
 /** Admits, validates and stores a new object whose managed fields are recorded. */
 export async function createObject(
@@ -156,8 +168,6 @@ function prepareNew(api: Api, type: ResourceType, object: ApiObject): ApiObject 
     uid: api.newUid(),
     creationTimestamp: timestamp(api.now()),
     resourceVersion: undefined,
-    deletionTimestamp: undefined,
-    deletionGracePeriodSeconds: undefined,
   });
   return withGeneration(type.strategy.prepareForCreate(filled), undefined, type);
 }
