@@ -100,7 +100,7 @@ export function createDuplicates({ read }: Pick<StoredObjects, 'read'>) {
 }
 
 function holds({ policy, self, key: { claim } }: Holder, object: KubeObject): boolean {
-  if (object.metadata?.deletionTimestamp !== undefined || !isJsonObject(object)) return false;
+  if (!isJsonObject(object)) return false;
   return heldKeys(policy, object, self).some((key) => key.claim === claim);
 }
 

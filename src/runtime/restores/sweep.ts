@@ -83,7 +83,6 @@ export function createSweep(sources: SweepSources): Sweep {
       async (page, resource, governing) => {
         objectsScanned += page.length;
         const inScope = page
-          .filter(({ metadata }) => metadata?.deletionTimestamp === undefined)
           .flatMap((object) => governing.map((policy) => ({ policy, object })))
           .filter(({ policy, object }) => isInScope(policy, object, namespaces));
         for (const { policy, object } of inScope)
@@ -181,7 +180,7 @@ async function referenceViolations(
     crossing(policy, listed, options).length > 0 || (await dangling(policy, listed, exists)).length > 0;
   if (!isSuspect) return [];
   const live = await read(refOf(resource, listed), signal);
-  if (live === undefined || live.metadata?.deletionTimestamp !== undefined) return [];
+  if (live === undefined) return [];
   const confirmed: Violation[] = [];
   for (const found of await dangling(policy, live, exists)) {
     const target = await read(found.target, signal);

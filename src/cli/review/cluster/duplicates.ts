@@ -20,8 +20,8 @@ export function collectDuplicates(policy: CompiledPolicy, now: Date) {
   return {
     add: (resource: GroupResource, object: KubeObject): void => {
       const json: unknown = object;
-      const { name = '', namespace, deletionTimestamp } = object.metadata ?? {};
-      if (!isJsonObject(json) || deletionTimestamp !== undefined) return;
+      const { name = '', namespace } = object.metadata ?? {};
+      if (!isJsonObject(json)) return;
       const self = { ...resource, namespace, name };
       const request = { userInfo: NO_USER, namespace, name, object: json, oldObject: undefined };
       const { covers } = exemptionOf(policy, request, now.getTime());
