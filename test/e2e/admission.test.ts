@@ -103,6 +103,23 @@ test('a Server whose datacenter is gone can be edited, can lose its finalizer an
   expect(await cluster.admin.get(SERVERS, ref('orphan'))).toBeUndefined();
 });
 
+test('a forged deletionTimestamp of a new object skips no policy', async () => {
+  const forged = { deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['example.com/hold'] };
+  const options = { fieldManager: 'forger' };
+  for (const metadata of [forged, { ...forged, deletionGracePeriodSeconds: 0 }]) {
+    const lost = server('shop', 'forged', 'atlantis', metadata);
+    for (const write of [
+      () => cluster.admin.apply(SERVERS, lost, options),
+      () => cluster.admin.create(SERVERS, lost),
+    ])
+      expect((await refusal(write())).causes).toMatchObject([{ field: 'spec.datacenter' }]);
+  }
+  await cluster.admin.apply(SERVERS, server('shop', 'forged', 'fra1', forged), options);
+  await cluster.admin.create(SERVERS, server('shop', 'posted', 'fra1', forged));
+  for (const name of ['forged', 'posted'])
+    expect((await cluster.admin.get<Server>(SERVERS, ref(name)))?.spec.tier).toBe('standard');
+});
+
 test('a dry run gets the same verdict as the real request', async () => {
   await refusal(cluster.admin.create(SERVERS, server('shop', 'dry', 'atlantis'), { dryRun: true }));
   expect(

@@ -598,6 +598,44 @@ describe('a policy that uses all features', () => {
     await cluster.admin.create(SERVERS, withUnits('more', 9));
   });
 
+  test('an object that is being deleted keeps old violations, gets no new ones, and can lose its finalizers', async () => {
+    const held = (name: string, data: Readonly<Record<string, string>>) => {
+      const { metadata, ...rest } = configMap(name, data);
+      return { ...rest, metadata: { ...metadata, finalizers: ['example.com/hold'] } };
+    };
+    const ref = (name: string) => ({ namespace: 'shop', name });
+    await cluster.admin.create(configMaps, held('old-violator', { mode: 'wild' }));
+    await govern(
+      'modes',
+      {
+        match: { apiGroups: [''], resources: ['configmaps'] },
+        validate: {
+          schema: { properties: { data: { properties: { mode: { enum: ['calm', 'quick'] } } } } },
+          rules: [
+            {
+              expression: '!has(object.data) || object.data.all(k, object.data[k] != "forbidden")',
+              message: 'has a forbidden value',
+            },
+          ],
+        },
+      },
+      'has to be one of',
+      () => cluster.admin.create(configMaps, configMap('probe', { mode: 'wild' }), dryRun),
+    );
+    await cluster.admin.create(configMaps, held('valid', { mode: 'calm' }));
+    for (const name of ['valid', 'old-violator']) {
+      await cluster.admin.delete(configMaps, ref(name));
+      for (const data of [{ mode: 'worse' }, { other: 'forbidden' }])
+        expect(await refusal(cluster.admin.patchMerge(configMaps, ref(name), { data }))).toMatchObject({
+          code: 403,
+        });
+      await cluster.admin.patchMerge(configMaps, ref(name), { metadata: { labels: { touched: 'true' } } });
+      await cluster.admin.patchMerge(configMaps, ref(name), { metadata: { finalizers: null } });
+      expect(await cluster.admin.get(configMaps, ref(name))).toBeUndefined();
+    }
+    await release('modes');
+  });
+
   test('the audit counts the existing objects that violate a stricter rule', async () => {
     await cluster.admin.patchMerge(
       configMaps,

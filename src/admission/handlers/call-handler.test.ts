@@ -79,6 +79,28 @@ describe('mutate', () => {
     });
     const request = requestOf({ operation: 'UPDATE', object: going, oldObject: going });
     expect(allowed(await call(handler, { request })).patch).toEqual([]);
+    const strict = compiled({ validate: (_object, context) => context.deny('never') });
+    allowed(await call(strict, { request, phase: 'validate' }));
+    const forged = requestOf({ operation: 'CREATE', object: going });
+    expect(allowed(await call(handler, { request: forged })).patch).toHaveLength(1);
+  });
+
+  test('a finalizer that the request removes is not put back', async () => {
+    const metadata = { deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['example.com/hold'] };
+    const handler = compiled({
+      mutate: (draft) => {
+        draft.metadata.finalizers = ['example.com/hold'];
+        draft.spec.tier = 'gold';
+      },
+    });
+    const oldObject = testServer({}, metadata);
+    const object = testServer({}, { labels: { a: 'b' } });
+    const request = requestOf({ operation: 'UPDATE', object, oldObject });
+    const outcome = await call(handler, { request });
+    expect(applyPatch(request.object ?? {}, allowed(outcome).patch)).toMatchObject({
+      metadata: { labels: { a: 'b' }, finalizers: [] },
+      spec: { tier: 'gold' },
+    });
   });
 
   test('a task that outlives the handler cannot change the decision', async () => {

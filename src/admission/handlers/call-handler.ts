@@ -1,5 +1,5 @@
 /** Runs one handler for one request. */
-import { isBeingDeleted } from '../policy/object-metadata.ts';
+import { isFinalizerRemoval, withoutAddedFinalizers } from '../policy/deletion/deletion.ts';
 import { ALLOWED } from '../review/decision.ts';
 import type { JsonObject } from '../../json/json.ts';
 import { writes, type AdmissionRequest } from '../review/request.ts';
@@ -24,16 +24,16 @@ import { untilAborted } from '../until-aborted.ts';
 export async function callHandler(call: HandlerCall): Promise<HandlerOutcome> {
   const act = call.handler[call.phase];
   const object = call.object ?? call.request.object;
-  if (act === undefined || (call.phase === 'mutate' && !isMutable(call.request)))
+  // A handler that knows only the object would block the removal of finalizers forever, or put them back.
+  if (act === undefined || isFinalizerRemoval(call.request) || !isCalled(call))
     return { decision: ALLOWED, object, failure: undefined };
   const first = await run(call, act, 'cache');
   const mayBeStale = first.recorded.denials.length > 0 && first.usedCache && !call.signal.aborted;
   return toHandlerDecision(call, mayBeStale ? await run(call, act, 'live') : first);
 }
 
-/** A change to an object that is being deleted is useless, and can block the removal of its finalizers. */
-function isMutable({ operation, object }: AdmissionRequest): boolean {
-  return writes(operation) && object !== undefined && !isBeingDeleted(object);
+function isCalled({ phase, request: { operation, object } }: HandlerCall): boolean {
+  return phase === 'validate' || (writes(operation) && object !== undefined);
 }
 
 async function run(
@@ -63,7 +63,7 @@ async function run(
     const answer = await untilAborted(acting, signal, () => toError(signal.reason));
     if (answer instanceof Denial) recorder.add(answer);
     else if (!isSilence(answer, argument, phase)) throw new WrongAnswer(answer, phase);
-    return end(phase === 'mutate' ? changed(argument, subject) : before);
+    return end(phase === 'mutate' ? withoutAddedFinalizers(request, changed(argument, subject)) : before);
   } catch (thrown) {
     if (!(thrown instanceof Denial)) {
       return end(before, new HandlerFailure(handler.name, reasonOf(thrown, signal), toError(thrown)));

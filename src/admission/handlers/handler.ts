@@ -124,7 +124,7 @@ export interface HandlerDefinition<T extends object = UntypedObject> {
    */
   readonly reads?: readonly ReadableKind[];
   /**
-   * Changes `draft`, a copy of the object, in place. Runs on CREATE and UPDATE, but not if the object is being deleted.
+   * Changes `draft`, a copy of the object, in place. Runs on CREATE and UPDATE.
    * Must be idempotent, because the API server may call it twice: a second run on its result changes nothing.
    */
   readonly mutate?: (draft: T, context: HandlerContext<T>) => HandlerAnswer;

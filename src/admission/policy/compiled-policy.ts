@@ -116,6 +116,8 @@ export interface SchemaFlaw {
   readonly reason: CauseType;
   /** What is wrong and what to do, without the field. */
   readonly message: string;
+  /** Whether the object may have more flaws than the list shows. */
+  readonly hasMore?: boolean;
 }
 
 /** A kind whose objects every replica caches. */

@@ -1,5 +1,5 @@
 import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
-import { isBeingDeleted } from './object-metadata.ts';
+import { hasDeletionTimestamp } from './object-metadata.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 
 import { isJsonObject } from '../../json/json.ts';
@@ -32,7 +32,7 @@ export function summarise(
   if (!isJsonObject(object)) return { targets: [], claims: [] };
   const self = { group, resource, namespace, name };
   const selecting = policies.filter(({ match }) => matchesSelector(match.objectSelector, labels));
-  const holdsOn = isBeingDeleted(object) ? [] : selecting;
+  const holdsOn = hasDeletionTimestamp(object) ? [] : selecting;
   const targets = holdsOn.flatMap((policy) =>
     referencesOf({ references: restrictingReferences(policy.references) }, object, namespace).map(
       ({ target }) => targetKey(target),

@@ -44,7 +44,7 @@ export function judge(
   const evaluateAll = (bindings: Bindings): Judgement => {
     const { object, oldObject } = request;
     const evaluate = createEvaluate(policy.variables, { ...bindings.inputs, request, object, oldObject });
-    const { violations, errors } = checkRules(policy, request, bindings, evaluate, exemption);
+    const { violations, errors } = checkRules(policy, bindings, evaluate, exemption);
     const notices = evaluateNotices(policy, bindings, evaluate);
     return judgementOf([...checked, ...violations], { ...notices, errors: [...errors, ...notices.errors] });
   };

@@ -131,8 +131,9 @@ describe('a mutation', () => {
     );
   });
 
-  test('skips an object that is being deleted', async () => {
-    const leaving = updateRequest({}, {}, { deletionTimestamp: '2026-11-21T12:00:00Z' });
+  test('skips an object that is being deleted and only loses its finalizers', async () => {
+    const deletion = { deletionTimestamp: '2026-11-21T12:00:00Z', finalizers: ['example.com/hold'] };
+    const leaving = { ...updateRequest({}, {}), oldObject: createRequest({}, deletion).object };
     expect(await mutated(mutation('{"spec": {"a": 1}}'), leaving)).toEqual(leaving.object);
   });
 });

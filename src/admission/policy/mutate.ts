@@ -1,6 +1,6 @@
 import { fillDefaults } from './defaults/defaults.ts';
 import { applyMutations, MutationError } from './mutations/mutations.ts';
-import { isBeingDeleted } from './object-metadata.ts';
+import { isFinalizerRemoval, withoutAddedFinalizers } from './deletion/deletion.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { ALLOWED, type Decision } from '../review/decision.ts';
 import { createEvaluate } from './expressions/expression.ts';
@@ -34,8 +34,8 @@ export function mutate(
 ): Decision | Promise<Decision> {
   const { operation, object } = request;
   if (!writes(operation)) return ALLOWED;
-  // Changing an object that is being deleted could block the removal of its finalizers.
-  if (object === undefined || isBeingDeleted(object)) return ALLOWED;
+  // A change could make the API server reject the removal of the finalizers.
+  if (object === undefined || isFinalizerRemoval(request)) return ALLOWED;
   return policies.some(isSkipped) && context.world.mayRestore?.(request.userInfo) === true
     ? mutateForRestorer(request, object, policies, context)
     : mutateObject(request, object, policies, context);
@@ -155,7 +155,7 @@ function change(
     if (changed !== object && mutating !== undefined && !isEqual(once(changed), changed)) {
       throw new MutationError(UNSTABLE, mutating.name);
     }
-    return { kind: 'changed', object: changed };
+    return { kind: 'changed', object: withoutAddedFinalizers(request, changed) };
   } catch (error) {
     if (!(error instanceof MutationError)) throw error;
     return refusal(error);

@@ -1,7 +1,10 @@
 import { isJsonObject, ownValue, valueIn, type JsonObject, type JsonValue } from '../../json/json.ts';
 
-/** Whether the object has a deletionTimestamp. */
-export function isBeingDeleted(object: JsonObject): boolean {
+/**
+ * Whether a stored object is being deleted. For the object of a request, use `isDeletionPending`: users can forge its
+ * metadata.
+ */
+export function hasDeletionTimestamp(object: JsonObject): boolean {
   const metadata = ownValue(object, 'metadata'); // not valueIn: every check of every request calls this
   return isJsonObject(metadata) && (ownValue(metadata, 'deletionTimestamp') ?? undefined) !== undefined;
 }

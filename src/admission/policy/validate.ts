@@ -5,7 +5,8 @@ import { hasNoNotices, type Notices } from './rules/notices.ts';
 import type { Violation, DeferrableCheck } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { ALLOWED, type Decision } from '../review/decision.ts';
-import { judge, type Judgement } from './judge.ts';
+import type { Judgement } from './judge.ts';
+import { judgeChange } from './deletion/ratchet.ts';
 import { createTargetConfirmer, type ConfirmedTargets } from './references/confirm-targets.ts';
 import type { AdmissionRequest } from '../review/request.ts';
 import {
@@ -39,7 +40,7 @@ export function validate(
   policies: readonly CompiledPolicy[],
   context: AdmissionContext,
 ): Decision | Promise<Decision> {
-  const judgements = policies.map((policy) => judge(policy, request, context));
+  const judgements = policies.map((policy) => judgeChange(policy, request, context));
   // Fast path for most requests.
   if (judgements.every((judgement) => isSilent(judgement, request))) return ALLOWED;
   return decide(request, judgements, context);

@@ -11,6 +11,8 @@ export interface Violation {
   readonly reason: CauseType;
   /** What is wrong and what to do, without the field. */
   readonly message: string;
+  /** Whether the object may have more violations of this kind than are reported. */
+  readonly hasMore?: boolean;
   /** The name of the reference, unique value or rule that it violates, if it has one. */
   readonly check?: string;
   /** Whether the check read the cluster: then only a live read may deny. */

@@ -280,8 +280,11 @@ test('a second call, from another entry or a reinvocation, changes nothing', asy
   expect(again.patch).toEqual([]);
 });
 
-test('objects that are being deleted, and kinds with adopting controllers, are left unchanged', async () => {
-  const leaving = update({}, { ...owned(rack), deletionTimestamp: '2026-11-21T12:00:00Z' });
+test('objects that only lose their finalizers, and kinds with adopting controllers, are left unchanged', async () => {
+  const leaving = update(
+    { ...owned(rack), finalizers: ['example.com/hold'], deletionTimestamp: '2026-11-21T12:00:00Z' },
+    owned(rack),
+  );
   expect((await written(leaving)).patch).toEqual([]);
   const pod = { ...create(owned(rack)), resource: { group: '', version: 'v1', resource: 'pods' } };
   expect((await written(pod)).patch).toEqual([]);

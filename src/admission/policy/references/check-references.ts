@@ -1,4 +1,3 @@
-import { isBeingDeleted } from '../object-metadata.ts';
 import type { CompiledPolicy, CompiledReference } from '../compiled-policy.ts';
 import { isEqual } from '../../../json/json.ts';
 import { readReferences, type FoundReference, type ReadReferences } from './read-references.ts';
@@ -17,8 +16,8 @@ export interface UnresolvedReference extends FoundReference {
  * Every target that the object newly names has to exist. Reads only the store, so it is synchronous: the violations do
  * not depend on the cluster.
  *
- * Targets that the old object named are not checked again, and nothing is checked while the object is being deleted.
- * Otherwise users could not label an object with a dangling reference, and controllers could not remove its finalizers.
+ * Targets that the old object named are not checked again. Otherwise users could not label an object with a dangling
+ * reference, and controllers could not remove its finalizers.
  */
 export function checkReferences(
   policy: CompiledPolicy,
@@ -27,7 +26,7 @@ export function checkReferences(
 ): { readonly violations: readonly Violation[]; readonly unresolved: readonly UnresolvedReference[] } {
   const { operation, object, oldObject, namespace } = request;
   const isChecked = policy.references.length > 0 && object !== undefined && writes(operation);
-  if (!isChecked || isBeingDeleted(object)) return { violations: [], unresolved: [] };
+  if (!isChecked) return { violations: [], unresolved: [] };
   const now = readReferences(policy, object, namespace);
   const before =
     operation === 'UPDATE' && oldObject !== undefined

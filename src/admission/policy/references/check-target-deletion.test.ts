@@ -262,9 +262,9 @@ describe('in a namespace that is being deleted', () => {
   });
 });
 
-test('a target that is already being deleted is not checked again', async () => {
+test('a target that has a deletionTimestamp is protected too: the timestamp may be forged', async () => {
   put('a', 'fra1');
-  expect(await kindOf(judge(deletion({}, { deletionTimestamp: '2026-11-21T12:00:00Z' })))).toBe('allow');
+  expect(await kindOf(judge(deletion({}, { deletionTimestamp: '2026-11-21T12:00:00Z' })))).toBe('deny');
 });
 
 test('a dry run gets the same verdict', async () => {

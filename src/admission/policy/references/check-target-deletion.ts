@@ -1,6 +1,6 @@
 import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import { exemptionOf } from '../exceptions/exceptions.ts';
-import { isBeingDeleted } from '../object-metadata.ts';
+import { hasDeletionTimestamp } from '../object-metadata.ts';
 import type { Violation } from '../violation.ts';
 import { describeRef, namespaceRefOf, requestedObject, targetKey } from '../object-ref.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
@@ -47,7 +47,7 @@ const AT_ONCE = 8;
 
 /**
  * Whether a target may be deleted: not while a remaining object names it through a restricting reference of these
- * policies.
+ * policies. A target that seems to be deleted already is checked too, because its deletionTimestamp may be forged.
  *
  * The stores supply candidates. Only objects that still name the target in a live read count. Objects that disappear
  * anyway do not count: those that are being deleted, those in a namespace that is being deleted with the target, and
@@ -58,10 +58,8 @@ export async function checkTargetDeletion(
   policies: readonly CompiledPolicy[],
   context: AdmissionContext,
 ): Promise<Decision> {
-  const { operation, oldObject, name } = request;
+  const { operation, name } = request;
   if (operation !== 'DELETE' || name === undefined) return ALLOWED;
-  // An earlier request has deleted the target already.
-  if (oldObject !== undefined && isBeingDeleted(oldObject)) return ALLOWED;
   const target = requestedObject(request);
   const candidates = context.world.governed?.referrers(target, policies);
   if (candidates?.length === 0) return ALLOWED;
@@ -167,7 +165,7 @@ async function referralOf(
 ): Promise<{ readonly referral?: Referral; readonly exceptions?: readonly string[] }> {
   if (targetKey(candidate) === targetKey(target)) return {};
   const live = await world.read(candidate, signal, policy.match.apiVersions);
-  if (!isJsonObject(live) || isBeingDeleted(live)) return {};
+  if (!isJsonObject(live) || hasDeletionTimestamp(live)) return {};
   const { namespace, name } = candidate;
   const restricting = { references: restrictingReferences(policy.references) };
   const naming = referencesOf(restricting, live, namespace).filter(

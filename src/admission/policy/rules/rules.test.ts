@@ -126,7 +126,13 @@ describe('a rule', () => {
   });
 
   test('about the state does not block an update that only removes finalizers', async () => {
-    const leaving = updateRequest({ units: 9 }, { units: 9 }, { deletionTimestamp: '2026-11-21T11:00:00Z' });
+    const leaving = {
+      ...updateRequest({ units: 9 }, { units: 9 }),
+      oldObject: createRequest(
+        { units: 9 },
+        { deletionTimestamp: '2026-11-21T11:00:00Z', finalizers: ['example.com/hold'] },
+      ).object,
+    };
     expect(await decide(rule('object.spec.units < 3'), leaving)).toMatchObject({ kind: 'allow' });
     expect(await decide(rule('object.spec.units < oldObject.spec.units'), leaving)).toMatchObject({
       kind: 'deny',

@@ -3,12 +3,10 @@ import { CelError } from '../../../cel/cel.ts';
 import type { CompiledPolicy, CompiledRule } from '../compiled-policy.ts';
 import type { CompileExpression } from '../expressions/compile-expression.ts';
 import type { CompiledExpression, Evaluate } from '../expressions/expression.ts';
-import type { AdmissionRequest } from '../../review/request.ts';
 import type { Bindings } from '../expressions/bindings.ts';
 import { readsCluster } from '../expressions/cluster-reads.ts';
 import { describeRef } from '../object-ref.ts';
 import type { Exemption } from '../exceptions/exceptions.ts';
-import { isBeingDeleted } from '../object-metadata.ts';
 import { tryPath, type Report } from '../problem.ts';
 import type { Violation } from '../violation.ts';
 
@@ -38,19 +36,15 @@ const CODES = { Unauthorized: 401, Forbidden: 403, Invalid: 422, RequestEntityTo
  */
 export function checkRules(
   policy: CompiledPolicy,
-  request: AdmissionRequest,
   { missing }: Pick<Bindings, 'missing'>,
   evaluate: Evaluate,
   exemption: Exemption,
 ): { readonly violations: readonly Violation[]; readonly errors: readonly string[] } {
   const violations: Violation[] = [];
   const errors: string[] = [];
-  const { operation, object } = request;
-  // An object that is being deleted only loses finalizers: a rule about its state would block that forever.
-  const isDeletion = operation === 'UPDATE' && object !== undefined && isBeingDeleted(object);
   for (const rule of policy.rules) {
     const { reads } = rule.expression;
-    if (exemption.covers('rules', rule.name) || (isDeletion && isAboutState(rule))) continue;
+    if (exemption.covers('rules', rule.name)) continue;
     // The check of the reference itself reports a missing target.
     if (reads.refs && missing.refs) continue;
     if (reads.params && missing.params !== undefined) {

@@ -25,15 +25,14 @@ export function explainErrors(errors: readonly Error[], value: JsonValue): reado
         error.schemaPath.startsWith(`${choice.schemaPath}/`) &&
         error.instancePath.startsWith(choice.instancePath),
     );
-  return errors
-    .filter((error) => error.keyword !== 'if' && !isBranch(error))
-    .slice(0, MOST_FLAWS)
-    .map((error) => {
-      const hints = errors.filter(
-        (other) => other !== error && other.schemaPath.startsWith(`${error.schemaPath}/`),
-      );
-      return explain(error, hints, value);
-    });
+  const shown = errors.filter((error) => error.keyword !== 'if' && !isBranch(error));
+  const more = shown.length > MOST_FLAWS ? { hasMore: true } : {};
+  return shown.slice(0, MOST_FLAWS).map((error) => {
+    const hints = errors.filter(
+      (other) => other !== error && other.schemaPath.startsWith(`${error.schemaPath}/`),
+    );
+    return { ...explain(error, hints, value), ...more };
+  });
 }
 
 function explain(error: Error, hints: readonly Error[], value: JsonValue): SchemaFlaw {

@@ -40,15 +40,14 @@ export function compileJsonSchema(schema: object): SchemaCheck {
       const value = withDoubles(object as JsonValue); // objects of the API are JSON
       if (first(value)) return [];
       if (countUpTo(value, MOST_VALUES_TOLD_IN_FULL) === MOST_VALUES_TOLD_IN_FULL)
-        return explainErrors(first.errors ?? [], value);
+        return explainErrors(first.errors ?? [], value).map((flaw) => ({ ...flaw, hasMore: true }));
       all ??= compileWith(schema, true);
       return all(value) ? [] : explainErrors(all.errors ?? [], value);
     } catch (error) {
       // the stack overflowed: the schema recurses and the object is deeply nested
       if (!(error instanceof RangeError)) throw error;
-      return [
-        { field: '', reason: 'FieldValueInvalid', message: 'is nested too deeply to be checked: flatten it' },
-      ];
+      const message = 'is nested too deeply to be checked: flatten it';
+      return [{ field: '', reason: 'FieldValueInvalid', message, hasMore: true }];
     }
   };
 }

@@ -1,4 +1,3 @@
-import { isBeingDeleted } from '../object-metadata.ts';
 import type { Violation } from '../violation.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { CompiledMatch, SchemaCheck, CompiledPolicy } from '../compiled-policy.ts';
@@ -27,7 +26,6 @@ export function checkSchema(
   policy: CompiledPolicy,
   { operation, object }: AdmissionRequest,
 ): readonly Violation[] {
-  if (policy.schema === undefined || object === undefined) return [];
-  if (!writes(operation) || isBeingDeleted(object)) return [];
+  if (policy.schema === undefined || object === undefined || !writes(operation)) return [];
   return policy.schema(object).map((flaw) => ({ policy, ...flaw, deferrable: 'schema' }));
 }

@@ -1,12 +1,10 @@
 import type { ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { writes, type AdmissionRequest } from '../../review/request.ts';
-import type { JsonObject } from '../../../json/json.ts';
 import { quote } from '../../../json/printable.ts';
 import { describeRef, requestedObject, isSecret } from '../object-ref.ts';
 import { heldKeys, MAX_KEYS, rulesOverLimit, type HeldKey } from './unique-key.ts';
 import type { Exemption } from '../exceptions/exceptions.ts';
-import { isBeingDeleted } from '../object-metadata.ts';
 import type { Violation } from '../violation.ts';
 
 /** A key that the object of a request does not hold yet. */
@@ -42,7 +40,7 @@ export function wantedKeys(
   { covers }: Pick<Exemption, 'covers'>,
 ): readonly WantedKey[] {
   const { object, oldObject } = request;
-  if (policy.unique.length === 0 || object === undefined || !addsKeys(request, object)) return [];
+  if (policy.unique.length === 0 || object === undefined || !addsKeys(request)) return [];
   const self = requestedObject(request);
   const before = new Set(
     oldObject === undefined ? [] : heldKeys(policy, oldObject, self).map(({ claim }) => claim),
@@ -52,9 +50,8 @@ export function wantedKeys(
     .map((key) => ({ ...key, policy, self }));
 }
 
-/** An object that is being deleted adds no keys. */
-function addsKeys({ operation, subResource }: AdmissionRequest, object: JsonObject): boolean {
-  return writes(operation) && subResource === '' && !isBeingDeleted(object);
+function addsKeys({ operation, subResource }: AdmissionRequest): boolean {
+  return writes(operation) && subResource === '';
 }
 
 /** Reports lists with too many elements to claim. Lists that were already too long are allowed. */
@@ -64,7 +61,7 @@ export function checkUniqueLimits(
   { covers }: Pick<Exemption, 'covers'>,
 ): readonly Violation[] {
   const { object, oldObject } = request;
-  if (policy.unique.length === 0 || object === undefined || !addsKeys(request, object)) return [];
+  if (policy.unique.length === 0 || object === undefined || !addsKeys(request)) return [];
   const before = new Set(oldObject === undefined ? [] : rulesOverLimit(policy, oldObject));
   return rulesOverLimit(policy, object)
     .filter((rule) => !before.has(rule) && !covers('unique', rule.name))

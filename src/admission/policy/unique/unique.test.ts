@@ -222,13 +222,6 @@ describe('an update', () => {
     expect(holders()).toEqual(['a']);
   });
 
-  test('of an object that is being deleted claims nothing', async () => {
-    const request = update('a', { serial: 'X' }, { serial: 'Y' });
-    const metadata = { name: 'a', deletionTimestamp: '2026-11-21T12:00:00Z' };
-    expect(await kindOf(judge({ ...request, object: { ...request.object, metadata } }))).toBe('allow');
-    expect(claims.asked).toEqual([]);
-  });
-
   test('of a subresource claims nothing', async () => {
     await judge({ ...update('a', {}, { serial: 'Y' }), subResource: 'status' });
     expect(claims.asked).toEqual([]);
