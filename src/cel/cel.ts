@@ -5,6 +5,7 @@ import { celValue } from './values/maps.ts';
 import { compileNode } from './compile/compile-node.ts';
 import type { Compiled, Compiler, Variable } from './compile/compiler.ts';
 import { parseExpression } from './syntax/parse.ts';
+import { usedFields, type UsedFields } from './syntax/used-fields.ts';
 import { objectType } from './types/schema-type.ts';
 import { createSolver } from './types/solver.ts';
 import { type CelType, listOf, type ObjectField, showType } from './types/type.ts';
@@ -13,6 +14,7 @@ import { valueTest } from './types/value-test.ts';
 import { NONE, optional, typeNameOf } from './values/values.ts';
 
 export { CelError } from './cel-error.ts';
+export type { UsedFields } from './syntax/used-fields.ts';
 
 /**
  * The type of a variable: a CEL type such as `dyn`, `string` or `map<string, dyn>`, an object, or a list of one of
@@ -44,6 +46,8 @@ export interface CelProgram {
   readonly type: string;
   /** The names in the expression, including variables of macros. */
   readonly names: ReadonlySet<string>;
+  /** The variables that the expression reads, and which of their fields. */
+  readonly reads: ReadonlyMap<string, UsedFields>;
   /**
    * Evaluates the expression with a JSON value (see `celValue`) for each variable that it reads. The values must not
    * change during the evaluation. Arrays must never change afterwards, because their conversion is cached.
@@ -85,6 +89,7 @@ export function compileCel(
       expression,
       type: showType(type),
       names,
+      reads: usedFields(parsed),
       evaluate: (bindings, budget) => execute(executable, bindings, celValue, budget),
       run: (values, budget) => execute(executable, values, asIs, budget),
     };

@@ -1,0 +1,65 @@
+import type { Expression } from './expression.ts';
+
+/** The fields of a variable that an expression reads by name; `all` if it also uses the variable in another way. */
+export type UsedFields = ReadonlySet<string> | 'all';
+
+/** The variables that the expression reads, without those that its macros declare. */
+export function usedFields(expression: Expression): ReadonlyMap<string, UsedFields> {
+  const used = new Map<string, Set<string> | 'all'>();
+  const add = (name: string, field: string | undefined): void => {
+    const known = used.get(name) ?? new Set();
+    if (field === undefined || known === 'all') used.set(name, 'all');
+    else used.set(name, known.add(field));
+  };
+  visit(expression, new Set(), add);
+  return used;
+}
+
+type Add = (name: string, field: string | undefined) => void;
+
+/** @param declared the variables of the macros around the expression */
+function visit(expression: Expression, declared: ReadonlySet<string>, add: Add): void {
+  const [operand, field] = fieldRead(expression);
+  if (operand?.kind === 'identifier') {
+    if (!declared.has(operand.name)) add(operand.name, field);
+    return;
+  }
+  const [outer, inner, names] = partsOf(expression);
+  for (const part of outer) visit(part, declared, add);
+  const visible = names.length === 0 ? declared : new Set([...declared, ...names]);
+  for (const part of inner) visit(part, visible, add);
+}
+
+/** The operand and the field of `x.field`, `x.?field`, `has(x.field)`, `x['field']` or `x[?'field']`; `x` has no field. */
+function fieldRead(expression: Expression): readonly [operand?: Expression | undefined, field?: string] {
+  if (expression.kind === 'identifier') return [expression];
+  if (expression.kind === 'select') return [expression.operand, expression.field];
+  if (expression.kind !== 'call' || (expression.name !== '_[_]' && expression.name !== '_[?_]')) return [];
+  const [operand, key] = expression.arguments;
+  return key?.kind === 'literal' && typeof key.value === 'string' ? [operand, key.value] : [];
+}
+
+/** The parts of the expression: those outside and those inside of the scope of its macro, and what the macro declares. */
+function partsOf(
+  expression: Expression,
+): readonly [outer: readonly Expression[], inner: readonly Expression[], declared: readonly string[]] {
+  switch (expression.kind) {
+    case 'literal':
+    case 'identifier':
+      return [[], [], []];
+    case 'select':
+      return [[expression.operand], [], []];
+    case 'call':
+      return [[...present(expression.target), ...expression.arguments], [], []];
+    case 'list':
+      return [expression.items.map(({ value }) => value), [], []];
+    case 'map':
+      return [expression.entries.flatMap(({ key, value }) => [key, value]), [], []];
+    case 'comprehension':
+      return [[expression.range], [...present(expression.filter), expression.body], expression.variables];
+    case 'optionalMap':
+      return [[expression.operand], [expression.body], [expression.variable]];
+  }
+}
+
+const present = (expression: Expression | undefined) => (expression === undefined ? [] : [expression]);
