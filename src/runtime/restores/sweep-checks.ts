@@ -19,17 +19,16 @@ export async function deferredViolations(
   { world, now }: { readonly world: World; readonly now: () => Date },
   signal: AbortSignal,
 ): Promise<readonly Violation[]> {
-  const { schema, rules } = policy.restore.defers;
-  if (!schema && !rules) return [];
-  const deferred = {
-    ...forAudit(policy),
-    ...(schema ? {} : { schema: undefined }),
-    ...(rules ? {} : { rules: [] }),
-  };
+  const { schema, rules, references } = policy.restore.defers;
+  const audited = forAudit(policy);
+  // A rule that depends on a dangling reference is deferred together with the reference.
+  const swept = audited.rules.filter((rule) => rules || (references && rule.expression.reads.refs.size > 0));
+  if (!schema && swept.length === 0) return [];
+  const deferred = { ...audited, ...(schema ? {} : { schema: undefined }), rules: swept };
   const circumstances = { world, signal, now: now().getTime() };
-  const audited = await auditObject({ ...deferred, unique: [] }, resource, object, circumstances);
-  if (audited.kind === 'unknown') throw audited.cause;
-  return audited.violations
+  const result = await auditObject({ ...deferred, unique: [] }, resource, object, circumstances);
+  if (result.kind === 'unknown') throw result.cause;
+  return result.violations
     .filter(({ deferrable }) => deferrable === 'schema' || deferrable === 'rules')
     .map(({ field, message, check, deferrable }) => ({
       ...about(policy, object, field),

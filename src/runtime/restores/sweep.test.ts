@@ -337,6 +337,30 @@ describe('checks other than references', () => {
     expect(await reasons()).toEqual([]);
   });
 
+  test('a rule that reads a target is checked too, because it may have been deferred with the reference', async () => {
+    const rules = [
+      { name: 'fits', expression: 'object.spec.units <= refs.datacenter.spec.capacity' },
+      { name: 'few', expression: 'object.spec.units < 3' },
+    ];
+    policies = [compiled({ validate: { references: [datacenterReference], rules } })];
+    const fra1: Server = { metadata: { name: 'fra1' }, spec: { capacity: 4 } };
+    put('datacenters', fra1);
+    put(
+      'servers',
+      server('s1', { units: 9, datacenter: 'fra1' }),
+      server('s2', { units: 4, datacenter: 'fra1' }),
+      server('s3', { units: 9, datacenter: 'gone' }),
+    );
+    expect(await reasons()).toEqual(['s3 TargetMissing spec.datacenter', 's1 CheckFailed ']);
+    policies = [
+      compiled({
+        validate: { references: [datacenterReference], rules },
+        restore: { references: 'Enforce' },
+      }),
+    ];
+    expect(await reasons()).toEqual(['s3 TargetMissing spec.datacenter']);
+  });
+
   test('a default is reported as missing if the restore created the object without it', async () => {
     policies = [compiled({ validate: {}, defaults: [{ path: 'spec.tier', value: 'standard' }] })];
     put(
