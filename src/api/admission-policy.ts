@@ -23,14 +23,14 @@ const params = object('An object that expressions read as params, e.g. a ConfigM
   name: string('Its name.', { minLength: 1 }),
   'namespace?': string('Its namespace. Default for a namespaced kind: the namespace of the checked object.'),
   'whenMissing?': oneOf(
-    'The effect of a missing object: every rule that reads params fails (Deny) or passes (Allow).',
+    'The effect of a missing object: every rule that reads params fails (Deny) or passes (Allow), and mutations and defaults that read it are refused or skipped.',
     ['Deny', 'Allow'],
     { default: 'Deny' },
   ),
 });
 
 const variable = object('A value that several expressions share.', {
-  name: string('Expressions read it as variables.<name>.', {
+  name: string('Expressions read it as variables.<name>; other variables only if they are below it.', {
     minLength: 1,
     maxLength: 63,
     pattern: '^[A-Za-z_][A-Za-z0-9_]*$',

@@ -8,7 +8,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import { configMaps, customResourceDefinitions } from '../../src/kube/well-known.ts';
-import { ADMISSION_POLICIES, createNamespace, SERVERS, type Cluster } from '../support/cluster.ts';
+import {
+  ADMISSION_POLICIES,
+  createNamespace,
+  DATACENTERS,
+  SERVERS,
+  type Cluster,
+} from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';
 import {
   enforceExamples,
@@ -18,7 +24,7 @@ import {
   untilRefused,
 } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { server, type Conditioned } from '../support/objects.ts';
+import { condition, datacenter, server, type Conditioned } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
 const PODS: Resource = { group: '', version: 'v1', resource: 'pods', kind: 'Pod', namespaced: true };
@@ -634,6 +640,41 @@ describe('a policy that uses all features', () => {
       expect(await cluster.admin.get(configMaps, ref(name))).toBeUndefined();
     }
     await release('modes');
+  });
+
+  test('a dangling reference that an update keeps does not disable the rules about its target', async () => {
+    const orphan = { namespace: 'shop', name: 'orphan' };
+    await cluster.admin.create(DATACENTERS, datacenter('doomed'));
+    await cluster.admin.create(SERVERS, server('shop', 'orphan', 'doomed'));
+    await cluster.admin.delete(DATACENTERS, { name: 'doomed' });
+    await eventually('the deletion reaches Gatehouse, and the update is refused', async () => {
+      const answer = await refusal(cluster.admin.patchMerge(SERVERS, orphan, { spec: { units: 2 } }, dryRun));
+      return answer.message.includes('refs.dc is absent, because there is no') ? true : undefined;
+    });
+    await cluster.admin.delete(SERVERS, orphan);
+  });
+
+  test('with a misspelt name is not installed, and its status says which name it is', async () => {
+    await cluster.apply({
+      apiVersion: 'gatehouse.dev/v1alpha1',
+      kind: 'AdmissionPolicy',
+      metadata: { name: 'misspelt' },
+      spec: {
+        match: { apiGroups: ['infra.example.com'], resources: ['servers'] },
+        variables: [{ name: 'units', expression: 'object.spec.units' }],
+        validate: { rules: [{ expression: 'variables.unit < 3' }] },
+      },
+    } as KubeObject);
+    const rejected = await cluster.see<Conditioned>(
+      'the policy rejected',
+      ADMISSION_POLICIES,
+      { name: 'misspelt' },
+      (object) => condition(object, 'Ready')?.reason === 'InvalidExpression',
+    );
+    expect(condition(rejected, 'Ready')?.message).toContain(
+      'variables["unit"] does not exist: declare it in spec.variables, or did you mean variables.units?',
+    );
+    await release('misspelt');
   });
 
   test('the audit counts the existing objects that violate a stricter rule', async () => {

@@ -12,6 +12,7 @@ import { isJsonObject } from '../../json/json.ts';
 import { createTargetConfirmer } from './references/confirm-targets.ts';
 import type { AdmissionRequest } from '../review/request.ts';
 import type { AdmissionContext } from './world.ts';
+import { withoutAwaiting } from './rules/awaiting-rules.ts';
 import { isAboutState } from './rules/rules.ts';
 import { exemptionOf } from './exceptions/exceptions.ts';
 import { obstacleViolation } from './unique/check-unique.ts';
@@ -59,7 +60,9 @@ export async function auditObject(
     const shared = await auditUnique(policy, resource, object, context);
     const targets = await createTargetConfirmer(world, signal)(unresolved);
     if (targets.unknown.length > 0) return { kind: 'unknown', cause: targets.cause };
-    return { kind: 'judged', violations: [...violations, ...shared, ...targets.missing.map(missingTarget)] };
+    const { missing, unread } = targets;
+    const others = withoutAwaiting(violations, [...missing, ...unread]);
+    return { kind: 'judged', violations: [...others, ...shared, ...missing.map(missingTarget)] };
   } catch (cause) {
     return { kind: 'unknown', cause };
   }

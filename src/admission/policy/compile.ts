@@ -87,9 +87,8 @@ export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvir
 function targetsOf(policy: Omit<CompiledPolicy, 'targets'>): readonly CompiledTarget[] {
   const { references, params } = policy;
   const reads = [changesRead(policy), checksRead(policy)];
-  const whole = reads.some(({ refs }) => refs);
   const targets: readonly CompiledTarget[] = [
-    ...references.map(({ target }) => ({ ...target, whole })),
+    ...references.map(({ name, target }) => ({ ...target, whole: reads.some(({ refs }) => refs.has(name)) })),
     ...(params === undefined ? [] : [{ ...params.target, whole: true }]),
     ...(reads.some(({ namespaceObject }) => namespaceObject) ? [{ ...NAMESPACES, whole: true }] : []),
   ];

@@ -7,7 +7,7 @@ import { checkRules } from './rules/rules.ts';
 import { checkUniqueLimits } from './unique/check-unique.ts';
 import type { Violation } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
-import { createEvaluate } from './expressions/expression.ts';
+import { createEvaluation } from './expressions/evaluation.ts';
 import type { AdmissionRequest } from '../review/request.ts';
 import { gather, NO_BINDINGS, type Bindings } from './expressions/bindings.ts';
 import { checksRead, readsCluster } from './expressions/cluster-reads.ts';
@@ -42,10 +42,9 @@ export function judge(
   if (rules.length + warnings.length + auditAnnotations.length === 0) return judgementOf(checked, NO_NOTICES);
 
   const evaluateAll = (bindings: Bindings): Judgement => {
-    const { object, oldObject } = request;
-    const evaluate = createEvaluate(policy.variables, { ...bindings.inputs, request, object, oldObject });
-    const { violations, errors } = checkRules(policy, bindings, evaluate, exemption);
-    const notices = evaluateNotices(policy, bindings, evaluate);
+    const evaluation = createEvaluation(policy, request, bindings);
+    const { violations, errors } = checkRules(policy, bindings, evaluation, exemption);
+    const notices = evaluateNotices(policy, bindings, evaluation.evaluate);
     return judgementOf([...checked, ...violations], { ...notices, errors: [...errors, ...notices.errors] });
   };
   const reads = checksRead(policy);

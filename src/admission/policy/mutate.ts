@@ -3,7 +3,7 @@ import { applyMutations, MutationError } from './mutations/mutations.ts';
 import { isFinalizerRemoval, withoutAddedFinalizers } from './deletion/deletion.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { ALLOWED, type Decision } from '../review/decision.ts';
-import { createEvaluate } from './expressions/expression.ts';
+import { createEvaluate, type CompiledExpression } from './expressions/expression.ts';
 import { isEqual, type JsonObject } from '../../json/json.ts';
 import { verifiedDiff } from '../../json/json-diff.ts';
 import { mayRecordOwners } from '../../api/owner-kinds.ts';
@@ -12,7 +12,7 @@ import { linkOwners } from './owners/link-owners.ts';
 import { writes, type AdmissionRequest } from '../review/request.ts';
 import { createRestoreLookup, windowsFor } from './deferral/deferral.ts';
 import { gather, NO_BINDINGS, type Bindings } from './expressions/bindings.ts';
-import { changesRead, readsCluster, type ClusterReads } from './expressions/cluster-reads.ts';
+import { changesRead, readsCluster } from './expressions/cluster-reads.ts';
 import { describeRef } from './object-ref.ts';
 import type { AdmissionContext } from './world.ts';
 
@@ -72,7 +72,7 @@ function mutateObject(
   context: MutationContext,
 ): Decision | Promise<Decision> {
   const changing = policies.filter(({ defaults, mutations }) => defaults.length > 0 || mutations.length > 0);
-  const changed = changing.some((policy) => readsCluster(readsOf(policy)))
+  const changed = changing.some((policy) => readsCluster(changesRead(policy)))
     ? changeInCluster(request, object, changing, context)
     : change(request, object, new Map(changing.map((policy) => [policy, NO_BINDINGS])));
   // Last, because it records the owners of the mutated object.
@@ -123,9 +123,12 @@ async function changeInCluster(
   const bindings = new Map<CompiledPolicy, Bindings>();
   for (const policy of policies) {
     try {
-      const gathered = await gather(policy, readsOf(policy), request, world, 'store', signal);
+      const gathered = await gather(policy, changesRead(policy), request, world, 'store', signal);
       const { params } = gathered.missing;
-      if (params !== undefined && policy.params?.whenMissing === 'Allow') continue;
+      if (params !== undefined && policy.params?.whenMissing === 'Allow') {
+        bindings.set(withoutParams(policy), gathered);
+        continue;
+      }
       if (params !== undefined) {
         const message = `there is no ${describeRef(params)}, whose values it reads: create it`;
         return refusal(new MutationError(message, policy.name));
@@ -136,6 +139,16 @@ async function changeInCluster(
     }
   }
   return change(request, object, bindings);
+}
+
+/** Only the changes that do not read `params`: a missing object must not disable the others. */
+function withoutParams(policy: CompiledPolicy): CompiledPolicy {
+  const reads = (expression: CompiledExpression | undefined) => expression?.reads.params === true;
+  return {
+    ...policy,
+    defaults: policy.defaults.filter((rule) => rule.kind === 'value' || !reads(rule.expression)),
+    mutations: policy.mutations.filter(({ condition, change }) => !reads(condition) && !reads(change)),
+  };
 }
 
 function change(
@@ -176,6 +189,3 @@ function refusal({ message, policy }: MutationError): Exclude<Decision, { kind: 
     ...notices,
   };
 }
-
-/** Defaults and mutations may not use `refs`, but variables may. */
-const readsOf = (policy: CompiledPolicy): ClusterReads => ({ ...changesRead(policy), refs: false });

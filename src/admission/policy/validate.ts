@@ -1,6 +1,7 @@
 import { missingTarget, type UnresolvedReference } from './references/check-references.ts';
 import { wantedKeys } from './unique/check-unique.ts';
 import { claimKeys } from './unique/claim-keys.ts';
+import { withoutAwaiting } from './rules/awaiting-rules.ts';
 import { hasNoNotices, type Notices } from './rules/notices.ts';
 import type { Violation, DeferrableCheck } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
@@ -96,7 +97,11 @@ function findingsOf(
   targets: TargetsByTreatment,
   restore: Restore,
 ): Findings {
-  const found = judgements.flatMap(({ violations }) => violations);
+  const found = withoutAwaiting(
+    judgements.flatMap(({ violations }) => violations),
+    [targets.strict, targets.lenient].flatMap(unconfirmed),
+    [targets.deferrable, targets.initiallyDeferred].flatMap(unconfirmed),
+  );
   const isUnknown = restore.kind === 'unknown';
   const isDeferred = (check: DeferrableCheck) => defers(restore, operation, check);
   const strict =

@@ -1,4 +1,5 @@
 import type { CompiledPolicy } from './compiled-policy.ts';
+import type { FoundReference } from './references/read-references.ts';
 import type { CauseType } from '../review/decision.ts';
 
 /** A check that a restore can defer or, for `immutable`, skip. */
@@ -17,6 +18,8 @@ export interface Violation {
   readonly check?: string;
   /** Whether the check read the cluster: then only a live read may deny. */
   readonly readsCluster?: boolean;
+  /** The missing targets on which the result of the rule depends. */
+  readonly awaits?: readonly FoundReference[];
   /** The kind of check, if a restore can defer it. */
   readonly deferrable?: DeferrableCheck;
   /** The reason and code of the denial, if they differ from the default in `findings.ts`. */

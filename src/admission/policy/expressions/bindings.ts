@@ -21,14 +21,14 @@ export interface Bindings {
   /** The variables of expressions that come from the cluster. */
   readonly inputs: Pick<Inputs, 'namespaceObject' | 'params' | 'refs'>;
   /** What a live read found missing. */
-  readonly missing: { readonly refs: boolean; readonly params: ObjectRef | undefined };
+  readonly missing: { readonly refs: readonly FoundReference[]; readonly params: ObjectRef | undefined };
   /** Whether a value came from a store, which may be stale. */
   readonly fromCache: boolean;
 }
 
 export const NO_BINDINGS: Bindings = {
   inputs: {},
-  missing: { refs: false, params: undefined },
+  missing: { refs: [], params: undefined },
   fromCache: false,
 };
 
@@ -57,17 +57,19 @@ export async function gather(
   const namespaceRef =
     reads.namespaceObject && namespace !== undefined ? namespaceRefOf(namespace) : undefined;
   const paramsRef = reads.params ? paramsOf(policy, request) : undefined;
-  const holder = reads.refs ? (object ?? oldObject) : undefined;
-  const references = holder === undefined ? [] : readReferences(policy, holder, namespace).found;
+  const used = policy.references.filter(({ name }) => reads.refs.has(name));
+  const holder = used.length > 0 ? (object ?? oldObject) : undefined;
+  const references =
+    holder === undefined ? [] : readReferences({ references: used }, holder, namespace).found;
   const [namespaceObject, params, ...targets] = await Promise.all([
     namespaceRef && look(namespaceRef),
     paramsRef && look(paramsRef),
     ...references.map(({ target }) => look(target)),
   ]);
   return {
-    inputs: { namespaceObject, params, ...(reads.refs ? { refs: bound(references, targets) } : {}) },
+    inputs: { namespaceObject, params, refs: bound(references, targets) },
     missing: {
-      refs: targets.includes(undefined),
+      refs: references.filter((_reference, index) => targets[index] === undefined),
       params: params === undefined ? paramsRef : undefined,
     },
     fromCache,

@@ -7,7 +7,7 @@ export type ClusterReads = Pick<Reads, 'namespaceObject' | 'params' | 'refs'>;
 type Expressions = Pick<CompiledPolicy, 'defaults' | 'mutations' | 'rules' | 'warnings' | 'auditAnnotations'>;
 
 export const readsCluster = ({ namespaceObject, params, refs }: ClusterReads): boolean =>
-  namespaceObject || params || refs;
+  namespaceObject || params || refs.size > 0;
 
 /** What the expressions of defaults and mutations read. */
 export const changesRead = memoised(({ defaults, mutations }) => [
@@ -28,9 +28,17 @@ function memoised(expressionsOf: (policy: Expressions) => readonly (CompiledExpr
     const before = known.get(policy);
     if (before !== undefined) return before;
     const expressions = expressionsOf(policy);
-    const some = (name: keyof ClusterReads) => expressions.some((one) => one?.reads[name] === true);
-    const reads = { namespaceObject: some('namespaceObject'), params: some('params'), refs: some('refs') };
+    const reads = allReads(expressions.flatMap((one) => one?.reads ?? []));
     known.set(policy, reads);
     return reads;
   };
 }
+
+/** What at least one of the expressions reads. */
+export const allReads = (all: readonly Reads[]): Reads => ({
+  oldObject: all.some(({ oldObject }) => oldObject),
+  request: all.some(({ request }) => request),
+  namespaceObject: all.some(({ namespaceObject }) => namespaceObject),
+  params: all.some(({ params }) => params),
+  refs: new Set(all.flatMap(({ refs }) => [...refs])),
+});

@@ -3,13 +3,15 @@ import { compileCel, CelError, type CelProgram } from '../../../cel/cel.ts';
 import type { CompiledExpression, CompiledVariable, Reads } from './expression.ts';
 import type { JsonObject } from '../../../json/json.ts';
 import type { Report } from '../problem.ts';
+import { checkFields, type Declared } from './check-fields.ts';
+import { allReads } from './cluster-reads.ts';
 
 /** Compiles an expression of a policy. Undefined if there is none, or if it is invalid, with a problem. */
 export type CompileExpression = (
   text: string | undefined,
   where: string,
   result: 'bool' | 'string' | 'any',
-  /** Whether the expression may use `refs`; defaults and mutations may not. Default: true. */
+  /** Whether the expression may use `refs`, also through variables; defaults and mutations may not. Default: true. */
   options?: { readonly refs: boolean },
 ) => CompiledExpression | undefined;
 
@@ -20,19 +22,32 @@ const NAMES = ['object', 'oldObject', 'request', 'namespaceObject', 'variables']
  * @param schemas the known schemas of the governed kinds: an expression must type-check against at least one of them
  */
 export function createExpressionCompiler(
-  { variables: given = [], params }: Pick<AdmissionPolicySpec, 'variables' | 'params'>,
+  {
+    variables: given = [],
+    params,
+    validate = {},
+  }: Pick<AdmissionPolicySpec, 'variables' | 'params' | 'validate'>,
   schemas: readonly JsonObject[],
   report: Report,
 ): { readonly compile: CompileExpression; readonly variables: readonly CompiledVariable[] } {
   const names = params === undefined ? NAMES : [...NAMES, 'params'];
+  const declared: Declared = {
+    variables: given.map(({ name }) => name),
+    references: (validate.references ?? []).map(({ name }) => name),
+  };
   const variables: CompiledVariable[] = [];
+  /** The number of variables that the next expression may use. */
+  let visible = 0;
   const compile: CompileExpression = (text, where, result, { refs } = { refs: true }) => {
     if (text === undefined) return undefined;
     try {
       const known = refs ? [...names, 'refs'] : names;
       const program = compileCel(text, known, result === 'any' ? {} : { result });
+      checkFields(program, declared, visible);
       checkTypes(text, known, schemas);
-      return { program, reads: readsOf(program, variables) };
+      const reads = readsOf(program, variables, declared);
+      if (!refs && reads.refs.size > 0) throw new CelError(READS_TARGETS);
+      return { program, reads };
     } catch (error) {
       if (!(error instanceof CelError)) throw error;
       report(where, error.message, 'InvalidExpression');
@@ -41,13 +56,16 @@ export function createExpressionCompiler(
   };
   for (const [index, { name, expression }] of given.entries()) {
     const where = `spec.variables[${index}]`;
-    if (variables.some((other) => other.name === name))
-      report(`${where}.name`, `there are two variables ${name}`);
+    if (declared.variables.indexOf(name) < index) report(`${where}.name`, `there are two variables ${name}`);
     const compiled = compile(expression, `${where}.expression`, 'any');
     if (compiled !== undefined) variables.push({ name, expression: compiled });
+    visible += 1;
   }
   return { compile, variables };
 }
+
+const READS_TARGETS =
+  'uses a variable that reads refs: defaults and mutations cannot read targets, because they run before references are checked';
 
 /** @throws CelError if the expression type-checks against none of the schemas */
 function checkTypes(text: string, names: readonly string[], schemas: readonly JsonObject[]): void {
@@ -65,15 +83,21 @@ function checkTypes(text: string, names: readonly string[], schemas: readonly Js
   if (first !== undefined) throw first;
 }
 
-/** Includes everything that earlier variables read: which of them the expression uses is known only at run time. */
-function readsOf({ names }: CelProgram, variables: readonly CompiledVariable[]): Reads {
-  const inherited = names.has('variables') ? variables.map(({ expression }) => expression.reads) : [];
-  const reads = (name: keyof Reads) => names.has(name) || inherited.some((one) => one[name]);
-  return {
-    oldObject: reads('oldObject'),
-    request: reads('request'),
-    namespaceObject: reads('namespaceObject'),
-    params: reads('params'),
-    refs: reads('refs'),
+/** What the expression reads itself, and through the variables that it uses. */
+function readsOf(
+  { reads }: CelProgram,
+  variables: readonly CompiledVariable[],
+  { references }: Declared,
+): Reads {
+  const fields = reads.get('variables');
+  const isUsed = ({ name }: CompiledVariable) => fields === 'all' || fields?.has(name) === true;
+  const targets = reads.get('refs') ?? [];
+  const own: Reads = {
+    oldObject: reads.has('oldObject'),
+    request: reads.has('request'),
+    namespaceObject: reads.has('namespaceObject'),
+    params: reads.has('params'),
+    refs: new Set(targets === 'all' ? references : targets),
   };
+  return allReads([own, ...variables.filter(isUsed).map(({ expression }) => expression.reads)]);
 }

@@ -1,5 +1,5 @@
-import type { CelProgram } from '../../../cel/cel.ts';
-import { createCelBudget } from '../../../cel/frame.ts';
+import { CelError, type CelProgram } from '../../../cel/cel.ts';
+import { createCelBudget, type CelBudget } from '../../../cel/frame.ts';
 import { celValue, lazyCelMap } from '../../../cel/values/maps.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 
@@ -9,7 +9,8 @@ export interface Reads {
   readonly request: boolean;
   readonly namespaceObject: boolean;
   readonly params: boolean;
-  readonly refs: boolean;
+  /** The names of the references whose targets it reads. */
+  readonly refs: ReadonlySet<string>;
 }
 
 /** A compiled expression of a policy. */
@@ -32,6 +33,13 @@ export interface Inputs {
   readonly params?: object | undefined;
   /** Targets by reference name. Missing targets are left out; a path with `[*]` yields a list. */
   readonly refs?: Readonly<Record<string, object | readonly object[]>>;
+  /** References whose target counts as unknown: reading it throws {@link UnknownTarget}. */
+  readonly unknownRefs?: ReadonlySet<string>;
+}
+
+/** The result of the expression depends on a target that does not exist. */
+export class UnknownTarget extends CelError {
+  override name = 'UnknownTarget';
 }
 
 /**
@@ -41,8 +49,11 @@ export interface Inputs {
 export type Evaluate = (expression: CompiledExpression) => unknown;
 
 /** Converts each value once, when an expression first reads it. All expressions share one cost budget. */
-export function createEvaluate(variables: readonly CompiledVariable[], inputs: Inputs): Evaluate {
-  const budget = createCelBudget();
+export function createEvaluate(
+  variables: readonly CompiledVariable[],
+  inputs: Inputs,
+  budget: CelBudget = createCelBudget(),
+): Evaluate {
   const values: Record<string, unknown> = {};
   const evaluate: Evaluate = ({ program }) => {
     for (const name of program.names) {
@@ -64,12 +75,24 @@ function valueOf(name: string, inputs: Inputs): unknown {
     case 'params':
       return celValue(inputs[name] ?? null);
     case 'refs':
-      return celValue(inputs.refs ?? {});
+      return refsValue(inputs);
     case 'request':
       return celValue(requestValue(inputs.request));
     default:
       return undefined;
   }
+}
+
+function refsValue({ refs = {}, unknownRefs }: Inputs): unknown {
+  if (unknownRefs === undefined) return celValue(refs);
+  const known = Object.entries(refs).map(([name, value]) => [name, () => celValue(value)] as const);
+  const unknown = Array.from(unknownRefs, (name) => {
+    const fail = () => {
+      throw new UnknownTarget(`the target of refs.${name} does not exist`);
+    };
+    return [name, fail] as const;
+  });
+  return lazyCelMap(new Map([...known, ...unknown]));
 }
 
 /** An error in a variable affects only the expressions that use it. */

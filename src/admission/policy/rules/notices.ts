@@ -68,8 +68,7 @@ export function evaluateNotices(
   if (policy.warnings.length === 0 && policy.auditAnnotations.length === 0) return NO_NOTICES;
   const errors: string[] = [];
   const valueOf = (expression: CompiledExpression, where: string): unknown => {
-    const { refs, params } = expression.reads;
-    if ((refs && missing.refs) || (params && missing.params !== undefined)) return undefined;
+    if (expression.reads.params && missing.params !== undefined) return undefined;
     const made = attempt(evaluate, expression);
     if (made.kind === 'value') return made.value;
     errors.push(`${policy.name}/${where} could not be evaluated: ${made.message}`);

@@ -3,6 +3,8 @@ import { CelError } from '../../../cel/cel.ts';
 import type { CompiledPolicy, CompiledRule } from '../compiled-policy.ts';
 import type { CompileExpression } from '../expressions/compile-expression.ts';
 import type { CompiledExpression, Evaluate } from '../expressions/expression.ts';
+import type { Evaluation } from '../expressions/evaluation.ts';
+import type { FoundReference } from '../references/read-references.ts';
 import type { Bindings } from '../expressions/bindings.ts';
 import { readsCluster } from '../expressions/cluster-reads.ts';
 import { describeRef } from '../object-ref.ts';
@@ -37,7 +39,7 @@ const CODES = { Unauthorized: 401, Forbidden: 403, Invalid: 422, RequestEntityTo
 export function checkRules(
   policy: CompiledPolicy,
   { missing }: Pick<Bindings, 'missing'>,
-  evaluate: Evaluate,
+  { evaluate, awaits }: Evaluation,
   exemption: Exemption,
 ): { readonly violations: readonly Violation[]; readonly errors: readonly string[] } {
   const violations: Violation[] = [];
@@ -45,8 +47,6 @@ export function checkRules(
   for (const rule of policy.rules) {
     const { reads } = rule.expression;
     if (exemption.covers('rules', rule.name)) continue;
-    // The check of the reference itself reports a missing target.
-    if (reads.refs && missing.refs) continue;
     if (reads.params && missing.params !== undefined) {
       if (policy.params?.whenMissing === 'Allow') continue;
       const message = `there is no ${describeRef(missing.params)}, whose values it reads: create it`;
@@ -54,17 +54,32 @@ export function checkRules(
       continue;
     }
     const verdict = attempt(evaluate, rule.expression);
+    if (verdict.kind === 'value' && verdict.value === true) continue;
+    const targets = awaits(rule.expression);
     if (verdict.kind === 'failed') {
-      const message = `could not be evaluated: ${verdict.message} (${rule.expression.program.expression})`;
-      if (policy.match.failurePolicy === 'Fail') violations.push(violation(policy, rule, message));
+      const message = failureOf(rule, verdict.message, targets);
+      if (policy.match.failurePolicy === 'Fail')
+        violations.push({ ...violation(policy, rule, message), awaits: targets });
       else errors.push(`${policy.name}/${rule.name} ${message}`);
-    } else if (verdict.value !== true) {
+    } else {
       const { reason } = rule;
       const refusal = reason === undefined ? {} : { refusal: { reason, code: CODES[reason] } };
-      violations.push({ ...violation(policy, rule, messageOf(rule, evaluate)), ...refusal });
+      violations.push({ ...violation(policy, rule, messageOf(rule, evaluate)), awaits: targets, ...refusal });
     }
   }
   return { violations, errors };
+}
+
+function failureOf(
+  { expression }: CompiledRule,
+  message: string,
+  [awaited]: readonly FoundReference[],
+): string {
+  const why =
+    awaited === undefined
+      ? message
+      : `refs.${awaited.reference.name} is absent, because there is no ${describeRef(awaited.target)}: create it`;
+  return `could not be evaluated: ${why} (${expression.program.expression})`;
 }
 
 /** Whether the rule reads only the stored state. Gatehouse can check such a rule again at any time. */
