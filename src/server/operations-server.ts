@@ -1,10 +1,29 @@
 /** The operations port, plain HTTP: health, readiness and metrics for the kubelet and Prometheus; the status page. */
 import Fastify, { type FastifyInstance } from 'fastify';
 
+import { memoizeAsync } from '../json/memoize-async.ts';
 import { runChecks, type HealthChecks } from './health.ts';
+import { limitConnections } from './listener/connection-limit.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { prefersOpenMetrics } from './metrics/open-metrics.ts';
 import { addStatusPage, type StatusPageOptions } from './status-page/status-page.ts';
+
+/** Limits on connections and on the time that clients take, in milliseconds. Every pod of the cluster may be a client. */
+export const OPERATIONS_LIMITS = {
+  /** Connections at a time: more than the status page can occupy, so that probes are answered. */
+  connections: 256,
+  /** For each request to arrive completely. */
+  requestMs: 10_000,
+  /** Between two requests: longer than the interval between two scrapes. */
+  idleMs: 75_000,
+  /** Without a byte in either direction. Open status pages receive events every few seconds. */
+  stalledMs: 60_000,
+};
+
+interface Format {
+  readonly contentType: string;
+  readonly text: () => Promise<string>;
+}
 
 /** Registers the routes. The caller calls `listen`. If a check of `live` fails, the kubelet restarts the process. */
 export function buildOperationsServer(
@@ -12,8 +31,22 @@ export function buildOperationsServer(
   ready: HealthChecks,
   metrics: Pick<Metrics, 'contentType' | 'text' | 'openMetrics'>,
   statusPage?: StatusPageOptions,
+  limits = OPERATIONS_LIMITS,
 ): FastifyInstance {
-  const app = Fastify({ logger: false, forceCloseConnections: true });
+  const app = Fastify({
+    logger: false,
+    forceCloseConnections: true,
+    http: {
+      headersTimeout: limits.requestMs,
+      connectionsCheckingInterval: Math.min(1_000, limits.requestMs),
+    },
+    requestTimeout: limits.requestMs,
+    keepAliveTimeout: limits.idleMs,
+    connectionTimeout: limits.stalledMs,
+  });
+  // Clients of this port send requests at once: over the limit, the oldest unfinished request gives way.
+  limitConnections(app.server, limits.connections, 0, () => undefined);
+  app.removeAllContentTypeParsers(); // only the form of the status page has a body
   for (const [path, checks] of [
     ['/healthz', live],
     ['/readyz', ready],
@@ -26,11 +59,17 @@ export function buildOperationsServer(
       return report.ok && verbose === undefined ? 'ok' : report.text;
     });
   }
+  // Concurrent scrapes share one text: thousands of them cost no more than one.
+  const texts = memoizeAsync(
+    ({ text }: Format) => text(),
+    ({ contentType }) => contentType,
+    { now: () => performance.now(), ttlMs: Infinity, ttlOf: () => 0 },
+  );
   app.get('/metrics', async ({ headers }, reply) => {
     const open = prefersOpenMetrics(headers.accept) ? metrics.openMetrics : undefined;
-    const { contentType, text } = open ?? metrics;
-    void reply.type(contentType);
-    return await text();
+    const format = open ?? metrics;
+    void reply.type(format.contentType);
+    return await texts.read(format);
   });
   if (statusPage !== undefined) addStatusPage(app, statusPage);
   return app;

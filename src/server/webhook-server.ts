@@ -59,6 +59,8 @@ export const WEBHOOK_LIMITS = {
   idleMs: 120_000,
   /** For the rest of a request that is already answered. */
   lingerMs: 5_000,
+  /** The API server writes a request at once. A slower client may hold the connection on purpose. */
+  slowAfterMs: 5_000,
   /** For open requests when the server closes. The API server waits 30 s at most, the maximum of `timeoutSeconds`. */
   closeMs: 30_000,
 };
@@ -93,7 +95,10 @@ export function buildWebhookServer(
     forceCloseConnections: 'idle',
   });
 
-  metrics.scrape({ connections: limitConnections(app.server, limits.connections, metrics.crowdedOut) });
+  const { connections, slowAfterMs } = limits;
+  metrics.scrape({
+    connections: limitConnections(app.server, connections, slowAfterMs, metrics.crowdedOut),
+  });
   clients?.guard(app);
   parseBodies(app);
   const isLast = closeConnectionsWhileDraining(app, options.isDraining, limits);

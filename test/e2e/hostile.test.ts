@@ -232,6 +232,28 @@ test('of 10,000 idle connections, a replica holds at most the limit, and it answ
   expect(replica.program.isRunning()).toBe(true);
 });
 
+test('of 10,000 clients that hold the operations port with half a request, a replica keeps a few, and probes are answered', async () => {
+  const [filesBefore, bytesBefore] = [openFiles(), await heapBytes()];
+  const held: Socket[] = [];
+  const open = () => {
+    const socket = connectTcp({ host: '127.0.0.1', port: replica.operationsPort });
+    held.push(socket.on('error', () => undefined).resume());
+    socket.write('GET /readyz HTTP/1.1\r\nhost: gatehouse\r\nx-padding: ');
+    return new Promise((resolve) => socket.once('connect', resolve).once('close', resolve));
+  };
+  for (let opened = 0; opened < 10_000; opened += 200) {
+    await Promise.all(Array.from({ length: 200 }, open));
+    if (opened % 1_000 !== 0) continue;
+    // Like the kubelet: a new connection, and a timeout of one second.
+    const probe = { headers: { connection: 'close' }, signal: AbortSignal.timeout(1_000) };
+    expect((await fetch(`http://127.0.0.1:${replica.operationsPort}/readyz`, probe)).status).toBe(200);
+    expect(openFiles()).toBeLessThan(filesBefore + 300);
+  }
+  // Each connection took 25 KB.
+  expect((await heapBytes()) - bytesBefore).toBeLessThan(48 * 2 ** 20);
+  for (const socket of held) socket.destroy();
+});
+
 test('after 500 large and hostile requests, the process still runs and has released its memory', async () => {
   for (let n = 0; n < 20; n++) await healthyVerdict();
   const before = await heapBytes();

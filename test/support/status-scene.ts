@@ -137,7 +137,8 @@ export const WINDOWS: readonly RestoreWindow[] = [
 ];
 
 /**
- * A token is a user name: `alice` may view the page, `invalid` is an invalid token, `broken` fails the token review.
+ * A token is a user name: `alice` may view the page, `invalid` is an invalid token, `broken` fails the token review, and
+ * the review of `stalled` never ends.
  * Others may not view it.
  */
 export async function runStatusPage() {
@@ -146,6 +147,7 @@ export async function runStatusPage() {
   const allowed = new Set(['alice']);
   const checkAccess = createAccessCheck(
     (token) => {
+      if (token === 'stalled') return new Promise(() => undefined);
       if (token === 'broken') return Promise.reject(new Error('connection refused'));
       return Promise.resolve(token === 'invalid' ? undefined : { username: token });
     },

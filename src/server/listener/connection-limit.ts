@@ -1,5 +1,5 @@
 /** Limits the number of connections: above the limit, the least useful one is closed. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server as HttpServer, ServerResponse } from 'node:http';
 import type { Server } from 'node:https';
 import type { Socket } from 'node:net';
 
@@ -20,22 +20,24 @@ interface Connection {
 /** In insertion order: the oldest entry is first. */
 type Group = Map<string, Connection>;
 
-/** The API server writes a request at once. A slower client may hold the connection on purpose. In milliseconds. */
-const SLOW_AFTER_MS = 5_000;
-
 /**
  * Limits `server` to `most` connections. Above this limit, closes the first of these:
  *
  * 1. the oldest connection without a successful response; a new connection of the API server is in this group only for
  *    a moment;
- * 2. a connection whose client has been sending a request, or reading a response, for more than five seconds;
+ * 2. a connection whose client has been sending a request, or reading a response, for more than `slowAfterMs`;
  * 3. the connection that has been idle longest;
  * 4. the new connection: all others are waiting for a response.
  *
  * @param crowdedOut called for each of these
  * @returns a function that counts the connections
  */
-export function limitConnections(server: Server, most: number, crowdedOut: () => void): () => number {
+export function limitConnections(
+  server: HttpServer | Server,
+  most: number,
+  slowAfterMs: number,
+  crowdedOut: () => void,
+): () => number {
   const unproven: Group = new Map();
   const busy: Group = new Map();
   const waiting: Group = new Map();
@@ -70,7 +72,7 @@ export function limitConnections(server: Server, most: number, crowdedOut: () =>
     });
     if (count() <= most) return;
     crowdedOut();
-    leastUseful(connection, { unproven, busy, waiting }).socket.destroy();
+    leastUseful(connection, { unproven, busy, waiting }, slowAfterMs).socket.destroy();
   });
 
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
@@ -91,10 +93,11 @@ export function limitConnections(server: Server, most: number, crowdedOut: () =>
 function leastUseful(
   newcomer: Connection,
   { unproven, busy, waiting }: Readonly<Record<'unproven' | 'busy' | 'waiting', Group>>,
+  slowAfterMs: number,
 ): Connection {
   const [oldest] = unproven.values();
   if (oldest !== undefined && oldest !== newcomer) return oldest;
-  const began = performance.now() - SLOW_AFTER_MS;
+  const began = performance.now() - slowAfterMs;
   for (const connection of busy.values()) {
     if ([...connection.exchanges].every((exchange) => exchange.began < began && isClientTurn(exchange)))
       return connection;

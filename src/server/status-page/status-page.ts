@@ -26,6 +26,8 @@ export interface StatusPageOptions {
 
 /** Open pages with live updates at a time. */
 export const MAX_VIEWERS = 50;
+/** Requests in progress, open pages included. Most wait for the API server, so they must not use every connection. */
+export const MAX_REQUESTS = 100;
 /** The interval between two updates of an open page, in milliseconds. */
 const UPDATE_MS = 2_000;
 
@@ -57,6 +59,7 @@ export function addStatusPage(app: FastifyInstance, options: StatusPageOptions):
       void reply.headers(HEADERS);
       done();
     });
+    limitRequests(scope);
     scope.setErrorHandler((error, _request, reply) => sendError(error, reply, options));
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser(
@@ -68,6 +71,17 @@ export function addStatusPage(app: FastifyInstance, options: StatusPageOptions):
     );
     addRoutes(scope, options, ended.signal);
     registered();
+  });
+}
+
+function limitRequests(scope: FastifyInstance): void {
+  let open = 0;
+  // Not before the body is complete: the operations port closes connections of slow senders.
+  scope.addHook('preHandler', async (_request, reply) => {
+    if (open >= MAX_REQUESTS) return await sendRetry(reply, 'Too many requests are in progress.');
+    open += 1;
+    reply.raw.once('close', () => (open -= 1));
+    return undefined;
   });
 }
 
