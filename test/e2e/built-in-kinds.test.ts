@@ -112,3 +112,47 @@ interface Window extends Conditioned {
     readonly violations?: { readonly items: readonly object[] };
   };
 }
+
+test('a kind that two API groups serve is checked by the policies for both, whichever group the client uses', async () => {
+  const about = (name: string, apiGroup: string, field: string) => ({
+    ...policy(name, {}),
+    spec: {
+      match: { apiGroups: [apiGroup], resources: ['events'] },
+      validate: {
+        rules: [{ expression: `object.?${field}.orValue('') != '${name}'`, message: `not ${name}` }],
+      },
+    },
+  });
+  // Only the group differs, so both policies could share a webhook entry.
+  await cluster.apply(about('old-events', '', 'message'));
+  await cluster.apply(about('new-events', 'events.k8s.io', 'note'));
+  const oldEvent = (message: string) =>
+    cluster.admin.create(
+      { group: '', version: 'v1', resource: 'events', namespaced: true, kind: 'Event' },
+      {
+        metadata: { namespace: 'shop', generateName: 'e-' },
+        involvedObject: { kind: 'Pod', namespace: 'shop', name: 'a' },
+        message,
+      },
+      { dryRun: true },
+    );
+  const newEvent = (note: string) =>
+    cluster.admin.create(
+      { group: 'events.k8s.io', version: 'v1', resource: 'events', namespaced: true, kind: 'Event' },
+      {
+        metadata: { namespace: 'shop', generateName: 'e-' },
+        regarding: { kind: 'Pod', namespace: 'shop', name: 'a' },
+        ...{ note, eventTime: '2026-11-21T12:00:00.000000Z', type: 'Normal', action: 'Test', reason: 'Test' },
+        ...{ reportingController: 'test', reportingInstance: 'test' },
+      },
+      { dryRun: true },
+    );
+  for (const [name, create] of [
+    ['old-events', oldEvent],
+    ['new-events', newEvent],
+    ['new-events', oldEvent],
+    ['old-events', newEvent],
+  ] as const)
+    await untilRefused(`the text ${name}`, `not ${name}`, () => create(name));
+  await expect(oldEvent('harmless')).resolves.toBeDefined();
+});

@@ -20,9 +20,11 @@ export interface MatchCondition {
  */
 export interface Scope {
   /**
-   * With `matchPolicy: Equivalent`, the API server calls an entry once for each request. It sends the first version
-   * that one of the entry's rules names. Policies for different versions therefore need different entries.
+   * With `matchPolicy: Equivalent`, the API server calls an entry once for each request. It sends the object in the
+   * group and version of one of the entry's rules, although other rules name the same object in another group (Events)
+   * or version. Policies for different groups or versions therefore need different entries.
    */
+  readonly apiGroups: readonly string[];
   readonly apiVersions: readonly string[];
   readonly namespaceSelector: NormalSelector;
   readonly objectSelector: NormalSelector;
@@ -34,7 +36,6 @@ export interface Scope {
 
 /** Which requests a policy governs: the author's `spec.match`, normalised, with the API's defaults. */
 export interface CompiledMatch extends Scope {
-  readonly apiGroups: readonly string[];
   /** e.g. `servers`, `servers/status`, `servers/*`; no pattern covers another. */
   readonly resources: readonly string[];
   readonly operations: readonly Operation[];

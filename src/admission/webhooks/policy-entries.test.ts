@@ -148,3 +148,16 @@ test('a policy with unique values has side effects, except on dry runs', () => {
   ).mutating.webhooks;
   expect(mutating?.sideEffects).toBe('None');
 });
+
+test('policies for two groups never share an entry: the API server sends Events in only one of them', () => {
+  const events = (apiGroup: string, name: string) =>
+    policyOf(
+      { match: { apiGroups: [apiGroup], resources: ['events'] }, validate: { rules: [{ expression: 'true' }] } },
+      name,
+    );
+  const entries = entriesOf(events('', 'old'), events('events.k8s.io', 'new'));
+  expect(entries.map(({ rules }) => rules.map(({ apiGroups }) => apiGroups))).toEqual([
+    [['']],
+    [['events.k8s.io']],
+  ]);
+});

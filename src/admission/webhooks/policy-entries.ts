@@ -11,10 +11,10 @@ const HASH_LENGTH = 10;
 
 /** A DNS label such as `fail-5s-3fa9c2e07b`: part of the webhook's name and path. Equal scopes have equal ids. */
 export function entryIdOf(scope: Scope): string {
-  const { apiVersions, namespaceSelector, objectSelector, matchConditions, failurePolicy, timeoutSeconds } =
-    scope;
+  const { namespaceSelector, objectSelector, matchConditions, failurePolicy, timeoutSeconds } = scope;
   const canonical = JSON.stringify([
-    apiVersions,
+    scope.apiGroups,
+    scope.apiVersions,
     canonicalSelector(namespaceSelector),
     canonicalSelector(objectSelector),
     matchConditions.map(({ name, expression }) => [name, expression]),
