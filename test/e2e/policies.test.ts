@@ -5,6 +5,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
+import type { AdmissionPolicy } from '../../src/api/admission-policy.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import { configMaps, customResourceDefinitions } from '../../src/kube/well-known.ts';
@@ -692,11 +693,7 @@ describe('a policy that uses all features', () => {
         },
       },
     );
-    const audited = await cluster.see<
-      Conditioned & {
-        readonly status?: { readonly violations?: { readonly total: number; readonly generation?: number } };
-      }
-    >(
+    const audited = await cluster.see<AdmissionPolicy>(
       'the audit',
       ADMISSION_POLICIES,
       { name: 'everything' },
@@ -705,6 +702,15 @@ describe('a policy that uses all features', () => {
     );
     expect(audited.status?.violations).toMatchObject({ total: 1, objects: 1 });
     expect(await replica.metrics()).toContain('gatehouse_policy_violations{policy="everything"} 1');
+
+    await cluster.admin.patchMerge(ADMISSION_POLICIES, { name: 'everything' }, { spec: { audit: false } });
+    await cluster.see<AdmissionPolicy>(
+      'no violations without an audit',
+      ADMISSION_POLICIES,
+      { name: 'everything' },
+      ({ status }) => status?.violations === undefined,
+    );
+    expect(await replica.metrics()).not.toContain('gatehouse_policy_violations{policy="everything"}');
     await release('everything');
   });
 });

@@ -19,7 +19,7 @@ const datacenter = {
 let inForce: CompiledPolicy;
 let policy: AdmissionPolicy;
 let stored: KubeObject[];
-let reports: AuditResult[];
+let reports: (AuditResult | undefined)[];
 let events: Parameters<RecordEvent>[0][];
 let random: number;
 
@@ -172,10 +172,13 @@ test.each<[string, NonNullable<AdmissionPolicy['status']>]>([
   expect(reports).toHaveLength(1);
 });
 
-test('a policy with audit: false is not audited', async () => {
-  govern({ audit: false, validate: { rules: [{ expression: 'false' }] } });
+test.each<[string, Parameters<typeof policyOf>[0]]>([
+  ['audit: false', { audit: false, validate: { rules: [{ expression: 'false' }] } }],
+  ['nothing but immutable fields', { validate: { immutable: ['spec.units'] } }],
+])('a policy with %s is not audited, and its older result is forgotten', async (_what, spec) => {
+  govern(spec);
   expect(await audit()).toEqual({ kind: 'await-change' });
-  expect(reports).toEqual([]);
+  expect(reports).toEqual([undefined]);
 });
 
 test('a deferred reference counts once its grace period ends, and is checked then', async () => {

@@ -27,7 +27,8 @@ import { storedObjects } from './stored-objects.ts';
 export interface PolicyAuditOptions extends AuditSources {
   readonly policies: Pick<Store<AdmissionPolicy>, 'get'>;
   readonly registry: Pick<PolicyRegistry, 'get'>;
-  readonly report: (name: string, result: AuditResult) => void;
+  /** Undefined: the policy has nothing to audit, and older results no longer count. */
+  readonly report: (name: string, result: AuditResult | undefined) => void;
   readonly record: RecordEvent;
   /** 0 to 1. */
   readonly random: () => number;
@@ -52,7 +53,11 @@ export function createPolicyAuditReconciler(options: PolicyAuditOptions): Reconc
     const policy = options.policies.get(name);
     const inForce = options.registry.get(name)?.inForce;
     if (policy === undefined) return GONE;
-    if (inForce === undefined || !hasAudit(inForce)) return AWAIT_CHANGE;
+    if (inForce === undefined) return AWAIT_CHANGE;
+    if (!hasAudit(inForce)) {
+      options.report(name, undefined);
+      return AWAIT_CHANGE;
+    }
     const due = dueAt(policy, inForce, options);
     if (due > options.now().getTime()) return { kind: 'requeue', at: new Date(due) };
     const violators: Violator[] = [];
@@ -151,7 +156,8 @@ export function startPolicyAudit(
         policies: policies.store,
         ...{ registry, world, record, log },
         report: (name, result) => {
-          results.set(name, result);
+          if (result === undefined) results.delete(name);
+          else results.set(name, result);
           onResult(name);
         },
         now: () => new Date(),

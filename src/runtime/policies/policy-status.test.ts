@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
-import type { AdmissionPolicy, AdmissionPolicyStatus } from '../../api/admission-policy.ts';
+import type { AdmissionPolicy, AdmissionPolicySpec, AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import type { Condition } from '../../json/kube-object.ts';
 import {
   compiled,
@@ -188,4 +188,24 @@ test('the result of the audit is in the status, and stays when a new leader has 
   violations = undefined;
   await reconcile();
   expect(status()?.violations).toMatchObject({ total: 3 });
+});
+
+test.each<[string, Partial<AdmissionPolicySpec>]>([
+  ['audit: false', { audit: false }],
+  ['none of its checks', { validate: { immutable: ['spec.datacenter'] } }],
+])('the result of the audit leaves the status when the policy has %s', async (_what, spec) => {
+  violations = { total: 3, objects: 2, checked: 10, checkedAt: '2026-11-21T12:00:00Z', generation: 1 };
+  await reconcile();
+  state = { inForce: compiled(spec), problem, generation: 1 };
+  await reconcile();
+  expect(status()?.conditions).toBeDefined();
+  expect(status()).not.toHaveProperty('violations');
+});
+
+test('the result of the audit stays while nothing is in force', async () => {
+  violations = { total: 3, objects: 2, checked: 10, checkedAt: '2026-11-21T12:00:00Z', generation: 1 };
+  await reconcile();
+  state = { inForce: undefined, problem, generation: 1 };
+  await reconcile();
+  expect(status()?.violations).toEqual(violations);
 });

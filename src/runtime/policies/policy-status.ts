@@ -1,4 +1,5 @@
 /** On the leader: writes the status of AdmissionPolicies. */
+import { hasAudit } from '../../admission/policy/audit.ts';
 import type { AdmissionPolicy, AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { keyOf } from '../../json/kube-object.ts';
@@ -30,7 +31,9 @@ export function createPolicyStatusReconciler(
       metadata: { name = '' },
       status: before = {},
     } = policy;
-    const found = violations(name) ?? before.violations;
+    // Counts of checks that the policy no longer has, or no longer audits, would stay forever.
+    const isAudited = state.inForce === undefined || hasAudit(state.inForce);
+    const found = isAudited ? (violations(name) ?? before.violations) : undefined;
     const verbs = ['is enforced', 'nothing is enforced'] as const;
     const installation = installationOf(state, installed(name));
     return {
