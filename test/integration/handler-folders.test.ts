@@ -122,6 +122,11 @@ describe('without a handler', () => {
   test.each([
     ['an empty folder', () => writeModules({ 'README.md': '' }), 'it contains no handler'],
     ['no such folder', () => './nowhere', './nowhere: the folder does not exist'],
+    [
+      'code in a URL',
+      () => 'data:text/javascript,console.error("code ran")',
+      'console.error("code ran"): it is neither a folder nor the name of a package',
+    ],
     ['no such package', () => 'missing-handlers', "missing-handlers: Cannot find package 'missing-handlers'"],
   ])('%s is reported', async (_what, source, message) => {
     const name = source();

@@ -29,7 +29,7 @@ async function run(path: string, recursive = false) {
       logFor: () => ({ debug: silent, info: silent, warn: silent, error: silent }),
       ownNamespace: 'gatehouse-system',
       now: new Date('2026-11-21T12:00:00Z'),
-      openHandlers: () => Promise.resolve([]),
+      openHandlers: undefined,
     },
   );
 }

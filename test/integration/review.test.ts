@@ -311,10 +311,11 @@ test('handlers mutate, judge, read existing objects, and report on stderr why th
   expect(broken.code).toBe(2);
 });
 
-test('a suite tests handlers, too, from a folder next to it', async () => {
+test('a suite tests handlers, too, from a folder next to it, and runs no code without --allow-handlers', async () => {
   writeFiles(folder, {
     'handlers/team.ts': `
       import { defineHandler } from 'gatehouse';
+      console.error('code ran');
       export default defineHandler({
         match: { apiGroups: [''], resources: ['configmaps'] },
         mutate(object) { object.metadata.labels = { team: 'none', ...object.metadata.labels }; },
@@ -327,7 +328,14 @@ test('a suite tests handlers, too, from a folder next to it', async () => {
       '    expect: { decision: allow, object: { metadata: { labels: { team: none } } } }',
     ].join('\n'),
   });
-  const { code, stdout } = await runReview(['--suite', 'tests'], { cwd: folder });
+  const refused = await runReview(['--suite', 'tests'], { cwd: folder });
+  expect(refused).toEqual({
+    code: 2,
+    stdout: '',
+    stderr:
+      'error: tests/suite.yaml:1: handlers: handlers are code: read it, then pass --allow-handlers to run it\n',
+  });
+  const { code, stdout } = await runReview(['--suite', 'tests', '--allow-handlers'], { cwd: folder });
   expect(stdout).toContain('\n1 test: 1 passed\n');
   expect(code).toBe(0);
 });

@@ -25,6 +25,7 @@ export function addReview(program: Command): void {
     )
     .option('--handlers <folder>', 'folder or package with handlers (TypeScript)')
     .option('--suite <paths...>', 'test suites to run: YAML files or folders')
+    .option('--allow-handlers', 'run the handlers (code) that suites name')
     .option(
       '--cluster',
       'review the existing objects of a cluster, with its policies or those of -p; read-only',

@@ -17,6 +17,10 @@ test.each<[Partial<ReviewFlags>, string]>([
 test.each<[Partial<ReviewFlags>, string]>([
   [{ policies: ['p'] }, 'nothing to review: use -f <objects>, --suite <tests> or --cluster'],
   [{ suite: ['s'], filename: ['f'] }, '-f cannot be combined with --suite: set it in the suite'],
+  [
+    { filename: ['f'], allowHandlers: true },
+    '--allow-handlers cannot be combined with the review of objects: name the handlers with --handlers',
+  ],
   [{ cluster: true, filename: ['f'] }, '-f cannot be combined with --cluster: omit it'],
   [
     { filename: ['f'], kubeconfig: 'k' },

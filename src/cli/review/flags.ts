@@ -15,6 +15,7 @@ export interface ReviewFlags {
   readonly operation?: 'CREATE' | 'UPDATE' | 'DELETE';
   readonly handlers?: string;
   readonly suite?: readonly string[];
+  readonly allowHandlers?: boolean;
   readonly cluster?: boolean;
   readonly kubeconfig?: string;
   readonly context?: string;
@@ -37,6 +38,7 @@ const FLAGS: readonly (readonly [keyof ReviewFlags, string, readonly Mode[]])[] 
   ['operation', '--operation', ['objects']],
   ['handlers', '--handlers', ['objects']],
   ['suite', '--suite', ['suites']],
+  ['allowHandlers', '--allow-handlers', ['suites']],
   ['cluster', '--cluster', ['cluster']],
   ['kubeconfig', '--kubeconfig', ['cluster']],
   ['context', '--context', ['cluster']],
@@ -69,7 +71,8 @@ export function modeOf(flags: ReviewFlags): Mode {
 const INPUTS = ['policies', 'filename', 'old', 'existing', 'crds'] as const;
 
 const CONFLICTS: Readonly<Record<Mode, (name: string) => string>> = {
-  objects: (name) => `the review of objects: add --cluster, or omit ${name}`,
+  objects: (name) =>
+    `the review of objects: ${name === '--allow-handlers' ? 'name the handlers with --handlers' : `add --cluster, or omit ${name}`}`,
   suites: () => '--suite: set it in the suite',
   cluster: () => '--cluster: omit it',
 };

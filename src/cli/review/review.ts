@@ -63,7 +63,10 @@ async function runObjects(flags: ReviewFlags, options: ReadOptions): Promise<Res
 }
 
 async function runTests(flags: ReviewFlags, options: ReadOptions): Promise<Result> {
-  const suites = await runSuites(flags.suite ?? [], options, { ...context(), openHandlers });
+  const suites = await runSuites(flags.suite ?? [], options, {
+    ...context(),
+    openHandlers: flags.allowHandlers === true ? openHandlers : undefined,
+  });
   const notes = suites.flatMap((suite) => suite.notes);
   const failed = suites.some(({ results }) => results.some(({ mismatches }) => mismatches.length > 0));
   return {

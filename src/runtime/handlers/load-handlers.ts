@@ -26,6 +26,9 @@ const EXTENSIONS = ['.ts', '.mts', '.js', '.mjs'];
 /** Tests share the folder with handlers, and declaration files contain no code. */
 const NO_HANDLER = /(\.d\.m?ts|\.(test|spec)\.m?[jt]s)$/;
 
+/** No URLs: `data:text/javascript,…` would be code inside the setting. */
+const PACKAGE_NAME = /^(@[\w~-][\w.~-]*\/)?[\w~-][\w.~-]*(\/[\w~-][\w.~-]*)*$/;
+
 /**
  * @param source a folder whose files are handlers (subfolders are for shared code), or the name of a package
  * @param from the folder from which relative paths and packages are resolved
@@ -67,6 +70,7 @@ async function fromPackage(name: string, from: string): Promise<readonly Result[
   if (name.startsWith('.') || name.startsWith('/')) {
     return [`${name}: the folder does not exist (from ${from})`];
   }
+  if (!PACKAGE_NAME.test(name)) return [`${name}: it is neither a folder nor the name of a package`];
   const found = await attempt(name, async () => (await importPackage(name, from)).default);
   if (typeof found === 'string') return [found];
   return Array.isArray(found.value)

@@ -25,9 +25,11 @@ export interface SuiteResult {
 }
 
 interface SuitesContext extends Omit<ReviewContext, 'handlers'> {
-  /** Throws InvalidHandlers. */
-  readonly openHandlers: (source: string | undefined, from: string) => Promise<readonly LoadedHandler[]>;
+  /** Throws InvalidHandlers. Undefined: the caller does not allow suites to name code. */
+  readonly openHandlers: OpenHandlers | undefined;
 }
+
+type OpenHandlers = (source: string | undefined, from: string) => Promise<readonly LoadedHandler[]>;
 
 /** @throws UnusableInput and InvalidHandlers when a suite cannot run */
 export async function runSuites(
@@ -35,13 +37,17 @@ export async function runSuites(
   options: ReadOptions,
   context: SuitesContext,
 ): Promise<readonly SuiteResult[]> {
-  const suites = readSuites(paths, options);
+  const suites = readSuites(paths, options, context.openHandlers !== undefined);
   const results: SuiteResult[] = [];
   for (const suite of suites) results.push(await runSuite(suite, options, context));
   return results;
 }
 
-function readSuites(paths: readonly string[], options: ReadOptions): readonly Suite[] {
+function readSuites(
+  paths: readonly string[],
+  options: ReadOptions,
+  allowHandlers: boolean,
+): readonly Suite[] {
   const listed = paths.map((path) => ({ path, ...filesAt(path, options) }));
   const problems = listed.flatMap((each) => each.problems);
   const suites: Suite[] = [];
@@ -52,7 +58,8 @@ function readSuites(paths: readonly string[], options: ReadOptions): readonly Su
     if (texts.length > 0 && tests.length === 0)
       problems.push(`${path}: the folder has no test suite, only objects`);
     for (const { file, text } of tests) {
-      const parsed = parseSuite(text, file, (name) => readObjects([name], { ...options, recursive: false }));
+      const readFile = (name: string) => readObjects([name], { ...options, recursive: false });
+      const parsed = parseSuite(text, file, readFile, allowHandlers);
       problems.push(...parsed.problems);
       suites.push(parsed.suite);
     }
@@ -74,7 +81,7 @@ async function runSuite(
   options: ReadOptions,
   { openHandlers, ...context }: SuitesContext,
 ): Promise<SuiteResult> {
-  const opened = await openHandlers(handlers, resolve(dirname(file)));
+  const opened = (await openHandlers?.(handlers, resolve(dirname(file)))) ?? [];
   const input = {
     namespace,
     existing: readObjects([...crds, ...policies, ...existing], options),

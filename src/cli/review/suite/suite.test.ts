@@ -20,12 +20,14 @@ const stored: Readonly<Record<string, readonly PlacedObject[]>> = {
   ],
 };
 
+const readStored = (path: string) => {
+  const found = stored[path];
+  if (found === undefined) throw new Error(`${path}: no such file or folder`);
+  return found;
+};
+
 const parse = (...lines: readonly string[]) =>
-  parseSuite(lines.join('\n'), 'tests/suite.yaml', (path) => {
-    const found = stored[path];
-    if (found === undefined) throw new Error(`${path}: no such file or folder`);
-    return found;
-  });
+  parseSuite(lines.join('\n'), 'tests/suite.yaml', readStored, false);
 
 const POD = '{ apiVersion: v1, kind: Pod, metadata: { name: a } }';
 
@@ -53,6 +55,14 @@ test('paths are relative to the suite, and missing fields have defaults', () => 
     { name: 'two', line: 6, operation: 'UPDATE', object: { object: { metadata: { name: 'b' } } } },
   ]);
   expect(suite.tests[1]?.expect.messageMatches?.test('nooo')).toBe(true);
+});
+
+test('a suite names handlers only if the caller allows it', () => {
+  const text = `policies: [p.yaml]\nhandlers: ../handlers\ntests:\n  - { name: one, object: ${POD}, expect: { decision: allow } }`;
+  expect(parseSuite(text, 'tests/suite.yaml', readStored, true).suite.handlers).toBe('../handlers');
+  expect(parseSuite(text, 'tests/suite.yaml', readStored, false).problems).toEqual([
+    'tests/suite.yaml:2: handlers: handlers are code: read it, then pass --allow-handlers to run it',
+  ]);
 });
 
 const wrap = (...test: readonly string[]) => [

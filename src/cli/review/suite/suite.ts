@@ -38,11 +38,15 @@ type ReadFile = (path: string) => readonly PlacedObject[];
 const SUITE_KEYS = ['policies', 'crds', 'existing', 'handlers', 'namespace', 'tests'];
 const TEST_KEYS = ['name', 'object', 'objectFrom', 'old', 'oldFrom', 'user', 'groups', 'operation', 'expect'];
 
-/** Problems contain the line. A suite with problems must not run. */
+/**
+ * Problems contain the line. A suite with problems must not run.
+ * @param allowHandlers whether the suite may name handlers: code, which runs with the permissions of the caller
+ */
 export function parseSuite(
   text: string,
   file: string,
   readFile: ReadFile,
+  allowHandlers: boolean,
 ): { readonly suite: Suite; readonly problems: readonly string[] } {
   const problems: string[] = [];
   const report = (line: number, path: string, message: string) => {
@@ -58,6 +62,9 @@ export function parseSuite(
   if (document === undefined || problems.length > 0) return { suite: emptySuite(file), problems };
   const { node } = document;
   const field = createField({ node, lineAt, report }, jsonOfYaml(node.toJS()));
+  const handlers = field.at('handlers');
+  if (handlers.value !== undefined && !allowHandlers)
+    handlers.report('handlers are code: read it, then pass --allow-handlers to run it');
   return { suite: suiteOf(field, file, readFile), problems };
 }
 

@@ -317,3 +317,22 @@ test('a rejected value has a cause, a valid value has none, and the input is not
     }),
   );
 });
+
+test('no text of a schema or an object becomes code, although schemas are compiled to code', () => {
+  const attacks = ['"', "'", '`', '\\"', "\\'", '\u2028', '*/', '\n', '${', ')}]', '"]', "']", '.x'].map(
+    (end) => `${end};globalThis.codeRan=true;//`,
+  );
+  for (const text of attacks) {
+    const value: Schema = {
+      ...STRING,
+      enum: [text],
+      pattern: text,
+      format: text,
+      default: text,
+      description: text,
+    };
+    said({ [text]: text, x: [text] }, object({ [text]: value, x: list(value) }, { required: [text] }));
+    said({ x: { [text]: 1 } }, object({ x: { type: 'object', additionalProperties: value } }));
+  }
+  expect(globalThis).not.toHaveProperty('codeRan');
+});
