@@ -152,7 +152,10 @@ test('a policy with unique values has side effects, except on dry runs', () => {
 test('policies for two groups never share an entry: the API server sends Events in only one of them', () => {
   const events = (apiGroup: string, name: string) =>
     policyOf(
-      { match: { apiGroups: [apiGroup], resources: ['events'] }, validate: { rules: [{ expression: 'true' }] } },
+      {
+        match: { apiGroups: [apiGroup], resources: ['events'] },
+        validate: { rules: [{ expression: 'true' }] },
+      },
       name,
     );
   const entries = entriesOf(events('', 'old'), events('events.k8s.io', 'new'));

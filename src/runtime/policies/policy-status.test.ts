@@ -1,6 +1,10 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
-import type { AdmissionPolicy, AdmissionPolicySpec, AdmissionPolicyStatus } from '../../api/admission-policy.ts';
+import type {
+  AdmissionPolicy,
+  AdmissionPolicySpec,
+  AdmissionPolicyStatus,
+} from '../../api/admission-policy.ts';
 import type { Condition } from '../../json/kube-object.ts';
 import {
   compiled,
