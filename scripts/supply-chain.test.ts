@@ -2,7 +2,7 @@
  * Checks the packages that `npm ci` installs: few, each with a reason, pinned to the reviewed content, and without
  * install scripts.
  */
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
@@ -88,4 +88,32 @@ test('no script runs when packages are installed for the image or a release', ()
   const all = [...installs, ...released];
   expect(all.length).toBeGreaterThanOrEqual(5);
   expect(all.filter((line) => !line.includes('--ignore-scripts'))).toEqual([]);
+});
+
+const IMAGE = /^[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}$/;
+
+test('every image that builds, tests or carries Gatehouse is pinned by a digest', () => {
+  const workflows = readdirSync(join(ROOT, '.github', 'workflows')).map((name) =>
+    read(`.github/workflows/${name}`),
+  );
+  const images = [
+    ...read('deploy/Dockerfile').matchAll(/^FROM (?:--platform=\S+ )?(\S+)/gm),
+    ...workflows.flatMap((text) => [
+      ...text.matchAll(/^\s+(?:container|image|BUILDKIT|SBOM_SCANNER): (\S+)$/gm),
+    ]),
+  ].map(([, image = '']) => image);
+  expect(images.length).toBeGreaterThanOrEqual(6);
+  expect(images.filter((image) => !IMAGE.test(image))).toEqual([]);
+});
+
+test('Renovate updates the pinned builder and scanner, which no manager of its own finds', () => {
+  const { customManagers } = JSON.parse(read('.github/renovate.json')) as {
+    readonly customManagers: readonly { readonly matchStrings: readonly string[] }[];
+  };
+  const release = read('.github/workflows/release.yml');
+  const found = customManagers
+    .flatMap(({ matchStrings }) => matchStrings)
+    .flatMap((pattern) => [...release.matchAll(new RegExp(pattern, 'g'))])
+    .map(({ groups }) => groups?.depName);
+  expect(found).toEqual(['moby/buildkit', 'docker/buildkit-syft-scanner']);
 });

@@ -93,13 +93,17 @@ describe.each(files)('the workflow $name', ({ text, workflow }) => {
   });
 });
 
-test('only the job without installed packages may write', () => {
+test('only the job without installed packages may write, and the scanners their findings', () => {
   const writing = files.flatMap(({ name, workflow }) =>
     Object.entries(workflow.jobs)
       .filter(([, { permissions = {} }]) => Object.values(permissions).includes('write'))
       .map(([job, { steps = [] }]) => ({ job: `${name} ${job}`, steps })),
   );
-  expect(writing.map(({ job }) => job)).toEqual(['release.yml publish']);
+  expect(writing.map(({ job }) => job)).toEqual([
+    'codeql.yml analyse',
+    'release.yml publish',
+    'scorecard.yml analyse',
+  ]);
   for (const { steps } of writing)
     expect(steps.filter(({ run: script = '' }) => /npm (ci|install|i|run)\b/.test(script))).toEqual([]);
 });
@@ -116,7 +120,8 @@ test('a release signs image, chart and files, with provenance and an SBOM', () =
     'cosign sign --yes --recursive "$IMAGE@$DIGEST"',
     'cosign sign --yes "$CHARTS/gatehouse@',
     'cosign sign-blob',
-    '--attest type=provenance,mode=max --attest type=sbom',
+    '--attest type=provenance,mode=max --attest "type=sbom,generator=$SBOM_SCANNER"',
+    '--driver-opt "image=$BUILDKIT"',
     '--platform linux/amd64,linux/arm64',
     'node scripts/sbom.ts',
     '--provenance --access public',
