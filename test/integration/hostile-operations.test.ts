@@ -108,6 +108,28 @@ describe('strangers hold connections', () => {
   });
 });
 
+test('clients that pipeline requests to the status page and hang up leave room for others', async () => {
+  const { app, url } = await runStatusPage();
+  onTestFinished(() => app.close());
+  const as = (path: string, token: string) =>
+    `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\n\r\n`;
+  // The first stream blocks the connection, so the other responses are never sent.
+  for (const others of [
+    as('/status', 'bob').repeat(2 * MAX_REQUESTS),
+    as('/status/events', 'alice').repeat(80),
+  ]) {
+    const { socket, heard } = await open(app, as('/status/events', 'alice') + others);
+    await eventually('the first stream', () => heard.text.includes('event: checked'));
+    socket.destroy();
+    await sleep(100);
+    const headers = { authorization: 'Bearer alice' };
+    expect((await fetch(url, { headers })).status).toBe(200);
+    const stream = await fetch(`${url}/events`, { headers });
+    expect(stream.status).toBe(200);
+    await stream.body?.cancel();
+  }
+});
+
 describe('a client', () => {
   const hasty = { ...OPERATIONS_LIMITS, requestMs: 300, idleMs: 300, stalledMs: 500 };
 

@@ -25,10 +25,13 @@ export async function streamEvents(
   signal: AbortSignal,
 ): Promise<void> {
   const gone = new AbortController();
-  response.once('close', () => {
+  // Not the response: that of a pipelined request emits no event when its connection closes.
+  const { socket } = response.req;
+  const leave = () => {
     gone.abort();
-  });
-  if (response.destroyed) gone.abort(); // it disconnected during authentication, and no event reports that later
+  };
+  socket.once('close', leave);
+  if (response.destroyed || socket.destroyed) leave(); // it disconnected during authentication, and no event reports that later
   const ended = AbortSignal.any([signal, gone.signal]);
   let last = shown;
   try {
@@ -47,6 +50,8 @@ export async function streamEvents(
       response.destroy();
       return;
     }
+  } finally {
+    socket.off('close', leave);
   }
   response.end();
 }

@@ -74,14 +74,23 @@ export function addStatusPage(app: FastifyInstance, options: StatusPageOptions):
   });
 }
 
+/**
+ * Counts running handlers, which start when the body is complete. Responses do not work for this: those of pipelined
+ * requests emit no event when their connection closes.
+ */
 function limitRequests(scope: FastifyInstance): void {
   let open = 0;
-  // Not before the body is complete: the operations port closes connections of slow senders.
-  scope.addHook('preHandler', async (_request, reply) => {
-    if (open >= MAX_REQUESTS) return await sendRetry(reply, 'Too many requests are in progress.');
-    open += 1;
-    reply.raw.once('close', () => (open -= 1));
-    return undefined;
+  scope.addHook('onRoute', (route) => {
+    const { handler } = route;
+    route.handler = async function (request, reply) {
+      if (open >= MAX_REQUESTS) return await sendRetry(reply, 'Too many requests are in progress.');
+      open += 1;
+      try {
+        return await handler.call(this, request, reply);
+      } finally {
+        open -= 1;
+      }
+    };
   });
 }
 
