@@ -159,8 +159,7 @@ test('policies for two groups never share an entry: the API server sends Events 
       name,
     );
   const entries = entriesOf(events('', 'old'), events('events.k8s.io', 'new'));
-  expect(entries.map(({ rules }) => rules.map(({ apiGroups }) => apiGroups))).toEqual([
-    [['']],
-    [['events.k8s.io']],
-  ]);
+  expect(
+    entries.map(({ rules }) => rules.map(({ apiGroups }) => apiGroups.join()).join('; ')).sort(),
+  ).toEqual(['', 'events.k8s.io']);
 });
