@@ -249,8 +249,14 @@ test('of 10,000 clients that hold the operations port with half a request, a rep
     expect((await fetch(`http://127.0.0.1:${replica.operationsPort}/readyz`, probe)).status).toBe(200);
     expect(openFiles()).toBeLessThan(filesBefore + 300);
   }
-  // Each connection took 25 KB.
-  expect((await heapBytes()) - bytesBefore).toBeLessThan(48 * 2 ** 20);
+  await eventually(
+    'the replica needs little memory for them',
+    async () => {
+      for (let n = 0; n < 50; n++) await healthyVerdict(); // allocations, so that the garbage collector runs
+      return (await heapBytes()) < bytesBefore + 32 * 2 ** 20;
+    },
+    { timeoutMs: 60_000, everyMs: 500 },
+  );
   for (const socket of held) socket.destroy();
 });
 
