@@ -697,7 +697,7 @@ describe('a policy that uses all features', () => {
       'the audit',
       ADMISSION_POLICIES,
       { name: 'everything' },
-      ({ status, metadata }) => status?.violations?.generation === metadata?.generation,
+      ({ status, metadata }) => status?.violations?.generation === metadata.generation,
       30_000,
     );
     expect(audited.status?.violations).toMatchObject({ total: 1, objects: 1 });
