@@ -59,8 +59,8 @@ async function expectLife(running: Running): Promise<void> {
   );
 }
 
-async function verdict(webhook: 'mutate' | 'validate', body: string) {
-  const answer = await post(server, webhook === 'mutate' ? MUTATE : VALIDATE, body);
+async function verdict(webhook: 'mutate' | 'validate', body: string, entry = ENTRY) {
+  const answer = await post(server, `/${webhook}/${entry}?timeout=7s`, body);
   expect(answer.status).toBe(200);
   return judgeAdmission(webhook, body, answer.body);
 }
@@ -232,12 +232,14 @@ describe('keys with a special meaning in JavaScript are ordinary data', () => {
     'a change of the immutable key %s is denied (with the integer %s)',
     async (key, integer) => {
       const data = (value: string) => configMap(`{"${key}":"${value}","n":${integer}}`);
-      expect((await verdict('validate', update(data('a'), data('a')))).allowed).toBe(true);
-      const denied = await verdict('validate', update(data('a'), data('b')));
-      expect(denied.message).toContain('cannot be changed to "b"');
-      expect((await verdict('validate', update(data('a'), configMap('{}')))).message).toContain(
-        'cannot be removed',
+      expect((await verdict('validate', update(data('a'), data('a')), configMaps.entryId)).allowed).toBe(
+        true,
       );
+      const denied = await verdict('validate', update(data('a'), data('b')), configMaps.entryId);
+      expect(denied.message).toContain('cannot be changed to "b"');
+      expect(
+        (await verdict('validate', update(data('a'), configMap('{}')), configMaps.entryId)).message,
+      ).toContain('cannot be removed');
     },
   );
 
@@ -250,7 +252,7 @@ describe('keys with a special meaning in JavaScript are ordinary data', () => {
         .replace('"request":{', `"request":{${poison.slice(1)},`)
         .replace('"userInfo":{', `"userInfo":{${poison.slice(1)},`)
         .replace('{"apiVersion"', `{${poison.slice(1)},"apiVersion"`);
-      const { patch } = await verdict('mutate', body);
+      const { patch } = await verdict('mutate', body, configMaps.entryId);
       expect(patch).toEqual([{ op: 'add', path: '/data/tier', value: 'standard' }]);
       expect(patched(JSON.parse(object), patch)).toEqual(
         JSON.parse(object.replace('"data":{', '"data":{"tier":"standard",')),
