@@ -205,15 +205,16 @@ describe('the log', () => {
     ['a patch to a Secret', MUTATE, ofSecret, { level: 'debug', operation: 'UPDATE', resource: 'secrets' }],
     ['a denial about a Secret', VALIDATE, ofSecret, { operation: 'UPDATE', outcome: 'deny' }],
   ])('has one line for %s, without the object', async (_what, path, body, expected) => {
+    const entry = body === ofSecret ? secrets.entryId : ENTRY;
     const running = await startWebhookServer(governedBy([serversPolicy, secrets]));
-    const { status } = await post(running, path, body);
+    const { status } = await post(running, path.replace(ENTRY, entry), body);
     expect(status).toBe(200);
     expect(running.recorded.lines).toMatchObject([
       {
         level: 'info',
         msg: 'admission',
         uid: 'a-uid',
-        entry: ENTRY,
+        entry,
         ms: expect.any(Number) as number,
         ...expected,
       },
