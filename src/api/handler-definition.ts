@@ -85,7 +85,7 @@ const handlerDefinition = Type.Object(
     timeoutSeconds: optional(
       Type.Integer({ minimum: 1, maximum: 30, problem: ': write a whole number of seconds, 1 to 30' }),
     ),
-    onError: optional(oneOf('deny', 'failurePolicy', 'allow')),
+    onError: optional(oneOf('deny', 'allow')),
     reads: optional(
       Type.Array(readable, { problem: ': write a list of kinds such as "datacenters.infra.example.com"' }),
     ),

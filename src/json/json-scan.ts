@@ -5,6 +5,7 @@ const DIGITS = 16;
 
 const [QUOTE, BACKSLASH, ZERO, NINE, MINUS] = [34, 92, 48, 57, 45];
 const COLON = 58;
+const COMMA = 44;
 const SPACE: ReadonlySet<number> = new Set(Buffer.from(' \n\r\t'));
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 
@@ -55,6 +56,24 @@ export function isDeeperThan(levels: number, text: string): boolean {
   return countOf('{', text, levels) + countOf('[', text, levels) > levels && depthExceeds(levels, text);
 }
 
+/** Whether there are more than `most` values and containers. `text` may be invalid JSON. */
+export function hasMoreValues(most: number, text: string): boolean {
+  if (text.length <= most) return false;
+  // Fast path: long strings rarely contain that many of these characters.
+  const commas = countOf(',', text, most);
+  return commas + countOf('{', text, most) + countOf('[', text, most) > most && valuesExceed(most, text);
+}
+
+function valuesExceed(most: number, text: string): boolean {
+  let values = 0;
+  for (let at = 0; at < text.length && values <= most; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) at = endOfString(text, at);
+    else if (code === COMMA || code === OPEN_LIST || code === OPEN_OBJECT) values += 1;
+  }
+  return values > most;
+}
+
 function countOf(character: string, text: string, most: number): number {
   let count = 0;
   for (let at = text.indexOf(character); at >= 0 && count <= most; at = text.indexOf(character, at + 1)) {
@@ -78,7 +97,7 @@ function depthExceeds(levels: number, text: string): boolean {
 }
 
 /** The index of the closing quote; the end of the text if there is none. */
-function endOfString(text: string, start: number): number {
+export function endOfString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) return at;
@@ -103,7 +122,8 @@ export function hasEscapedKey(text: string): boolean {
   return false;
 }
 
-function nextAfterSpace(text: string, start: number): number {
+/** The code of the next character that is not white space. */
+export function nextAfterSpace(text: string, start: number): number {
   let at = start;
   while (SPACE.has(text.charCodeAt(at))) at += 1;
   return text.charCodeAt(at);

@@ -3,19 +3,17 @@ import type { Server } from 'node:https';
 import type { FastifyInstance } from 'fastify';
 
 import type { Decision } from '../admission/review/decision.ts';
-import { HandlerFailure } from '../admission/handlers/errors.ts';
+import { failsOpen } from '../admission/webhooks/policy-entries.ts';
 import type { AdmissionRequest } from '../admission/review/request.ts';
-import { parseReview, toMutatingReview, toValidatingReview } from '../admission/review/review.ts';
-import { detailOf, isRoutine, toLogFields, type PendingReview, type ReviewLog } from './admission-log.ts';
 import {
-  abortInTime,
-  failure,
-  INTERNAL_ERROR,
-  retry,
-  sendAtOnce,
-  type Answer,
-  type Reply,
-} from './answer.ts';
+  MAX_REVIEW_BYTES,
+  readReview,
+  type ReadReview,
+  type ReviewBody,
+} from '../admission/review/read-review.ts';
+import { toMutatingReview, toRefusal, toValidatingReview } from '../admission/review/review.ts';
+import { detailOf, isRoutine, toLogFields, type PendingReview, type ReviewLog } from './admission-log.ts';
+import { abortInTime, retry, sendAtOnce, type Answer, type Reply } from './answer.ts';
 import type { Metrics, Outcome } from './metrics/metrics.ts';
 import { type LoadShedding, refuseOverload, toBusy } from './limits/load-shedding.ts';
 import { endAnswered, reviewAttributes, type ServerTracing } from './tracing.ts';
@@ -34,6 +32,8 @@ export interface AdmissionRoutesOptions {
 }
 
 interface ReviewRoute {
+  /** Undefined: the request has no body. */
+  Body: ReviewBody | undefined;
   Params: { entry: string };
   Querystring: { timeout?: string };
 }
@@ -42,27 +42,31 @@ interface ReviewRoute {
 export function addAdmissionRoutes(
   app: FastifyInstance<Server>,
   options: AdmissionRoutesOptions,
-  bodyLimit: number,
   isLast: () => boolean,
 ): void {
   const { loadShedding, tracing } = options;
-  const onRequest = refuseOverload(loadShedding, bodyLimit);
+  const onRequest = refuseOverload(loadShedding, MAX_REVIEW_BYTES);
   const answerTo = createAnswerer(options);
   for (const webhook of ['mutate', 'validate'] as const) {
     app.post<ReviewRoute>(`/${webhook}/:entry`, { onRequest }, (request, reply) => {
       const { entry } = request.params;
-      const { version, request: admission } = parseReview(request.body);
+      const started = performance.now();
+      const received = readReview(request.body ?? NO_BODY);
+      if (received.kind === 'unreadable') {
+        sendAtOnce(reply, refuseUnread({ webhook, entry, started, ...received }, options), isLast());
+        return;
+      }
       const overload = loadShedding.enter(entry);
       if (overload !== undefined) {
         sendAtOnce(reply, toBusy(overload), isLast());
         return;
       }
-      const review = { webhook, entry, version, request: admission, started: performance.now() };
+      const review = { webhook, entry, started, ...received };
       // Read `headers` only if needed: Node parses them on the first access.
       const span = tracing?.server(`${webhook} ${entry}`, request.headers, reviewAttributes(review));
       const end = (answer: Answer): void => {
         loadShedding.leave(entry);
-        if (span !== undefined) endAnswered(span, answer.code);
+        if (span !== undefined) endAnswered(span, answer.code, answer.failure);
         sendAtOnce(reply, answer, isLast());
       };
       const work = () => answerTo(review, request.query.timeout, reply);
@@ -72,6 +76,22 @@ export function addAdmissionRoutes(
       else end(answer);
     });
   }
+}
+
+const NO_BODY: ReviewBody = { bytes: Buffer.alloc(0), isComplete: true };
+
+type UnreadReview = Pick<PendingReview, 'webhook' | 'entry' | 'started'> &
+  Extract<ReadReview, { kind: 'unreadable' }>;
+
+/** Refuses a review that is too large or malformed: an HTTP error would store the object under `failurePolicy: Ignore`. */
+function refuseUnread(unread: UnreadReview, { log, metrics }: AdmissionRoutesOptions): Answer {
+  const { webhook, entry, started, uid, problem } = unread;
+  metrics.admission(
+    { webhook, operation: 'UNKNOWN', outcome: 'deny' },
+    (performance.now() - started) / 1_000,
+  );
+  log.info({ webhook, entry, uid, outcome: 'deny', message: problem }, 'admission');
+  return { code: 200, body: JSON.stringify(toRefusal(unread, problem)) };
 }
 
 /** The returned function never throws. */
@@ -116,11 +136,15 @@ function conclude(review: PendingReview, decision: Decision, options: AdmissionR
   return answer;
 }
 
+/** Refuses: requesters can provoke errors, and under `failurePolicy: Ignore` an HTTP error would store the object. */
 function fail(review: PendingReview, err: unknown, options: AdmissionRoutesOptions): Answer {
   const seconds = measure(review, 'error', options);
   options.log.error({ ...toLogFields(review, 'error', seconds), err }, 'admission');
-  // The user sees which handler failed. Only the log contains the cause.
-  return err instanceof HandlerFailure ? failure(500, err.message) : INTERNAL_ERROR;
+  // Only the log contains the cause.
+  const message = 'internal error; the log of Gatehouse says more';
+  const notices = { causes: [], warnings: [], auditAnnotations: {} };
+  const refusal = { kind: 'deny', code: 500, reason: 'InternalError', message, ...notices } as const;
+  return { ...toAnswer(review, refusal), failure: 'error' };
 }
 
 /** @returns the duration in seconds */
@@ -135,8 +159,8 @@ function measure(
   return seconds;
 }
 
-function toAnswer({ webhook, version, request }: PendingReview, decision: Decision): Answer {
-  if (decision.kind === 'retry') return retry(decision.message, decision.afterSeconds);
+function toAnswer({ webhook, entry, version, request }: PendingReview, decision: Decision): Answer {
+  if (decision.kind === 'retry' && !failsOpen(entry)) return retry(decision.message, decision.afterSeconds);
   const toReview = webhook === 'mutate' ? toMutatingReview : toValidatingReview;
   return { code: 200, body: JSON.stringify(toReview(version, request, decision)) };
 }

@@ -12,6 +12,8 @@ export interface Answer {
   readonly body: string;
   /** The API server retries after this time, within the webhook's timeout (k8s.io/client-go rest/with_retry.go). */
   readonly retryAfterSeconds?: number;
+  /** One word for traces: why there is no decision. Default: an HTTP status of 500 and above. */
+  readonly failure?: string;
 }
 
 /** A Kubernetes Status instead of a review. Users read the message. */

@@ -12,6 +12,8 @@ import { groupResourceName } from '../json/kube-object.ts';
 import type { ReviewLog } from './admission-log.ts';
 import { abortInTime, busy, retry, send, type Reply, sendInChunks } from './answer.ts';
 import type { ConversionOutcome, Metrics } from './metrics/metrics.ts';
+import type { ReviewBody } from '../admission/review/read-review.ts';
+import { acceptBodies } from './limits/receive-body.ts';
 import { createFairShare } from './limits/fair-share.ts';
 import { createTimeSlices } from './limits/time-slices.ts';
 import { endAnswered, httpAttributes, type ServerTracing } from './tracing.ts';
@@ -30,6 +32,8 @@ export interface ConversionRoutesOptions {
 }
 
 interface ConvertRoute {
+  /** Undefined: the request has no body. */
+  Body: ReviewBody | undefined;
   Params: { definition?: string };
   Querystring: { timeout?: string };
 }
@@ -59,22 +63,21 @@ export function addConversionRoutes(app: FastifyInstance<Server>, options: Conve
     const { definition } = request.params;
     const controller = new AbortController();
     abortInTime(controller, request.query.timeout ?? DEFAULT_TIMEOUT, reply);
-    const text = String(request.body);
-    const answered = await answerReview(text, definition, lookUp, breathe, controller.signal);
+    const { bytes, isComplete } = request.body ?? { bytes: Buffer.alloc(0), isComplete: true };
+    const text = bytes.toString('utf8');
+    const review = { text, limit: isComplete ? undefined : bodyLimit };
+    const answered = await answerReview(review, definition, lookUp, breathe, controller.signal);
     report(answered, (performance.now() - started) / 1_000, definition, options);
     return answered.kind === 'unready'
       ? send(reply, retry(answered.message, CATCH_UP_SECONDS))
       : sendInChunks(reply, answered.texts);
   };
   const routes: FastifyPluginCallback<object, Server> = (scope, _options, done) => {
-    // Keep the body as text: parsing tens of megabytes at once would block the event loop.
     scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, parsed) => {
-      parsed(null, body);
-    });
+    acceptBodies(scope, bodyLimit);
     const handle = tracing === undefined ? convert : traced(convert, tracing);
     for (const path of ['/convert', '/convert/:definition'])
-      scope.post<ConvertRoute>(path, { onRequest, bodyLimit }, handle);
+      scope.post<ConvertRoute>(path, { onRequest }, handle);
     done();
   };
   void app.register(routes);

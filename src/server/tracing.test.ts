@@ -103,8 +103,8 @@ test.each([
   ['later', () => Promise.reject(new Error('broken'))],
 ])('a review that fails %s fails its span', async (_when, validate) => {
   const { ask, ended } = await start({ validate });
-  expect(await ask('/validate/e', review)).toBe(500);
-  expect(ended).toMatchObject([{ failure: '500', attributes: { 'gatehouse.outcome': 'error' } }]);
+  expect(await ask('/validate/e', review)).toBe(200);
+  expect(ended).toMatchObject([{ failure: 'error', attributes: { 'gatehouse.outcome': 'error' } }]);
 });
 
 test('a conversion has a span too', async () => {

@@ -28,8 +28,8 @@ export const httpAttributes = (route: string): Attributes => ({
 });
 
 /** Ends the span of a request that received this HTTP status. A status of 500 and above counts as our failure. */
-export function endAnswered(span: ServerSpan, status: number): void {
-  span.end({ 'http.response.status_code': status }, status >= 500 ? String(status) : undefined);
+export function endAnswered(span: ServerSpan, status: number, failure?: string): void {
+  span.end({ 'http.response.status_code': status }, failure ?? (status >= 500 ? String(status) : undefined));
 }
 
 /**

@@ -7,9 +7,8 @@ import Fastify, {
   type RouteGenericInterface,
 } from 'fastify';
 
-import { isDeeperThan } from '../json/json-scan.ts';
-import { parseJson } from '../json/json.ts';
 import { InvalidReview } from '../admission/review/envelope.ts';
+import { MAX_REVIEW_BYTES } from '../admission/review/read-review.ts';
 import { addAdmissionRoutes, type AdmissionRoutesOptions } from './admission-routes.ts';
 import type { ReviewLog } from './admission-log.ts';
 import { failure, INTERNAL_ERROR, send, type Reply } from './answer.ts';
@@ -18,6 +17,7 @@ import { prepareClosing, drainAfter } from './listener/connection-close.ts';
 import { limitConnections } from './listener/connection-limit.ts';
 import { addConversionRoutes, type ConversionRoutesOptions } from './conversion-routes.ts';
 import type { Metrics } from './metrics/metrics.ts';
+import { acceptBodies } from './limits/receive-body.ts';
 import { secureOptions, type ServingCertificate } from './listener/serving-certificate.ts';
 
 export type WebhookServer = FastifyInstance<Server>;
@@ -34,15 +34,6 @@ export interface WebhookServerOptions extends AdmissionRoutesOptions, Conversion
   /** Undefined: accept every client. */
   readonly clients?: ClientAuthenticator | undefined;
 }
-
-/** A review contains the old and the new object. The API server accepts writes of up to 3 MiB. */
-const BODY_LIMIT_BYTES = 8 * 1024 * 1024;
-
-/**
- * The API server accepts objects 10,000 levels deep (sigs.k8s.io/json) and wraps them in reviews. Deeper input comes
- * from other clients, and JSON.parse would need a second for a few megabytes of brackets.
- */
-const MAX_DEPTH = 10_100;
 
 /** Limits on connections and on the time that clients take, in milliseconds. */
 export const WEBHOOK_LIMITS = {
@@ -88,7 +79,6 @@ export function buildWebhookServer(
       headersTimeout: limits.requestMs,
       connectionsCheckingInterval: Math.min(1_000, limits.requestMs),
     },
-    bodyLimit: BODY_LIMIT_BYTES,
     keepAliveTimeout: limits.idleMs,
     requestTimeout: limits.requestMs,
     return503OnClosing: false, // answer requests that still arrive
@@ -100,7 +90,8 @@ export function buildWebhookServer(
     connections: limitConnections(app.server, connections, slowAfterMs, metrics.crowdedOut),
   });
   clients?.guard(app);
-  parseBodies(app);
+  app.removeAllContentTypeParsers();
+  acceptBodies(app, MAX_REVIEW_BYTES);
   const isLast = closeConnectionsWhileDraining(app, options.isDraining, limits);
   const reject = (reply: Reply, code: number, message: string) => {
     metrics.rejectedRequest(code);
@@ -116,27 +107,9 @@ export function buildWebhookServer(
     return send(reply, INTERNAL_ERROR);
   });
 
-  addAdmissionRoutes(app, options, BODY_LIMIT_BYTES, isLast);
+  addAdmissionRoutes(app, options, isLast);
   addConversionRoutes(app, options);
   return app;
-}
-
-/**
- * Fastify's JSON parser rejects objects with the key `__proto__`, which is a valid key of a ConfigMap. Under
- * `failurePolicy: Ignore`, users could bypass every policy with it.
- */
-function parseBodies(app: WebhookServer): void {
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
-    const text = body.toString('utf8');
-    try {
-      if (isDeeperThan(MAX_DEPTH, text)) throw new Error('it is nested more than 10,000 levels deep');
-      done(null, parseJson(text, body));
-    } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      done(new InvalidReview(`the body is not JSON: ${why}`));
-    }
-  });
 }
 
 /** Closes connections after their response while draining. @returns whether a response is the last of its connection */
@@ -160,7 +133,7 @@ function closeConnectionsWhileDraining(
       done(null, payload);
       return;
     }
-    // A response to an incomplete request, e.g. to a body over the limit.
+    // A response to an incomplete request, e.g. to a body with another content type.
     void reply.header('content-length', Buffer.byteLength(payload));
     done(null, drainAfter(payload, raw, lingerMs));
   });

@@ -77,13 +77,15 @@ describe('an error', () => {
     validate: () => Promise.reject(secret),
   };
 
-  test.each([MUTATE, VALIDATE])('is a 500 that does not reveal the cause (%s)', async (path) => {
+  test.each([MUTATE, VALIDATE])('is a refusal that does not reveal the cause (%s)', async (path) => {
     const running = await startWebhookServer(throwing);
     const { status, headers, body } = await post(running, path, reviewOf());
-    expect(status).toBe(500);
+    expect(status).toBe(200);
     expect(headers['retry-after']).toBeUndefined();
     expect(body).not.toMatch(/hunter2|E_INNER|\.ts/);
-    expect(JSON.parse(body)).toMatchObject({ kind: 'Status', code: 500 });
+    expect(JSON.parse(body)).toMatchObject({
+      response: { uid: 'a-uid', allowed: false, status: { code: 500 } },
+    });
   });
 
   test('causes one line in the log, with the uid', async () => {
@@ -102,7 +104,8 @@ describe('an error', () => {
       auditAnnotations: { 'a/b': 'the API server would drop it' },
     } as Decision; // a decision that the types forbid
     const running = await startWebhookServer({ validate: () => Promise.resolve(unwritable) });
-    expect((await post(running, VALIDATE, reviewOf())).status).toBe(500);
+    const { body } = await post(running, VALIDATE, reviewOf());
+    expect(JSON.parse(body)).toMatchObject({ response: { allowed: false, status: { code: 500 } } });
     expect(running.recorded.lines).toMatchObject([{ level: 'error', outcome: 'error' }]);
     expect(running.recorded.admissions).toHaveLength(1);
   });

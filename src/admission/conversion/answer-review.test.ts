@@ -44,7 +44,7 @@ const ask = (
   text: string,
   lookup: ConverterLookup = found(),
   { signal = new AbortController().signal, definition }: { signal?: AbortSignal; definition?: string } = {},
-): Promise<AnsweredReview> => answerReview(text, definition, () => lookup, atOnce, signal);
+): Promise<AnsweredReview> => answerReview({ text }, definition, () => lookup, atOnce, signal);
 
 /** The response and its report. */
 async function answer(...args: Parameters<typeof ask>) {
@@ -307,13 +307,13 @@ test('the converter is looked up by group and kind of the objects, and by the pa
     return found();
   };
   await answerReview(
-    review([widget('v1', 'a')]),
+    { text: review([widget('v1', 'a')]) },
     'widgets.foo',
     lookUp,
     atOnce,
     new AbortController().signal,
   );
-  await answerReview(review([]), undefined, lookUp, atOnce, new AbortController().signal);
+  await answerReview({ text: review([]) }, undefined, lookUp, atOnce, new AbortController().signal);
   expect(asked).toEqual([{ group: 'foo', kind: 'Widget', definition: 'widgets.foo' }]);
 });
 
@@ -324,7 +324,13 @@ test('other requests run between two objects', async () => {
     return Promise.resolve();
   };
   const objects = Array.from({ length: 5 }, (_, index) => widget('v1', `w${index}`));
-  await answerReview(review(objects), undefined, () => found(), breathe, new AbortController().signal);
+  await answerReview(
+    { text: review(objects) },
+    undefined,
+    () => found(),
+    breathe,
+    new AbortController().signal,
+  );
   expect(breaths).toBe(10); // two per object: one to find it, one to convert it
 });
 

@@ -7,6 +7,7 @@ import { toJsonText } from '../../json/json-text.ts';
 import { objectKey } from '../../json/kube-object.ts';
 import { quote, shorten } from '../../json/printable.ts';
 import { InvalidReview } from '../review/envelope.ts';
+import { findEnvelope } from '../review/find-envelope.ts';
 import { untilAborted } from '../until-aborted.ts';
 import {
   ConversionFailure,
@@ -42,12 +43,50 @@ export type AnsweredReview =
 
 type Outcome = ConversionResult & { readonly cause?: unknown };
 
+interface ReviewText {
+  readonly text: string;
+  /** The size limit in bytes, if the review exceeds it and the text is only its start. */
+  readonly limit?: number | undefined;
+}
+
 /**
+ * Users control the objects, so a review that is too large or malformed gets an answer, too.
+ *
  * @param definition the name of the CustomResourceDefinition, if the request path contains it
  * @param signal aborts when the API server no longer waits, or when the response is due
- * @throws InvalidReview if the text is not a ConversionReview that can be answered
+ * @throws InvalidReview if the text is not a ConversionReview: then the API server has not sent it
  */
 export async function answerReview(
+  review: ReviewText,
+  definition: string | undefined,
+  lookUp: (subject: ConversionSubject) => ConverterLookup,
+  breathe: Breathe,
+  signal: AbortSignal,
+): Promise<AnsweredReview> {
+  const { text, limit } = review;
+  try {
+    if (limit !== undefined) throw tooLarge(limit);
+    return await answerText(text, definition, lookUp, breathe, signal);
+  } catch (error) {
+    const envelope = error instanceof InvalidReview ? findEnvelope(text, 'ConversionReview') : undefined;
+    if (!(error instanceof InvalidReview) || envelope === undefined) throw error;
+    const { uid, version: reviewVersion } = envelope;
+    const { message } = error;
+    const report = { uid, converter: undefined, to: '', objects: 0, failure: message, cause: undefined };
+    return {
+      kind: 'answered',
+      texts: writeAnswer({ reviewVersion, uid }, { kind: 'failed', message }),
+      report,
+    };
+  }
+}
+
+const tooLarge = (limit: number) =>
+  new InvalidReview(
+    `the review is larger than ${Math.floor(limit / 1024 ** 2)} MiB: ask for fewer objects at a time (limit), or raise --conversion-body-limit`,
+  );
+
+async function answerText(
   text: string,
   definition: string | undefined,
   lookUp: (subject: ConversionSubject) => ConverterLookup,

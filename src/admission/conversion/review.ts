@@ -31,7 +31,7 @@ export function parseQuestion(value: unknown): ConversionQuestion {
 
 /** Writes the response: JSON in several texts, to be sent in this order. */
 export function writeAnswer(
-  { reviewVersion, uid }: ConversionQuestion,
+  { reviewVersion, uid }: Pick<ConversionQuestion, 'reviewVersion' | 'uid'>,
   result: ConversionResult,
 ): readonly string[] {
   const objects = result.kind === 'converted' ? result.objects : [];

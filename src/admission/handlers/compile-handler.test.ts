@@ -37,7 +37,7 @@ test('omitted fields have the defaults of a policy', () => {
     failurePolicy: 'Fail',
     timeoutSeconds: 5,
   });
-  expect({ onError, entryId }).toEqual({ onError: 'failurePolicy', entryId: 'handler-servers' });
+  expect({ onError, entryId }).toEqual({ onError: 'deny', entryId: 'handler-servers' });
   expect(handlerOfEntry(entryId)).toBe('servers');
   expect(handlerOfEntry('fail-5s-0123456789')).toBeUndefined();
 });

@@ -58,7 +58,7 @@ export function compileHandler(
     name,
     entryId: `${ENTRY_PREFIX}${name}`,
     match,
-    onError: handler.onError ?? 'failurePolicy',
+    onError: handler.onError ?? 'deny',
     reads: handler.reads?.map(toReadKind) ?? kinds,
     namesReads: handler.reads !== undefined,
     converter: handler.convert && target && createHandlerConverter(name, target, handler.convert),

@@ -24,8 +24,7 @@ export interface HandlerCall {
 }
 
 export interface HandlerOutcome {
-  /** Undefined: the handler failed, and the API server applies its failurePolicy. */
-  readonly decision: Decision | undefined;
+  readonly decision: Decision;
   /** The object after the handler. */
   readonly object: JsonObject | undefined;
   /** Set for every failed handler, also if there is a decision. */
@@ -42,6 +41,8 @@ const LONGEST_MESSAGE = 8192;
 const LONGEST_FIELD = 256;
 /** Live reads fail briefly, e.g. while an API server restarts or a leader election runs. */
 const RETRY_SECONDS = 1;
+/** API clients retry. */
+const BUSY = { code: 429, reason: 'TooManyRequests', retryAfterSeconds: RETRY_SECONDS } as const;
 /** The key of an audit annotation that names the failed handler, if the request continued without it. */
 const FAILED_KEY = 'handler-failed';
 
@@ -68,29 +69,23 @@ export function toHandlerDecision(call: HandlerCall, { recorded, object, failure
   }
 }
 
-function onFailure({ handler }: HandlerCall, failure: HandlerFailure): Decision | undefined {
-  switch (handler.onError) {
-    case 'deny': {
-      const nothing = { causes: [], warnings: [], auditAnnotations: {} };
-      return { kind: 'deny', code: 500, reason: 'InternalError', message: failure.message, ...nothing };
-    }
-    case 'allow':
-      return {
-        ...ALLOWED,
-        warnings: [`${failure.message}; the request went on without it`],
-        auditAnnotations: { [FAILED_KEY]: handler.name },
-      };
-    case 'failurePolicy':
-      // The API server retries within the webhook's timeout, and the read may succeed then.
-      return failure.reason === 'read'
-        ? {
-            kind: 'retry',
-            message: `handler ${handler.name} could not read what it needs: try again`,
-            afterSeconds: RETRY_SECONDS,
-            cause: failure.cause,
-          }
-        : undefined;
+function onFailure({ handler }: HandlerCall, failure: HandlerFailure): Decision {
+  const { name, onError, match } = handler;
+  if (onError === 'allow') {
+    return {
+      ...ALLOWED,
+      warnings: [`${failure.message}; the request went on without it`],
+      auditAnnotations: { [FAILED_KEY]: name },
+    };
   }
+  const nothing = { causes: [], warnings: [], auditAnnotations: {} };
+  if (failure.reason !== 'read')
+    return { kind: 'deny', code: 500, reason: 'InternalError', message: failure.message, ...nothing };
+  const message = `handler ${name} could not read what it needs: try again`;
+  // The API server retries within the webhook's timeout. Then it would admit the request under `Ignore`.
+  return match.failurePolicy === 'Fail'
+    ? { kind: 'retry', message, afterSeconds: RETRY_SECONDS, cause: failure.cause }
+    : { kind: 'deny', ...BUSY, message, ...nothing };
 }
 
 const describe =

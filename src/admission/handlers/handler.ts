@@ -49,12 +49,11 @@ export interface HandlerMatch {
 
 /** What happens to a request if its handler throws, hangs, or produces an object that cannot be sent. */
 export type OnError =
-  /** The request is refused with code 500, whatever the failurePolicy. */
-  | 'deny'
   /**
-   * HTTP 500, so that the API server applies `failurePolicy`: `Fail` refuses, `Ignore` continues without the handler.
+   * The request is refused with code 500, whatever the failurePolicy: requesters choose the object, so they can make a
+   * handler fail. After a failed read, the client retries.
    */
-  | 'failurePolicy'
+  | 'deny'
   /** The request continues with the unchanged object, and the user sees a warning. */
   | 'allow';
 
@@ -115,7 +114,7 @@ export interface HandlerDefinition<T extends object = UntypedObject> {
   readonly failurePolicy?: 'Fail' | 'Ignore';
   /** How long the API server waits for an answer, in seconds from 1 to 30. Default: 5. */
   readonly timeoutSeconds?: number;
-  /** Default: `failurePolicy`. */
+  /** Default: `deny`. */
   readonly onError?: OnError;
   /**
    * The kinds that `context.get` and `context.list` may read. Gatehouse watches them from the start, and needs

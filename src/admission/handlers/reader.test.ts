@@ -6,6 +6,7 @@ import type { HandlerWorld, Query } from './handler-world.ts';
 import {
   call,
   compiled,
+  denied,
   requestOf,
   testServer,
   type TestServer,
@@ -241,20 +242,26 @@ describe('a failed read', () => {
         });
       },
     });
-    expect((await call(handler, { world: worldWith({}).world })).decision?.kind).toBe('retry');
+    expect((await call(handler, { world: worldWith({}).world })).decision.kind).toBe('retry');
   });
 
   test('does not make the client retry if it would fail again because the kind is forbidden', async () => {
     const { world } = worldWith({});
     const refused = { ...world, read: () => Promise.reject(new Unreadable('403: forbidden')) };
     const { decision, failure } = await call(compiled(reading), { world: refused });
-    expect({ decision, reason: failure?.reason }).toEqual({ decision: undefined, reason: 'unreadable' });
+    expect({ kind: decision.kind, reason: failure?.reason }).toEqual({ kind: 'deny', reason: 'unreadable' });
   });
 
   test('follows the onError that its author set', async () => {
     const { world } = worldWith({});
-    expect((await call(compiled({ ...reading, onError: 'allow' }), { world })).decision?.kind).toBe('allow');
-    expect((await call(compiled({ ...reading, onError: 'deny' }), { world })).decision?.kind).toBe('deny');
+    expect((await call(compiled({ ...reading, onError: 'allow' }), { world })).decision.kind).toBe('allow');
+    expect((await call(compiled({ ...reading, onError: 'deny' }), { world })).decision.kind).toBe('retry');
+  });
+
+  test('is no HTTP error under failurePolicy: Ignore, because the API server would admit the object', async () => {
+    const { world } = worldWith({});
+    const outcome = await call(compiled({ ...reading, failurePolicy: 'Ignore' }), { world });
+    expect(denied(outcome)).toMatchObject({ code: 429, retryAfterSeconds: 1 });
   });
 
   test('can be handled', async () => {
@@ -292,7 +299,7 @@ describe('a refusal based on cached data', () => {
 
   test('makes the client retry when the API server does not answer', async () => {
     const { world } = worldWith({ stored: [datacenter(1)] });
-    expect((await call(compiled({ reads: READS, validate: full }), { world })).decision?.kind).toBe('retry');
+    expect((await call(compiled({ reads: READS, validate: full }), { world })).decision.kind).toBe('retry');
   });
 
   test('is not confirmed again if its reads were live', async () => {
@@ -305,7 +312,7 @@ describe('a refusal based on cached data', () => {
       },
     });
     const { world } = worldWith({ stored: [], live: [] });
-    expect((await call(handler, { world })).decision?.kind).toBe('deny');
+    expect((await call(handler, { world })).decision.kind).toBe('deny');
     expect(runs).toBe(1);
   });
 

@@ -73,7 +73,7 @@ export async function runHandler(handler: Handler<never>, trial: HandlerTrial): 
     log: SILENT,
   };
   const mutated = await decided({ ...call, phase: 'mutate' });
-  if (mutated.decision?.kind === 'deny') return toVerdict(request, mutated, []);
+  if (mutated.decision.kind === 'deny') return toVerdict(request, mutated, []);
   await assertStable({ ...call, phase: 'mutate' }, mutated);
   const { object } = mutated;
   const judged = await decided({ ...call, phase: 'validate', ...(object === undefined ? {} : { object }) });
@@ -135,7 +135,7 @@ function toVerdict(
   before: readonly HandlerOutcome[],
 ): HandlerVerdict {
   const decisions = [...before, last].flatMap(({ decision }) =>
-    decision?.kind === 'allow' || decision?.kind === 'deny' ? [decision] : [],
+    decision.kind === 'allow' || decision.kind === 'deny' ? [decision] : [],
   );
   const denial = decisions.find((decision) => decision.kind === 'deny');
   const object = denial === undefined ? last.object : sent;

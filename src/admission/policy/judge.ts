@@ -43,9 +43,8 @@ export function judge(
 
   const evaluateAll = (bindings: Bindings): Judgement => {
     const evaluation = createEvaluation(policy, request, bindings);
-    const { violations, errors } = checkRules(policy, bindings, evaluation, exemption);
-    const notices = evaluateNotices(policy, bindings, evaluation.evaluate);
-    return judgementOf([...checked, ...violations], { ...notices, errors: [...errors, ...notices.errors] });
+    const violations = checkRules(policy, bindings, evaluation, exemption);
+    return judgementOf([...checked, ...violations], evaluateNotices(policy, bindings, evaluation.evaluate));
   };
   const reads = checksRead(policy);
   if (!readsCluster(reads)) return evaluateAll(NO_BINDINGS);

@@ -9,7 +9,7 @@ export class InvalidReview extends Error {
 
 const GROUPS = { AdmissionReview: 'admission.k8s.io', ConversionReview: 'apiextensions.k8s.io' } as const;
 
-type ReviewKind = keyof typeof GROUPS;
+export type ReviewKind = keyof typeof GROUPS;
 export type ReviewVersion = 'v1' | 'v1beta1';
 
 /** @throws InvalidReview */
@@ -20,16 +20,21 @@ export function openReview(
   if (!isJsonObject(value)) throw new InvalidReview('the body is not a JSON object');
   const given = ownValue(value, 'kind');
   if (given !== kind) throw new InvalidReview(`kind: ${quote(given)} is not ${kind}`);
-  const version = versionOf(ownValue(value, 'apiVersion'), GROUPS[kind]);
+  const apiVersion = ownValue(value, 'apiVersion');
+  const version = parseVersion(apiVersion, kind);
+  if (version === undefined) {
+    const group = GROUPS[kind];
+    throw new InvalidReview(`apiVersion: ${quote(apiVersion)} is neither ${group}/v1 nor ${group}/v1beta1`);
+  }
   const request = ownValue(value, 'request');
   if (!isJsonObject(request)) throw new InvalidReview('request: absent or not an object');
   return { version, uid: uidOf(request), request };
 }
 
-function versionOf(apiVersion: unknown, group: string): ReviewVersion {
-  if (apiVersion === `${group}/v1`) return 'v1';
-  if (apiVersion === `${group}/v1beta1`) return 'v1beta1';
-  throw new InvalidReview(`apiVersion: ${quote(apiVersion)} is neither ${group}/v1 nor ${group}/v1beta1`);
+/** Undefined: Gatehouse does not know this version. */
+export function parseVersion(apiVersion: unknown, kind: ReviewKind): ReviewVersion | undefined {
+  if (apiVersion === `${GROUPS[kind]}/v1`) return 'v1';
+  return apiVersion === `${GROUPS[kind]}/v1beta1` ? 'v1beta1' : undefined;
 }
 
 /** @throws InvalidReview */

@@ -2,6 +2,7 @@ import type { AuditAnnotations, Cause, Decision } from './decision.ts';
 import { toJsonText } from '../../json/json-text.ts';
 import { isSimpleName } from '../../json/names.ts';
 import { openReview, reviewType, type ReviewVersion } from './envelope.ts';
+import type { Envelope } from './find-envelope.ts';
 import { toAdmissionRequest, type AdmissionRequest } from './request.ts';
 
 /** An AdmissionReview with a response (k8s.io/api/admission). */
@@ -74,6 +75,13 @@ export function toValidatingReview(
   decision: Decision,
 ): AdmissionReview {
   return { ...reviewType('AdmissionReview', version), response: responseTo(request, decision) };
+}
+
+/** Refuses a request that could not be read. */
+export function toRefusal({ version, uid }: Envelope, problem: string): AdmissionReview {
+  const message = `Gatehouse cannot check this request: ${problem}`;
+  const status = { status: 'Failure', code: 403, reason: 'Forbidden', message, details: {} } as const;
+  return { ...reviewType('AdmissionReview', version), response: { uid, allowed: false, status } };
 }
 
 function responseTo(request: Answered, decision: Decision): AdmissionResponse {

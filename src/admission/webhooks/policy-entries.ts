@@ -38,6 +38,12 @@ const DELETION_PREFIX = 'restrict-';
 export const isDeletionEntry = (entryId: string): boolean => entryId.startsWith(DELETION_PREFIX);
 
 /**
+ * Whether the API server admits requests after an HTTP error for this entry, also after 503. Whether Gatehouse can decide
+ * may depend on the requester, so it refuses instead.
+ */
+export const failsOpen = (entryId: string): boolean => /^(restrict-)?ignore-/.test(entryId);
+
+/**
  * The entries for deletions that references with `onTargetDelete: Restrict` block: one for each target kind. They have
  * no selectors: the selectors of the policy apply to the objects that hold the references.
  */

@@ -1,5 +1,6 @@
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../api/group.ts';
 import type { CompiledMatch, CompiledPolicy } from '../policy/compiled-policy.ts';
+import { canDeferAll } from '../policy/deferral/deferral.ts';
 import { deletionEntriesOf } from './policy-entries.ts';
 import {
   mutatedOperations as mutatedByHandler,
@@ -36,13 +37,13 @@ export function webhookConfigurations(
       'MutatingWebhookConfiguration',
       [
         ...ownWebhooks('mutate', target),
-        ...webhooks('mutate', policies, mutatedOperations, target),
+        ...webhooks('mutate', policies, mutatedOperations, target, canDeferAll),
         ...webhooks('mutate', handlers, mutatedByHandler, target),
       ].map((webhook) => ({ ...webhook, reinvocationPolicy: 'IfNeeded' })),
     ),
     validating: configuration('ValidatingWebhookConfiguration', [
       ...ownWebhooks('validate', target),
-      ...webhooks('validate', policies, validatedOperations, target),
+      ...webhooks('validate', policies, validatedOperations, target, canDeferAll),
       ...webhooks('validate', handlers, validatedByHandler, target),
       ...webhooks('validate', policies.flatMap(deletionEntriesOf), ({ match }) => match.operations, target),
     ]),
@@ -96,6 +97,7 @@ function webhooks<T extends Governing>(
   governing: readonly T[],
   operationsOf: (one: T) => readonly Operation[],
   target: WebhookTarget,
+  isDeferrable: (one: T) => boolean = () => false,
 ): readonly Webhook[] {
   const called = governing.filter((one) => operationsOf(one).length > 0);
   const entries = [...Map.groupBy(called, ({ entryId }) => entryId)];
@@ -106,10 +108,15 @@ function webhooks<T extends Governing>(
       if (first === undefined) return [];
       // All policies of an entry have the same scope, so the first one is used.
       const { match } = first;
+      const rulesOf = (some: readonly T[]) =>
+        uniqueRules(some.map((each) => ruleOf(each, operationsOf(each))));
+      const { deferrable = [], strict = [] } = Object.groupBy(all, (one) =>
+        isDeferrable(one) ? 'deferrable' : 'strict',
+      );
       const claims = phase === 'validate' && all.some(({ unique = [] }) => unique.length > 0);
       const forAll: Webhook = {
         ...webhook(phase, entryId, match, target),
-        rules: uniqueRules(all.map((each) => ruleOf(each, operationsOf(each)))),
+        rules: rulesOf(all),
         namespaceSelector: withoutNamespace(match.namespaceSelector, target.ownNamespace),
         objectSelector: match.objectSelector,
         ...(target.matchConditions && match.matchConditions.length > 0
@@ -117,7 +124,7 @@ function webhooks<T extends Governing>(
           : {}),
         sideEffects: claims ? 'NoneOnDryRun' : 'None',
       };
-      return splitForRestorers(forAll, `${entryId}.restorer.${phase}.${GROUP}`, target);
+      return splitForRestorers(forAll, { deferrable: rulesOf(deferrable), strict: rulesOf(strict) }, target);
     });
 }
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 
+import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import { compileCel } from '../../cel/cel.ts';
 import { policyOf } from '../../../test/support/admission/policy.ts';
 import { webhookConfigurations } from './webhook-configurations.ts';
@@ -46,6 +47,61 @@ test.each([
     ['Fail', !isRestorer],
     ['Ignore', isRestorer],
   ]);
+});
+
+test.each<[string, Partial<AdmissionPolicySpec>]>([
+  ['rules', { validate: { references, rules: [{ expression: 'true' }] } }],
+  ['a schema', { validate: { schema: { type: 'object' } } }],
+  [
+    'immutable fields, which no sweep can check',
+    { validate: { immutable: ['spec.dc'] }, restore: { immutable: 'Skip' } },
+  ],
+  [
+    'references that a restore must not defer',
+    { validate: { references }, restore: { references: 'Enforce' } },
+  ],
+  [
+    'rules about the request, although rules are deferred',
+    {
+      validate: { rules: [{ expression: 'request.userInfo.username != "x"' }] },
+      restore: { rules: 'Defer' },
+    },
+  ],
+  [
+    'mutations that a restore applies',
+    {
+      validate: { references },
+      mutations: [{ name: 'one', type: 'Merge', expression: '{"spec": {"a": 1}}' }],
+      restore: { mutations: 'Apply' },
+    },
+  ],
+])('a policy with %s fails closed for restorers, too', (_what, spec) => {
+  const { mutating, validating } = webhookConfigurations([policyOf(spec)], TARGET);
+  const entries = [...mutating.webhooks, ...validating.webhooks];
+  expect(entries.length).toBeGreaterThan(0);
+  expect(entries.filter(({ failurePolicy }) => failurePolicy !== 'Fail')).toEqual([]);
+  expect(entries.flatMap(({ matchConditions = [] }) => matchConditions)).toEqual([]);
+});
+
+test('a policy with strict checks does not make others in its entry fail closed', () => {
+  const strict = policyOf(
+    { match: { apiGroups: ['apps'], resources: ['racks'] }, validate: { rules: [{ expression: 'true' }] } },
+    'strict',
+  );
+  const entries = webhookConfigurations([policyOf({ validate: { references } }), strict], TARGET).validating
+    .webhooks;
+  expect(
+    entries.map(({ failurePolicy, rules, matchConditions = [] }) => [
+      failurePolicy,
+      rules.flatMap(({ resources }) => resources).sort(),
+      matchConditions.map(({ name }) => name),
+    ]),
+  ).toEqual([
+    ['Fail', ['racks', 'servers'], ['not-restorer']],
+    ['Ignore', ['servers'], ['restorer']],
+    ['Fail', ['racks'], ['restorer']],
+  ]);
+  expect(new Set(entries.map(({ name }) => name)).size).toBe(3);
 });
 
 test.each<[string, Partial<WebhookTarget>, 'Fail' | 'Ignore']>([

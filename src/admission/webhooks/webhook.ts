@@ -55,30 +55,37 @@ export interface WebhookConfiguration extends KubeObject {
   readonly webhooks: readonly Webhook[];
 }
 
+/** The rules of an entry, split by whether a restore can defer everything that their policies check. */
+export interface RulesForRestorers {
+  readonly deferrable: readonly WebhookRule[];
+  readonly strict: readonly WebhookRule[];
+}
+
 /**
- * Splits an entry that fails closed in two: the entry for restorers fails open, the entry for all other users fails
- * closed. A backup tool does not retry, so the API server admits its writes while Gatehouse is down, and the sweep
- * checks them later. Only principals that already administer the cluster get this trust. Without `matchConditions`
- * there is one entry, and it fails closed.
- *
- * @param name the name of the entry for restorers
+ * Splits an entry that fails closed: an entry for restorers fails open for policies whose checks can all be deferred. A
+ * backup tool does not retry, so the API server admits its writes while Gatehouse is down, and the sweep checks them
+ * later. All other policies fail closed for everyone, because no sweep would find what they have missed. Without
+ * `matchConditions` there is one entry, and it fails closed.
  */
 export function splitForRestorers(
   webhook: Webhook,
-  name: string,
+  { deferrable, strict }: RulesForRestorers,
   { matchConditions, restorers = [] }: WebhookTarget,
 ): readonly Webhook[] {
-  if (!matchConditions || restorers.length === 0 || webhook.failurePolicy === 'Ignore') return [webhook];
-  const { matchConditions: own = [] } = webhook;
+  const isSplit = matchConditions && restorers.length > 0 && webhook.failurePolicy === 'Fail';
+  if (!isSplit || deferrable.length === 0) return [webhook];
+  const { name, matchConditions: own = [] } = webhook;
   const isRestorer = principalExpression(restorers);
+  const forRestorers = (kind: string, rules: readonly WebhookRule[]): Webhook => ({
+    ...webhook,
+    name: name.replace('.', `.${kind}.`),
+    rules,
+    matchConditions: [...own, { name: 'restorer', expression: isRestorer }],
+  });
   return [
     { ...webhook, matchConditions: [...own, { name: 'not-restorer', expression: `!(${isRestorer})` }] },
-    {
-      ...webhook,
-      name,
-      failurePolicy: 'Ignore',
-      matchConditions: [...own, { name: 'restorer', expression: isRestorer }],
-    },
+    { ...forRestorers('restorer', deferrable), failurePolicy: 'Ignore' },
+    ...(strict.length === 0 ? [] : [forRestorers('restorer-strict', strict)]),
   ];
 }
 

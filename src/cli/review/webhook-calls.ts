@@ -57,8 +57,7 @@ export function createCalls(
       record.failures.push(`handler ${name} failed: ${String(failure.cause)}`);
       log.error('handler failed', { err: failure.cause });
     }
-    if (decision !== undefined) return decision;
-    throw failure ?? new Error(`handler ${name} neither decided nor failed`);
+    return decision;
   };
 
   return (view, record) =>

@@ -22,7 +22,6 @@ export interface Handlers {
   readonly converters: readonly Converter[];
   /**
    * Undefined when this process has no handler of this name and phase, or the handler does not govern the request.
-   * @throws HandlerFailure when the handler fails and leaves the decision to the failurePolicy of the webhook
    */
   readonly decide: (
     phase: HandlerPhase,
@@ -132,18 +131,14 @@ function settle(
   if (failure !== undefined) {
     metrics.handlerFailure(name, failure.reason);
     const fields = { handler: name, uid: request.uid, reason: failure.reason, onError: handler.onError };
-    // The caller logs a failure that is thrown.
-    if (decision !== undefined) log.error({ ...fields, err: failure }, 'handler failed');
+    log.error({ ...fields, err: failure }, 'handler failed');
   }
-  if (decision !== undefined) return decision;
-  throw failure ?? new Error(`handler ${name} neither decided nor failed`);
+  return decision;
 }
 
 function labelOf({ decision, failure }: Pick<HandlerOutcome, 'decision' | 'failure'>): HandlerOutcomeLabel {
   if (failure?.reason === 'timeout') return 'timeout';
-  return decision === undefined || (failure !== undefined && decision.kind !== 'retry')
-    ? 'error'
-    : decision.kind;
+  return failure !== undefined && decision.kind !== 'retry' ? 'error' : decision.kind;
 }
 
 /** Keeps the fields of a handler under `fields`, so that a handler cannot imitate log lines of Gatehouse. */

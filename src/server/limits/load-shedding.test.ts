@@ -88,7 +88,7 @@ test('refusals are counted, and logged at intervals', () => {
   ]);
 });
 
-test('large bodies may use an eighth of the heap, and at least four of the maximum size fit', () => {
-  expect(maxBodyBytes(64 * MIB)).toBe(32 * MIB);
+test('large bodies may use an eighth of the heap, and at least two of the maximum size fit', () => {
+  expect(maxBodyBytes(64 * MIB)).toBe(40 * MIB);
   expect(maxBodyBytes(1024 * MIB)).toBe(128 * MIB);
 });

@@ -3,6 +3,7 @@ import { getHeapStatistics } from 'node:v8';
 import type { Server } from 'node:https';
 import type { FastifyRequest } from 'fastify';
 
+import { MAX_REVIEW_BYTES } from '../../admission/review/read-review.ts';
 import type { Log } from '../../log.ts';
 import { busy, send, type Answer, type Reply } from '../answer.ts';
 import type { Metrics, Overload } from '../metrics/metrics.ts';
@@ -22,7 +23,8 @@ type Arrival =
  */
 const SMALL_BODY_BYTES = 16 * 1024;
 
-const MIN_BODY_BYTES = 32 * 1024 * 1024;
+/** The largest review always fits, also while another one is in memory. */
+const MIN_BODY_BYTES = 2 * MAX_REVIEW_BYTES;
 /** A parsed body takes several times the memory of its text, and the heap holds other data too. */
 const SHARE_OF_HEAP = 1 / 8;
 

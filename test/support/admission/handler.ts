@@ -106,12 +106,12 @@ export function call(handler: CompiledHandler, given: Given = {}): Promise<Handl
 export const wrongly = (act: (...args: never[]) => unknown) => act as () => undefined;
 
 export function allowed({ decision }: HandlerOutcome) {
-  if (decision?.kind !== 'allow') throw new Error(`it was not allowed: ${JSON.stringify(decision)}`);
+  if (decision.kind !== 'allow') throw new Error(`it was not allowed: ${JSON.stringify(decision)}`);
   return decision;
 }
 
 export function denied({ decision }: HandlerOutcome) {
-  if (decision?.kind !== 'deny') throw new Error(`it was not denied: ${JSON.stringify(decision)}`);
+  if (decision.kind !== 'deny') throw new Error(`it was not denied: ${JSON.stringify(decision)}`);
   return decision;
 }
 

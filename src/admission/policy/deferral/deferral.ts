@@ -3,6 +3,7 @@ import { isPrincipal, principalProblems } from '../../../api/principals.ts';
 import type { Violation, DeferrableCheck } from '../violation.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import type { AdmissionRequest, Operation } from '../../review/request.ts';
+import { isAboutState } from '../rules/rules.ts';
 import { shorten } from '../../../json/printable.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { parseDuration } from '../../../api/duration.ts';
@@ -41,6 +42,24 @@ export function deferringWindow(
   const isEnforced = ({ enforced }: RestoringWindow) =>
     (check === 'references' || check === 'unique') && enforced.includes(check);
   return windowsFor(restore, operation).find((one) => !isEnforced(one))?.window;
+}
+
+/**
+ * Whether a sweep after a restore finds everything that this policy would have refused. A policy that only warns or
+ * audits refuses nothing. Protected deletions have their own entries, and never count as deferrable.
+ */
+export function canDeferAll(policy: CompiledPolicy): boolean {
+  const { mutations, restore, references, unique, schema, rules, immutable, enforcement } = policy;
+  if (mutations.length > 0 && !restore.skipsMutations) return false;
+  if (enforcement !== 'Deny') return true;
+  const { defers } = restore;
+  return (
+    immutable.length === 0 &&
+    (references.length === 0 || defers.references) &&
+    (unique.length === 0 || defers.unique) &&
+    (schema === undefined || defers.schema) &&
+    rules.every((rule) => defers.rules && isAboutState(rule))
+  );
 }
 
 /** Whether this restore defers the check too. */

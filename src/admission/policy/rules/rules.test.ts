@@ -69,19 +69,21 @@ describe('a rule', () => {
     expect(messageOf(decision)).toBe('never (policy servers)');
   });
 
-  test('with an evaluation error refuses under failurePolicy Fail and reports the error', async () => {
-    const decision = await decide(rule('object.spec.missing > 1'));
-    expect(messageOf(decision)).toBe(
-      'could not be evaluated: no such key: missing (object.spec.missing > 1) (policy servers)',
-    );
-  });
+  test.each(['Fail', 'Ignore'] as const)(
+    'with an evaluation error refuses under failurePolicy %s and reports the error',
+    async (failurePolicy) => {
+      const decision = await decide({ ...rule('object.spec.missing > 1'), failurePolicy });
+      expect(messageOf(decision)).toBe(
+        'could not be evaluated: no such key: missing (object.spec.missing > 1) (policy servers)',
+      );
+    },
+  );
 
-  test('with an evaluation error allows under failurePolicy Ignore, with an audit annotation', async () => {
-    const decision = await decide({ ...rule('object.spec.missing > 1'), failurePolicy: 'Ignore' });
-    expect(decision).toMatchObject({
-      kind: 'allow',
-      auditAnnotations: { 'expression-errors': expect.stringContaining('no such key: missing') as unknown },
-    });
+  test('padding that exceeds the cost limit bypasses no rule, also under failurePolicy Ignore', async () => {
+    const all = 'object.spec.list.all(a, object.spec.list.all(b, object.spec.list.all(c, a + b + c >= 0)))';
+    const list = Array.from({ length: 2_000 }, () => 1);
+    const decision = await decide({ ...rule(all), failurePolicy: 'Ignore' }, createRequest({ list }));
+    expect(decision.kind).toBe('deny');
   });
 
   test.each([

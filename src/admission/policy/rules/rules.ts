@@ -33,17 +33,16 @@ export function compileRules(
 const CODES = { Unauthorized: 401, Forbidden: 403, Invalid: 422, RequestEntityTooLarge: 413 } as const;
 
 /**
- * Evaluates all rules of a policy independently, so that users see all violations at once. `errors` are the rules whose
- * evaluation failed and that the failurePolicy ignores.
+ * Evaluates all rules of a policy independently, so that users see all violations at once. A rule that
+ * cannot be evaluated is violated.
  */
 export function checkRules(
   policy: CompiledPolicy,
   { missing }: Pick<Bindings, 'missing'>,
   { evaluate, awaits }: Evaluation,
   exemption: Exemption,
-): { readonly violations: readonly Violation[]; readonly errors: readonly string[] } {
+): readonly Violation[] {
   const violations: Violation[] = [];
-  const errors: string[] = [];
   for (const rule of policy.rules) {
     const { reads } = rule.expression;
     if (exemption.covers('rules', rule.name)) continue;
@@ -58,16 +57,15 @@ export function checkRules(
     const targets = awaits(rule.expression);
     if (verdict.kind === 'failed') {
       const message = failureOf(rule, verdict.message, targets);
-      if (policy.match.failurePolicy === 'Fail')
-        violations.push({ ...violation(policy, rule, message), awaits: targets });
-      else errors.push(`${policy.name}/${rule.name} ${message}`);
+      // Also under `failurePolicy: Ignore`: requesters can exceed the cost limit with a large object.
+      violations.push({ ...violation(policy, rule, message), awaits: targets });
     } else {
       const { reason } = rule;
       const refusal = reason === undefined ? {} : { refusal: { reason, code: CODES[reason] } };
       violations.push({ ...violation(policy, rule, messageOf(rule, evaluate)), awaits: targets, ...refusal });
     }
   }
-  return { violations, errors };
+  return violations;
 }
 
 function failureOf(

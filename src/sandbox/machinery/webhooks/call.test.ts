@@ -211,6 +211,18 @@ test('the text of an error answer is shown', async () => {
   await expect(call(byUrl())).rejects.toThrow('an error on the server ("out of paper") has prevented');
 });
 
+test('the review is escaped as Go escapes it, so that each < has six bytes', async () => {
+  let sent = '';
+  respond = (_request, response, body) => {
+    sent = body;
+    response.end('{}');
+  };
+  const body = { '<key>': 'a&b\u2028\u2029"\\<' };
+  await caller.call(byUrl(), body, PATIENCE_MS, 'kube-apiserver-admission');
+  expect(sent).toBe(String.raw`{"\u003ckey\u003e":"a\u0026b\u2028\u2029\"\\\u003c"}`);
+  expect(JSON.parse(sent)).toEqual(body);
+});
+
 /** Answers with these codes in turn, repeating the last one; with a Retry-After in seconds if given. */
 function answeringInTurn(codes: readonly number[], retryAfter?: string): readonly string[] {
   const bodies: string[] = [];

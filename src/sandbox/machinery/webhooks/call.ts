@@ -56,7 +56,7 @@ export function createWebhookCaller(storage: Storage): WebhookCaller {
     call: async (client, body, timeoutMs, userAgent) => {
       const target = targetOf(client, storage, timeoutMs);
       const agent = agentFor(client.ca);
-      const question = stringifyJson(body);
+      const question = escapeHtml(stringifyJson(body));
       const { status, contentType, text } = await asOftenAsAsked(
         (signal) => post(target, agent, question, signal, userAgent),
         AbortSignal.timeout(timeoutMs),
@@ -69,6 +69,12 @@ export function createWebhookCaller(storage: Storage): WebhookCaller {
     },
   };
 }
+
+/** Go's JSON encoder escapes these characters, so that a review can be six times as large as its object. */
+const escapeHtml = (text: string): string =>
+  text.replace(/[<>&\u2028\u2029]/g, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  });
 
 function targetOf({ url, service }: ClientConfig, storage: Storage, timeoutMs: number): Target {
   const query = `timeout=${Math.round(timeoutMs / 1_000)}s`;

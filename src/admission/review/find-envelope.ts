@@ -1,0 +1,64 @@
+import { endOfString, nextAfterSpace } from '../../json/json-scan.ts';
+import { parseVersion, type ReviewKind, type ReviewVersion } from './envelope.ts';
+
+/** What every answer to a review needs. */
+export interface Envelope {
+  readonly version: ReviewVersion;
+  readonly uid: string;
+}
+
+const [QUOTE, COLON] = [34, 58];
+const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
+/** The API server writes short texts here; a uid has 36 characters. */
+const LONGEST_TEXT = 1_024;
+
+/**
+ * Finds the version and the uid in the text of a review that is cut off or cannot be parsed. Works at any depth.
+ *
+ * Only the API server writes the members of the review and of `request`. Users control what is further inside: a key
+ * `uid` there does not count.
+ *
+ * @returns undefined if this is no review of the kind, or has no uid: it has no sender that could use an answer
+ */
+export function findEnvelope(text: string, kind: ReviewKind): Envelope | undefined {
+  const texts = new Map<string, string>();
+  let depth = 0;
+  let parent = '';
+  let key = '';
+  for (let at = 0; at < text.length && texts.size < NAMES.size; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      const end = endOfString(text, at);
+      if (depth === 1 || (depth === 2 && parent === 'request')) {
+        const found = readText(text, at, end);
+        const name = depth === 1 ? key : `request.${key}`;
+        if (nextAfterSpace(text, end + 1) === COLON) key = found;
+        else if (NAMES.has(name) && !texts.has(name)) texts.set(name, found);
+      }
+      at = end;
+    } else if (code === OPEN_OBJECT || code === OPEN_LIST) {
+      depth += 1;
+      if (depth === 2) parent = code === OPEN_OBJECT ? key : '';
+      key = depth <= 2 ? '' : key;
+    } else if (code === CLOSE_OBJECT || code === CLOSE_LIST) {
+      depth -= 1;
+      if (depth <= 2) key = '';
+    }
+  }
+  const version = parseVersion(texts.get('apiVersion'), kind);
+  const uid = texts.get('request.uid') ?? '';
+  if (texts.get('kind') !== kind || version === undefined || uid === '') return undefined;
+  return { version, uid };
+}
+
+const NAMES: ReadonlySet<string> = new Set(['kind', 'apiVersion', 'request.uid']);
+
+/** The text of a JSON string; empty if it is not one of the texts that the API server writes. */
+function readText(text: string, start: number, end: number): string {
+  if (end >= text.length || end - start > LONGEST_TEXT) return '';
+  try {
+    return String(JSON.parse(text.slice(start, end + 1)));
+  } catch {
+    return '';
+  }
+}

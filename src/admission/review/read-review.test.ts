@@ -1,0 +1,104 @@
+import { expect, test } from 'vitest';
+
+import { findEnvelope } from './find-envelope.ts';
+import { MAX_REVIEW_BYTES, readReview } from './read-review.ts';
+import { toRefusal } from './review.ts';
+
+/** The order of members is that of kube-apiserver; the users control `object` and more after the uid. */
+function reviewOf(object: string, { uid = '"the-uid"', version = 'v1' } = {}): string {
+  const kind = '"kind":{"group":"","version":"v1","kind":"ConfigMap"}';
+  const resource = '"resource":{"group":"","version":"v1","resource":"configmaps"}';
+  const request = `{"uid":${uid},${kind},${resource},"operation":"CREATE","object":${object}}`;
+  return `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/${version}","request":${request}}`;
+}
+const read = (text: string, isComplete = true) => readReview({ bytes: Buffer.from(text), isComplete });
+const FORGED = '{"uid":"forged","request":{"uid":"forged"},"kind":"Pod","apiVersion":"forged/v1"}';
+
+test.each<[string, string, boolean, string]>([
+  ['larger than the limit', reviewOf(`{"a":${FORGED},"b":"<<<<<`), false, 'is larger than 20 MiB'],
+  [
+    'too deep',
+    reviewOf(`{"uid":"forged","a":${'['.repeat(10_101)}${']'.repeat(10_101)}}`),
+    true,
+    'is nested more than 10,000 levels deep',
+  ],
+  [
+    'with too many keys',
+    reviewOf(`{"a":[${'{},'.repeat(600_000)}{}]}`),
+    true,
+    'has more than a million values',
+  ],
+  ['that is no JSON', `${reviewOf(FORGED)}x`, true, 'the body is not JSON'],
+  ['with another object than expected', reviewOf(`[${FORGED}]`), true, 'request.object: not an object'],
+  ['without its object', reviewOf('null'), true, 'request.object: absent on CREATE'],
+])('a review %s is refused under its own uid', (_what, text, isComplete, problem) => {
+  expect(read(text, isComplete)).toMatchObject({
+    kind: 'unreadable',
+    version: 'v1',
+    uid: 'the-uid',
+    problem: expect.stringContaining(problem) as string,
+  });
+});
+
+test('a string with a million commas is one value', () => {
+  expect(read(reviewOf(`{"data":{"a":"${','.repeat(1_100_000)}"}}`)).kind).toBe('review');
+});
+
+test('two objects at the size limit of etcd, full of escaped characters, are read', () => {
+  const data = String.raw`\u003c`.repeat(1.5 * 1024 * 1024);
+  const objects = `{"data":"${data}"},"oldObject":{"data":"${data}"}`;
+  const text = reviewOf(objects);
+  expect(text.length).toBeGreaterThan(18 * 1024 * 1024);
+  expect(text.length).toBeLessThan(MAX_REVIEW_BYTES);
+  expect(read(text).kind).toBe('review');
+});
+
+test.each([
+  ['no JSON', 'x'],
+  ['another kind', '{"kind":"Pod","apiVersion":"v1"'],
+  ['another version', reviewOf('{', { version: 'v2' })],
+  ['no uid', reviewOf('{"uid":"forged"', { uid: '""' })],
+  ['a uid that is no string', reviewOf('{"uid":"forged"', { uid: '{"uid":"forged"}' })],
+  [
+    'a uid in a list',
+    '{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":[{"uid":"forged"}',
+  ],
+  ['a uid of the root', '{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","uid":"forged"'],
+])('%s cannot be answered: the API server has not sent it', (_what, text) => {
+  expect(() => read(text)).toThrow();
+});
+
+test.each([
+  [
+    'before the request',
+    (rest: string) => `{"request":{"uid":"the-uid","object":${FORGED},"uid2":1},${rest}`,
+  ],
+  [
+    'after it',
+    (rest: string) => `{${rest},"request":{"object":${FORGED},"userInfo":{"uid":"forged"},"uid":"the-uid"`,
+  ],
+])('the envelope is found when its other members are %s', (_where, around) => {
+  const text = around('"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1beta1"');
+  expect(findEnvelope(text, 'AdmissionReview')).toEqual({ version: 'v1beta1', uid: 'the-uid' });
+});
+
+test('a refusal has the version and the uid of the review, and says what to do', () => {
+  expect(
+    toRefusal({ version: 'v1beta1', uid: 'a' }, 'the review is larger than 20 MiB: make the object smaller'),
+  ).toEqual({
+    apiVersion: 'admission.k8s.io/v1beta1',
+    kind: 'AdmissionReview',
+    response: {
+      uid: 'a',
+      allowed: false,
+      status: {
+        status: 'Failure',
+        code: 403,
+        reason: 'Forbidden',
+        message:
+          'Gatehouse cannot check this request: the review is larger than 20 MiB: make the object smaller',
+        details: {},
+      },
+    },
+  });
+});

@@ -1,0 +1,62 @@
+/** From the bytes of an admission webhook call to a request, or to a refusal. */
+import { hasMoreValues, isDeeperThan } from '../../json/json-scan.ts';
+import { parseJson, type JsonValue } from '../../json/json.ts';
+import { InvalidReview, type ReviewVersion } from './envelope.ts';
+import { findEnvelope, type Envelope } from './find-envelope.ts';
+import type { AdmissionRequest } from './request.ts';
+import { parseReview } from './review.ts';
+
+/** The body of a request. */
+export interface ReviewBody {
+  readonly bytes: Buffer;
+  /** Whether the body ends here. Otherwise it exceeds the size limit, and this is only its start. */
+  readonly isComplete: boolean;
+}
+
+/**
+ * In bytes. An update contains two objects. The API server stores at most 1.5 MiB of each, and writes the characters
+ * `<`, `>` and `&` as six bytes: 18 MiB. The rest is for the members around the objects.
+ */
+export const MAX_REVIEW_BYTES = 20 * 1024 * 1024;
+
+/** The API server accepts objects 10,000 levels deep (sigs.k8s.io/json) and wraps them in reviews. */
+const MAX_DEPTH = 10_100;
+
+/** Parsing more takes seconds and hundreds of MiB: a minimal value has two characters. */
+const MAX_VALUES = 1_000_000;
+
+export type ReadReview =
+  | { readonly kind: 'review'; readonly version: ReviewVersion; readonly request: AdmissionRequest }
+  /**
+   * Gatehouse cannot judge the request. Requesters control this, for example by size: under `failurePolicy: Ignore`, an
+   * HTTP error would store the object.
+   */
+  | ({ readonly kind: 'unreadable'; readonly problem: string } & Envelope);
+
+/** @throws InvalidReview if the body is not a review: then the API server has not sent it */
+export function readReview(body: ReviewBody): ReadReview {
+  const text = body.bytes.toString('utf8');
+  try {
+    return { kind: 'review', ...parseReview(parseBody(text, body)) };
+  } catch (error) {
+    if (!(error instanceof InvalidReview)) throw error;
+    const envelope = findEnvelope(text, 'AdmissionReview');
+    if (envelope === undefined) throw error;
+    return { kind: 'unreadable', ...envelope, problem: error.message };
+  }
+}
+
+function parseBody(text: string, { bytes, isComplete }: ReviewBody): JsonValue {
+  if (!isComplete) throw tooMuch(`is larger than ${MAX_REVIEW_BYTES / 1024 ** 2} MiB`);
+  if (isDeeperThan(MAX_DEPTH, text)) throw tooMuch('is nested more than 10,000 levels deep');
+  if (hasMoreValues(MAX_VALUES, text)) throw tooMuch('has more than a million values');
+  try {
+    return parseJson(text, bytes);
+  } catch (error) {
+    throw new InvalidReview(
+      `the body is not JSON: ${error instanceof Error ? error.message : String(error)}`,
+    );
+  }
+}
+
+const tooMuch = (what: string) => new InvalidReview(`the review ${what}: make the object smaller`);

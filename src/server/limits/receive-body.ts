@@ -1,0 +1,43 @@
+/** Receives the bodies of requests. */
+import type { Server } from 'node:https';
+import type { Readable } from 'node:stream';
+import type { FastifyInstance } from 'fastify';
+
+import type { ReviewBody } from '../../admission/review/read-review.ts';
+
+type Done = (error: Error | null, body?: ReviewBody) => void;
+
+/**
+ * Makes `request.body` a {@link ReviewBody}: bytes, which the routes parse. Fastify's own parser answers 413 to a large
+ * body, and 400 to the key `__proto__`, which is a valid key of a ConfigMap.
+ */
+export function acceptBodies(app: FastifyInstance<Server>, limitBytes: number): void {
+  app.addContentTypeParser('application/json', (_request, payload, done: Done) => {
+    receiveBody(payload, limitBytes, done);
+  });
+}
+
+/**
+ * Keeps the first `limitBytes` and discards the rest. The sender can finish in any case: the API server may not read a
+ * response before it has sent the whole request.
+ */
+function receiveBody(payload: Readable, limitBytes: number, done: Done): void {
+  const chunks: Buffer[] = [];
+  let [kept, isComplete] = [0, true];
+  const onData = (chunk: Buffer): void => {
+    isComplete &&= kept + chunk.length <= limitBytes;
+    const start = isComplete ? chunk : chunk.subarray(0, limitBytes - kept);
+    if (start.length > 0) chunks.push(start);
+    kept += start.length;
+  };
+  const finish = (error?: Error): void => {
+    payload.off('data', onData).off('end', onEnd).off('error', finish);
+    // The client has hung up.
+    if (error !== undefined) done(Object.assign(error, { statusCode: 400 }));
+    else done(null, { bytes: Buffer.concat(chunks, kept), isComplete });
+  };
+  const onEnd = (): void => {
+    finish();
+  };
+  payload.on('data', onData).once('end', onEnd).once('error', finish);
+}
