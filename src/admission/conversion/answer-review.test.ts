@@ -123,9 +123,6 @@ describe('TestCreateConversionReviewObjects', () => {
     ['a missing kind', review([]).replace('ConversionReview', ''), 'kind: "" is not ConversionReview'],
     ['another kind', review([]).replace('ConversionReview', 'AdmissionReview'), 'is not ConversionReview'],
     ['a missing uid', review([], { uid: undefined }), 'request.uid'],
-    ['a missing desired version', review([], { desiredAPIVersion: '' }), 'request.desiredAPIVersion'],
-    ['missing objects', review([], { objects: null }), 'request.objects: not a list'],
-    ['items that are not objects', review([widget('v1', 'a'), 7]), 'request.objects[1]: not an object'],
     [
       'a missing request',
       '{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview"}',
@@ -133,15 +130,29 @@ describe('TestCreateConversionReviewObjects', () => {
     ],
     ['a missing object', 'null', 'the body is not a JSON object'],
     ['text that is not JSON', '{"request":', 'the body is not JSON'],
+  ])('a review with %s is refused', async (_name, text, message) => {
+    await expect(ask(text)).rejects.toThrow(InvalidReview);
+    await expect(ask(text)).rejects.toThrow(message);
+  });
+
+  test.each<[string, string, string]>([
+    ['a missing desired version', review([], { desiredAPIVersion: '' }), 'request.desiredAPIVersion'],
+    ['missing objects', review([], { objects: null }), 'request.objects: not a list'],
+    ['items that are not objects', review([widget('v1', 'a'), 7]), 'request.objects[1]: not an object'],
     [
       'an object that is not JSON',
       review([{}]).replace('{}', '{nope}'),
       'the body is not JSON: request.objects[0]',
     ],
-  ])('a review with %s is refused', async (_name, text, message) => {
-    await expect(ask(text)).rejects.toThrow(InvalidReview);
-    await expect(ask(text)).rejects.toThrow(message);
-  });
+    ['a cut end', review([widget('v1', 'a')]).slice(0, -20), 'the body is not JSON'],
+  ])(
+    'issue 16: a review with %s fails under its uid, without an HTTP error',
+    async (_name, text, message) => {
+      const answered = await ask(text);
+      expect(answered).toMatchObject({ kind: 'answered', report: { uid: 'uid', objects: 0 } });
+      expect(JSON.stringify(answered)).toContain(message.replaceAll('"', '\\"'));
+    },
+  );
 });
 
 describe('controller-runtime: Conversion Webhook', () => {
