@@ -78,7 +78,7 @@ export const SETTINGS = {
     '1000',
     count,
   ),
-  'conversion-body-limit': setting('size limit of a ConversionReview (admission: 8MiB)', '64MiB', bodyLimit),
+  'conversion-body-limit': setting('size limit of a ConversionReview (admission: 20MiB)', '64MiB', bodyLimit),
   'drain-delay': setting('how long to continue serving after SIGTERM', '10s', parseDuration),
   'lease-duration': setting('how long an unrenewed lease stays valid', '15s', parseDuration),
   'renew-deadline': setting('how long a leader tries to renew before it steps down', '10s', parseDuration),

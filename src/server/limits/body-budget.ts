@@ -15,7 +15,7 @@ export interface Reservation {
 type ReserveBody = (entry: string, bytes: number, disconnect: () => void) => Reservation | undefined;
 
 /**
- * Enough for 8 MiB over the slowest network of a cluster. A slower client may continue until another one needs the memory:
+ * Enough for 20 MiB over the slowest network of a cluster. A slower client may continue until another one needs the memory:
  * otherwise a few connections that announce large bodies and send nothing would block all others.
  */
 const SLOW_AFTER_MS = 1_000;

@@ -8,7 +8,7 @@ import { SLOTS } from '../replicas.ts';
 import type { Scene } from '../scene.ts';
 import { timed, type Fault } from './fault.ts';
 
-/** In MiB. An eighth of it, but at least 32 MiB, is the budget for large request bodies. */
+/** In MiB. An eighth of it, but at least 40 MiB, is the budget for large request bodies. */
 const HEAP = 128;
 const NOTE_BYTES = 900_000;
 const LANES = 4;
