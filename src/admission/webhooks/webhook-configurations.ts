@@ -97,7 +97,7 @@ function webhooks<T extends Governing>(
   governing: readonly T[],
   operationsOf: (one: T) => readonly Operation[],
   target: WebhookTarget,
-  isDeferrable: (one: T) => boolean = () => false,
+  isDeferrable: (one: T, operation: Operation) => boolean = () => false,
 ): readonly Webhook[] {
   const called = governing.filter((one) => operationsOf(one).length > 0);
   const entries = [...Map.groupBy(called, ({ entryId }) => entryId)];
@@ -108,15 +108,17 @@ function webhooks<T extends Governing>(
       if (first === undefined) return [];
       // All policies of an entry have the same scope, so the first one is used.
       const { match } = first;
-      const rulesOf = (some: readonly T[]) =>
-        uniqueRules(some.map((each) => ruleOf(each, operationsOf(each))));
-      const { deferrable = [], strict = [] } = Object.groupBy(all, (one) =>
-        isDeferrable(one) ? 'deferrable' : 'strict',
-      );
+      const rulesOf = (isIncluded: (one: T, operation: Operation) => boolean) =>
+        uniqueRules(
+          all.flatMap((each) => {
+            const operations = operationsOf(each).filter((operation) => isIncluded(each, operation));
+            return operations.length === 0 ? [] : [ruleOf(each, operations)];
+          }),
+        );
       const claims = phase === 'validate' && all.some(({ unique = [] }) => unique.length > 0);
       const forAll: Webhook = {
         ...webhook(phase, entryId, match, target),
-        rules: rulesOf(all),
+        rules: rulesOf(() => true),
         namespaceSelector: withoutNamespace(match.namespaceSelector, target.ownNamespace),
         objectSelector: match.objectSelector,
         ...(target.matchConditions && match.matchConditions.length > 0
@@ -124,7 +126,11 @@ function webhooks<T extends Governing>(
           : {}),
         sideEffects: claims ? 'NoneOnDryRun' : 'None',
       };
-      return splitForRestorers(forAll, { deferrable: rulesOf(deferrable), strict: rulesOf(strict) }, target);
+      return splitForRestorers(
+        forAll,
+        { deferrable: rulesOf(isDeferrable), strict: rulesOf((...request) => !isDeferrable(...request)) },
+        target,
+      );
     });
 }
 

@@ -83,6 +83,16 @@ test.each<[string, Partial<AdmissionPolicySpec>]>([
   expect(entries.flatMap(({ matchConditions = [] }) => matchConditions)).toEqual([]);
 });
 
+test('immutable fields, which only updates can change, fail closed on updates', () => {
+  const policy = policyOf({ validate: { references, immutable: ['spec.dc'] } });
+  const entries = webhookConfigurations([policy], TARGET).validating.webhooks;
+  expect(entries.map(({ failurePolicy, rules }) => [failurePolicy, rules[0]?.operations])).toEqual([
+    ['Fail', ['CREATE', 'UPDATE']],
+    ['Ignore', ['CREATE']],
+    ['Fail', ['UPDATE']],
+  ]);
+});
+
 test('a policy with strict checks does not make others in its entry fail closed', () => {
   const strict = policyOf(
     { match: { apiGroups: ['apps'], resources: ['racks'] }, validate: { rules: [{ expression: 'true' }] } },

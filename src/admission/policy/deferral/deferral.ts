@@ -45,16 +45,16 @@ export function deferringWindow(
 }
 
 /**
- * Whether a sweep after a restore finds everything that this policy would have refused. A policy that only warns or
+ * Whether a sweep after a restore finds everything that this policy would have refused in such a request. A policy that only warns or
  * audits refuses nothing. Protected deletions have their own entries, and never count as deferrable.
  */
-export function canDeferAll(policy: CompiledPolicy): boolean {
+export function canDeferAll(policy: CompiledPolicy, operation: Operation): boolean {
   const { mutations, restore, references, unique, schema, rules, immutable, enforcement } = policy;
   if (mutations.length > 0 && !restore.skipsMutations) return false;
   if (enforcement !== 'Deny') return true;
   const { defers } = restore;
   return (
-    immutable.length === 0 &&
+    (immutable.length === 0 || operation !== 'UPDATE') &&
     (references.length === 0 || defers.references) &&
     (unique.length === 0 || defers.unique) &&
     (schema === undefined || defers.schema) &&
