@@ -53,10 +53,12 @@ export function createCalls(
     const { decision, failure } = await inHandler(name, () =>
       callHandler({ handler, phase, request, world, signal, log }),
     );
-    if (failure !== undefined) {
-      record.failures.push(`handler ${name} failed: ${String(failure.cause)}`);
-      log.error('handler failed', { err: failure.cause });
-    }
+    if (failure === undefined) return decision;
+    log.error('handler failed', { err: failure.cause });
+    const message = `handler ${name} failed: ${String(failure.cause)}`;
+    // A user of the command sees the cause; users of a cluster are referred to the log.
+    if (decision.kind === 'deny' && decision.message === failure.message) return { ...decision, message };
+    record.failures.push(message);
     return decision;
   };
 
