@@ -47,10 +47,12 @@ async function served() {
   return { chain: text(secret, 'tls.crt'), key: text(secret, 'tls.key') };
 }
 
-async function bundle(): Promise<string> {
-  const map = await cluster.admin.get<SecretObject>(configMaps, BUNDLE);
-  return map?.data?.['ca.crt'] ?? '';
-}
+/** Waits for the first bundle: a replica can be ready before the leader has published it. */
+const bundle = () =>
+  eventually('the CA bundle is published', async () => {
+    const map = await cluster.admin.get<SecretObject>(configMaps, BUNDLE);
+    return map?.data?.['ca.crt'];
+  });
 
 const annotate = (annotations: Readonly<Record<string, string>>) =>
   cluster.admin.patchMerge(secrets, AUTHORITY, { metadata: { annotations } });
