@@ -67,6 +67,20 @@ describe('S2: opening a window', () => {
     expect(asked).toEqual(['drill shop store']);
   });
 
+  test('names at most 64 namespaces, unless the user may open windows for the whole cluster', async () => {
+    const include = Array.from({ length: 65 }, (_, at) => `ns-${at}`);
+    const wide = window({ match: { namespaces: { include } } });
+    const asked: string[] = [];
+    expect(await said(creation(wide), false, asked)).toContain(
+      'at most 64 in one window: open several windows',
+    );
+    expect(await said(creation(wide), true, asked)).toBe('');
+    expect(asked).toEqual(['drill', 'drill']);
+    const repeated = window({ match: { namespaces: { include: include.map(() => 'shop') } } });
+    await said(creation(repeated), false, asked);
+    expect(asked.at(-1)).toBe('drill shop');
+  });
+
   test('is always allowed for Gatehouse itself', async () => {
     const detected = window({ source: { type: 'Detector', detector: 'velero' } });
     const asked: string[] = [];

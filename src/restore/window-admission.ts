@@ -107,12 +107,22 @@ async function windowObjections(
   return await permissionObjections(window, world);
 }
 
+/** Each namespace takes one SubjectAccessReview, unless the user may open windows for the whole cluster. */
+const MOST_NAMESPACES = 64;
+
 async function permissionObjections(
   { metadata, spec }: RestoreWindow,
   { mayOpen }: OwnKindContext,
 ): Promise<readonly Objection[]> {
-  const namespaces = spec.match?.namespaces?.include ?? [];
-  if (await mayOpen(metadata.name, namespaces)) return [];
+  const namespaces = [...new Set(spec.match?.namespaces?.include)];
+  const isCapped = namespaces.length > MOST_NAMESPACES;
+  if (await mayOpen(metadata.name, isCapped ? [] : namespaces)) return [];
+  if (isCapped) {
+    const message =
+      `names ${namespaces.length} namespaces, but a user who may not open RestoreWindows for the whole cluster ` +
+      `names at most ${MOST_NAMESPACES} in one window: open several windows`;
+    return [{ field: 'spec.match.namespaces.include', message }];
+  }
   const where = namespaces.length === 0 ? 'for the whole cluster' : `in ${namespaces.join(', ')}`;
   const message =
     `you may not open RestoreWindows ${where}: ask for the verb "open" on restorewindows.gatehouse.dev` +

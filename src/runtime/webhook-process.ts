@@ -10,6 +10,7 @@ import type { RestoreWindow } from '../api/restore-window.ts';
 import { createPoliciesReconciler, namedKinds } from './policies/policies.ts';
 import { createPolicyRegistry, type PolicyRegistry } from './policies/policy-registry.ts';
 import { createClient } from '../kube/rest-client.ts';
+import { createAccessReviews } from './access-reviews.ts';
 import { createAdmission } from './policies/admission.ts';
 import { createClaims } from './claims/claims.ts';
 import type { Context } from './context.ts';
@@ -77,6 +78,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
   metrics.scrape({
     restoreWindows: () => windows.store.list().map((window) => figuresOf(window, serverClock.now())),
   });
+  const accessReviews = createAccessReviews(client);
   const serverNow = () => serverClock.now().getTime();
   return {
     registry,
@@ -92,7 +94,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
       world,
       handlers,
       serverNow,
-      createOwnKinds(client, windows, detectors, owners, serverClock.now),
+      createOwnKinds(accessReviews, windows, detectors, owners, serverClock.now),
     ),
     checks: {
       policies: untilPassed(() => policiesProblem(policies, registry)),

@@ -1,0 +1,86 @@
+/** SubjectAccessReviews that the reviews of Gatehouse's own kinds wait for: a few at a time, and each question once. */
+import { mayUser, type AccessQuestion, type AccessSubject } from '../kube/access.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { orAborted } from '../kube/clock.ts';
+
+/**
+ * Whether the user has the permission, by a SubjectAccessReview that is sent after the call.
+ *
+ * @param signal ends the wait. A question without a remaining caller is cancelled
+ * @throws as the client does, and the reason of `signal` on abort: answer `retry`
+ */
+export type AccessReviews = (
+  subject: AccessSubject,
+  question: AccessQuestion,
+  signal: AbortSignal,
+) => Promise<boolean>;
+
+/** A quarter of the connections for requests (`REQUEST_CONNECTIONS`): reviews of other objects use the others. */
+const MAX_CONCURRENT = 4;
+
+interface Waiting {
+  readonly ask: (signal: AbortSignal) => Promise<boolean>;
+  readonly answer: PromiseWithResolvers<boolean>;
+  readonly abandoned: AbortController;
+  callers: number;
+}
+
+/**
+ * Create one per process. Questions above the limit wait, and users take turns: one object can need hundreds of them. A
+ * caller shares an equal question that waits, but not one in flight, which may have read the permissions before the call.
+ */
+export function createAccessReviews(
+  client: Pick<KubeClient, 'create'>,
+  limit: number = MAX_CONCURRENT,
+): AccessReviews {
+  /** By user name, then by question. */
+  const waiting = new Map<string, Map<string, Waiting>>();
+  let running = 0;
+
+  const drop = (user: string, key: string): void => {
+    const own = waiting.get(user);
+    own?.delete(key);
+    if (own?.size === 0) waiting.delete(user);
+  };
+  const sendNext = (): void => {
+    const [first] = waiting;
+    if (running >= limit || first === undefined) return;
+    const [user, own] = first;
+    const [next] = own;
+    if (next === undefined) return;
+    const [key, { ask, answer, abandoned }] = next;
+    drop(user, key);
+    if (waiting.delete(user)) waiting.set(user, own); // behind the other users
+    running++;
+    const end = (): void => {
+      running--;
+      sendNext();
+    };
+    ask(abandoned.signal).then(answer.resolve, answer.reject).then(end, end);
+  };
+
+  return async (subject, question, signal) => {
+    signal.throwIfAborted();
+    const { username } = subject;
+    const key = JSON.stringify([subject, question]);
+    const own = waiting.get(username) ?? new Map<string, Waiting>();
+    const entry = own.get(key) ?? {
+      ask: (abandoned) => mayUser(client, subject, question, { signal: abandoned }),
+      answer: Promise.withResolvers<boolean>(),
+      abandoned: new AbortController(),
+      callers: 0,
+    };
+    entry.callers++;
+    waiting.set(username, own.set(key, entry));
+    sendNext();
+    try {
+      return await orAborted(entry.answer.promise, signal);
+    } finally {
+      entry.callers--;
+      if (entry.callers === 0) {
+        entry.abandoned.abort();
+        if (waiting.get(username)?.get(key) === entry) drop(username, key);
+      }
+    }
+  };
+}

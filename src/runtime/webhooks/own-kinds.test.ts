@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest';
+
+import { requestOf } from '../../../test/support/admission/handler.ts';
+import type { AccessQuestion } from '../../kube/access.ts';
+import { createOwnKinds } from './own-kinds.ts';
+
+const NOW = new Date('2026-11-21T12:00:00Z');
+const live = new AbortController().signal;
+const none = { store: { list: () => [], get: () => undefined, byIndex: () => [] } } as never;
+
+/** Records the questions. The user may open windows in every single namespace, but not for the whole cluster. */
+function scene() {
+  const asked: AccessQuestion[] = [];
+  const mayUser = (_user: unknown, question: AccessQuestion) => {
+    asked.push(question);
+    return Promise.resolve(question.namespace !== undefined);
+  };
+  return { asked, ...createOwnKinds(mayUser, none, none, { isOurs: () => false }, () => NOW) };
+}
+
+const creation = (resource: string, spec: object) =>
+  requestOf({
+    kind: { group: 'gatehouse.dev', version: 'v1alpha1', kind: 'X' },
+    resource: { group: 'gatehouse.dev', version: 'v1alpha1', resource },
+    operation: 'CREATE',
+    object: { apiVersion: 'gatehouse.dev/v1alpha1', kind: 'X', metadata: { name: 'drill' }, spec },
+  });
+const windowIn = (include: readonly string[]) =>
+  creation('restorewindows', {
+    principals: [{ user: 'restorer' }],
+    expiresAt: '2026-11-21T13:00:00Z',
+    match: { namespaces: { include } },
+  });
+const namespaces = (count: number) => Array.from({ length: count }, (_, at) => `ns-${at}`);
+
+test('a window asks once for the cluster and once for each namespace', async () => {
+  const { validate, asked } = scene();
+  expect(await validate(windowIn(['shop', 'store', 'shop']), live)).toMatchObject({ kind: 'allow' });
+  expect(asked.map(({ namespace }) => namespace)).toEqual([undefined, 'shop', 'store']);
+});
+
+test.each([
+  ['a window in 1,500 namespaces', windowIn(namespaces(1_500)), 'must not have more than 256 items'],
+  ['a window without a spec', creation('restorewindows', []), 'spec'],
+  [
+    'a detector with 33 principals',
+    creation('restoredetectors', { principals: namespaces(33) }),
+    'principals',
+  ],
+])('%s breaks the schema and causes no SubjectAccessReview', async (_case, request, message) => {
+  const { validate, asked } = scene();
+  expect(await validate(request, live)).toMatchObject({
+    kind: 'deny',
+    code: 403,
+    message: expect.stringContaining(message) as string,
+  });
+  expect(asked).toEqual([]);
+});
+
+test('a window in more namespaces than one user may name causes one SubjectAccessReview', async () => {
+  const { validate, asked } = scene();
+  const denied = { kind: 'deny', message: expect.stringContaining('at most 64') as string };
+  expect(await validate(windowIn(namespaces(65)), live)).toMatchObject(denied);
+  expect(asked).toHaveLength(1);
+});
