@@ -234,6 +234,14 @@ describe('a reference', () => {
     expect([decision.kind, reads]).toEqual(['deny', ['datacenters.infra.example.com//fra2']]);
   });
 
+  test('is checked when an update names a target that only another reference named', async () => {
+    const spare = { ...datacenter, name: 'spare', path: 'spec.spare' };
+    const { decision } = await judge(update({ datacenter: 'gone' }, { datacenter: 'gone', spare: 'gone' }), [
+      policy({ validate: { references: [datacenter, spare] } }),
+    ]);
+    expect(decision).toMatchObject({ kind: 'deny', causes: [{ field: 'spec.spare' }] });
+  });
+
   test.each([
     7,
     true,

@@ -16,7 +16,7 @@ export interface UnresolvedReference extends FoundReference {
  * Every target that the object newly names has to exist. Reads only the store, so it is synchronous: the violations do
  * not depend on the cluster.
  *
- * Targets that the old object named are not checked again. Otherwise users could not label an object with a dangling
+ * Targets that the old object named by the same reference are not checked again. Otherwise users could not label an object with a dangling
  * reference, and controllers could not remove its finalizers.
  */
 export function checkReferences(
@@ -33,7 +33,7 @@ export function checkReferences(
       ? readReferences(policy, oldObject, namespace)
       : undefined;
 
-  const named = before && new Set(before.found.map(({ target }) => targetKey(target)));
+  const named = before && new Set(before.found.map(keyOf));
   const wasBroken = before && new Map(before.broken.map((broken) => [broken.field, broken]));
   return {
     violations: [
@@ -46,10 +46,12 @@ export function checkReferences(
       ...missingFields(policy, now, before),
     ],
     unresolved: now.found
-      .filter(({ target }) => named?.has(targetKey(target)) !== true && find(target) === undefined)
+      .filter((found) => named?.has(keyOf(found)) !== true && find(found.target) === undefined)
       .map((found) => ({ ...found, policy })),
   };
 }
+
+const keyOf = ({ reference, target }: FoundReference): string => `${reference.name} ${targetKey(target)}`;
 
 /** The violation for an unresolved reference whose target is confirmed to be missing. */
 export function missingTarget({ policy, reference, field, target }: UnresolvedReference): Violation {
