@@ -23,26 +23,36 @@ export function isPrincipal(principals: readonly Principal[], requester: Request
 function matchesPrincipal({ user, group }: Principal, requester: Requester): boolean {
   if (user !== undefined && group !== undefined) return false;
   if (user !== undefined) return user === requester.username;
-  return group !== undefined && !BROAD_GROUPS.has(group) && requester.groups.includes(group);
+  return group !== undefined && !isEverybody({ group }) && requester.groups.includes(group);
 }
 
-/** Groups of all users, service accounts or administrators: a window for them would disable the checks. */
-export const BROAD_GROUPS: ReadonlySet<string> = new Set([
-  'system:authenticated',
-  'system:unauthenticated',
-  'system:serviceaccounts',
-  'system:masters',
+/** Kubernetes reserves these prefixes for its own groups: all users, all nodes, administrators, and so on. */
+export const RESERVED_GROUP_PREFIXES = ['system:', 'kubeadm:'] as const;
+/** Not reserved: the service accounts of one namespace, e.g. `system:serviceaccounts:velero`. */
+export const ACCOUNTS_OF = 'system:serviceaccounts:';
+/** Never one restorer, as a user or as a group. The last one contains the controllers of Kubernetes. */
+export const EVERYBODY: readonly string[] = [
   '*',
-]);
+  'system:anonymous',
+  'system:authenticated',
+  `${ACCOUNTS_OF}kube-system`,
+];
+
+/** Whether the principal is not one restorer: a window for it would disable the checks, or lock administrators out. */
+function isEverybody({ user, group = '' }: Principal): boolean {
+  if (EVERYBODY.includes(user ?? group)) return true;
+  return !group.startsWith(ACCOUNTS_OF) && RESERVED_GROUP_PREFIXES.some((prefix) => group.startsWith(prefix));
+}
 
 /** The problems of principals that their schema cannot express. @param where the field, e.g. `spec.principals` */
 export function principalProblems(principals: readonly Principal[], where: string): readonly string[] {
-  return principals.flatMap(({ user, group }, index) => {
+  return principals.flatMap((principal, index) => {
+    const { user, group } = principal;
     const place = `${where}[${index}]`;
     if ((user === undefined) === (group === undefined)) return [`${place}: give either user or group`];
     const name = user ?? group ?? '';
-    return BROAD_GROUPS.has(name)
-      ? [`${place}: ${name} is not one restorer but everybody; name the one that restores`]
+    return isEverybody(principal)
+      ? [`${place}: ${name} is not one restorer; name the user or the service accounts that restore`]
       : [];
   });
 }

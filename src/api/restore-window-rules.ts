@@ -2,7 +2,7 @@
  * The rules for RestoreWindows that API servers from Kubernetes 1.25 on enforce even if no replica answers. The webhook checks the same
  * and more (`restore/window-admission`). Not part of the CRD: older API servers reject a CRD with rules.
  */
-import { BROAD_GROUPS } from './principals.ts';
+import { ACCOUNTS_OF, EVERYBODY, RESERVED_GROUP_PREFIXES } from './principals.ts';
 
 /** In CEL (`x-kubernetes-validations`). */
 export interface Rule {
@@ -36,8 +36,10 @@ export const RESTORE_WINDOW_RULES: readonly Rule[] = [
   },
   {
     rule:
-      'self.principals.all(p, has(p.user) != has(p.group) && !((has(p.user) ? p.user : p.group) in ' +
-      `[${[...BROAD_GROUPS].map((name) => `'${name}'`).join(', ')}]))`,
-    message: 'each of principals has either a user or a group, and does not cover all users',
+      'self.principals.all(p, has(p.user) != has(p.group) && ' +
+      `!((has(p.user) ? p.user : p.group) in [${EVERYBODY.map((name) => `'${name}'`).join(', ')}]) && ` +
+      `!(has(p.group) && !p.group.startsWith('${ACCOUNTS_OF}') && ` +
+      `(${RESERVED_GROUP_PREFIXES.map((prefix) => `p.group.startsWith('${prefix}')`).join(' || ')})))`,
+    message: 'each of principals has either a user or a group, and names one restorer',
   },
 ];

@@ -157,15 +157,33 @@ describe('S5: a window', () => {
     ['in the past', { expiresAt: '2026-11-21T11:59:59Z' }, 'is in the past'],
     ['of more than a day', { expiresAt: '2026-11-22T12:02:00Z' }, 'no window is open for more than 24 hours'],
     ['without a restorer', { principals: [] }, 'name who restores'],
-    ...['system:authenticated', 'system:serviceaccounts', 'system:masters'].map(
-      (group): [string, Partial<RestoreWindowSpec>, string] => [
-        `for ${group}`,
-        { principals: [{ group }] },
-        'is not one restorer but everybody',
-      ],
-    ),
+    ...[
+      { user: 'system:anonymous' },
+      { group: '*' },
+      { group: 'system:authenticated' },
+      { group: 'system:authenticated:oauth' },
+      { group: 'system:unauthenticated' },
+      { group: 'system:nodes' },
+      { group: 'system:masters' },
+      { group: 'system:serviceaccounts' },
+      { group: 'system:serviceaccounts:kube-system' },
+      { group: 'kubeadm:cluster-admins' },
+    ].map((principal): [string, Partial<RestoreWindowSpec>, string] => [
+      `for ${principal.group ?? principal.user}`,
+      { principals: [principal] },
+      `${principal.group ?? principal.user} is not one restorer`,
+    ]),
   ])('%s is refused', async (_which, spec, message) => {
     expect(await said(creation(window(spec)))).toContain(message);
+  });
+
+  test.each([
+    { user: 'jane' },
+    { user: 'system:serviceaccount:kube-system:backup' },
+    { group: 'restorers' },
+    { group: 'system:serviceaccounts:velero' },
+  ])('for %s may be opened', async (principal) => {
+    expect(await said(creation(window({ principals: [principal] })))).toBe('');
   });
 
   test.each<[string, Partial<RestoreWindowSpec>]>([

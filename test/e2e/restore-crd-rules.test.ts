@@ -80,10 +80,17 @@ test.each<[string, Partial<RestoreWindow['spec']>, Partial<RestoreWindow['spec']
 
 test.each([
   ['all authenticated users', [{ group: 'system:authenticated' }]],
+  ['the users of an OAuth server', [{ group: 'system:authenticated:oauth' }]],
+  ['the administrators of kubeadm', [{ group: 'kubeadm:cluster-admins' }]],
   ['a user and a group in one principal', [{ user: 'jane', group: 'restorers' }]],
 ])('no window can be for %s', async (_who, principals) => {
   const opening = cluster.admin.create(RESTORE_WINDOWS, window('wide', { principals }));
   await expect(opening).rejects.toThrow('each of principals has either a user or a group');
+});
+
+test('a window can be for the service accounts of a namespace', async () => {
+  const principals = [{ group: 'system:serviceaccounts:velero' }];
+  await cluster.admin.create(RESTORE_WINDOWS, window('accounts', { principals }));
 });
 
 test('a window can be closed, can end sooner, and its links can be approved', async () => {

@@ -315,8 +315,16 @@ describe('S5: an open window', () => {
     expect(await patch({ close: false })).toContain('a closed window stays closed');
   });
 
-  test('cannot be open for a group of all users', async () => {
-    for (const group of ['system:authenticated', 'system:serviceaccounts', 'system:masters', '*'])
+  test('cannot be open for a group of all users, of nodes or of administrators', async () => {
+    for (const group of [
+      'system:authenticated',
+      'system:authenticated:oauth',
+      'system:serviceaccounts',
+      'system:nodes',
+      'system:masters',
+      'kubeadm:cluster-admins',
+      '*',
+    ])
       expect(
         await attempt(cluster.admin.create(RESTORE_WINDOWS, window('s5-all', { principals: [{ group }] }))),
       ).toContain('spec.principals');

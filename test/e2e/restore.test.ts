@@ -182,7 +182,7 @@ test('a window for all users is refused and defers nothing', async () => {
     ...everybody,
     spec: { ...everybody.spec, principals: [{ group: 'system:authenticated' }] },
   });
-  await expect(opening).rejects.toThrow(/system:authenticated is not one restorer but everybody/);
+  await expect(opening).rejects.toThrow(/system:authenticated is not one restorer/);
   expect(await verdict(alice, 'still-not')).toContain('spec.datacenter');
 });
 
