@@ -40,6 +40,6 @@ export const policyMatch = object('The requests that the policy governs.', {
       name: string('A name for messages and metrics.', { minLength: 1 }),
       expression: string('CEL, evaluated by the API server.', { minLength: 1 }),
     }),
-    { maxItems: 64 },
+    { maxItems: 63 },
   ),
 });

@@ -118,7 +118,8 @@ function createCompiler(
   const declare = (type: CelType): Variable => ({ type, slot: size++ });
   const globals = new Map<string, Variable>();
   for (const [name, type] of variableTypes(variables)) {
-    if (names.has(name)) globals.set(name, declare(typeOfVariable(type, name)));
+    // A dotted name such as `authorizer.requestResource` is one variable.
+    if (names.has(name.split('.', 1)[0] ?? '')) globals.set(name, declare(typeOfVariable(type, name)));
   }
   const compiler: Compiler = {
     solver: createSolver(),

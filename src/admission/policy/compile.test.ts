@@ -194,7 +194,7 @@ test.each<[string, Partial<AdmissionPolicySpec>, string]>([
     'spec.match.objectSelector.matchExpressions[0]',
   ],
   [
-    'InvalidPolicy',
+    'InvalidExpression',
     withMatch({ matchConditions: [{ name: 'a', expression: ' ' }] }),
     'spec.match.matchConditions[0].expression',
   ],
@@ -293,4 +293,62 @@ test('all problems are reported at once, with the most severe reason', () => {
   });
   expect(result).toMatchObject({ kind: 'rejected', reason: 'LockoutScope' });
   expect(result.kind === 'rejected' && result.problems).toHaveLength(3);
+});
+
+describe('match conditions that the API server would reject, and all webhooks with them', () => {
+  const conditions = (...matchConditions: readonly { name: string; expression: string }[]) =>
+    compile(withMatch({ matchConditions: [...matchConditions] }));
+
+  test.each([
+    ['request.operation ==', 'Syntax error'],
+    ["request.operaton == 'CREATE'", "undefined field 'operaton' in request: did you mean 'operation'?"],
+    ["params.enabled == 'yes'", "undeclared reference to 'params'"],
+    ['variables.size > 1', "undeclared reference to 'variables'"],
+    ["'yes'", 'must evaluate to bool but got string'],
+    ['object.spec.enabled', 'must evaluate to bool but got dyn'],
+    ["authorizer.group('').check('get').allowed()", "found no matching overload for 'check'"],
+  ])('%s', (expression, message) => {
+    expect(conditions({ name: 'a', expression })).toMatchObject({
+      kind: 'rejected',
+      reason: 'InvalidExpression',
+      problems: [
+        {
+          where: 'spec.match.matchConditions[0].expression',
+          message: expect.stringContaining(message) as string,
+        },
+      ],
+    });
+  });
+
+  test.each([
+    "request.userInfo.username.startsWith('system:') && request.userInfo.extra['a'].exists(x, x == 'b')",
+    'object.metadata.name == oldObject.metadata.name || !request.dryRun || has(request.options.kind)',
+    "authorizer.group('apps').resource('deployments').namespace('a').name('b').check('get').allowed()",
+    "authorizer.serviceAccount('a', 'b').path('/healthz').check('get').reason() == ''",
+    "authorizer.requestResource.subresource('x').labelSelector('a=b').check('custom').errored()",
+  ])('accepts %s', (expression) => {
+    expect(conditions({ name: 'a', expression })).toMatchObject({ kind: 'compiled' });
+  });
+
+  test.each(['restorer', 'not-restorer'])('named %s, as a condition of Gatehouse', (name) => {
+    expect(conditions({ name, expression: 'true' })).toMatchObject({
+      problems: [
+        {
+          where: 'spec.match.matchConditions[0].name',
+          message: expect.stringContaining('reserved') as string,
+        },
+      ],
+    });
+  });
+
+  test('more than 63, because Gatehouse adds one to the 64 that the API server allows', () => {
+    const many = (count: number) =>
+      conditions(...Array.from({ length: count }, (_, index) => ({ name: `c${index}`, expression: 'true' })));
+    expect(many(63)).toMatchObject({ kind: 'compiled' });
+    expect(many(64)).toMatchObject({
+      problems: [
+        { where: 'spec.match.matchConditions', message: expect.stringContaining('at most 63') as string },
+      ],
+    });
+  });
 });

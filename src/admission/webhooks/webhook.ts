@@ -61,6 +61,10 @@ export interface RulesForRestorers {
   readonly strict: readonly WebhookRule[];
 }
 
+/** The names of the conditions that {@link splitForRestorers} adds. */
+const [RESTORER, NOT_RESTORER] = ['restorer', 'not-restorer'];
+export const RESERVED_CONDITIONS: readonly string[] = [RESTORER, NOT_RESTORER];
+
 /**
  * Splits an entry that fails closed: an entry for restorers fails open for policies whose checks can all be deferred. A
  * backup tool does not retry, so the API server admits its writes while Gatehouse is down, and the sweep checks them
@@ -80,10 +84,10 @@ export function splitForRestorers(
     ...webhook,
     name: name.replace('.', `.${kind}.`),
     rules,
-    matchConditions: [...own, { name: 'restorer', expression: isRestorer }],
+    matchConditions: [...own, { name: RESTORER, expression: isRestorer }],
   });
   return [
-    { ...webhook, matchConditions: [...own, { name: 'not-restorer', expression: `!(${isRestorer})` }] },
+    { ...webhook, matchConditions: [...own, { name: NOT_RESTORER, expression: `!(${isRestorer})` }] },
     { ...forRestorers('restorer', deferrable), failurePolicy: 'Ignore' },
     ...(strict.length === 0 ? [] : [forRestorers('restorer-strict', strict)]),
   ];

@@ -1,11 +1,9 @@
-import { CelError } from '../cel-error.ts';
 import { compileList, compileMap } from './compile-aggregate.ts';
 import { compileCall } from './compile-call.ts';
 import { compileComprehension, compileOptionalMap } from './compile-comprehension.ts';
-import { compileSelect, compileTypeName } from './compile-select.ts';
+import { compileSelect, compileTypeName, compileVariable } from './compile-select.ts';
 import type { Compiled, Compiler, Scope } from './compiler.ts';
 import type { Expression, Identifier } from '../syntax/expression.ts';
-import { charge } from '../frame.ts';
 import { BOOL, BYTES, type CelType, DOUBLE, INT, NULL, STRING, UINT } from '../types/type.ts';
 import { isUint } from '../values/values.ts';
 
@@ -58,14 +56,5 @@ function compileIdentifier({ name, at }: Identifier, { variables }: Scope, { fai
     if (typeName !== undefined) return typeName;
     throw fail(`undeclared reference to '${name}' (in container '')`, at);
   }
-  const { type, slot } = variable;
-  return {
-    type,
-    step: (frame) => {
-      charge(frame, 1);
-      const value = frame.slots[slot];
-      if (value === undefined) throw new CelError(`no such attribute(s): ${name}`);
-      return value;
-    },
-  };
+  return compileVariable(name, variable);
 }

@@ -1,5 +1,6 @@
 import { hasField, lookUp, read } from '../values/access.ts';
-import type { Compiled, Compiler, Scope } from './compiler.ts';
+import type { Compiled, Compiler, Scope, Variable } from './compiler.ts';
+import { CelError } from '../cel-error.ts';
 import type { Expression, Select, Call } from '../syntax/expression.ts';
 import { charge, type Step } from '../frame.ts';
 import {
@@ -34,10 +35,24 @@ export function compileTypeName(name: string): Compiled | undefined {
   return { type: typeOf(type), step: () => value };
 }
 
+export function compileVariable(name: string, { type, slot }: Variable): Compiled {
+  return {
+    type,
+    step: (frame) => {
+      charge(frame, 1);
+      const value = frame.slots[slot];
+      if (value === undefined) throw new CelError(`no such attribute(s): ${name}`);
+      return value;
+    },
+  };
+}
+
 export function compileSelect(select: Select, scope: Scope, compiler: Compiler): Compiled {
   const name = qualifiedName(select);
   const typeName = name === undefined ? undefined : compileTypeName(name);
   if (typeName !== undefined) return typeName;
+  const variable = name === undefined ? undefined : scope.variables.get(name);
+  if (name !== undefined && variable !== undefined) return compileVariable(name, variable);
   const operand = compiler.compile(select.operand, scope);
   const { type, property } = fieldOf(compiler.solver.resolve(operand.type), select, compiler);
   return { type, step: selectStep(operand.step, property, select.mode, type) };

@@ -1,3 +1,4 @@
+import { authorizer } from './authorizer.ts';
 import { basics, conversions } from './conversions.ts';
 import { cidr, ip } from './network.ts';
 import type { CelFunction } from './define.ts';
@@ -31,6 +32,7 @@ const everything: readonly CelFunction[] = [
   ...semver,
   ...format,
   ...jsonpatch,
+  ...authorizer,
 ];
 
 /** All functions and operators of expressions, by name. */

@@ -35,7 +35,7 @@ const NAMED: ReadonlyMap<string, CelType> = new Map<string, CelType>([
   ['type', typeOf(DYN)],
 ]);
 
-/** The types of the Kubernetes libraries, by the name of their constructor function. */
+/** The types of the Kubernetes libraries, by a short name for signatures. */
 const KUBERNETES: ReadonlyMap<string, CelType> = new Map<string, CelType>(
   [
     ['quantity', 'kubernetes.Quantity'],
@@ -44,6 +44,11 @@ const KUBERNETES: ReadonlyMap<string, CelType> = new Map<string, CelType>(
     ['cidr', 'net.CIDR'],
     ['semver', 'kubernetes.Semver'],
     ['format', 'kubernetes.NamedFormat'],
+    ['authorizer', 'kubernetes.authorization.Authorizer'],
+    ['pathCheck', 'kubernetes.authorization.PathCheck'],
+    ['groupCheck', 'kubernetes.authorization.GroupCheck'],
+    ['resourceCheck', 'kubernetes.authorization.ResourceCheck'],
+    ['decision', 'kubernetes.authorization.Decision'],
   ].map(([word = '', name = '']) => [word, { kind: 'named', name }]),
 );
 

@@ -6,6 +6,9 @@ import { trySelector, type Report } from '../problem.ts';
 import { isResourcePattern, withoutCovered } from './resource-pattern.ts';
 import { reportScopeLockout } from './lockout.ts';
 import { quote } from '../../../json/printable.ts';
+import { CelError } from '../../../cel/cel.ts';
+import { compileMatchCondition } from '../../../cel/match-condition.ts';
+import { RESERVED_CONDITIONS } from '../../webhooks/webhook.ts';
 
 export interface MatchEnvironment {
   /** The namespace in which Gatehouse runs. */
@@ -57,6 +60,9 @@ export function compileMatch(
   return match;
 }
 
+/** The API server allows 64 in each entry, and Gatehouse adds one of {@link RESERVED_CONDITIONS}. */
+const MOST_CONDITIONS = 63;
+
 /** The lockout check rejects wildcards in groups. */
 const isGroup = (group: string) => group === '' || group.includes('*') || isDnsSubdomain(group);
 const isVersion = (version: string) => version === '*' || isDnsLabel(version);
@@ -69,12 +75,31 @@ function checkConditions({ matchConditions }: CompiledMatch, areSupported: boole
     report(where, message, 'Unsupported');
     return;
   }
+  if (matchConditions.length > MOST_CONDITIONS) {
+    const message = `has ${matchConditions.length} conditions: write at most ${MOST_CONDITIONS}, because the API server allows 64 and Gatehouse adds one`;
+    report(where, message);
+  }
   for (const [index, { name, expression }] of matchConditions.entries()) {
     const at = `${where}[${index}]`;
     if (!isQualifiedName(name)) report(`${at}.name`, `${quote(name)} is not a name such as not-system`);
+    if (RESERVED_CONDITIONS.includes(name))
+      report(`${at}.name`, `${quote(name)} is reserved for a condition of Gatehouse: choose another name`);
     if (matchConditions.findIndex((other) => other.name === name) < index)
       report(`${at}.name`, `${quote(name)} is there twice: give each condition its own name`);
-    if (expression.trim() === '') report(`${at}.expression`, 'is empty: write a CEL expression');
+    const problem = expressionProblem(expression);
+    if (problem !== undefined) report(`${at}.expression`, problem, 'InvalidExpression');
+  }
+}
+
+/** What the API server would say about an expression: it rejects the whole configuration because of one. */
+function expressionProblem(expression: string): string | undefined {
+  if (expression.trim() === '') return 'is empty: write a CEL expression';
+  try {
+    compileMatchCondition(expression);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    return error.message;
   }
 }
 

@@ -1,6 +1,7 @@
 import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import { normaliseSelector, type NormalSelector } from '../../../json/label-selector.ts';
-import { compileCel, type CelProgram } from '../../../cel/cel.ts';
+import type { CelProgram } from '../../../cel/cel.ts';
+import { compileMatchCondition } from '../../../cel/match-condition.ts';
 import { field, type ApiObject } from '../api-object.ts';
 
 /** The address of a webhook, from `clientConfig`. */
@@ -42,9 +43,6 @@ export interface Hook {
   readonly reinvokes: boolean;
 }
 
-/** The variables of a match condition. The API server also has `authorizer`. */
-const CONDITION_VARIABLES: readonly string[] = ['object', 'oldObject', 'request'];
-
 const known = new WeakMap<ApiObject, readonly Hook[]>();
 
 /**
@@ -74,7 +72,7 @@ function hookOf(webhook: JsonObject, { metadata }: ApiObject): Hook {
     namespaceSelector: normaliseSelector(webhook.namespaceSelector ?? {}, '').selector,
     objectSelector: normaliseSelector(webhook.objectSelector ?? {}, '').selector,
     conditions: objectsOf(webhook.matchConditions).map(({ expression }) =>
-      compileCel(textOf(expression), CONDITION_VARIABLES),
+      compileMatchCondition(textOf(expression)),
     ),
     ignoresFailures: webhook.failurePolicy === 'Ignore',
     exact: webhook.matchPolicy === 'Exact',

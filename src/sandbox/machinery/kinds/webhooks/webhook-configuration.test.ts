@@ -272,7 +272,11 @@ test('a match condition with an unsupported variable or a result other than bool
   expect(problemOf('object.nosuch()')).toEqual([
     refused('object.nosuch()', "compilation failed: undeclared reference to 'nosuch' (in container '')"),
   ]);
-  expect(problemOf('1 + 1')).toEqual([refused('1 + 1', 'must evaluate to bool')]);
+  expect(problemOf('object.spec.enabled')).toEqual([
+    refused('object.spec.enabled', 'must evaluate to bool but got dyn'),
+  ]);
+  expect(problemOf("request.nosuch == 'a'")[0]).toContain("compilation failed: undefined field 'nosuch'");
+  expect(problemOf('1 + 1')).toEqual([refused('1 + 1', 'must evaluate to bool but got int')]);
 });
 
 test('a CA bundle is not validated before the webhook is called', () => {

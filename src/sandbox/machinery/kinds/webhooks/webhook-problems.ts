@@ -1,5 +1,6 @@
 import { type JsonObject } from '../../../../json/json.ts';
-import { compileCel } from '../../../../cel/cel.ts';
+import { CelError } from '../../../../cel/cel.ts';
+import { asksAuthorizer, compileMatchCondition } from '../../../../cel/match-condition.ts';
 import type { ApiObject } from '../../api-object.ts';
 import { label1035Problem, subdomainProblem } from '../../dns-names.ts';
 import { record, records, text, texts, has, number } from '../../fields.ts';
@@ -23,8 +24,6 @@ import { webhookRuleProblems } from './webhook-rule-problems.ts';
 const REVIEW_VERSIONS = ['v1', 'v1beta1'];
 const SIDE_EFFECTS = ['None', 'NoneOnDryRun'];
 const MOST_CONDITIONS = 64;
-/** The variables of a match condition. The API server also has `authorizer`. */
-const CONDITION_VARIABLES = ['object', 'oldObject', 'request'];
 
 /** The problems of a MutatingWebhookConfiguration or a ValidatingWebhookConfiguration. */
 export function webhookProblems(configuration: ApiObject): readonly Cause[] {
@@ -136,15 +135,11 @@ function expressionProblems(expression: string, field: string): readonly Cause[]
 }
 
 function expressionProblem(expression: string): string | undefined {
-  if (asksAuthorizer(expression)) return 'the sandbox has no authorizer in match conditions';
   try {
-    const { type } = compileCel(expression, CONDITION_VARIABLES, { uniformLiterals: true });
-    return type === 'bool' || type === 'dyn' ? undefined : 'must evaluate to bool';
+    const isUnsupported = asksAuthorizer(compileMatchCondition(expression));
+    return isUnsupported ? 'the sandbox has no authorizer in match conditions' : undefined;
   } catch (error) {
-    return celProblem(error);
+    const isTypeProblem = error instanceof CelError && error.message.startsWith('must evaluate to');
+    return isTypeProblem ? error.message : celProblem(error);
   }
 }
-
-/** Whether the expression refers to the variable, other than in a string literal or as a field name. */
-const asksAuthorizer = (expression: string): boolean =>
-  /(?<![.\w])authorizer\b/.test(expression.replaceAll(/'[^']*'|"[^"]*"/g, ''));

@@ -1,0 +1,50 @@
+import { CelError } from './cel-error.ts';
+import { compileCel, type CelProgram, type CelVariableType } from './cel.ts';
+
+const GROUP_VERSION = { group: 'string', version: 'string' };
+const KIND = { fields: { ...GROUP_VERSION, kind: 'string' } };
+const RESOURCE = { fields: { ...GROUP_VERSION, resource: 'string' } };
+
+/** The variables of a match condition (k8s.io/apiserver/pkg/admission/plugin/cel/compile.go). */
+const VARIABLES: Readonly<Record<string, CelVariableType>> = {
+  object: 'dyn',
+  oldObject: 'dyn',
+  request: {
+    fields: {
+      kind: KIND,
+      resource: RESOURCE,
+      subResource: 'string',
+      requestKind: KIND,
+      requestResource: RESOURCE,
+      requestSubResource: 'string',
+      name: 'string',
+      namespace: 'string',
+      operation: 'string',
+      userInfo: {
+        fields: {
+          username: 'string',
+          uid: 'string',
+          groups: 'list<string>',
+          extra: 'map<string, list<string>>',
+        },
+      },
+      dryRun: 'bool',
+      options: 'dyn',
+    },
+  },
+  authorizer: 'authorizer',
+  'authorizer.requestResource': 'resourceCheck',
+};
+
+/**
+ * Compiles a match condition of a webhook as the API server does: a result of type `dyn` is no `bool`.
+ * @throws CelError
+ */
+export function compileMatchCondition(expression: string): CelProgram {
+  const program = compileCel(expression, VARIABLES, { uniformLiterals: true });
+  if (program.type !== 'bool') throw new CelError(`must evaluate to bool but got ${program.type}`);
+  return program;
+}
+
+/** Whether the condition asks the authorizer, which exists in the API server only. */
+export const asksAuthorizer = ({ names }: CelProgram): boolean => names.has('authorizer');
