@@ -4,7 +4,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { DATACENTERS, RESTORE_WINDOWS, SERVERS, type Cluster } from '../support/cluster.ts';
+import {
+  ADMISSION_POLICIES,
+  DATACENTERS,
+  RESTORE_WINDOWS,
+  SERVERS,
+  type Cluster,
+} from '../support/cluster.ts';
 import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { condition, datacenter, server, type Conditioned } from '../support/objects.ts';
@@ -174,6 +180,34 @@ test('a window ends automatically when it expires', async () => {
     ({ status }) => status?.phase === 'Completed',
   );
   expect(expired.status?.closeReason).toBe('Expired');
+});
+
+test('a window with only exempt violations completes', async () => {
+  await cluster.admin.create(RESTORE_WINDOWS, window('exempting', 3_600_000));
+  expect(await verdict(restorer, 'exempt')).toBe('allowed');
+  await cluster.admin.patchMerge(
+    ADMISSION_POLICIES,
+    { name: 'servers' },
+    {
+      spec: {
+        exceptions: [
+          { name: 'legacy', reason: 'moved next week', names: ['exempt'], checks: ['references'] },
+        ],
+      },
+    },
+  );
+  await eventually(
+    'the exception is in force',
+    async () => !(await verdict(alice, 'exempt', true)).includes('spec.datacenter'),
+  );
+  await cluster.admin.patchMerge(RESTORE_WINDOWS, { name: 'exempting' }, { spec: { close: true } });
+  const clean = await seeWindow(
+    'exempting',
+    'a clean report',
+    ({ status }) => status?.phase === 'Completed',
+    30_000,
+  );
+  expect(clean.status?.violations).toMatchObject({ total: 0, items: [] });
 });
 
 test('a window for all users is refused and defers nothing', async () => {

@@ -14,7 +14,7 @@ import type { AdmissionRequest } from '../review/request.ts';
 import type { AdmissionContext } from './world.ts';
 import { withoutAwaiting } from './rules/awaiting-rules.ts';
 import { isAboutState } from './rules/rules.ts';
-import { exemptionOf } from './exceptions/exceptions.ts';
+import { exemptionOfStored, NO_USER } from './exceptions/exceptions.ts';
 import { obstacleViolation } from './unique/check-unique.ts';
 import { isHeldBy } from './unique/claim-state.ts';
 import { holdsNow } from './match/object-scope.ts';
@@ -68,8 +68,6 @@ export async function auditObject(
   }
 }
 
-const NO_USER = { username: '', uid: '', groups: [], extra: {} };
-
 /** A request that would create the stored object unchanged, without a user. */
 export function asCreated({ group, resource }: GroupResource, object: KubeObject): AdmissionRequest {
   const { apiVersion = '', kind = '', metadata } = object;
@@ -111,9 +109,7 @@ async function auditUnique(
   const { name = '', namespace } = object.metadata ?? {};
   if (policy.unique.length === 0 || !isJsonObject(object)) return [];
   const self: ObjectRef = { group, resource, namespace, name };
-  // Exceptions apply, except those that name users.
-  const stored = { userInfo: NO_USER, namespace, name, object, oldObject: undefined };
-  const { covers } = exemptionOf(policy, stored, now);
+  const { covers } = exemptionOfStored(policy, object, now);
   const violations: Violation[] = [];
   for (const key of heldKeys(policy, object, self)) {
     const known = world.governed === undefined ? [] : world.governed.holders(key.claim, policy);

@@ -11,7 +11,7 @@ import { toRfc3339 } from '../../kube/conditions.ts';
 import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
 import { messageOf } from '../../json/error-message.ts';
 import { governed } from './policies.ts';
-import type { StoredObjects } from './stored-objects.ts';
+import type { StoredKind, StoredObjects } from './stored-objects.ts';
 
 export type AuditResult = NonNullable<AdmissionPolicyStatus['violations']>;
 
@@ -46,9 +46,9 @@ export async function scanStored(
   let total = 0;
   let objects = 0;
   let checked = 0;
-  for (const resource of governed(inForce)) {
+  for (const resource of governedKinds(inForce)) {
     try {
-      for await (const page of stored.pages(inVersion(inForce, resource), signal)) {
+      for await (const page of stored.pages(resource, signal)) {
         for (const object of page.filter((one) => isInScope(policy, one, namespaces))) {
           checked += 1;
           const audited = await auditObject(policy, resource, object, circumstances);
@@ -85,11 +85,10 @@ function withoutGrace(
   return violations.filter(({ check }) => !references.some(({ name }) => name === check));
 }
 
-/** The resource in the first version that the policy matches, or in the preferred version if the policy matches all. */
-function inVersion(
-  { match: { apiVersions } }: CompiledPolicy,
-  resource: GroupResource,
-): GroupResource & { readonly version?: string } {
-  const [version] = apiVersions;
-  return version === undefined || version === '*' ? resource : { ...resource, version };
+/** The governed kinds in the first version that the policy matches, or in the preferred one if it matches all. */
+export function governedKinds(policy: Pick<CompiledPolicy, 'match'>): readonly StoredKind[] {
+  const [version] = policy.match.apiVersions;
+  return governed(policy).map((kind) =>
+    version === undefined || version === '*' ? kind : { ...kind, version },
+  );
 }

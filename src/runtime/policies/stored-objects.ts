@@ -8,6 +8,9 @@ import { served } from './world.ts';
 
 export type StoredObjects = ReturnType<typeof storedObjects>;
 
+/** A kind to read: in the preferred version of the API server, unless a version is given. */
+export type StoredKind = GroupResource & { readonly version?: string };
+
 export function storedObjects(
   client: Pick<KubeClient, 'get' | 'list' | 'pages' | 'listAll'>,
   discovery: Pick<Discovery, 'resolve'>,
@@ -15,7 +18,7 @@ export function storedObjects(
   return {
     /** Every object of a kind, page by page. Throws when the kind cannot be read. */
     pages: async function* (
-      resource: GroupResource & { readonly version?: string },
+      resource: StoredKind,
       signal: AbortSignal,
     ): AsyncGenerator<readonly KubeObject[], void, undefined> {
       const kind = await served(discovery, resource, signal);
@@ -34,8 +37,11 @@ export function storedObjects(
       if (!metadata.continue) return items.length;
       return metadata.remainingItemCount && items.length + metadata.remainingItemCount;
     },
-    read: async (ref: ObjectRef, signal: AbortSignal): Promise<KubeObject | undefined> =>
-      await client.get(await served(discovery, ref, signal), ref, { signal }),
+    read: async (ref: ObjectRef & StoredKind, signal: AbortSignal): Promise<KubeObject | undefined> => {
+      const kind = await served(discovery, ref, signal);
+      const { version = kind.version } = ref;
+      return await client.get({ ...kind, version }, ref, { signal });
+    },
     namespaceLabels: async (signal: AbortSignal): Promise<NamespaceLabels> => {
       const { items } = await client.listAll(namespaces, { metadataOnly: true, signal });
       return new Map(items.map(({ metadata }) => [metadata?.name ?? '', metadata?.labels ?? {}]));

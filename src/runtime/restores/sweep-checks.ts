@@ -1,5 +1,6 @@
 /** The checks of a sweep besides references: deferred checks, missing defaults, duplicate unique values. */
 import { asCreated, auditObject, forAudit } from '../../admission/policy/audit.ts';
+import { exemptionOfStored } from '../../admission/policy/exceptions/exceptions.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { isJsonObject } from '../../json/json.ts';
 import { unescapePart } from '../../json/json-patch.ts';
@@ -70,14 +71,18 @@ interface Holder {
   readonly key: HeldKey;
 }
 
-/** Collects the holders of unique values, then returns the duplicates, each confirmed by a live read. */
-export function createDuplicates({ read }: Pick<StoredObjects, 'read'>) {
+/** Collects the holders of unique values, then returns the duplicates, each confirmed by a live read. Exempt objects claim no values. */
+export function createDuplicates({ read, now }: Pick<StoredObjects, 'read'> & { readonly now: () => Date }) {
   const holders: Holder[] = [];
+  const keysOf = (policy: CompiledPolicy, object: KubeObject, self: ObjectRef): readonly HeldKey[] => {
+    if (policy.unique.length === 0 || !isJsonObject(object)) return [];
+    const { covers } = exemptionOfStored(policy, object, now().getTime());
+    return heldKeys(policy, object, self).filter(({ rule }) => !covers('unique', rule.name));
+  };
   return {
     see: (policy: CompiledPolicy, resource: GroupResource, object: KubeObject): void => {
-      if (policy.unique.length === 0 || !isJsonObject(object)) return;
       const self = refOf(resource, object);
-      holders.push(...heldKeys(policy, object, self).map((key) => ({ policy, self, key })));
+      holders.push(...keysOf(policy, object, self).map((key) => ({ policy, self, key })));
     },
     confirmed: async (signal: AbortSignal): Promise<readonly Violation[]> => {
       const found: Violation[] = [];
@@ -87,7 +92,9 @@ export function createDuplicates({ read }: Pick<StoredObjects, 'read'>) {
           const live: { readonly object: KubeObject; readonly holder: Holder }[] = [];
           for (const holder of all) {
             const object = await read(holder.self, signal);
-            if (object !== undefined && holds(holder, object)) live.push({ object, holder });
+            if (object === undefined) continue;
+            const keys = keysOf(holder.policy, object, holder.self);
+            if (keys.some(({ claim }) => claim === holder.key.claim)) live.push({ object, holder });
           }
           if (live.length < 2) continue;
           for (const { object, holder } of live) found.push(toDuplicate(object, holder, live.length));
@@ -96,11 +103,6 @@ export function createDuplicates({ read }: Pick<StoredObjects, 'read'>) {
       return found;
     },
   };
-}
-
-function holds({ policy, self, key: { claim } }: Holder, object: KubeObject): boolean {
-  if (!isJsonObject(object)) return false;
-  return heldKeys(policy, object, self).some((key) => key.claim === claim);
 }
 
 function toDuplicate(object: KubeObject, { policy, key }: Holder, holders: number): Violation {

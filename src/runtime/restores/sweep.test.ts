@@ -361,6 +361,59 @@ describe('checks other than references', () => {
     expect(await reasons()).toEqual(['s3 TargetMissing spec.datacenter']);
   });
 
+  test('an exempt object is not reported, and holds no unique value', async () => {
+    const exempt = (checks?: string[]) => ({ exceptions: [{ name: 'old', names: ['s1'], checks }] });
+    const validate = {
+      references: [datacenterReference],
+      unique: [{ name: 'serial', paths: ['spec.serial'] }],
+      schema: { properties: { spec: { properties: { units: { maximum: 4 } } } } },
+    };
+    const policy = (exceptions: object) =>
+      compiled({ validate, restore: { schema: 'Defer' }, ...exceptions });
+    put(
+      'servers',
+      server('s1', { datacenter: 'gone', serial: 'a', units: 9 }),
+      server('s2', { datacenter: 'gone', serial: 'a', units: 9 }),
+      server('s3', { datacenter: 'fra1', serial: 'a' }),
+    );
+    put('datacenters', datacenter('fra1'));
+    const s2 = ['s2 TargetMissing spec.datacenter', 's2 CheckFailed spec.units'];
+    const others = ['s2 Duplicate spec.serial', 's3 Duplicate spec.serial'];
+    policies = [policy(exempt())];
+    expect(await reasons()).toEqual([...s2, ...others]);
+    policies = [policy(exempt(['unique']))];
+    expect(await reasons()).toEqual([
+      's1 TargetMissing spec.datacenter',
+      's2 TargetMissing spec.datacenter',
+      's1 CheckFailed spec.units',
+      's2 CheckFailed spec.units',
+      ...others,
+    ]);
+    policies = [policy({ exceptions: [{ name: 'old', names: ['s1', 's2'] }] })];
+    expect(await reasons()).toEqual([]);
+    policies = [policy({ exceptions: [{ name: 'old', names: ['s*'], expiresAt: '2026-11-21T11:00:00Z' }] })];
+    expect(await reasons()).toContain('s1 TargetMissing spec.datacenter');
+    policies = [policy({ exceptions: [{ name: 'admins', names: ['s*'], users: ['admin'] }] })];
+    expect(await reasons()).toContain('s1 TargetMissing spec.datacenter');
+  });
+
+  test('objects are read in the version that the policy matches', async () => {
+    const old = { ...server('s1', { datacenter: 'gone' }), apiVersion: `${GROUP}/v1` };
+    const preferred = { ...server('s1', {}), apiVersion: `${GROUP}/v2` };
+    const inVersion = ({ version }: { version?: string }) => (version === 'v1' ? old : preferred);
+    policies = [
+      compiled({ match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: ['servers'] } }),
+      compiled({}, { name: 'any-version', generation: 1 }),
+    ];
+    const found = await sweep({
+      pages: (kind) => pagesOf([inVersion(kind)]),
+      read: (ref) => (ref.resource === 'servers' ? Promise.resolve(inVersion(ref)) : read(ref)),
+    });
+    expect(found.violations.map(({ policy, reason }) => `${policy} ${reason}`)).toEqual([
+      'servers TargetMissing',
+    ]);
+  });
+
   test('a default is reported as missing if the restore created the object without it', async () => {
     policies = [compiled({ validate: {}, defaults: [{ path: 'spec.tier', value: 'standard' }] })];
     put(

@@ -3,6 +3,7 @@
  * it names. A violation is reported only after a live read confirms it, so a stale page causes no false report.
  */
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { exemptionOfStored } from '../../admission/policy/exceptions/exceptions.ts';
 import { isInScope } from '../../admission/policy/match/object-scope.ts';
 import { referencesOf, type FoundReference } from '../../admission/policy/references/read-references.ts';
 import {
@@ -17,8 +18,8 @@ import type { World } from '../../admission/policy/world.ts';
 import type { Violation } from '../../api/restore-window.ts';
 import { messageOf } from '../../json/error-message.ts';
 import type { SweepResult } from '../../restore/report.ts';
-import type { StoredObjects } from '../policies/stored-objects.ts';
-import { governed } from '../policies/policies.ts';
+import { governedKinds } from '../policies/audit-scan.ts';
+import type { StoredKind, StoredObjects } from '../policies/stored-objects.ts';
 import {
   about,
   createDuplicates,
@@ -73,7 +74,7 @@ export function createSweep(sources: SweepSources): Sweep {
     const duplicates = createDuplicates(sources);
     const exists = createTargets(sources, signal);
     const namespaces = await sources.namespaceLabels(signal);
-    const resources = byResource(policies).map(([resource]) => resource);
+    const resources = byKind(policies).map(([resource]) => resource);
     const violations: Violation[] = [];
     let objectsScanned = 0;
 
@@ -121,15 +122,16 @@ export function createSweep(sources: SweepSources): Sweep {
 const isSwept = ({ references, unique, defaults, restore }: CompiledPolicy): boolean =>
   references.length + unique.length + defaults.length > 0 || restore.defers.schema || restore.defers.rules;
 
-/** Each governed kind, with the policies that govern it. */
-function byResource(
+/** Each governed kind in each version that policies match, with the policies that govern it there. */
+function byKind(
   policies: readonly CompiledPolicy[],
-): readonly (readonly [GroupResource, readonly CompiledPolicy[]])[] {
-  const kinds = new Map(policies.flatMap(governed).map((kind) => [groupResourceName(kind), kind]));
-  return [...kinds].map(([name, kind]) => [
-    kind,
-    policies.filter((policy) => governed(policy).some((one) => groupResourceName(one) === name)),
-  ]);
+): readonly (readonly [StoredKind, readonly CompiledPolicy[]])[] {
+  const pairs = policies.flatMap((policy) => governedKinds(policy).map((kind) => ({ kind, policy })));
+  const nameOf = ({ kind }: { readonly kind: StoredKind }) =>
+    `${groupResourceName(kind)} ${kind.version ?? ''}`;
+  return [...Map.groupBy(pairs, nameOf).values()].flatMap((same) =>
+    same.slice(0, 1).map(({ kind }) => [kind, [...new Set(same.map(({ policy }) => policy))]] as const),
+  );
 }
 
 /** Reads every object of the governed kinds, page by page. Returns the kinds that could not be read, with the reason. */
@@ -144,7 +146,7 @@ export async function eachPage(
   signal: AbortSignal,
 ): Promise<string[]> {
   const unreadable: string[] = [];
-  for (const [resource, governing] of byResource(policies)) {
+  for (const [resource, governing] of byKind(policies)) {
     try {
       for await (const page of pages(resource, signal)) await visit(page, resource, governing);
     } catch (error) {
@@ -173,7 +175,7 @@ async function referenceViolations(
   listed: KubeObject,
   exists: Exists,
   options: SweepOptions,
-  { read }: SweepSources,
+  { read, now }: SweepSources,
   signal: AbortSignal,
 ): Promise<readonly Violation[]> {
   const isSuspect =
@@ -181,12 +183,14 @@ async function referenceViolations(
   if (!isSuspect) return [];
   const live = await read(refOf(resource, listed), signal);
   if (live === undefined) return [];
+  const { covers } = exemptionOfStored(policy, live, now().getTime());
+  const isChecked = ({ reference }: FoundReference) => !covers('references', reference.name);
   const confirmed: Violation[] = [];
-  for (const found of await dangling(policy, live, exists)) {
+  for (const found of (await dangling(policy, live, exists)).filter(isChecked)) {
     const target = await read(found.target, signal);
     if (target === undefined) confirmed.push(toViolation(policy, live, found, 'TargetMissing'));
   }
-  for (const found of crossing(policy, live, options))
+  for (const found of crossing(policy, live, options).filter(isChecked))
     confirmed.push(toViolation(policy, live, found, 'CrossesNamespaceMapping'));
   return confirmed;
 }

@@ -5,6 +5,8 @@ import { matchesSelector } from '../../../json/label-selector.ts';
 import { trySelector, type Report } from '../problem.ts';
 import { quote } from '../../../json/printable.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
+import { isJsonObject } from '../../../json/json.ts';
+import type { KubeObject } from '../../../json/kube-object.ts';
 
 /** Names that select a whole group of checks. */
 const CHECK_GROUPS = ['schema', 'immutable', 'references', 'unique', 'rules'] as const;
@@ -66,6 +68,25 @@ export function exemptionOf(
       ),
     names: applying.map(({ name }) => name),
   };
+}
+
+/** Reviews of stored objects have no user. */
+export const NO_USER = { username: '', uid: '', groups: [], extra: {} };
+
+/**
+ * Which checks of a policy a stored object is exempt from, in audits and sweeps. Exceptions that name users or groups
+ * do not apply: they exempt a write, and the next write may come from another user.
+ *
+ * @param now in milliseconds since 1970
+ */
+export function exemptionOfStored(
+  policy: Pick<CompiledPolicy, 'exceptions'>,
+  object: KubeObject,
+  now: number,
+): Exemption {
+  const { name, namespace } = object.metadata ?? {};
+  const json = isJsonObject(object) ? object : undefined;
+  return exemptionOf(policy, { userInfo: NO_USER, namespace, name, object: json, oldObject: undefined }, now);
 }
 
 function applies(
