@@ -121,3 +121,7 @@ test('Renovate updates the pinned builder and scanner, which no manager of its o
     .map(({ groups }) => groups?.depName);
   expect(found).toEqual(['moby/buildkit', 'docker/buildkit-syft-scanner']);
 });
+
+test('the image starts Node without a debugger signal', () => {
+  expect(read('deploy/Dockerfile')).toMatch(/^ENTRYPOINT .*"--disable-sigusr1"/m);
+});

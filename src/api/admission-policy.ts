@@ -127,7 +127,7 @@ const status = object('Written by Gatehouse.', {
     'message?': string('Why the count is incomplete, if it is.'),
   }),
   'conditions?': conditionsSchema(
-    '`Ready` (it compiles and is in force), `WebhooksInstalled` (the API server calls Gatehouse)',
+    '`Ready` (it compiles and is in force), `WebhooksInstalled` (the API server calls Gatehouse), `SubresourcesCovered` (`False` if requests change the governed objects without asking the policy)',
   ),
   'inForce?': object('The enforced version. It stays in force if a newer one does not compile.', {
     generation: integer('The generation of the enforced policy.', { format: 'int64' }),

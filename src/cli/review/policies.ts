@@ -5,6 +5,7 @@ import {
   type CompiledPolicy,
   type CompileEnvironment,
 } from '../../admission/policy/compile.ts';
+import { uncoveredSubresources } from '../../admission/policy/match/uncovered-subresources.ts';
 import type { MatchCondition } from '../../admission/policy/compiled-policy.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
@@ -56,6 +57,12 @@ export function compileLabelled(
   );
   return { found: [], problems };
 }
+
+/** Notes on subresources that change an object without asking the policy. */
+export const coverageNotes = (policies: readonly CompiledPolicy[]): readonly string[] =>
+  policies.flatMap((policy) =>
+    uncoveredSubresources(policy, policies).map((gap) => `AdmissionPolicy ${policy.name}: ${gap}`),
+  );
 
 /**
  * The match conditions that a review without an API server cannot evaluate.

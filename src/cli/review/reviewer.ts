@@ -20,7 +20,7 @@ import {
   type Recording,
   type ReviewedObject,
 } from './review-result.ts';
-import { compilePolicies, conditionProblems } from './policies.ts';
+import { compilePolicies, conditionProblems, coverageNotes } from './policies.ts';
 import { createSnapshot, type Snapshot, type SnapshotInput } from './snapshot.ts';
 
 export interface ReviewRequest {
@@ -69,7 +69,7 @@ export function createReviewer(input: SnapshotInput, { ownNamespace, now, ...con
     /** The objects of one call can refer to each other. */
     review: (requests: readonly ReviewRequest[]) => reviewAll({ snapshot, api, calls, now }, requests),
     /** Assumptions of the review. */
-    notes: snapshot.notes,
+    notes: [...snapshot.notes, ...coverageNotes(policies)],
     /** Whether the input has no policy and no handler. */
     isEmpty: policies.length + handlers.length === 0,
   };

@@ -42,7 +42,7 @@ const reconciler = (read: (name: string) => AdmissionPolicy | undefined = polici
   createPolicyStatusReconciler(
     cluster.client,
     { get: read },
-    { get: () => state },
+    { get: () => state, inForce: () => [] },
     { installed: () => installed, violations: () => violations },
     () => new Date(now),
   );
@@ -55,6 +55,23 @@ const condition = (type: string): Condition | undefined =>
 function edited(generation: number): void {
   policies.edit('servers', (policy) => ({ ...policy, metadata: { ...policy.metadata, generation } }));
 }
+
+test('a policy that a subresource bypasses says so until it covers the subresource', async () => {
+  const pods = (resources: readonly string[]) =>
+    compiled({
+      match: { apiGroups: [''], resources },
+      validate: { rules: [{ name: 'named', expression: 'object.spec.containers.size() < 3' }] },
+    });
+  state = { inForce: pods(['pods']), problem: undefined, generation: 1 };
+  await reconcile();
+  expect(condition('SubresourcesCovered')).toMatchObject({
+    status: 'False',
+    message: expect.stringContaining('add pods/ephemeralcontainers to match.resources') as string,
+  });
+  state = { inForce: pods(['pods/*']), problem: undefined, generation: 1 };
+  await reconcile();
+  expect(condition('SubresourcesCovered')).toBeUndefined();
+});
 
 test('a policy in force is Ready and installed, and status.inForce holds it', async () => {
   await reconcile();

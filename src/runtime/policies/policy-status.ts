@@ -1,8 +1,11 @@
 /** On the leader: writes the status of AdmissionPolicies. */
 import { hasAudit } from '../../admission/policy/audit.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { uncoveredSubresources } from '../../admission/policy/match/uncovered-subresources.ts';
 import type { AdmissionPolicy, AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { keyOf } from '../../json/kube-object.ts';
+import { setCondition } from '../../kube/conditions.ts';
+import { keyOf, type Condition } from '../../json/kube-object.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Context } from '../context.ts';
 import { startController, type Reconcile, type RunningController } from '../controller.ts';
@@ -22,7 +25,7 @@ export interface PolicyFacts {
 export function createPolicyStatusReconciler(
   client: Pick<KubeClient, 'replaceStatus'>,
   policies: Pick<Store<AdmissionPolicy>, 'get'>,
-  registry: Pick<PolicyRegistry, 'get'>,
+  registry: Pick<PolicyRegistry, 'get' | 'inForce'>,
   { installed, violations }: PolicyFacts,
   now: () => Date,
 ): Reconcile {
@@ -36,8 +39,9 @@ export function createPolicyStatusReconciler(
     const found = isAudited ? (violations(name) ?? before.violations) : undefined;
     const verbs = ['is enforced', 'nothing is enforced'] as const;
     const installation = installationOf(state, installed(name));
+    const conditions = conditionsOf(state, verbs, installation, before.conditions, now());
     return {
-      conditions: conditionsOf(state, verbs, installation, before.conditions, now()),
+      conditions: withCoverage(conditions, state, registry.inForce(), now()),
       ...inForceOf(state, before),
       ...(found === undefined ? {} : { violations: found }),
     };
@@ -52,6 +56,21 @@ function installationOf({ inForce }: PolicyState, installed: number | undefined)
   }
   const message = `the API server asks Gatehouse, as of generation ${installed}`;
   return { type, status: 'True' as const, reason: 'Installed', message };
+}
+
+const COVERAGE = 'SubresourcesCovered';
+
+/** Adds a condition for subresources that change an object without asking the policy; none if there are none. */
+function withCoverage(
+  conditions: readonly Condition[],
+  { inForce, generation }: PolicyState,
+  all: readonly CompiledPolicy[],
+  now: Date,
+): readonly Condition[] {
+  const gaps = inForce === undefined ? [] : uncoveredSubresources(inForce, all);
+  if (gaps.length === 0) return conditions.filter(({ type }) => type !== COVERAGE);
+  const found = { type: COVERAGE, status: 'False' as const, reason: 'NotCovered', message: gaps.join('; ') };
+  return setCondition(conditions, { ...found, observedGeneration: generation }, now);
 }
 
 /** If nothing is in force, the last version in force stays in the status: replicas enforce it once it compiles. */

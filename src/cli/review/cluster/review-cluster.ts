@@ -12,6 +12,7 @@ import type { ReadOptions } from '../input.ts';
 import { loadClusterPolicies, loadWorld, NEVER } from './load.ts';
 import { withCluster, type UserCluster } from '../../connect.ts';
 import { parseJson } from '../../../json/json.ts';
+import { coverageNotes } from '../policies.ts';
 import { collectDuplicates } from './duplicates.ts';
 import { governed } from '../../../runtime/policies/policies.ts';
 
@@ -55,11 +56,12 @@ async function reviewAll(
   // The user has requested it: include policies without the hourly audit.
   const asked = loaded.policies.map((policy) => ({ ...policy, audit: true }));
   const auditable = asked.filter(hasAudit);
-  const notes = new Set(
-    asked
+  const notes = new Set([
+    ...asked
       .filter((policy) => !auditable.includes(policy))
       .map(({ name }) => `AdmissionPolicy ${name} has no rule for existing objects`),
-  );
+    ...coverageNotes(asked),
+  ]);
   const stored = storedObjects(cluster.client, cluster.discovery);
   const namespaces = await stored.namespaceLabels(NEVER);
   const onPage = await pageCounter(auditable, stored, line);

@@ -1,0 +1,71 @@
+/** Finds subresources through which requests change an object that a policy governs, without asking a policy. */
+import type { CompiledPolicy } from '../compiled-policy.ts';
+import { covers } from './resource-pattern.ts';
+
+type Governing = Pick<CompiledPolicy, 'match' | 'spec'>;
+
+interface Subresource {
+  readonly pattern: string;
+  /** The operation of requests for the subresource. */
+  readonly operation: 'CREATE' | 'UPDATE';
+  /** Whether its requests carry the object itself, so that the same policy can check them. */
+  readonly sameObject: boolean;
+  readonly effect: string;
+}
+
+/**
+ * One message for each gap: what happens without the policy, and what to add.
+ *
+ * @param all the policies that may govern a subresource instead, because its requests carry another kind of object
+ * @see https://kubernetes.io/docs/concepts/workloads/pods/ephemeral-containers/
+ * @see https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/
+ */
+export function uncoveredSubresources(policy: Governing, all: readonly Governing[]): readonly string[] {
+  if (Object.keys(policy.spec.validate ?? {}).length === 0) return [];
+  return subresourcesOf(policy)
+    .filter((one) => ![policy, ...(one.sameObject ? [] : all)].some((other) => governs(other, policy, one)))
+    .map(({ pattern, operation, sameObject, effect }) => {
+      const remedy = sameObject
+        ? `add ${pattern} to match.resources and ${operation} to match.operations`
+        : `write a policy for ${pattern} with the operation ${operation}`;
+      return `${effect} without asking this policy: ${remedy}`;
+    });
+}
+
+function governs({ match }: Governing, governed: Governing, { pattern, operation }: Subresource): boolean {
+  return (
+    match.operations.includes(operation) &&
+    match.resources.some((own) => covers(own, pattern)) &&
+    governed.match.apiGroups.every((group) => match.apiGroups.includes(group))
+  );
+}
+
+function subresourcesOf({ match: { apiGroups, resources, operations }, spec }: Governing): Subresource[] {
+  const hasPods = apiGroups.includes('') && resources.some((own) => covers(own, 'pods'));
+  const found: Subresource[] = [];
+  if (hasPods && (operations.includes('CREATE') || operations.includes('UPDATE'))) {
+    const update = { operation: 'UPDATE', sameObject: true } as const;
+    found.push(
+      { ...update, pattern: 'pods/ephemeralcontainers', effect: 'pods/ephemeralcontainers adds containers' },
+      { ...update, pattern: 'pods/resize', effect: 'pods/resize changes the resources of containers' },
+    );
+  }
+  const other = { sameObject: false };
+  if (hasPods && operations.includes('DELETE'))
+    found.push({
+      ...other,
+      operation: 'CREATE',
+      pattern: 'pods/eviction',
+      effect: 'pods/eviction deletes Pods',
+    });
+  // Only a policy about replicas loses anything to `scale`.
+  if (!operations.includes('UPDATE') || !JSON.stringify(spec.validate).includes('replicas')) return found;
+  for (const own of resources.filter((each) => !each.includes('/') && each !== '*'))
+    found.push({
+      ...other,
+      operation: 'UPDATE',
+      pattern: `${own}/scale`,
+      effect: `${own}/scale changes the number of replicas`,
+    });
+  return found;
+}
