@@ -8,9 +8,7 @@ export async function untilAborted<T>(
   reason: () => Error,
 ): Promise<T> {
   const { promise: over, reject } = Promise.withResolvers<never>();
-  const onAbort = () => {
-    reject(reason());
-  };
+  const onAbort = () => reject(reason());
   signal.addEventListener('abort', onAbort, { once: true });
   if (signal.aborted) onAbort();
   try {

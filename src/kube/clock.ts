@@ -27,9 +27,7 @@ export const systemClock: Clock = {
       );
     };
     arm(ms);
-    return () => {
-      clearTimeout(timer);
-    };
+    return () => clearTimeout(timer);
   },
 };
 
@@ -62,14 +60,10 @@ export function abortError(signal: AbortSignal): Error {
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {
-    const onAbort = (): void => {
-      reject(abortError(signal));
-    };
+    const onAbort = (): void => reject(abortError(signal));
     if (signal.aborted) onAbort();
     else signal.addEventListener('abort', onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => {
-      signal.removeEventListener('abort', onAbort);
-    });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
   });
 }
 
@@ -87,9 +81,7 @@ export function linkedController(parent: AbortSignal | undefined): {
   else parent?.addEventListener('abort', onAbort, { once: true });
   return {
     signal: controller.signal,
-    abort: (reason) => {
-      controller.abort(reason);
-    },
+    abort: (reason) => controller.abort(reason),
     release: () => parent?.removeEventListener('abort', onAbort),
   };
 }

@@ -77,9 +77,7 @@ export function createConnection(
     /** The headers that authenticate a request. */
     headers: async (): Promise<Headers> => (await read()).headers,
     /** Drops the cached credentials. Call it after a 401. */
-    dropCredentials: (): void => {
-      memo.forget(() => true);
-    },
+    dropCredentials: (): void => memo.forget(() => true),
     /** Paces the requests that can wait after the API server was away. */
     recovery: createRecovery(clock),
     close: async (): Promise<void> => {
@@ -123,9 +121,7 @@ function createConnector(tls: () => Promise<TlsMaterial>): buildConnector.connec
   };
   return (options, callback) => {
     tls().then(
-      (material) => {
-        connectorFor(material)(options, callback);
-      },
+      (material) => connectorFor(material)(options, callback),
       (error: unknown) => {
         callback(
           error instanceof Error ? error : new Error('could not read credentials', { cause: error }),

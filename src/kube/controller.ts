@@ -41,9 +41,7 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   const { queue, concurrency = 1, clock = systemClock } = options;
   const stopped = Promise.withResolvers<undefined>();
   const stop = (): void => {
-    const giveUp = clock.after(GRACE_MS, () => {
-      stopped.resolve(undefined);
-    });
+    const giveUp = clock.after(GRACE_MS, () => stopped.resolve(undefined));
     void queue.shutdown().then(() => {
       giveUp();
       stopped.resolve(undefined);

@@ -222,9 +222,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     };
     while (!signal.aborted) {
       const current = linkedController(signal);
-      endAttempt = () => {
-        current.abort(new Error('relist requested'));
-      };
+      endAttempt = () => current.abort(new Error('relist requested'));
       await attemptOnce(progress, current.signal);
       current.release();
       if (!current.signal.aborted) continue;
@@ -255,8 +253,6 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
      * rollback of etcd: a watch stays silent then, and two states may share a resourceVersion. The store keeps its
      * objects until the list is complete.
      */
-    relist: (): void => {
-      endAttempt();
-    },
+    relist: (): void => endAttempt(),
   };
 }

@@ -90,9 +90,7 @@ async function sendWithRetries(transport: Transport, request: RestRequest): Prom
   const { signal, abort, end, leftMs } = deadlineFor(request, timeoutMs, clock, request.signal);
   // If the API server stops answering other requests, it will not answer this one either.
   const cancelListener = prompt
-    ? recovery.onceAway(() => {
-        abort(new NetworkError(request, 'deadline', AWAY));
-      })
+    ? recovery.onceAway(() => abort(new NetworkError(request, 'deadline', AWAY)))
     : undefined;
   const attempt = () =>
     send(transport, dispatcherOf(transport), request, signal, async (response) =>

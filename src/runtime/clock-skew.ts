@@ -76,7 +76,5 @@ function repeat(check: () => void, clock: Pick<Clock, 'after'>, signal: AbortSig
       cancel = next();
     });
   let cancel = next();
-  signal.addEventListener('abort', () => {
-    cancel();
-  });
+  signal.addEventListener('abort', () => cancel());
 }

@@ -99,9 +99,7 @@ function startPolicies(
 ): { readonly stopped: Promise<unknown> } {
   /** Policies that both configurations in the API server carry, with their generation. */
   const installed = new Map<string, number>();
-  const onAudited = (name: string) => {
-    status.add(name);
-  };
+  const onAudited = (name: string) => status.add(name);
   const audit = startPolicyAudit(context, replica, context.record, onAudited, signal);
   const facts = { installed: (name: string) => installed.get(name), violations: audit.result };
   const status = startPolicyStatus(context, replica, facts, signal);

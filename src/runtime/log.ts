@@ -38,9 +38,7 @@ export function createLog(level: string, identity: string, file?: string): Logge
 export function withDebugIfEnabled(log: Logger): Pick<Logger, 'info' | 'warn' | 'error'> & {
   readonly debug: ((fields: object, message: string) => void) | undefined;
 } {
-  const debug = (fields: object, message: string) => {
-    log.debug(fields, message);
-  };
+  const debug = (fields: object, message: string) => log.debug(fields, message);
   return {
     info: log.info.bind(log),
     warn: log.warn.bind(log),

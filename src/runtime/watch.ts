@@ -76,8 +76,6 @@ export function watch<T extends KubeObject>(
         return false;
       }
     },
-    stop: () => {
-      own.abort();
-    },
+    stop: () => own.abort(),
   };
 }

@@ -58,9 +58,10 @@ export function send(reply: Reply, { code, body, retryAfterSeconds }: Answer): R
 
 /** Aborts when the response is due by the query parameter `timeout`, or when the API server closes the connection. */
 export function abortInTime(controller: AbortController, timeout: string | undefined, reply: Reply): void {
-  const timer = setTimeout(() => {
-    controller.abort(new Error('the time to answer is over'));
-  }, answerWithin(timeout));
+  const timer = setTimeout(
+    () => controller.abort(new Error('the time to answer is over')),
+    answerWithin(timeout),
+  );
   reply.raw.once('close', () => {
     clearTimeout(timer);
     if (!reply.raw.writableFinished) controller.abort(new Error('the API server hung up'));

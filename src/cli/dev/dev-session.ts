@@ -190,9 +190,7 @@ async function renewSession(
     { name: 'dev-session', reconcile: (key, waiting) => reconcile(key, waiting).catch(endIfRefused) },
     working,
   );
-  const renew = () => {
-    add('gatehouse');
-  };
+  const renew = () => add('gatehouse');
   registry.subscribe(renew, working);
   detectors.onChange(renew, working);
   renew();

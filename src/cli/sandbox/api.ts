@@ -28,9 +28,7 @@ export async function startApi(
       [gatehouse, { username: `system:serviceaccount:${NAMESPACE}:gatehouse`, groups: accounts }],
     ]),
     dataFolder: objects,
-    onError: (error) => {
-      console.error('internal error of the sandbox:', error);
-    },
+    onError: (error) => console.error('internal error of the sandbox:', error),
   }).catch((error: unknown) => {
     throw portProblem(error, port) ?? error;
   });

@@ -23,9 +23,7 @@ export function addSandbox(program: Command): void {
     .addHelpText('after', HELP)
     .action(async (flags: SandboxFlags) => {
       const stopping = new AbortController();
-      const stop = () => {
-        stopping.abort();
-      };
+      const stop = () => stopping.abort();
       for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, stop);
       // The reader of the pipe has closed it.
       process.stdout.on('error', stop);

@@ -8,9 +8,7 @@ import type { OutputFormat } from './options.ts';
 /** Resolves when all of the text is written: a process that exits earlier truncates it. */
 export const print = (text: string): Promise<void> =>
   new Promise((done) => {
-    process.stdout.write(text, () => {
-      done();
-    });
+    process.stdout.write(text, () => done());
   });
 
 /**

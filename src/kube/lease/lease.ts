@@ -53,9 +53,7 @@ export function createElection(options: ElectionOptions) {
   }
   const fields = { lease: `${options.namespace}/${options.name}`, identity };
   let onNewLeader: (leader: string) => void = () => undefined;
-  const record = createLeaseRecord(options, durationMs, clock, (leader) => {
-    onNewLeader(leader);
-  });
+  const record = createLeaseRecord(options, durationMs, clock, (leader) => onNewLeader(leader));
 
   /** When the request that last renewed our lease was sent; undefined while another replica leads. */
   let renewedAt: Instant | undefined;
@@ -203,9 +201,7 @@ function watchTime(clock: Clock, leftMs: () => number, lose: () => void): () => 
     });
   };
   arm();
-  return () => {
-    cancel();
-  };
+  return () => cancel();
 }
 
 /**

@@ -69,12 +69,8 @@ export function createChangeSink<T extends KubeObject>(
   };
 
   return {
-    set: (object: T): void => {
-      put(object, false, prepare);
-    },
-    remove: (object: T): void => {
-      drop(keyOf(object));
-    },
+    set: (object: T): void => put(object, false, prepare),
+    remove: (object: T): void => drop(keyOf(object)),
     /** The object as the store will hold it. `replaceAll` needs prepared objects. */
     prepare: (object: T): T => prepare(keyOf(object), object),
     /**

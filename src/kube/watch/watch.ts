@@ -97,8 +97,6 @@ function createWatchdog(clock: Clock, abort: (reason: Error) => void) {
         abort(new Error(`the watch was silent for ${Math.round(ms / 1_000)} s`));
       });
     },
-    stop: (): void => {
-      cancel();
-    },
+    stop: (): void => cancel(),
   };
 }

@@ -81,9 +81,7 @@ export function startAuthority(
     { name: 'authority', reconcile: inLocalTime(reconcile, serverClock.now) },
     signal,
   );
-  const onChange = () => {
-    controller.add(AUTHORITY_SECRET);
-  };
+  const onChange = () => controller.add(AUTHORITY_SECRET);
   for (const name of [AUTHORITY_SECRET, ca.secret ?? []].flat())
     watch(
       context,
@@ -91,9 +89,7 @@ export function startAuthority(
       signal,
     );
   onChange();
-  signal.addEventListener('abort', () => {
-    metrics.authority(undefined);
-  });
+  signal.addEventListener('abort', () => metrics.authority(undefined));
   return controller;
 }
 

@@ -63,9 +63,7 @@ export function startCaBundle(
     signal,
   );
   const fieldSelector = `metadata.name=${CABUNDLE_CONFIGMAP}`;
-  const onChange = () => {
-    controller.add(CABUNDLE_CONFIGMAP);
-  };
+  const onChange = () => controller.add(CABUNDLE_CONFIGMAP);
   watch(context, { resource: configMaps, namespace, fieldSelector, onChange }, signal);
   return controller;
 }

@@ -18,13 +18,9 @@ export function startCertificates(context: LeaderContext, signal: AbortSignal) {
   const bundle = () => (current === undefined ? undefined : caBundle(current, serverClock.now()));
   const listeners = createListeners<[]>();
   /** What a rotation waits for may have changed. */
-  const onEvidence = () => {
-    rotation.add(AUTHORITY_SECRET);
-  };
+  const onEvidence = () => rotation.add(AUTHORITY_SECRET);
   const published = startCaBundle(context, { bundle, onPublished: onEvidence }, signal);
-  listeners.add(() => {
-    published.add(CABUNDLE_CONFIGMAP);
-  });
+  listeners.add(() => published.add(CABUNDLE_CONFIGMAP));
   const servingCerts = startServingCerts(context, authority, onEvidence, signal);
   listeners.add(servingCerts.resync);
   const injection = startInjection(context, authority, bundle, onEvidence, signal);

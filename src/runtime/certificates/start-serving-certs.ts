@@ -25,9 +25,7 @@ export function startServingCerts(
   const { config, serverClock, metrics, log } = context;
   const { now } = serverClock;
   const requests = createServiceRequests(config);
-  const add = (key: string): void => {
-    controller.add(key);
-  };
+  const add = (key: string): void => controller.add(key);
   const pacer = createIssuePacer({ ...REISSUE, ...systemClock, release: add });
   const stores = watchServingCerts(
     context,
@@ -36,9 +34,7 @@ export function startServingCerts(
       onService: add,
       onEdit: pacer.hurry,
       onCert,
-      onSecretGone: (secretKey) => {
-        inventory.renewed(secretKey);
-      },
+      onSecretGone: (secretKey) => inventory.renewed(secretKey),
     },
     signal,
   );

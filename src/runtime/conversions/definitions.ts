@@ -23,9 +23,7 @@ export function createDefinitions(
     const fieldSelector = `metadata.name=${name}`;
     const options = { resource: customResourceDefinitions, fieldSelector, transform: toDefinitionObject };
     const watching = watch<DefinitionObject>(context, options, signal);
-    watching.onChange(() => {
-      onChange(target);
-    });
+    watching.onChange(() => onChange(target));
     return watching;
   };
 

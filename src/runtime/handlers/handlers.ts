@@ -149,8 +149,7 @@ function logFor(
 ): HandlerLog {
   const write =
     (level: 'debug' | 'info' | 'warn' | 'error') =>
-    (message: string, fields: object = {}) => {
+    (message: string, fields: object = {}) =>
       log[level]({ handler: name, uid, fields }, message);
-    };
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
 }

@@ -24,9 +24,10 @@ let hooked = false;
 export async function importAs(specifier: string): Promise<Module> {
   hook();
   const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => {
-    late.reject(new Error(`it was not loaded within ${LOADING_MS / 1_000} s`));
-  }, LOADING_MS);
+  const timer = setTimeout(
+    () => late.reject(new Error(`it was not loaded within ${LOADING_MS / 1_000} s`)),
+    LOADING_MS,
+  );
   try {
     return (await Promise.race([import(specifier), late.promise])) as Module; // a namespace is a record of its exports
   } finally {

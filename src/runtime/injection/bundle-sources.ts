@@ -51,9 +51,7 @@ export function createBundleSources(
 function start(context: Context, ref: SourceRef, onChange: (ref: SourceRef) => void, signal: AbortSignal) {
   const stop = new AbortController();
   const either = AbortSignal.any([signal, stop.signal]);
-  const tell = () => {
-    onChange(ref);
-  };
+  const tell = () => onChange(ref);
   const watched = watch<SourceObject>(
     context,
     {

@@ -102,12 +102,8 @@ export function createInjector(context: InjectorContext): Reconcile {
       object,
       memory,
       remember: (change) => memories.set(key, { ...memories.get(key), ...change }),
-      report: (state) => {
-        states.report(kind.kind, key, state);
-      },
-      recordEvent: (...event) => {
-        tell(object, ...event);
-      },
+      report: (state) => states.report(kind.kind, key, state),
+      recordEvent: (...event) => tell(object, ...event),
       reminders,
       signal,
     };

@@ -71,9 +71,7 @@ export function startInjection(
   );
   const stores = injectors.map(({ targets }) => targets);
   return {
-    resync: () => {
-      resync();
-    },
+    resync: () => resync(),
     targetsWithout: (id: string) => {
       const generation = authority()?.generations.find((one) => one.id === id);
       if (generation === undefined || !stores.every(({ hasSynced }) => hasSynced())) return undefined;
@@ -101,9 +99,7 @@ function startInjector(
     controller.add(key);
     onChange(changed);
   };
-  const onContent = () => {
-    onChange([]);
-  };
+  const onContent = () => onChange([]);
   const targets = watchTargets(context, kind, resource, own, { onTarget, onContent }, signal);
   const now = () => new Date();
   const reconcile = createInjector({ ...injection, client, kind, resource, targets, now, log });

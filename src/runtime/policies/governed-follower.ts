@@ -38,9 +38,7 @@ export function startFollower(
       resource,
       indexes: INDEXES,
       transform: (object) => toGoverned(policies, resource, object, ownNamespace),
-      onChange: (_key, change) => {
-        onChange(resource, change);
-      },
+      onChange: (_key, change) => onChange(resource, change),
     },
     signal,
   );

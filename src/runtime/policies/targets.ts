@@ -21,9 +21,7 @@ export function createTargets(context: WatchContext, signal: AbortSignal) {
   const start = (resource: Resource, whole: boolean): Target => {
     const transform = whole ? dropManagedFields : onlyIdentity;
     const watching = watch<KubeObject>(context, { resource, metadataOnly: !whole, transform }, signal);
-    watching.onChange((key) => {
-      listeners.tell(resource, key);
-    });
+    watching.onChange((key) => listeners.tell(resource, key));
     return { ...watching, whole };
   };
 

@@ -26,9 +26,7 @@ export function createInstruments(registry: Registry) {
     definition: HistogramDefinition<keyof Labels & string>,
   ) => {
     const observed = histogram(definition);
-    return (labels: Labels, value: number): void => {
-      observed.observe(labels, value);
-    };
+    return (labels: Labels, value: number): void => observed.observe(labels, value);
   };
   return {
     counter,
@@ -52,9 +50,7 @@ export function createInstruments(registry: Registry) {
         counted.inc(Object.fromEntries(names.map((name, index) => [name, values[index] ?? ''])), by);
       };
       for (const values of known) add(values, 0);
-      return (...values: Labels): void => {
-        add(values, 1);
-      };
+      return (...values: Labels): void => add(values, 1);
     },
     /** A gauge with the values that `samples` returns at a scrape; a series without a value disappears. */
     scraped: <L extends string>(

@@ -67,9 +67,7 @@ export function createMetrics(exemplar?: ExemplarLabels) {
       OVERLOADS.map((reason) => [reason]),
     ),
     /** The longest turn of the event loop within a second, in seconds. */
-    eventLoopDelay: (seconds: number) => {
-      eventLoopDelay.observe(seconds);
-    },
+    eventLoopDelay: (seconds: number) => eventLoopDelay.observe(seconds),
     crowdedOut: count<[]>(METRICS.crowdedOut),
     refusedClient: count<[reason: ClientRefusal]>(
       METRICS.refusedClients,
@@ -81,9 +79,7 @@ export function createMetrics(exemplar?: ExemplarLabels) {
     certificateReadFailed: count<[]>(METRICS.certificateReadErrors),
 
     apiRequest: observe<{ verb: string; code: string }>(METRICS.apiRequests),
-    leader: (isLeader: boolean) => {
-      leader.set({ name: 'gatehouse' }, isLeader ? 1 : 0);
-    },
+    leader: (isLeader: boolean) => leader.set({ name: 'gatehouse' }, isLeader ? 1 : 0),
     ...createWorkqueueMetrics(instruments),
     ...createScrapedMetrics(instruments),
     ...createAuthorityMetrics(instruments),
@@ -147,21 +143,11 @@ function createWorkqueueMetrics({ counter, gauge, histogram, scraped }: Instrume
   );
   return {
     queue: (name: string) => ({
-      depth: (keys: number) => {
-        depth.set({ name }, keys);
-      },
-      added: () => {
-        adds.inc({ name });
-      },
-      retried: () => {
-        retries.inc({ name });
-      },
-      queueDuration: (seconds: number) => {
-        waited.observe({ name }, seconds);
-      },
-      workDuration: (seconds: number) => {
-        worked.observe({ name }, seconds);
-      },
+      depth: (keys: number) => depth.set({ name }, keys),
+      added: () => adds.inc({ name }),
+      retried: () => retries.inc({ name }),
+      queueDuration: (seconds: number) => waited.observe({ name }, seconds),
+      workDuration: (seconds: number) => worked.observe({ name }, seconds),
     }),
     /** A later queue of the same name replaces `load`. */
     queueLoad: (name: string, load: () => WorkqueueLoad) => {

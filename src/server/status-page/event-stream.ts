@@ -27,9 +27,7 @@ export async function streamEvents(
   const gone = new AbortController();
   // Not the response: that of a pipelined request emits no event when its connection closes.
   const { socket } = response.req;
-  const leave = () => {
-    gone.abort();
-  };
+  const leave = () => gone.abort();
   socket.once('close', leave);
   if (response.destroyed || socket.destroyed) leave(); // it disconnected during authentication, and no event reports that later
   const ended = AbortSignal.any([signal, gone.signal]);

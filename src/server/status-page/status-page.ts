@@ -65,9 +65,7 @@ export function addStatusPage(app: FastifyInstance, options: StatusPageOptions):
     scope.addContentTypeParser(
       FORM,
       { parseAs: 'string', bodyLimit: MAX_FORM_BYTES },
-      (_request, body, done) => {
-        done(null, new URLSearchParams(body.toString()));
-      },
+      (_request, body, done) => done(null, new URLSearchParams(body.toString())),
     );
     addRoutes(scope, options, ended.signal);
     registered();

@@ -27,9 +27,7 @@ export function createField(source: YamlSource, value: JsonValue | undefined, pa
     value,
     line,
     at: (key) => createField(source, childOf(value, key), [...path, key]),
-    report: (message) => {
-      source.report(line, formatPath(path), message);
-    },
+    report: (message) => source.report(line, formatPath(path), message),
   };
 }
 
