@@ -340,20 +340,59 @@ describe('a kind that cannot be read', () => {
   });
 });
 
-test('S7: a report of a user with the name does not keep the window from its own', async () => {
-  const reports = cluster.objects<RestoreReport>(RESTORE_REPORTS);
-  reports.add({
-    metadata: { name: 'drill-0' },
-    spec: { window: 'other', part: 0, parts: 1, violations: [], relink: [] },
+describe('S7: an object with the name of a report', () => {
+  let reports: Objects<RestoreReport>;
+
+  beforeEach(() => {
+    reports = cluster.objects<RestoreReport>(RESTORE_REPORTS);
+    const violations = Array.from({ length: 51 }, (_, index) => ({
+      ...violation,
+      field: `spec.disks[${index}]`,
+    }));
+    found = { violations, unreadable: [] };
   });
-  const violations = Array.from({ length: 51 }, (_, index) => ({
-    ...violation,
-    field: `spec.disks[${index}]`,
-  }));
-  found = { violations, unreadable: [] };
-  await closeAtNoon();
-  expect(reports.list()).toMatchObject([{ spec: { window: 'drill', parts: 1 } }]);
-  expect(reports.list()[0]?.spec.violations).toHaveLength(51);
+
+  const addOfUser = () => {
+    reports.add({
+      metadata: { name: 'drill-0', uid: 'of-a-user' },
+      spec: { window: 'other', part: 0, parts: 1, violations: [], relink: [] },
+    });
+  };
+
+  test('does not keep the window from its own report', async () => {
+    addOfUser();
+    await closeAtNoon();
+    expect(reports.list()).toMatchObject([{ spec: { window: 'drill', parts: 1 } }]);
+    expect(reports.list()[0]?.spec.violations).toHaveLength(51);
+  });
+
+  test('stays if another leader has just written the same report', async () => {
+    await closeAtNoon();
+    const [written] = reports.list();
+    const listAll: Cluster['client']['listAll'] = async (kind, options) =>
+      options?.labelSelector === undefined
+        ? await cluster.client.listAll(kind, options)
+        : { metadata: {}, items: [] };
+    reconcile = leader({ client: { ...cluster.client, listAll } });
+    changed.add('drill');
+    await reconcile();
+    expect(reports.list()).toEqual([written]);
+  });
+
+  test('is not deleted if another leader has replaced it since it was read', async () => {
+    addOfUser();
+    const remove: Cluster['client']['delete'] = async (kind, ref, options) => {
+      if (kind.resource === RESTORE_REPORTS.resource)
+        reports.edit('drill-0', (report) => ({
+          ...report,
+          metadata: { ...report.metadata, uid: 'of-the-other-leader' },
+        }));
+      return await cluster.client.delete(kind, ref, options);
+    };
+    reconcile = leader({ client: { ...cluster.client, delete: remove } });
+    await expect(closeAtNoon()).rejects.toThrow('the preconditions do not hold');
+    expect(reports.list()).toMatchObject([{ metadata: { uid: 'of-the-other-leader' } }]);
+  });
 });
 
 describe('a failure is retried:', () => {

@@ -153,24 +153,41 @@ async function writeReports(
     else if (!isDeepStrictEqual(live.spec, spec))
       await client.replace(RESTORE_REPORTS, { ...live, spec }, { signal });
   }
-  for (const { metadata } of stale.values())
-    await client.delete(RESTORE_REPORTS, { name: metadata.name ?? '' }, { signal });
+  for (const report of stale.values()) await remove(report, client, signal);
 }
 
-/** A report of a user that has the name would otherwise keep the window from ever completing. */
+/** Keeps an equal report: another leader has just written it. Replaces any other object that has the name. */
 async function createReport(
   report: RestoreReport,
-  client: Pick<KubeClient, 'create' | 'delete'>,
+  client: Pick<KubeClient, 'listAll' | 'create' | 'delete'>,
   signal: AbortSignal,
 ): Promise<void> {
   try {
     await client.create(RESTORE_REPORTS, report, { signal });
   } catch (error) {
     if (!isAlreadyExists(error)) throw error;
-    await client.delete(RESTORE_REPORTS, { name: report.metadata.name ?? '' }, { signal });
+    const { name = '' } = report.metadata;
+    // A list needs no further permission.
+    const options = { fieldSelector: `metadata.name=${name}`, signal };
+    const { items } = await client.listAll<RestoreReport>(RESTORE_REPORTS, options);
+    const live = items.find(({ metadata }) => metadata.name === name);
+    if (live !== undefined && isSameReport(live, report)) return;
+    if (live !== undefined) await remove(live, client, signal);
     await client.create(RESTORE_REPORTS, report, { signal });
   }
 }
+
+const isSameReport = (a: RestoreReport, b: RestoreReport): boolean =>
+  isDeepStrictEqual(a.spec, b.spec) &&
+  isDeepStrictEqual(a.metadata.labels, b.metadata.labels) &&
+  isDeepStrictEqual(a.metadata.ownerReferences, b.metadata.ownerReferences);
+
+/** Deletes the object that was read, not one that has replaced it since. */
+const remove = (
+  { metadata: { name = '', uid } }: RestoreReport,
+  client: Pick<KubeClient, 'delete'>,
+  signal: AbortSignal,
+) => client.delete(RESTORE_REPORTS, { name }, { signal, preconditions: { uid } });
 
 /** The window owns the report, so the garbage collector deletes both. */
 function toReport({ metadata: { name = '', uid = '' } }: RestoreWindow, spec: RestoreReportSpec) {
