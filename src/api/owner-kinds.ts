@@ -1,6 +1,5 @@
 /** Objects whose owner references are never linked again: controllers adopt them by labels, and delete unexpected ones. */
-import { groupOf } from './owner-record.ts';
-import type { GroupResource, OwnerReference } from '../json/kube-object.ts';
+import { splitApiVersion, type GroupResource, type OwnerReference } from '../json/kube-object.ts';
 
 const ADOPTED_BY_LABELS: readonly GroupResource[] = [
   { group: '', resource: 'pods' },
@@ -24,5 +23,5 @@ export function mayRelinkOwner(
 ): boolean {
   if (!mayRecordOwners(child)) return false;
   const isJob = child.group === 'batch' && child.resource === 'jobs';
-  return !(isJob && groupOf(owner.apiVersion) === 'batch' && owner.kind === 'CronJob');
+  return !(isJob && splitApiVersion(owner.apiVersion).group === 'batch' && owner.kind === 'CronJob');
 }

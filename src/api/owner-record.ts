@@ -1,6 +1,6 @@
 /** The owner references of an object in an annotation: backup tools drop the references and keep annotations. */
 import { isJsonObject } from '../json/json.ts';
-import type { OwnerReference } from '../json/kube-object.ts';
+import { splitApiVersion, type OwnerReference } from '../json/kube-object.ts';
 import { pick } from '../json/objects.ts';
 import { GROUP } from './group.ts';
 
@@ -51,13 +51,7 @@ export function missingOwners(
 
 /** The same text for an owner in every version of its kind. */
 export function ownerKey({ apiVersion, kind, name }: Omit<OwnerReference, 'uid'>): string {
-  return [groupOf(apiVersion), kind, name].join('\u0000');
-}
-
-/** Empty for the core group. */
-export function groupOf(apiVersion: string): string {
-  const slash = apiVersion.indexOf('/');
-  return slash === -1 ? '' : apiVersion.slice(0, slash);
+  return [splitApiVersion(apiVersion).group, kind, name].join('\u0000');
 }
 
 /** The references without other fields; undefined if one of them is invalid. */

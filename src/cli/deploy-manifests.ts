@@ -6,7 +6,7 @@ import { parseAllDocuments } from 'yaml';
 import type { KubeClient } from '../kube/client.ts';
 import type { Discovery } from '../kube/discovery.ts';
 import type { Resource } from '../kube/object.ts';
-import type { KubeObject } from '../json/kube-object.ts';
+import { splitApiVersion, type KubeObject } from '../json/kube-object.ts';
 
 /** Reads and applies the manifests of `deploy/`. */
 
@@ -45,9 +45,8 @@ async function servedResource(
   discovery: Discovery,
   { apiVersion = '', kind = '' }: KubeObject,
 ): Promise<Resource> {
-  const group = apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '';
   const plural = kind.endsWith('y') ? `${kind.slice(0, -1)}ies` : `${kind}s`;
-  const wanted = { group, resource: plural.toLowerCase() };
+  const wanted = { group: splitApiVersion(apiVersion).group, resource: plural.toLowerCase() };
   const deadline = performance.now() + SERVED_TIMEOUT_MS;
   for (;;) {
     const found = await discovery.resolve(wanted);

@@ -89,14 +89,12 @@ function readConfigFile(path: string): Source {
   } catch (error) {
     throw new ConfigError(`--config: ${messageOf(error)}`, { cause: error });
   }
-  if (typeof content !== 'object' || content === null || Array.isArray(content)) {
+  if (typeof content !== 'object' || content === null || Array.isArray(content))
     throw new ConfigError(`--config: ${path} is not a map of settings`);
-  }
   const unknown = Object.keys(content).filter((key) => !Object.hasOwn(SETTINGS, key));
-  if (unknown.length > 0) {
+  if (unknown.length > 0)
     throw new ConfigError(
       `--config: ${path} has unknown settings ${unknown.join(', ')}; known settings: ${NAMES.join(', ')}`,
     );
-  }
   return Object.fromEntries(Object.entries(content).map(([key, value]) => [key, String(value)]));
 }

@@ -82,17 +82,12 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
     logLevel: read('log-level'),
   });
   const { durationMs, renewDeadlineMs, retryMs } = config.lease;
-  if (problems.length === 0 && !(durationMs > renewDeadlineMs && renewDeadlineMs > retryMs && retryMs > 0)) {
+  if (problems.length === 0 && !(durationMs > renewDeadlineMs && renewDeadlineMs > retryMs && retryMs > 0))
     problems.push(
       '--lease-duration must be longer than --renew-deadline, which must be longer than --retry-period',
     );
-  }
-  if (
-    config.clients.ca === undefined &&
-    (config.clients.names.length > 0 || config.clients.scope === 'all')
-  ) {
+  if (config.clients.ca === undefined && (config.clients.names.length > 0 || config.clients.scope === 'all'))
     problems.push('--client-names and --client-ca-for have no effect without --client-ca');
-  }
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   return config;
 }

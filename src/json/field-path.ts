@@ -52,9 +52,8 @@ const MAX_PATH_LENGTH = 1024;
 /** @throws InvalidPath */
 export function parsePath(text: string): FieldPath {
   if (text === '') throw new InvalidPath('the path is empty: write one such as spec.datacenter');
-  if (text.length > MAX_PATH_LENGTH) {
+  if (text.length > MAX_PATH_LENGTH)
     throw new InvalidPath(`the path has more than ${MAX_PATH_LENGTH} characters`);
-  }
   const segments: Segment[] = [];
   let at = 0;
   while (at < text.length) {
@@ -62,9 +61,7 @@ export function parsePath(text: string): FieldPath {
     segments.push(segment);
     at = end;
   }
-  if (segments.length > MAX_SEGMENTS) {
-    throw new InvalidPath(`the path has more than ${MAX_SEGMENTS} parts`);
-  }
+  if (segments.length > MAX_SEGMENTS) throw new InvalidPath(`the path has more than ${MAX_SEGMENTS} parts`);
   return { text, segments, concreteText: concreteTextOf(segments) };
 }
 
@@ -84,13 +81,12 @@ function segmentAt(text: string, at: number): readonly [Segment, number] {
   if (at > 0 && text[at] !== '.') throw invalidAt(text, at, 'expected a dot or a bracket');
   const start = at === 0 ? 0 : at + 1;
   const name = matchAt(PLAIN_NAME, text, start);
-  if (name === undefined) {
+  if (name === undefined)
     throw invalidAt(
       text,
       start,
       'expected a field name; other characters need brackets: labels["example.com/rack"]',
     );
-  }
   return [{ kind: 'field', name }, start + name.length];
 }
 

@@ -85,12 +85,10 @@ const replace: ValueDiff = (before, after, path) =>
 const valueDiff: ValueDiff = (before, after, path, depth) => {
   if (before === after) return [];
   if (depth < MAX_DEPTH) {
-    if (isJsonObject(before) && isJsonObject(after)) {
+    if (isJsonObject(before) && isJsonObject(after))
       return orReplacement(memberDiff(before, after, path, depth, valueDiff), path, after);
-    }
-    if (isJsonArray(before) && isJsonArray(after)) {
+    if (isJsonArray(before) && isJsonArray(after))
       return orReplacement(listDiff(before, after, path, depth), path, after);
-    }
   }
   return replace(before, after, path, depth);
 };

@@ -76,9 +76,8 @@ function valuesExceed(most: number, text: string): boolean {
 
 function countOf(character: string, text: string, most: number): number {
   let count = 0;
-  for (let at = text.indexOf(character); at >= 0 && count <= most; at = text.indexOf(character, at + 1)) {
+  for (let at = text.indexOf(character); at >= 0 && count <= most; at = text.indexOf(character, at + 1))
     count += 1;
-  }
   return count;
 }
 

@@ -35,6 +35,12 @@ export function textIn(value: unknown, ...keys: readonly string[]): string {
   return typeof text === 'string' ? text : '';
 }
 
+/** Like {@link valueIn}, for a list; empty if the value is not a list. */
+export function listIn(value: unknown, ...keys: readonly string[]): JsonArray {
+  const list = valueIn(value, ...keys);
+  return isJsonArray(list) ? list : [];
+}
+
 /**
  * Parses JSON without loss. The keys `__proto__` and `constructor` are plain data.
  *

@@ -67,9 +67,8 @@ export function normaliseSelector(
     return { selector: {}, problems };
   }
   for (const key of Object.keys(given)) {
-    if (key !== 'matchLabels' && key !== 'matchExpressions') {
+    if (key !== 'matchLabels' && key !== 'matchExpressions')
       report('', `has no field ${quote(key)}: write matchLabels or matchExpressions`);
-    }
   }
   const labels = labelsOf(ownValue(given, 'matchLabels') ?? {}, report);
   const expressions = expressionsOf(ownValue(given, 'matchExpressions') ?? [], report);
@@ -120,9 +119,8 @@ function expressionOf(item: unknown): LabelExpression | string {
   const operator = ownValue(item, 'operator');
   const values = ownValue(item, 'values') ?? [];
   if (typeof key !== 'string' || !isQualifiedName(key)) return `key ${quote(key)} is not the key of a label`;
-  if (!isJsonArray(values) || !values.every((value) => typeof value === 'string' && isLabelValue(value))) {
+  if (!isJsonArray(values) || !values.every((value) => typeof value === 'string' && isLabelValue(value)))
     return 'values: write a list of label values';
-  }
   switch (operator) {
     case 'In':
     case 'NotIn':

@@ -13,9 +13,7 @@ export function shorten(text: string, limit: number): string {
 
 /** Formats a value for a message: a string in quotes, a list as `a list`, an object as `an object`. */
 export function quote(value: unknown): string {
-  if (typeof value === 'string') {
-    return `"${escape(cut(value, MAX_VALUE_LENGTH).replace(/["\\]/g, '\\$&'))}"`;
-  }
+  if (typeof value === 'string') return `"${escape(cut(value, MAX_VALUE_LENGTH).replace(/["\\]/g, '\\$&'))}"`;
   if (Array.isArray(value)) return 'a list';
   return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }

@@ -1,9 +1,10 @@
-import { isRecord } from './object.ts';
+import { listIn, textIn } from '../json/json.ts';
 
+/** A field that the API server does not name is empty. */
 export interface StatusCause {
-  readonly reason: string | undefined;
-  readonly message: string | undefined;
-  readonly field: string | undefined;
+  readonly reason: string;
+  readonly message: string;
+  readonly field: string;
 }
 
 /** The request that failed. The path has no query: selectors and tokens do not belong in logs. */
@@ -31,15 +32,19 @@ export class ApiError extends Error {
     request: RequestLine,
     answer: { code: number; status: unknown; retryAfterSeconds?: number | undefined },
   ) {
-    const status = isRecord(answer.status) ? answer.status : {};
-    const reason = stringOf(status.reason) ?? '';
-    const outcome = [answer.code, reason].filter((part) => part !== '').join(' ');
-    super(`${request.method} ${request.path}: ${outcome}: ${stringOf(status.message) ?? 'no message'}`);
+    const { code, status, retryAfterSeconds } = answer;
+    const reason = textIn(status, 'reason');
+    const outcome = [code, reason].filter((part) => part !== '').join(' ');
+    super(`${request.method} ${request.path}: ${outcome}: ${textIn(status, 'message') || 'no message'}`);
     this.request = lineOf(request);
-    this.code = answer.code;
+    this.code = code;
     this.reason = reason;
-    this.causes = causesOf(status.details);
-    this.retryAfterSeconds = answer.retryAfterSeconds;
+    this.causes = listIn(status, 'details', 'causes').map((cause) => ({
+      reason: textIn(cause, 'reason'),
+      message: textIn(cause, 'message'),
+      field: textIn(cause, 'field'),
+    }));
+    this.retryAfterSeconds = retryAfterSeconds;
   }
 }
 
@@ -92,18 +97,4 @@ const lineOf = ({ method, path }: RequestLine): RequestLine => ({ method, path }
 
 function hasCode(error: unknown, code: number): error is ApiError {
   return error instanceof ApiError && error.code === code;
-}
-
-function causesOf(details: unknown): readonly StatusCause[] {
-  const causes = isRecord(details) ? details.causes : undefined;
-  return Array.isArray(causes) ? causes.map(causeOf) : [];
-}
-
-function causeOf(cause: unknown): StatusCause {
-  const { reason, message, field } = isRecord(cause) ? cause : {};
-  return { reason: stringOf(reason), message: stringOf(message), field: stringOf(field) };
-}
-
-function stringOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined;
 }

@@ -1,4 +1,4 @@
-import type { Condition } from '../json/kube-object.ts';
+import { toTimestamp, type Condition } from '../json/kube-object.ts';
 
 /**
  * `conditions` with `next` added or replaced. `lastTransitionTime` changes only with the status.
@@ -12,7 +12,7 @@ export function setCondition(
   const before = conditions ?? [];
   const index = before.findIndex(({ type }) => type === next.type);
   const current = before[index];
-  if (current === undefined) return [...before, { ...next, lastTransitionTime: toRfc3339(now) }];
+  if (current === undefined) return [...before, { ...next, lastTransitionTime: toTimestamp(now) }];
 
   const moved = current.status !== next.status;
   if (
@@ -20,14 +20,8 @@ export function setCondition(
     current.reason === next.reason &&
     current.message === next.message &&
     current.observedGeneration === next.observedGeneration
-  ) {
+  )
     return before;
-  }
-  const lastTransitionTime = moved ? toRfc3339(now) : current.lastTransitionTime;
+  const lastTransitionTime = moved ? toTimestamp(now) : current.lastTransitionTime;
   return before.with(index, { ...next, lastTransitionTime });
-}
-
-/** metav1.Time has whole seconds: the API server drops a fraction. */
-export function toRfc3339(time: Date): string {
-  return `${time.toISOString().slice(0, 19)}Z`;
 }

@@ -51,9 +51,8 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   else signal.addEventListener('abort', stop, { once: true });
 
   const worker = async (): Promise<void> => {
-    for (let key = await queue.next(); key !== undefined; key = await queue.next()) {
+    for (let key = await queue.next(); key !== undefined; key = await queue.next())
       await work(options, key, signal);
-    }
   };
   await Promise.all(Array.from({ length: concurrency }, worker));
   await stopped.promise;

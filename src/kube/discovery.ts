@@ -1,8 +1,9 @@
 import { isNotFound } from './api-error.ts';
 import { orAborted, type Clock } from './clock.ts';
 import { groupResourceName, type GroupResource } from '../json/kube-object.ts';
+import { listIn, textIn, valueIn } from '../json/json.ts';
 import { memoizeAsync } from '../json/memoize-async.ts';
-import { isRecord, type Resource } from './object.ts';
+import type { Resource } from './object.ts';
 import type { Rest } from './rest.ts';
 
 export interface ServerVersion {
@@ -56,8 +57,13 @@ export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>) {
     },
     serverVersion: async (signal?: AbortSignal): Promise<ServerVersion> => {
       const version = await rest.request<unknown>({ method: 'GET', path: '/version', signal });
-      const { major, minor, gitVersion } = isRecord(version) ? version : {};
-      return { major: leadingNumber(major), minor: leadingNumber(minor), gitVersion: textOf(gitVersion) };
+      // Cloud providers write `20+`.
+      const numberIn = (part: 'major' | 'minor') => Number.parseInt(textIn(version, part), 10) || 0;
+      return {
+        major: numberIn('major'),
+        minor: numberIn('minor'),
+        gitVersion: textIn(version, 'gitVersion'),
+      };
     },
   };
 }
@@ -91,28 +97,19 @@ async function lookUpKind(
 /** Includes subresources. */
 async function servedIn(rest: Rest, group: string, version: string): Promise<readonly Resource[]> {
   const path = group === '' ? '/api/v1' : `/apis/${encodeURIComponent(group)}/${encodeURIComponent(version)}`;
-  return listIn(await getIfThere(rest, path), 'resources').flatMap((entry) =>
-    isRecord(entry) && typeof entry.name === 'string'
-      ? [
-          {
-            group,
-            version,
-            resource: entry.name,
-            kind: textOf(entry.kind),
-            namespaced: entry.namespaced === true,
-          },
-        ]
-      : [],
-  );
+  return listIn(await getIfThere(rest, path), 'resources').map((entry) => {
+    const [resource, kind] = [textIn(entry, 'name'), textIn(entry, 'kind')];
+    return { group, version, resource, kind, namespaced: valueIn(entry, 'namespaced') === true };
+  });
 }
 
 /** All served versions, the preferred version first. */
 async function versionsOf(rest: Rest, group: string): Promise<readonly string[]> {
   if (group === '') return ['v1'];
   const found = await getIfThere(rest, `/apis/${encodeURIComponent(group)}`);
-  const preferred = isRecord(found) ? versionIn(found.preferredVersion) : undefined;
-  const all = listIn(found, 'versions').map(versionIn);
-  return [...new Set([preferred, ...all])].filter((version) => version !== undefined);
+  const preferred = valueIn(found, 'preferredVersion');
+  const all = [preferred, ...listIn(found, 'versions')].map((one) => textIn(one, 'version'));
+  return [...new Set(all)].filter((version) => version !== '');
 }
 
 async function getIfThere(rest: Rest, path: string): Promise<unknown> {
@@ -122,22 +119,4 @@ async function getIfThere(rest: Rest, path: string): Promise<unknown> {
     if (isNotFound(error)) return undefined;
     throw error;
   }
-}
-
-function listIn(value: unknown, field: string): readonly unknown[] {
-  const list = isRecord(value) ? value[field] : undefined;
-  return Array.isArray(list) ? list : [];
-}
-
-function versionIn(entry: unknown): string | undefined {
-  return isRecord(entry) && typeof entry.version === 'string' ? entry.version : undefined;
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
-}
-
-/** Cloud providers write `20+`. */
-function leadingNumber(value: unknown): number {
-  return Number.parseInt(textOf(value), 10) || 0;
 }

@@ -2,9 +2,8 @@ import { createHash } from 'node:crypto';
 import { isAlreadyExists, isNotFound } from './api-error.ts';
 import type { KubeClient } from './client.ts';
 import { sleep, systemClock, type Clock } from './clock.ts';
-import { toRfc3339 } from './conditions.ts';
 import type { Log } from '../log.ts';
-import type { KubeObject } from '../json/kube-object.ts';
+import { toTimestamp, type KubeObject } from '../json/kube-object.ts';
 import { events } from './well-known.ts';
 
 /** The object that an event is about. */
@@ -96,7 +95,7 @@ export function createEventRecorder(options: EventRecorderOptions) {
 
   const write = async (name: string, { note, times }: Waiting): Promise<void> => {
     const call = { signal, timeoutMs: TIMEOUT_MS };
-    const lastTimestamp = toRfc3339(new Date(clock.now()));
+    const lastTimestamp = toTimestamp(new Date(clock.now()));
     const ref = { namespace: note.regarding.namespace ?? 'default', name };
     const raiseCount = async (): Promise<boolean> => {
       const known = await client.get<CoreEvent>(events, ref, call);

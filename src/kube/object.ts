@@ -42,10 +42,6 @@ export function withKind<T extends KubeObject>(resource: Resource, object: T): T
   return { ...object, apiVersion: apiVersionOf(resource), kind: resource.kind };
 }
 
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /**
  * The URL path of an object, or of a collection when there is no name.
  * @throws when a part could change the meaning of the request: `datacenters/..` would LIST the parent
@@ -57,15 +53,12 @@ export function resourcePath(
 ): string {
   const { group, version, namespaced } = resource;
   const what = groupResourceName(resource);
-  if (!namespaced && namespace !== undefined) {
+  if (!namespaced && namespace !== undefined)
     throw new Error(`${what} is cluster-scoped: omit the namespace "${namespace}"`);
-  }
-  if (namespaced && namespace === undefined && name !== undefined) {
+  if (namespaced && namespace === undefined && name !== undefined)
     throw new Error(`${what} is namespaced: set the namespace of "${name}"`);
-  }
-  if (subresource !== undefined && name === undefined) {
+  if (subresource !== undefined && name === undefined)
     throw new Error(`${what}/${subresource} needs the name of an object`);
-  }
   return [
     group === '' ? '/api' : `/apis/${segment(group)}`,
     segment(version),
@@ -78,9 +71,8 @@ export function resourcePath(
 
 /** Rejects what Kubernetes rejects in a name that becomes a path segment (apimachinery, api/validation/path). */
 function segment(text: string): string {
-  if (text === '' || text === '.' || text === '..' || /[/%]/.test(text)) {
+  if (text === '' || text === '.' || text === '..' || /[/%]/.test(text))
     throw new Error(`"${text}" cannot be part of the path of a Kubernetes object: use the plain name`);
-  }
   // A lone surrogate makes encodeURIComponent throw a bare "URI malformed".
   if (!text.isWellFormed()) throw new Error('the name of a Kubernetes object is not valid Unicode');
   return encodeURIComponent(text);

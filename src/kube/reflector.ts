@@ -162,9 +162,8 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   };
 
   const attempt = async (progress: Progress, signal: AbortSignal): Promise<'go-on' | Error> => {
-    if (progress.position !== undefined && !(await stillThere(progress.position, signal))) {
+    if (progress.position !== undefined && !(await stillThere(progress.position, signal)))
       progress.position = undefined;
-    }
     progress.position ??= await list(progress, signal);
     signal.throwIfAborted();
     const started = clock.monotonic();

@@ -120,11 +120,10 @@ function createWrites(rest: Rest): Omit<KubeClient, Reads> {
   ) => {
     const ref = refInside(resource, object);
     const version = object.metadata?.resourceVersion;
-    if (version === undefined || version === '') {
+    if (version === undefined || version === '')
       throw new Error(
         `${groupResourceName(resource)} ${ref.name} has no resourceVersion: read it before you replace it, or use apply`,
       );
-    }
     return write<T>('PUT', resourcePath(resource, ref, subresource), withKind(resource, object), options);
   };
 
@@ -175,11 +174,10 @@ function createWrites(rest: Rest): Omit<KubeClient, Reads> {
 function namespaceInside(resource: Resource, object: KubeObject): string | undefined {
   const namespace = object.metadata?.namespace;
   if (!resource.namespaced) return undefined;
-  if (namespace === undefined || namespace === '') {
+  if (namespace === undefined || namespace === '')
     throw new Error(
       `${groupResourceName(resource)} is namespaced: set metadata.namespace of "${object.metadata?.name ?? ''}"`,
     );
-  }
   return namespace;
 }
 

@@ -35,11 +35,10 @@ export function createStore<T extends KubeObject>({ indexes = {} }: StoreOptions
     keys: () => [...objects.keys()],
     byIndex: (name, value) => {
       const index = byName.get(name);
-      if (index === undefined) {
+      if (index === undefined)
         throw new Error(
           `the store has no index "${name}"; it has: ${[...byName.keys()].join(', ') || 'none'}`,
         );
-      }
       return index.keysOf(value).flatMap((key) => objects.get(key) ?? []);
     },
     set: (key, object) => {

@@ -32,6 +32,7 @@ export const SERVING_CERT_SERVICE = 'gatehouse.dev/serving-cert-service';
 export const SERVING_CERT_SERVICE_UID = 'gatehouse.dev/serving-cert-service-uid';
 /** Label on such a Secret, so that a watch selects only our Secrets. */
 export const SERVING_CERT_LABEL = { name: 'gatehouse.dev/serving-cert', value: 'true' } as const;
+export const SERVING_CERT_SELECTOR = `${SERVING_CERT_LABEL.name}=${SERVING_CERT_LABEL.value}`;
 
 /**
  * On a webhook configuration, CustomResourceDefinition, APIService or ConfigMap: inject the CA bundle and keep it up to

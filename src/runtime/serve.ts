@@ -163,12 +163,11 @@ function startWebhooks(
 
 function drainOnSignal(log: Logger): AbortSignal {
   const draining = new AbortController();
-  for (const name of ['SIGTERM', 'SIGINT'] as const) {
+  for (const name of ['SIGTERM', 'SIGINT'] as const)
     process.once(name, () => {
       log.info({ signal: name }, 'draining');
       draining.abort(new Error(name));
     });
-  }
   return draining.signal;
 }
 

@@ -7,7 +7,7 @@ import { stringify } from 'yaml';
 
 import type { ReviewFlags } from '../../src/cli/review/flags.ts';
 import { UnusableInput } from '../../src/cli/review/input.ts';
-import { reviewObjects } from '../../src/cli/review/review-objects.ts';
+import { reviewObjects } from '../../src/cli/review/review.ts';
 import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
 import { writeFiles } from '../support/review-command.ts';
 

@@ -7,7 +7,7 @@ import { json } from 'node:stream/consumers';
 import { createSandboxTls } from '../../src/cli/sandbox/tls.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { isRecord } from '../../src/kube/object.ts';
+import { isJsonObject } from '../../src/json/json.ts';
 import { validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
 import { listen } from './tls.ts';
 
@@ -29,7 +29,7 @@ export async function startSlowWebhook(client: KubeClient): Promise<SlowWebhook>
       const review = await json(request);
       asked.resolve(undefined);
       await released.promise;
-      const uid = isRecord(review) && isRecord(review.request) ? review.request.uid : undefined;
+      const uid = isJsonObject(review) && isJsonObject(review.request) ? review.request.uid : undefined;
       response.setHeader('content-type', 'application/json');
       response.end(
         JSON.stringify({

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 
 import type { ObjectMeta, KubeObject } from '../../src/json/kube-object.ts';
-import { isRecord } from '../../src/kube/object.ts';
+import { isJsonObject } from '../../src/json/json.ts';
 
 /** An object as a cluster returned it, and as the backup contains it. */
 export type BackupObject = KubeObject & {
@@ -60,7 +60,7 @@ export function mergeDiff(before: object, after: object): object | undefined {
     .map((key) => [key, null]);
   for (const [key, value] of to) {
     const current: unknown = from.get(key);
-    if (isRecord(current) && isRecord(value)) {
+    if (isJsonObject(current) && isJsonObject(value)) {
       const deeper = mergeDiff(current, value);
       if (deeper !== undefined) changes.push([key, deeper]);
     } else if (JSON.stringify(current) !== JSON.stringify(value)) changes.push([key, value]);

@@ -160,11 +160,10 @@ async function convertAll(
     await breathe();
     const object = objectAt(text, span, index);
     try {
-      if (signal.aborted) {
+      if (signal.aborted)
         throw new ConversionFailure(
           `the time to answer was over after ${index} of ${spans.length} objects: ask for fewer at a time (limit), or give Gatehouse more CPU`,
         );
-      }
       const converted = await convertOne(object, task, signal);
       objects.push(converted === object ? text.slice(span.start, span.end) : toJsonText(converted));
     } catch (error) {
@@ -181,19 +180,16 @@ async function convertOne(
 ): Promise<JsonObject> {
   const apiVersion = `${group}/${version}`;
   const current = textIn(object, 'apiVersion');
-  if (textIn(object, 'kind') !== kind) {
+  if (textIn(object, 'kind') !== kind)
     throw new ConversionFailure(`it is of another kind than the first object of the request, ${quote(kind)}`);
-  }
-  if (!current.startsWith(`${group}/`)) {
+  if (!current.startsWith(`${group}/`))
     throw new ConversionFailure(
       `it is not of the API group ${quote(group)}: a conversion stays in its group`,
     );
-  }
   if (current === apiVersion) return object;
   const unknown = [versionOf(object), version].find((one) => converter.versions?.includes(one) === false);
-  if (unknown !== undefined) {
+  if (unknown !== undefined)
     throw new ConversionFailure(`${converter.name} does not know version ${quote(unknown)}: add it there`);
-  }
   const converting = converter.convert(object, version, signal);
   const late = () => new ConversionFailure('the converter did not answer in time');
   const converted = converting instanceof Promise ? await untilAborted(converting, signal, late) : converting;

@@ -70,21 +70,18 @@ function compileMove(
   const to = tryStepPath(step.to, `${where}.to`, problems);
   if (from === undefined || to === undefined) return undefined;
   const problem = moveProblem(from, to);
-  if (problem === undefined) {
+  if (problem === undefined)
     return { run: moveStep(from, to, parentsToKeep(from, target)), reads: [from], writes: [to] };
-  }
   problems.push({ reason: 'InvalidPath', where, message: problem });
   return undefined;
 }
 
 function moveProblem(from: StepPath, to: StepPath): string | undefined {
   const listOf = ({ list }: StepPath) => JSON.stringify(list);
-  if (listOf(from) !== listOf(to)) {
+  if (listOf(from) !== listOf(to))
     return 'from and to lead into different lists: move the list first, and then the fields in its elements, or set it by an expression';
-  }
-  if (from.fields.length === 0 || to.fields.length === 0) {
+  if (from.fields.length === 0 || to.fields.length === 0)
     return 'ends in an element of a list: move a field, or set the list by an expression';
-  }
   const isWithin = (outer: StepPath, inner: StepPath) =>
     outer.fields.every((field, index) => inner.fields[index] === field);
   return isWithin(from, to) || isWithin(to, from)

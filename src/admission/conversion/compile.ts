@@ -53,9 +53,8 @@ export function compileConversion(
     spokes.set(version.name, spoke);
     problems.push(...fieldProblems(spoke, where, from, hub));
   }
-  if (problems.length > 0 || !schemas.has(spec.hub)) {
+  if (problems.length > 0 || !schemas.has(spec.hub))
     return { usable: undefined, problems: [...problems, ...coverage] };
-  }
   const { group, resource } = definition;
   const plan = { group, hub: spec.hub, spokes, schemas, roundTrip: spec.roundTrip ?? 'Preserve' };
   const name = metadata.name ?? '';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { GroupResource } from '../../json/kube-object.ts';
-import { isJsonArray, isJsonObject, textIn, valueIn, type JsonObject } from '../../json/json.ts';
+import { isJsonObject, listIn, textIn, valueIn, type JsonObject } from '../../json/json.ts';
 
 /** The parts of a CustomResourceDefinition that conversion needs. */
 export interface Definition extends GroupResource {
@@ -79,9 +79,4 @@ function conversionOf(conversion: unknown): Definition['conversion'] {
 /** Whether the steps of a policy have the same meaning for both definitions. */
 export function sameForConversion(one: Definition, other: Definition): boolean {
   return one.kind === other.kind && isDeepStrictEqual(one.versions, other.versions);
-}
-
-function listIn(value: unknown, ...keys: readonly string[]): readonly unknown[] {
-  const found = valueIn(value, ...keys);
-  return isJsonArray(found) ? found : [];
 }

@@ -47,9 +47,8 @@ export function withFieldAt(object: JsonObject, names: readonly string[], value:
   const write = (parent: JsonValue | undefined, depth: number): JsonValue => {
     const name = names[depth];
     if (name === undefined) return value;
-    if (parent !== undefined && parent !== null && !isJsonObject(parent)) {
+    if (parent !== undefined && parent !== null && !isJsonObject(parent))
       throw new NotAnObject(names.slice(0, depth), parent);
-    }
     return withField(parent ?? {}, name, write(valueIn(parent ?? undefined, name), depth + 1));
   };
   const written = write(object, 0);

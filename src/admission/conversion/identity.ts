@@ -23,9 +23,8 @@ export function keepIdentity(original: JsonObject, converted: JsonObject, apiVer
   // The API server never sends an object without metadata, and rejects a response without it.
   const after = metadataOf(converted, Object.hasOwn(original, 'metadata') ? undefined : {});
   for (const field of ['name', 'namespace', 'uid']) {
-    if (!isEqual(valueIn(after, field) ?? '', valueIn(before, field) ?? '')) {
+    if (!isEqual(valueIn(after, field) ?? '', valueIn(before, field) ?? ''))
       throw changed(`metadata.${field}`, before, after, field);
-    }
   }
   const metadata = MARKS.reduce((kept, map) => withField(kept, map, marksOf(map, before, after)), before);
   const typed = withField(withField(converted, 'apiVersion', apiVersion), 'kind', kind);
@@ -69,7 +68,6 @@ function checkMark(map: (typeof MARKS)[number], key: string, value: JsonValue): 
   const where = `metadata.${map}[${quote(key)}]`;
   if (!isQualifiedName(key)) throw new ConversionFailure(`${where}: the API server does not take this key`);
   if (typeof value !== 'string') throw new ConversionFailure(`${where} must be a text, not ${quote(value)}`);
-  if (map === 'labels' && !isLabelValue(value)) {
+  if (map === 'labels' && !isLabelValue(value))
     throw new ConversionFailure(`${where}: ${quote(value)} is no value that a label can have`);
-  }
 }

@@ -39,17 +39,15 @@ function stanzaProblem(definition: Definition, own: OwnService): string | undefi
   const { strategy, service, url, reviewVersions, hasCaBundle } = definition.conversion;
   if (strategy !== 'Webhook')
     return `spec.conversion.strategy is ${quote(strategy)}, so the API server calls no converter.`;
-  if (!reviewVersions.includes('v1') && !reviewVersions.includes('v1beta1')) {
+  if (!reviewVersions.includes('v1') && !reviewVersions.includes('v1beta1'))
     return 'spec.conversion.webhook.conversionReviewVersions has neither v1 nor v1beta1.';
-  }
   if (url !== undefined) return undefined;
   const isOurs =
     service?.namespace === own.namespace && service.name === own.name && service.port === own.port;
   if (!isOurs) return 'spec.conversion.webhook.clientConfig leads to another Service.';
   const path = `/convert/${groupResourceName(definition)}`;
-  if (![path, path.slice(1), '/convert', 'convert'].includes(service.path)) {
+  if (![path, path.slice(1), '/convert', 'convert'].includes(service.path))
     return `spec.conversion.webhook.clientConfig.service.path is ${quote(service.path)}.`;
-  }
   return hasCaBundle ? undefined : 'spec.conversion.webhook.clientConfig has no caBundle (yet).';
 }
 

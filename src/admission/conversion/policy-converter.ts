@@ -98,9 +98,8 @@ function stepTo(
 ): JsonObject {
   const [version, direction] = to === hub ? ([from, 'toHub'] as const) : ([to, 'fromHub'] as const);
   const spoke = spokes.get(version);
-  if (spoke === undefined) {
+  if (spoke === undefined)
     throw new ConversionFailure(`there are no steps for version ${quote(version)}: add it to spec.versions`);
-  }
   return withField(runSteps(spoke[direction], object, budget), 'apiVersion', `${group}/${to}`);
 }
 

@@ -21,9 +21,8 @@ export type ConversionResult =
 export function parseQuestion(value: unknown): ConversionQuestion {
   const { version: reviewVersion, uid, request } = openReview(value, 'ConversionReview');
   const desired = ownValue(request, 'desiredAPIVersion');
-  if (typeof desired !== 'string' || desired === '') {
+  if (typeof desired !== 'string' || desired === '')
     throw new InvalidReview('request.desiredAPIVersion: absent or not a string');
-  }
   if (!isJsonArray(ownValue(request, 'objects')))
     throw new InvalidReview('request.objects: not a list of objects');
   return { reviewVersion, uid, ...splitApiVersion(desired) };

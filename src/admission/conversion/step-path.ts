@@ -45,24 +45,19 @@ export function parseStepPath(text: string): StepPath {
 
 function checkRoot([first, map, key, more]: readonly Segment[]): void {
   if (first?.kind !== 'field') throw new InvalidPath('starts inside a list: start with a field such as spec');
-  if (first.name === 'apiVersion' || first.name === 'kind') {
+  if (first.name === 'apiVersion' || first.name === 'kind')
     throw new InvalidPath(`${first.name} is written by Gatehouse: no step may change it`);
-  }
   if (first.name !== 'metadata') return;
-  if (map?.kind !== 'field' || (map.name !== 'labels' && map.name !== 'annotations') || more !== undefined) {
+  if (map?.kind !== 'field' || (map.name !== 'labels' && map.name !== 'annotations') || more !== undefined)
     throw new InvalidPath(
       'of metadata, a conversion may change labels and annotations only: the API server restores or refuses the rest',
     );
-  }
-  if (key?.kind !== 'field') {
+  if (key?.kind !== 'field')
     throw new InvalidPath(`name one key, such as metadata.${map.name}["example.com/rack"]`);
-  }
-  if (!isQualifiedName(key.name)) {
+  if (!isQualifiedName(key.name))
     throw new InvalidPath(`${quote(key.name)} is not a key that ${map.name} can have`);
-  }
-  if (isPreservedKey(key.name)) {
+  if (isPreservedKey(key.name))
     throw new InvalidPath(
       `the annotation ${key.name} belongs to Gatehouse, which keeps values of other versions in it`,
     );
-  }
 }

@@ -115,16 +115,14 @@ function evaluate(
 function checkMark({ segments, text }: StepPath, value: JsonValue): void {
   const [first, map] = segments;
   if (first?.kind !== 'field' || first.name !== 'metadata' || map?.kind !== 'field') return;
-  if (typeof value !== 'string') {
+  if (typeof value !== 'string')
     throw new ConversionFailure(
       `${text} can only hold a text, not ${quote(value)}: wrap the expression in string(…)`,
     );
-  }
-  if (map.name === 'labels' && !isLabelValue(value)) {
+  if (map.name === 'labels' && !isLabelValue(value))
     throw new ConversionFailure(
       `${quote(value)} is no value that a label can have (63 letters, digits, -, _ or .): use an annotation for ${text}`,
     );
-  }
 }
 
 export type Inversion =

@@ -79,9 +79,8 @@ const DEEPEST = 100;
  */
 export function prune(value: JsonValue, at: SchemaAt, depth = 0): JsonValue {
   if (at.kind !== 'known' || depth > DEEPEST) return value;
-  if (isJsonObject(value)) {
+  if (isJsonObject(value))
     return pruneFields(value, at, isEmbedded(at.schema) ? OF_EVERY_OBJECT : NONE, depth + 1);
-  }
   if (!isJsonArray(value)) return value;
   const items = itemOf(at);
   const pruned = value.map((item) => prune(item, items, depth + 1));

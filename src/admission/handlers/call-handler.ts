@@ -65,9 +65,8 @@ async function run(
     else if (!isSilence(answer, argument, phase)) throw new WrongAnswer(answer, phase);
     return end(phase === 'mutate' ? withoutAddedFinalizers(request, changed(argument, subject)) : before);
   } catch (thrown) {
-    if (!(thrown instanceof Denial)) {
+    if (!(thrown instanceof Denial))
       return end(before, new HandlerFailure(handler.name, reasonOf(thrown, signal), toError(thrown)));
-    }
     recorder.add(thrown);
     return end(before);
   }

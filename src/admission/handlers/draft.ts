@@ -73,9 +73,8 @@ function levelOf(source: object, fail: Fail): Level {
     return { source, copy: [], keys: [...source.keys()], next: 0 };
   }
   const prototype: unknown = Object.getPrototypeOf(source);
-  if (prototype !== Object.prototype && prototype !== null) {
+  if (prototype !== Object.prototype && prototype !== null)
     throw fail(`it is a ${classOf(source)}, not a plain object: write what the API expects in JSON`);
-  }
   return { source, copy: {}, keys: Object.keys(source), next: 0 };
 }
 

@@ -36,11 +36,10 @@ export function createHandlerConverter(
 function changed(handler: string, object: JsonObject, act: (copy: object) => unknown): JsonObject {
   const copy = copyJson(object);
   const answer = act(copy);
-  if (answer !== undefined && (typeof answer !== 'object' || answer === null || answer instanceof Promise)) {
+  if (answer !== undefined && (typeof answer !== 'object' || answer === null || answer instanceof Promise))
     throw new Error(
       `a conversion returned ${quote(answer)}: return the object, or nothing after a change in place`,
     );
-  }
   try {
     return copyJson(answer ?? copy);
   } catch (error) {

@@ -71,13 +71,12 @@ export function toHandlerDecision(call: HandlerCall, { recorded, object, failure
 
 function onFailure({ handler }: HandlerCall, failure: HandlerFailure): Decision {
   const { name, onError, match } = handler;
-  if (onError === 'allow') {
+  if (onError === 'allow')
     return {
       ...ALLOWED,
       warnings: [`${failure.message}; the request went on without it`],
       auditAnnotations: { [FAILED_KEY]: name },
     };
-  }
   const nothing = { causes: [], warnings: [], auditAnnotations: {} };
   if (failure.reason !== 'read')
     return { kind: 'deny', code: 500, reason: 'InternalError', message: failure.message, ...nothing };

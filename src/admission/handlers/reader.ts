@@ -39,11 +39,10 @@ export function createReader(parts: ReaderParts): Reader {
     const namespace = await namespaceOf(parts, kind, options.namespace);
     if (namespace === ALL) throw new Error(`get ${resource}: it lives in namespaces: say in which`);
     const found = live ? undefined : world.find(kind, { namespace, name });
-    if (found === undefined) {
+    if (found === undefined)
       return deepFreeze(
         await reading(kind, quote(name), () => world.read(kind, { namespace, name }, signal)),
       );
-    }
     usedCache = true;
     return found;
   };

@@ -46,11 +46,10 @@ export function createRecorder(onLate: (denial: Denial) => void): Recorder {
       if (!closed && warnings.length < MOST_WARNINGS) warnings.push(text);
     },
     audit: (key, value) => {
-      if (typeof key !== 'string' || !isSimpleName(key)) {
+      if (typeof key !== 'string' || !isSimpleName(key))
         throw new TypeError(
           `audit: ${quote(key)} cannot be a key: write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends`,
         );
-      }
       if (typeof value !== 'string') throw new TypeError(`audit: the value of ${key} is not a string`);
       if (!closed) annotations.set(key, shorten(value, LONGEST_ANNOTATION));
     },

@@ -107,11 +107,10 @@ function toRequest({ match }: CompiledHandler, trial: HandlerTrial): AdmissionRe
   if (subject === undefined) throw new Error('give the handler an object or an oldObject');
   const written = oldObject === undefined ? 'CREATE' : 'UPDATE';
   const operation = trial.operation ?? (object === undefined ? 'DELETE' : written);
-  if (!match.operations.includes(operation)) {
+  if (!match.operations.includes(operation))
     throw new Error(
       `the API server does not ask about ${operation}: match.operations has ${match.operations.join(', ')}`,
     );
-  }
   const { resource, subResource } = splitResource(trial.resource ?? match.resources[0] ?? '');
   const { group, version } = splitApiVersion(textIn(subject, 'apiVersion'));
   return toAdmissionRequest({

@@ -14,7 +14,7 @@ import { changesRead, checksRead } from './expressions/cluster-reads.ts';
 import { compileAuditAnnotations, compileWarnings } from './rules/notices.ts';
 import { compileRules } from './rules/rules.ts';
 import { compileParams } from './expressions/bindings.ts';
-import { compileSchema } from './schema/schema.ts';
+import { compileSchema } from './schema/json-schema.ts';
 import { compileUnique } from './unique/unique-key.ts';
 import type { CompiledPolicy, CompiledTarget } from './compiled-policy.ts';
 import type { JsonObject } from '../../json/json.ts';

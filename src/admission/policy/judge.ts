@@ -1,4 +1,4 @@
-import { checkSchema } from './schema/schema.ts';
+import { checkSchema } from './schema/json-schema.ts';
 import { exemptionOf, type Exemption } from './exceptions/exceptions.ts';
 import { checkImmutable } from './immutable/immutable.ts';
 import { checkReferences, type UnresolvedReference } from './references/check-references.ts';

@@ -70,12 +70,10 @@ export function toAdmissionRequest(review: JsonObject): AdmissionRequest {
   const resource = resourceOf(request.resource, 'resource');
   const object = objectOf(request.object, 'object');
   const oldObject = objectOf(request.oldObject, 'oldObject');
-  if (object === undefined && (operation === 'CREATE' || operation === 'UPDATE')) {
+  if (object === undefined && (operation === 'CREATE' || operation === 'UPDATE'))
     throw new InvalidReview(`request.object: absent on ${operation}`);
-  }
-  if (oldObject === undefined && operation === 'UPDATE') {
+  if (oldObject === undefined && operation === 'UPDATE')
     throw new InvalidReview(`request.oldObject: absent on ${operation}`);
-  }
   const { requestKind, requestResource } = request;
   return {
     uid: uidOf(review),

@@ -3,16 +3,16 @@ import { compileConversion } from '../../admission/conversion/compile.ts';
 import type { Converter } from '../../admission/conversion/converter.ts';
 import { readDefinition } from '../../admission/conversion/definition.ts';
 import type { CompiledHandler } from '../../admission/handlers/compile-handler.ts';
-import { isJsonArray, isJsonObject, ownValue, type JsonObject, type JsonValue } from '../../json/json.ts';
+import { isJsonObject, listIn, textIn, valueIn, type JsonObject, type JsonValue } from '../../json/json.ts';
 import type { ConversionPolicy } from '../../api/conversion-policy.ts';
-import { groupResourceName } from '../../json/kube-object.ts';
+import { groupResourceName, splitApiVersion } from '../../json/kube-object.ts';
 import { toJson, type ApiObject } from '../../sandbox/machinery/api-object.ts';
 import { createConverter, type ConvertObjects } from '../../sandbox/machinery/crd/convert.ts';
 import { DEFINITIONS } from '../../sandbox/machinery/crd/definition.ts';
 import { createDefinedView } from '../../sandbox/machinery/objects/decode.ts';
 import { apiVersionOf, type ResourceRegistry } from '../../sandbox/machinery/resource-type.ts';
 import type { Storage } from '../../sandbox/machinery/storage/stored.ts';
-import { joined, textOf, type Parsed, type PlacedObject } from './documents.ts';
+import { joined, type Parsed, type PlacedObject } from './documents.ts';
 import { refuse } from './input.ts';
 import { readOwn, type Labelled } from './read-own.ts';
 
@@ -85,19 +85,17 @@ async function answer(
     throw new Error(
       `no ConversionPolicy and no handler in the input converts ${name}; other webhooks are not called`,
     );
-  const given = ownValue(review, 'request');
-  const request = isJsonObject(given) ? given : {};
-  const apiVersion = textOf(request, 'desiredAPIVersion');
-  const version = apiVersion.slice(apiVersion.indexOf('/') + 1);
-  const objects = ownValue(request, 'objects');
+  const request = valueIn(review, 'request');
+  const apiVersion = textIn(request, 'desiredAPIVersion');
+  const { version } = splitApiVersion(apiVersion);
   const convertedObjects: JsonValue[] = [];
-  for (const object of isJsonArray(objects) ? objects.filter(isJsonObject) : []) {
+  for (const object of listIn(request, 'objects').filter(isJsonObject)) {
     const converted = await converter.convert(object, version, AbortSignal.timeout(CONVERSION_TIMEOUT_MS));
-    convertedObjects.push({ ...converted, apiVersion, kind: textOf(object, 'kind') });
+    convertedObjects.push({ ...converted, apiVersion, kind: textIn(object, 'kind') });
   }
   return {
-    apiVersion: textOf(review, 'apiVersion'),
+    apiVersion: textIn(review, 'apiVersion'),
     kind: 'ConversionReview',
-    response: { uid: textOf(request, 'uid'), result: { status: 'Success' }, convertedObjects },
+    response: { uid: textIn(request, 'uid'), result: { status: 'Success' }, convertedObjects },
   };
 }

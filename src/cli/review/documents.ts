@@ -4,6 +4,7 @@ import {
   isJsonObject,
   ownValue,
   parseJson,
+  textIn,
   type JsonObject,
   type JsonValue,
 } from '../../json/json.ts';
@@ -74,9 +75,8 @@ function parse(text: string, file: string): Parsed<PlacedValue> {
   const { documents } = parseYamlDocuments(text);
   for (const [index, { node, line, problems: flaws }] of documents.entries()) {
     const place: Place = { file, line, ...(documents.length > 1 ? { document: index + 1 } : {}) };
-    for (const flaw of flaws) {
+    for (const flaw of flaws)
       problems.push(`${describePlace({ ...place, line: flaw.line })}: ${flaw.message}`);
-    }
     if (flaws.length > 0) continue;
     try {
       const value = jsonOfYaml(node.toJS());
@@ -101,15 +101,12 @@ function jsonIn(text: string): JsonValue | undefined {
 
 /** The objects of a document; a `List` is split into its items. */
 export function objectsOf({ place, value }: PlacedValue): Parsed<PlacedObject> {
-  if (!isJsonObject(value)) {
+  if (!isJsonObject(value))
     return problem(place, 'not a Kubernetes object: apiVersion and kind are required');
-  }
-  const kind = ownValue(value, 'kind');
-  const apiVersion = ownValue(value, 'apiVersion');
-  if (typeof apiVersion !== 'string' || apiVersion === '') {
-    return problem(place, 'apiVersion is missing: not a Kubernetes object');
-  }
-  if (typeof kind !== 'string' || kind === '') return problem(place, 'kind is missing');
+  const kind = textIn(value, 'kind');
+  const apiVersion = textIn(value, 'apiVersion');
+  if (apiVersion === '') return problem(place, 'apiVersion is missing: not a Kubernetes object');
+  if (kind === '') return problem(place, 'kind is missing');
   const items = ownValue(value, 'items');
   if (kind.endsWith('List') && isJsonArray(items)) {
     // Items of a typed list, such as PodList, have no kind of their own.
@@ -132,15 +129,3 @@ const problem = (place: Place, message: string): Parsed<never> => ({
   found: [],
   problems: [`${describePlace(place)}: ${message}`],
 });
-
-/** A string field; empty if it is missing or not a string. */
-export function textOf(object: JsonObject, key: string): string {
-  const value = ownValue(object, key);
-  return typeof value === 'string' ? value : '';
-}
-
-/** A string field of the metadata; empty if it is missing or not a string. */
-export function metaTextOf(object: JsonObject, key: string): string {
-  const metadata = ownValue(object, 'metadata');
-  return isJsonObject(metadata) ? textOf(metadata, key) : '';
-}

@@ -3,7 +3,8 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { extname, join } from 'node:path';
 
 import { messageOf } from '../../json/error-message.ts';
-import { joined, objectsOf, parseDocuments, textOf, type Parsed, type PlacedObject } from './documents.ts';
+import { textIn } from '../../json/json.ts';
+import { joined, objectsOf, parseDocuments, type Parsed, type PlacedObject } from './documents.ts';
 
 /** The input is invalid. The message has one line per problem. */
 export class UnusableInput extends Error {
@@ -66,7 +67,7 @@ function readFile(file: string, { standardInput }: ReadOptions): Parsed<PlacedOb
 
 /** Folders with manifests often contain one. */
 const isKustomization = ({ object }: PlacedObject): boolean =>
-  textOf(object, 'apiVersion').startsWith('kustomize.config.k8s.io/');
+  textIn(object, 'apiVersion').startsWith('kustomize.config.k8s.io/');
 
 const EXTENSIONS = ['.yaml', '.yml', '.json'];
 

@@ -1,10 +1,10 @@
 /** The kinds of the snapshot: built-in kinds, those of Gatehouse, and those of the CRDs in the input. */
 import { validateCreate } from '../../sandbox/machinery/objects/validate.ts';
 import type { Resolve } from '../../admission/policy/match/compile-match.ts';
-import type { JsonObject } from '../../json/json.ts';
+import { textIn, type JsonObject } from '../../json/json.ts';
 import { customResourceDefinitions } from '../../api/crds.ts';
 import { pick } from '../../json/objects.ts';
-import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
+import { groupResourceName, splitApiVersion, type GroupResource } from '../../json/kube-object.ts';
 import { ofJson, type ApiObject } from '../../sandbox/machinery/api-object.ts';
 import { DEFINITIONS, isConditionTrue, conditionsOf } from '../../sandbox/machinery/crd/definition.ts';
 import { definitionType } from '../../sandbox/machinery/crd/definition-type.ts';
@@ -24,7 +24,7 @@ import { ANYTHING, schemaToJson } from '../../sandbox/machinery/schema/schema.ts
 import type { Storage } from '../../sandbox/machinery/storage/stored.ts';
 import { FURTHER_BUILT_IN_KINDS, guessPlural, type KindNames } from './built-in-kinds.ts';
 import { SILENT } from './api-server.ts';
-import { describePlace, metaTextOf, textOf, type PlacedObject } from './documents.ts';
+import { describePlace, type PlacedObject } from './documents.ts';
 import { refuse } from './input.ts';
 
 export type Kinds = ReturnType<typeof createKinds>;
@@ -53,7 +53,7 @@ export function createKinds(objects: readonly PlacedObject[], storage: Storage) 
     resolve,
     /** The type of an object, or a message why its kind is not served. */
     typeOf: (object: JsonObject): ResourceType | string =>
-      registry.findKind(textOf(object, 'apiVersion'), textOf(object, 'kind')) ?? unserved(object, registry),
+      registry.findKind(textIn(object, 'apiVersion'), textIn(object, 'kind')) ?? unserved(object, registry),
     /** The schemas of a custom kind in these versions; undefined if its fields are unknown. */
     schemas: (
       { group, resource }: GroupResource,
@@ -72,15 +72,14 @@ export function createKinds(objects: readonly PlacedObject[], storage: Storage) 
 }
 
 const isDefinition = ({ object }: PlacedObject): boolean =>
-  groupOf(object) === DEFINITIONS.group && textOf(object, 'kind') === 'CustomResourceDefinition';
+  groupOf(object) === DEFINITIONS.group && textIn(object, 'kind') === 'CustomResourceDefinition';
 
 /** Installs a CRD and replaces an earlier one with the same name. Returns its problems. */
 function define({ object, place }: PlacedObject, storage: Storage): readonly string[] {
   const fail = (message: string) => [`${describePlace(place)}: ${message}`];
-  const apiVersion = textOf(object, 'apiVersion');
-  if (apiVersion !== `${DEFINITIONS.group}/v1`) {
+  const apiVersion = textIn(object, 'apiVersion');
+  if (apiVersion !== `${DEFINITIONS.group}/v1`)
     return fail(`${apiVersion} is not supported for CustomResourceDefinitions: use ${DEFINITIONS.group}/v1`);
-  }
   try {
     const decoded = decodeObject(object, definitionType, 'Ignore', SILENT);
     validateCreate(definitionType.strategy.prepareForCreate(decoded), definitionType);
@@ -120,16 +119,14 @@ function toType({ apiVersion, kind, resource, namespaced }: KindNames, custom: b
 
 /** A type for each kind in the input without a CRD; all its versions are served. */
 function guessKinds(objects: readonly PlacedObject[], registry: ResourceRegistry): readonly ResourceType[] {
-  const byKind = Map.groupBy(objects, ({ object }) => `${groupOf(object)}/${textOf(object, 'kind')}`);
+  const byKind = Map.groupBy(objects, ({ object }) => `${groupOf(object)}/${textIn(object, 'kind')}`);
   return [...byKind.values()].flatMap((same) => {
     const [first] = same;
     if (first === undefined || versionsOf(first.object, registry).length > 0) return [];
-    const kind = textOf(first.object, 'kind');
-    const namespaced = same.some(({ object }) => metaTextOf(object, 'namespace') !== '');
-    const apiVersions = new Set(same.map(({ object }) => textOf(object, 'apiVersion')));
-    const [storageVersion] = [...apiVersions].map((apiVersion) =>
-      apiVersion.slice(apiVersion.indexOf('/') + 1),
-    );
+    const kind = textIn(first.object, 'kind');
+    const namespaced = same.some(({ object }) => textIn(object, 'metadata', 'namespace') !== '');
+    const apiVersions = new Set(same.map(({ object }) => textIn(object, 'apiVersion')));
+    const [storageVersion] = [...apiVersions].map((apiVersion) => splitApiVersion(apiVersion).version);
     return [...apiVersions].map((apiVersion) => ({
       ...toType({ apiVersion, kind, resource: guessPlural(kind), namespaced }, true),
       ...(storageVersion === undefined ? {} : { storageVersion }),
@@ -145,14 +142,14 @@ function describeGuess({ group, version, kind, resource, namespaced }: ResourceT
 /** The message for a kind that is served only in other versions. */
 function unserved(object: JsonObject, registry: ResourceRegistry): string {
   const versions = versionsOf(object, registry);
-  const kind = textOf(object, 'kind');
-  return `${kind} is not served in ${textOf(object, 'apiVersion')}, only in ${versions.join(', ')}`;
+  const kind = textIn(object, 'kind');
+  return `${kind} is not served in ${textIn(object, 'apiVersion')}, only in ${versions.join(', ')}`;
 }
 
 /** The API versions in which this kind is served. */
 function versionsOf(object: JsonObject, registry: ResourceRegistry): readonly string[] {
   const group = groupOf(object);
-  const kind = textOf(object, 'kind');
+  const kind = textIn(object, 'kind');
   return registry
     .all()
     .filter((type) => type.group === group && type.kind === kind)
@@ -160,7 +157,4 @@ function versionsOf(object: JsonObject, registry: ResourceRegistry): readonly st
 }
 
 /** The API group of an object. */
-export function groupOf(object: JsonObject): string {
-  const apiVersion = textOf(object, 'apiVersion');
-  return apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : '';
-}
+export const groupOf = (object: JsonObject): string => splitApiVersion(textIn(object, 'apiVersion')).group;

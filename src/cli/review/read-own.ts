@@ -1,12 +1,12 @@
 /** Reads the objects of the kinds of Gatehouse. */
 import { validateCreate } from '../../sandbox/machinery/objects/validate.ts';
-import { isEqual } from '../../json/json.ts';
+import { isEqual, textIn } from '../../json/json.ts';
 import { GROUP, VERSION } from '../../api/group.ts';
 import { ApiFailure } from '../../sandbox/machinery/failure.ts';
 import { decodeObject } from '../../sandbox/machinery/objects/decode.ts';
 import type { ResourceRegistry, ResourceType } from '../../sandbox/machinery/resource-type.ts';
 import { SILENT } from './api-server.ts';
-import { describePlace, joined, metaTextOf, textOf, type Parsed, type PlacedObject } from './documents.ts';
+import { describePlace, joined, type Parsed, type PlacedObject } from './documents.ts';
 
 /** An object of a kind of Gatehouse, and its label in messages. */
 export interface Labelled<T> {
@@ -30,7 +30,7 @@ export function readOwn<T>(
 ): Parsed<Labelled<T>> {
   const type = registry.findKind(API_VERSION, kind);
   if (type === undefined) throw new Error(`${kind} is not a kind of Gatehouse`);
-  const all = objects.filter(({ object }) => isOwn(object) && textOf(object, 'kind') === kind);
+  const all = objects.filter(({ object }) => isOwn(object) && textIn(object, 'kind') === kind);
   // The same file may be passed as a policy and as an object.
   const given = all.filter(
     ({ object }, index) => all.findIndex((other) => isEqual(other.object, object)) === index,
@@ -41,22 +41,24 @@ export function readOwn<T>(
 
 /** Whether the object configures Gatehouse: policies do not apply to such objects. */
 export const isOwn = (object: PlacedObject['object']): boolean =>
-  textOf(object, 'apiVersion').startsWith(`${GROUP}/`);
+  textIn(object, 'apiVersion').startsWith(`${GROUP}/`);
 
 function namesTwice(kind: string, given: readonly PlacedObject[]): readonly string[] {
-  return [...Map.groupBy(given, ({ object }) => metaTextOf(object, 'name'))].flatMap(([name, same]) => {
-    const places = same.map(({ place }) => describePlace(place)).join(' and ');
-    return same.length < 2 ? [] : [`${places}: both are ${kind} ${name}: leave one out`];
-  });
+  return [...Map.groupBy(given, ({ object }) => textIn(object, 'metadata', 'name'))].flatMap(
+    ([name, same]) => {
+      const places = same.map(({ place }) => describePlace(place)).join(' and ');
+      return same.length < 2 ? [] : [`${places}: both are ${kind} ${name}: leave one out`];
+    },
+  );
 }
 
 function readOne<T>({ object, place }: PlacedObject, type: ResourceType): Parsed<Labelled<T>> {
-  const label = `${describePlace(place)}: ${type.kind} ${metaTextOf(object, 'name')}`;
+  const label = `${describePlace(place)}: ${type.kind} ${textIn(object, 'metadata', 'name')}`;
   const wrong = (messages: readonly string[]) => ({
     found: [],
     problems: messages.map((message) => `${label}: ${message}`),
   });
-  if (textOf(object, 'apiVersion') !== API_VERSION) return wrong([`apiVersion: must be ${API_VERSION}`]);
+  if (textIn(object, 'apiVersion') !== API_VERSION) return wrong([`apiVersion: must be ${API_VERSION}`]);
   const unknown: string[] = [];
   const warn = (text: string) => unknown.push(`${text}: correct its name, or remove it`);
   try {

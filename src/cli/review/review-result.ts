@@ -70,9 +70,8 @@ export function recordDecision({ denials, warnings, annotations }: Recording, de
   }
   // The API server may call a webhook twice; the sets drop duplicates.
   for (const text of decision.warnings) warnings.add(text);
-  for (const [key, value] of Object.entries(decision.auditAnnotations)) {
+  for (const [key, value] of Object.entries(decision.auditAnnotations))
     annotations.set(key, (annotations.get(key) ?? new Set()).add(value));
-  }
   if (decision.kind === 'deny') denials.push(decision);
 }
 

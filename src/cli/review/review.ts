@@ -3,20 +3,23 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 
 import type { HandlerLog } from '../../admission/handlers/handler.ts';
-import { stringifyJson } from '../../json/json.ts';
+import { stringifyJson, textIn, type JsonObject } from '../../json/json.ts';
 import { environmentName, resolveConfig } from '../../config/config.ts';
 import { loadHandlers, type LoadedHandler } from '../../runtime/handlers/load-handlers.ts';
-import { modeOf, type ReviewFlags } from './flags.ts';
-import type { ReadOptions } from './input.ts';
+import { modeOf, userOf, type ReviewFlags } from './flags.ts';
+import { readInputs, refuse, type ReadOptions } from './input.ts';
 import { clusterJson, clusterJunit, clusterTable } from './report/cluster.ts';
 import { formatJson, hasColours, print } from '../terminal/output.ts';
 import { formatJunit, type JunitSuite } from './report/junit.ts';
 import { objectsJson, objectsJunit, objectsTable } from './report/objects.ts';
 import { suitesJson, suitesJunit, suitesText } from './report/suites.ts';
-import { reviewObjects } from './review-objects.ts';
 import { runSuites } from './suite/run-suites.ts';
 import { messageWithCauses } from '../../json/error-message.ts';
 import { inHandler, surviveStrayErrors } from '../../runtime/handlers/stray-errors.ts';
+import { describePlace, type PlacedObject } from './documents.ts';
+import { groupOf } from './kinds.ts';
+import { isOwn } from './read-own.ts';
+import { createReviewer, type ReviewContext, type ReviewRequest } from './reviewer.ts';
 
 type ExitCode = 0 | 1 | 2;
 
@@ -122,4 +125,54 @@ function logFor(handler: string): HandlerLog {
     if (err instanceof Error) console.error(err.stack ?? err.message);
   };
   return { debug: () => undefined, info: write, warn: write, error: write };
+}
+
+/** @throws UnusableInput and InvalidHandlers */
+export async function reviewObjects(flags: ReviewFlags, options: ReadOptions, context: ReviewContext) {
+  const { filename = [], namespace = 'default' } = flags;
+  const [given = [], old = [], ...others] = readInputs(
+    [filename, flags.old, flags.crds, flags.policies, flags.existing],
+    options,
+  );
+  const own = given.filter(({ object }) => isOwn(object));
+  const reviewed = given.filter(({ object }) => !isOwn(object));
+  refuse(
+    reviewed.length === 0
+      ? [`${filename.join(', ')}: nothing to review: all objects configure Gatehouse`]
+      : [],
+  );
+  const existing = [...others.flat(), ...own, ...old];
+  const { review, notes, isEmpty } = createReviewer({ namespace, reviewed, existing }, context);
+  refuse(isEmpty ? ['no AdmissionPolicy and no handler in the input: pass policies with -p'] : []);
+  const requests = requestsFor(reviewed, old, flags, namespace);
+  return { reviewed: await review(requests), notes };
+}
+
+function requestsFor(
+  reviewed: readonly PlacedObject[],
+  old: readonly PlacedObject[],
+  flags: ReviewFlags,
+  namespace: string,
+): readonly ReviewRequest[] {
+  const user = userOf(flags.user, flags.group);
+  const before = new Map(old.map((placed) => [keyOf(placed.object, namespace), placed.object]));
+  const requests = reviewed.map(({ object, place }): ReviewRequest => {
+    const was = before.get(keyOf(object, namespace));
+    const operation = flags.operation ?? (was === undefined ? 'CREATE' : 'UPDATE');
+    return { place, object, old: was, operation, user };
+  });
+  refuse(
+    requests.flatMap(({ place, object, old: was, operation }) =>
+      operation === 'UPDATE' && was === undefined
+        ? [`${describePlace(place)}: ${textIn(object, 'kind')} is not in --old, so it cannot be an UPDATE`]
+        : [],
+    ),
+  );
+  return requests;
+}
+
+/** Identifies an object in all its versions. */
+function keyOf(object: JsonObject, namespace: string): string {
+  const place = textIn(object, 'metadata', 'namespace') || namespace;
+  return JSON.stringify([groupOf(object), textIn(object, 'kind'), place, textIn(object, 'metadata', 'name')]);
 }

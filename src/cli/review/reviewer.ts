@@ -1,6 +1,6 @@
 /** Reviews writes as the API server would process them in the snapshot. */
 import type { HandlerLog } from '../../admission/handlers/handler.ts';
-import type { JsonObject } from '../../json/json.ts';
+import { textIn, type JsonObject } from '../../json/json.ts';
 import { ApiFailure } from '../../sandbox/machinery/failure.ts';
 import type { ResourceType } from '../../sandbox/machinery/resource-type.ts';
 import type { UserInfo } from '../../admission/review/request.ts';
@@ -9,7 +9,7 @@ import { compileHandlers, type LoadedHandler } from '../../runtime/handlers/load
 import { createApiServer, refOf, SILENT, type Mutated, type Write } from './api-server.ts';
 import { createCalls } from './webhook-calls.ts';
 import { createConversion, readConverters } from './conversions.ts';
-import { metaTextOf, textOf, type Place } from './documents.ts';
+import { type Place } from './documents.ts';
 import { indexGoverned, createContents, handlerWorldOf, worldOf, type Contents } from './world.ts';
 import { refuse } from './input.ts';
 import type { Kinds } from './kinds.ts';
@@ -172,13 +172,13 @@ function callsIn({ snapshot, calls, now }: Environment, contents: Contents) {
 }
 
 function identityOf({ write, request: { object } }: Case): Identity {
-  const given = (key: string) => metaTextOf(object, key);
+  const given = (key: string) => textIn(object, 'metadata', key);
   const known = (write?.object ?? write?.old)?.metadata;
   const namespace = known === undefined ? given('namespace') : (known.namespace ?? '');
   const generated = given('generateName');
   return {
-    apiVersion: textOf(object, 'apiVersion'),
-    kind: textOf(object, 'kind'),
+    apiVersion: textIn(object, 'apiVersion'),
+    kind: textIn(object, 'kind'),
     namespace: namespace === '' ? undefined : namespace,
     name: given('name') || (generated === '' ? '' : `${generated}…`),
   };

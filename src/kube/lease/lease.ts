@@ -48,9 +48,8 @@ interface Instant {
 export function createElection(options: ElectionOptions) {
   const { clock = systemClock, random = Math.random, log, identity } = options;
   const { durationMs = 15_000, renewDeadlineMs = 10_000, retryMs = 2_000 } = options;
-  if (!(retryMs < renewDeadlineMs && renewDeadlineMs < durationMs)) {
+  if (!(retryMs < renewDeadlineMs && renewDeadlineMs < durationMs))
     throw new Error('leader election needs retryMs < renewDeadlineMs < durationMs');
-  }
   const fields = { lease: `${options.namespace}/${options.name}`, identity };
   let onNewLeader: (leader: string) => void = () => undefined;
   const record = createLeaseRecord(options, durationMs, clock, (leader) => onNewLeader(leader));
@@ -108,9 +107,8 @@ export function createElection(options: ElectionOptions) {
     sleep(clock, Math.max(1, Math.min(waitMs, retryMs * (0.8 + random() * 0.2))), signal);
 
   const acquire = async (signal: AbortSignal): Promise<void> => {
-    for (let tried = await tryQuietly(signal); tried !== 'held'; tried = await tryQuietly(signal)) {
+    for (let tried = await tryQuietly(signal); tried !== 'held'; tried = await tryQuietly(signal))
       await pause(tried.waitMs, signal);
-    }
   };
 
   /** Renews until the lease is lost or may be lost. */

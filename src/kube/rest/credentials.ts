@@ -57,9 +57,8 @@ export async function readCredentials(
   for (const [name, value] of Object.entries(options.headers ?? {})) {
     if (typeof value === 'string' && !/^impersonate-/i.test(name)) headers[name] = value.trim();
   }
-  if (typeof options.auth === 'string') {
+  if (typeof options.auth === 'string')
     headers.Authorization = `Basic ${Buffer.from(options.auth).toString('base64')}`;
-  }
   if (tokenFile !== undefined) headers.Authorization = `Bearer ${await tokenFile()}`;
   if (impersonation !== undefined) Object.assign(headers, impersonationHeaders(impersonation));
   return { headers, tls: tlsOf(options) };

@@ -4,7 +4,7 @@ import type { RequestOptions } from 'node:https';
 import { dirname, resolve } from 'node:path';
 import { KubeConfig, loadYaml } from '@kubernetes/client-node';
 import type { ClusterAccess, Impersonation } from './credentials.ts';
-import { isRecord } from '../object.ts';
+import { isJsonObject } from '../../json/json.ts';
 
 /**
  * Merges the files. If two entries have the same name, the first one wins, as in kubectl.
@@ -25,17 +25,15 @@ export function readKubeconfig(files: readonly string[], contextName: string | u
   const cluster = loaded
     .flatMap((file) => file.kubeConfig.clusters)
     .find(({ name }) => name === context.cluster);
-  if (cluster === undefined) {
+  if (cluster === undefined)
     throw new Error(
       `${where}: context "${wanted}" names the cluster "${context.cluster}", which does not exist`,
     );
-  }
   const owner = loaded.find((file) => file.kubeConfig.users.some(({ name }) => name === context.user));
   const user = owner?.kubeConfig.users.find(({ name }) => name === context.user);
   const raw = owner?.rawUsers.get(context.user) ?? {};
-  if (cluster.server.startsWith('http:') && hasSecrets(raw)) {
+  if (cluster.server.startsWith('http:') && hasSecrets(raw))
     throw new Error(`${where}: credentials would go to ${cluster.server} unencrypted: use https`);
-  }
 
   const kubeConfig = new KubeConfig();
   // Without a user, client-node would also drop the CA of the cluster.
@@ -69,12 +67,11 @@ function loadFile(file: string): KubeconfigFile {
     kubeConfig.loadFromFile(file);
     refuseOtherThanTexts(kubeConfig);
     const document: unknown = loadYaml(readFileSync(file, 'utf8'));
-    const users: unknown = isRecord(document) ? document.users : undefined;
+    const users: unknown = isJsonObject(document) ? document.users : undefined;
     const rawUsers = new Map<string, Readonly<Record<string, unknown>>>();
     for (const entry of Array.isArray(users) ? users : []) {
-      if (isRecord(entry) && typeof entry.name === 'string' && isRecord(entry.user)) {
+      if (isJsonObject(entry) && typeof entry.name === 'string' && isJsonObject(entry.user))
         rawUsers.set(entry.name, entry.user);
-      }
     }
     return { dir: dirname(resolve(file)), kubeConfig, rawUsers };
   } catch (cause) {
@@ -114,7 +111,7 @@ function impersonationOf(user: Readonly<Record<string, unknown>>): Impersonation
     user: as,
     groups: strings(user['as-groups']),
     uid: typeof uid === 'string' ? uid : undefined,
-    extra: isRecord(extra)
+    extra: isJsonObject(extra)
       ? Object.fromEntries(Object.entries(extra).map(([key, values]) => [key, strings(values)]))
       : undefined,
   };

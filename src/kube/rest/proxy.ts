@@ -13,11 +13,10 @@ export function throughProxy(
   timeoutMs: number,
 ): buildConnector.connector {
   const proxy = new URL(proxyUrl);
-  if (proxy.protocol !== 'http:' && proxy.protocol !== 'https:') {
+  if (proxy.protocol !== 'http:' && proxy.protocol !== 'https:')
     throw new Error(
       `proxy-url ${proxy.protocol}//${proxy.host} is not supported: use an http or https proxy`,
     );
-  }
   return (options, callback) => {
     const port = options.port === '' ? (options.protocol === 'https:' ? '443' : '80') : options.port;
     const authority = `${options.hostname}:${port}`;

@@ -1,5 +1,5 @@
 import type { KubeObject } from '../../json/kube-object.ts';
-import { isRecord } from '../object.ts';
+import { isJsonObject, textIn, valueIn } from '../../json/json.ts';
 
 /**
  * One line of a watch.
@@ -13,8 +13,9 @@ export type WatchEvent =
 
 /** @throws when the line is not a watch event */
 export function toWatchEvent(line: unknown): WatchEvent {
-  const { type, object } = isRecord(line) ? line : {};
-  if (!isRecord(object)) throw new Error('the watch sent a line without an object');
+  const object = valueIn(line, 'object');
+  const type = textIn(line, 'type');
+  if (!isJsonObject(object)) throw new Error('the watch sent a line without an object');
   switch (type) {
     case 'ADDED':
     case 'MODIFIED':
@@ -24,24 +25,18 @@ export function toWatchEvent(line: unknown): WatchEvent {
     case 'BOOKMARK':
       return { kind: 'bookmark', object };
     case 'ERROR': {
-      const { code, message } = object;
-      return {
-        kind: 'error',
-        code: typeof code === 'number' ? code : 500,
-        message: typeof message === 'string' ? message : 'no message',
-      };
+      const { code } = object;
+      const message = textIn(object, 'message') || 'no message';
+      return { kind: 'error', code: typeof code === 'number' ? code : 500, message };
     }
     default:
-      throw new Error(
-        `the watch sent an event of the unknown type ${typeof type === 'string' ? JSON.stringify(type) : typeof type}`,
-      );
+      throw new Error(`the watch sent an event of the unknown type ${JSON.stringify(type)}`);
   }
 }
 
 /** Empty when the object has no resourceVersion. */
 export function resourceVersionOf(object: KubeObject): string {
-  const version: unknown = object.metadata?.resourceVersion;
-  return typeof version === 'string' ? version : '';
+  return textIn(object, 'metadata', 'resourceVersion');
 }
 
 const NUMERIC = /^\d+$/;

@@ -10,7 +10,7 @@ import { secrets, services } from '../../kube/well-known.ts';
 import {
   AUTHORITY_SECRET,
   NEW_AUTHORITY,
-  SERVING_CERT_LABEL,
+  SERVING_CERT_SELECTOR,
   SERVING_CERT_SERVICE,
   SERVING_CERT_SERVICE_UID,
 } from '../../pki/annotations.ts';
@@ -148,8 +148,11 @@ function toStored(secret: Secret | undefined): StoredAuthority {
 
 /** Counts only certs of existing Services: no client here trusts a cert that a backup brought from another cluster. */
 async function countServingCerts(client: Pick<KubeClient, 'listAll'>, signal: AbortSignal): Promise<number> {
-  const labelSelector = `${SERVING_CERT_LABEL.name}=${SERVING_CERT_LABEL.value}`;
-  const certs = await client.listAll(secrets, { labelSelector, metadataOnly: true, signal });
+  const certs = await client.listAll(secrets, {
+    labelSelector: SERVING_CERT_SELECTOR,
+    metadataOnly: true,
+    signal,
+  });
   if (certs.items.length === 0) return 0;
   const { items } = await client.listAll(services, { metadataOnly: true, signal });
   const uids = new Map(items.map((service) => [keyOf(service), service.metadata?.uid]));

@@ -2,7 +2,7 @@
 import { pick } from '../../json/objects.ts';
 import { keyOf } from '../../json/kube-object.ts';
 import { secrets, services } from '../../kube/well-known.ts';
-import { SERVING_CERT_LABEL } from '../../pki/annotations.ts';
+import { SERVING_CERT_SELECTOR } from '../../pki/annotations.ts';
 import { ownAnnotations, toStoredSecret, type StoredSecret } from '../../pki/serving-certs/facts.ts';
 import type { Service } from '../../pki/serving-certs/request.ts';
 import { markedService } from '../../pki/serving-certs/secret.ts';
@@ -38,7 +38,7 @@ export function watchServingCerts(
     context,
     {
       resource: secrets,
-      labelSelector: `${SERVING_CERT_LABEL.name}=${SERVING_CERT_LABEL.value}`,
+      labelSelector: SERVING_CERT_SELECTOR,
       transform: toStoredSecret,
       indexes: { [BY_SERVICE]: markedFor },
       onChange: (secretKey, change) => {

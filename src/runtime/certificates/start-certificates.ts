@@ -2,12 +2,20 @@
 import { AUTHORITY_SECRET, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
-import type { LeaderContext } from '../controller.ts';
+import { inLocalTime, startController, type LeaderContext } from '../controller.ts';
 import { startInjection } from '../injection/start-injection.ts';
 import { createListeners } from '../listeners.ts';
 import { startAuthority } from './authority.ts';
 import { startCaBundle } from './ca-bundle.ts';
-import { startServingCerts } from './start-serving-certs.ts';
+import { systemClock } from '../../kube/clock.ts';
+import { keyOf } from '../../json/kube-object.ts';
+import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
+import { createCertInventory } from './cert-inventory.ts';
+import { followClock, skewProblem } from '../clock-skew.ts';
+import { createIssuePacer } from './issue-pacer.ts';
+import { createServiceRequests, type ServiceRequests } from './service-requests.ts';
+import { watchServingCerts, type ServingCertStores } from './serving-cert-stores.ts';
+import { createServingCertsReconciler } from './serving-certs.ts';
 
 export type Certificates = ReturnType<typeof startCertificates>;
 
@@ -37,4 +45,87 @@ export function startCertificates(context: LeaderContext, signal: AbortSignal) {
     onAuthority: listeners.add,
     stopped: Promise.all([rotation, published, servingCerts, injection].map(({ stopped }) => stopped)),
   };
+}
+
+/** Most of the time of a reconcile is spent waiting for the API server. */
+const WORKERS = 8;
+/** The rate when all certs are due at once: 10,000 take 8 minutes, and the API server has capacity left. */
+const REISSUE = { perSecond: 20, burst: 50 } as const;
+
+function startServingCerts(
+  context: LeaderContext,
+  authority: () => Authority | undefined,
+  onCert: () => void,
+  signal: AbortSignal,
+) {
+  const { config, serverClock, metrics, log } = context;
+  const { now } = serverClock;
+  const requests = createServiceRequests(config);
+  const add = (key: string): void => controller.add(key);
+  const pacer = createIssuePacer({ ...REISSUE, ...systemClock, release: add });
+  const stores = watchServingCerts(
+    context,
+    requests,
+    {
+      onService: add,
+      onEdit: pacer.hurry,
+      onCert,
+      onSecretGone: (secretKey) => inventory.renewed(secretKey),
+    },
+    signal,
+  );
+  const inventory = createCertInventory(stores, authority, now);
+  const reconcile = createServingCertsReconciler({
+    ...context,
+    stores,
+    requests,
+    authority,
+    inventory,
+    pacer,
+    onRemoval: config.servingCerts.onRemoval,
+    openshift: config.compat.includes('openshift'),
+    generateKeyPair,
+    randomSerial,
+    observe: metrics.issue,
+  });
+  const controller = startController(
+    context,
+    { name: 'serving-certs', concurrency: WORKERS, reconcile: inLocalTime(reconcile, now) },
+    signal,
+  );
+  const resync = (): void => {
+    for (const key of keysByUrgency(stores, requests)) add(key);
+  };
+  void stores.whenSynced(signal).then(resync, () => undefined); // no longer leading
+  followClock(
+    now,
+    (jumpMs) => {
+      const problem = skewProblem(serverClock.skewMs());
+      log.warn({ jumpMs: Math.round(jumpMs), problem }, 'the clock jumped');
+      resync();
+    },
+    signal,
+  );
+  const { all, stoppedByReason, liveCertsOf } = inventory;
+  metrics.scrape({ servingCerts: { all, stoppedByReason, waiting: pacer.waiting, now } }, signal);
+  signal.addEventListener('abort', pacer.stop);
+  return { resync, liveCertsOf, stopped: controller.stopped };
+}
+
+/** Gatehouse's own Service first: the API server needs its cert to call Gatehouse. Then by the end of the cert. */
+function keysByUrgency(
+  { serviceKeys, service, claimants, secrets }: ServingCertStores,
+  { isOwn }: Pick<ServiceRequests, 'isOwn'>,
+): readonly string[] {
+  const ends = new Map<string, number>();
+  for (const secret of secrets()) {
+    const { summary } = secret;
+    if (summary?.kind !== 'usable') continue;
+    for (const claimant of claimants(keyOf(secret))) ends.set(keyOf(claimant), summary.notAfter.getTime());
+  }
+  const rank = (key: string): number => {
+    const one = service(key);
+    return one !== undefined && isOwn(one) ? Number.MIN_SAFE_INTEGER : (ends.get(key) ?? 0);
+  };
+  return [...serviceKeys()].sort((a, b) => rank(a) - rank(b));
 }

@@ -46,9 +46,8 @@ export function createConversionRegistry(
       return { kind: 'unready', message: `this replica has not read ${what} yet` };
     }
     const broken = [...states].find(([, state]) => state.problem !== undefined && concerns(state.target));
-    if (broken?.[1].problem?.reason === 'DefinitionNotRead') {
+    if (broken?.[1].problem?.reason === 'DefinitionNotRead')
       return { kind: 'unready', message: brokenMessage(broken) };
-    }
     return { kind: 'none', message: broken === undefined ? unknownMessage(subject) : brokenMessage(broken) };
   };
 

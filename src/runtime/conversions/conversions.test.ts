@@ -12,7 +12,7 @@ import {
 } from '../../../test/support/admission/conversion.ts';
 import type { ConversionPolicy, ConversionPolicySpec } from '../../api/conversion-policy.ts';
 import { createConversionRegistry, type ConversionRegistry } from './conversion-registry.ts';
-import { createConversionStatusReconciler } from './conversion-status.ts';
+import { createConversionStatusReconciler } from './start-conversions.ts';
 import { createConversionsReconciler, type DefinitionRead } from './conversions.ts';
 import { NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
 

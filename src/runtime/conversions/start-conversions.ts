@@ -1,18 +1,25 @@
 /** Starts conversion on every replica, separate from admission, and the status controller on the leader. */
 import type { Converter } from '../../admission/conversion/converter.ts';
 import { keyOf, groupResourceName } from '../../json/kube-object.ts';
-import type { ConversionPolicy } from '../../api/conversion-policy.ts';
-import { createConversionRegistry } from './conversion-registry.ts';
-import { createConversionStatusReconciler } from './conversion-status.ts';
+import type { ConversionPolicy, ConversionPolicyStatus } from '../../api/conversion-policy.ts';
+import {
+  createConversionRegistry,
+  type ConversionRegistry,
+  type ConversionState,
+} from './conversion-registry.ts';
 import { createConversionsReconciler, targetOf } from './conversions.ts';
 import { createListeners } from '../listeners.ts';
 import type { ConversionServing } from '../../server/conversion-routes.ts';
 import { untilPassed, type HealthCheck } from '../../server/health.ts';
 import type { Context } from '../context.ts';
-import { startController } from '../controller.ts';
+import { startController, type Reconcile } from '../controller.ts';
 import { createDefinitions } from './definitions.ts';
 import { CONVERSION_POLICIES } from '../resources.ts';
 import { watch, type Watched } from '../watch.ts';
+import { installationOf, type OwnService } from '../../admission/conversion/installation.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Store } from '../../kube/store.ts';
+import { conditionsOf, createStatusReconciler } from '../policies/compiled-state.ts';
 
 export interface Conversions {
   /** For the webhook server. */
@@ -123,4 +130,39 @@ function problemOf(
     .map(keyOf)
     .filter((name) => !isCompiled(name));
   return notCompiled.length === 0 ? undefined : `not compiled yet: ${notCompiled.join(', ')}`;
+}
+
+export function createConversionStatusReconciler(
+  client: Pick<KubeClient, 'replaceStatus'>,
+  policies: Pick<Store<ConversionPolicy>, 'get'>,
+  registry: Pick<ConversionRegistry, 'get'>,
+  service: OwnService,
+  now: () => Date,
+): Reconcile {
+  return createStatusReconciler(
+    CONVERSION_POLICIES,
+    client,
+    policies,
+    registry,
+    (state, { status: before }) => {
+      // Keep the status: the replica that wrote it had read the definition, and this replica has not.
+      if (state.problem?.reason === 'DefinitionNotRead') return before;
+      const verbs = ['converts', 'nothing is converted'] as const;
+      const installation = { type: 'Installed', ...installationOf(state.definition, service) };
+      return {
+        conditions: conditionsOf(state, verbs, installation, before?.conditions, now()),
+        ...inForceOf(state, before ?? {}),
+      };
+    },
+  );
+}
+
+/** The last version in force stays in the status as a fallback, unless another policy converts the kind. */
+function inForceOf(
+  { inForce, problem }: ConversionState,
+  before: ConversionPolicyStatus,
+): Pick<ConversionPolicyStatus, 'inForce'> {
+  if (inForce !== undefined) return { inForce: { generation: inForce.generation, spec: inForce.spec } };
+  if (before.inForce === undefined || problem?.reason === 'Conflict') return {};
+  return { inForce: before.inForce };
 }

@@ -2,10 +2,11 @@
 import { readdirSync, statSync } from 'node:fs';
 import { basename, extname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { registerHooks, type ResolveFnOutput, type ResolveHookContext } from 'node:module';
+
 import type { MatchEnvironment } from '../../admission/policy/match/compile-match.ts';
 import { isHandlerName } from '../../api/handler-definition.ts';
 import { isHandler, type Handler } from '../../admission/handlers/handler.ts';
-import { importAs, importPackage } from './import-module.ts';
 import { compileHandler, type CompiledHandler } from '../../admission/handlers/compile-handler.ts';
 
 export interface LoadedHandler {
@@ -67,9 +68,8 @@ async function fromFolder(folder: string): Promise<readonly Result[]> {
 
 /** The default export of a package is one handler or a list of handlers. Each needs a name. */
 async function fromPackage(name: string, from: string): Promise<readonly Result[]> {
-  if (name.startsWith('.') || name.startsWith('/')) {
+  if (name.startsWith('.') || name.startsWith('/'))
     return [`${name}: the folder does not exist (from ${from})`];
-  }
   if (!PACKAGE_NAME.test(name)) return [`${name}: it is neither a folder nor the name of a package`];
   const found = await attempt(name, async () => (await importPackage(name, from)).default);
   if (typeof found === 'string') return [found];
@@ -99,15 +99,13 @@ function lineOf(error: unknown, path: string): string {
 }
 
 function checked(value: unknown, origin: string, fallback: string | undefined): Result {
-  if (value === undefined) {
+  if (value === undefined)
     return `${origin}: it has no default export: write export default defineHandler({…}), or move shared code to a subfolder`;
-  }
   if (!isHandler(value)) return `${origin}: its default export was not made by defineHandler`;
   const name = value.name ?? fallback;
   if (name === undefined) return `${origin}: a handler in a package needs a name`;
-  if (!isHandlerName(name)) {
+  if (!isHandlerName(name))
     return `${origin}: "${name}" cannot be the name of a handler: use at most 40 lower-case letters, digits and dashes`;
-  }
   return { name, origin, handler: value };
 }
 
@@ -140,4 +138,55 @@ export function compileHandlers(
   );
   if (problems.length > 0) throw new InvalidHandlers(problems.join('\n'));
   return results.flatMap(({ result }) => (result.kind === 'compiled' ? [result.handler] : []));
+}
+
+/** The module that `package.json` exports; its TypeScript source when this process runs from sources. */
+const SDK = new URL(`../../index.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`, import.meta.url).href;
+const OWN_NAME = 'gatehouse';
+
+/**
+ * Prefix of a specifier that contains a package name and a parent URL. Node resolves the package from that URL instead
+ * of from this file.
+ */
+const FROM_ELSEWHERE = 'gatehouse-handlers:';
+
+/** Timeout of an import, in milliseconds: a module may wait forever in a top-level await. */
+const LOADING_MS = 30_000;
+
+type Module = Readonly<Record<string, unknown>>;
+
+let hooked = false;
+
+/** @throws what the module throws, or an Error after the timeout */
+async function importAs(specifier: string): Promise<Module> {
+  hook();
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => late.reject(new Error(`it was not loaded within ${LOADING_MS / 1_000} s`)),
+    LOADING_MS,
+  );
+  try {
+    return (await Promise.race([import(specifier), late.promise])) as Module; // a namespace is a record of its exports
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Imports a package as a file in the folder `from` would. */
+async function importPackage(name: string, from: string): Promise<Module> {
+  const parent = pathToFileURL(join(from, 'handlers.js')).href;
+  return await importAs(`${FROM_ELSEWHERE}${JSON.stringify([name, parent])}`);
+}
+
+function hook(): void {
+  if (hooked) return;
+  hooked = true;
+  registerHooks({
+    resolve: (specifier, context, next): ResolveFnOutput => {
+      if (specifier === OWN_NAME) return { url: SDK, shortCircuit: true };
+      if (!specifier.startsWith(FROM_ELSEWHERE)) return next(specifier, context);
+      const [name, parentURL] = JSON.parse(specifier.slice(FROM_ELSEWHERE.length)) as [string, string]; // written above
+      return next(name, { ...context, parentURL } satisfies ResolveHookContext);
+    },
+  });
 }

@@ -1,27 +1,34 @@
 /** Leader: starts one injector for each kind that can carry a CA bundle. */
 import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
 import { keyOf } from '../../json/kube-object.ts';
-import { type Resource } from '../../kube/object.ts';
+import type { Resource } from '../../kube/object.ts';
 import {
   apiServices,
   configMaps,
   customResourceDefinitions,
   mutatingWebhookConfigurations,
   validatingWebhookConfigurations,
+  secrets,
 } from '../../kube/well-known.ts';
 import { CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
 import { rootOf } from '../../pki/authority/generation.ts';
 import { sourceName, type BundleSource, type SourceRef } from '../../pki/injection/request.ts';
-import type { BundleState } from '../../pki/injection/source.ts';
+import {
+  bundleOfSource,
+  toSourceObject,
+  type BundleState,
+  type SourceObject,
+} from '../../pki/injection/source.ts';
 import { TARGET_KINDS, type InjectionTarget, type TargetKind } from '../../pki/injection/target.ts';
 import type { CertificatePem } from '../../pki/x509/pem.ts';
 import type { Context } from '../context.ts';
 import { startController, type LeaderContext } from '../controller.ts';
-import { createBundleSources } from './bundle-sources.ts';
 import { createInjector, type InjectorContext } from './injector.ts';
 import { createTargetStates } from './target-states.ts';
 import { targetsWithoutRoot, watchTargets } from './target-store.ts';
+import { dropManagedFields } from '../../kube/watch/change.ts';
+import { watch } from '../watch.ts';
 
 const RESOURCES: readonly (readonly [TargetKind, Resource])[] = [
   [TARGET_KINDS.mutating, mutatingWebhookConfigurations],
@@ -116,3 +123,56 @@ const stateOf = (pem: CertificatePem | undefined): BundleState =>
 
 const refsOf = ({ request }: InjectionTarget): readonly SourceRef[] =>
   request.kind === 'wanted' && request.source.kind === 'object' ? [request.source.ref] : [];
+
+/** Each source costs a watch, and every user who may write a ConfigMap can request one. */
+const MAX_SOURCES = 200;
+
+/** Watches only named sources, so the other Secrets of the cluster cost no memory. */
+function createBundleSources(context: Context, onChange: (ref: SourceRef) => void, signal: AbortSignal) {
+  const sources = new Map<string, ReturnType<typeof start>>();
+
+  return {
+    /** Watches these sources, and stops watching all others. */
+    keepOnly: (refs: readonly SourceRef[]): void => {
+      const needed = new Map(refs.map((ref) => [sourceName(ref), ref]));
+      for (const [name, { stop }] of sources) {
+        if (needed.has(name)) continue;
+        stop.abort();
+        sources.delete(name);
+      }
+      for (const [name, ref] of needed)
+        if (!sources.has(name) && sources.size < MAX_SOURCES)
+          sources.set(name, start(context, ref, onChange, signal));
+    },
+    bundle: (ref: SourceRef, consent: string): BundleState => {
+      const watched = sources.get(sourceName(ref))?.watched;
+      if (watched === undefined && sources.size >= MAX_SOURCES)
+        return {
+          kind: 'unusable',
+          message: `${sourceName(ref)} is not read: the limit is ${MAX_SOURCES} sources; let targets share one`,
+        };
+      if (watched?.hasSynced() !== true) return { kind: 'unknown' };
+      return bundleOfSource(ref, consent, watched.store.get(`${ref.namespace}/${ref.name}`), new Date());
+    },
+  };
+}
+
+function start(context: Context, ref: SourceRef, onChange: (ref: SourceRef) => void, signal: AbortSignal) {
+  const stop = new AbortController();
+  const either = AbortSignal.any([signal, stop.signal]);
+  const tell = () => onChange(ref);
+  const watched = watch<SourceObject>(
+    context,
+    {
+      resource: ref.kind === 'Secret' ? secrets : configMaps,
+      namespace: ref.namespace,
+      fieldSelector: `metadata.name=${ref.name}`,
+      transform: (object) => toSourceObject(dropManagedFields(object)),
+      onChange: tell,
+    },
+    either,
+  );
+  // The watch reports no change for a source that does not exist.
+  watched.whenSynced(either).then(tell, () => undefined);
+  return { watched, stop };
+}

@@ -7,8 +7,12 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { isInScope } from '../../admission/policy/match/object-scope.ts';
 import type { AdmissionContext } from '../../admission/policy/world.ts';
 import type { AdmissionPolicyStatus } from '../../api/admission-policy.ts';
-import { toRfc3339 } from '../../kube/conditions.ts';
-import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
+import {
+  groupResourceName,
+  toTimestamp,
+  type GroupResource,
+  type KubeObject,
+} from '../../json/kube-object.ts';
 import { messageOf } from '../../json/error-message.ts';
 import { governed } from './policies.ts';
 import type { StoredKind, StoredObjects } from './stored-objects.ts';
@@ -65,7 +69,7 @@ export async function scanStored(
       problems.push(`${groupResourceName(resource)}: ${messageOf(error)}`);
     }
   }
-  const checkedAt = toRfc3339(now());
+  const checkedAt = toTimestamp(now());
   const { generation } = inForce;
   const message =
     problems.length === 0 ? {} : { message: `could not check ${problems.join('; ')}`.slice(0, 1024) };

@@ -2,10 +2,9 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { LiveOwner, Owners } from '../../admission/policy/world.ts';
-import { groupOf } from '../../api/owner-record.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
-import type { ObjectMeta } from '../../json/kube-object.ts';
+import { splitApiVersion, type ObjectMeta } from '../../json/kube-object.ts';
 import { apiVersionOf, type Resource } from '../../kube/object.ts';
 
 /** Timeout of a read, in milliseconds: a user waits for the answer. The sweep links the owners that were missed. */
@@ -35,8 +34,8 @@ export function createOwners(
 
   return {
     read: async ({ apiVersion, kind, name }, namespace, signal) => {
-      const group = groupOf(apiVersion);
-      const wanted = { group, version: apiVersion.slice(apiVersion.indexOf('/') + 1), kind };
+      const { group, version } = splitApiVersion(apiVersion);
+      const wanted = { group, version, kind };
       const get = async (resource: Resource): Promise<LiveOwner | undefined> => {
         if (resource.namespaced && namespace === undefined) return undefined;
         const place = { namespace: resource.namespaced ? namespace : undefined, name };

@@ -1,8 +1,9 @@
 /** JSON Schema 2020-12 for objects of users, compiled by Ajv. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { fullFormats } from 'ajv-formats/dist/formats.js';
+
 import { compilePattern } from '../../../cel/regular-expression.ts';
-import type { SchemaCheck } from '../compiled-policy.ts';
+import type { SchemaCheck, CompiledMatch, CompiledPolicy } from '../compiled-policy.ts';
 import {
   isJsonArray,
   isJsonObject,
@@ -12,6 +13,10 @@ import {
 } from '../../../json/json.ts';
 import { toCanonicalText } from '../../../json/json-text.ts';
 import { explainErrors } from './explain.ts';
+import type { Violation } from '../violation.ts';
+import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
+import { requireWrites, type Report } from '../problem.ts';
+import { writes, type AdmissionRequest } from '../../review/request.ts';
 
 /** The schema is not valid. The message says what is wrong and where. */
 export class InvalidSchema extends Error {
@@ -156,4 +161,29 @@ export function isSafeWithBigints(schema: unknown): boolean {
   const has = (keyword: string) => Object.hasOwn(schema, keyword);
   if (CONTRARY.some(has) || (NUMERIC.some(has) && !has('type'))) return false;
   return Object.values(schema).every(isSafeWithBigints);
+}
+
+/** Compiles `spec.validate.schema` and reports its problems. */
+export function compileSchema(
+  { validate }: AdmissionPolicySpec,
+  match: CompiledMatch,
+  report: Report,
+): SchemaCheck | undefined {
+  if (validate?.schema === undefined) return undefined;
+  requireWrites(match, 'spec.validate.schema would never be checked: add them', report);
+  try {
+    return compileJsonSchema(validate.schema);
+  } catch (error) {
+    if (!(error instanceof InvalidSchema)) throw error;
+    report('spec.validate.schema', error.message, 'InvalidSchema');
+    return undefined;
+  }
+}
+
+export function checkSchema(
+  policy: CompiledPolicy,
+  { operation, object }: AdmissionRequest,
+): readonly Violation[] {
+  if (policy.schema === undefined || object === undefined || !writes(operation)) return [];
+  return policy.schema(object).map((flaw) => ({ policy, ...flaw, deferrable: 'schema' }));
 }

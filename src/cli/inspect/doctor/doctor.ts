@@ -9,12 +9,17 @@ import type { ClusterFlags, OutputFormat } from '../../terminal/options.ts';
 import { formatData, formatTable, hasColours, print } from '../../terminal/output.ts';
 import { readInstallation, type InstallationReadings } from '../read-cluster/read-installation.ts';
 import { checkBundles } from './checks/ca-bundles.ts';
-import { checkDevSession } from './checks/dev-session.ts';
+import {
+  checkDevSession,
+  checkConfigurations,
+  checkEndpoints,
+  checkFailClosed,
+  checkReach,
+} from './checks/webhooks.ts';
 import { checkAccess, checkDefinitions, checkGovernedKinds } from './checks/installation.ts';
 import { checkClocks, checkLeader } from './checks/leader.ts';
 import { checkPolicies, checkWindows } from './checks/policies.ts';
 import { checkRivals } from './checks/rivals.ts';
-import { checkConfigurations, checkEndpoints, checkFailClosed, checkReach } from './checks/webhooks.ts';
 import type { Finding, Results, Severity } from './finding.ts';
 
 export interface DoctorFlags extends ClusterFlags {

@@ -7,7 +7,7 @@ import type { LeaseObject } from '../../../kube/lease/lease-record.ts';
 import type { Resource } from '../../../kube/object.ts';
 import type { KubeObject } from '../../../json/kube-object.ts';
 import { configMaps, leases, secrets } from '../../../kube/well-known.ts';
-import { AUTHORITY_SECRET, CABUNDLE_CONFIGMAP, SERVING_CERT_LABEL } from '../../../pki/annotations.ts';
+import { AUTHORITY_SECRET, CABUNDLE_CONFIGMAP, SERVING_CERT_SELECTOR } from '../../../pki/annotations.ts';
 import { toStoredSecret, type StoredSecret } from '../../../pki/serving-certs/facts.ts';
 import type { Secret } from '../../../pki/serving-certs/secret.ts';
 import { ADMISSION_POLICIES, RESTORE_WINDOWS } from '../../../runtime/resources.ts';
@@ -63,13 +63,12 @@ export async function readCluster(
 ): Promise<ClusterReadings> {
   const { namespace } = scope;
   const { get, list } = createReader(client, TIMEOUT_MS);
-  const servingLabel = `${SERVING_CERT_LABEL.name}=${SERVING_CERT_LABEL.value}`;
   const [lease, pods, authority, caBundle, servingSecrets, targets, policies, windows] = await Promise.all([
     get<LeaseObject>(leases, { namespace, name: INSTALLATION_NAME }),
     list<Pod>(PODS, { namespace, labelSelector: 'app.kubernetes.io/name=gatehouse' }),
     get<Secret>(secrets, { namespace, name: AUTHORITY_SECRET }),
     get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }),
-    list<Secret>(secrets, { labelSelector: servingLabel }),
+    list<Secret>(secrets, { labelSelector: SERVING_CERT_SELECTOR }),
     readTargets(client, scope, TIMEOUT_MS),
     list<AdmissionPolicy & KubeObject>(ADMISSION_POLICIES),
     list<RestoreWindow & KubeObject>(RESTORE_WINDOWS),

@@ -22,7 +22,7 @@ import {
 } from '../../../kube/well-known.ts';
 import {
   CABUNDLE_CONFIGMAP,
-  SERVING_CERT_LABEL,
+  SERVING_CERT_SELECTOR,
   SERVING_SECRET,
   TLS_CERT_KEY,
 } from '../../../pki/annotations.ts';
@@ -196,7 +196,7 @@ const MANAGED: readonly (readonly [resource: Resource, labelSelector?: string])[
   [customResourceDefinitions],
   [apiServices],
   [services],
-  [secrets, `${SERVING_CERT_LABEL.name}=${SERVING_CERT_LABEL.value}`],
+  [secrets, SERVING_CERT_SELECTOR],
 ];
 
 async function readSlices(

@@ -1,6 +1,7 @@
 /** The command line of `gatehouse status`. */
 import { InvalidArgumentError, Option, type Command } from 'commander';
 
+import { isDnsLabel } from '../../../json/names.ts';
 import { addClusterFlags, outputOption } from '../../terminal/options.ts';
 import type { StatusFlags } from './status.ts';
 
@@ -27,11 +28,8 @@ export function addStatus(program: Command): void {
     });
 }
 
-/** The rule of the API server for the names of namespaces (RFC 1123). */
-const LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-
 function namespaceName(text: string): string {
-  if (LABEL.test(text)) return text;
+  if (isDnsLabel(text)) return text;
   throw new InvalidArgumentError(`"${text}" is not a valid name of a namespace.`);
 }
 

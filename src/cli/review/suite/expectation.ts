@@ -112,9 +112,8 @@ const unless = (
 
 export function checkExpectation(expect: Expectation, result: ReviewResult): readonly Mismatch[] {
   const decision = DECISION[result.verdict];
-  if (decision !== expect.decision) {
+  if (decision !== expect.decision)
     return [{ what: 'decision', expected: expect.decision, received: describeDecision(result) }];
-  }
   const text = result.messages.join('; ');
   const { message = '', messageMatches, fields, warnings, object, auditAnnotations = {} } = expect;
   return [
@@ -165,14 +164,12 @@ function warningMismatches(expected: readonly string[], { warnings }: ReviewResu
 /** Maps are compared partially, lists by length and index, other values exactly. Null expects an absent field. */
 function valueMismatches(expected: JsonValue, received: unknown, path: string): readonly Mismatch[] {
   if (expected === null) return unless((received ?? null) === null, path, 'nothing', shown(received));
-  if (isJsonObject(expected) && isJsonObject(received)) {
+  if (isJsonObject(expected) && isJsonObject(received))
     return Object.entries(expected).flatMap(([key, value]) =>
       valueMismatches(value, ownValue(received, key), `${path}.${key}`),
     );
-  }
-  if (isJsonArray(expected) && isJsonArray(received) && expected.length === received.length) {
+  if (isJsonArray(expected) && isJsonArray(received) && expected.length === received.length)
     return expected.flatMap((value, index) => valueMismatches(value, received[index], `${path}[${index}]`));
-  }
   return unless(isEqual(expected, received), path, shown(expected), shown(received));
 }
 

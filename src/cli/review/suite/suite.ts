@@ -2,8 +2,8 @@
 import { dirname, isAbsolute, join } from 'node:path';
 
 import { messageOf } from '../../../json/error-message.ts';
-import { isJsonArray, type JsonObject } from '../../../json/json.ts';
-import { describePlace, metaTextOf, objectsOf, textOf, type PlacedObject } from '../documents.ts';
+import { isJsonArray, textIn, type JsonObject } from '../../../json/json.ts';
+import { describePlace, objectsOf, type PlacedObject } from '../documents.ts';
 import { jsonOfYaml, parseYamlDocuments } from '../yaml-text.ts';
 import { createField, readMap, readText, readTexts, readWord, type YamlField } from './yaml-field.ts';
 import { readExpectation, type Expectation } from './expectation.ts';
@@ -103,9 +103,8 @@ function testOf(field: YamlField, file: string, read: ReadFile): SuiteTest | und
   const old = sourceOf(field, 'old', file, read);
   const operation = readWord(field.at('operation'), OPERATIONS) ?? (old === undefined ? 'CREATE' : 'UPDATE');
   if (operation === 'UPDATE' && old === undefined) field.report('an UPDATE needs old: the current object');
-  if (operation !== 'UPDATE' && old !== undefined) {
+  if (operation !== 'UPDATE' && old !== undefined)
     field.at('operation').report(`old is not allowed for ${operation}: omit it`);
-  }
   const expect = readExpectation(field.at('expect'));
   const groups = readTexts(field.at('groups')) ?? [];
   const user = readText(field.at('user'));
@@ -162,6 +161,6 @@ function namedObject(source: string, field: YamlField, read: ReadFile): PlacedOb
 }
 
 function namesOf(object: JsonObject): readonly string[] {
-  const name = metaTextOf(object, 'name');
-  return [name, `${textOf(object, 'kind')}/${name}`];
+  const name = textIn(object, 'metadata', 'name');
+  return [name, `${textIn(object, 'kind')}/${name}`];
 }
