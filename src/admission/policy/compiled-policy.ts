@@ -1,3 +1,4 @@
+import type { CelProgram } from '../../cel/cel.ts';
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import type { GroupResource } from '../../json/kube-object.ts';
 import type { ValidationRule } from '../../api/policy-validate.ts';
@@ -39,6 +40,8 @@ export interface CompiledMatch extends Scope {
   /** e.g. `servers`, `servers/status`, `servers/*`; no pattern covers another. */
   readonly resources: readonly string[];
   readonly operations: readonly Operation[];
+  /** The match conditions that read only `object`: they also say whether the policy governs a stored object. */
+  readonly conditionsOnObject: readonly CelProgram[];
 }
 
 export type CompiledDefault =

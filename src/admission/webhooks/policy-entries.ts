@@ -62,6 +62,7 @@ export function deletionEntriesOf({
       namespaceSelector: {},
       objectSelector: {},
       matchConditions: [],
+      conditionsOnObject: [],
       failurePolicy,
       timeoutSeconds,
     };

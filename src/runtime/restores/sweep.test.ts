@@ -242,6 +242,20 @@ describe('selectors are respected:', () => {
   });
 });
 
+test('match conditions on the object leave it out; others, and those that fail, do not', async () => {
+  put('servers', server('s1', { datacenter: 'gone', managed: true }), server('s2', { datacenter: 'gone' }));
+  const found = async (...expressions: string[]) => {
+    const matchConditions = expressions.map((expression, index) => ({ name: `c${index}`, expression }));
+    policies = [compiled({ match: { apiGroups: [GROUP], resources: ['servers'], matchConditions } })];
+    return (await places()).map((place) => place.split(' ', 1)[0]);
+  };
+  expect(await found('!has(object.spec.managed)')).toEqual(['s2']);
+  expect(await found('true', '!has(object.spec.managed)')).toEqual(['s2']);
+  expect(await found('!object.spec.managed')).toEqual(['s2']);
+  expect(await found('object.spec.managed && request.userInfo.username == "ci"')).toEqual(['s1', 's2']);
+  expect(await found('oldObject != null && has(object.spec.managed)')).toEqual(['s1', 's2']);
+});
+
 describe('a kind that cannot be read is reported, and the others are swept:', () => {
   const away = new Error('the API server is away');
   const failingFor = (failing: string) => (resource: GroupResource) =>

@@ -1,12 +1,12 @@
 import { groupResourceName, type GroupResource } from '../../../json/kube-object.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
-import type { CompiledMatch } from '../compiled-policy.ts';
+import type { CompiledMatch, MatchCondition } from '../compiled-policy.ts';
 import { isDnsLabel, isDnsSubdomain, isQualifiedName } from '../../../json/names.ts';
 import { trySelector, type Report } from '../problem.ts';
 import { isResourcePattern, withoutCovered } from './resource-pattern.ts';
 import { reportScopeLockout } from './lockout.ts';
 import { quote } from '../../../json/printable.ts';
-import { CelError } from '../../../cel/cel.ts';
+import { CelError, type CelProgram } from '../../../cel/cel.ts';
 import { compileMatchCondition } from '../../../cel/match-condition.ts';
 import { RESERVED_CONDITIONS } from '../../webhooks/webhook.ts';
 
@@ -52,10 +52,12 @@ export function compileMatch(
     namespaceSelector: trySelector(given.namespaceSelector, 'spec.match.namespaceSelector', report),
     objectSelector: trySelector(given.objectSelector, 'spec.match.objectSelector', report),
     matchConditions,
+    conditionsOnObject: compileConditions(matchConditions, environment.matchConditions, report).filter(
+      ({ reads }) => [...reads.keys()].every((name) => name === 'object'),
+    ),
     failurePolicy,
     timeoutSeconds,
   };
-  checkConditions(match, environment.matchConditions, report);
   reportScopeLockout(match, environment.ownNamespace, report);
   return match;
 }
@@ -67,40 +69,42 @@ const MOST_CONDITIONS = 63;
 const isGroup = (group: string) => group === '' || group.includes('*') || isDnsSubdomain(group);
 const isVersion = (version: string) => version === '*' || isDnsLabel(version);
 
-function checkConditions({ matchConditions }: CompiledMatch, areSupported: boolean, report: Report): void {
+function compileConditions(
+  matchConditions: readonly MatchCondition[],
+  areSupported: boolean,
+  report: Report,
+): readonly CelProgram[] {
   const where = 'spec.match.matchConditions';
   if (matchConditions.length > 0 && !areSupported) {
     const message =
       'the API server is older than Kubernetes 1.28 and would ignore them, so the policy would govern more than it says: remove them';
     report(where, message, 'Unsupported');
-    return;
+    return [];
   }
   if (matchConditions.length > MOST_CONDITIONS) {
     const message = `has ${matchConditions.length} conditions: write at most ${MOST_CONDITIONS}, because the API server allows 64 and Gatehouse adds one`;
     report(where, message);
   }
-  for (const [index, { name, expression }] of matchConditions.entries()) {
+  return matchConditions.flatMap(({ name, expression }, index) => {
     const at = `${where}[${index}]`;
     if (!isQualifiedName(name)) report(`${at}.name`, `${quote(name)} is not a name such as not-system`);
     if (RESERVED_CONDITIONS.includes(name))
       report(`${at}.name`, `${quote(name)} is reserved for a condition of Gatehouse: choose another name`);
     if (matchConditions.findIndex((other) => other.name === name) < index)
       report(`${at}.name`, `${quote(name)} is there twice: give each condition its own name`);
-    const problem = expressionProblem(expression);
-    if (problem !== undefined) report(`${at}.expression`, problem, 'InvalidExpression');
-  }
-}
-
-/** What the API server would say about an expression: it rejects the whole configuration because of one. */
-function expressionProblem(expression: string): string | undefined {
-  if (expression.trim() === '') return 'is empty: write a CEL expression';
-  try {
-    compileMatchCondition(expression);
-    return undefined;
-  } catch (error) {
-    if (!(error instanceof CelError)) throw error;
-    return error.message;
-  }
+    // The API server rejects the whole configuration because of one invalid expression.
+    const invalid = (message: string): readonly [] => {
+      report(`${at}.expression`, message, 'InvalidExpression');
+      return [];
+    };
+    if (expression.trim() === '') return invalid('is empty: write a CEL expression');
+    try {
+      return [compileMatchCondition(expression)];
+    } catch (error) {
+      if (!(error instanceof CelError)) throw error;
+      return invalid(error.message);
+    }
+  });
 }
 
 /** What API discovery reports about a resource; undefined if the API server does not serve it. */

@@ -1,3 +1,4 @@
+import { CelError, type CelProgram } from '../../../cel/cel.ts';
 import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { matchesSelector } from '../../../json/label-selector.ts';
@@ -12,20 +13,32 @@ export type NamespaceLabels = ReadonlyMap<string, Readonly<Record<string, string
 /**
  * Whether the policy selects a stored object, by the same rules as the API server for a request.
  *
- * Does not evaluate `matchConditions`: objects that they exclude from admission count as in scope.
+ * A match condition excludes an object only if it reads nothing but `object` and is false: others depend on a request.
  */
 export function isInScope(
   { match }: Pick<CompiledPolicy, 'match'>,
-  { metadata }: KubeObject,
+  object: KubeObject,
   namespaces: NamespaceLabels,
 ): boolean {
+  const { metadata } = object;
   const namespaceLabels =
     metadata?.namespace === undefined ? undefined : (namespaces.get(metadata.namespace) ?? {});
   return (
     matchesSelector(match.objectSelector, metadata?.labels ?? {}) &&
     // As in the API server, a namespaceSelector never excludes cluster-scoped objects.
-    (namespaceLabels === undefined || matchesSelector(match.namespaceSelector, namespaceLabels))
+    (namespaceLabels === undefined || matchesSelector(match.namespaceSelector, namespaceLabels)) &&
+    !match.conditionsOnObject.some((condition) => isFalse(condition, object))
   );
+}
+
+/** A condition that cannot be evaluated is not false: the API server refuses the request or calls the webhook. */
+function isFalse({ evaluate }: CelProgram, object: KubeObject): boolean {
+  try {
+    return evaluate({ object }) === false;
+  } catch (error) {
+    if (error instanceof CelError) return false;
+    throw error;
+  }
 }
 
 /**
