@@ -4,9 +4,10 @@ import type { ResourceType } from '../resource-type.ts';
 
 /**
  * In custom resources and definitions, a status write leaves metadata unchanged except managedFields. Other kinds
- * also take its metadata.
+ * also take its metadata; Deployments keep their labels (k8s.io/kubernetes/pkg/registry/apps/deployment/strategy.go).
  */
 const keepsMetadata = ({ custom, group }: ResourceType) => custom || group === 'apiextensions.k8s.io';
+const keepsLabels = ({ group, resource }: ResourceType) => group === 'apps' && resource === 'deployments';
 
 /**
  * Top-level fields that the endpoint of the object or subresource leaves unchanged: GetResetFields of its strategy.
@@ -35,9 +36,9 @@ export function restrictToEndpoint(
       return wanted; // the Scale view has only writable fields
     default: {
       const kept = withStatusOf(live, wanted);
-      return keepsMetadata(type)
-        ? withMeta(kept, { managedFields: wanted.metadata.managedFields })
-        : { ...kept, metadata: wanted.metadata };
+      if (keepsMetadata(type)) return withMeta(kept, { managedFields: wanted.metadata.managedFields });
+      const written = { ...kept, metadata: wanted.metadata };
+      return keepsLabels(type) ? withMeta(written, { labels: live.metadata.labels }) : written;
     }
   }
 }
