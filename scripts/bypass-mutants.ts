@@ -1,0 +1,62 @@
+/**
+ * Opens holes of the past in a copy of the sources, one at a time, and checks that the bypass search finds each of
+ * them within its CI budget. `-- --project e2e` uses the real API server instead of the sandbox.
+ */
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+import { MUTANTS, type Mutant } from '../test/bypass/mutants.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+const COPIED = ['src', 'test', 'deploy', 'scripts', 'package.json', 'tsconfig.json', 'vitest.config.ts'];
+
+const { values: flags } = parseArgs({ options: { project: { type: 'string', default: 'sandbox' } } });
+
+function copyWith({ changes }: Mutant): string {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-mutant-'));
+  for (const path of COPIED) cpSync(join(ROOT, path), join(folder, path), { recursive: true });
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  for (const { file, from, to } of changes) {
+    const path = join(folder, file);
+    writeFileSync(
+      path,
+      readFileSync(path, 'utf8').replace(from, () => to),
+    );
+  }
+  return folder;
+}
+
+interface Found {
+  readonly report: string | undefined;
+  readonly output: string;
+}
+
+/** Runs the search in the folder. No report: it finds nothing. */
+function searchIn(folder: string): Found {
+  const vitest = join(ROOT, 'node_modules', 'vitest', 'vitest.mjs');
+  const args = [vitest, 'run', '--project', flags.project, 'test/e2e/bypass.test.ts'];
+  const { stdout, stderr } = spawnSync(process.execPath, args, {
+    cwd: folder,
+    encoding: 'utf8',
+    env: { ...process.env, NO_COLOR: '1', GATEHOUSE_BYPASS_SEED: '1', GATEHOUSE_BYPASS_PATHS: '500' },
+  });
+  const output = stdout + stderr;
+  return { report: /A stored object violates a policy[^]*?replay: .*/.exec(output)?.[0], output };
+}
+
+let missed = 0;
+for (const mutant of MUTANTS) {
+  if (flags.project === 'e2e' && !mutant.isSeenOn120) continue;
+  const folder = copyWith(mutant);
+  try {
+    const { report, output } = searchIn(folder);
+    missed += report === undefined ? 1 : 0;
+    console.log(`== ${mutant.name}\n${report ?? `NOT FOUND\n${output.slice(-3_000)}`}\n`);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+process.exitCode = missed > 0 ? 1 : 0;

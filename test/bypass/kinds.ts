@@ -1,0 +1,210 @@
+/**
+ * The kinds of the bypass search, and the policies on them: one of each check. `oracle.ts` repeats every check in plain
+ * TypeScript.
+ */
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import { referencesRole } from '../support/objects.ts';
+
+export const GROUP = 'bypass.example.com';
+/** The label that a mutation sets on every Widget. */
+export const MARK = 'bypass.example.com/marked';
+export const HOLD = 'bypass.example.com/hold';
+export const MOST_REPLICAS = 5;
+export const COLORS: readonly unknown[] = ['red', 'green'];
+
+/** Users of the search. All may write everything in the sense of RBAC. */
+export const USERS = {
+  /** Every check applies. */
+  alice: 'alice',
+  /** Every check applies: the name resembles that of the restorer. */
+  lookalike: 'Restorer',
+  /** The principal of a window that is open throughout: references and unique values are deferred. */
+  restorer: 'restorer',
+  /** An exception covers the schema. */
+  mover: 'mover',
+} as const;
+export type UserName = keyof typeof USERS;
+
+type Manifest = KubeObject & { readonly spec: object };
+
+const text = { type: 'string' };
+const integer = { type: 'integer' };
+
+const spec = {
+  type: 'object',
+  properties: {
+    ...{ bin: text, spare: text, home: text, serial: text, tier: text, color: text, owner: text, zone: text },
+    ...{ units: integer, level: integer, replicas: integer, capacity: integer },
+    pad: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+  },
+};
+const schema = {
+  openAPIV3Schema: {
+    type: 'object',
+    properties: { spec, status: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+  },
+};
+
+const definition = (plural: string, kind: string): Manifest => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: `${plural}.${GROUP}` },
+  spec: {
+    group: GROUP,
+    scope: 'Namespaced',
+    names: { plural, singular: kind.toLowerCase(), kind },
+    versions: ['v1', 'v1beta1'].map((name) => ({
+      name,
+      served: true,
+      storage: name === 'v1',
+      schema,
+      subresources: {
+        status: {},
+        scale: { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' },
+      },
+    })),
+  },
+});
+
+/** The CRDs, and the ClusterRole that lets Gatehouse read their objects. */
+export const kindManifests: readonly KubeObject[] = [
+  definition('widgets', 'Widget'),
+  definition('bins', 'Bin'),
+  referencesRole('bypass', GROUP, ['widgets', 'bins']),
+];
+
+const policy = (name: string, rest: object): Manifest => ({
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'AdmissionPolicy',
+  metadata: { name: `bypass-${name}` },
+  spec: { timeoutSeconds: 30, ...rest },
+});
+
+const own = (resources: readonly string[], rest: object = {}) => ({
+  match: { apiGroups: [GROUP], resources, ...rest },
+});
+const target = { apiGroup: GROUP, resource: 'bins' };
+const replicas = (path: string) => ({
+  name: 'replicas',
+  expression: `!has(object.${path}) || object.${path} <= ${MOST_REPLICAS}`,
+  message: 'too many replicas',
+});
+
+const widgets = policy('widgets', {
+  // The API server converts requests of v1beta1.
+  ...own(['widgets'], { apiVersions: ['v1'] }),
+  defaults: [{ path: 'spec.tier', value: 'standard' }],
+  mutations: [{ name: 'mark', expression: `{"metadata": {"labels": {"${MARK}": "yes"}}}` }],
+  validate: {
+    schema: {
+      properties: { spec: { required: ['color'], properties: { color: { enum: COLORS } } } },
+      required: ['spec'],
+    },
+    immutable: ['spec.zone'],
+    unique: [{ name: 'serial', paths: ['spec.serial'], scope: 'Namespace' }],
+    references: [
+      { name: 'bin', path: 'spec.bin', optional: false, target },
+      { name: 'spare', path: 'spec.spare', target },
+      { name: 'home', path: 'spec.home', target, onTargetDelete: 'Restrict' },
+    ],
+    rules: [
+      {
+        name: 'fits',
+        expression: '!has(object.spec.units) || object.spec.units <= refs.bin.spec.capacity',
+        message: 'does not fit the bin',
+        fieldPath: 'spec.units',
+      },
+      {
+        name: 'owner',
+        expression: '!has(object.spec.owner) || object.spec.owner != "root"',
+        message: 'root owns no widgets',
+      },
+      {
+        name: 'level',
+        expression:
+          'oldObject == null || !has(oldObject.spec.level) || (has(object.spec.level) && object.spec.level >= oldObject.spec.level)',
+        message: 'the level never falls',
+      },
+      replicas('spec.replicas'),
+    ],
+  },
+  exceptions: [
+    { name: 'names', reason: 'the search tests exceptions', names: ['exempt-*'], checks: ['owner'] },
+    { name: 'users', reason: 'the search tests exceptions', users: [USERS.mover], checks: ['schema'] },
+  ],
+});
+
+/** Widgets and Pods whose name starts with `keep`, and Widgets with the label `keep`, cannot be deleted. */
+const KEPT = 'a kept object stays';
+
+export const policyManifests: readonly Manifest[] = [
+  widgets,
+  policy('scale', {
+    ...own(['widgets/scale']),
+    validate: { rules: [replicas('spec.replicas')] },
+  }),
+  policy('status', {
+    ...own(['widgets/status']),
+    validate: {
+      rules: [
+        {
+          name: 'phase',
+          expression: '!has(object.status) || !has(object.status.phase) || object.status.phase != "broken"',
+          message: 'a widget is never broken',
+        },
+      ],
+    },
+  }),
+  policy('keep', {
+    ...own(['widgets'], { operations: ['DELETE'] }),
+    validate: {
+      rules: [
+        {
+          name: 'keep',
+          expression: '!has(oldObject.metadata.labels) || !("keep" in oldObject.metadata.labels)',
+          message: KEPT,
+        },
+      ],
+    },
+  }),
+  policy('pods', {
+    match: { apiGroups: [''], resources: ['pods'], operations: ['DELETE'] },
+    validate: { rules: [{ expression: '!oldObject.metadata.name.startsWith("keep")', message: KEPT }] },
+  }),
+  policy('evictions', {
+    match: { apiGroups: [''], resources: ['pods/eviction'], operations: ['CREATE'] },
+    validate: { rules: [{ expression: '!request.name.startsWith("keep")', message: KEPT }] },
+  }),
+  policy('deployments', {
+    failurePolicy: 'Ignore',
+    match: { apiGroups: ['apps'], resources: ['deployments'] },
+    validate: {
+      rules: [
+        {
+          name: 'verdict',
+          expression:
+            'has(object.metadata.labels) && "verdict" in object.metadata.labels && object.metadata.labels.verdict == "good"',
+          message: 'only good ones',
+        },
+        replicas('spec.replicas'),
+      ],
+    },
+  }),
+  policy('deployments-scale', {
+    failurePolicy: 'Ignore',
+    match: { apiGroups: ['apps'], resources: ['deployments/scale'] },
+    validate: { rules: [replicas('spec.replicas')] },
+  }),
+];
+
+/** A window for the restorer that stays open during the whole search. */
+export const restoreWindow = (): Manifest => ({
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'RestoreWindow',
+  metadata: { name: 'bypass' },
+  spec: {
+    principals: [{ user: USERS.restorer }],
+    expiresAt: new Date(Date.now() + 20 * 3_600_000).toISOString(),
+    reason: 'the bypass search',
+  },
+});

@@ -1,0 +1,247 @@
+/** The generated part of the bypass search: sequences of writes on a few names. All of it is plain JSON. */
+import fc from 'fast-check';
+
+import { HOLD, MARK, type UserName } from './kinds.ts';
+
+export type Kind = 'widgets' | 'bins' | 'deployments' | 'pods';
+
+export const VIAS = [
+  'merge',
+  'post',
+  'json',
+  'put',
+  'apply',
+  'strategic',
+  'generate',
+  'delete',
+  'deletecollection',
+  'status',
+  'scale',
+  'evict',
+] as const;
+/** How the API is asked to write. */
+export type Via = (typeof VIAS)[number];
+
+/** A field and its new value; null removes it. */
+export type Assignment = readonly [path: readonly string[], value: unknown];
+
+/** Metadata that only the server, or only a backup tool, should write. */
+export type Forgery =
+  | 'deletionTimestamp'
+  | 'uid'
+  | 'generation'
+  | 'managedFields'
+  | 'ownerReferences'
+  | 'foreignOwner'
+  | 'creationTimestamp'
+  | 'resourceVersion'
+  | 'restoreLabels';
+
+export type Padding = 'none' | 'escapes' | 'text' | 'keys' | 'depth';
+
+export interface Write {
+  readonly via: Via;
+  readonly kind: Kind;
+  readonly name: string;
+  readonly set: readonly Assignment[];
+  readonly forged: readonly Forgery[];
+  readonly padding: Padding;
+  readonly as: UserName;
+  readonly version: 'v1' | 'v1beta1';
+  readonly dryRun: boolean;
+  /** Whether a create or apply sends only `set`, not a complete valid object. */
+  readonly bare: boolean;
+}
+
+/** One write, or two at the same time. */
+export type Step = readonly [Write] | readonly [Write, Write];
+
+/** fast-check shrinks to the first element, so harmless choices come first. */
+const NAMES = ['a', 'b', 'c', 'exempt-d'] as const;
+const FORGERIES: readonly Forgery[] = [
+  'deletionTimestamp',
+  'uid',
+  'ownerReferences',
+  'foreignOwner',
+  'managedFields',
+  'generation',
+  'creationTimestamp',
+  'resourceVersion',
+  'restoreLabels',
+];
+
+const rarely = <T>(usual: T, other: readonly T[], oneIn: number): fc.Arbitrary<T> =>
+  fc.oneof(
+    { withCrossShrink: true },
+    { weight: oneIn - 1, arbitrary: fc.constant(usual) },
+    { weight: 1, arbitrary: fc.constantFrom(...other) },
+  );
+
+const set = (path: string, value: unknown): Assignment => [path.split('.'), value];
+
+const FINALIZERS: readonly Assignment[] = [
+  set('metadata.finalizers', [HOLD]),
+  set('metadata.finalizers', null),
+];
+
+const widgetFields = fc.constantFrom<Assignment>(
+  set('metadata.labels.touched', 'yes'),
+  set('spec.units', 99),
+  set('spec.units', 5),
+  set('spec.bin', 'y'),
+  set('spec.bin', 'z'),
+  set('spec.bin', 'nowhere'),
+  set('spec.bin', null),
+  set('spec.spare', 'y'),
+  set('spec.spare', 'z'),
+  set('spec.spare', null),
+  set('spec.home', 'x'),
+  set('spec.home', 'y'),
+  set('spec.home', 'z'),
+  set('spec.home', null),
+  set('spec.color', 'purple'),
+  set('spec.color', null),
+  set('spec.owner', 'root'),
+  set('spec.owner', null),
+  set('spec.serial', 's-1'),
+  set('spec.serial', 's-2'),
+  set('spec.serial', null),
+  set('spec.zone', 'east'),
+  set('spec.zone', 'west'),
+  set('spec.zone', null),
+  set('spec.level', 3),
+  set('spec.level', 2),
+  set('spec.level', null),
+  set('spec.replicas', 2),
+  set('spec.replicas', 9),
+  set('spec.tier', null),
+  set('metadata.labels', null),
+  [['metadata', 'labels', MARK], 'no'],
+  set('metadata.labels.keep', 'yes'),
+  set('metadata.labels.keep', null),
+  ...FINALIZERS,
+  ...FINALIZERS,
+);
+
+const deploymentFields = fc.constantFrom<Assignment>(
+  set('metadata.labels.touched', 'yes'),
+  set('metadata.labels.verdict', 'bad'),
+  set('metadata.labels', null),
+  set('spec.replicas', 2),
+  set('spec.replicas', 9),
+  set('metadata.finalizers', [HOLD]),
+  set('metadata.finalizers', null),
+);
+
+const binFields = fc.constantFrom<Assignment>(
+  set('metadata.labels.touched', 'yes'),
+  set('spec.capacity', 10),
+  set('spec.capacity', 2),
+  set('metadata.finalizers', [HOLD]),
+  set('metadata.finalizers', null),
+);
+
+const common = {
+  as: rarely<UserName>('alice', ['restorer', 'lookalike', 'mover'], 4),
+  version: rarely<Write['version']>('v1', ['v1beta1'], 5),
+  dryRun: rarely(false, [true], 15),
+  bare: rarely(false, [true], 6),
+};
+const forged = fc.oneof(
+  { withCrossShrink: true },
+  { weight: 3, arbitrary: fc.constant<readonly Forgery[]>([]) },
+  { weight: 1, arbitrary: fc.subarray([...FORGERIES], { maxLength: 2 }) },
+);
+
+/** Ways to write, each as often as its weight says. */
+const via = (weights: Partial<Record<Via, number>>): fc.Arbitrary<Via> =>
+  fc.oneof(
+    { withCrossShrink: true },
+    ...VIAS.filter((each) => weights[each] !== undefined).map((each) => ({
+      weight: weights[each] ?? 0,
+      arbitrary: fc.constant(each),
+    })),
+  );
+
+const widgetName = fc.oneof(
+  { withCrossShrink: true },
+  { weight: 2, arbitrary: fc.constantFrom('a', 'b') },
+  { weight: 1, arbitrary: fc.constantFrom(...NAMES) },
+);
+
+const widget = fc.record<Write>({
+  ...common,
+  kind: fc.constant('widgets'),
+  via: via({ merge: 5, post: 3, json: 3, put: 3, apply: 5, generate: 1, delete: 3, deletecollection: 1 }),
+  name: widgetName,
+  set: fc.array(widgetFields, { maxLength: 2 }),
+  forged,
+  padding: rarely<Padding>('none', ['text', 'keys', 'depth'], 300),
+});
+
+const statusFields = fc.constantFrom(set('status.phase', 'fine'), set('status.phase', 'broken'));
+/** Subresources, also with fields that do not belong to them. */
+const widgetSubresource = fc.record<Write>({
+  ...common,
+  kind: fc.constant('widgets'),
+  via: via({ status: 2, scale: 1 }),
+  name: widgetName,
+  set: fc.array(
+    fc.oneof(statusFields, fc.constantFrom(set('spec.replicas', 2), set('spec.replicas', 9)), widgetFields),
+    { minLength: 1, maxLength: 3 },
+  ),
+  forged,
+  padding: fc.constant('none'),
+});
+
+const deployment = fc.record<Write>({
+  ...common,
+  kind: fc.constant('deployments'),
+  version: fc.constant('v1'),
+  via: via({ merge: 1, post: 4, json: 1, put: 2, apply: 3, strategic: 3, generate: 1, status: 1, scale: 1 }),
+  name: fc.constantFrom('d', 'e'),
+  set: fc.array(deploymentFields, { maxLength: 2 }),
+  forged,
+  padding: rarely<Padding>('none', ['escapes'], 25),
+});
+
+const bin = fc.record<Write>({
+  ...common,
+  kind: fc.constant('bins'),
+  as: fc.constant('alice'),
+  via: via({ merge: 2, post: 3, apply: 1, delete: 5, deletecollection: 1 }),
+  name: fc.constantFrom('x', 'y', 'z'),
+  set: fc.array(binFields, { maxLength: 2 }),
+  forged: fc.constant([]),
+  padding: fc.constant('none'),
+});
+
+const pod = fc.record<Write>({
+  ...common,
+  kind: fc.constant('pods'),
+  version: fc.constant('v1'),
+  via: via({ post: 1, delete: 1, deletecollection: 1, evict: 3 }),
+  name: fc.constantFrom('free', 'keep'),
+  set: fc.constant([]),
+  forged,
+  padding: fc.constant('none'),
+  bare: fc.constant(false),
+});
+
+const write = fc.oneof(
+  { weight: 25, arbitrary: widget },
+  { weight: 3, arbitrary: widgetSubresource },
+  { weight: 4, arbitrary: bin },
+  { weight: 4, arbitrary: deployment },
+  { weight: 1, arbitrary: pod },
+);
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { withCrossShrink: true },
+  { weight: 12, arbitrary: fc.tuple(write) },
+  { weight: 1, arbitrary: fc.tuple(write, write) },
+);
+
+/** A path: 1 to `most` steps in a namespace of their own. */
+export const pathsOf = (most: number): fc.Arbitrary<readonly Step[]> =>
+  fc.noBias(fc.array(step, { minLength: 1, maxLength: most, size: 'max' }));
