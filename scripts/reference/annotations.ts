@@ -1,5 +1,5 @@
 /** The labels and annotations that Gatehouse reads and writes, as a documentation page. */
-import { OPENED_BY } from '../../src/restore/window-admission.ts';
+import { OPENED_BY, OPENER_SCOPE } from '../../src/restore/opener.ts';
 import { SOURCE_LABEL } from '../../src/restore/detected-window.ts';
 import { SWEEP_DUE, EPOCH, ROLLBACK } from '../../src/restore/rollback.ts';
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../../src/api/group.ts';
@@ -114,6 +114,11 @@ const WRITTEN: readonly Entry[] = [
   ],
   [DEV_URL_ANNOTATION, CONFIGURATIONS, 'The replica with `--dev-url` that answers for them, and until when.'],
   [OPENED_BY, 'RestoreWindow', 'The name of the user who opened it, set by the webhook.'],
+  [
+    OPENER_SCOPE,
+    'RestoreWindow',
+    '`Cluster` if this user may open windows for the whole cluster, set by the webhook. Absent: only in the namespaces of the window.',
+  ],
   [
     SWEEP_DUE,
     LEASE,

@@ -4,6 +4,7 @@ import type { RestoreWindow } from '../api/restore-window.ts';
 import { detectedWindow, isDeferred, isWindowOf } from './detected-window.ts';
 import { isEnabled, isTrusted, readSource } from './detector.ts';
 import { isPrincipal, type Requester } from '../api/principals.ts';
+import { isClusterWide } from './opener.ts';
 import { openWindowsFor, relinkMode, type WriteTarget } from './window.ts';
 
 type Operation = 'CREATE' | 'UPDATE' | 'DELETE';
@@ -14,6 +15,7 @@ export interface Evidence {
   readonly operations: readonly Operation[];
   readonly enforced: readonly ('references' | 'unique')[];
   readonly links: boolean;
+  readonly clusterWide: boolean;
 }
 
 export function evidenceOfWindows(
@@ -27,10 +29,14 @@ export function evidenceOfWindows(
 
 /** Whether the window defers every check of the operation: then no other window can defer more. */
 export function defersAll(
-  { operations, enforced }: { readonly operations: readonly string[]; readonly enforced: readonly string[] },
+  {
+    operations,
+    enforced,
+    clusterWide,
+  }: Pick<Evidence, 'enforced' | 'clusterWide'> & { readonly operations: readonly string[] },
   operation: string,
 ): boolean {
-  return operations.includes(operation) && enforced.length === 0;
+  return clusterWide && operations.includes(operation) && enforced.length === 0;
 }
 
 /** The enabled detectors that list the requester as a principal. */
@@ -70,12 +76,14 @@ export function evidenceOfSources(
     .map((source) => toEvidence(detectedWindow(detector, source, now, digest, (name) => names.has(name))));
 }
 
-function toEvidence({ metadata, spec }: RestoreWindow): Evidence {
+function toEvidence(window: RestoreWindow): Evidence {
+  const { metadata, spec } = window;
   const { match, overrides = {} } = spec;
   return {
     window: metadata.name ?? '',
     operations: match?.operations ?? ['CREATE', 'UPDATE'],
     enforced: (['references', 'unique'] as const).filter((check) => overrides[check] === 'Enforce'),
     links: relinkMode(spec) === 'Link',
+    clusterWide: isClusterWide(window),
   };
 }

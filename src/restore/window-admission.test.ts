@@ -5,10 +5,10 @@ import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts'
 import {
   completeWindow,
   objectionsTo,
-  OPENED_BY,
   type OwnKindContext,
   type OwnKindRequest,
 } from './window-admission.ts';
+import { OPENED_BY, OPENER_SCOPE } from './opener.ts';
 
 const NOW = new Date('2026-11-21T12:00:00Z');
 const VELERO = { username: 'system:serviceaccount:velero:velero', groups: ['system:serviceaccounts:velero'] };
@@ -24,13 +24,16 @@ const window = (spec: Partial<RestoreWindowSpec> = {}, metadata: object = {}): R
   spec: { ...SPEC, ...spec },
 });
 
-/** Records the permission checks, and answers each with `mayOpen`: whether the user has the verb `open`. */
-const worldOf = (mayOpen: boolean, asked: string[] = []): OwnKindContext => ({
+/** Where the user has the verb `open`: everywhere, in every single namespace, or nowhere. */
+type Open = boolean | 'in namespaces';
+
+/** Records the permission checks. */
+const worldOf = (mayOpen: Open, asked: string[] = []): OwnKindContext => ({
   restorers: [{ group: 'system:serviceaccounts:velero' }],
   isOurs: ({ username }) => username === OURS.username,
   mayOpen: (name, namespaces) => {
     asked.push([name ?? '', ...namespaces].join(' '));
-    return Promise.resolve(mayOpen);
+    return Promise.resolve(mayOpen === 'in namespaces' ? namespaces.length > 0 : mayOpen);
   },
   now: NOW,
 });
@@ -47,7 +50,7 @@ const change = (before: RestoreWindow, after: RestoreWindow, user = ALICE): OwnK
   operation: 'UPDATE',
   oldObject: before,
 });
-const said = async (request: OwnKindRequest, mayOpen = true, asked: string[] = []) =>
+const said = async (request: OwnKindRequest, mayOpen: Open = true, asked: string[] = []) =>
   (await objectionsTo(request, worldOf(mayOpen, asked)))
     .map(({ field, message }) => `${field}: ${message}`)
     .join('\n');
@@ -64,7 +67,39 @@ describe('S2: opening a window', () => {
     const asked: string[] = [];
     const narrow = window({ match: { namespaces: { include: ['shop', 'store'] } } });
     expect(await said(creation(narrow), false, asked)).toContain('in shop, store');
-    expect(asked).toEqual(['drill shop store']);
+    expect(asked).toEqual(['drill', 'drill shop store']);
+  });
+
+  test.each([
+    [{ user: 'alice' }, true],
+    [{ user: 'system:serviceaccount:shop:restore' }, true],
+    [{ group: 'system:serviceaccounts:store' }, true],
+    [{ user: 'bob' }, false],
+    [{ user: 'system:serviceaccount:velero:velero' }, false],
+    [{ user: 'system:serviceaccount:shopping:restore' }, false],
+    [{ group: 'alice' }, false],
+    [{ group: 'cluster-administrators' }, false],
+    [{ group: 'system:serviceaccounts:velero' }, false],
+  ])('in namespaces is for the opener and the service accounts there: %o %s', async (principal, allowed) => {
+    const narrow = window({
+      principals: [{ user: 'alice' }, principal],
+      match: { namespaces: { include: ['shop', 'store'] } },
+    });
+    // completeWindow returns a window for a window
+    const stored = completeWindow(creation(narrow), NOW, false) as RestoreWindow;
+    const refusal = 'spec.principals[1]: you may open RestoreWindows only in shop, store: name yourself';
+    const answer = await said(creation(stored), 'in namespaces');
+    if (allowed) expect(answer).toBe('');
+    else expect(answer).toContain(refusal);
+    expect(await said(creation(narrow), true)).toBe('');
+  });
+
+  test('in namespaces cannot claim that the opener may open windows for the whole cluster', async () => {
+    const narrow = window(
+      { principals: [{ user: 'bob' }], match: { namespaces: { include: ['shop'] } } },
+      { annotations: { [OPENER_SCOPE]: 'Cluster' } },
+    );
+    expect(await said(creation(narrow), 'in namespaces')).toContain('metadata.annotations: only Gatehouse');
   });
 
   test('names at most 64 namespaces, unless the user may open windows for the whole cluster', async () => {
@@ -78,7 +113,7 @@ describe('S2: opening a window', () => {
     expect(asked).toEqual(['drill', 'drill']);
     const repeated = window({ match: { namespaces: { include: include.map(() => 'shop') } } });
     await said(creation(repeated), false, asked);
-    expect(asked.at(-1)).toBe('drill shop');
+    expect(asked.slice(2)).toEqual(['drill', 'drill shop']);
   });
 
   test('is always allowed for Gatehouse itself', async () => {
@@ -123,9 +158,20 @@ describe('S3: a restorer', () => {
         const object = operation === 'DELETE' ? undefined : window();
         const request = { operation, resource, user: VELERO, object, oldObject: window({ reason: 'old' }) };
         expect(await said(request)).toContain(`may not write ${resource}.gatehouse.dev`);
+        const user = { username: 'bob', groups: VELERO.groups };
+        expect(await said({ ...request, user }, 'in namespaces')).toContain('may not write');
       }
     },
   );
+
+  test('that is a user who may open windows for the whole cluster is never locked out', async () => {
+    const user = { username: 'bob', groups: VELERO.groups };
+    for (const operation of ['UPDATE', 'DELETE'] as const) {
+      const policy = { metadata: { name: 'servers' } };
+      const request = { operation, resource: 'admissionpolicies', user, object: policy, oldObject: policy };
+      expect(await said(request)).toBe('');
+    }
+  });
 
   test('may end its own window earlier, and change nothing else', async () => {
     const own = (spec: Partial<RestoreWindowSpec> = {}, metadata: object = {}) =>
@@ -233,19 +279,31 @@ test('a detector can be created and changed only with the verb open, and its pro
 
 describe('a stored window', () => {
   test('is excluded from backups and names its opener, whatever the request contains', () => {
-    const forged = window({}, { annotations: { [OPENED_BY]: 'root', a: 'b' } });
-    expect(completeWindow(creation(forged), NOW)?.metadata).toMatchObject({
+    const forged = window({}, { annotations: { [OPENED_BY]: 'root', [OPENER_SCOPE]: 'Cluster', a: 'b' } });
+    expect(completeWindow(creation(forged), NOW, false)?.metadata).toMatchObject({
       labels: { [EXCLUDE_FROM_BACKUP_LABEL]: 'true' },
       annotations: { [OPENED_BY]: 'alice', a: 'b' },
     });
+    expect(completeWindow(creation(forged), NOW, false)?.metadata?.annotations).not.toHaveProperty([
+      OPENER_SCOPE,
+    ]);
+  });
+
+  test('records whether its opener may open windows for the whole cluster, and no later update changes that', () => {
+    // completeWindow returns a window for a window
+    const narrow = completeWindow(creation(window()), NOW, false) as RestoreWindow;
+    const annotations = { ...narrow.metadata.annotations, [OPENER_SCOPE]: 'Cluster' };
+    const widened = { ...narrow, metadata: { ...narrow.metadata, annotations } };
+    expect(completeWindow(creation(window()), NOW, true)?.metadata?.annotations).toEqual(annotations);
+    expect(completeWindow(change(narrow, widened), NOW, true)?.metadata).toEqual(narrow.metadata);
   });
 
   test('always keeps its opener', () => {
     // completeWindow returns a window for a window
-    const opened = completeWindow(creation(window()), NOW) as RestoreWindow;
+    const opened = completeWindow(creation(window()), NOW, true) as RestoreWindow;
     const stripped = { ...opened, metadata: { name: 'drill' } };
-    expect(completeWindow(change(opened, stripped, VELERO), NOW)?.metadata).toEqual(opened.metadata);
-    expect(completeWindow(change(opened, opened, VELERO), NOW)).toBe(opened);
+    expect(completeWindow(change(opened, stripped, VELERO), NOW, false)?.metadata).toEqual(opened.metadata);
+    expect(completeWindow(change(opened, opened, VELERO), NOW, false)).toBe(opened);
   });
 
   test.each([
@@ -256,6 +314,6 @@ describe('a stored window', () => {
     const spec = { principals: SPEC.principals };
     const object = { metadata: { name: 'drill' }, spec: { ...spec, ...(expiresAt && { expiresAt }) } };
     const request = { ...creation(window()), object };
-    expect(completeWindow(request, NOW)).toMatchObject({ spec: { ...spec, expiresAt: stored } });
+    expect(completeWindow(request, NOW, false)).toMatchObject({ spec: { ...spec, expiresAt: stored } });
   });
 });

@@ -8,11 +8,9 @@ import { isPrincipal, type Principal, type Requester } from '../api/principals.t
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
 import { detectorProblems } from './detector.ts';
+import { isClusterWide, OPENED_BY, OPENER_SCOPE, restorersIn } from './opener.ts';
 import { isReservedName } from './window-names.ts';
 import { MAX_WINDOW_MS, windowProblems } from './window.ts';
-
-/** The name of the user who opened a window. The mutating webhook sets it from the request. */
-export const OPENED_BY = 'gatehouse.dev/opened-by';
 
 /** A request for one of Gatehouse's own kinds. */
 export interface OwnKindRequest {
@@ -26,12 +24,12 @@ export interface OwnKindRequest {
 }
 
 export interface OwnKindContext {
-  /** The principals of detectors and open windows. */
+  /** The principals of detectors and open cluster-wide windows. */
   readonly restorers: readonly Principal[];
   /** Whether the user is Gatehouse itself. */
   readonly isOurs: (user: Requester) => boolean;
   /**
-   * Whether the requester has the verb `open`, for the whole cluster or in each of these namespaces.
+   * Whether the requester has the verb `open`, in each of these namespaces or, if there are none, for the whole cluster.
    *
    * @throws if the permission check fails
    */
@@ -55,7 +53,11 @@ export async function objectionsTo(
   world: OwnKindContext,
 ): Promise<readonly Objection[]> {
   if (world.isOurs(request.user)) return [];
-  if (isPrincipal(world.restorers, request.user) && !onlyEndsWindow(request))
+  if (
+    isPrincipal(world.restorers, request.user) &&
+    !onlyEndsWindow(request) &&
+    !(await isAdministrator(request.user, world))
+  )
     return [restorerObjection(request)];
   if (request.operation === 'DELETE') return [];
   switch (request.resource) {
@@ -67,6 +69,13 @@ export async function objectionsTo(
       return [];
   }
 }
+
+/**
+ * Whether the user may write Gatehouse's kinds even if a window or a detector lists the user as a restorer. Backup tools
+ * usually have all permissions too, and run as service accounts.
+ */
+const isAdministrator = async ({ username }: Requester, { mayOpen }: OwnKindContext): Promise<boolean> =>
+  !username.startsWith('system:serviceaccount:') && (await mayOpen(undefined, []));
 
 /** Windows, detectors and policies must not come from a backup. */
 function restorerObjection({ resource }: OwnKindRequest): Objection {
@@ -104,25 +113,45 @@ async function windowObjections(
         message: `${name} is reserved for windows that Gatehouse itself opens: choose a name that neither ends with a hyphen and 12 hexadecimal digits nor begins with rollback- or startup- and a digit`,
       },
     ];
-  return await permissionObjections(window, world);
+  return await permissionObjections(window, world, principalObjections);
 }
+
+/** For a new window of a user who may open windows only in some namespaces. */
+function principalObjections(window: RestoreWindow): readonly Objection[] {
+  if (isClusterWide(window))
+    return [{ field: 'metadata.annotations', message: `only Gatehouse sets ${OPENER_SCOPE}: try again` }];
+  const allowed = restorersIn(window);
+  const message =
+    `you may open RestoreWindows only in ${namespacesOf(window).join(', ')}: name yourself, or service accounts of ` +
+    'these namespaces, or ask for the verb "open" on restorewindows.gatehouse.dev for the whole cluster';
+  return window.spec.principals.flatMap((principal, index) =>
+    allowed.includes(principal) ? [] : [{ field: `spec.principals[${index}]`, message }],
+  );
+}
+
+const namespacesOf = ({ spec }: RestoreWindow): readonly string[] => [
+  ...new Set(spec.match?.namespaces?.include),
+];
 
 /** Each namespace takes one SubjectAccessReview, unless the user may open windows for the whole cluster. */
 const MOST_NAMESPACES = 64;
 
+/** @param inNamespaces further objections if the user may open it only in its namespaces */
 async function permissionObjections(
-  { metadata, spec }: RestoreWindow,
+  window: RestoreWindow,
   { mayOpen }: OwnKindContext,
+  inNamespaces: (window: RestoreWindow) => readonly Objection[] = () => [],
 ): Promise<readonly Objection[]> {
-  const namespaces = [...new Set(spec.match?.namespaces?.include)];
-  const isCapped = namespaces.length > MOST_NAMESPACES;
-  if (await mayOpen(metadata.name, isCapped ? [] : namespaces)) return [];
-  if (isCapped) {
+  const { name } = window.metadata;
+  const namespaces = namespacesOf(window);
+  if (await mayOpen(name, [])) return [];
+  if (namespaces.length > MOST_NAMESPACES) {
     const message =
       `names ${namespaces.length} namespaces, but a user who may not open RestoreWindows for the whole cluster ` +
       `names at most ${MOST_NAMESPACES} in one window: open several windows`;
     return [{ field: 'spec.match.namespaces.include', message }];
   }
+  if (namespaces.length > 0 && (await mayOpen(name, namespaces))) return inNamespaces(window);
   const where = namespaces.length === 0 ? 'for the whole cluster' : `in ${namespaces.join(', ')}`;
   const message =
     `you may not open RestoreWindows ${where}: ask for the verb "open" on restorewindows.gatehouse.dev` +
@@ -211,12 +240,17 @@ function onlyEndsWindow({ operation, resource, user, object, oldObject }: OwnKin
  * Completes a window before the API server stores it: sets its end, the label that excludes it from backups, and the
  * user who opened it.
  *
+ * @param mayOpenAll whether this user may open windows for the whole cluster
  * @returns the same object if nothing changes
  */
-export function completeWindow(request: OwnKindRequest, now: Date): KubeObject | undefined {
+export function completeWindow(
+  request: OwnKindRequest,
+  now: Date,
+  mayOpenAll: boolean,
+): KubeObject | undefined {
   const { object, operation } = request;
   const ended = operation === 'CREATE' && object !== undefined ? withEnd(object, now) : object;
-  return withOpener({ ...request, object: ended });
+  return withOpener({ ...request, object: ended }, mayOpenAll);
 }
 
 /** How long a window without `expiresAt` lasts, in milliseconds. */
@@ -234,18 +268,27 @@ function withEnd(object: KubeObject, now: Date): KubeObject {
   return window;
 }
 
-function withOpener({ operation, user, object, oldObject }: OwnKindRequest): KubeObject | undefined {
+const RECORDS = [OPENED_BY, OPENER_SCOPE];
+
+function withOpener(
+  { operation, user, object, oldObject }: OwnKindRequest,
+  mayOpenAll: boolean,
+): KubeObject | undefined {
   if (object === undefined) return undefined;
-  const opener = operation === 'CREATE' ? user.username : oldObject?.metadata?.annotations?.[OPENED_BY];
+  const opener = { [OPENED_BY]: user.username, ...(mayOpenAll ? { [OPENER_SCOPE]: 'Cluster' } : {}) };
+  const record: Readonly<Record<string, string>> =
+    operation === 'CREATE' ? opener : (oldObject?.metadata?.annotations ?? {});
   const { labels, annotations } = object.metadata ?? {};
-  if (labels?.[EXCLUDE_FROM_BACKUP_LABEL] === 'true' && annotations?.[OPENED_BY] === opener) return object;
-  const others = Object.fromEntries(Object.entries(annotations ?? {}).filter(([key]) => key !== OPENED_BY));
+  const isRecorded = RECORDS.every((key) => annotations?.[key] === record[key]);
+  if (labels?.[EXCLUDE_FROM_BACKUP_LABEL] === 'true' && isRecorded) return object;
+  const others = Object.entries(annotations ?? {}).filter(([key]) => !RECORDS.includes(key));
+  const kept = Object.entries(record).filter(([key]) => RECORDS.includes(key));
   return {
     ...object,
     metadata: {
       ...object.metadata,
       labels: { ...labels, [EXCLUDE_FROM_BACKUP_LABEL]: 'true' },
-      annotations: opener === undefined ? others : { ...others, [OPENED_BY]: opener },
+      annotations: Object.fromEntries([...others, ...kept]),
     },
   };
 }

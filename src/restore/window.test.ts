@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { RestoreWindow, RestoreWindowSpec, RestoreWindowStatus } from '../api/restore-window.ts';
+import { openedForCluster, OPENED_BY } from './opener.ts';
 import { openWindowsFor, relinkMode, windowProblems, windowState } from './window.ts';
 
 const now = new Date('2026-11-21T12:00:00Z');
@@ -9,11 +10,11 @@ const velero = { username: 'system:serviceaccount:velero:velero', groups: ['syst
 const alice = { username: 'alice', groups: ['system:authenticated'] };
 
 function window(spec: Partial<RestoreWindowSpec> = {}, status?: RestoreWindowStatus): RestoreWindow {
-  return {
+  return openedForCluster({
     metadata: { name: 'drill' },
     spec: { principals: [{ user: velero.username }], expiresAt: '2026-11-21T13:00:00Z', ...spec },
     ...(status === undefined ? {} : { status }),
-  };
+  });
 }
 
 describe('a window is', () => {
@@ -84,6 +85,19 @@ describe('a requester', () => {
     const both = window({ principals: [{ user: 'alice', group: 'x' }] });
     const neither = window({ principals: [{}] });
     expect(openWindowsFor([both, neither], alice, PLACE, now)).toEqual([]);
+  });
+
+  test.each<[string, RestoreWindowSpec['principals'], readonly string[], string | undefined, boolean]>([
+    ['that names no namespace', [{ user: 'alice' }], [], 'alice', false],
+    ['of its opener', [{ user: 'alice' }], ['shop'], 'alice', true],
+    ['of another opener', [{ user: 'alice' }], ['shop'], 'bob', false],
+    ['of an unknown opener', [{ user: 'alice' }], ['shop'], undefined, false],
+    ['with a group of the requester', [{ group: 'system:authenticated' }], ['shop'], 'alice', false],
+  ])('in a window without a record of the webhook, %s', (_which, principals, include, opener, restores) => {
+    const { spec } = window({ principals, match: { namespaces: { include: [...include] } } });
+    const annotations = opener === undefined ? {} : { [OPENED_BY]: opener };
+    const stored = { metadata: { name: 'drill', annotations }, spec };
+    expect(openWindowsFor([stored], alice, PLACE, now)).toEqual(restores ? [stored] : []);
   });
 
   test('restores in all windows that cover the place, not only in the first', () => {

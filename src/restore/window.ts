@@ -1,6 +1,7 @@
 /** The life cycle of a RestoreWindow, determined only from the object and the time. */
 import type { RestoreWindow, RestoreWindowSpec, RestoreWindowStatus } from '../api/restore-window.ts';
 import { isPrincipal, principalProblems, type Requester } from '../api/principals.ts';
+import { restorersIn } from './opener.ts';
 
 /** The kind and namespace of a write. A window covers only some targets. */
 export interface WriteTarget {
@@ -62,7 +63,7 @@ export function openWindowsFor(
     (window) =>
       windowState(window, now).kind === 'open' &&
       windowProblems(window).length === 0 &&
-      isPrincipal(window.spec.principals, requester) &&
+      isPrincipal(restorersIn(window), requester) &&
       covers(window.spec, target),
   );
 }

@@ -197,7 +197,10 @@ describe('S2: opening a window', () => {
 
   test('for certain namespaces requires the verb in each of them', async () => {
     const only = (name: string, ...include: readonly string[]) =>
-      window(name, { match: { namespaces: { include } } });
+      window(name, {
+        principals: include.map((namespace) => ({ group: `system:serviceaccounts:${namespace}` })),
+        match: { namespaces: { include } },
+      });
     await cluster.apply(...grant('bob-opens-here', ['open'], 'team-a'));
     await eventually(
       'the grant is in force',

@@ -6,12 +6,14 @@ import type { AdmissionRequest } from '../review/request.ts';
 import { applyPatch } from '../../json/json-patch.ts';
 import { parseJson, stringifyJson, type JsonObject } from '../../json/json.ts';
 import { mutate } from './mutate.ts';
+import type { RestoreEvidence } from './world.ts';
 import {
   clusterOf,
   compileSpec,
   createRequest,
   NIGHTLY,
   policyOf,
+  restoringIn,
   updateRequest,
 } from '../../../test/support/admission/policy.ts';
 
@@ -170,12 +172,16 @@ describe('an object that a restorer writes', () => {
   const counting = { name: 'count', expression: "{'spec': {'edits': 1}}" };
   const policy = (restore: AdmissionPolicySpec['restore'] = {}) =>
     policyOf({ mutations: [counting], defaults: [{ path: 'spec.tier', value: 'standard' }], restore });
-  const patched = async (restore?: AdmissionPolicySpec['restore'], evidence = true, mayRestore = true) => {
+  const patched = async (
+    restore?: AdmissionPolicySpec['restore'],
+    evidence: RestoreEvidence = NIGHTLY,
+    mayRestore = true,
+  ) => {
     const cluster = clusterOf();
     const world = {
       ...cluster.world,
       mayRestore: () => mayRestore,
-      restoreEvidence: () => Promise.resolve(evidence ? NIGHTLY : undefined),
+      restoreEvidence: () => Promise.resolve(evidence.windows.length === 0 ? undefined : evidence),
     };
     const decision = await mutate(createRequest({}), [policy(restore)], { ...cluster, world });
     return decision.kind === 'allow' ? decision.patch.map(({ path }) => path) : decision.kind;
@@ -189,8 +195,15 @@ describe('an object that a restorer writes', () => {
     expect(await patched({ mutations: 'Apply' })).toEqual(expect.arrayContaining(['/spec/edits']));
   });
 
+  test('is changed in a window of a user who may open windows only in namespaces', async () => {
+    expect(await patched({}, restoringIn({ clusterWide: false }))).toEqual(
+      expect.arrayContaining(['/spec/edits']),
+    );
+    expect(await patched({}, restoringIn({ clusterWide: false }, {}))).toEqual(['/spec/tier']);
+  });
+
   test('is changed as for any other user when no restore runs', async () => {
-    expect(await patched({}, false)).toEqual(expect.arrayContaining(['/spec/edits']));
-    expect(await patched({}, true, false)).toEqual(expect.arrayContaining(['/spec/edits']));
+    expect(await patched({}, restoringIn())).toEqual(expect.arrayContaining(['/spec/edits']));
+    expect(await patched({}, NIGHTLY, false)).toEqual(expect.arrayContaining(['/spec/edits']));
   });
 });

@@ -58,7 +58,8 @@ async function mutateForRestorer(
   if (restore.kind === 'unknown') {
     return retry('could not find out whether a backup is being restored', restore.cause);
   }
-  const restoring = windowsFor(restore, request.operation).length > 0;
+  // No sweep applies them later, so a window for some namespaces does not skip them.
+  const restoring = windowsFor(restore, request.operation).some(({ clusterWide }) => clusterWide);
   const applied = restoring
     ? policies.map((policy) => (isSkipped(policy) ? { ...policy, mutations: [] } : policy))
     : policies;

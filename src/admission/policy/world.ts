@@ -97,6 +97,11 @@ export interface RestoringWindow {
   readonly enforced: readonly ('references' | 'unique')[];
   /** Whether lost owners are linked, without waiting for an approval. */
   readonly links: boolean;
+  /**
+   * Whether its opener may open windows for the whole cluster. Otherwise it defers only what a sweep checks again and
+   * what concerns no other namespace.
+   */
+  readonly clusterWide: boolean;
 }
 
 /** The UniqueClaims in the API server. Every function throws if the API server does not answer. */

@@ -3,7 +3,7 @@ import { objectKey, type Condition } from '../../json/kube-object.ts';
 import type { RelinkItem } from '../../api/restore-findings.ts';
 import type { RestoreReport } from '../../api/restore-report.ts';
 import type { RestoreWindow, Violation } from '../../api/restore-window.ts';
-import { OPENED_BY } from '../../restore/window-admission.ts';
+import { OPENED_BY } from '../../restore/opener.ts';
 import type { OutputFormat } from '../terminal/options.ts';
 import { formatData, formatTable } from '../terminal/output.ts';
 import { printable } from '../../json/printable.ts';

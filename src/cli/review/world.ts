@@ -11,6 +11,7 @@ import {
 } from '../../json/kube-object.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { evidenceOfWindows } from '../../restore/evidence.ts';
+import { openedForCluster } from '../../restore/opener.ts';
 import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
 import { needsSummary, summarise } from '../../admission/policy/governed-summary.ts';
 import { targetKey } from '../../admission/policy/object-ref.ts';
@@ -63,7 +64,12 @@ export function worldOf(
     governed,
     restoreEvidence: ({ userInfo, resource: { group, resource }, namespace }) => {
       const windows = list(RESTORE_WINDOWS) as readonly RestoreWindow[]; // validated by their CRD
-      const open = evidenceOfWindows(windows, userInfo, { group, resource, namespace }, now);
+      const open = evidenceOfWindows(
+        windows.map(openedForCluster),
+        userInfo,
+        { group, resource, namespace },
+        now,
+      );
       return Promise.resolve(open.length === 0 ? undefined : { windows: open });
     },
   };

@@ -16,7 +16,10 @@ import { NO_HANDLERS, type Handlers } from '../handlers/handlers.ts';
 import type { OwnKinds } from '../webhooks/own-kinds.ts';
 
 /** For callers without RestoreWindows, such as a review of files. */
-const NO_OWN_KINDS: OwnKinds = { mutate: () => ALLOWED, validate: () => Promise.resolve(ALLOWED) };
+const NO_OWN_KINDS: OwnKinds = {
+  mutate: () => Promise.resolve(ALLOWED),
+  validate: () => Promise.resolve(ALLOWED),
+};
 
 /** The API server retries after this time, in seconds. A watch that lags catches up in a fraction of it. */
 const CATCH_UP_SECONDS = 1;

@@ -27,7 +27,7 @@ const creation = (resource: string, spec: object) =>
   });
 const windowIn = (include: readonly string[]) =>
   creation('restorewindows', {
-    principals: [{ user: 'restorer' }],
+    principals: [{ user: 'system:serviceaccount:ns-0:restore' }],
     expiresAt: '2026-11-21T13:00:00Z',
     match: { namespaces: { include } },
   });
@@ -35,8 +35,8 @@ const namespaces = (count: number) => Array.from({ length: count }, (_, at) => `
 
 test('a window asks once for the cluster and once for each namespace', async () => {
   const { validate, asked } = scene();
-  expect(await validate(windowIn(['shop', 'store', 'shop']), live)).toMatchObject({ kind: 'allow' });
-  expect(asked.map(({ namespace }) => namespace)).toEqual([undefined, 'shop', 'store']);
+  expect(await validate(windowIn(['ns-0', 'store', 'ns-0']), live)).toMatchObject({ kind: 'allow' });
+  expect(asked.map(({ namespace }) => namespace)).toEqual([undefined, 'ns-0', 'store']);
 });
 
 test.each([
@@ -62,4 +62,19 @@ test('a window in more namespaces than one user may name causes one SubjectAcces
   const denied = { kind: 'deny', message: expect.stringContaining('at most 64') as string };
   expect(await validate(windowIn(namespaces(65)), live)).toMatchObject(denied);
   expect(asked).toHaveLength(1);
+});
+
+test('the record of what the opener may open comes from one SubjectAccessReview for the cluster, at the creation', async () => {
+  const { mutate, asked } = scene();
+  expect(await mutate(windowIn(['ns-0']), live)).toMatchObject({ kind: 'allow' });
+  expect(asked).toMatchObject([{ verb: 'open', resource: 'restorewindows', namespace: undefined }]);
+  const created = windowIn(['ns-0']);
+  await mutate({ ...created, operation: 'UPDATE', oldObject: created.object }, live);
+  expect(asked).toHaveLength(1);
+});
+
+test('a window is not stored while its opener cannot be checked', async () => {
+  const mayUser = () => Promise.reject(new Error('connection refused'));
+  const { mutate } = createOwnKinds(mayUser, none, none, { isOurs: () => false }, () => NOW);
+  expect(await mutate(windowIn(['ns-0']), live)).toMatchObject({ kind: 'retry' });
 });

@@ -13,6 +13,7 @@ import {
   type Objection,
   type OwnKindRequest,
 } from '../../restore/window-admission.ts';
+import { isClusterWide } from '../../restore/opener.ts';
 import { windowState } from '../../restore/window.ts';
 import type { AccessReviews } from '../access-reviews.ts';
 import type { Watched } from '../watch.ts';
@@ -30,7 +31,9 @@ export function createOwnKinds(
   now: () => Date,
 ) {
   const restorers = () => {
-    const open = windows.store.list().filter((window) => windowState(window, now()).kind === 'open');
+    const open = windows.store
+      .list()
+      .filter((window) => isClusterWide(window) && windowState(window, now()).kind === 'open');
     return [...detectors.store.list(), ...open].flatMap(({ spec }) => spec.principals);
   };
   const mayOpen = async (
@@ -41,16 +44,23 @@ export function createOwnKinds(
   ): Promise<boolean> => {
     const question = { verb: 'open', group: GROUP, resource: 'restorewindows', name };
     const ask = (namespace?: string) => mayUser(user, { ...question, namespace }, signal);
-    if (await ask()) return true;
-    if (namespaces.length === 0) return false;
+    if (namespaces.length === 0) return await ask();
     return (await Promise.all(namespaces.map((namespace) => ask(namespace)))).every(Boolean);
   };
   return {
-    mutate: (request: AdmissionRequest): Decision => {
-      const completed = completeWindow(toOwnRequest(request), now());
-      const { object } = request;
-      if (object === undefined || !isJsonObject(completed) || completed === object) return ALLOWED;
-      return { ...ALLOWED, patch: verifiedDiff(object, completed) };
+    mutate: async (request: AdmissionRequest, signal: AbortSignal): Promise<Decision> => {
+      const { object, operation, userInfo, name } = request;
+      try {
+        const mayOpenAll =
+          operation === 'CREATE' &&
+          !owners.isOurs(userInfo.username) &&
+          (await mayOpen(userInfo, name, [], signal));
+        const completed = completeWindow(toOwnRequest(request), now(), mayOpenAll);
+        if (object === undefined || !isJsonObject(completed) || completed === object) return ALLOWED;
+        return { ...ALLOWED, patch: verifiedDiff(object, completed) };
+      } catch (cause) {
+        return undecided(cause);
+      }
     },
     validate: async (request: AdmissionRequest, signal: AbortSignal): Promise<Decision> => {
       try {
@@ -65,12 +75,18 @@ export function createOwnKinds(
         });
         return objections.length === 0 ? ALLOWED : refusal(objections);
       } catch (cause) {
-        const message = 'could not check who may open RestoreWindows: try again';
-        return { kind: 'retry', message, afterSeconds: RETRY_SECONDS, cause };
+        return undecided(cause);
       }
     },
   };
 }
+
+const undecided = (cause: unknown): Decision => ({
+  kind: 'retry',
+  message: 'could not check who may open RestoreWindows: try again',
+  afterSeconds: RETRY_SECONDS,
+  cause,
+});
 
 const toOwnRequest = (request: AdmissionRequest): OwnKindRequest => ({
   ...request,

@@ -35,6 +35,7 @@ export const restoringIn = (...changes: readonly Partial<RestoringWindow>[]): Re
     operations: ['CREATE', 'UPDATE'],
     enforced: [],
     links: true,
+    clusterWide: true,
     ...change,
   })),
 });

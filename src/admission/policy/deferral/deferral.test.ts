@@ -119,6 +119,12 @@ describe('during a restore', () => {
     });
   });
 
+  test('immutable fields may not change in a window of a user who may open windows only in namespaces', async () => {
+    const inNamespaces = restoringIn({ clusterWide: false });
+    expect(await kindOf(CHANGED, { restore: { immutable: 'Skip' } }, inNamespaces)).toBe('deny');
+    expect(await kindOf(ORPHAN, {}, inNamespaces)).toBe('allow');
+  });
+
   test('a known window makes target lookups unnecessary: the sweep does them', async () => {
     const { world, ...rest } = clusterOf();
     const confirm = vi.fn(world.confirm);

@@ -33,14 +33,20 @@ export function windowsFor(restore: Restore, operation: Operation): readonly Res
     : [];
 }
 
-/** The name of a window of this restore that defers the check; undefined if all of them enforce it. */
+/**
+ * The name of a window of this restore that defers the check; undefined if all of them enforce it.
+ *
+ * @param ofCluster only a cluster-wide window defers it: no sweep finds the violation, or it concerns other namespaces
+ */
 export function deferringWindow(
   restore: Restore,
   operation: Operation,
   check: DeferrableCheck,
+  ofCluster = check === 'immutable',
 ): string | undefined {
-  const isEnforced = ({ enforced }: RestoringWindow) =>
-    (check === 'references' || check === 'unique') && enforced.includes(check);
+  const isEnforced = ({ enforced, clusterWide }: RestoringWindow) =>
+    (ofCluster && !clusterWide) ||
+    ((check === 'references' || check === 'unique') && enforced.includes(check));
   return windowsFor(restore, operation).find((one) => !isEnforced(one))?.window;
 }
 

@@ -17,7 +17,7 @@ let namespaces: Map<string, ObjectMeta>;
 let known: readonly ObjectRef[] | undefined;
 let reads: string[];
 let operations: RestoringWindow['operations'];
-let restoring: 'no' | 'yes' | 'unknown';
+let restoring: 'no' | 'yes' | 'in namespaces' | 'unknown';
 
 beforeEach(() => {
   servers = new Map();
@@ -54,7 +54,9 @@ const worldOf = (): World => ({
   restoreEvidence: () =>
     restoring === 'unknown'
       ? Promise.reject(new Error('connection refused'))
-      : Promise.resolve(restoring === 'yes' ? restoringIn({ operations }) : undefined),
+      : Promise.resolve(
+          restoring === 'no' ? undefined : restoringIn({ operations, clusterWide: restoring === 'yes' }),
+        ),
   governed: { referrers: () => known, holders: () => [] },
 });
 
@@ -355,6 +357,26 @@ describe('during a restore', () => {
     operations = speaksOf;
     expect(await kindOf(judge(deletion(), [policy({ restore })]))).toBe(kind);
   });
+
+  test.each([
+    ['the same namespace', 'store', 'allow'],
+    ['another namespace', 'shop', 'deny'],
+  ])(
+    'in a window for namespaces, a target that an object in %s names: %s %s',
+    async (_where, namespace, kind) => {
+      restoring = 'in namespaces';
+      known = [ref('b', namespace)];
+      servers.set('b', {
+        metadata: { name: 'b', namespace },
+        spec: { datacenter: 'fra1', in: 'store' },
+      } as KubeObject);
+      const target = { apiGroup: GROUP, resource: 'classes' };
+      const across = { ...reference, target, namespacePath: 'spec.in' };
+      const resource = { group: GROUP, version: 'v1', resource: 'classes' };
+      const request = deletion({ resource, namespace: 'store' });
+      expect(await kindOf(judge(request, [policy({ validate: { references: [across] } })]))).toBe(kind);
+    },
+  );
 
   test('if the restore evidence is unknown, the client retries', async () => {
     restoring = 'unknown';

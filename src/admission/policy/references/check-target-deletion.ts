@@ -94,10 +94,13 @@ async function decide(
   const restore = dependsOnRestore ? await createRestoreLookup(request, context)() : undefined;
   const deleting = restore === undefined ? [] : windowsFor(restore, 'DELETE');
   // The sweep after the restore finds every reference whose target is still missing.
-  const isDeferred = (one: OfPolicy) =>
-    restore?.kind === 'restoring' &&
-    isStrict(one) &&
-    (one.policy.restore.defersTargetDelete ?? deleting.length > 0);
+  const mayDelete = ({ policy }: OfPolicy) => {
+    const { defersTargetDelete } = policy.restore;
+    if (restore?.kind !== 'restoring' || defersTargetDelete === false) return [];
+    return defersTargetDelete === true ? restore.windows : deleting;
+  };
+  const isDeferred = (one: Objection | Unknown) =>
+    isStrict(one) && mayDelete(one).some(({ clusterWide }) => clusterWide || isWithin(one, target.namespace));
   const deferred = blocking.filter(isDeferred);
   const undecided: readonly OfPolicy[] = [
     ...unknown.filter((one) => !isDeferred(one)),
@@ -125,6 +128,12 @@ async function decide(
     exceptions: [...new Set(objections.flatMap(({ exceptions }) => exceptions))],
   });
 }
+
+/** Whether all objects that name the target are in this namespace, as far as is known. */
+const isWithin = (one: Objection | Unknown, namespace: string | undefined): boolean =>
+  'referrals' in one &&
+  one.unread === 0 &&
+  one.referrals.every(({ object }) => object.namespace === namespace);
 
 async function objectionOf(
   policy: CompiledPolicy,

@@ -52,7 +52,8 @@ async function obstacleFindings(
   const restore = await restoring();
   if (restore.kind === 'unknown')
     return { ...NO_FINDINGS, undecided: obstacles.map(toUndecided), cause: restore.cause };
-  const window = deferringWindow(restore, operation, 'unique');
+  const ofCluster = obstacles.some(({ key }) => key.rule.scope === 'Cluster');
+  const window = deferringWindow(restore, operation, 'unique', ofCluster);
   if (window === undefined) return refused;
   const deferred = new Set(obstacles.map(({ key }) => key));
   // The audit reports keys that another request takes in the meantime.

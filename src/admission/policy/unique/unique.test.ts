@@ -14,7 +14,7 @@ import type { JsonObject } from '../../../json/json.ts';
 import {
   createRequest,
   GROUP,
-  NIGHTLY,
+  restoringIn,
   policyOf,
   updateRequest,
 } from '../../../../test/support/admission/policy.ts';
@@ -31,7 +31,7 @@ let stored: Map<string, KubeObject>;
 /** Names that the stores return as holders of any key. */
 let rumoured: string[] | undefined;
 let reads: string[];
-let restoring: 'no' | 'yes' | 'unknown';
+let restoring: 'no' | 'yes' | 'in namespaces' | 'unknown';
 
 beforeEach(() => {
   now = START;
@@ -56,7 +56,7 @@ const worldOf = (): World => ({
   restoreEvidence: () =>
     restoring === 'unknown'
       ? Promise.reject(new Error('connection refused'))
-      : Promise.resolve(restoring === 'yes' ? NIGHTLY : undefined),
+      : Promise.resolve(restoring === 'no' ? undefined : restoringIn({ clusterWide: restoring === 'yes' })),
   claims,
   governed: {
     referrers: () => [],
@@ -410,6 +410,15 @@ describe('during a restore', () => {
     expect(
       await kindOf(judge(create('b', { serial: 'X' }), [serial({ restore: { unique: 'Enforce' } })])),
     ).toBe('deny');
+  });
+
+  test('a value that is unique in the cluster is refused in a window of a user who may open windows only in namespaces', async () => {
+    restoring = 'in namespaces';
+    expect(await kindOf(judge(create('b', { serial: 'X' })))).toBe('deny');
+    const local = serial({}, { scope: 'Namespace' }, 'local');
+    await judge(create('a', { serial: 'X' }), [local]);
+    expect(await kindOf(judge(create('b', { serial: 'X' }), [local]))).toBe('allow');
+    expect(await kindOf(judge(create('b', { serial: 'X' }), [local, serial()]))).toBe('deny');
   });
 
   test('if the restore evidence is unknown, the client retries', async () => {

@@ -1,7 +1,7 @@
 /** Probes whether the API server reaches the webhooks of Gatehouse, with the dry run of a RestoreWindow. */
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { ApiError } from '../../../kube/api-error.ts';
-import { OPENED_BY } from '../../../restore/window-admission.ts';
+import { OPENED_BY } from '../../../restore/opener.ts';
 import { messageWithCauses } from '../../../json/error-message.ts';
 import { newWindow } from '../../restore/new-window.ts';
 import { read, unreadable, type Reading } from './reading.ts';

@@ -1,0 +1,221 @@
+// suite: shared-plane, sandbox: long
+/** What a RestoreWindow may do, depending on what its opener may open. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import type { RestoreWindow, RestoreWindowSpec } from '../../src/api/restore-window.ts';
+import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
+import { OPENER_SCOPE } from '../../src/restore/opener.ts';
+import { ADMISSION_POLICIES, createNamespace, RESTORE_WINDOWS, type Cluster } from '../support/cluster.ts';
+import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
+import { eventually } from '../support/processes.ts';
+import {
+  application,
+  APPLICATIONS,
+  type Application,
+  type ApplicationSpec,
+} from '../support/restore-kinds.ts';
+import { installKinds } from '../support/restore-scene.ts';
+
+const RBAC = 'rbac.authorization.k8s.io';
+const TOOL = 'system:serviceaccount:team-a:tool';
+
+let cluster: Cluster;
+let replica: Replica;
+/** May open windows in the namespace team-a only. */
+let carol: KubeClient;
+/** An administrator, as a member of the group `operators`. */
+let dave: KubeClient;
+let tool: KubeClient;
+
+/** Marks every Application as reviewed, and keeps slugs unique in the cluster, and parents in each namespace. */
+const policy: KubeObject & { readonly spec: object } = {
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'AdmissionPolicy',
+  metadata: { name: 'reviewed' },
+  spec: {
+    match: { apiGroups: ['restore.example.com'], apiVersions: ['v1'], resources: ['applications'] },
+    mutations: [{ name: 'mark', expression: "{'spec': {'peer': {'namespace': 'reviewed'}}}" }],
+    validate: {
+      unique: [
+        { name: 'slug', paths: ['spec.slug'] },
+        { name: 'parent', paths: ['spec.parent'], scope: 'Namespace' },
+      ],
+    },
+  },
+};
+
+const role = (
+  kind: 'Role' | 'ClusterRole',
+  namespace: string | undefined,
+  rules: readonly object[],
+): readonly (KubeObject & {
+  readonly roleRef?: object;
+  readonly subjects?: readonly object[];
+  readonly rules?: readonly object[];
+})[] => {
+  const metadata = { name: 'carol', ...(namespace === undefined ? {} : { namespace }) };
+  const apiVersion = `${RBAC}/v1`;
+  return [
+    { apiVersion, kind, metadata, rules },
+    {
+      apiVersion,
+      kind: `${kind}Binding`,
+      metadata,
+      roleRef: { apiGroup: RBAC, kind, name: 'carol' },
+      subjects: [{ apiGroup: RBAC, kind: 'User', name: 'carol' }],
+    },
+  ];
+};
+
+const windows = { apiGroups: ['gatehouse.dev'], resources: ['restorewindows'] };
+const operators: KubeObject & { readonly roleRef: object; readonly subjects: readonly object[] } = {
+  apiVersion: `${RBAC}/v1`,
+  kind: 'ClusterRoleBinding',
+  metadata: { name: 'operators' },
+  roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name: 'cluster-admin' },
+  subjects: [{ apiGroup: RBAC, kind: 'Group', name: 'operators' }],
+};
+
+beforeAll(async () => {
+  ({ cluster, replica } = await startGatehouse({
+    controllers: ['garbagecollector', 'namespace', 'clusterrole-aggregation'],
+    prepare: async (fresh) => {
+      await installKinds(fresh);
+      await Promise.all(['team-a', 'team-b'].map((name) => createNamespace(fresh, name)));
+      await fresh.apply(
+        operators,
+        clusterAdmin('tool', TOOL),
+        ...role('ClusterRole', undefined, [
+          { ...windows, verbs: ['get', 'create', 'patch', 'delete'] },
+          { apiGroups: ['restore.example.com'], resources: ['applications'], verbs: ['create'] },
+        ]),
+        ...role('Role', 'team-a', [{ ...windows, verbs: ['open'] }]),
+      );
+    },
+  }));
+  carol = cluster.impersonate({ user: 'carol', groups: ['system:authenticated'] });
+  dave = cluster.impersonate({ user: 'dave', groups: ['system:authenticated', 'operators'] });
+  tool = cluster.impersonate({ user: TOOL, groups: ['system:authenticated', 'system:serviceaccounts'] });
+  await cluster.apply(policy);
+  await seeInForce(cluster, 'reviewed');
+  await cluster.admin.create(APPLICATIONS, application('team-b', 'holder', { slug: 'taken' }));
+  await untilRefused('a duplicate slug', 'slug', () =>
+    cluster.admin.create(APPLICATIONS, application('team-b', 'other', { slug: 'taken' }), { dryRun: true }),
+  );
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+const window = (
+  name: string,
+  principals: RestoreWindowSpec['principals'],
+  namespace?: string,
+  metadata: object = {},
+): RestoreWindow => ({
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'RestoreWindow',
+  metadata: { name, ...metadata },
+  spec: {
+    principals,
+    expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
+    ...(namespace === undefined ? {} : { match: { namespaces: { include: [namespace] } } }),
+  },
+});
+
+/** Resolves when the leader has opened the window: then the only replica knows it. */
+const openWindow = async (client: KubeClient, wanted: RestoreWindow): Promise<RestoreWindow> => {
+  await client.create(RESTORE_WINDOWS, wanted);
+  const { name = '' } = wanted.metadata;
+  return await cluster.see<RestoreWindow>(
+    `${name} is open`,
+    RESTORE_WINDOWS,
+    { name },
+    ({ status }) => status?.phase === 'Open',
+  );
+};
+
+const write = (client: KubeClient, name: string, spec: ApplicationSpec): Promise<Application> =>
+  client.create<Application>(APPLICATIONS, application('team-a', name, spec));
+
+describe('a user who may open windows in a namespace', () => {
+  test.each<[string, RestoreWindowSpec['principals'][number]]>([
+    ['a group of administrators', { group: 'operators' }],
+    ['another user', { user: 'dave' }],
+    ['service accounts of another namespace', { group: 'system:serviceaccounts:team-b' }],
+  ])('cannot open one for %s', async (_who, principal) => {
+    const refused = await refusal(
+      carol.create(RESTORE_WINDOWS, window('foreign', [{ user: 'carol' }, principal], 'team-a')),
+    );
+    expect(refused.code).toBe(403);
+    expect(refused.message).toContain('spec.principals[1]: you may open RestoreWindows only in team-a');
+  });
+
+  test.each<[string, RestoreWindowSpec['principals']]>([
+    ['its opener', [{ user: 'carol' }]],
+    ['the service accounts there', [{ group: 'system:serviceaccounts:team-a' }, { user: TOOL }]],
+  ])('can open one for %s', async (_who, principals) => {
+    await carol.create(RESTORE_WINDOWS, window('own', principals, 'team-a'), { dryRun: true });
+  });
+
+  test('skips no mutation and takes no unique value of the cluster, but restores in that namespace', async () => {
+    await openWindow(carol, window('carols', [{ user: 'carol' }], 'team-a'));
+    await write(cluster.admin, 'first', { parent: 'p' });
+    expect((await refusal(write(carol, 'thief', { slug: 'taken' }))).message).toContain('"taken" is held by');
+    // A value that is unique in the namespace is deferred, so the window is in force.
+    const second = await write(carol, 'second', { parent: 'p' });
+    expect(second.spec.peer?.namespace).toBe('reviewed');
+  });
+
+  test('is no restorer for the kinds of Gatehouse', async () => {
+    await carol.delete(RESTORE_WINDOWS, { name: 'carols' });
+  });
+});
+
+test('an administrator can open a window in a namespace for any restorer, and it skips mutations', async () => {
+  await openWindow(cluster.admin, window('admins', [{ user: TOOL }], 'team-a'));
+  const restored = await write(tool, 'restored', { slug: 'taken' });
+  expect(restored.spec.peer).toBeUndefined();
+});
+
+describe('the record of the opener', () => {
+  const forged = { annotations: { [OPENER_SCOPE]: 'Cluster' } };
+  const scopeOf = async (name: string) =>
+    (await cluster.admin.get<RestoreWindow>(RESTORE_WINDOWS, { name }))?.metadata.annotations?.[OPENER_SCOPE];
+
+  test('says Cluster for an administrator, and nothing for another user, whatever the request contains', async () => {
+    await cluster.admin.create(RESTORE_WINDOWS, window('record-admin', [{ user: 'restorer' }], 'team-a'));
+    await carol.create(RESTORE_WINDOWS, window('record', [{ user: 'carol' }], 'team-a', forged));
+    await carol.apply(RESTORE_WINDOWS, window('record-applied', [{ user: 'carol' }], 'team-a', forged), {
+      fieldManager: 'carol',
+    });
+    expect(await scopeOf('record-admin')).toBe('Cluster');
+    expect(await scopeOf('record')).toBeUndefined();
+    expect(await scopeOf('record-applied')).toBeUndefined();
+  });
+
+  test.each([
+    ['its opener', () => carol],
+    ['an administrator', () => cluster.admin],
+  ])('does not change when %s updates the window', async (_who, client) => {
+    await client().patchMerge(RESTORE_WINDOWS, { name: 'record' }, { metadata: forged });
+    expect(await scopeOf('record')).toBeUndefined();
+  });
+});
+
+test('a window never locks out users who may open windows for the whole cluster', async () => {
+  await openWindow(cluster.admin, window('locked', [{ group: 'operators' }, { user: TOOL }]));
+  const label = { metadata: { labels: { edited: 'yes' } } };
+  await eventually('the service account of the tool is a restorer', async () =>
+    (await refusal(tool.patchMerge(ADMISSION_POLICIES, { name: 'reviewed' }, label))).message.includes(
+      'a restorer may not write',
+    ),
+  );
+  await dave.patchMerge(ADMISSION_POLICIES, { name: 'reviewed' }, label);
+  await dave.patchMerge(RESTORE_WINDOWS, { name: 'locked' }, { spec: { close: true } });
+});
