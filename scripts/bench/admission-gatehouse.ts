@@ -9,7 +9,7 @@ import { createAdmission } from '../../src/runtime/policies/admission.ts';
 import { createTargets } from '../../src/runtime/policies/targets.ts';
 import { createWorld } from '../../src/runtime/policies/world.ts';
 import { createPolicyRegistry } from '../../src/runtime/policies/policy-registry.ts';
-import { createClient } from '../../src/kube/rest-client.ts';
+import { createClient } from '../../src/kube/client.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import type { Query, Rest, RestRequest } from '../../src/kube/rest.ts';
 import { watchEventLoop } from '../../src/server/limits/event-loop.ts';

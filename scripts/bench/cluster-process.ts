@@ -1,5 +1,4 @@
-import { createClient } from '../../src/kube/rest-client.ts';
-import type { KubeClient } from '../../src/kube/client.ts';
+import { createClient, type KubeClient } from '../../src/kube/client.ts';
 import { loadConnection } from '../../src/kube/connection.ts';
 import { createRest, type Rest } from '../../src/kube/rest.ts';
 import type { AuditEvent } from '../../test/support/control-plane.ts';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { freemem } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { METADATA_ACCEPT } from '../../src/kube/rest-client.ts';
+import { METADATA_ACCEPT } from '../../src/kube/client.ts';
 import { resourcePath } from '../../src/kube/object.ts';
 import { secrets } from '../../src/kube/well-known.ts';
 import type { Replica } from '../../test/support/gatehouse.ts';

@@ -1,5 +1,5 @@
 /** The connection of a command to a cluster, as the user of the kubeconfig. */
-import { createClient } from '../kube/rest-client.ts';
+import { createClient } from '../kube/client.ts';
 import { loadConnection, type Connection } from '../kube/connection.ts';
 import { createDiscovery } from '../kube/discovery.ts';
 import { createRest, type RestOptions } from '../kube/rest.ts';

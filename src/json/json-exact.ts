@@ -1,3 +1,4 @@
+import { endOfString } from './json-scan.ts';
 import { setOwn } from './objects.ts';
 
 /** An unfinished container. Its values are JSON: `parseJson` adds the type. */
@@ -49,7 +50,7 @@ export function parseExact(text: string): unknown {
         at += 1;
         break;
       case '"': {
-        const end = endOfString(text, at);
+        const end = endOfString(text, at) + 1;
         const value = stringOf(text.slice(at, end));
         const container = open.at(-1);
         if (container === undefined || Array.isArray(container) || key !== undefined) add(value);
@@ -85,19 +86,6 @@ export function parseExact(text: string): unknown {
     }
   }
   return root;
-}
-
-/** The end of the string that starts at `start`, after its closing quote. */
-function endOfString(text: string, start: number): number {
-  let quote = text.indexOf('"', start + 1);
-  while (isEscaped(text, quote)) quote = text.indexOf('"', quote + 1);
-  return quote + 1;
-}
-
-function isEscaped(text: string, at: number): boolean {
-  let backslashes = 0;
-  while (text[at - 1 - backslashes] === '\\') backslashes += 1;
-  return backslashes % 2 === 1;
 }
 
 function stringOf(quoted: string): string {

@@ -3,7 +3,7 @@
 /** The number of digits of 2^53: a double may change integers with this many. */
 const DIGITS = 16;
 
-const [QUOTE, BACKSLASH, ZERO, NINE, MINUS] = [34, 92, 48, 57, 45];
+const [QUOTE, ZERO, NINE, MINUS] = [34, 48, 57, 45];
 const COLON = 58;
 const COMMA = 44;
 const SPACE: ReadonlySet<number> = new Set(Buffer.from(' \n\r\t'));
@@ -97,12 +97,15 @@ function depthExceeds(levels: number, text: string): boolean {
 
 /** The index of the closing quote; the end of the text if there is none. */
 export function endOfString(text: string, start: number): number {
-  for (let at = start + 1; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code === QUOTE) return at;
-    if (code === BACKSLASH) at += 1;
-  }
-  return text.length;
+  let quote = text.indexOf('"', start + 1);
+  while (quote !== -1 && isEscaped(text, quote)) quote = text.indexOf('"', quote + 1);
+  return quote === -1 ? text.length : quote;
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let backslashes = 0;
+  while (text[at - 1 - backslashes] === '\\') backslashes += 1;
+  return backslashes % 2 === 1;
 }
 
 /**

@@ -52,11 +52,11 @@ export function parseJson(text: string, utf8: Uint8Array = Buffer.from(text)): J
   return (hasUnsafeInteger(utf8) || hasEscapedKey(text) ? parseExact(text) : value) as JsonValue; // both return JSON
 }
 
-/** The inverse of {@link parseJson}: writes a bigint as an integer. */
-export function stringifyJson(value: unknown): string {
-  return JSON.stringify(value, (_key, item: unknown) =>
-    typeof item === 'bigint' ? JSON.rawJSON(item.toString()) : item,
-  );
+/** The inverse of {@link parseJson}: writes a bigint as an integer. @param indent the spaces per level */
+export function stringifyJson(value: unknown, indent?: number): string {
+  const exact = (_key: string, item: unknown) =>
+    typeof item === 'bigint' ? JSON.rawJSON(item.toString()) : item;
+  return JSON.stringify(value, exact, indent);
 }
 
 /**

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { isGone, ListExpiredError } from './api-error.ts';
 import { canI } from './access.ts';
-import { createClient } from './rest-client.ts';
-import { guardedJsonPatch } from './client.ts';
+import { createClient, guardedJsonPatch } from './client.ts';
 import {
   sendJson,
   startServer,

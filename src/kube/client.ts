@@ -1,5 +1,10 @@
-import type { ObjectMeta, KubeObject } from '../json/kube-object.ts';
-import type { KubeList, NamedRef, Resource } from './object.ts';
+/* eslint-disable @typescript-eslint/no-unnecessary-type-parameters --
+   The caller names the type of a resource: nothing at run time knows what the API server serves. */
+import { groupResourceName, type KubeObject, type ObjectMeta } from '../json/kube-object.ts';
+import { isGone, isNotFound, ListExpiredError } from './api-error.ts';
+import { withKind, type KubeList, type NamedRef, type Resource, resourcePath } from './object.ts';
+import type { Headers } from './rest/credentials.ts';
+import { type Rest, APPLY_PATCH } from './rest.ts';
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
@@ -12,8 +17,6 @@ export interface WriteOptions extends CallOptions {
   readonly dryRun?: boolean | undefined;
   /** The owner of the written fields. Default: the API server uses the user agent. */
   readonly fieldManager?: string | undefined;
-  /** Called right before each attempt. An error that it throws becomes the result. */
-  readonly beforeSend?: (() => void) | undefined;
 }
 
 export interface ApplyOptions extends WriteOptions {
@@ -39,8 +42,6 @@ export interface ListOptions extends CallOptions {
   /** Objects per page. Default: 500 when reading all pages, otherwise no limit. */
   readonly limit?: number | undefined;
   readonly continue?: string | undefined;
-  /** Default: a quorum read from etcd. `0` reads from the cache of the API server. */
-  readonly resourceVersion?: string | undefined;
   /** Only apiVersion, kind and metadata of each object. */
   readonly metadataOnly?: boolean | undefined;
 }
@@ -48,75 +49,200 @@ export interface ListOptions extends CallOptions {
 /** RFC 6902. */
 export type JsonPatchOperation =
   | { readonly op: 'add' | 'replace' | 'test'; readonly path: string; readonly value: unknown }
-  | { readonly op: 'remove'; readonly path: string }
-  | { readonly op: 'move' | 'copy'; readonly from: string; readonly path: string };
+  | { readonly op: 'remove'; readonly path: string };
 
 /** An object without spec and status: what a metadata-only read returns. */
 export interface ObjectMetadata extends KubeObject {
   readonly metadata: ObjectMeta;
 }
 
-type WriteObject = <T extends KubeObject>(
-  resource: Resource,
-  object: T,
-  options?: WriteOptions,
-) => Promise<T>;
+/** As in client-go. With 10 KB per object, a page has 5 MB: a small load for both sides. */
+const PAGE_SIZE = 500;
 
-type Patch<Body> = <T extends KubeObject>(
-  resource: Resource,
-  ref: NamedRef,
-  patch: Body,
-  options?: WriteOptions,
-) => Promise<T>;
+const PARTIAL = 'g=meta.k8s.io;v=v1';
+export const METADATA_ACCEPT = `application/json;as=PartialObjectMetadata;${PARTIAL}`;
+const METADATA_LIST_ACCEPT = `application/json;as=PartialObjectMetadataList;${PARTIAL}`;
+const MERGE_PATCH = 'application/merge-patch+json';
+
+export type KubeClient = ReturnType<typeof createClient>;
 
 /**
  * Reads and writes any resource. Objects are plain JSON on the wire: unknown fields survive.
  * Every function throws {ApiError} when the API server refuses, {NetworkError} when there is no response.
  */
-export interface KubeClient {
-  /** Undefined when the object does not exist. */
-  readonly get: <T extends KubeObject>(
+export function createClient(rest: Rest) {
+  return { ...createReads(rest), ...createWrites(rest) };
+}
+
+function createReads(rest: Rest) {
+  const read = async <T extends KubeObject>(
     resource: Resource,
     ref: NamedRef,
-    options?: CallOptions,
-  ) => Promise<T | undefined>;
-  /** Like `get`, but the API server sends only the metadata. */
-  readonly getMetadata: (
+    options: CallOptions = {},
+    headers?: Headers,
+  ): Promise<T | undefined> => {
+    try {
+      const path = resourcePath(resource, ref);
+      return await rest.request<T>({ ...callOf(options), method: 'GET', path, headers });
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  };
+
+  const list = async <T extends KubeObject>(
     resource: Resource,
-    ref: NamedRef,
-    options?: CallOptions,
-  ) => Promise<ObjectMetadata | undefined>;
-  /** One page. */
-  readonly list: <T extends KubeObject>(resource: Resource, options?: ListOptions) => Promise<KubeList<T>>;
-  /** All pages, at one resourceVersion. @throws {ListExpiredError} when it took too long: start again */
-  readonly pages: <T extends KubeObject>(
+    options: ListOptions = {},
+  ): Promise<KubeList<T>> => {
+    const { namespace, metadataOnly = false, labelSelector, fieldSelector, limit } = options;
+    const page = await rest.request<KubeList<T>>({
+      ...callOf(options),
+      method: 'GET',
+      path: resourcePath(resource, { namespace }),
+      query: { labelSelector, fieldSelector, limit, continue: options.continue },
+      headers: metadataOnly ? { accept: METADATA_LIST_ACCEPT } : undefined,
+    });
+    // The items of a list have no apiVersion and kind, and `items` of an empty list may be null.
+    const items = (page.items as readonly T[] | null | undefined) ?? [];
+    return { ...page, items: items.map((item) => withKind(resource, item)) };
+  };
+
+  async function* pages<T extends KubeObject>(
     resource: Resource,
-    options?: ListOptions,
-  ) => AsyncGenerator<KubeList<T>, void, undefined>;
-  /** All pages as one list. @throws {ListExpiredError} as `pages` */
-  readonly listAll: <T extends KubeObject>(resource: Resource, options?: ListOptions) => Promise<KubeList<T>>;
-  /** POST into the namespace that the object names. */
-  readonly create: WriteObject;
-  /** PUT. @throws when the object has no resourceVersion: read an object before you overwrite it */
-  readonly replace: WriteObject;
-  readonly replaceStatus: WriteObject;
-  readonly patchJson: Patch<readonly JsonPatchOperation[]>;
-  /** RFC 7386: null removes a field, and a list is replaced as a whole. */
-  readonly patchMerge: Patch<object>;
-  /** Like `patchMerge`, for the subresource `status`. */
-  readonly patchStatus: Patch<object>;
-  /** Server-side apply: afterwards, the field manager owns exactly the fields of `object`. */
-  readonly apply: <T extends KubeObject>(
-    resource: Resource,
-    object: KubeObject,
-    options: ApplyOptions,
-  ) => Promise<T>;
-  /** `absent` when there was nothing to delete. */
-  readonly delete: (
-    resource: Resource,
-    ref: NamedRef,
-    options?: DeleteOptions,
-  ) => Promise<'deleted' | 'absent'>;
+    options: ListOptions = {},
+  ): AsyncGenerator<KubeList<T>, void, undefined> {
+    let next = options.continue;
+    do {
+      const query = { limit: PAGE_SIZE, ...options, continue: next };
+      const page: KubeList<T> = await list<T>(resource, query).catch((error: unknown) => {
+        throw isGone(error) && query.continue !== undefined ? new ListExpiredError(error) : error;
+      });
+      yield page;
+      next = page.metadata.continue;
+    } while (next !== undefined && next !== '');
+  }
+
+  return {
+    /** Undefined when the object does not exist. */
+    get: <T extends KubeObject>(resource: Resource, ref: NamedRef, options?: CallOptions) =>
+      read<T>(resource, ref, options),
+    /** Like `get`, but the API server sends only the metadata. */
+    getMetadata: async (resource: Resource, ref: NamedRef, options?: CallOptions) => {
+      const found = await read<ObjectMetadata>(resource, ref, options, { accept: METADATA_ACCEPT });
+      return found === undefined ? undefined : withKind(resource, found);
+    },
+    /** One page. */
+    list,
+    /** All pages, at one resourceVersion. @throws {ListExpiredError} when it took too long: start again */
+    pages,
+    /** All pages as one list. @throws {ListExpiredError} as `pages` */
+    listAll: async <T extends KubeObject>(
+      resource: Resource,
+      options?: ListOptions,
+    ): Promise<KubeList<T>> => {
+      const items: T[] = [];
+      let last: KubeList<T> | undefined;
+      for await (const page of pages<T>(resource, options)) {
+        for (const item of page.items) items.push(item);
+        last = page;
+      }
+      return { ...last, metadata: { ...last?.metadata }, items };
+    },
+  };
+}
+
+function callOf({ signal, timeoutMs }: CallOptions) {
+  return { signal, timeoutMs };
+}
+
+function createWrites(rest: Rest) {
+  const write = <T>(
+    method: 'POST' | 'PUT' | 'PATCH',
+    path: string,
+    body: unknown,
+    options: WriteOptions & Pick<ApplyOptions, 'force'> = {},
+    contentType?: string,
+  ) => {
+    const { dryRun = false, fieldManager, force } = options;
+    const query = { dryRun: dryRun ? 'All' : undefined, fieldManager, force };
+    return rest.request<T>({ ...callOf(options), query, method, path, contentType, body });
+  };
+
+  const put =
+    (subresource?: string) =>
+    async <T extends KubeObject>(resource: Resource, object: T, options?: WriteOptions) => {
+      const ref = refInside(resource, object);
+      const version = object.metadata?.resourceVersion;
+      if (version === undefined || version === '')
+        throw new Error(
+          `${groupResourceName(resource)} ${ref.name} has no resourceVersion: read it before you replace it, or use apply`,
+        );
+      return write<T>('PUT', resourcePath(resource, ref, subresource), withKind(resource, object), options);
+    };
+
+  const patch =
+    <Body extends object>(contentType: string, subresource?: string) =>
+    async <T extends KubeObject>(resource: Resource, ref: NamedRef, body: Body, options?: WriteOptions) =>
+      write<T>('PATCH', resourcePath(resource, ref, subresource), body, options, contentType);
+
+  return {
+    /** POST into the namespace that the object names. */
+    create: async <T extends KubeObject>(resource: Resource, object: T, options?: WriteOptions) => {
+      const path = resourcePath(resource, { namespace: namespaceInside(resource, object) });
+      return write<T>('POST', path, withKind(resource, object), options);
+    },
+    /** PUT. @throws when the object has no resourceVersion: read an object before you overwrite it */
+    replace: put(),
+    replaceStatus: put('status'),
+    patchJson: patch<readonly JsonPatchOperation[]>('application/json-patch+json'),
+    /** RFC 7386: null removes a field, and a list is replaced as a whole. */
+    patchMerge: patch(MERGE_PATCH),
+    /** Like `patchMerge`, for the subresource `status`. */
+    patchStatus: patch(MERGE_PATCH, 'status'),
+    /** Server-side apply: afterwards, the field manager owns exactly the fields of `object`. */
+    apply: async <T extends KubeObject>(resource: Resource, object: KubeObject, options: ApplyOptions) => {
+      const path = resourcePath(resource, refInside(resource, object));
+      return write<T>('PATCH', path, withKind(resource, object), options, APPLY_PATCH);
+    },
+    /** `absent` when there was nothing to delete. */
+    delete: async (
+      resource: Resource,
+      ref: NamedRef,
+      options: DeleteOptions = {},
+    ): Promise<'deleted' | 'absent'> => {
+      const { preconditions, propagationPolicy, dryRun = false } = options;
+      // The API server reads the options from the body or from the query, never from both.
+      const body = {
+        apiVersion: 'v1',
+        kind: 'DeleteOptions',
+        preconditions,
+        propagationPolicy,
+        dryRun: dryRun ? ['All'] : undefined,
+      };
+      try {
+        const path = resourcePath(resource, ref);
+        await rest.request({ ...callOf(options), method: 'DELETE', path, body });
+        return 'deleted';
+      } catch (error) {
+        if (isNotFound(error)) return 'absent';
+        throw error;
+      }
+    },
+  };
+}
+
+function namespaceInside(resource: Resource, object: KubeObject): string | undefined {
+  const namespace = object.metadata?.namespace;
+  if (!resource.namespaced) return undefined;
+  if (namespace === undefined || namespace === '')
+    throw new Error(
+      `${groupResourceName(resource)} is namespaced: set metadata.namespace of "${object.metadata?.name ?? ''}"`,
+    );
+  return namespace;
+}
+
+function refInside(resource: Resource, object: KubeObject): NamedRef {
+  return { namespace: namespaceInside(resource, object), name: object.metadata?.name ?? '' };
 }
 
 /**

@@ -69,7 +69,7 @@ function start(time: Partial<Clock> = {}) {
 
 test('an Event is written in the namespace of its object', async () => {
   const { recorder, objects } = start();
-  recorder.record({ ...note, action: 'Issue' });
+  recorder.record(note);
   await recorder.flush();
   const [event] = objects.values();
   expect(event).toMatchObject({
@@ -77,7 +77,6 @@ test('an Event is written in the namespace of its object', async () => {
     involvedObject: note.regarding,
     reason: 'Issued',
     type: 'Normal',
-    action: 'Issue',
     count: 1,
     firstTimestamp: '2026-01-01T00:00:00Z',
     lastTimestamp: '2026-01-01T00:00:00Z',

@@ -24,8 +24,6 @@ export interface EventNote {
   readonly reason: string;
   /** For humans. The recorder puts it on one line and cuts it at 1024 bytes. */
   readonly message: string;
-  /** One CamelCase word: the action taken. */
-  readonly action?: string;
 }
 
 export type EventRecorder = ReturnType<typeof createEventRecorder>;
@@ -48,7 +46,6 @@ interface CoreEvent extends KubeObject {
   readonly reason: string;
   readonly message: string;
   readonly type: string;
-  readonly action?: string;
   readonly count?: number;
   readonly firstTimestamp: string;
   readonly lastTimestamp: string;
@@ -112,7 +109,6 @@ export function createEventRecorder(options: EventRecorderOptions) {
           reason: note.reason,
           message: note.message,
           type: note.type,
-          ...(note.action === undefined ? {} : { action: note.action }),
           count: times,
           firstTimestamp: lastTimestamp,
           lastTimestamp,
@@ -183,9 +179,9 @@ export function createEventRecorder(options: EventRecorderOptions) {
 }
 
 /** A hash of the contents, so that a repeated event updates the existing Event, even from another replica. */
-function eventName({ regarding, type, reason, message, action }: EventNote, component: string): string {
+function eventName({ regarding, type, reason, message }: EventNote, component: string): string {
   const { apiVersion, kind, namespace, name, uid } = regarding;
-  const contents = [component, apiVersion, kind, namespace, name, uid, type, reason, message, action];
+  const contents = [component, apiVersion, kind, namespace, name, uid, type, reason, message];
   const hash = createHash('sha256').update(JSON.stringify(contents)).digest('hex').slice(0, 16);
   // Some names, e.g. of RBAC roles, contain characters that an Event name must not contain.
   const prefix = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/.test(name)

@@ -10,7 +10,7 @@ import {
   type Clock,
 } from './clock.ts';
 import { createChangeSink, dropManagedFields, type Change } from './watch/change.ts';
-import { createClient } from './rest-client.ts';
+import { createClient } from './client.ts';
 import type { Log } from '../log.ts';
 import { groupResourceName, type KubeObject } from '../json/kube-object.ts';
 import { LostTrackError, watchOnce, type WatchScope, type WatchTiming } from './watch/watch.ts';

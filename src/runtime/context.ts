@@ -2,8 +2,7 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import { type Listeners, createListeners } from './listeners.ts';
-import { createClient } from '../kube/rest-client.ts';
-import type { KubeClient } from '../kube/client.ts';
+import { createClient, type KubeClient } from '../kube/client.ts';
 import { type Discovery, createDiscovery, type ServerVersion } from '../kube/discovery.ts';
 import { type Rest, createRest, type RestObservation } from '../kube/rest.ts';
 import { type ServerClock, createServerClock, systemClock } from '../kube/clock.ts';

@@ -3,7 +3,7 @@
  * may have expired.
  */
 import type { CompiledPolicy } from '../admission/policy/compile.ts';
-import { createClient } from '../kube/rest-client.ts';
+import { createClient } from '../kube/client.ts';
 import { createEventRecorder } from '../kube/events.ts';
 import { orAborted } from '../kube/clock.ts';
 import { fenced } from '../kube/lease/fence.ts';

@@ -9,7 +9,7 @@ import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
 import { createPoliciesReconciler, namedKinds } from './policies/policies.ts';
 import { createPolicyRegistry, type PolicyRegistry } from './policies/policy-registry.ts';
-import { createClient } from '../kube/rest-client.ts';
+import { createClient } from '../kube/client.ts';
 import { createAccessReviews } from './access-reviews.ts';
 import { createAdmission } from './policies/admission.ts';
 import { createClaims } from './claims/claims.ts';

@@ -5,8 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
-import { createClient } from '../../src/kube/rest-client.ts';
-import type { KubeClient } from '../../src/kube/client.ts';
+import { createClient, type KubeClient } from '../../src/kube/client.ts';
 import { loadConnection } from '../../src/kube/connection.ts';
 import { createRest } from '../../src/kube/rest.ts';
 import { namespaces, secrets } from '../../src/kube/well-known.ts';

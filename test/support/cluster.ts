@@ -3,8 +3,7 @@ import { join } from 'node:path';
 
 import { applyManifests, readManifests } from '../../src/cli/deploy-manifests.ts';
 import { localService } from '../../src/cli/sandbox/tour-objects.ts';
-import { createClient } from '../../src/kube/rest-client.ts';
-import type { KubeClient } from '../../src/kube/client.ts';
+import { createClient, type KubeClient } from '../../src/kube/client.ts';
 import { systemClock } from '../../src/kube/clock.ts';
 import { loadConnection, type Connection } from '../../src/kube/connection.ts';
 import { createDiscovery } from '../../src/kube/discovery.ts';

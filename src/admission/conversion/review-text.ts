@@ -2,6 +2,7 @@
  * Finds the objects in the text of a ConversionReview without parsing the whole text. A list of all objects of a kind
  * can have tens of megabytes, and parsing them at once would block the event loop for a second.
  */
+import { endOfString } from '../../json/json-scan.ts';
 
 /** A range of a text. */
 export interface Span {
@@ -116,16 +117,9 @@ function skipValue(cursor: Cursor): void {
 
 function skipString(cursor: Cursor): void {
   const { text } = cursor;
-  let quote = text.indexOf('"', cursor.at + 1);
-  while (quote !== -1 && isEscaped(text, quote)) quote = text.indexOf('"', quote + 1);
-  if (quote === -1) throw unexpected({ text, at: text.length });
-  cursor.at = quote + 1;
-}
-
-function isEscaped(text: string, at: number): boolean {
-  let backslashes = 0;
-  while (text[at - 1 - backslashes] === '\\') backslashes += 1;
-  return backslashes % 2 === 1;
+  const end = endOfString(text, cursor.at);
+  if (end === text.length) throw unexpected({ text, at: end });
+  cursor.at = end + 1;
 }
 
 function readKey(cursor: Cursor): string {

@@ -3,6 +3,7 @@ import { parseDuration } from '../../api/duration.ts';
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, VERSION } from '../../api/group.ts';
 import { principalProblems } from '../../api/principals.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../../api/restore-window.ts';
+import { toTimestamp } from '../../json/kube-object.ts';
 import { MAX_WINDOW_MS } from '../../restore/window.ts';
 
 export interface OpenFlags {
@@ -61,7 +62,7 @@ export function newWindow(name: string | undefined, flags: OpenFlags, now: Date)
       source: { type: 'Manual' },
       principals,
       ...(Object.keys(match).length === 0 ? {} : { match }),
-      expiresAt: wholeSeconds(new Date(now.getTime() + (parseDuration(flags.for) ?? 0))),
+      expiresAt: toTimestamp(new Date(now.getTime() + (parseDuration(flags.for) ?? 0))),
       ...(requireApproval === true ? { sweep: { requireApprovalToLink: true } } : {}),
       ...(reason === undefined ? {} : { reason }),
     },
@@ -74,9 +75,6 @@ export function readTimeout(text: string): number {
   if (ms === undefined) throw new WrongUsage(`--timeout ${text}: must be a duration such as 30s or 10m`);
   return ms;
 }
-
-/** RFC 3339. */
-export const wholeSeconds = (time: Date): string => time.toISOString().replace(/\.\d+Z$/, 'Z');
 
 function durationProblems(text: string): readonly string[] {
   const ms = parseDuration(text);
@@ -91,4 +89,4 @@ const isOperation = (text: string): text is Operation => OPERATIONS.some((one) =
 
 /** e.g. `manual-20261121-234457`, in UTC. */
 const defaultName = (now: Date): string =>
-  `manual-${wholeSeconds(now).replaceAll(/[-:Z]/g, '').replace('T', '-')}`;
+  `manual-${toTimestamp(now).replaceAll(/[-:Z]/g, '').replace('T', '-')}`;

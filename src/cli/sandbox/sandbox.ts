@@ -9,7 +9,7 @@ import { text as readText } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { resolveConfig, type Config } from '../../config/config.ts';
-import { createClient } from '../../kube/rest-client.ts';
+import { createClient } from '../../kube/client.ts';
 import { systemClock } from '../../kube/clock.ts';
 import type { Connection } from '../../kube/connection.ts';
 import { createDiscovery } from '../../kube/discovery.ts';

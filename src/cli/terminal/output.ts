@@ -2,6 +2,7 @@
 import { styleText } from 'node:util';
 import { stringify } from 'yaml';
 
+import { stringifyJson } from '../../json/json.ts';
 import { escapeControls, printable } from '../../json/printable.ts';
 import type { OutputFormat } from './options.ts';
 
@@ -65,14 +66,7 @@ export function formatData(data: object, format: Exclude<OutputFormat, 'table'>)
 }
 
 /** Indented JSON. Integers beyond 2^53 keep all their digits. */
-export function formatJson(data: object): string {
-  const text = JSON.stringify(
-    data,
-    (_key, value: unknown) => (typeof value === 'bigint' ? JSON.rawJSON(value.toString()) : value),
-    2,
-  );
-  return `${escapeControls(text)}\n`;
-}
+export const formatJson = (data: object): string => `${escapeControls(stringifyJson(data, 2))}\n`;
 
 function formatYaml(data: object): string {
   const text = stringify(data);

@@ -5,7 +5,7 @@ import { fenced, NotLeaderError } from './fence.ts';
 import { fakeObject, manualClock, settle, type FakeObject } from '../../../test/support/kube/fake-lease.ts';
 import type { LeaseNotes, LeaseObject } from './lease-record.ts';
 import { createElection, LeadershipLostError, type Election } from './lease.ts';
-import { createClient } from '../rest-client.ts';
+import { createClient } from '../client.ts';
 import type { Rest, RestRequest } from '../rest.ts';
 import { secrets } from '../well-known.ts';
 

@@ -1,5 +1,5 @@
 import { isGone } from '../api-error.ts';
-import { METADATA_ACCEPT } from '../rest-client.ts';
+import { METADATA_ACCEPT } from '../client.ts';
 import { linkedController, type Clock } from '../clock.ts';
 import { type Resource, resourcePath } from '../object.ts';
 import type { Rest } from '../rest.ts';

@@ -158,5 +158,9 @@ const invalidSource = (annotation: string, value = ''): InjectionRequest =>
       (annotation === INJECT_CABUNDLE_FROM ? ', or configmap/namespace/name' : ''),
   );
 
+/** The object from which the bundle is copied; empty if it comes from the authority. */
+export const sourcesOf = (request: InjectionRequest): readonly SourceRef[] =>
+  request.kind === 'wanted' && request.source.kind === 'object' ? [request.source.ref] : [];
+
 /** The display name of a source, for messages. */
 export const sourceName = ({ kind, namespace, name }: SourceRef): string => `${kind} ${namespace}/${name}`;

@@ -4,7 +4,7 @@ import { guardedJsonPatch, type KubeClient } from '../../kube/client.ts';
 import { withKind, type NamedRef, type Resource } from '../../kube/object.ts';
 import { INJECTION_MANAGER } from '../../pki/annotations.ts';
 import { handBackOperations, planInjection, type InjectionPlan } from '../../pki/injection/plan.ts';
-import { sourceName, type BundleSource } from '../../pki/injection/request.ts';
+import { sourceName, sourcesOf, type BundleSource } from '../../pki/injection/request.ts';
 import {
   isContended,
   nextAttempt,
@@ -241,10 +241,7 @@ const releasedMessage = (slots: readonly string[]): string =>
   `the CA bundle is no longer kept up to date${inParentheses(slots)}; its current value stays`;
 
 function injectedMessage({ request }: InjectionTarget, slots: readonly string[]): string {
-  const source =
-    request.kind === 'wanted' && request.source.kind === 'object'
-      ? sourceName(request.source.ref)
-      : 'the authority of Gatehouse';
+  const [source = 'the authority of Gatehouse'] = sourcesOf(request).map(sourceName);
   return `the CA bundle of ${source} was injected${inParentheses(slots)}`;
 }
 

@@ -2,25 +2,18 @@
 import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
 import { keyOf } from '../../json/kube-object.ts';
 import type { Resource } from '../../kube/object.ts';
-import {
-  apiServices,
-  configMaps,
-  customResourceDefinitions,
-  mutatingWebhookConfigurations,
-  validatingWebhookConfigurations,
-  secrets,
-} from '../../kube/well-known.ts';
+import { configMaps, secrets } from '../../kube/well-known.ts';
 import { CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
 import { rootOf } from '../../pki/authority/generation.ts';
-import { sourceName, type BundleSource, type SourceRef } from '../../pki/injection/request.ts';
+import { sourceName, sourcesOf, type BundleSource, type SourceRef } from '../../pki/injection/request.ts';
 import {
   bundleOfSource,
   toSourceObject,
   type BundleState,
   type SourceObject,
 } from '../../pki/injection/source.ts';
-import { TARGET_KINDS, type InjectionTarget, type TargetKind } from '../../pki/injection/target.ts';
+import type { InjectionTarget, TargetKind } from '../../pki/injection/target.ts';
 import type { CertificatePem } from '../../pki/x509/pem.ts';
 import type { Context } from '../context.ts';
 import { startController, type LeaderContext } from '../controller.ts';
@@ -28,15 +21,8 @@ import { createInjector, type InjectorContext } from './injector.ts';
 import { createTargetStates } from './target-states.ts';
 import { targetsWithoutRoot, watchTargets } from './target-store.ts';
 import { dropManagedFields } from '../../kube/watch/change.ts';
+import { INJECTION_TARGETS } from '../resources.ts';
 import { watch } from '../watch.ts';
-
-const RESOURCES: readonly (readonly [TargetKind, Resource])[] = [
-  [TARGET_KINDS.mutating, mutatingWebhookConfigurations],
-  [TARGET_KINDS.validating, validatingWebhookConfigurations],
-  [TARGET_KINDS.customResourceDefinition, customResourceDefinitions],
-  [TARGET_KINDS.apiService, apiServices],
-  [TARGET_KINDS.configMap, configMaps],
-];
 
 /** ConfigMaps may ask for a bundle in each of a thousand namespaces. */
 const WORKERS = 4;
@@ -58,7 +44,7 @@ export function startInjection(
   };
   const sources = createBundleSources(context, onSource, signal);
   const states = createTargetStates(
-    RESOURCES.map(([{ kind }]) => kind),
+    INJECTION_TARGETS.map(([{ kind }]) => kind),
     () => performance.now(),
   );
   context.metrics.scrape({ caBundles: states }, signal);
@@ -73,7 +59,7 @@ export function startInjection(
       sources.keepOnly(injectors.flatMap(({ targets }) => targets.list().flatMap(refsOf)));
     onEvidence();
   };
-  const injectors = RESOURCES.map(([kind, resource]) =>
+  const injectors = INJECTION_TARGETS.map(([kind, resource]) =>
     startInjector(context, kind, resource, injection, onChange, signal),
   );
   const stores = injectors.map(({ targets }) => targets);
@@ -121,8 +107,7 @@ function startInjector(
 const stateOf = (pem: CertificatePem | undefined): BundleState =>
   pem === undefined ? { kind: 'unknown' } : { kind: 'bundle', pem };
 
-const refsOf = ({ request }: InjectionTarget): readonly SourceRef[] =>
-  request.kind === 'wanted' && request.source.kind === 'object' ? [request.source.ref] : [];
+const refsOf = ({ request }: InjectionTarget): readonly SourceRef[] => sourcesOf(request);
 
 /** Each source costs a watch, and every user who may write a ConfigMap can request one. */
 const MAX_SOURCES = 200;

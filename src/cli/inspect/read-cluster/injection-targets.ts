@@ -4,24 +4,19 @@ import { mapConcurrent } from '../../../json/map-concurrent.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../admission/webhooks/webhook-configurations.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import type { Resource } from '../../../kube/object.ts';
-import {
-  apiServices,
-  configMaps,
-  customResourceDefinitions,
-  mutatingWebhookConfigurations,
-  secrets,
-  validatingWebhookConfigurations,
-} from '../../../kube/well-known.ts';
+import { configMaps, secrets } from '../../../kube/well-known.ts';
 import { CABUNDLE_CONFIGMAP, INJECT_CABUNDLE } from '../../../pki/annotations.ts';
 import {
   injectionRequest,
   sourceName,
+  sourcesOf,
   type Compat,
   type InjectionRequest,
   type SourceRef,
 } from '../../../pki/injection/request.ts';
 import { toSourceObject, type SourceObject } from '../../../pki/injection/source.ts';
-import { TARGET_KINDS, type RawTarget, type TargetKind } from '../../../pki/injection/target.ts';
+import type { RawTarget, TargetKind } from '../../../pki/injection/target.ts';
+import { INJECTION_TARGETS } from '../../../runtime/resources.ts';
 import { permissionTo, tryToRead, valueOf, type Reading } from './reading.ts';
 
 export interface Scope {
@@ -42,13 +37,6 @@ export type SourceReadings = ReadonlyMap<string, Reading<SourceObject | undefine
 
 type Client = Pick<KubeClient, 'get' | 'listAll'>;
 
-const TARGETS: readonly (readonly [TargetKind, Resource])[] = [
-  [TARGET_KINDS.mutating, mutatingWebhookConfigurations],
-  [TARGET_KINDS.validating, validatingWebhookConfigurations],
-  [TARGET_KINDS.customResourceDefinition, customResourceDefinitions],
-  [TARGET_KINDS.apiService, apiServices],
-  [TARGET_KINDS.configMap, configMaps],
-];
 const MAX_CONCURRENT_READS = 8;
 
 export const readTargets = (
@@ -56,7 +44,9 @@ export const readTargets = (
   scope: Scope,
   timeoutMs: number,
 ): Promise<readonly TargetsReading[]> =>
-  Promise.all(TARGETS.map(([kind, resource]) => readTargetsOf(client, kind, resource, scope, timeoutMs)));
+  Promise.all(
+    INJECTION_TARGETS.map(([kind, resource]) => readTargetsOf(client, kind, resource, scope, timeoutMs)),
+  );
 
 /** Clusters can have many large ConfigMaps and CRDs: list the metadata of all, and get only the targets. */
 async function readTargetsOf(
@@ -88,7 +78,7 @@ export async function readSources(
   const refs = new Map<string, SourceRef>();
   for (const { kind, objects } of targets)
     for (const object of valueOf(objects) ?? [])
-      for (const ref of sourcesOf(kind, object, scope)) refs.set(sourceName(ref), ref);
+      for (const ref of sourcesOf(requestOf(kind, object, scope))) refs.set(sourceName(ref), ref);
   const sources = new Map<string, Reading<SourceObject | undefined>>();
   for (const [key, { kind, namespace, name }] of refs) {
     const resource = kind === 'Secret' ? secrets : configMaps;
@@ -100,11 +90,6 @@ export async function readSources(
     sources.set(key, reading);
   }
   return sources;
-}
-
-function sourcesOf(kind: TargetKind, object: KubeObject, scope: Scope): readonly SourceRef[] {
-  const request = requestOf(kind, object, scope);
-  return request.kind === 'wanted' && request.source.kind === 'object' ? [request.source.ref] : [];
 }
 
 const requestOf = (kind: TargetKind, object: KubeObject, scope: Scope): InjectionRequest =>

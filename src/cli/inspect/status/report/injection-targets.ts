@@ -1,5 +1,10 @@
 /** Objects into which Gatehouse injects a CA bundle, and whether the bundle is current. */
-import { sourceName, type BundleSource, type InjectionRequest } from '../../../../pki/injection/request.ts';
+import {
+  sourceName,
+  sourcesOf,
+  type BundleSource,
+  type InjectionRequest,
+} from '../../../../pki/injection/request.ts';
 import { bundleOfSource, type BundleState } from '../../../../pki/injection/source.ts';
 import { toTarget, type RawTarget, type TargetKind } from '../../../../pki/injection/target.ts';
 import { planInjection, type InjectionPlan } from '../../../../pki/injection/plan.ts';
@@ -69,10 +74,7 @@ function rowOf(
   return [{ kind: kind.kind, namespace, name, source: sourceOf(request), ...stateOf(plan) }];
 }
 
-const sourceOf = (request: InjectionRequest): string =>
-  request.kind === 'wanted' && request.source.kind === 'object'
-    ? sourceName(request.source.ref)
-    : 'authority';
+const sourceOf = (request: InjectionRequest): string => sourcesOf(request).map(sourceName)[0] ?? 'authority';
 
 function stateOf(plan: InjectionPlan): Pick<InjectionTargetRow, 'state' | 'message'> {
   switch (plan.kind) {
