@@ -20,6 +20,7 @@ import {
   seeWindowOf,
   trustVelero,
   untilDetectorCounts,
+  untilDetectorIsProcessed,
   verdictOf,
   windowNameOf,
 } from '../support/restore-scene.ts';
@@ -150,7 +151,7 @@ test('B2: a restore that ran without a leader gets its window and its report fro
 
 test('B5: when the window of a Restore that never ends expires, checks are enforced again and a sweep runs', async () => {
   await trustVelero(cluster, { settle: '2s', idle: '1s', maxDuration: '6s' });
-  await sleep(1_000); // time for the watch of the detector
+  await untilDetectorIsProcessed(cluster);
   const run = await velero.begin({ name: 'b5', backup: withoutZones(backupOf('b5', 1)) });
   const began = Date.now();
   await run.write();
@@ -171,7 +172,7 @@ test('B5: when the window of a Restore that never ends expires, checks are enfor
 
 test('B6: an object that is admitted before the end of a restore and stored after it is in the final report', async () => {
   await trustVelero(cluster, { settle: '6s', idle: '1s' });
-  await sleep(1_000);
+  await untilDetectorIsProcessed(cluster);
   const slow = await startSlowWebhook(cluster.admin);
   const other = createToolClient(cluster.plane, VELERO);
   const run = await velero.begin({ name: 'b6', backup: [] });

@@ -8,6 +8,7 @@ import { readManifests } from '../../src/cli/deploy-manifests.ts';
 import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
+import { RESTORE_DETECTORS } from '../../src/runtime/resources.ts';
 import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import { established, RESTORE_WINDOWS, type Cluster } from './cluster.ts';
 import { seeInForce, untilRefused } from './gatehouse-cluster.ts';
@@ -131,10 +132,21 @@ export const seeReportOf = (cluster: Cluster, restore: string): Promise<RestoreW
     restore,
     `the report on ${restore}`,
     ({ status }) => status?.phase === 'Completed' || status?.phase === 'CompletedWithViolations',
+    60_000,
   );
 
 export const isVerified = ({ status }: RestoreWindow): boolean =>
   status?.conditions?.some(({ type, status: is }) => type === 'IntegrityVerified' && is === 'True') ?? false;
+
+/** Resolves when the leader has processed the current detector. */
+export const untilDetectorIsProcessed = (cluster: Cluster): Promise<RestoreDetector> =>
+  cluster.see<RestoreDetector>(
+    'the detector is processed',
+    RESTORE_DETECTORS,
+    { name: 'velero' },
+    ({ metadata, status }) =>
+      status?.conditions?.find(({ type }) => type === 'Watching')?.observedGeneration === metadata.generation,
+  );
 
 /** Waits until the replicas know the detector. Users who install a detector must also wait. */
 export async function untilDetectorCounts(cluster: Cluster, velero: Velero): Promise<void> {
