@@ -1,7 +1,7 @@
 /** Runs one path against the API server, and judges what is stored after each step. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import type { Answer, PlainClient } from './client.ts';
+import type { Answer, PlainClient, Request } from './client.ts';
 import { HOLD } from './kinds.ts';
 import { assignAll, at, folderOf, isObject, validObject, type Json } from './objects.ts';
 import { judgeStep, protectedBins, uidOf, type Stored } from './oracle.ts';
@@ -88,25 +88,28 @@ export async function runPath(
 
 async function prepare(client: PlainClient, namespace: string, kinds: ReadonlySet<Kind>): Promise<Place> {
   const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } };
-  await created(client.ask({ method: 'POST', path: '/api/v1/namespaces', body }));
+  await created(client, { path: '/api/v1/namespaces', body });
   let binUid = '';
   for (const [kind, name, spec, ...set] of GIVEN) {
     if (!kinds.has(kind)) continue;
     const write = adminWrite(kind, name);
     const fields = Object.entries(spec).map(([field, value]): Assignment => [['spec', field], value]);
     const object = assignAll(validObject(write), [...fields, ...set]);
-    const stored = await created(
-      client.ask({ method: 'POST', path: folderOf(write, namespace), body: object }),
-    );
+    const stored = await created(client, { path: folderOf(write, namespace), body: object });
     if (name === 'x') binUid = String(uidOf(stored));
   }
   return { client, namespace, binUid };
 }
 
-async function created(asked: Promise<Answer>): Promise<Json> {
-  const { code, body } = await asked;
-  if (code !== 201) throw new Error(`the path cannot start: ${code} ${messageOf(body)}`);
-  return body;
+/** Under load, Gatehouse may answer 429, and the API server 500. */
+async function created(client: PlainClient, request: Pick<Request, 'path' | 'body'>): Promise<Json> {
+  for (let attempt = 1; ; attempt += 1) {
+    const { code, body } = await client.ask({ method: 'POST', ...request });
+    if (code === 201) return body;
+    if (attempt === 10 || (code < 500 && code !== 429))
+      throw new Error(`the path cannot start: ${code} ${messageOf(body)}`);
+    await sleep(attempt * 100);
+  }
 }
 
 /** The deletion of a Bin can cause that of Widgets, by the garbage collector. */

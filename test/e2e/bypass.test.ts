@@ -73,6 +73,13 @@ async function untilEnforced(): Promise<void> {
   );
 }
 
+async function overloads(): Promise<number> {
+  const counts = (await replica.metrics()).matchAll(
+    /^gatehouse_admission_reviews_refused_total\{.*\} (\d+)$/gm,
+  );
+  return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
 test(
   `no path stores a violation: GATEHOUSE_BYPASS_SEED=${SEED}`,
   async () => {
@@ -84,6 +91,7 @@ test(
       steps: STEPS,
       lanes: LANES,
       reduceMs: REDUCE_MS,
+      overloads,
       replay: REPLAY,
     });
     const seconds = ((performance.now() - from) / 1_000).toFixed(1);
