@@ -47,7 +47,7 @@ const ASKED: readonly Entry[] = [
   [
     pki.SERVING_CERT_SHORT_NAMES,
     SERVICE,
-    '`false`: omit the names without namespace or `svc`, which mean another Service in other namespaces.',
+    '`true`: add the names without `svc` (`db`, `db.prod`), which mean another Service in other namespaces. Default: `--serving-cert-short-names`.',
   ],
   [
     pki.SERVING_CERT_OUTPUTS,

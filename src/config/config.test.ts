@@ -61,10 +61,19 @@ test('a CA has defaults for its lifetime, the propagation wait and the grace per
   expect(resolveConfig({}, {}).ca).toEqual({
     secret: undefined,
     lifetimeMs: 730 * 86_400_000,
+    nameConstraints: false,
     propagationWaitMs: 600_000,
     graceMs: 86_400_000,
   });
   expect(() => resolveConfig({ 'ca-lifetime': '90m' }, {})).toThrow('--ca-lifetime: "90m" is too short');
+});
+
+test('a CA with name constraints cannot sign short names', () => {
+  const both = { 'ca-name-constraints': 'true', 'serving-cert-short-names': 'true' };
+  expect(() => resolveConfig(both, {})).toThrow(
+    '--serving-cert-short-names cannot be true with --ca-name-constraints',
+  );
+  expect(resolveConfig({ 'ca-name-constraints': 'true' }, {}).ca.nameConstraints).toBe(true);
 });
 
 test.each([

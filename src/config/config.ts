@@ -67,12 +67,14 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
     compat: read('compat'),
     servingCerts: Object.freeze({
       dnsSuffixes: read('serving-cert-dns-suffixes'),
+      shortNames: read('serving-cert-short-names'),
       onRemoval: read('serving-cert-on-removal'),
     }),
     ca: Object.freeze({
       /** Secret with an external CA; undefined: Gatehouse creates its own. */
       secret: read('ca-secret'),
       lifetimeMs: read('ca-lifetime'),
+      nameConstraints: read('ca-name-constraints'),
       propagationWaitMs: read('ca-propagation-wait'),
       graceMs: read('ca-grace'),
     }),
@@ -88,6 +90,10 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
     );
   if (config.clients.ca === undefined && (config.clients.names.length > 0 || config.clients.scope === 'all'))
     problems.push('--client-names and --client-ca-for have no effect without --client-ca');
+  if (config.ca.nameConstraints && config.servingCerts.shortNames)
+    problems.push(
+      '--serving-cert-short-names cannot be true with --ca-name-constraints: no CA could sign them',
+    );
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   return config;
 }

@@ -104,6 +104,11 @@ export const SETTINGS = {
     '',
     dnsSuffixes,
   ),
+  'serving-cert-short-names': setting(
+    'whether certificates also have the names without svc (db, db.prod); a Service can choose with an annotation',
+    'false',
+    yesOrNo,
+  ),
   'serving-cert-on-removal': setting(
     'what happens to the Secret when a Service no longer requests it: retain or delete',
     'retain',
@@ -115,6 +120,11 @@ export const SETTINGS = {
     dnsName,
   ),
   'ca-lifetime': setting('lifetime of a CA that Gatehouse creates; it rotates at half', '730d', caLifetime),
+  'ca-name-constraints': setting(
+    'whether new CAs of Gatehouse may sign only names in svc, the cluster domain and --serving-cert-dns-suffixes',
+    'false',
+    yesOrNo,
+  ),
   'ca-propagation-wait': setting('wait before a CA that is trusted everywhere signs', '10m', parseDuration),
   'ca-grace': setting('how long a CA stays trusted after its last cert is replaced', '24h', parseDuration),
   'dev-url': setting(

@@ -153,7 +153,7 @@ describe('a Service has the name of another one', () => {
       await ask(name, { [WISH]: name === 'gatehouse' ? 'gatehouse-serving' : 'kubernetes-tls' });
       const secret = await seeCertificate(name === 'gatehouse' ? 'gatehouse-serving' : 'kubernetes-tls');
       expect(namesOf(secret).split(', ').toSorted()).toEqual(
-        ['', '.shop', '.shop.svc', '.shop.svc.cluster.local'].map((rest) => `DNS:${name}${rest}`),
+        ['.shop.svc', '.shop.svc.cluster.local'].map((rest) => `DNS:${name}${rest}`),
       );
       expect(await cluster.admin.get<SecretObject>(secrets, own)).toEqual(before);
       expect((await replica.readyz()).ok).toBe(true);

@@ -1,6 +1,6 @@
 import { createHash, type KeyObject, type X509Certificate } from 'node:crypto';
 import { certificateFields, KEY_USAGE } from '../x509/certificate-fields.ts';
-import { signCertificate, signRoot, subjectOf, type Issuer } from '../x509/certificate.ts';
+import { nameConstraints, signCertificate, signRoot, subjectOf, type Issuer } from '../x509/certificate.ts';
 import { after, DAY, earliest, HOUR } from '../durations.ts';
 import type { KeyPair } from '../x509/keys.ts';
 import {
@@ -64,6 +64,8 @@ export interface NewGeneration {
   readonly now: Date;
   /** Milliseconds; two years if undefined. */
   readonly lifetimeMs?: number | undefined;
+  /** The domains in which the generation may sign names; undefined: any name. */
+  readonly domains?: readonly string[] | undefined;
   /** The previous generation, which signs the bridge. Undefined for the first one, or without overlap. */
   readonly previous?: Generation | undefined;
 }
@@ -74,14 +76,15 @@ export interface NewGeneration {
  * @throws Error if `previous` has lost its private key.
  */
 export function createGeneration(request: NewGeneration): Generation {
-  const { keyPair, serial, now, lifetimeMs = DEFAULT_AUTHORITY_LIFETIME } = request;
+  const { keyPair, serial, now, lifetimeMs = DEFAULT_AUTHORITY_LIFETIME, domains } = request;
   const id = generationId(keyPair.publicKey);
   // Each generation has its own name, because some stores index CAs by name, and verifiers could confuse them.
-  const { certificate } = signRoot(ownCommonName(id), keyPair, {
+  const term = {
     serial, // root and bridge may share it, because they have different issuers
     notBefore: after(now, -BACKDATE),
     notAfter: after(now, lifetimeMs),
-  });
+  };
+  const { certificate } = signRoot(ownCommonName(id), keyPair, term, domains && nameConstraints(domains));
   return importGeneration({ id, certificate, key: keyPair.privateKey }, request);
 }
 
@@ -126,7 +129,7 @@ function signBridge(
       serial,
       notBefore: after(now, -BACKDATE),
       notAfter: earliest(root.validToDate, issuer.validToDate),
-      purpose: { kind: 'authority' },
+      purpose: { kind: 'authority', nameConstraints: certificateFields(root).nameConstraints },
     },
     issuerOf(previous),
   );

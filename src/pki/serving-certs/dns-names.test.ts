@@ -9,41 +9,39 @@ import {
 } from './dns-names.ts';
 
 const service: NamedService = { name: 'db', namespace: 'prod', headless: false, annotations: {} };
-const rules = { clusterDomain: 'cluster.local', dnsSuffixes: [] };
+const rules = { clusterDomain: 'cluster.local', dnsSuffixes: [], shortNames: false, nameConstraints: false };
 
-test('a serving cert holds four names of its Service', () => {
-  expect(servingCertNames(service, rules)).toEqual([
-    'db',
-    'db.prod',
-    'db.prod.svc',
-    'db.prod.svc.cluster.local',
-  ]);
+const SHORT_NAMES = 'gatehouse.dev/serving-cert-short-names';
+
+test('a serving cert holds two names of its Service', () => {
+  expect(servingCertNames(service, rules)).toEqual(['db.prod.svc', 'db.prod.svc.cluster.local']);
+});
+
+test('the Service, or else the operator, decides about names without svc', () => {
+  const all = ['db', 'db.prod', 'db.prod.svc', 'db.prod.svc.cluster.local'];
+  expect(servingCertNames({ ...service, annotations: { [SHORT_NAMES]: 'true' } }, rules)).toEqual(all);
+  expect(servingCertNames(service, { ...rules, shortNames: true })).toEqual(all);
+  const no = { ...service, annotations: { [SHORT_NAMES]: 'false' } };
+  expect(servingCertNames(no, { ...rules, shortNames: true })).toEqual(all.slice(2));
+});
+
+test('a Service cannot request short names that no CA may sign', () => {
+  const constrained = { ...rules, nameConstraints: true };
+  expect(servingCertNames(service, constrained)).toEqual(['db.prod.svc', 'db.prod.svc.cluster.local']);
+  expect(() => servingCertNames({ ...service, annotations: { [SHORT_NAMES]: 'true' } }, constrained)).toThrow(
+    /serving-cert-short-names: the CA signs no short names \(--ca-name-constraints\)/,
+  );
 });
 
 test('a headless Service gets a wildcard for the names below it', () => {
   expect(
     servingCertNames({ ...service, headless: true }, { ...rules, clusterDomain: 'k8s.example' }),
-  ).toEqual([
-    'db',
-    'db.prod',
-    'db.prod.svc',
-    'db.prod.svc.k8s.example',
-    '*.db.prod.svc',
-    '*.db.prod.svc.k8s.example',
-  ]);
-});
-
-test('without short names, the names with svc remain', () => {
-  const annotations = { 'gatehouse.dev/serving-cert-short-names': 'false' };
-  expect(servingCertNames({ ...service, annotations }, rules)).toEqual([
-    'db.prod.svc',
-    'db.prod.svc.cluster.local',
-  ]);
+  ).toEqual(['db.prod.svc', 'db.prod.svc.k8s.example', '*.db.prod.svc', '*.db.prod.svc.k8s.example']);
 });
 
 test('the names of pods are below the name of the Service', () => {
   const annotations = { 'gatehouse.dev/serving-cert-pod-names': 'db:2' };
-  expect(servingCertNames({ ...service, headless: true, annotations }, rules).slice(4)).toEqual([
+  expect(servingCertNames({ ...service, headless: true, annotations }, rules).slice(2)).toEqual([
     'db-0.db.prod.svc',
     'db-0.db.prod.svc.cluster.local',
     'db-1.db.prod.svc',

@@ -78,7 +78,21 @@ export interface NameRules {
   readonly clusterDomain: string;
   /** Domains in which Services may ask for names of their own, e.g. `apps.example.com`. */
   readonly dnsSuffixes: readonly string[];
+  /** Whether certificates hold `db` and `db.prod`, unless the Service says otherwise. */
+  readonly shortNames: boolean;
+  /** Whether the CA may sign only names in {@link permittedDomains}. */
+  readonly nameConstraints: boolean;
 }
+
+/** The domains of all names that serving certs may hold, except short names. */
+export const permittedDomains = ({
+  clusterDomain,
+  dnsSuffixes,
+}: Pick<NameRules, 'clusterDomain' | 'dnsSuffixes'>): readonly string[] => [
+  'svc',
+  `svc.${clusterDomain}`,
+  ...dnsSuffixes,
+];
 
 /**
  * The DNS names in the serving cert of a Service, each once.
@@ -87,7 +101,11 @@ export interface NameRules {
 export function servingCertNames(service: NamedService, rules: NameRules): readonly string[] {
   const { name, namespace, annotations, headless } = service;
   const pods = podsOf(service);
-  const shortNames = flag(annotations, SERVING_CERT_SHORT_NAMES) ?? true;
+  const shortNames = flag(annotations, SERVING_CERT_SHORT_NAMES) ?? rules.shortNames;
+  if (shortNames && rules.nameConstraints)
+    throw new InvalidAnnotation(
+      `${SERVING_CERT_SHORT_NAMES}: the CA signs no short names (--ca-name-constraints): remove the annotation`,
+    );
   const wildcard = flag(annotations, SERVING_CERT_WILDCARD) ?? (headless && pods.length === 0);
   const domains = [`${name}.${namespace}.svc`, `${name}.${namespace}.svc.${rules.clusterDomain}`];
   const below = (label: string) => domains.map((domain) => `${label}.${domain}`);

@@ -1,7 +1,8 @@
 import { activeGeneration, bridgesFrom, type Authority } from '../authority/authority.ts';
 import { signServingCert } from '../x509/certificate.ts';
 import { memoizeWeak } from '../../json/objects.ts';
-import { dnsNameProblem } from './dns-names.ts';
+import { certificateFields } from '../x509/certificate-fields.ts';
+import { dnsNameProblem, isInside } from './dns-names.ts';
 import { after, DAY, earliest, HOUR, MINUTE } from '../durations.ts';
 import { issuerOf, rootOf } from '../authority/generation.ts';
 import type { KeyPair } from '../x509/keys.ts';
@@ -35,14 +36,20 @@ export interface ServingCert {
 
 /**
  * Issues a serving cert for `dnsNames`, signed by the active generation.
- * @throws Error if a cert cannot hold a name, or if the active generation is not valid yet or ends too soon.
+ * @throws Error if a cert cannot hold a name, if the active generation may not sign it, or if the active generation is not valid yet or ends too soon.
  */
 export function issueServingCert(order: ServingCertOrder): ServingCert {
   const { authority, keyPair, serial, now, lifetimeMs } = order;
   const dnsNames = [...new Set(order.dnsNames)];
   checkDnsNames(dnsNames);
 
-  const { signer, root, issuer } = signerOf(authority);
+  const { signer, root, issuer, domains } = signerOf(authority);
+  const outside = dnsNames.find((name) => domains?.some((domain) => isInside(name, domain)) === false);
+  if (outside !== undefined)
+    throw new Error(
+      `the DNS name "${outside}" is outside the name constraints of generation ${signer.id} of the authority ` +
+        `(${domains?.join(', ') ?? ''}): rotate the authority, so that the next generation permits it`,
+    );
   if (now < root.validFromDate)
     throw new Error(
       `the clock says ${now.toISOString()}, which is before generation ${signer.id} of the authority begins ` +
@@ -68,7 +75,8 @@ export function issueServingCert(order: ServingCertOrder): ServingCert {
 /** Memoised, because one authority signs thousands of leaves. */
 const signerOf = memoizeWeak((authority: Authority) => {
   const signer = activeGeneration(authority);
-  return { signer, root: rootOf(signer), issuer: issuerOf(signer) };
+  const root = rootOf(signer);
+  return { signer, root, issuer: issuerOf(signer), domains: certificateFields(root).permittedDomains };
 });
 
 /** The latest possible end of a serving cert whose CA ends at `authorityEnd`. */

@@ -14,6 +14,8 @@ const ALGORITHM = 'gatehouse.dev/serving-cert-key-algorithm';
 const rules: RequestRules = {
   clusterDomain: 'cluster.local',
   dnsSuffixes: ['apps.example.com'],
+  shortNames: false,
+  nameConstraints: false,
   openshift: false,
 };
 const DURATION = 'gatehouse.dev/serving-cert-duration';
@@ -40,7 +42,7 @@ test('a Service with the annotation asks for a P-256 cert of 90 days', () => {
   ).toEqual({
     kind: 'request',
     secretName: 'db-tls',
-    dnsNames: ['db', 'db.prod', 'db.prod.svc', 'db.prod.svc.k8s.example'],
+    dnsNames: ['db.prod.svc', 'db.prod.svc.k8s.example'],
     algorithm: 'ECDSA-P256',
     lifetimeMs: 90 * DAY,
     outputs: [],
@@ -79,8 +81,6 @@ test('a headless Service can omit the wildcard, with which each pod can imperson
 
 test('a Service can name the pods of its StatefulSet, which replaces the wildcard', () => {
   expect(namesOf({ 'gatehouse.dev/serving-cert-pod-names': 'db:2, spare-7' }, HEADLESS)).toEqual([
-    'db',
-    'db.prod',
     'db.prod.svc',
     'db.prod.svc.cluster.local',
     ...['db-0', 'db-1', 'spare-7'].flatMap((pod) => [
@@ -90,8 +90,10 @@ test('a Service can name the pods of its StatefulSet, which replaces the wildcar
   ]);
 });
 
-test('a Service can omit the short names', () => {
-  expect(namesOf({ 'gatehouse.dev/serving-cert-short-names': 'false' })).toEqual([
+test('a Service can request the short names', () => {
+  expect(namesOf({ 'gatehouse.dev/serving-cert-short-names': 'true' })).toEqual([
+    'db',
+    'db.prod',
     'db.prod.svc',
     'db.prod.svc.cluster.local',
   ]);
@@ -145,7 +147,7 @@ describe('with --compat openshift', () => {
 test('an ExternalName Service gets its names in the cluster, never the external name', () => {
   const external = { type: 'ExternalName', externalName: 'db.example.com' };
   const request = servingCertRequest(service({ [NAME]: 'db-tls' }, external), rules);
-  expect(request).toMatchObject({ dnsNames: ['db', 'db.prod', 'db.prod.svc', 'db.prod.svc.cluster.local'] });
+  expect(request).toMatchObject({ dnsNames: ['db.prod.svc', 'db.prod.svc.cluster.local'] });
 });
 
 test.each([

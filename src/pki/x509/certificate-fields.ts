@@ -17,6 +17,7 @@ export const OID = {
   keyUsage: '2.5.29.15',
   subjectAltName: '2.5.29.17',
   basicConstraints: '2.5.29.19',
+  nameConstraints: '2.5.29.30',
   authorityKeyIdentifier: '2.5.29.35',
   extendedKeyUsage: '2.5.29.37',
   serverAuth: '1.3.6.1.5.5.7.3.1',
@@ -42,6 +43,10 @@ export interface CertificateFields {
   readonly keyUsage: number | undefined;
   /** How many CAs are allowed between this one and a leaf; undefined: any number. */
   readonly pathLength: number | undefined;
+  /** The DER of the extension; undefined if the CA may sign any name. */
+  readonly nameConstraints: Uint8Array | undefined;
+  /** The domains in which the CA may sign DNS names; undefined if it may sign any. */
+  readonly permittedDomains: readonly string[] | undefined;
   /** Object identifiers; undefined if the certificate does not restrict its purpose. */
   readonly extendedKeyUsage: readonly string[] | undefined;
 }
@@ -58,16 +63,27 @@ export function certificateFields(certificate: X509Certificate): CertificateFiel
   const subjectKeyId = extensions.get(OID.subjectKeyIdentifier);
   const keyUsage = extensions.get(OID.keyUsage);
   const extendedKeyUsage = extensions.get(OID.extendedKeyUsage);
+  const constraints = extensions.get(OID.nameConstraints);
   return {
     subject: encode(subject),
     subjectKeyId: subjectKeyId && contentOf(subjectKeyId),
-    dnsNames: childrenOf(extensions.get(OID.subjectAltName))
-      .filter((name) => isContext(name, 2))
-      .map((name) => Buffer.from(contentOf(name)).toString('latin1')),
+    dnsNames: dnsNamesIn(childrenOf(extensions.get(OID.subjectAltName))),
     keyUsage: keyUsage && (contentOf(keyUsage)[1] ?? 0), // octet 0 counts unused bits
     pathLength: pathLengthOf(extensions.get(OID.basicConstraints)),
+    nameConstraints: constraints && encode(constraints),
+    permittedDomains: permittedDomainsOf(constraints),
     extendedKeyUsage: extendedKeyUsage && childrenOf(extendedKeyUsage).map(objectIdOf),
   };
+}
+
+const dnsNamesIn = (names: readonly DerNode[]): readonly string[] =>
+  names.filter((name) => isContext(name, 2)).map((name) => Buffer.from(contentOf(name)).toString('latin1'));
+
+/** RFC 5280 §4.2.1.10. A CA without permitted DNS names may sign any. */
+function permittedDomainsOf(constraints: DerNode | undefined): readonly string[] | undefined {
+  const permitted = childrenOf(constraints).find((subtrees) => isContext(subtrees, 0));
+  const domains = dnsNamesIn(childrenOf(permitted).flatMap((subtree) => childrenOf(subtree).slice(0, 1)));
+  return domains.length === 0 ? undefined : domains;
 }
 
 function readExtensions(field: DerNode | undefined): ReadonlyMap<string, DerNode> {

@@ -32,7 +32,11 @@ export interface Issuer extends Subject {
 }
 
 type CertificatePurpose =
-  | { readonly kind: 'authority' }
+  | {
+      readonly kind: 'authority';
+      /** The DER of the extension, from {@link nameConstraints}. Undefined: the CA may sign any name. */
+      readonly nameConstraints?: Uint8Array | undefined;
+    }
   | {
       readonly kind: 'serving';
       readonly dnsNames: readonly string[];
@@ -106,14 +110,25 @@ export function signCertificate(template: CertificateTemplate, issuer: Issuer): 
 
 type Term = Pick<CertificateTemplate, 'serial' | 'notBefore' | 'notAfter'>;
 
+/**
+ * The DER of NameConstraints (RFC 5280 §4.2.1.10): a CA may sign only names in these domains, and no IP address.
+ */
+export function nameConstraints(domains: readonly string[]): Uint8Array {
+  const everyAddress = [8, 32].map((octets) => sequence(implicit(7, new Uint8Array(octets)))); // IPv4 and IPv6
+  const permitted = domains.map((domain) => sequence(implicit(2, Buffer.from(domain, 'latin1'))));
+  return encode(sequence(explicit(0, ...permitted), explicit(1, ...everyAddress)));
+}
+
 /** A self-signed root. @throws Error as {@link commonName} and {@link signCertificate} */
 export function signRoot(
   name: string,
   { publicKey, privateKey }: { readonly publicKey: KeyObject; readonly privateKey: PrivateKeyPem },
   term: Term,
+  constraints?: Uint8Array,
 ): { readonly issuer: Issuer; readonly certificate: CertificatePem } {
   const issuer = { name: commonName(name), keyId: keyIdOf(publicKey), privateKey };
-  const template = { ...term, subject: issuer, publicKey, purpose: { kind: 'authority' } } as const;
+  const purpose = { kind: 'authority', nameConstraints: constraints } as const;
+  const template = { ...term, subject: issuer, publicKey, purpose };
   return { issuer, certificate: signCertificate(template, issuer) };
 }
 
@@ -129,16 +144,25 @@ export function signServingCert(
 }
 
 function extensions({ subject, purpose, publicKey }: CertificateTemplate, issuer: Issuer): DerNode[] {
-  const isAuthority = purpose.kind === 'authority';
   const keyIds = [
     extension(OID.subjectKeyIdentifier, octetString(subject.keyId)),
     // Only the key id: the issuer's name and serial would match a single certificate and exclude bridges.
     extension(OID.authorityKeyIdentifier, sequence(implicit(0, issuer.keyId))),
   ];
   // No path length: Go counts every bridge against it, so a limit on a root would break the chains of its successors.
-  const constraints = critical(OID.basicConstraints, isAuthority ? sequence(boolean(true)) : sequence());
-  if (isAuthority)
-    return [constraints, critical(OID.keyUsage, usage(KEY_USAGE.keyCertSign | KEY_USAGE.crlSign)), ...keyIds];
+  const constraints = critical(
+    OID.basicConstraints,
+    purpose.kind === 'authority' ? sequence(boolean(true)) : sequence(),
+  );
+  if (purpose.kind === 'authority')
+    return [
+      constraints,
+      critical(OID.keyUsage, usage(KEY_USAGE.keyCertSign | KEY_USAGE.crlSign)),
+      ...(purpose.nameConstraints === undefined
+        ? []
+        : [critical(OID.nameConstraints, decode(purpose.nameConstraints))]),
+      ...keyIds,
+    ];
 
   const names = sequence(
     ...purpose.dnsNames.map((name) => implicit(2, Buffer.from(name, 'latin1'))),

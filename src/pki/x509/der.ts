@@ -53,8 +53,8 @@ const CONTEXT_TAGS = {
 type ContextTag = keyof typeof CONTEXT_TAGS;
 
 /** `[tag] EXPLICIT` */
-export const explicit = (tag: ContextTag, node: DerNode) =>
-  asn1.create(Class.CONTEXT_SPECIFIC, CONTEXT_TAGS[tag], true, [node]);
+export const explicit = (tag: ContextTag, ...nodes: readonly DerNode[]) =>
+  asn1.create(Class.CONTEXT_SPECIFIC, CONTEXT_TAGS[tag], true, [...nodes]);
 
 /** `[tag] IMPLICIT` of a primitive type. */
 export const implicit = (tag: ContextTag, content: Uint8Array) =>

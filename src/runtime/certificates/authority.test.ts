@@ -66,10 +66,13 @@ function leader({ importFrom, ...change }: LeaderChange = {}) {
       namespace: OWN_NAMESPACE,
       ca: {
         secret: importFrom,
+        nameConstraints: false,
         lifetimeMs: 730 * 24 * HOUR,
         propagationWaitMs: 10 * MINUTE,
         graceMs: 24 * HOUR,
       },
+      clusterDomain: undefined,
+      servingCerts: { dnsSuffixes: [], shortNames: false, onRemoval: 'retain' },
     },
     evidence: { targetsWithout: () => [], liveCertsOf: () => 0 },
     generateKeyPair: (algorithm) => {

@@ -46,6 +46,7 @@ import {
 } from './authority-events.ts';
 import type { PublishedBundle } from './ca-bundle.ts';
 import { MAX_SKEW_MS } from '../clock-skew.ts';
+import { domainsOfNewCa } from './service-requests.ts';
 
 /** The state of a generation in the cluster. A rotation reads it before each step. */
 export interface TrustEvidence {
@@ -62,7 +63,7 @@ export interface KeySource {
 
 export interface RotationContext extends KeySource {
   readonly client: Pick<KubeClient, 'get' | 'listAll' | 'create' | 'replace'>;
-  readonly config: Pick<Config, 'namespace' | 'ca'>;
+  readonly config: Pick<Config, 'namespace' | 'ca' | 'servingCerts' | 'clusterDomain'>;
   /** The same time for all replicas: two leaders must agree about what has expired. */
   readonly serverClock: Pick<ServerClock, 'now' | 'skewMs'>;
   readonly evidence: TrustEvidence;
@@ -175,7 +176,8 @@ export async function makeGeneration(
   const serial = randomSerial();
   if (imported !== undefined) return importGeneration(imported, { serial, now, previous });
   const keyPair = await generateKeyPair(DEFAULT_KEY_ALGORITHM);
-  return createGeneration({ keyPair, serial, now, lifetimeMs: config.ca.lifetimeMs, previous });
+  const { lifetimeMs } = config.ca;
+  return createGeneration({ keyPair, serial, now, lifetimeMs, domains: domainsOfNewCa(config), previous });
 }
 
 function waitingEvent(

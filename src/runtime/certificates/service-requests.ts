@@ -3,7 +3,11 @@ import { readFileSync } from 'node:fs';
 
 import type { Config } from '../../config/config.ts';
 import { SERVING_CERT_SECRET_NAME, SERVING_SECRET } from '../../pki/annotations.ts';
-import { clusterDomainFrom, DEFAULT_CLUSTER_DOMAIN } from '../../pki/serving-certs/dns-names.ts';
+import {
+  clusterDomainFrom,
+  DEFAULT_CLUSTER_DOMAIN,
+  permittedDomains,
+} from '../../pki/serving-certs/dns-names.ts';
 import { OWN_SERVING_CERT_LIFETIME } from '../../pki/serving-certs/issue.ts';
 import {
   claimOf,
@@ -18,11 +22,13 @@ import { ownStateLabels } from './ca-bundle.ts';
 export type ServiceRequests = ReturnType<typeof createServiceRequests>;
 
 export function createServiceRequests(
-  config: Pick<Config, 'namespace' | 'service' | 'clusterDomain' | 'compat' | 'servingCerts'>,
+  config: Pick<Config, 'namespace' | 'service' | 'clusterDomain' | 'compat' | 'servingCerts' | 'ca'>,
 ) {
   const rules: RequestRules = {
-    clusterDomain: config.clusterDomain ?? clusterDomainOfPod() ?? DEFAULT_CLUSTER_DOMAIN,
+    clusterDomain: clusterDomainOf(config),
     dnsSuffixes: config.servingCerts.dnsSuffixes,
+    shortNames: config.servingCerts.shortNames,
+    nameConstraints: config.ca.nameConstraints,
     openshift: config.compat.includes('openshift'),
   };
   const isOwn = ({ metadata }: Service): boolean =>
@@ -51,6 +57,17 @@ export function createServiceRequests(
     },
   };
 }
+
+const clusterDomainOf = ({ clusterDomain }: Pick<Config, 'clusterDomain'>): string =>
+  clusterDomain ?? clusterDomainOfPod() ?? DEFAULT_CLUSTER_DOMAIN;
+
+/** The domains in which a new CA may sign names; undefined: any name. */
+export const domainsOfNewCa = ({
+  ca,
+  servingCerts: { dnsSuffixes },
+  ...config
+}: Pick<Config, 'ca' | 'servingCerts' | 'clusterDomain'>): readonly string[] | undefined =>
+  ca.nameConstraints ? permittedDomains({ clusterDomain: clusterDomainOf(config), dnsSuffixes }) : undefined;
 
 /** The kubelet writes the cluster domain into the resolver configuration of every pod. */
 function clusterDomainOfPod(): string | undefined {

@@ -60,7 +60,13 @@ const SERVICE: JsonObject = {
     'gatehouse.dev/serving-cert-keystore-password': 'secret/key',
   },
 };
-const RULES = { clusterDomain: 'cluster.local', dnsSuffixes: ['example.com'], openshift: true };
+const RULES = {
+  clusterDomain: 'cluster.local',
+  dnsSuffixes: ['example.com'],
+  shortNames: true,
+  nameConstraints: false,
+  openshift: true,
+};
 
 /**
  * For any annotations of a Service, the certificate contains only DNS names of the Service and those that the operator

@@ -138,7 +138,9 @@ export function createModel({ seed, skewMs }: ModelOptions) {
       },
       config: {
         namespace: OWN_NAMESPACE,
-        ca: { secret: undefined, lifetimeMs: 730 * 24 * 60 * MINUTE, ...TIMES },
+        ca: { secret: undefined, nameConstraints: false, lifetimeMs: 730 * 24 * 60 * MINUTE, ...TIMES },
+        clusterDomain: undefined,
+        servingCerts: { dnsSuffixes: [], shortNames: false, onRemoval: 'retain' },
       },
       evidence: {
         targetsWithout: rootless,

@@ -104,7 +104,13 @@ export function createWorld(authority: Authority, now: Date): ServingCertsWorld 
   const world: ServingCertsWorld = {
     authority,
     now,
-    rules: { clusterDomain: 'cluster.local', dnsSuffixes: [], openshift: false },
+    rules: {
+      clusterDomain: 'cluster.local',
+      dnsSuffixes: [],
+      shortNames: false,
+      nameConstraints: false,
+      openshift: false,
+    },
     services,
     secrets,
     events,
