@@ -32,8 +32,9 @@ export class CelError extends Error {
 
 /** The evaluation exceeded its cost limit. Unlike other errors, `||`, `exists` and the like cannot absorb it. */
 export class CelCostError extends CelError {
-  constructor() {
-    super('operation cancelled: actual cost limit exceeded');
+  /** @param detail what the caller knows about the limit */
+  constructor(detail?: string) {
+    super(['operation cancelled: actual cost limit exceeded', detail].filter(Boolean).join(': '));
   }
 }
 

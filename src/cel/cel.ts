@@ -1,5 +1,5 @@
 import type { JsonObject } from '../json/json.ts';
-import { type CelBudget, type Step, EXPRESSION_COST_LIMIT, type Frame } from './frame.ts';
+import { type CelBudget, createCelBudget, type Frame, type Step } from './frame.ts';
 import { asCelError, CelError, positionOf } from './cel-error.ts';
 import { celValue } from './values/maps.ts';
 import { compileNode } from './compile/compile-node.ts';
@@ -52,7 +52,7 @@ export interface CelProgram {
    * Evaluates the expression with a JSON value (see `celValue`) for each variable that it reads. The values must not
    * change during the evaluation. Arrays must never change afterwards, because their conversion is cached.
    *
-   * @param budget an additional cost limit that several evaluations share
+   * @param budget the cost limit, which several evaluations may share; default: {@link CEL_COST_LIMIT} for this one
    * @returns a CEL value: integers are bigint, lists are arrays, maps are Map or object; see `celToJson`
    * @throws CelError such as `no such key: x`
    */
@@ -187,10 +187,9 @@ export function execute(
   { step, used, size }: Executable,
   values: Readonly<Record<string, unknown>>,
   convert: (value: unknown) => unknown,
-  budget: CelBudget | undefined,
+  budget: CelBudget = createCelBudget(),
 ): unknown {
-  const limit = Math.min(EXPRESSION_COST_LIMIT, budget?.remaining ?? Infinity);
-  const frame: Frame = { slots: new Array<unknown>(size), cost: 0, limit };
+  const frame: Frame = { slots: new Array<unknown>(size), budget };
   try {
     for (const [name, slot] of used) {
       frame.slots[slot] = Object.hasOwn(values, name) ? convert(values[name]) : undefined;
@@ -198,7 +197,5 @@ export function execute(
     return step(frame);
   } catch (error) {
     throw asCelError(error);
-  } finally {
-    if (budget !== undefined) budget.remaining = Math.max(0, budget.remaining - frame.cost);
   }
 }

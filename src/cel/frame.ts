@@ -1,22 +1,23 @@
 import { CelCostError, CelError } from './cel-error.ts';
 
-/** The state of one evaluation: its variables and its cost so far. */
+/** The state of one evaluation: its variables and its budget. */
 export interface Frame {
   readonly slots: unknown[];
-  cost: number;
-  readonly limit: number;
+  readonly budget: CelBudget;
 }
 
 /** A compiled part of an expression. @throws CelError */
 export type Step = (frame: Frame) => unknown;
 
 /**
- * Adds a cost. Costs are those of the API server: about 1 per call or field, 0.1 per character. @throws CelCostError
- * above the limit
+ * Takes a cost from the budget. Costs are those of the API server: about 1 per call or field, 0.1 per character.
+ * @throws CelCostError when nothing is left
  */
-export function charge(frame: Frame, cost: number): void {
-  frame.cost += cost;
-  if (frame.cost > frame.limit) throw new CelCostError();
+export function charge({ budget }: Frame, cost: number): void {
+  budget.remaining -= cost;
+  if (budget.remaining >= 0) return;
+  budget.remaining = 0;
+  throw new CelCostError();
 }
 
 /** The cost of traversing or comparing this many characters, bytes or elements. */
@@ -29,21 +30,19 @@ export const parsing = (text: string): number => 20 + traversal(text.length);
 export const matching = (text: string, pattern: string): number =>
   traversal(text.length + 1) * Math.ceil(pattern.length * 0.25);
 
-/** The cost limit of one expression, as in the API server's own policies. */
-export const EXPRESSION_COST_LIMIT = 1_000_000;
-/** The cost limit of all expressions of one policy per request. */
-export const POLICY_COST_LIMIT = 10_000_000;
+/**
+ * The cost limit of all expressions that can deny one review. The API server has this limit for each expression, and
+ * takes it for 0.1 s of CPU time (k8s.io/apiserver pkg/apis/cel/config.go). Here it takes 10 to 90 ms.
+ */
+export const CEL_COST_LIMIT = 1_000_000;
 
-/** The remaining cost budget. All expressions of a policy share one per request. */
+/** The remaining cost. Several evaluations may share it. */
 export interface CelBudget {
-  /** The remaining cost: about 1 per evaluation step. Never negative. */
+  /** About 1 per evaluation step. Never negative. */
   remaining: number;
 }
 
-/** @param limit for all evaluations with this budget together; each is also limited by {@link EXPRESSION_COST_LIMIT} */
-export function createCelBudget(limit: number = POLICY_COST_LIMIT): CelBudget {
-  return { remaining: limit };
-}
+export const createCelBudget = (limit: number = CEL_COST_LIMIT): CelBudget => ({ remaining: limit });
 
 /** The cost of throwing and catching an error. */
 const FAILURE_COST = 20;

@@ -7,6 +7,7 @@ import {
 import { missingTarget } from './references/check-references.ts';
 import type { Violation } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
+import { createCelBudget } from '../../cel/frame.ts';
 import { judge } from './judge.ts';
 import { isJsonObject } from '../../json/json.ts';
 import { createTargetConfirmer } from './references/confirm-targets.ts';
@@ -53,8 +54,10 @@ export async function auditObject(
   object: KubeObject,
   context: AdmissionContext,
 ): Promise<AuditResult> {
-  const { world, signal } = context;
-  const { violations, unresolved, unreadable } = await judge(policy, asCreated(resource, object), context);
+  const { world, signal, turns } = context;
+  await turns?.next();
+  const judging = { ...context, budget: createCelBudget() };
+  const { violations, unresolved, unreadable } = await judge(policy, asCreated(resource, object), judging);
   if (unreadable !== undefined) return { kind: 'unknown', cause: unreadable };
   try {
     const shared = await auditUnique(policy, resource, object, context);

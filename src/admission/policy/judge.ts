@@ -7,6 +7,7 @@ import { checkRules } from './rules/rules.ts';
 import { checkUniqueLimits } from './unique/check-unique.ts';
 import type { Violation } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
+import type { CelBudget } from '../../cel/frame.ts';
 import { createEvaluation } from './expressions/evaluation.ts';
 import type { AdmissionRequest } from '../review/request.ts';
 import { gather, NO_BINDINGS, type Bindings } from './expressions/bindings.ts';
@@ -21,9 +22,12 @@ export interface Judgement {
   /** References whose target the store does not hold. */
   readonly unresolved: readonly UnresolvedReference[];
   readonly notices: Notices;
-  /** Why the cluster objects that its expressions need could not be read. */
+  /** Why its expressions were not evaluated: a live read failed, or the time to answer is over. */
   readonly unreadable: unknown;
 }
+
+/** The policies of a review share its budget. */
+export type JudgeContext = AdmissionContext & { readonly budget: CelBudget };
 
 /**
  * Runs the checks of a policy in the order of their messages. Synchronous unless an expression reads the cluster:
@@ -32,7 +36,7 @@ export interface Judgement {
 export function judge(
   policy: CompiledPolicy,
   request: AdmissionRequest,
-  { world, signal, now }: AdmissionContext,
+  { world, signal, now, budget, turns }: JudgeContext,
 ): Judgement | Promise<Judgement> {
   const exemption = exemptionOf(policy, request, now);
   const { violations: checked, unresolved } = checkFields(policy, request, exemption, world);
@@ -41,22 +45,28 @@ export function judge(
   const { rules, warnings, auditAnnotations } = policy;
   if (rules.length + warnings.length + auditAnnotations.length === 0) return judgementOf(checked, NO_NOTICES);
 
+  const unevaluated = (cause: unknown) =>
+    judgementOf(checked, NO_NOTICES, cause ?? new Error('no reason was given'));
   const evaluateAll = (bindings: Bindings): Judgement => {
-    const evaluation = createEvaluation(policy, request, bindings);
+    if (signal.aborted) return unevaluated(signal.reason);
+    const left = budget.remaining;
+    const evaluation = createEvaluation(policy, request, bindings, budget);
     const violations = checkRules(policy, bindings, evaluation, exemption);
-    return judgementOf([...checked, ...violations], evaluateNotices(policy, bindings, evaluation.evaluate));
+    const notices = evaluateNotices(policy, bindings, evaluation.evaluate);
+    turns?.charge(left - budget.remaining);
+    return judgementOf([...checked, ...violations], notices);
   };
   const reads = checksRead(policy);
   if (!readsCluster(reads)) return evaluateAll(NO_BINDINGS);
   const read = (from: 'store' | 'api'): Promise<Judgement> =>
-    gather(policy, reads, request, world, from, signal).then(
-      (bindings) => {
-        const judgement = evaluateAll(bindings);
-        const isUncertain = bindings.fromCache && judgement.violations.some((one) => one.readsCluster);
-        return isUncertain ? read('api') : judgement;
-      },
-      (cause: unknown) => judgementOf(checked, NO_NOTICES, cause ?? new Error('no reason was given')),
-    );
+    gather(policy, reads, request, world, from, signal).then(async (bindings) => {
+      const turn = turns?.next(true);
+      // Awaiting nothing, too, would let other reviews pass the check before this one has counted.
+      if (turn !== undefined) await turn;
+      const judgement = evaluateAll(bindings);
+      const isUncertain = bindings.fromCache && judgement.violations.some((one) => one.readsCluster);
+      return isUncertain ? await read('api') : judgement;
+    }, unevaluated);
   return read('store');
 }
 

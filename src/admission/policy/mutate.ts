@@ -3,6 +3,7 @@ import { applyMutations, MutationError } from './mutations/mutations.ts';
 import { isFinalizerRemoval, withoutAddedFinalizers } from './deletion/deletion.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { ALLOWED, type Decision } from '../review/decision.ts';
+import { CEL_COST_LIMIT, createCelBudget } from '../../cel/frame.ts';
 import { createEvaluate, type CompiledExpression } from './expressions/expression.ts';
 import { isEqual, type JsonObject } from '../../json/json.ts';
 import { verifiedDiff } from '../../json/json-diff.ts';
@@ -16,7 +17,7 @@ import { changesRead, readsCluster } from './expressions/cluster-reads.ts';
 import { describeRef } from './object-ref.ts';
 import type { AdmissionContext } from './world.ts';
 
-type MutationContext = Pick<AdmissionContext, 'world' | 'signal'>;
+type MutationContext = Pick<AdmissionContext, 'world' | 'signal' | 'turns'>;
 
 /** Failures of live reads are short. */
 const RETRY_SECONDS = 1;
@@ -25,7 +26,7 @@ const RETRY_SECONDS = 1;
  * Applies the defaults and mutations of all policies in order. The patch is empty if nothing changes.
  *
  * Mutations must be idempotent, because the API server may call the webhook twice. To verify that, changes by an
- * expression are applied a second time. Synchronous unless an expression reads the cluster.
+ * expression are applied a second time. Synchronous unless an expression reads the cluster or another review waits.
  */
 export function mutate(
   request: AdmissionRequest,
@@ -38,7 +39,12 @@ export function mutate(
   if (object === undefined || isFinalizerRemoval(request)) return ALLOWED;
   return policies.some(isSkipped) && context.world.mayRestore?.(request.userInfo) === true
     ? mutateForRestorer(request, object, policies, context)
-    : mutateObject(request, object, policies, context);
+    : mutateInTurn(request, object, policies, context);
+}
+
+function mutateInTurn(...review: Parameters<typeof mutateObject>): Decision | Promise<Decision> {
+  const turn = review[3].turns?.next();
+  return turn === undefined ? mutateObject(...review) : turn.then(() => mutateObject(...review));
 }
 
 const retry = (problem: string, cause: unknown) =>
@@ -63,7 +69,7 @@ async function mutateForRestorer(
   const applied = restoring
     ? policies.map((policy) => (isSkipped(policy) ? { ...policy, mutations: [] } : policy))
     : policies;
-  return await mutateObject(request, object, applied, context);
+  return await mutateInTurn(request, object, applied, context);
 }
 
 function mutateObject(
@@ -75,7 +81,7 @@ function mutateObject(
   const changing = policies.filter(({ defaults, mutations }) => defaults.length > 0 || mutations.length > 0);
   const changed = changing.some((policy) => readsCluster(changesRead(policy)))
     ? changeInCluster(request, object, changing, context)
-    : change(request, object, new Map(changing.map((policy) => [policy, NO_BINDINGS])));
+    : change(request, object, new Map(changing.map((policy) => [policy, NO_BINDINGS])), context);
   // Last, because it records the owners of the mutated object.
   const finish = (made: Changed) =>
     made.kind === 'changed' && preservesOwners(request, policies)
@@ -119,8 +125,9 @@ async function changeInCluster(
   request: AdmissionRequest,
   object: JsonObject,
   policies: readonly CompiledPolicy[],
-  { world, signal }: MutationContext,
+  context: MutationContext,
 ): Promise<Changed> {
+  const { world, signal, turns } = context;
   const bindings = new Map<CompiledPolicy, Bindings>();
   for (const policy of policies) {
     try {
@@ -139,7 +146,9 @@ async function changeInCluster(
       return retry(`could not read what policy ${policy.name} needs to know of the cluster`, cause);
     }
   }
-  return change(request, object, bindings);
+  const turn = turns?.next(true);
+  if (turn !== undefined) await turn; // as in judge.ts
+  return change(request, object, bindings, context);
 }
 
 /** Only the changes that do not read `params`: a missing object must not disable the others. */
@@ -156,11 +165,18 @@ function change(
   request: AdmissionRequest,
   object: JsonObject,
   bindings: ReadonlyMap<CompiledPolicy, Bindings>,
+  { signal, turns }: MutationContext,
 ): Changed {
+  if (signal.aborted) return retry('could not apply the mutations before the answer was due', signal.reason);
+  const budget = createCelBudget();
   const once = (before: JsonObject) =>
     [...bindings].reduce((current, [policy, { inputs }]) => {
       const evaluateOn = (seen: JsonObject) =>
-        createEvaluate(policy.variables, { ...inputs, request, object: seen, oldObject: request.oldObject });
+        createEvaluate(
+          policy.variables,
+          { ...inputs, request, object: seen, oldObject: request.oldObject },
+          budget,
+        );
       return applyMutations(policy, fillDefaults(policy, current, evaluateOn), evaluateOn);
     }, before);
   try {
@@ -173,6 +189,8 @@ function change(
   } catch (error) {
     if (!(error instanceof MutationError)) throw error;
     return refusal(error);
+  } finally {
+    turns?.charge(CEL_COST_LIMIT - budget.remaining);
   }
 }
 

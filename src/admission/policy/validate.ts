@@ -6,7 +6,8 @@ import { hasNoNotices, type Notices } from './rules/notices.ts';
 import type { Violation, DeferrableCheck } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { ALLOWED, type Decision } from '../review/decision.ts';
-import type { Judgement } from './judge.ts';
+import type { JudgeContext, Judgement } from './judge.ts';
+import { createCelBudget } from '../../cel/frame.ts';
 import { judgeChange } from './deletion/ratchet.ts';
 import { createTargetConfirmer, type ConfirmedTargets } from './references/confirm-targets.ts';
 import type { AdmissionRequest } from '../review/request.ts';
@@ -34,17 +35,32 @@ import type { AdmissionContext } from './world.ts';
  * Decides whether the policies accept the request.
  *
  * A cached read may allow; only a live read, or the request itself, may deny. A policy that only warns or audits
- * neither denies a request nor makes the client retry. Synchronous if no live read is needed.
+ * neither denies a request nor makes the client retry. Synchronous if no live read is needed and no other review waits.
  */
 export function validate(
   request: AdmissionRequest,
   policies: readonly CompiledPolicy[],
   context: AdmissionContext,
 ): Decision | Promise<Decision> {
-  const judgements = policies.map((policy) => judgeChange(policy, request, context));
-  // Fast path for most requests.
-  if (judgements.every((judgement) => isSilent(judgement, request))) return ALLOWED;
-  return decide(request, judgements, context);
+  const judgements: (Judgement | Promise<Judgement>)[] = [];
+  const enforcing: JudgeContext = { ...context, budget: createCelBudget() };
+  // A policy that only warns must not use up the budget of one that denies.
+  const lenient: JudgeContext = { ...context, budget: createCelBudget() };
+  const conclude = (hasTurn: boolean): Decision | Promise<Decision> => {
+    for (const [index, policy] of policies.slice(judgements.length).entries()) {
+      const turn = hasTurn && index === 0 ? undefined : context.turns?.next();
+      if (turn !== undefined) {
+        void Promise.allSettled(judgements.map(async (one) => await one)); // handled later
+        return turn.then(() => conclude(true));
+      }
+      const judging = policy.enforcement === 'Deny' ? enforcing : lenient;
+      judgements.push(judgeChange(policy, request, judging));
+    }
+    // Fast path for most requests.
+    if (judgements.every((judgement) => isSilent(judgement, request))) return ALLOWED;
+    return decide(request, judgements, context);
+  };
+  return conclude(false);
 }
 
 /** Nothing to report, look up or claim. */
@@ -192,7 +208,7 @@ function undecidedViolation({ policy, field, check, deferrable }: Violation): Un
 }
 
 function unreadableRules({ policy }: Judgement): Undecided {
-  const message = 'could not read what its rules need to know of the cluster';
+  const message = 'could not evaluate its rules or read what they need before the answer was due';
   return { policy, message, auditRef: `${policy.name}/rules` };
 }
 

@@ -12,7 +12,7 @@ export interface Violation {
   readonly reason: CauseType;
   /** What is wrong and what to do, without the field. */
   readonly message: string;
-  /** Whether the object may have more violations of this kind than are reported. */
+  /** Whether the object may have more violations of this kind than are reported, e.g. because a check was too costly. */
   readonly hasMore?: boolean;
   /** The name of the reference, unique value or rule that it violates, if it has one. */
   readonly check?: string;

@@ -132,8 +132,23 @@ export interface GovernedIndex {
   readonly holders: (claim: string, policy: CompiledPolicy) => readonly ObjectRef[] | undefined;
 }
 
+/** Lets the reviews of a process share its CPU. */
+export interface Turns {
+  /**
+   * Called before expressions are evaluated. Undefined: continue at once. Otherwise other reviews come first; the promise
+   * resolves when it is the turn of this review, or when its time to answer is over.
+   *
+   * @param hasRead whether the review has waited for something else since its last turn
+   */
+  readonly next: (hasRead?: boolean) => Promise<void> | undefined;
+  /** Called after expressions were evaluated, with their CEL cost. */
+  readonly charge: (cost: number) => void;
+}
+
 /** What the checks of a request need besides the request. */
 export interface AdmissionContext {
+  /** Absent: the request never waits. */
+  readonly turns?: Turns | undefined;
   readonly world: World;
   /** Aborts live reads when the time to answer is over. A check that still waits for a read ends in a retry. */
   readonly signal: AbortSignal;

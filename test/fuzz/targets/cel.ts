@@ -5,7 +5,7 @@
 import fc from 'fast-check';
 
 import { celToJson } from '../../../src/cel/values/cel-to-json.ts';
-import { createCelBudget, EXPRESSION_COST_LIMIT } from '../../../src/cel/frame.ts';
+import { createCelBudget, CEL_COST_LIMIT } from '../../../src/cel/frame.ts';
 import { CelError, compileCel } from '../../../src/cel/cel.ts';
 import { toJsonText } from '../../../src/json/json-text.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';
@@ -37,11 +37,11 @@ export const cel = fuzzTarget(
       const value = answerOf(() => toJsonText(celToJson(program.evaluate(bindings, budget))), isCelError);
       return { value, cost: limit - budget.remaining };
     };
-    const { value, cost } = evaluate(EXPRESSION_COST_LIMIT);
-    const again = evaluate(EXPRESSION_COST_LIMIT);
+    const { value, cost } = evaluate(CEL_COST_LIMIT);
+    const again = evaluate(CEL_COST_LIMIT);
     hold(value === again.value, () => 'the second evaluation has another value');
     hold(cost === again.cost, () => 'the second evaluation has another cost');
-    hold(cost <= EXPRESSION_COST_LIMIT, () => `the cost ${cost} exceeds the limit`);
+    hold(cost <= CEL_COST_LIMIT, () => `the cost ${cost} exceeds the limit`);
     if (value === undefined || cost === 0) return;
     hold(evaluate(cost).value === value, () => 'the evaluation fails within its own cost');
     hold(evaluate(cost - 1).value === undefined, () => 'the evaluation succeeds below its cost');

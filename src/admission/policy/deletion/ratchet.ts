@@ -3,10 +3,9 @@ import { isEqual, type JsonObject } from '../../../json/json.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { forAudit } from '../audit.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
-import { judge, type Judgement } from '../judge.ts';
+import { judge, type JudgeContext, type Judgement } from '../judge.ts';
 import { isAboutState } from '../rules/rules.ts';
 import type { Violation } from '../violation.ts';
-import type { AdmissionContext } from '../world.ts';
 import { isDeletionPending, isFinalizerRemoval } from './deletion.ts';
 
 /**
@@ -19,7 +18,7 @@ import { isDeletionPending, isFinalizerRemoval } from './deletion.ts';
 export function judgeChange(
   policy: CompiledPolicy,
   request: AdmissionRequest,
-  context: AdmissionContext,
+  context: JudgeContext,
 ): Judgement | Promise<Judgement> {
   if (!isDeletionPending(request)) return judge(policy, request, context);
   if (isFinalizerRemoval(request)) {
@@ -41,7 +40,7 @@ const withoutStateChecks = (policy: CompiledPolicy): CompiledPolicy => ({
 function ratchet(
   judgement: Judgement,
   request: AdmissionRequest,
-  context: AdmissionContext,
+  context: JudgeContext,
 ): Judgement | Promise<Judgement> {
   const { policy, violations } = judgement;
   const { object, oldObject } = request;

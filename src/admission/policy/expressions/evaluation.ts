@@ -1,4 +1,4 @@
-import { createCelBudget } from '../../../cel/frame.ts';
+import type { CelBudget } from '../../../cel/frame.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import type { FoundReference } from '../references/read-references.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
@@ -17,10 +17,10 @@ export function createEvaluation(
   { variables }: Pick<CompiledPolicy, 'variables'>,
   request: AdmissionRequest,
   { inputs: fromCluster, missing }: Bindings,
+  budget: CelBudget,
 ): Evaluation {
   const { object, oldObject } = request;
   const inputs = { ...fromCluster, request, object, oldObject };
-  const budget = createCelBudget();
   let unknown: Evaluate | undefined;
   const isUnknown = (expression: CompiledExpression): boolean => {
     const unknownRefs = new Set(missing.refs.map(({ reference }) => reference.name));

@@ -1,5 +1,6 @@
 import { CelError, type CelProgram } from '../../../cel/cel.ts';
-import { createCelBudget, type CelBudget } from '../../../cel/frame.ts';
+import { CelCostError } from '../../../cel/cel-error.ts';
+import { CEL_COST_LIMIT, type CelBudget } from '../../../cel/frame.ts';
 import { celValue, lazyCelMap } from '../../../cel/values/maps.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 
@@ -48,11 +49,11 @@ export class UnknownTarget extends CelError {
  */
 export type Evaluate = (expression: CompiledExpression) => unknown;
 
-/** Converts each value once, when an expression first reads it. All expressions share one cost budget. */
+/** Converts each value once, when an expression first reads it. All expressions of a review share one cost budget. */
 export function createEvaluate(
   variables: readonly CompiledVariable[],
   inputs: Inputs,
-  budget: CelBudget = createCelBudget(),
+  budget: CelBudget,
 ): Evaluate {
   const values: Record<string, unknown> = {};
   const evaluate: Evaluate = ({ program }) => {
@@ -63,8 +64,19 @@ export function createEvaluate(
     }
     return program.run(values, budget);
   };
-  return evaluate;
+  return (expression) => {
+    const left = budget.remaining;
+    try {
+      return evaluate(expression);
+    } catch (error) {
+      throw error instanceof CelCostError ? new CelCostError(overBudget(left)) : error;
+    }
+  };
 }
+
+const overBudget = (left: number): string =>
+  `it costs more than ${left}; all expressions for one request may cost ${CEL_COST_LIMIT}, and those before it used ` +
+  `${CEL_COST_LIMIT - left}: make the object smaller, or simplify the expressions`;
 
 /** Undefined for a variable that a macro declares. */
 function valueOf(name: string, inputs: Inputs): unknown {

@@ -71,7 +71,7 @@ export function evaluateNotices(
     if (expression.reads.params && missing.params !== undefined) return undefined;
     const made = attempt(evaluate, expression);
     if (made.kind === 'value') return made.value;
-    errors.push(`${policy.name}/${where} could not be evaluated: ${made.message}`);
+    errors.push(`${policy.name}/${where} could not be evaluated: ${made.error.message}`);
     return undefined;
   };
   const warnings = policy.warnings.flatMap(({ condition, message, messageExpression }, index) => {

@@ -1,5 +1,6 @@
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { CelError } from '../../../cel/cel.ts';
+import { CelCostError } from '../../../cel/cel-error.ts';
 import type { CompiledPolicy, CompiledRule } from '../compiled-policy.ts';
 import type { CompileExpression } from '../expressions/compile-expression.ts';
 import type { CompiledExpression, Evaluate } from '../expressions/expression.ts';
@@ -56,9 +57,11 @@ export function checkRules(
     if (verdict.kind === 'value' && verdict.value === true) continue;
     const targets = awaits(rule.expression);
     if (verdict.kind === 'failed') {
-      const message = failureOf(rule, verdict.message, targets);
+      const message = failureOf(rule, verdict.error.message, targets);
       // Also under `failurePolicy: Ignore`: requesters can exceed the cost limit with a large object.
-      violations.push({ ...violation(policy, rule, message), awaits: targets });
+      const isUnfinished = verdict.error instanceof CelCostError;
+      const more = isUnfinished ? { hasMore: true } : {};
+      violations.push({ ...violation(policy, rule, message), awaits: targets, ...more });
     } else {
       const { reason } = rule;
       const refusal = reason === undefined ? {} : { refusal: { reason, code: CODES[reason] } };
@@ -110,11 +113,11 @@ export function attempt(
   expression: CompiledExpression,
 ):
   | { readonly kind: 'value'; readonly value: unknown }
-  | { readonly kind: 'failed'; readonly message: string } {
+  | { readonly kind: 'failed'; readonly error: CelError } {
   try {
     return { kind: 'value', value: evaluate(expression) };
   } catch (error) {
     if (!(error instanceof CelError)) throw error;
-    return { kind: 'failed', message: error.message };
+    return { kind: 'failed', error };
   }
 }
