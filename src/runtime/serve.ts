@@ -96,15 +96,15 @@ async function run(
   const { context, close } = connected;
   const { config, metrics, serverClock, log } = context;
   const shutdown = new AbortController();
-  const eventLoop = watchEventLoop(metrics.eventLoopDelay, shutdown.signal);
-  const webhooks = startWebhooks(connected, handlers, clients, eventLoop.isFull, draining, shutdown.signal);
+  const { isFull } = watchEventLoop(metrics.eventLoopDelay, shutdown.signal);
+  const webhooks = startWebhooks(connected, handlers, clients, isFull, draining, shutdown.signal);
   const { replica, conversions, listener } = webhooks;
   watchClockSkew(serverClock, metrics, log, shutdown.signal);
+  // Load fails no check: a replica that leaves its Service makes the others fail, too.
   Object.assign(ready, {
     start: () => undefined,
     certificate: () => listener.problem(new Date()),
     ...webhooks.checks,
-    'event-loop': eventLoop.problem,
     shutdown: () => (draining.aborted ? 'the process is ending' : undefined),
   } satisfies Record<string, HealthCheck>);
 

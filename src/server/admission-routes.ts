@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify';
 
 import type { Decision } from '../admission/review/decision.ts';
 import { failsOpen } from '../admission/webhooks/policy-entries.ts';
+import type { Turns } from '../admission/policy/world.ts';
 import type { AdmissionRequest } from '../admission/review/request.ts';
 import {
   MAX_REVIEW_BYTES,
@@ -13,13 +14,18 @@ import {
 } from '../admission/review/read-review.ts';
 import { toMutatingReview, toRefusal, toValidatingReview } from '../admission/review/review.ts';
 import { detailOf, isRoutine, toLogFields, type PendingReview, type ReviewLog } from './admission-log.ts';
-import { abortInTime, retry, sendAtOnce, type Answer, type Reply } from './answer.ts';
-import type { Metrics, Outcome } from './metrics/metrics.ts';
-import { type LoadShedding, refuseOverload, toBusy } from './limits/load-shedding.ts';
+import { abortInTime, busy, retry, sendAtOnce, type Answer, type Reply } from './answer.ts';
+import type { Metrics, Outcome, Overload } from './metrics/metrics.ts';
+import { type LoadShedding, overloadMessage, refuseOverload } from './limits/load-shedding.ts';
 import { endAnswered, reviewAttributes, type ServerTracing } from './tracing.ts';
 
 /** Decides without a promise if nothing has to be awaited. The signal aborts when the response is due. */
-type Decide = (entry: string, request: AdmissionRequest, signal: AbortSignal) => Decision | Promise<Decision>;
+type Decide = (
+  entry: string,
+  request: AdmissionRequest,
+  signal: AbortSignal,
+  turns?: Turns,
+) => Decision | Promise<Decision>;
 
 export interface AdmissionRoutesOptions {
   /** Decide for the webhook entry `entry` (the last segment of the path). */
@@ -51,21 +57,22 @@ export function addAdmissionRoutes(
     app.post<ReviewRoute>(`/${webhook}/:entry`, { onRequest }, (request, reply) => {
       const { entry } = request.params;
       const started = performance.now();
-      const received = readReview(request.body ?? NO_BODY);
+      const body = request.body ?? NO_BODY;
+      const received = readReview(body);
       if (received.kind === 'unreadable') {
         sendAtOnce(reply, refuseUnread({ webhook, entry, started, ...received }, options), isLast());
         return;
       }
-      const overload = loadShedding.enter(entry);
+      const review = { webhook, entry, started, ...received };
+      const overload = loadShedding.enter(review, body.bytes.length);
       if (overload !== undefined) {
-        sendAtOnce(reply, toBusy(overload), isLast());
+        sendAtOnce(reply, refuseOverloaded(review, overload), isLast());
         return;
       }
-      const review = { webhook, entry, started, ...received };
       // Read `headers` only if needed: Node parses them on the first access.
       const span = tracing?.server(`${webhook} ${entry}`, request.headers, reviewAttributes(review));
       const end = (answer: Answer): void => {
-        loadShedding.leave(entry);
+        loadShedding.leave(review, body.bytes.length);
         if (span !== undefined) endAnswered(span, answer.code, answer.failure);
         sendAtOnce(reply, answer, isLast());
       };
@@ -94,6 +101,14 @@ function refuseUnread(unread: UnreadReview, { log, metrics }: AdmissionRoutesOpt
   return { code: 200, body: JSON.stringify(toRefusal(unread, problem)) };
 }
 
+/** Requesters can exceed their share on purpose: under `failurePolicy: Ignore`, an HTTP error would store the object. */
+function refuseOverloaded(review: PendingReview, why: Overload): Answer {
+  const message = overloadMessage(why);
+  return failsOpen(review.entry)
+    ? toAnswer(review, { kind: 'retry', message, afterSeconds: 1 })
+    : busy(message);
+}
+
 /** The returned function never throws. */
 function createAnswerer(options: AdmissionRoutesOptions) {
   // A synchronous decision, which is the usual case, does not retain the signal: reuse its controller for the next
@@ -102,7 +117,9 @@ function createAnswerer(options: AdmissionRoutesOptions) {
   return (review: PendingReview, timeout: string | undefined, reply: Reply): Answer | Promise<Answer> => {
     try {
       const { webhook, entry, request } = review;
-      const decision = options[webhook](entry, request, controller.signal);
+      const { signal } = controller;
+      const turns = options.loadShedding.turnsOf(review, signal);
+      const decision = options[webhook](entry, request, signal, turns);
       if (!(decision instanceof Promise)) return conclude(review, decision, options);
       abortInTime(controller, timeout, reply);
       controller = new AbortController();

@@ -59,12 +59,14 @@ export function createAdmission(
     return policies.length === 0 ? ALLOWED : decide(policies);
   };
   return {
-    mutate: (entry, request, signal) =>
-      route('mutate', entry, request, signal, (policies) => mutate(request, policies, { world, signal })),
-    validate: (entry, request, signal) =>
+    mutate: (entry, request, signal, turns) =>
+      route('mutate', entry, request, signal, (policies) =>
+        mutate(request, policies, { world, signal, turns }),
+      ),
+    validate: (entry, request, signal, turns) =>
       route('validate', entry, request, signal, (policies) => {
         const check = isDeletionEntry(entry) ? checkTargetDeletion : validate;
-        return check(request, policies, { world, signal, now: now() });
+        return check(request, policies, { world, signal, now: now(), turns });
       }),
   };
 }

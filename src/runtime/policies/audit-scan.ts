@@ -14,6 +14,7 @@ import {
   type KubeObject,
 } from '../../json/kube-object.ts';
 import { messageOf } from '../../json/error-message.ts';
+import { backgroundTurns } from '../../server/limits/time-slices.ts';
 import { governed } from './policies.ts';
 import type { StoredKind, StoredObjects } from './stored-objects.ts';
 
@@ -45,7 +46,7 @@ export async function scanStored(
 ): Promise<AuditResult> {
   const policy = forAudit(inForce);
   const namespaces = await stored.namespaceLabels(signal);
-  const circumstances = { world, signal, now: now().getTime() };
+  const circumstances = { world, signal, now: now().getTime(), turns: backgroundTurns };
   const problems: string[] = [];
   let total = 0;
   let objects = 0;

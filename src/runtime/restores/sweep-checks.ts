@@ -10,6 +10,7 @@ import type { World } from '../../admission/policy/world.ts';
 import type { GroupResource, KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import type { Violation } from '../../api/restore-window.ts';
 import { subjectOf } from '../../restore/report.ts';
+import { backgroundTurns } from '../../server/limits/time-slices.ts';
 import type { StoredObjects } from '../policies/stored-objects.ts';
 
 /** Violations of deferred checks, without references. @throws when a check cannot be decided */
@@ -26,7 +27,7 @@ export async function deferredViolations(
   const swept = audited.rules.filter((rule) => rules || (references && rule.expression.reads.refs.size > 0));
   if (!schema && swept.length === 0) return [];
   const deferred = { ...audited, ...(schema ? {} : { schema: undefined }), rules: swept };
-  const circumstances = { world, signal, now: now().getTime() };
+  const circumstances = { world, signal, now: now().getTime(), turns: backgroundTurns };
   const result = await auditObject({ ...deferred, unique: [] }, resource, object, circumstances);
   if (result.kind === 'unknown') throw result.cause;
   return result.violations
@@ -55,7 +56,11 @@ export async function missingDefaults(
   // creationTimestamp has whole seconds.
   if (policy.defaults.length === 0 || created.getTime() < since.getTime() - 1_000) return [];
   const filling = { ...policy, mutations: [], preservesOwners: false };
-  const decision = await mutate(asCreated(resource, object), [filling], { world, signal });
+  const decision = await mutate(asCreated(resource, object), [filling], {
+    world,
+    signal,
+    turns: backgroundTurns,
+  });
   if (decision.kind === 'retry') throw new Error(decision.message, { cause: decision.cause });
   if (decision.kind === 'deny') return [];
   return decision.patch.map(({ path }) => ({

@@ -8,7 +8,7 @@ const never = () => {
 
 function roomFor(bytes: number) {
   let now = 0;
-  const reserve = createBodyBudget(bytes, () => now);
+  const { reserve } = createBodyBudget(bytes, () => now);
   return { reserve, pass: (ms: number) => (now += ms) };
 }
 

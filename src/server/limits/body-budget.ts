@@ -21,7 +21,7 @@ type ReserveBody = (entry: string, bytes: number, disconnect: () => void) => Res
 const SLOW_AFTER_MS = 1_000;
 
 /** @param now in milliseconds */
-export function createBodyBudget(limitBytes: number, now: () => number): ReserveBody {
+export function createBodyBudget(limitBytes: number, now: () => number) {
   const share = createFairShare(limitBytes);
   /** Oldest first. */
   const receiving = new Set<{ readonly since: number; readonly disconnect: () => void }>();
@@ -32,7 +32,7 @@ export function createBodyBudget(limitBytes: number, now: () => number): Reserve
     oldest.disconnect();
     return true;
   };
-  return (entry, bytes, disconnect) => {
+  const reserve: ReserveBody = (entry, bytes, disconnect) => {
     while (share.take(entry, bytes) !== undefined) if (!evictOldest()) return undefined;
     let isHeld = true;
     const release = () => {
@@ -50,4 +50,5 @@ export function createBodyBudget(limitBytes: number, now: () => number): Reserve
     receiving.add(sender);
     return { received: () => receiving.delete(sender), release };
   };
+  return { reserve, room: share.room };
 }

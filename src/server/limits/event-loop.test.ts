@@ -32,7 +32,6 @@ function watched() {
         vi.advanceTimersByTime(TICK_MS);
       }
     },
-    pass: (ms: number) => (now += ms),
     /** Whether the loop is full this many milliseconds after the start of a turn, which then ends. */
     isFullAfter: (ms: number) => {
       expect(loop.isFull()).toBe(false);
@@ -80,25 +79,4 @@ test('the longest turn of each second is reported', () => {
   turns(5, 200, 10, 700);
   turns(3_000);
   expect(seconds).toEqual([0, 0.7, 3]);
-});
-
-describe('the health problem of the event loop', () => {
-  test('says that it was blocked, and ends after a second without that', () => {
-    const { loop, turns, pass } = watched();
-    expect(loop.problem()).toBeUndefined();
-    pass(2_550); // before the next tick
-    expect(loop.problem()).toBe(
-      'nothing was answered for 2.5 s: something needs all of the CPU, or there is too little of it',
-    );
-    turns(0);
-    expect(loop.problem()).toContain('2.5 s');
-    turns(...IDLE_SECOND);
-    expect(loop.problem()).toBeUndefined();
-  });
-
-  test('is absent as long as clients still get their answers', () => {
-    const { loop, turns } = watched();
-    turns(1_900, 1_900, 1_900);
-    expect(loop.problem()).toBeUndefined();
-  });
 });

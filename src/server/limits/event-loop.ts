@@ -1,15 +1,10 @@
 /** Measures the delay of the event loop. The process has one thread, so all work waits for the next turn of the loop. */
-/**
- * In milliseconds. Shedding earlier than `lateMs` gains nothing: retries arrive after at least 1 s. `blockedMs` exceeds
- * the probe timeout of 1 s: the kubelet has noticed the blocked loop already, and the check adds the reason.
- */
+/** In milliseconds. Shedding earlier than `lateMs` gains nothing: retries arrive after at least 1 s. */
 export const EVENT_LOOP_LIMITS = {
   /** The loop becomes late at this average length of its turns … */
   lateMs: 1_000,
   /** … and is on time again below this one. A late loop accepts new work for this long in each turn. */
   onTimeMs: 500,
-  /** After a single turn of this length, the readiness check fails: clients have stopped waiting. */
-  blockedMs: 2_000,
   /** The period of the average. A single long turn delays no later work: the loop is late after two slow windows. */
   windowMs: 1_000,
 };
@@ -34,22 +29,19 @@ export function watchEventLoop(
   const windowFrom = (began: number) => ({ began, turns: 0, total: 0, longest: 0 });
   let ticked = now();
   let window = windowFrom(ticked);
-  let longestBefore = 0;
   let wasSlow = false;
   let isLate = false;
   let turnBegan: number | undefined;
-  const delay = () => Math.max(0, now() - ticked - TICK_MS);
 
   const endWindow = () => {
     const isSlow = window.total / window.turns >= (isLate ? limits.onTimeMs : limits.lateMs);
     isLate = isSlow && (isLate || wasSlow);
     wasSlow = isSlow;
-    longestBefore = window.longest;
-    report(longestBefore / 1_000);
+    report(window.longest / 1_000);
     window = windowFrom(ticked);
   };
   const ticking = setInterval(() => {
-    const late = delay();
+    const late = Math.max(0, now() - ticked - TICK_MS);
     window.turns += 1;
     window.total += late;
     window.longest = Math.max(window.longest, late);
@@ -71,13 +63,6 @@ export function watchEventLoop(
         });
       }
       return now() - turnBegan >= limits.onTimeMs;
-    },
-    /** The readiness check. Fails after a turn longer than `blockedMs`, until a whole window passes without one. */
-    problem: () => {
-      const blocked = Math.max(longestBefore, window.longest, delay());
-      return blocked < limits.blockedMs
-        ? undefined
-        : `nothing was answered for ${(blocked / 1_000).toFixed(1)} s: something needs all of the CPU, or there is too little of it`;
     },
   };
 }

@@ -4,28 +4,37 @@ import type { Log } from '../../log.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { ScrapeSources } from '../metrics/scraped.ts';
 import { maxBodyBytes } from './load-shedding.ts';
+import type { Requester } from './requesters.ts';
 import { loadSheddingOf } from '../../../test/support/server/load-shedding.ts';
 
 const never = () => undefined;
 const MIB = 1024 * 1024;
+/** A review of this entry, by a user of its own. */
+const by = (entry: string): Requester => ({
+  entry,
+  request: { userInfo: { username: `user of ${entry}`, uid: '', groups: [], extra: {} }, namespace: entry },
+});
 const REFUSED = (why: string) => ({ kind: 'refused', why });
 const ADMITTED = { kind: 'admitted', body: undefined };
 
 describe('a review is refused', () => {
   test('at the limit of concurrent reviews, from any entries', () => {
     const shedding = loadSheddingOf({ reviews: 2 });
-    expect([shedding.enter('a'), shedding.enter('b')]).toEqual([undefined, undefined]);
-    expect([shedding.enter('c'), shedding.arrive('c', 1, never)]).toEqual(['reviews', REFUSED('reviews')]);
-    shedding.leave('a');
+    expect([shedding.enter(by('a'), 1), shedding.enter(by('b'), 1)]).toEqual([undefined, undefined]);
+    expect([shedding.enter(by('c'), 1), shedding.arrive('c', 1, never)]).toEqual([
+      'reviews',
+      REFUSED('reviews'),
+    ]);
+    shedding.leave(by('a'), 1);
     expect(shedding.arrive('c', 1, never)).toEqual(ADMITTED);
-    expect(shedding.enter('c')).toBeUndefined();
+    expect(shedding.enter(by('c'), 1)).toBeUndefined();
   });
 
   test('at the share of its own entry, while other entries are admitted', () => {
     const shedding = loadSheddingOf({ reviews: 4 });
-    expect([shedding.enter('slow'), shedding.enter('slow')]).toEqual([undefined, undefined]);
+    expect([shedding.enter(by('slow'), 1), shedding.enter(by('slow'), 1)]).toEqual([undefined, undefined]);
     expect(shedding.arrive('slow', 1, never)).toEqual(REFUSED('entry'));
-    expect(shedding.enter('slow')).toBe('entry');
+    expect(shedding.enter(by('slow'), 1)).toBe('entry');
     expect(shedding.arrive('other', 1, never)).toEqual(ADMITTED);
   });
 
@@ -50,15 +59,74 @@ describe('a review is refused', () => {
   test('because of concurrency rather than a late event loop if both apply', () => {
     const shedding = loadSheddingOf({ reviews: 1 }, { isLoopFull: () => true });
     expect(shedding.arrive('a', 1, never)).toEqual(REFUSED('event-loop'));
-    shedding.enter('a');
+    shedding.enter(by('a'), 1);
     expect(shedding.arrive('a', 1, never)).toEqual(REFUSED('reviews'));
+  });
+});
+
+describe('one user, or one namespace', () => {
+  const review = (username: string, namespace?: string): Requester => ({
+    entry: 'a',
+    request: { userInfo: { username, uid: '', groups: [], extra: {} }, namespace },
+  });
+  const enterAll = (
+    shedding: ReturnType<typeof loadSheddingOf>,
+    count: number,
+    make: (index: number) => Requester,
+    bytes = 1,
+  ) => Array.from({ length: count }, (_, index) => shedding.enter(make(index), bytes));
+
+  test.each([
+    ['a user in one namespace', () => review('mallory', 'hers')],
+    ['a user in many namespaces', (index: number) => review('mallory', `hers-${index}`)],
+    ['a user of cluster-scoped objects', () => review('mallory')],
+    ['many users in one namespace', (index: number) => review(`bot-${index}`, 'hers')],
+    [
+      'a controller that acts for one namespace',
+      () => review('system:serviceaccount:kube-system:job-controller', 'hers'),
+    ],
+  ])('%s gets a third, and others of the same webhook are admitted', (_who, make) => {
+    const shedding = loadSheddingOf({ reviews: 30 });
+    const entered = enterAll(shedding, 15, make);
+    expect(entered.map((refusal) => refusal ?? 'in flight')).toEqual([
+      ...Array.from({ length: 10 }, () => 'in flight'),
+      ...Array.from({ length: 5 }, () => 'requester'),
+    ]);
+    expect(shedding.arrive('a', 1, never)).toEqual(ADMITTED);
+    expect(shedding.enter(review('ada', 'shop'), 1)).toBeUndefined();
+    for (let index = 0; index < 10; index += 1) shedding.leave(make(index), 1);
+    expect(shedding.enter(make(0), 1)).toBeUndefined();
+  });
+
+  test('a controller that acts for many namespaces is limited in each one only', () => {
+    const shedding = loadSheddingOf({ reviews: 30 });
+    const controller = (namespace: string) =>
+      review('system:serviceaccount:kube-system:job-controller', namespace);
+    enterAll(shedding, 15, () => controller('hers'));
+    expect(shedding.enter(controller('hers'), 1)).toBe('requester');
+    expect(shedding.enter(controller('shop'), 1)).toBeUndefined();
+  });
+
+  test('gets a third of the memory for large bodies, too', () => {
+    const shedding = loadSheddingOf({ bodyBytes: 30 * MIB });
+    const enterLarge = (who: Requester) => {
+      const arrival = shedding.arrive('a', MIB, never);
+      if (arrival.kind === 'refused') return arrival.why;
+      const refusal = shedding.enter(who, MIB);
+      if (refusal !== undefined) arrival.body?.release();
+      return refusal;
+    };
+    const entered = Array.from({ length: 15 }, () => enterLarge(review('mallory', 'hers')));
+    expect(entered.filter((refusal) => refusal === undefined)).toHaveLength(10);
+    expect(entered.at(-1)).toBe('requester');
+    expect(enterLarge(review('ada', 'shop'))).toBeUndefined();
   });
 });
 
 test('a body that is still arriving does not count as a concurrent review', () => {
   const shedding = loadSheddingOf({ reviews: 1 });
   expect([1, 2, 3].map(() => shedding.arrive('a', 1, never))).toEqual([ADMITTED, ADMITTED, ADMITTED]);
-  expect(shedding.enter('b')).toBeUndefined();
+  expect(shedding.enter(by('b'), 1)).toBeUndefined();
 });
 
 test('refusals are counted, and logged at intervals', () => {
@@ -75,10 +143,10 @@ test('refusals are counted, and logged at intervals', () => {
     },
   );
   expect(sources.reviewsInFlight?.()).toBe(0);
-  shedding.enter('a');
+  shedding.enter(by('a'), 1);
   expect(sources.reviewsInFlight?.()).toBe(1);
   for (let time = 0; time < 20; time += 1) {
-    shedding.enter('b');
+    shedding.enter(by('b'), 1);
     now += 1_000;
   }
   expect(refusedReview.mock.calls).toEqual(Array.from({ length: 20 }, () => ['reviews']));

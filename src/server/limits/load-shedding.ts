@@ -5,10 +5,11 @@ import type { FastifyRequest } from 'fastify';
 
 import { MAX_REVIEW_BYTES } from '../../admission/review/read-review.ts';
 import type { Log } from '../../log.ts';
-import { busy, send, type Answer, type Reply } from '../answer.ts';
+import { busy, send, type Reply } from '../answer.ts';
 import type { Metrics, Overload } from '../metrics/metrics.ts';
 import { createBodyBudget, type Reservation } from './body-budget.ts';
 import { createFairShare, type Shortage } from './fair-share.ts';
+import { createRequesterShares, createReviewTurns, type Requester } from './requesters.ts';
 
 export type LoadShedding = ReturnType<typeof createLoadShedding>;
 
@@ -48,7 +49,9 @@ export function createLoadShedding(
   now = () => performance.now(),
 ) {
   const reviews = createFairShare(limits.reviews);
-  const reserveBody = createBodyBudget(limits.bodyBytes, now);
+  const bodies = createBodyBudget(limits.bodyBytes, now);
+  const reviewShares = createRequesterShares(reviews.room);
+  const bodyShares = createRequesterShares(bodies.room);
   const refused = new Map<Overload, number>();
   let quietUntil = -Infinity;
   metrics.scrape({ reviewsInFlight: reviews.taken });
@@ -77,17 +80,27 @@ export function createLoadShedding(
       if (shortage !== undefined) return { kind: 'refused', why: refuseFor(shortage) };
       if (isLoopFull()) return { kind: 'refused', why: refuse('event-loop') };
       if (bodyBytes <= SMALL_BODY_BYTES) return { kind: 'admitted', body: undefined };
-      const body = reserveBody(entry, bodyBytes, cutOff);
+      const body = bodies.reserve(entry, bodyBytes, cutOff);
       return body === undefined ? { kind: 'refused', why: refuse('bodies') } : { kind: 'admitted', body };
     },
     /** Called when the body has arrived. Undefined: the review is now in flight, and the caller must call `leave` once. */
-    enter: (entry: string): Overload | undefined => {
+    enter: (requester: Requester, bodyBytes: number): Overload | undefined => {
+      const { entry } = requester;
       const shortage = reviews.take(entry, 1);
-      return shortage === undefined ? undefined : refuseFor(shortage);
-    },
-    leave: (entry: string): void => {
+      if (shortage !== undefined) return refuseFor(shortage);
+      if (reviewShares.take(requester, 1)) {
+        if (bodyBytes <= SMALL_BODY_BYTES || bodyShares.take(requester, bodyBytes)) return undefined;
+        reviewShares.giveBack(requester, 1);
+      }
       reviews.giveBack(entry, 1);
+      return refuse('requester');
     },
+    leave: (requester: Requester, bodyBytes: number): void => {
+      reviews.giveBack(requester.entry, 1);
+      reviewShares.giveBack(requester, 1);
+      if (bodyBytes > SMALL_BODY_BYTES) bodyShares.giveBack(requester, bodyBytes);
+    },
+    turnsOf: createReviewTurns(),
   };
 }
 
@@ -106,7 +119,8 @@ export function refuseOverload({ arrive }: LoadShedding, mostBytes: number) {
       request.raw.destroy();
     });
     if (arrival.kind === 'refused') {
-      void send(reply, toBusy(arrival.why));
+      // The API server retries within the webhook's timeout.
+      void send(reply, busy(overloadMessage(arrival.why)));
       return;
     }
     if (arrival.body !== undefined) {
@@ -120,9 +134,9 @@ export function refuseOverload({ arrive }: LoadShedding, mostBytes: number) {
 const MESSAGES = {
   reviews: 'this replica has reached its limit of concurrent admission reviews',
   entry: 'this replica has reached its limit of concurrent admission reviews for this webhook',
+  requester: 'this replica has reached its limit of concurrent admission reviews for this user or namespace',
   bodies: 'this replica has no memory for another large object',
   'event-loop': 'this replica is overloaded',
 } as const satisfies Record<Overload, string>;
 
-/** 429 with Retry-After: the API server retries within the webhook's timeout. */
-export const toBusy = (why: Overload): Answer => busy(`${MESSAGES[why]}: retry later`);
+export const overloadMessage = (why: Overload): string => `${MESSAGES[why]}: retry later`;

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 
 import { createTimeSlices } from './time-slices.ts';
+import { createTurnQueue } from './turns.ts';
 
 /** An event loop that the test drives, and a clock that advances only with work. */
 function loop() {
@@ -9,7 +10,7 @@ function loop() {
   const breathe = createTimeSlices(
     10,
     () => now,
-    (callback) => void turns.push(callback),
+    createTurnQueue((callback) => void turns.push(callback)),
   );
   const done: string[] = [];
   const work = async (name: string, pieces: number, msEach: number): Promise<void> => {

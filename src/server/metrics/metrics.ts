@@ -17,12 +17,13 @@ export type ConversionOutcome = 'converted' | 'failed' | 'unready' | 'error';
  * Why a review is refused:
  * - `reviews`: the limit of reviews in flight is reached;
  * - `entry`: this webhook entry has used its share of that limit, other entries have not;
+ * - `requester`: this user or this namespace has used its share of what the entry may hold;
  * - `event-loop`: the answer would be late;
  * - `bodies`: the memory for large bodies is in use.
  *
  * The first match counts. Causes that a setting or a policy explains precede the general cause, a slow process.
  */
-const OVERLOADS = ['reviews', 'entry', 'event-loop', 'bodies'] as const;
+const OVERLOADS = ['reviews', 'entry', 'requester', 'event-loop', 'bodies'] as const;
 export type Overload = (typeof OVERLOADS)[number];
 const CLIENT_REFUSALS = ['no-certificate', 'untrusted', 'name'] as const;
 export type ClientRefusal = (typeof CLIENT_REFUSALS)[number];

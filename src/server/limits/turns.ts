@@ -1,0 +1,72 @@
+/** A fair queue for work on the event loop. */
+
+interface Waiting {
+  readonly clients: readonly string[];
+  readonly resume: () => void;
+}
+
+/** When all clients together have used this much, it is forgotten: a long overload must not punish earlier use, or fill the memory. */
+const FORGET_AFTER = 20_000_000;
+
+/**
+ * In each turn of the event loop, one waiting piece of work continues: the first of those whose clients have used the
+ * least in total. A piece of work has several clients, e.g. a user and a namespace.
+ *
+ * @param nextTurn calls back in the next turn of the event loop
+ */
+export function createTurnQueue(nextTurn: (callback: () => void) => void = setImmediate) {
+  const waiting: Waiting[] = [];
+  const usedBy = new Map<string, number>();
+  let [usedInTurn, usedRecently, isScheduled] = [0, 0, false];
+
+  const schedule = (): void => {
+    if (!isScheduled) nextTurn(startTurn);
+    isScheduled = true;
+  };
+  const startTurn = (): void => {
+    [usedInTurn, isScheduled] = [0, false];
+    takeNext()?.resume();
+    if (waiting.length > 0) schedule();
+    else usedBy.clear();
+  };
+  const takeNext = (): Waiting | undefined => {
+    const used = waiting.map(({ clients }) =>
+      clients.reduce((sum, client) => sum + (usedBy.get(client) ?? 0), 0),
+    );
+    return waiting.splice(used.indexOf(Math.min(...used)), 1)[0];
+  };
+  return {
+    isEmpty: () => waiting.length === 0,
+    /** What all clients have used since the turn began. */
+    usedInTurn: () => usedInTurn,
+    use: (clients: readonly string[], amount: number): void => {
+      usedInTurn += amount;
+      usedRecently += amount;
+      for (const client of clients) usedBy.set(client, (usedBy.get(client) ?? 0) + amount);
+      if (usedRecently >= FORGET_AFTER) {
+        usedRecently = 0;
+        usedBy.clear();
+      }
+      schedule();
+    },
+    /** @param signal ends the wait */
+    wait: (clients: readonly string[] = [], signal?: AbortSignal): Promise<void> => {
+      const { promise, resolve } = Promise.withResolvers<undefined>();
+      const work: Waiting = {
+        clients,
+        resume: () => {
+          resolve(undefined);
+        },
+      };
+      waiting.push(work);
+      const leave = () => {
+        const at = waiting.indexOf(work);
+        if (at >= 0) waiting.splice(at, 1);
+        work.resume();
+      };
+      signal?.addEventListener('abort', leave, { once: true });
+      schedule();
+      return promise;
+    },
+  };
+}
