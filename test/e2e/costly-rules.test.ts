@@ -1,0 +1,115 @@
+// suite: shared-plane, sandbox: long
+/** Eight policies with quadratic rules, attacked by one user: other users and the readiness check must not notice. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { ApiError } from '../../src/kube/api-error.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import { configMaps } from '../../src/kube/well-known.ts';
+import { createNamespace, type Cluster } from '../support/cluster.ts';
+import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
+
+const POLICIES = 8;
+/** Requests of the attacker at a time: more than one webhook may hold. */
+const PARALLEL = 40;
+const WRITES = 12;
+/** At the size of the attack, one rule uses nearly the whole cost limit of a request. */
+const KEYS = 420;
+
+interface ConfigMap extends KubeObject {
+  readonly data: Readonly<Record<string, string>>;
+}
+
+let cluster: Cluster;
+let replica: Replica;
+
+const configMap = (namespace: string, name: string, keys: readonly string[]): ConfigMap => ({
+  metadata: { namespace, name, labels: { judged: 'true' } },
+  data: Object.fromEntries(keys.map((key) => [key, ''])),
+});
+const keys = (count: number) => Array.from({ length: count }, (_, index) => `key-${index}`);
+
+function quadratic(name: string, failurePolicy: string): KubeObject {
+  const match = {
+    apiGroups: [''],
+    apiVersions: ['v1'],
+    resources: ['configmaps'],
+    objectSelector: { matchLabels: { judged: 'true' } },
+  };
+  const expression =
+    "!object.data.exists(k, k == 'bad') && object.data.all(a, object.data.exists_one(b, a == b))";
+  const rules = [{ name: 'distinct', expression, message: 'keys repeat' }];
+  const spec = { match, failurePolicy, timeoutSeconds: 5, validate: { rules } };
+  return { apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy', metadata: { name }, ...{ spec } };
+}
+
+beforeAll(async () => {
+  ({ cluster, replica } = await startGatehouse({ settings: { 'max-admission-reviews': '30' } }));
+  for (const namespace of ['hers', 'shop']) await createNamespace(cluster, namespace);
+  const names = Array.from({ length: POLICIES }, (_, index) => `distinct-${index}`);
+  await cluster.apply(...names.map((name) => quadratic(name, 'Fail')), quadratic('lenient', 'Ignore'));
+  for (const name of [...names, 'lenient']) await seeInForce(cluster, name);
+  await untilRefused('a bad ConfigMap', `policy ${names.at(-1) ?? ''}`, () =>
+    cluster.admin.create(configMaps, configMap('shop', 'bad', ['bad']), { dryRun: true }),
+  );
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+test('a request that exceeds the cost limit is refused, with the policies, the rule, the cost and the remedy', async () => {
+  const { message } = await refusal(
+    cluster.admin.create(configMaps, configMap('hers', 'costly', keys(KEYS))),
+  );
+  expect(message).toMatch(
+    /it costs more than \d+; all expressions for one request may cost 1000000, and those before it used \d+: make the object smaller, or simplify the expressions .* \(rule distinct\) \(policy distinct-\d\)/,
+  );
+});
+
+test('during an attack with such requests, a bystander writes, the replica stays ready, and nothing is stored', async () => {
+  const masters = ['system:masters'];
+  const mallory = cluster.impersonate({ user: 'mallory', groups: masters });
+  const ada = cluster.impersonate({ user: 'ada', groups: masters });
+  const stopping = new AbortController();
+  const outcomes = new Map<string, number>();
+  const attack = async (lane: number): Promise<void> => {
+    for (let count = 0; !stopping.signal.aborted; count += 1) {
+      const costly = configMap('hers', `costly-${lane}-${count}`, keys(KEYS));
+      const outcome = await mallory.create(configMaps, costly).then(
+        () => 'stored',
+        (error: unknown) => (error instanceof ApiError ? `HTTP ${error.code}` : 'no answer'),
+      );
+      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+    }
+  };
+  const attacking = Array.from({ length: PARALLEL }, (_, lane) => attack(lane));
+  const took: number[] = [];
+  const unready: string[] = [];
+  const probe = async (): Promise<void> => {
+    const { ok, text } = await replica.readyz();
+    if (!ok) unready.push(text);
+  };
+  try {
+    await refusal(mallory.create(configMaps, configMap('hers', 'first', keys(KEYS))));
+    for (let index = 0; index < WRITES; index += 1) {
+      const began = performance.now();
+      await Promise.all([ada.create(configMaps, configMap('shop', `small-${index}`, keys(3))), probe()]);
+      took.push(performance.now() - began);
+    }
+  } finally {
+    stopping.abort();
+    await Promise.all(attacking);
+  }
+  expect(unready).toEqual([]);
+  expect(outcomes.get('stored')).toBeUndefined();
+  const { items } = await cluster.admin.listAll<KubeObject>(configMaps, { namespace: 'hers' });
+  expect(items.filter(({ metadata }) => metadata?.labels?.judged === 'true')).toEqual([]);
+  const sorted = took.sort((a, b) => a - b).map((ms) => `${ms.toFixed(0)} ms`);
+  const refused = (await replica.metrics()).match(/^gatehouse_admission_reviews_refused_total.* [1-9].*$/gm);
+  console.log(
+    `bystander: median ${sorted[WRITES / 2] ?? ''}, longest ${sorted.at(-1) ?? ''}; ` +
+      `attacker: ${JSON.stringify(Object.fromEntries(outcomes))}; ${refused?.join(' ') ?? 'nothing refused'}`,
+  );
+}, 300_000);
