@@ -127,12 +127,15 @@ const status = object('Written by Gatehouse.', {
     'message?': string('Why the count is incomplete, if it is.'),
   }),
   'conditions?': conditionsSchema(
-    '`Ready` (it compiles and is in force), `WebhooksInstalled` (the API server calls Gatehouse), `SubresourcesCovered` (`False` if requests change the governed objects without asking the policy)',
+    '`Ready` (it compiles, and the API server calls Gatehouse for it), `WebhooksInstalled` (the API server calls Gatehouse), `SubresourcesCovered` (`False` if requests change the governed objects without asking the policy)',
   ),
-  'inForce?': object('The enforced version. It stays in force if a newer one does not compile.', {
-    generation: integer('The generation of the enforced policy.', { format: 'int64' }),
-    spec: anyObject<object>('Its spec, which replicas enforce while a newer generation does not compile.'),
-  }),
+  'inForce?': object(
+    'The enforced version. It stays in force until a newer one compiles and its webhooks are installed.',
+    {
+      generation: integer('The generation of the enforced policy.', { format: 'int64' }),
+      spec: anyObject<object>('Its spec, which replicas enforce while a newer generation does not compile.'),
+    },
+  ),
 });
 
 /** The schema of an AdmissionPolicy without `apiVersion`, `kind` and `metadata`. */

@@ -2,7 +2,10 @@
  * The leader election, and the composition root of the leader: all writing controllers. Their client stops once the lease
  * may have expired.
  */
+import { isDeepStrictEqual } from 'node:util';
+
 import type { CompiledPolicy } from '../admission/policy/compile.ts';
+import { deletionEntriesOf } from '../admission/webhooks/policy-entries.ts';
 import { createClient } from '../kube/client.ts';
 import { createEventRecorder } from '../kube/events.ts';
 import { orAborted } from '../kube/clock.ts';
@@ -97,20 +100,20 @@ function startPolicies(
   certificates: Certificates,
   signal: AbortSignal,
 ): { readonly stopped: Promise<unknown> } {
-  /** Policies that both configurations in the API server carry, with their generation. */
-  const installed = new Map<string, number>();
   const onAudited = (name: string) => status.add(name);
   const audit = startPolicyAudit(context, replica, context.record, onAudited, signal);
-  const facts = { installed: (name: string) => installed.get(name), violations: audit.result };
-  const status = startPolicyStatus(context, replica, facts, signal);
-  const onInstalled = (inForce: readonly CompiledPolicy[]) => {
-    installed.clear();
-    for (const { name, generation } of inForce) {
-      installed.set(name, generation);
-      status.add(name);
-    }
+  let refused: ReadonlyMap<string, string> = new Map();
+  const refusal = (policy: CompiledPolicy) => {
+    const ids = [policy, ...deletionEntriesOf(policy)].map(({ entryId }) => `${entryId}.`);
+    return [...refused].find(([webhook]) => ids.some((id) => webhook.startsWith(id)))?.[1];
   };
-  const webhooks = startWebhookConfigurations(context, replica, certificates, onInstalled, signal);
+  const status = startPolicyStatus(context, replica, { refusal, violations: audit.result }, signal);
+  const onRefused = (next: ReadonlyMap<string, string>) => {
+    if (isDeepStrictEqual(refused, next)) return;
+    refused = next;
+    for (const { name } of replica.registry.inForce()) status.add(name);
+  };
+  const webhooks = startWebhookConfigurations(context, replica, certificates, onRefused, signal);
   return { stopped: Promise.all([status.stopped, webhooks.stopped, audit.stopped]) };
 }
 

@@ -25,6 +25,8 @@ import { ADMISSION_POLICIES, RESTORE_DETECTORS, RESTORE_WINDOWS } from './resour
 import { createRestoreEvidence } from './restores/restore-evidence.ts';
 import { createTargets } from './policies/targets.ts';
 import { watch, type Watched } from './watch.ts';
+import { createDryRun } from './webhooks/dry-run.ts';
+import { configurationTarget, watchInstalledWebhooks } from './webhooks/installed-webhooks.ts';
 import { createWorld } from './policies/world.ts';
 
 /** A policy that waits for a list must not delay the others: at start, many policies wait for their own lists. */
@@ -53,6 +55,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
         ...{ discovery, targets, registry, now, log },
         canRead: createReadAccess(patient, () => performance.now()),
         schemas: createCrdSchemas(patient, () => performance.now()),
+        dryRun: createDryRun(patient, configurationTarget(context)),
         environment: { ownNamespace: config.namespace, ...capabilities },
       }),
     },
@@ -66,6 +69,11 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
       ...policies.store.list().flatMap(({ spec }) => namedKinds(spec)),
     ]);
     governed.follow(registry.inForce());
+  });
+
+  const webhooks = watchInstalledWebhooks(context, signal);
+  webhooks.onChange(() => {
+    registry.observe(webhooks.rules());
   });
 
   const owners = createOwners(client, discovery, config.namespace, () => performance.now());
@@ -85,6 +93,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
     policies,
     windows,
     detectors,
+    webhooks,
     targets,
     governed,
     handlers,

@@ -21,7 +21,8 @@ import {
   type DevSessionOptions,
   type RunningDevSession,
 } from '../../runtime/webhooks/dev-session.ts';
-import { configurationTarget, restorersOf } from '../../runtime/webhooks/webhook-configurations.ts';
+import { configurationTarget } from '../../runtime/webhooks/installed-webhooks.ts';
+import { restorersOf } from '../../runtime/webhooks/webhook-configurations.ts';
 import { probeResult, probeWindow } from '../inspect/read-cluster/probe.ts';
 
 /** The user waits at the terminal; the leader restores the remaining entries. */

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { AdmissionPolicy, AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import { groupResourceName } from '../../json/kube-object.ts';
 import {
+  compiled,
   datacenterReference,
   GROUP,
   NEVER,
@@ -24,6 +25,8 @@ let watched: string[];
 let schemas: Map<string, readonly JsonObject[]>;
 let registry: PolicyRegistry;
 let changes: number;
+let dryRuns: number[];
+let objection: string | undefined;
 
 beforeEach(() => {
   schemas = new Map();
@@ -31,6 +34,8 @@ beforeEach(() => {
   served = new Map([serve('datacenters', 'Datacenter', false), serve('servers', 'Server', true)]);
   forbidden = new Set();
   watched = [];
+  dryRuns = [];
+  objection = undefined;
   restart();
 });
 
@@ -70,6 +75,10 @@ const reconcile = async (change: Partial<PoliciesOptions> = {}) =>
       },
     },
     environment: { ownNamespace: OWN_NAMESPACE, matchConditions: true },
+    dryRun: (tried) => {
+      dryRuns.push(tried.generation);
+      return Promise.resolve(objection);
+    },
     registry,
     now: () => now,
     log: silent,
@@ -171,6 +180,51 @@ describe('a version that cannot be enforced', () => {
     policies.set('servers', policy(3));
     await reconcile();
     expect(state()).toMatchObject({ generation: 3, problem: undefined, inForce: { generation: 3 } });
+  });
+});
+
+test('after a restart, the version in force before this one decides until the API server follows the new scope', async () => {
+  const moved = policy(2, { timeoutSeconds: 10 });
+  policies.set('servers', { ...moved, status: { inForce: { generation: 1, spec: policy(1).spec } } });
+  await reconcile();
+  expect(state()).toMatchObject({ inForce: { generation: 2 }, problem: undefined });
+  const resource = { group: GROUP, version: 'v1', resource: 'servers' };
+  const request = { resource, subResource: '', operation: 'CREATE' as const };
+  expect(registry.policySet().select(compiled().entryId, request)).toMatchObject({
+    kind: 'governed',
+    policies: [{ generation: 1 }],
+  });
+});
+
+describe('webhooks that the API server refuses', () => {
+  test('leave the previous version in force, and its message is in the problem', async () => {
+    await reconcile();
+    policies.set('servers', policy(2, { timeoutSeconds: 10 }));
+    objection = 'webhooks[0].matchConditions[0]: Invalid value';
+    expect(await reconcile()).toEqual(inMs(5_000));
+    expect(state()).toMatchObject({
+      inForce: { generation: 1 },
+      problem: { reason: 'WebhooksRefused', message: expect.stringContaining(objection) as string },
+    });
+    objection = undefined;
+    await reconcile();
+    expect(state()).toMatchObject({ inForce: { generation: 2 }, problem: undefined });
+    expect(dryRuns).toEqual([1, 2, 2]);
+  });
+
+  test('are tried again only when they change', async () => {
+    await reconcile();
+    policies.set('servers', policy(2, { enforcement: 'Warn' }));
+    await reconcile();
+    expect(dryRuns).toEqual([1]);
+  });
+
+  test('are not tried after a restart if they were installed', async () => {
+    const { spec } = policy(1);
+    policies.set('servers', { ...policy(1), status: { inForce: { generation: 1, spec } } });
+    await reconcile();
+    expect(generationInForce()).toBe(1);
+    expect(dryRuns).toEqual([]);
   });
 });
 

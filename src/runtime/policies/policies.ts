@@ -21,6 +21,8 @@ import type { Log } from '../../log.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { Store } from '../../kube/store.ts';
 import { GONE, requeueIn, type Reconcile } from '../controller.ts';
+import { rulesOf } from '../../admission/webhooks/installed-rules.ts';
+import type { DryRun } from '../webhooks/dry-run.ts';
 import type { CrdSchemas } from './crd-schemas.ts';
 import type { Targets } from './targets.ts';
 
@@ -30,6 +32,7 @@ export interface PoliciesOptions {
   readonly targets: Pick<Targets, 'ensure'>;
   readonly canRead: ReadAccess;
   readonly schemas: CrdSchemas;
+  readonly dryRun: DryRun;
   readonly environment: Pick<CompileEnvironment, 'ownNamespace' | 'matchConditions'>;
   readonly registry: Pick<PolicyRegistry, 'get' | 'set' | 'remove'>;
   readonly now: () => Date;
@@ -50,6 +53,13 @@ export function createPoliciesReconciler(options: PoliciesOptions): Reconcile {
     }
     const before = options.registry.get(name);
     const judged = await judge(policy, options, signal);
+    // The API server may still follow the version before this one, for which no other replica has to be running.
+    if (before === undefined && judged.kind === 'usable' && isReplacement(policy)) {
+      const previous = await lastInForce(policy, options, signal);
+      const { generation } = judged.policy;
+      if (previous !== undefined)
+        options.registry.set(name, { inForce: previous, problem: undefined, generation });
+    }
     const inForce =
       judged.kind === 'usable'
         ? judged.policy
@@ -91,9 +101,27 @@ async function judge(
     return { kind: 'unusable', problem: { reason: result.reason, message } };
   }
   const forbidden = await watchTargets(result.policy, options, signal);
-  if (forbidden.length === 0) return { kind: 'usable', policy: result.policy };
-  const message = missingAccessMessage(policy.metadata.name ?? '', forbidden);
-  return { kind: 'unusable', problem: { reason: 'Forbidden', message } };
+  if (forbidden.length > 0) {
+    const message = missingAccessMessage(policy.metadata.name ?? '', forbidden);
+    return { kind: 'unusable', problem: { reason: 'Forbidden', message } };
+  }
+  const objection = isAccepted(policy, result.policy, options)
+    ? undefined
+    : await options.dryRun(result.policy, signal);
+  if (objection === undefined) return { kind: 'usable', policy: result.policy };
+  const message = `the API server refuses the webhooks of this policy: ${objection}`;
+  return { kind: 'unusable', problem: { reason: 'WebhooksRefused', message } };
+}
+
+/** Whether the API server has accepted the webhooks of this version before. */
+function isAccepted(
+  { metadata, spec, status }: AdmissionPolicy,
+  policy: CompiledPolicy,
+  { registry }: PoliciesOptions,
+): boolean {
+  const before = registry.get(metadata.name ?? '')?.inForce;
+  if (before !== undefined) return isDeepStrictEqual(rulesOf([before]), rulesOf([policy]));
+  return isDeepStrictEqual(status?.inForce?.spec, spec);
 }
 
 /**
@@ -115,6 +143,10 @@ async function schemasOf(
   );
   return all.includes(undefined) ? [] : all.flatMap((some) => some ?? []);
 }
+
+/** Whether the version that the API server follows, as far as known, is another one. */
+const isReplacement = ({ spec, status }: AdmissionPolicy): boolean =>
+  status?.inForce !== undefined && !isDeepStrictEqual(status.inForce.spec, spec);
 
 /** A restart must not end the enforcement of a version whose successor is invalid. */
 async function lastInForce(

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { toAdmissionRequest } from '../../admission/review/request.ts';
+import { rulesOf } from '../../admission/webhooks/installed-rules.ts';
 import { compiled, GROUP } from '../../../test/support/runtime/fixtures.ts';
 import { createPolicyRegistry, type PolicyRegistry } from './policy-registry.ts';
 
@@ -65,8 +66,24 @@ test('every change notifies the subscribers, except the removal of an unknown po
   expect(told).toEqual(['servers', 'servers']);
 });
 
+/** What the API server stores: the webhooks of these policies. */
+const store = (...policies: readonly CompiledPolicy[]) => {
+  registry.observe(rulesOf(policies));
+};
+const LAG_MS = 10_000;
+
+test('a policy is installed when the API server stores all of its rules', () => {
+  registry.set('servers', inForce(moved));
+  expect(registry.isInstalled(moved)).toBeUndefined();
+  store(first);
+  expect(registry.isInstalled(moved)).toBe(false);
+  store(first, moved);
+  expect(registry.isInstalled(moved)).toBe(true);
+});
+
 describe('a removed policy', () => {
   beforeEach(() => {
+    store(first);
     registry.set('servers', inForce(first));
     registry.remove('servers');
   });
@@ -76,11 +93,29 @@ describe('a removed policy', () => {
     expect(registry.inForce()).toEqual([]);
   });
 
-  test('counts as retired for a minute, in which the API server may still call', () => {
+  test('counts as retired for as long as the API server stores its webhooks, and a moment longer', () => {
+    now = 60 * 60_000;
     expect(registry.wasRetired(first.entryId, request)).toBe(true);
-    now = 59_999;
+    store();
+    now += LAG_MS - 1;
     expect(registry.wasRetired(first.entryId, request)).toBe(true);
-    now = 60_000;
+    now += 1;
+    expect(registry.wasRetired(first.entryId, request)).toBe(false);
+  });
+
+  test('counts as retired while the configurations cannot be read', () => {
+    registry.observe(undefined);
+    now = 60 * 60_000;
+    expect(registry.wasRetired(first.entryId, request)).toBe(true);
+  });
+
+  test('leaves no state when another policy needs the same rules', () => {
+    registry.set('more', inForce(compiled({}, { name: 'more', generation: 1 })));
+    now = LAG_MS;
+    registry.remove('more');
+    expect(registry.wasRetired(first.entryId, request)).toBe(true);
+    store();
+    now = 2 * LAG_MS;
     expect(registry.wasRetired(first.entryId, request)).toBe(false);
   });
 
@@ -89,10 +124,17 @@ describe('a removed policy', () => {
     expect(registry.wasRetired(first.entryId, other)).toBe(false);
     expect(registry.wasRetired('fail-5s-0000000000', request)).toBe(false);
   });
+
+  test('is enforced again when a policy with its name has another scope', () => {
+    registry.set('servers', inForce(moved));
+    expect(selected(first.entryId)).toEqual([first]);
+    expect(selected(moved.entryId)).toEqual([moved]);
+  });
 });
 
 describe('while the API server still uses the previous scope', () => {
   beforeEach(() => {
+    store(first);
     registry.set('servers', inForce(first));
     registry.set('servers', inForce(moved));
   });
@@ -103,24 +145,67 @@ describe('while the API server still uses the previous scope', () => {
     expect(selected(moved.entryId)).toEqual([moved]);
   });
 
+  test('it is enforced together with the other policies of the entry', () => {
+    const other = compiled({}, { name: 'more', generation: 1 });
+    registry.set('more', inForce(other));
+    expect(selected(first.entryId)).toEqual([other, first]);
+    now = 60 * 60_000;
+    expect(selected(first.entryId)).toEqual([other, first]);
+    store(other, moved);
+    now += LAG_MS;
+    expect(selected(first.entryId)).toEqual([other]);
+  });
+
+  test('it is enforced while only one of the two configurations is replaced', () => {
+    const mutating = compiled(
+      { timeoutSeconds: 10, defaults: [{ path: 'spec.tier', value: 'x' }] },
+      { name: 'servers', generation: 3 },
+    );
+    registry.set('servers', inForce(mutating));
+    const [rule = ''] = rulesOf([mutating]);
+    registry.observe(new Set([...rulesOf([first]), rule]));
+    now = 60 * 60_000;
+    expect(selected(first.entryId)).toEqual([first]);
+  });
+
   test('the newest version with that scope is enforced', () => {
     registry.set('servers', inForce(second));
     registry.set('servers', inForce(moved));
     expect(selected(first.entryId)).toEqual([second]);
   });
 
-  test('that version is not listed as in force, and ends with the policy or after a minute', () => {
-    expect(registry.inForce()).toEqual([moved]);
-    now = 60_000;
-    expect(selected(first.entryId)).toBe('unknown-entry');
-    now = 0;
-    registry.remove('servers');
-    expect(selected(first.entryId)).toBe('unknown-entry');
+  test('a scope that changes back and forth leaves no gap', () => {
+    const third = compiled({ timeoutSeconds: 20 }, { name: 'servers', generation: 3 });
+    registry.set('servers', inForce(third));
+    expect(selected(first.entryId)).toEqual([first]);
+    store(moved);
+    expect(selected(moved.entryId)).toEqual([moved]);
+    registry.set('servers', inForce(second));
+    expect(selected(first.entryId)).toEqual([second]);
+    expect(selected(moved.entryId)).toEqual([moved]);
+    now = 60 * 60_000;
+    expect(selected(moved.entryId)).toEqual([moved]);
+    store(second);
+    now += LAG_MS;
+    expect(selected(moved.entryId)).toBe('unknown-entry');
   });
 
-  test('other policies of that scope decide on their own kinds', () => {
-    const other = compiled({}, { name: 'more', generation: 1 });
-    registry.set('more', inForce(other));
-    expect(selected(first.entryId)).toEqual([other]);
+  test('a version whose rules for that entry are others does not hide an older one', () => {
+    const match = { apiGroups: [GROUP], resources: ['disks'] };
+    const disks = compiled(
+      { match, validate: { immutable: ['spec.a'] } },
+      { name: 'servers', generation: 2 },
+    );
+    expect(disks.entryId).toBe(first.entryId);
+    registry.set('servers', inForce(disks));
+    registry.set('servers', inForce(moved));
+    expect(selected(first.entryId)).toEqual([first]);
+  });
+
+  test('that version is not listed as in force, and ends with the policy', () => {
+    expect(registry.inForce()).toEqual([moved]);
+    registry.remove('servers');
+    expect(selected(first.entryId)).toBe('unknown-entry');
+    expect(registry.wasRetired(first.entryId, request)).toBe(true);
   });
 });

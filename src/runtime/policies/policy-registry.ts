@@ -1,7 +1,10 @@
 /** The policies that this replica enforces, and the problems of those that it cannot enforce. */
+import { isDeepStrictEqual } from 'node:util';
+
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { buildPolicySet, type PolicySet } from '../../admission/policy/policy-set.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
+import { rulesOf, type InstalledRules } from '../../admission/webhooks/installed-rules.ts';
 import type { CompiledState } from './compiled-state.ts';
 import { createListeners } from '../listeners.ts';
 
@@ -9,35 +12,74 @@ export type PolicyState = CompiledState<CompiledPolicy>;
 
 export type PolicyRegistry = ReturnType<typeof createPolicyRegistry>;
 
-/** How long the API server may send requests for a removed policy, in milliseconds. Its watch lags far less. */
-const RETIRED_MS = 60_000;
+/** A version that was removed or replaced, while the API server may still send requests for it. */
+interface Retired {
+  readonly policy: CompiledPolicy;
+  readonly set: PolicySet;
+  /** When this replica saw that the API server stores no rule for it; undefined before. */
+  readonly goneAt: number | undefined;
+}
+
+/** How long an API server may follow a configuration that has been replaced, in milliseconds. Its watch lags far less. */
+const LAG_MS = 10_000;
+
+const includes = (all: InstalledRules, some: InstalledRules) => [...some].every((rule) => all.has(rule));
 
 export function createPolicyRegistry(now: () => number) {
   const states = new Map<string, PolicyState>();
   const listeners = createListeners<[name: string]>();
-  let retired: { readonly policy: CompiledPolicy; readonly until: number }[] = [];
+  let retired: readonly Retired[] = [];
+  let installed: InstalledRules | undefined;
   let current: PolicySet = buildPolicySet([]);
-  const recentlyRetired = () => retired.filter(({ until }) => until > now()).map(({ policy }) => policy);
 
   const inForce = (): readonly CompiledPolicy[] =>
     [...states.values()].flatMap((state) => state.inForce ?? []);
+  const isInstalled = (policy: CompiledPolicy): boolean | undefined =>
+    installed === undefined ? undefined : includes(installed, rulesOf([policy]));
+  const lingers = ({ goneAt }: Retired) => goneAt === undefined || goneAt + LAG_MS > now();
+  /** The newest version comes first. */
+  const lingering = () => retired.filter(lingers);
+  const settle = () => {
+    if (retired.length === 0) return;
+    const wanted = rulesOf(inForce());
+    const isStale = (rule: string) => installed?.has(rule) !== false && !wanted.has(rule);
+    const isGone = ({ policy }: Retired) => {
+      const successor = states.get(policy.name)?.inForce;
+      const isReplaced = successor === undefined || isInstalled(successor) === true;
+      return installed !== undefined && isReplaced && ![...rulesOf([policy])].some(isStale);
+    };
+    retired = lingering().map((one) => ({ ...one, goneAt: isGone(one) ? (one.goneAt ?? now()) : undefined }));
+  };
+  const retire = (policy: CompiledPolicy, successor: CompiledPolicy | undefined) => {
+    const rules = rulesOf([policy]);
+    if (successor !== undefined && includes(rulesOf([successor]), rules)) return;
+    const isSame = (other: CompiledPolicy) =>
+      other.name === policy.name && isDeepStrictEqual(rulesOf([other]), rules);
+    const others = retired.filter((one) => !isSame(one.policy));
+    retired = [{ policy, set: buildPolicySet([policy]), goneAt: undefined }, ...others];
+  };
   const changed = (name: string, before: PolicyState | undefined, after: PolicyState | undefined) => {
     if (before?.inForce !== after?.inForce) {
-      retired = retired.filter(({ until }) => until > now());
-      if (before?.inForce !== undefined) retired.push({ policy: before.inForce, until: now() + RETIRED_MS });
+      if (before?.inForce !== undefined) retire(before.inForce, after?.inForce);
       current = buildPolicySet(inForce());
+      settle();
     }
     listeners.tell(name);
   };
 
   const select: PolicySet['select'] = (entry, request) => {
     const selection = current.select(entry, request);
-    if (selection.kind === 'governed') return selection;
-    const superseded = recentlyRetired().filter(({ name }) => states.get(name)?.inForce !== undefined);
-    if (superseded.length === 0) return selection;
-    const newest = new Map(superseded.map((policy) => [`${policy.entryId} ${policy.name}`, policy]));
-    const before = buildPolicySet([...newest.values()]).select(entry, request);
-    return before.kind === 'governed' ? before : selection;
+    if (retired.length === 0) return selection;
+    const newest = new Map(
+      selection.kind === 'governed' ? selection.policies.map((one) => [one.name, one]) : [],
+    );
+    const known = newest.size;
+    for (const { policy, set } of lingering()) {
+      const isSuperseded = states.get(policy.name)?.inForce !== undefined && !newest.has(policy.name);
+      if (isSuperseded && set.select(entry, request).kind === 'governed') newest.set(policy.name, policy);
+    }
+    if (newest.size === known) return selection;
+    return { kind: 'governed', policies: [...newest.values()].sort((a, b) => (a.name < b.name ? -1 : 1)) };
   };
 
   return {
@@ -52,16 +94,30 @@ export function createPolicyRegistry(now: () => number) {
     },
     get: (name: string): PolicyState | undefined => states.get(name),
     inForce,
+    /** What the API server stores now. */
+    observe: (rules: InstalledRules | undefined): void => {
+      installed = rules;
+      settle();
+    },
+    /** The rules of versions that decide until their successors are installed. */
+    awaited: (): InstalledRules => {
+      const isAwaited = ({ policy: { name } }: Retired) => {
+        const successor = states.get(name)?.inForce;
+        return successor !== undefined && isInstalled(successor) !== true;
+      };
+      return rulesOf(retired.filter(isAwaited).map(({ policy }) => policy));
+    },
+    /** Whether the API server calls Gatehouse for this version; undefined when that is not known yet. */
+    isInstalled,
     /**
-     * The policies that decide requests. After a policy changes its scope, the API server may still send requests by the
-     * old scope. The old version decides those requests: otherwise no version would.
+     * The policies that decide requests. After a policy changes its scope, the API server sends requests by the old scope
+     * until the webhook configurations are replaced. The old version decides those requests: otherwise no version would,
+     * although other policies of the same entry may.
      */
     policySet: (): PolicySet => ({ select }),
-    /** Whether a policy that governed this request was removed or replaced so recently that the API server may lag. */
-    wasRetired: (entry: string, request: AdmissionRequest): boolean => {
-      const recent = recentlyRetired();
-      return recent.length > 0 && buildPolicySet(recent).select(entry, request).kind === 'governed';
-    },
+    /** Whether a policy governed this request that was removed, and whose webhooks the API server may still call. */
+    wasRetired: (entry: string, request: AdmissionRequest): boolean =>
+      lingering().some(({ set }) => set.select(entry, request).kind === 'governed'),
     /** Called after each change of a state. */
     subscribe: listeners.add,
   };

@@ -21,7 +21,8 @@ import { createPolicyStatusReconciler } from './policy-status.ts';
 let cluster: Cluster;
 let policies: Objects<AdmissionPolicy>;
 let state: PolicyState | undefined;
-let installed: number | undefined;
+let installed: boolean | undefined;
+let refusal: string | undefined;
 let violations: AdmissionPolicyStatus['violations'];
 let now: string;
 
@@ -33,7 +34,8 @@ beforeEach(() => {
   policies = cluster.objects(ADMISSION_POLICIES);
   policies.add({ metadata: { name: 'servers', generation: 1 }, spec: version(1).spec });
   state = { inForce: version(1), problem: undefined, generation: 1 };
-  installed = 1;
+  installed = true;
+  refusal = undefined;
   violations = undefined;
   now = '2026-11-21T12:00:00Z';
 });
@@ -43,7 +45,7 @@ const reconciler = (read: (name: string) => AdmissionPolicy | undefined = polici
     cluster.client,
     { get: read },
     { get: () => state, inForce: () => [] },
-    { installed: () => installed, violations: () => violations },
+    { isInstalled: () => installed, refusal: () => refusal, violations: () => violations },
     () => new Date(now),
   );
 const reconcile = () => reconciler()('servers', NEVER);
@@ -147,17 +149,44 @@ describe('a version that cannot be enforced', () => {
   });
 });
 
-describe('webhooks are not installed', () => {
-  test.each<[string, number | undefined]>([
-    ['before the configurations carry the policy', undefined],
-    ['while they carry an older version', 1],
-  ])('%s', async (_when, carried) => {
+describe('until the configurations carry the webhooks of a version', () => {
+  beforeEach(() => {
+    installed = false;
+  });
+
+  test('it is neither Ready nor installed, and does not become status.inForce', async () => {
+    await reconcile();
+    expect(condition('Ready')).toMatchObject({ status: 'False', reason: 'NotInstalled' });
+    expect(condition('Ready')?.message).toContain('nothing is enforced');
+    expect(condition('WebhooksInstalled')).toMatchObject({ status: 'False', reason: 'NotInstalled' });
+    expect(status()).not.toHaveProperty('inForce');
+  });
+
+  test('the message of the API server says why', async () => {
+    refusal = '422 Invalid: webhooks[3].rules';
+    await reconcile();
+    for (const type of ['Ready', 'WebhooksInstalled']) expect(condition(type)?.message).toContain(refusal);
+  });
+
+  test('status.inForce is the version before, which a restarted replica needs', async () => {
+    installed = true;
+    await reconcile();
     edited(2);
     state = { inForce: version(2), problem: undefined, generation: 2 };
-    installed = carried;
+    installed = false;
     await reconcile();
-    expect(condition('WebhooksInstalled')).toMatchObject({ status: 'False', reason: 'NotInstalled' });
+    expect(condition('Ready')?.message).toContain('generation 1 stays in force');
+    expect(condition('WebhooksInstalled')?.status).toBe('False');
+    expect(status()?.inForce?.generation).toBe(1);
   });
+});
+
+test('a new leader that has not read the configurations yet changes nothing', async () => {
+  await reconcile();
+  installed = undefined;
+  await reconcile();
+  expect(condition('Ready')?.status).toBe('True');
+  expect(policies.writes()).toBe(1);
 });
 
 test('lastTransitionTime changes only with the status', async () => {
@@ -170,7 +199,7 @@ test('lastTransitionTime changes only with the status', async () => {
     message: 'generation 2 is enforced',
     lastTransitionTime: '2026-11-21T12:00:00Z',
   });
-  expect(condition('WebhooksInstalled')?.lastTransitionTime).toBe('2026-11-21T13:00:00Z');
+  expect(condition('WebhooksInstalled')?.lastTransitionTime).toBe('2026-11-21T12:00:00Z');
 });
 
 test('status.inForce does not keep rules that a new version dropped', async () => {

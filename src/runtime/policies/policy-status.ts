@@ -16,8 +16,10 @@ import type { PolicyRegistry, PolicyState } from './policy-registry.ts';
 
 /** What the status reports besides the state of the policy on this replica. */
 export interface PolicyFacts {
-  /** The generation of the policy that the webhook configurations in the API server carry. */
-  readonly installed: (name: string) => number | undefined;
+  /** Whether the API server calls Gatehouse for this version; undefined when that is not known yet. */
+  readonly isInstalled: (policy: CompiledPolicy) => boolean | undefined;
+  /** Why the API server refuses the webhooks of this version, if it does. */
+  readonly refusal: (policy: CompiledPolicy) => string | undefined;
   /** The last result of the audit; undefined when this leader has not audited the policy. */
   readonly violations: (name: string) => AdmissionPolicyStatus['violations'];
 }
@@ -26,7 +28,7 @@ export function createPolicyStatusReconciler(
   client: Pick<KubeClient, 'replaceStatus'>,
   policies: Pick<Store<AdmissionPolicy>, 'get'>,
   registry: Pick<PolicyRegistry, 'get' | 'inForce'>,
-  { installed, violations }: PolicyFacts,
+  { isInstalled, refusal, violations }: PolicyFacts,
   now: () => Date,
 ): Reconcile {
   return createStatusReconciler(ADMISSION_POLICIES, client, policies, registry, (state, policy) => {
@@ -34,28 +36,29 @@ export function createPolicyStatusReconciler(
       metadata: { name = '' },
       status: before = {},
     } = policy;
+    const installed = state.inForce === undefined ? false : isInstalled(state.inForce);
+    if (installed === undefined) return before;
     // Counts of checks that the policy no longer has, or no longer audits, would stay forever.
     const isAudited = state.inForce === undefined || hasAudit(state.inForce);
     const found = isAudited ? (violations(name) ?? before.violations) : undefined;
+    // Until the API server follows the new version, it follows the previous one, also after a restart.
+    const enforced = installed ? state.inForce : before.inForce;
+    const installation = installationOf(state, installed, refusal);
+    const shown = {
+      ...state,
+      inForce: enforced,
+      problem: state.problem ?? (installed ? undefined : installation),
+    };
     const verbs = ['is enforced', 'nothing is enforced'] as const;
-    const installation = installationOf(state, installed(name));
-    const conditions = conditionsOf(state, verbs, installation, before.conditions, now());
+    const conditions = conditionsOf(shown, verbs, installation, before.conditions, now());
     return {
       conditions: withCoverage(conditions, state, registry.inForce(), now()),
-      ...inForceOf(state, before),
+      ...(enforced === undefined
+        ? {}
+        : { inForce: { generation: enforced.generation, spec: enforced.spec } }),
       ...(found === undefined ? {} : { violations: found }),
     };
   });
-}
-
-function installationOf({ inForce }: PolicyState, installed: number | undefined) {
-  const type = 'WebhooksInstalled';
-  if (inForce === undefined || installed !== inForce.generation) {
-    const message = 'the API server does not ask Gatehouse for this policy';
-    return { type, status: 'False' as const, reason: 'NotInstalled', message };
-  }
-  const message = `the API server asks Gatehouse, as of generation ${installed}`;
-  return { type, status: 'True' as const, reason: 'Installed', message };
 }
 
 const COVERAGE = 'SubresourcesCovered';
@@ -73,26 +76,37 @@ function withCoverage(
   return setCondition(conditions, { ...found, observedGeneration: generation }, now);
 }
 
-/** If nothing is in force, the last version in force stays in the status: replicas enforce it once it compiles. */
-function inForceOf(
+function installationOf(
   { inForce }: PolicyState,
-  before: AdmissionPolicyStatus,
-): Pick<AdmissionPolicyStatus, 'inForce'> {
-  if (inForce !== undefined) return { inForce: { generation: inForce.generation, spec: inForce.spec } };
-  return before.inForce === undefined ? {} : { inForce: before.inForce };
+  installed: boolean,
+  refusal: PolicyFacts['refusal'],
+): Parameters<typeof conditionsOf>[2] {
+  const type = 'WebhooksInstalled';
+  if (inForce !== undefined && installed) {
+    const message = `the API server asks Gatehouse, as of generation ${inForce.generation}`;
+    return { type, status: 'True', reason: 'Installed', message };
+  }
+  const why = inForce && refusal(inForce);
+  const message = `the API server does not ask Gatehouse for this policy${why === undefined ? '' : `: ${why}`}`;
+  return { type, status: 'False', reason: 'NotInstalled', message };
 }
 
 export function startPolicyStatus(
   context: Context,
-  { registry, policies }: Replica,
-  facts: PolicyFacts,
+  { registry, policies, webhooks }: Replica,
+  facts: Omit<PolicyFacts, 'isInstalled'>,
   signal: AbortSignal,
 ): RunningController {
   const now = () => new Date();
-  const reconcile = createPolicyStatusReconciler(context.client, policies.store, registry, facts, now);
+  const all = { ...facts, isInstalled: registry.isInstalled };
+  const reconcile = createPolicyStatusReconciler(context.client, policies.store, registry, all, now);
   const controller = startController(context, { name: 'policy-status', reconcile }, signal);
   registry.subscribe(controller.add, signal);
   policies.onChange(controller.add, signal);
-  for (const policy of policies.store.list()) controller.add(keyOf(policy));
+  const addAll = () => {
+    for (const policy of policies.store.list()) controller.add(keyOf(policy));
+  };
+  webhooks.onChange(addAll, signal);
+  addAll();
   return controller;
 }

@@ -14,7 +14,7 @@ import {
   type Cluster,
   type Objects,
 } from '../../../test/support/runtime/fixtures.ts';
-import type { WebhookResource } from './webhook-configurations.ts';
+import type { WebhookResource } from './installed-webhooks.ts';
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../kube/well-known.ts';
 
 const NAME = 'gatehouse';

@@ -17,7 +17,7 @@ import { isConflict } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Log } from '../../log.ts';
 import { requeueIn, type ReconcileResult } from '../controller.ts';
-import { WEBHOOK_CONFIGURATIONS, type WebhookResource } from './webhook-configurations.ts';
+import { WEBHOOK_CONFIGURATIONS, type WebhookResource } from './installed-webhooks.ts';
 
 export interface DevSessionOptions {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete'>;

@@ -1,10 +1,13 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { rulesOf } from '../../admission/webhooks/installed-rules.ts';
 import { DEV_URL_ANNOTATION, withDevSession } from '../../admission/webhooks/dev-session.ts';
 import {
+  ApiError,
   compiled,
   createCluster,
+  GROUP,
   NEVER,
   OWN_NAMESPACE,
   silent,
@@ -19,8 +22,8 @@ import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '
 import {
   createWebhookConfigurationsReconciler,
   type WebhookConfigurationsOptions,
-  type WebhookResource,
 } from './webhook-configurations.ts';
+import type { WebhookResource } from './installed-webhooks.ts';
 
 const NAME = 'gatehouse';
 const now = new Date('2026-11-21T12:00:00Z');
@@ -30,7 +33,8 @@ let cluster: Cluster;
 let live: Record<WebhookResource, Objects<LiveWebhookConfiguration>>;
 let policies: readonly CompiledPolicy[];
 let caBundle: string | undefined;
-let installed: (readonly CompiledPolicy[])[];
+let awaited: readonly CompiledPolicy[];
+let refused: ReadonlyMap<string, string>;
 
 beforeEach(() => {
   cluster = createCluster();
@@ -40,8 +44,9 @@ beforeEach(() => {
   };
   policies = [compiled({ defaults: [{ path: 'spec.tier', value: 'standard' }] })];
   caBundle = 'AAAA';
+  awaited = [];
+  refused = new Map();
   serverNow = now;
-  installed = [];
 });
 
 const reconciler = (change: Partial<WebhookConfigurationsOptions> = {}) =>
@@ -57,7 +62,10 @@ const reconciler = (change: Partial<WebhookConfigurationsOptions> = {}) =>
     },
     client: cluster.client,
     detectors: { list: () => [] },
-    onInstalled: (carried) => installed.push(carried),
+    awaited: () => rulesOf(awaited),
+    onRefused: (next) => {
+      refused = next;
+    },
     now: () => now,
     serverNow: () => serverNow,
     log: silent,
@@ -69,7 +77,7 @@ const mutating = () => live.mutatingwebhookconfigurations;
 const validating = () => live.validatingwebhookconfigurations;
 const writes = () => mutating().writes() + validating().writes();
 
-test('both configurations are created, and the policies in them are reported', async () => {
+test('both configurations are created', async () => {
   expect(await reconcile()).toEqual({ kind: 'requeue', at: new Date('2026-11-21T12:01:00Z') });
   expect(mutating().read(NAME)).toMatchObject({
     kind: 'MutatingWebhookConfiguration',
@@ -77,7 +85,6 @@ test('both configurations are created, and the policies in them are reported', a
     webhooks: [{ clientConfig: { caBundle: 'AAAA' }, rules: [{ resources: ['servers'] }] }],
   });
   expect(validating().read(NAME)?.webhooks).toHaveLength(1);
-  expect(installed).toEqual([policies]);
 });
 
 test('running twice writes nothing the second time', async () => {
@@ -90,7 +97,6 @@ test('nothing is installed before an authority exists: its certificates could no
   caBundle = undefined;
   expect(await reconcile()).toMatchObject({ kind: 'requeue' });
   expect(writes()).toBe(0);
-  expect(installed).toEqual([]);
 });
 
 test('a configuration without policies is empty, and equals one that the API server returns without a webhooks field', async () => {
@@ -165,13 +171,11 @@ describe('a configuration is repaired', () => {
     policies = [];
     await reconcile();
     expect(validating().read(NAME)?.webhooks).toEqual([]);
-    expect(installed.at(-1)).toEqual([]);
   });
 });
 
-test('a write that meets a conflict fails, and nothing counts as installed', async () => {
+test('a write that meets a conflict fails', async () => {
   await reconcile();
-  installed = [];
   const stale = validating().read(NAME);
   validating().edit(NAME, (object) => ({ ...object, webhooks: [] }));
   const overtaken = reconciler({
@@ -184,9 +188,7 @@ test('a write that meets a conflict fails, and nothing counts as installed', asy
     },
   });
   await expect(overtaken(NAME, NEVER)).rejects.toMatchObject({ code: 409 });
-  expect(installed).toEqual([]);
   await reconcile();
-  expect(installed).toEqual([policies]);
 });
 
 describe('killed around a write it converges:', () => {
@@ -212,7 +214,6 @@ describe('killed around a write it converges:', () => {
     for (const objects of Object.values(live)) {
       expect(objects.read(NAME)).toMatchObject({ webhooks: [{ clientConfig: { caBundle } }] });
     }
-    expect(installed.at(-1)).toEqual(policies);
   });
 });
 
@@ -237,21 +238,18 @@ describe('a configuration that a laptop has borrowed', () => {
   beforeEach(async () => {
     await reconcile();
     lend(end);
-    installed = [];
   });
 
   test('is left alone, also when the bundle changes, and reconciled when the session is over', async () => {
     caBundle = 'BBBB';
     expect(await reconcile()).toEqual({ kind: 'requeue', at: new Date(end.getTime() + 100) });
     expect(writes()).toBe(2);
-    expect(installed).toEqual([policies]);
   });
 
   test('does not report policies that the laptop has not installed yet', async () => {
     policies = [compiled({ validate: { immutable: ['spec.rack'] } })];
     await reconcile();
     expect(writes()).toBe(2);
-    expect(installed).toEqual([]);
   });
 
   test('names the Service again when the session has expired, without the session annotations', async () => {
@@ -263,7 +261,6 @@ describe('a configuration that a laptop has borrowed', () => {
       webhooks: [{ clientConfig: { caBundle: 'AAAA', service: { name: 'gatehouse' } } }],
     });
     expect(mutating().read(NAME)?.metadata?.annotations).toBeUndefined();
-    expect(installed.at(-1)).toEqual(policies);
   });
 
   test('is repaired at once when the annotation claims more time than a session can have', async () => {
@@ -271,5 +268,94 @@ describe('a configuration that a laptop has borrowed', () => {
     await reconcile();
     expect(validating().read(NAME)?.metadata?.annotations?.[DEV_URL_ANNOTATION]).toBeUndefined();
     expect(validating().read(NAME)?.webhooks?.[0]?.clientConfig.url).toBeUndefined();
+  });
+});
+
+describe('a webhook that the API server refuses', () => {
+  const timed = (timeoutSeconds: number, resource = 'servers') =>
+    compiled(
+      {
+        timeoutSeconds,
+        match: { apiGroups: [GROUP], resources: [resource] },
+        defaults: [{ path: 'spec.tier', value: 'x' }],
+        validate: { immutable: ['spec.rack'] },
+      },
+      { name: `${resource}-${timeoutSeconds}`, generation: 1 },
+    );
+  const isBad = ({ webhooks = [] }: LiveWebhookConfiguration) =>
+    webhooks.some(({ rules }) => rules.some(({ resources }) => resources.includes('bad')));
+  const refusing = async <T extends KubeObject>(
+    object: T,
+    dryRun: boolean | undefined,
+    write: () => Promise<T>,
+  ) => {
+    if (isBad(object as LiveWebhookConfiguration)) throw new ApiError(422, 'the resource is bad');
+    return dryRun === true ? object : await write();
+  };
+  const strict = () =>
+    reconciler({
+      client: {
+        ...cluster.client,
+        create: (kind, object, options) =>
+          refusing(object, options?.dryRun, () => cluster.client.create(kind, object)),
+        replace: (kind, object, options) =>
+          refusing(object, options?.dryRun, () => cluster.client.replace(kind, object)),
+      },
+    })(NAME, NEVER);
+  const timeouts = () =>
+    [validating(), mutating()].map((objects) =>
+      objects.read(NAME)?.webhooks?.map(({ timeoutSeconds }) => timeoutSeconds),
+    );
+
+  test('is left out, and its message is reported', async () => {
+    policies = [timed(5), timed(9, 'bad'), timed(6)];
+    await strict();
+    expect(timeouts()).toEqual([
+      [5, 6],
+      [5, 6],
+    ]);
+    expect([...refused.keys()].map((name) => name.split('.')[1])).toEqual(['mutate', 'validate']);
+    expect([...refused.values()][0]).toContain('the resource is bad');
+    await strict();
+    expect(writes()).toBe(2);
+  });
+
+  test('does not keep deleted policies in the configurations', async () => {
+    policies = [timed(5), timed(6)];
+    await reconcile();
+    policies = [timed(5), timed(9, 'bad')];
+    await strict();
+    expect(timeouts()).toEqual([[5], [5]]);
+  });
+
+  test('leaves the version of it that is stored, and the webhook that it replaces, with the current CA bundle', async () => {
+    policies = [timed(5), timed(6), timed(7)];
+    await reconcile();
+    caBundle = 'BBBB';
+    policies = [timed(5), timed(6), timed(6, 'bad'), timed(8, 'bad')];
+    awaited = [timed(7)];
+    await strict();
+    expect(timeouts()).toEqual([
+      [5, 6, 7],
+      [5, 6, 7],
+    ]);
+    expect(refused.size).toBe(4);
+    for (const { clientConfig } of validating().read(NAME)?.webhooks ?? [])
+      expect(clientConfig.caBundle).toBe('BBBB');
+    policies = [timed(5), timed(6)];
+    awaited = [];
+    await strict();
+    expect(timeouts()).toEqual([
+      [5, 6],
+      [5, 6],
+    ]);
+    expect(refused.size).toBe(0);
+  });
+
+  test('other refusals of the whole configuration fail', async () => {
+    const write = () => Promise.reject(new ApiError(403, 'no'));
+    await expect(reconciler({ client: { ...cluster.client, create: write } })(NAME, NEVER)).rejects.toThrow(
+      'no',
+    );
   });
 });

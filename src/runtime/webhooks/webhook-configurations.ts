@@ -2,33 +2,27 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
-import { carries, isOfHandler, type LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
+import type { LiveWebhook, LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
 import { devSessionOf, withoutDevSession, type DevSession } from '../../admission/webhooks/dev-session.ts';
 import type { CompiledHandler } from '../../admission/handlers/compile-handler.ts';
 import {
   webhookConfigurations,
   WEBHOOK_CONFIGURATION_NAME,
 } from '../../admission/webhooks/webhook-configurations.ts';
-import { type WebhookConfiguration } from '../../admission/webhooks/webhook.ts';
+import type { InstalledRules } from '../../admission/webhooks/installed-rules.ts';
+import type { WebhookConfiguration } from '../../admission/webhooks/webhook.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { Principal } from '../../api/principals.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Log } from '../../log.ts';
 import type { Store } from '../../kube/store.ts';
-import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../kube/well-known.ts';
 import { isEnabled } from '../../restore/detector.ts';
 import type { Certificates } from '../certificates/start-certificates.ts';
 import type { Context } from '../context.ts';
 import { requeueIn, startController, type Reconcile, type RunningController } from '../controller.ts';
-import { watch } from '../watch.ts';
 import type { Replica } from '../webhook-process.ts';
-
-export const WEBHOOK_CONFIGURATIONS = {
-  mutatingwebhookconfigurations: mutatingWebhookConfigurations,
-  validatingwebhookconfigurations: validatingWebhookConfigurations,
-} as const;
-
-export type WebhookResource = keyof typeof WEBHOOK_CONFIGURATIONS;
+import { writeAccepted } from './dry-run.ts';
+import { WEBHOOK_CONFIGURATIONS, configurationTarget, type WebhookResource } from './installed-webhooks.ts';
 
 export interface WebhookConfigurationsOptions {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
@@ -38,8 +32,10 @@ export interface WebhookConfigurationsOptions {
   readonly caBundle: () => string | undefined;
   readonly target: ReturnType<typeof configurationTarget>;
   readonly detectors: Pick<Store<RestoreDetector>, 'list'>;
-  /** Called when both configurations in the API server carry these policies. */
-  readonly onInstalled: (policies: readonly CompiledPolicy[]) => void;
+  /** The rules of policies that stay in force until their successors are installed. */
+  readonly awaited: () => InstalledRules;
+  /** Called after each reconcile with the messages of the API server about webhooks that it refuses, by name. */
+  readonly onRefused: (refused: ReadonlyMap<string, string>) => void;
   readonly now: () => Date;
   /** By the clock of the API server. */
   readonly serverNow: () => Date;
@@ -52,18 +48,17 @@ const RECHECK_MS = 60_000;
 const NO_AUTHORITY_MS = 500;
 
 export function createWebhookConfigurationsReconciler(options: WebhookConfigurationsOptions): Reconcile {
-  const { handlers, target, detectors, onInstalled, now, serverNow } = options;
+  const { handlers, target, detectors, now, serverNow } = options;
   return async (_key, signal) => {
     const caBundle = options.caBundle();
     if (caBundle === undefined) return requeueIn(NO_AUTHORITY_MS, now());
-    const policies = options.policies();
     const wanted = { ...target, caBundle, restorers: restorersOf(detectors) };
-    const { mutating, validating } = webhookConfigurations(policies, wanted, handlers);
+    const { mutating, validating } = webhookConfigurations(options.policies(), wanted, handlers);
     const states = [
       await ensure('mutatingwebhookconfigurations', mutating, options, signal),
       await ensure('validatingwebhookconfigurations', validating, options, signal),
     ];
-    if (states.every((state) => state.kind === 'installed' || state.carriesPolicies)) onInstalled(policies);
+    options.onRefused(new Map(states.flatMap((state) => (state.kind === 'lent' ? [] : [...state.refused]))));
     const expiries = states.flatMap((state) =>
       state.kind === 'lent' ? [state.session.expiresAt.getTime() - serverNow().getTime()] : [],
     );
@@ -72,57 +67,57 @@ export function createWebhookConfigurationsReconciler(options: WebhookConfigurat
 }
 
 type Ensured =
-  | { readonly kind: 'installed' }
+  /** The messages of the API server about webhooks that it refuses, by name. */
+  | { readonly kind: 'installed'; readonly refused: ReadonlyMap<string, string> }
   /** A development session writes the configuration until it expires. */
-  | { readonly kind: 'lent'; readonly session: DevSession; readonly carriesPolicies: boolean };
+  | { readonly kind: 'lent'; readonly session: DevSession };
 
 async function ensure(
   resource: WebhookResource,
   desired: WebhookConfiguration,
-  { client, serverNow, log }: WebhookConfigurationsOptions,
+  { client, serverNow, awaited, log }: WebhookConfigurationsOptions,
   signal: AbortSignal,
 ): Promise<Ensured> {
   const kind = WEBHOOK_CONFIGURATIONS[resource];
   const ref = { name: WEBHOOK_CONFIGURATION_NAME };
   const live = await client.get<LiveWebhookConfiguration>(kind, ref, { signal });
-  if (live === undefined) {
-    await client.create(kind, desired, { signal });
-    log.info({ resource, webhooks: desired.webhooks.length }, 'created webhook configuration');
-    return { kind: 'installed' };
-  }
-  const state = devSessionOf(live, serverNow());
-  if (state.kind === 'valid') {
+  const state = live === undefined ? undefined : devSessionOf(live, serverNow());
+  if (state?.kind === 'valid') {
     const { session } = state;
     log.debug({ resource, session }, 'webhook configuration is lent to a developer');
-    const policies = desired.webhooks.filter((webhook) => !isOfHandler(webhook));
-    return { kind: 'lent', session, carriesPolicies: carries(live.webhooks ?? [], policies) };
+    return { kind: 'lent', session };
   }
-  const isAbandoned = state.kind === 'over';
-  const metadata = isAbandoned ? withoutDevSession(live.metadata) : live.metadata;
-  const labels = { ...metadata?.labels, ...desired.metadata?.labels };
-  // The API server leaves out an empty list.
-  const wanted = { webhooks: desired.webhooks, labels };
-  const current = { webhooks: live.webhooks ?? [], labels: live.metadata?.labels ?? {} };
-  if (!isAbandoned && isDeepStrictEqual(current, wanted)) return { kind: 'installed' };
-  const next = { ...live, metadata: { ...metadata, labels }, webhooks: desired.webhooks };
-  await client.replace<LiveWebhookConfiguration>(kind, next, { signal });
-  const fields = { resource, webhooks: desired.webhooks.length };
+  const isAbandoned = state?.kind === 'over';
   if (isAbandoned)
-    log.warn({ ...fields, session: state.session }, 'took webhook configuration back from a developer');
-  else log.info(fields, 'replaced webhook configuration');
-  return { kind: 'installed' };
+    log.warn({ resource, session: state.session }, 'took webhook configuration back from a developer');
+  const write = async (webhooks: readonly LiveWebhook[], dryRun: boolean) => {
+    const next = nextOf(live, desired, webhooks, isAbandoned);
+    if (live === undefined) await client.create(kind, next, { dryRun, signal });
+    else if (isAbandoned || !isSame(live, next)) await client.replace(kind, next, { dryRun, signal });
+    else return;
+    if (!dryRun) log.info({ resource, webhooks: webhooks.length }, 'wrote webhook configuration');
+  };
+  const refused = await writeAccepted(desired.webhooks, live?.webhooks ?? [], awaited(), write);
+  if (refused.size > 0)
+    log.error({ resource, refused: Object.fromEntries(refused) }, 'the API server refuses webhooks');
+  return { kind: 'installed', refused };
 }
 
-/** The Service that the entries of a cluster name, and the features that the API server supports. */
-export function configurationTarget({ config, capabilities }: Pick<Context, 'config' | 'capabilities'>) {
-  const { namespace, service, servicePort } = config;
-  return {
-    service: { namespace, name: service, port: servicePort },
-    ownNamespace: namespace,
-    matchConditions: capabilities.matchConditions,
-    protectsOwnKinds: true,
-  };
+function nextOf(
+  live: LiveWebhookConfiguration | undefined,
+  desired: WebhookConfiguration,
+  webhooks: readonly LiveWebhook[],
+  isAbandoned: boolean,
+): LiveWebhookConfiguration {
+  if (live === undefined) return { ...desired, webhooks };
+  const metadata = isAbandoned ? withoutDevSession(live.metadata) : live.metadata;
+  const labels = { ...metadata?.labels, ...desired.metadata?.labels };
+  return { ...live, metadata: { ...metadata, labels }, webhooks };
 }
+
+/** The API server leaves out an empty list. */
+const isSame = (live: LiveWebhookConfiguration, { webhooks, metadata }: LiveWebhookConfiguration): boolean =>
+  isDeepStrictEqual([live.webhooks ?? [], live.metadata?.labels ?? {}], [webhooks, metadata?.labels]);
 
 /** The principals of all enabled detectors. */
 export const restorersOf = (detectors: Pick<Store<RestoreDetector>, 'list'>): readonly Principal[] =>
@@ -133,9 +128,9 @@ export const restorersOf = (detectors: Pick<Store<RestoreDetector>, 'list'>): re
 
 export function startWebhookConfigurations(
   context: Context,
-  { registry, handlers, detectors }: Replica,
+  { registry, handlers, detectors, webhooks }: Replica,
   certificates: Certificates,
-  onInstalled: WebhookConfigurationsOptions['onInstalled'],
+  onRefused: WebhookConfigurationsOptions['onRefused'],
   signal: AbortSignal,
 ): RunningController {
   const { client, serverClock, log } = context;
@@ -153,7 +148,8 @@ export function startWebhookConfigurations(
         },
         target: configurationTarget(context),
         detectors: detectors.store,
-        onInstalled,
+        awaited: registry.awaited,
+        onRefused,
         now: () => new Date(),
         serverNow: serverClock.now,
         log,
@@ -168,9 +164,7 @@ export function startWebhookConfigurations(
   certificates.onAuthority(install);
   detectors.onChange(install, signal);
   // Reverts changes that other clients make to these configurations.
-  const fieldSelector = `metadata.name=${WEBHOOK_CONFIGURATION_NAME}`;
-  for (const resource of Object.values(WEBHOOK_CONFIGURATIONS))
-    watch(context, { resource, fieldSelector, onChange: install }, signal);
+  webhooks.onChange(install, signal);
   install();
   return controller;
 }

@@ -1,0 +1,50 @@
+/** On every replica: watches the two webhook configurations named `gatehouse`. */
+import type { LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
+import { rulesIn, type InstalledRules } from '../../admission/webhooks/installed-rules.ts';
+import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
+import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../kube/well-known.ts';
+import { createListeners } from '../listeners.ts';
+import type { Context } from '../context.ts';
+import { watch, type WatchContext } from '../watch.ts';
+
+export const WEBHOOK_CONFIGURATIONS = {
+  mutatingwebhookconfigurations: mutatingWebhookConfigurations,
+  validatingwebhookconfigurations: validatingWebhookConfigurations,
+} as const;
+
+export type WebhookResource = keyof typeof WEBHOOK_CONFIGURATIONS;
+
+/** The Service that the entries of a cluster name, and the features that the API server supports. */
+export function configurationTarget({ config, capabilities }: Pick<Context, 'config' | 'capabilities'>) {
+  const { namespace, service, servicePort } = config;
+  return {
+    service: { namespace, name: service, port: servicePort },
+    ownNamespace: namespace,
+    matchConditions: capabilities.matchConditions,
+    protectsOwnKinds: true,
+  };
+}
+
+export function watchInstalledWebhooks(context: WatchContext, signal: AbortSignal) {
+  const fieldSelector = `metadata.name=${WEBHOOK_CONFIGURATION_NAME}`;
+  const listeners = createListeners<[]>();
+  const watches = Object.values(WEBHOOK_CONFIGURATIONS).map((resource) =>
+    watch<LiveWebhookConfiguration>(context, { resource, fieldSelector }, signal),
+  );
+  let rules: InstalledRules | undefined;
+  const refresh = () => {
+    if (!watches.every(({ hasSynced }) => hasSynced())) return;
+    rules = rulesIn(watches.flatMap(({ store }) => store.list()));
+    listeners.tell();
+  };
+  for (const { onChange, whenSynced } of watches) {
+    onChange(refresh);
+    whenSynced(signal).then(refresh, () => undefined); // rejects when the signal aborts
+  }
+  return {
+    /** Undefined until both configurations have been listed. */
+    rules: () => rules,
+    /** Called after the first list, and after each change. */
+    onChange: listeners.add,
+  };
+}

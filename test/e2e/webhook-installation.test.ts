@@ -1,0 +1,151 @@
+// suite: shared-plane, sandbox: yes
+/** Policies whose webhooks the API server does not accept, or not yet, or whose targets are missing after a restart. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
+import {
+  configMaps,
+  customResourceDefinitions,
+  validatingWebhookConfigurations,
+} from '../../src/kube/well-known.ts';
+import { startApiProxy, type ApiProxy } from '../support/api-proxy.ts';
+import {
+  ADMISSION_POLICIES,
+  applyExamples,
+  createNamespace,
+  DATACENTERS,
+  SERVERS,
+  startClusterFor,
+  type Cluster,
+} from '../support/cluster.ts';
+import { testsSandbox } from '../support/control-plane.ts';
+import { refusal, seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import {
+  condition,
+  datacenter,
+  server,
+  type Conditioned,
+  type WebhookConfigurationObject,
+} from '../support/objects.ts';
+import { eventually, freePort } from '../support/processes.ts';
+
+let cluster: Cluster;
+let proxy: ApiProxy;
+let replica: Replica;
+let port: number;
+
+/** While it is true, the API server does not accept other webhook configurations. */
+let isFrozen = false;
+/** A label in a selector that the API server refuses. */
+const REFUSED = 'refused-by-the-api-server';
+
+const status = (code: number, reason: string, message: string) => ({
+  code,
+  body: { apiVersion: 'v1', kind: 'Status', status: 'Failure', code, reason, message },
+});
+
+beforeAll(async () => {
+  port = await freePort();
+  cluster = await startClusterFor(port, { controllers: ['clusterrole-aggregation'] });
+  proxy = await startApiProxy(cluster.plane, 'one', (method, path, body) => {
+    if (method === 'GET' || !path.includes('webhookconfigurations')) return undefined;
+    if (JSON.stringify(body).includes(REFUSED)) return status(422, 'Invalid', 'one selector is invalid');
+    return isFrozen && !path.includes('dryRun') ? status(503, 'ServiceUnavailable', 'frozen') : undefined;
+  });
+  await start();
+  await createNamespace(cluster, 'shop');
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await proxy.stop();
+  await cluster.stop();
+});
+
+async function start(): Promise<void> {
+  const { folder } = cluster.plane;
+  replica = await startReplica({ kubeconfig: proxy.kubeconfig, folder }, { name: 'one', port });
+  await replica.whenReady();
+}
+
+async function restart(): Promise<void> {
+  await replica.program.stop(15_000);
+  await start();
+}
+
+/** A policy that refuses ConfigMaps of a colour. Policies with equal scopes share a webhook. */
+const without = (color: string, scope: object = {}, match: object = {}): KubeObject =>
+  ({
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'AdmissionPolicy',
+    metadata: { name: `no-${color}` },
+    spec: {
+      match: {
+        apiGroups: [''],
+        resources: ['configmaps'],
+        objectSelector: { matchLabels: { painted: 'yes' } },
+        ...match,
+      },
+      validate: { rules: [{ expression: `object.data.color != '${color}'`, message: `${color} is out` }] },
+      ...scope,
+    },
+  }) as KubeObject;
+
+const paint = (color: string) =>
+  cluster.admin.create(
+    configMaps,
+    {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { namespace: 'shop', name: 'a', labels: { painted: 'yes' } },
+      data: { color },
+    } as KubeObject,
+    { dryRun: true },
+  );
+
+const govern = async (color: string) => {
+  await cluster.apply(without(color));
+  await seeInForce(cluster, `no-${color}`);
+  await untilRefused(color, `${color} is out`, () => paint(color));
+};
+
+const conditionsOf = async (name: string, isExpected: (object: Conditioned) => boolean) => {
+  const policy = await cluster.see<Conditioned>(name, ADMISSION_POLICIES, { name }, isExpected, 30_000);
+  return { ready: condition(policy, 'Ready'), installed: condition(policy, 'WebhooksInstalled') };
+};
+
+test('a policy that moves to another webhook is enforced in each moment, also after a restart', async () => {
+  await govern('red');
+  await govern('blue');
+  isFrozen = true;
+  await cluster.apply(without('red', { timeoutSeconds: 10 }));
+  const { ready, installed } = await conditionsOf('no-red', (object) => {
+    const observed = condition(object, 'Ready') as { observedGeneration?: number } | undefined;
+    return observed?.observedGeneration === 2;
+  });
+  expect(ready).toMatchObject({ status: 'False', reason: 'NotInstalled' });
+  expect(ready?.message).toContain('generation 1 stays in force');
+  expect(installed?.status).toBe('False');
+  expect((await refusal(paint('red'))).message).toContain('red is out');
+  expect((await refusal(paint('blue'))).message).toContain('blue is out');
+
+  await restart();
+  expect((await refusal(paint('red'))).message).toContain('red is out');
+  expect((await refusal(paint('blue'))).message).toContain('blue is out');
+
+  isFrozen = false;
+  await seeInForce(cluster, 'no-red');
+  expect((await refusal(paint('red'))).message).toContain('red is out');
+});
+
+test('a deleted policy refuses nothing while its webhook cannot be removed', async () => {
+  await cluster.apply(without('green', { timeoutSeconds: 7 }));
+  await seeInForce(cluster, 'no-green');
+  await untilRefused('green', 'green is out', () => paint('green'));
+  isFrozen = true;
+  await cluster.admin.delete(ADMISSION_POLICIES, { name: 'no-green' });
+  await eventually('green is allowed', () => paint('green').catch(() => undefined));
+  isFrozen = false;
+});
