@@ -3,7 +3,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import type { Resource } from '../../src/kube/object.ts';
 import {
   configMaps,
   customResourceDefinitions,
@@ -23,7 +22,7 @@ import { testsSandbox } from '../support/control-plane.ts';
 import { refusal, seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import {
-  condition,
+  condition as conditionOf,
   datacenter,
   server,
   type Conditioned,
@@ -113,8 +112,10 @@ const govern = async (color: string) => {
 
 const conditionsOf = async (name: string, isExpected: (object: Conditioned) => boolean) => {
   const policy = await cluster.see<Conditioned>(name, ADMISSION_POLICIES, { name }, isExpected, 30_000);
-  return { ready: condition(policy, 'Ready'), installed: condition(policy, 'WebhooksInstalled') };
+  return { ready: conditionOf(policy, 'Ready'), installed: conditionOf(policy, 'WebhooksInstalled') };
 };
+
+const build = (place: string) => cluster.admin.create(SERVERS, server('shop', 's', place), { dryRun: true });
 
 test('a policy that moves to another webhook is enforced in each moment, also after a restart', async () => {
   await govern('red');
@@ -122,14 +123,14 @@ test('a policy that moves to another webhook is enforced in each moment, also af
   isFrozen = true;
   await cluster.apply(without('red', { timeoutSeconds: 10 }));
   const { ready, installed } = await conditionsOf('no-red', (object) => {
-    const observed = condition(object, 'Ready') as { observedGeneration?: number } | undefined;
+    const observed = conditionOf(object, 'Ready') as { observedGeneration?: number } | undefined;
     return observed?.observedGeneration === 2;
   });
+  expect((await refusal(paint('red'))).message).toContain('red is out');
+  expect((await refusal(paint('blue'))).message).toContain('blue is out');
   expect(ready).toMatchObject({ status: 'False', reason: 'NotInstalled' });
   expect(ready?.message).toContain('generation 1 stays in force');
   expect(installed?.status).toBe('False');
-  expect((await refusal(paint('red'))).message).toContain('red is out');
-  expect((await refusal(paint('blue'))).message).toContain('blue is out');
 
   await restart();
   expect((await refusal(paint('red'))).message).toContain('red is out');
@@ -148,4 +149,57 @@ test('a deleted policy refuses nothing while its webhook cannot be removed', asy
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'no-green' });
   await eventually('green is allowed', () => paint('green').catch(() => undefined));
   isFrozen = false;
+});
+
+test('webhooks that the API server refuses do not keep others from being installed or removed', async () => {
+  // The sandbox has no authorizer, so it refuses such a condition itself.
+  const condition = { name: 'may', expression: "authorizer.path('/a').check('get').allowed()" };
+  const refused = testsSandbox()
+    ? { matchConditions: [condition] }
+    : { objectSelector: { matchLabels: { [REFUSED]: 'yes' } } };
+  await cluster.apply(without('pink', {}, refused));
+  const { ready, installed } = await conditionsOf(
+    'no-pink',
+    (object) => conditionOf(object, 'Ready')?.reason === 'WebhooksRefused',
+  );
+  expect(ready?.message).toContain(
+    testsSandbox() ? 'matchConditions[0].expression' : 'one selector is invalid',
+  );
+  expect(ready?.message).toContain('nothing is enforced');
+  expect(installed?.status).toBe('False');
+  await govern('grey');
+  await cluster.admin.delete(ADMISSION_POLICIES, { name: 'no-grey' });
+  await eventually('grey is allowed', () => paint('grey').catch(() => undefined));
+});
+
+test('an invalid match condition is an error of its policy', async () => {
+  const invalid = { matchConditions: [{ name: 'a', expression: 'request.operaton ==' }] };
+  await cluster.apply(without('black', {}, invalid));
+  const reason = testsSandbox() ? 'InvalidExpression' : 'Unsupported'; // Kubernetes 1.20 has no match conditions
+  await conditionsOf('no-black', (object) => conditionOf(object, 'Ready')?.reason === reason);
+  await cluster.admin.delete(ADMISSION_POLICIES, { name: 'no-black' });
+});
+
+test('after a restart without the CRD of its target, a policy keeps its webhook and asks for a retry', async () => {
+  await applyExamples(cluster);
+  await seeInForce(cluster, 'servers');
+  await untilRefused('a Server without its datacenter', 'spec.datacenter', () => build('nowhere'));
+  const name = `${DATACENTERS.resource}.${DATACENTERS.group}`;
+  await cluster.admin.delete(customResourceDefinitions, { name });
+  await eventually(
+    'the CRD is gone',
+    async () => (await cluster.admin.get(customResourceDefinitions, { name })) === undefined,
+  );
+  await restart();
+  await conditionsOf('servers', (object) => conditionOf(object, 'Ready')?.reason === 'UnknownTarget');
+  await untilRefused('a Server', 'policy servers is in force but cannot be evaluated', () => build('fra1'));
+  const configuration = await cluster.admin.get<WebhookConfigurationObject>(validatingWebhookConfigurations, {
+    name: 'gatehouse',
+  });
+  expect(configuration?.webhooks?.map(({ name: webhook }) => webhook)).toContainEqual(
+    expect.stringMatching(/^fail-5s-/),
+  );
+  await applyExamples(cluster);
+  await cluster.admin.create(DATACENTERS, datacenter('fra1'));
+  await eventually('a Server is accepted', () => build('fra1').catch(() => undefined), { timeoutMs: 30_000 });
 });

@@ -38,6 +38,8 @@ export type CompileResult =
       readonly reason: RejectionReason;
       /** All problems, so that the author can correct them in one go. */
       readonly problems: readonly { readonly where: string; readonly message: string }[];
+      /** Its parts as far as they compile; only its scope and its spec are complete. */
+      readonly incomplete: CompiledPolicy;
     };
 
 /** Compiles an AdmissionPolicy, or lists everything that is wrong with it. */
@@ -80,6 +82,7 @@ export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvir
     kind: 'rejected',
     reason,
     problems: problems.map(({ where, message }) => ({ where, message })),
+    incomplete: { ...parts, targets: [] },
   };
 }
 

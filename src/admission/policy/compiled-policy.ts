@@ -188,6 +188,15 @@ export interface CompiledPolicy {
         readonly graceMs: number;
       }
     | undefined;
+  /**
+   * Why no request can be decided, although the version is in force: its checks do not compile any more, or not at the
+   * moment. Then only its scope and its spec are reliable.
+   */
+  readonly undecidable?: {
+    readonly message: string;
+    /** Whether a change of the cluster can end this, such as a CustomResourceDefinition that returns. */
+    readonly isTemporary: boolean;
+  };
   /** The kinds that references name or expressions read, without duplicates. */
   readonly targets: readonly CompiledTarget[];
   readonly spec: AdmissionPolicySpec;

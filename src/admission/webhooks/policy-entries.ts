@@ -4,7 +4,6 @@ import { createHash } from 'node:crypto';
 import { groupResourceName } from '../../json/kube-object.ts';
 import type { NormalSelector } from '../../json/label-selector.ts';
 import type { CompiledMatch, CompiledPolicy, Scope } from '../policy/compiled-policy.ts';
-import { restrictingReferences } from '../policy/references/read-references.ts';
 
 /** Ten hex digits (40 bits): a collision would merge two scopes, and becomes likely only with a million scopes. */
 const HASH_LENGTH = 10;
@@ -49,9 +48,11 @@ export const failsOpen = (entryId: string): boolean => /^(restrict-)?ignore-/.te
  */
 export function deletionEntriesOf({
   match: { failurePolicy, timeoutSeconds },
-  references,
-}: Pick<CompiledPolicy, 'match' | 'references'>): readonly Pick<CompiledPolicy, 'entryId' | 'match'>[] {
-  const targets = restrictingReferences(references).map(({ target }) => target);
+  spec: { validate: { references = [] } = {} },
+}: Pick<CompiledPolicy, 'match' | 'spec'>): readonly Pick<CompiledPolicy, 'entryId' | 'match'>[] {
+  const targets = references
+    .filter(({ onTargetDelete }) => onTargetDelete === 'Restrict')
+    .map(({ target: { apiGroup, resource } }) => ({ group: apiGroup ?? '', resource }));
   return [...Map.groupBy(targets, groupResourceName).values()].flatMap(([target]) => {
     if (target === undefined) return [];
     const match: CompiledMatch = {

@@ -50,20 +50,22 @@ export function webhookConfigurations(
   };
 }
 
-/** The operations on which a policy may change the object. */
+/**
+ * The operations on which a policy may change the object. From the spec, because a version that does not compile any more
+ * keeps its webhooks.
+ */
 function mutatedOperations({
-  defaults,
-  mutations,
-  preservesOwners,
+  spec: { defaults = [], mutations = [], owners },
   match,
 }: CompiledPolicy): readonly Operation[] {
-  const changes = defaults.length > 0 || mutations.length > 0 || preservesOwners;
+  const changes = defaults.length > 0 || mutations.length > 0 || owners?.preserve === true;
   return match.operations.filter((operation) => changes && writes(operation));
 }
 
 /** The operations on which a policy checks the object. */
-function validatedOperations(policy: CompiledPolicy): readonly Operation[] {
-  const { immutable, references, unique, schema, rules, warnings, auditAnnotations, match } = policy;
+function validatedOperations({ spec, match }: CompiledPolicy): readonly Operation[] {
+  const { validate = {}, warnings = [], auditAnnotations = [] } = spec;
+  const { immutable = [], references = [], unique = [], schema, rules = [] } = validate;
   const always = rules.length > 0 || warnings.length > 0 || auditAnnotations.length > 0;
   const onWrites = references.length > 0 || unique.length > 0 || schema !== undefined;
   return match.operations.filter(

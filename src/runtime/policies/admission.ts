@@ -8,6 +8,7 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { mutate } from '../../admission/policy/mutate.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
 import { checkTargetDeletion } from '../../admission/policy/references/check-target-deletion.ts';
+import { refuseUndecidable } from '../../admission/policy/undecidable.ts';
 import { validate } from '../../admission/policy/validate.ts';
 import type { World } from '../../admission/policy/world.ts';
 import type { PolicyRegistry } from './policy-registry.ts';
@@ -56,7 +57,10 @@ export function createAdmission(
     if (handler !== undefined) return callHandler(phase, handler, request, signal);
     const policies = governing(entry, request);
     if (policies === undefined) return unknownEntry(entry);
-    return policies.length === 0 ? ALLOWED : decide(policies);
+    if (policies.length === 0) return ALLOWED;
+    if (policies.every(({ undecidable }) => undecidable === undefined)) return decide(policies);
+    const decidable = policies.filter(({ undecidable }) => undecidable === undefined);
+    return refuseUndecidable(phase, request, policies) ?? decide(decidable);
   };
   return {
     mutate: (entry, request, signal, turns) =>

@@ -11,6 +11,7 @@ import {
   silent,
 } from '../../../test/support/runtime/fixtures.ts';
 import type { Resource } from '../../kube/object.ts';
+import { rulesOf } from '../../admission/webhooks/installed-rules.ts';
 import { createPoliciesReconciler, type PoliciesOptions } from './policies.ts';
 import type { JsonObject } from '../../json/json.ts';
 import { createPolicyRegistry, type PolicyRegistry } from './policy-registry.ts';
@@ -85,6 +86,7 @@ const reconcile = async (change: Partial<PoliciesOptions> = {}) =>
     ...change,
   })('servers', NEVER);
 
+const away = () => Promise.reject(new Error('the API server is away'));
 const state = () => registry.get('servers');
 const generationInForce = () => state()?.inForce?.generation;
 
@@ -167,8 +169,35 @@ describe('a version that cannot be enforced', () => {
     expect(state()?.problem).toBeDefined();
   });
 
-  test('enforces nothing when the previous version is invalid too', async () => {
-    policies.set('servers', { ...broken(2), status: { inForce: { generation: 1, spec: broken(1).spec } } });
+  test('keeps the webhooks of the previous version when that is invalid too, and refuses their requests', async () => {
+    const { spec } = policy(1, {
+      defaults: [{ path: 'spec..tier', value: 1 }],
+      validate: { references: [{ ...datacenterReference, onTargetDelete: 'Restrict' }] },
+    });
+    policies.set('servers', { ...broken(2), status: { inForce: { generation: 1, spec } } });
+    await reconcile();
+    expect(registry.inForce()).toMatchObject([
+      {
+        generation: 1,
+        undecidable: {
+          isTemporary: false,
+          message: expect.stringContaining('spec.defaults[0].path') as string,
+        },
+      },
+    ]);
+    expect(state()?.problem?.message).toContain('requests in its scope are refused');
+    const [rule = ''] = rulesOf(registry.inForce());
+    expect(rule).toContain('mutate');
+    expect(rulesOf(registry.inForce()).size).toBe(3);
+    policies.set('servers', policy(3));
+    await reconcile();
+    expect(state()?.inForce).toMatchObject({ generation: 3 });
+    expect(state()?.inForce?.undecidable).toBeUndefined();
+  });
+
+  test('is not in force after a restart if it could lock out the cluster', async () => {
+    const spec = { ...policy(1).spec, match: { apiGroups: ['*'], resources: ['*'] } };
+    policies.set('servers', { ...broken(2), status: { inForce: { generation: 1, spec } } });
     await reconcile();
     expect(registry.inForce()).toEqual([]);
   });
@@ -288,6 +317,43 @@ test('a target that is not served yet is retried, and found', async () => {
   expect(generationInForce()).toBe(1);
 });
 
+describe('after a restart', () => {
+  const installed = () => ({ ...policy(1), status: { inForce: { generation: 1, spec: policy(1).spec } } });
+
+  test('a policy whose target is not served keeps its webhooks, and asks for a retry until the target is served', async () => {
+    policies.set('servers', installed());
+    served.delete(`datacenters.${GROUP}`);
+    expect(await reconcile()).toEqual(inMs(5_000));
+    expect(rulesOf(registry.inForce())).toEqual(rulesOf([compiled()]));
+    expect(state()?.inForce?.undecidable).toMatchObject({
+      isTemporary: true,
+      message: expect.stringContaining('datacenters') as string,
+    });
+    await reconcile();
+    expect(changes).toBe(1);
+    served.set(...serve('datacenters', 'Datacenter', false));
+    await reconcile();
+    expect(state()).toMatchObject({ problem: undefined, inForce: { generation: 1 } });
+    expect(state()?.inForce?.undecidable).toBeUndefined();
+  });
+
+  test('a policy whose kinds cannot be read keeps its webhooks, and does not hold up the others', async () => {
+    policies.set('servers', installed());
+    await expect(reconcile({ discovery: { resolve: away } })).rejects.toThrow('away');
+    expect(state()?.problem?.reason).toBe('DiscoveryFailed');
+    expect(rulesOf(registry.inForce())).toEqual(rulesOf([compiled()]));
+    expect(state()?.inForce?.undecidable?.isTemporary).toBe(true);
+    await reconcile();
+    expect(state()).toMatchObject({ problem: undefined, inForce: { generation: 1 } });
+  });
+
+  test('a policy that was never installed is not in force while its kinds cannot be read', async () => {
+    await expect(reconcile({ discovery: { resolve: away } })).rejects.toThrow('away');
+    expect(registry.inForce()).toEqual([]);
+    expect(state()?.problem?.reason).toBe('DiscoveryFailed');
+  });
+});
+
 test('a cluster-scoped object cannot refer to a target in its own namespace', async () => {
   served = new Map([serve('datacenters', 'Datacenter', true), serve('servers', 'Server', false)]);
   await reconcile();
@@ -320,8 +386,6 @@ test('a schema that changes under a policy does not end its enforcement', async 
   await reconcile();
   expect(state()).toMatchObject({ problem: { reason: 'InvalidExpression' }, inForce: { generation: 1 } });
 });
-
-const away = () => Promise.reject(new Error('the API server is away'));
 
 test.each<[string, Partial<PoliciesOptions>]>([
   ['discovery', { discovery: { resolve: away } }],

@@ -14,6 +14,7 @@ import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import { pick } from '../../json/objects.ts';
 import type { PolicyProblem } from './compiled-state.ts';
+import { compilePrevious, describeProblems, previousOf } from './previous-version.ts';
 import type { PolicyRegistry, PolicyState } from './policy-registry.ts';
 import { missingAccessMessage, type ReadAccess } from './read-access.ts';
 import type { Discovery } from '../../kube/discovery.ts';
@@ -52,7 +53,12 @@ export function createPoliciesReconciler(options: PoliciesOptions): Reconcile {
       return GONE;
     }
     const before = options.registry.get(name);
-    const judged = await judge(policy, options, signal);
+    const judged = await judge(policy, options, signal).catch((error: unknown) => {
+      signal.throwIfAborted();
+      // One policy whose kinds cannot be read must not keep the others from being enforced after a restart.
+      if (before === undefined) options.registry.set(name, unresolved(policy, options));
+      throw error;
+    });
     // The API server may still follow the version before this one, for which no other replica has to be running.
     if (before === undefined && judged.kind === 'usable' && isReplacement(policy)) {
       const previous = await lastInForce(policy, options, signal);
@@ -60,11 +66,10 @@ export function createPoliciesReconciler(options: PoliciesOptions): Reconcile {
       if (previous !== undefined)
         options.registry.set(name, { inForce: previous, problem: undefined, generation });
     }
+    const kept = before?.inForce?.undecidable === undefined ? before?.inForce : undefined;
     const inForce =
-      judged.kind === 'usable'
-        ? judged.policy
-        : (before?.inForce ?? (await lastInForce(policy, options, signal)));
-    const problem = judged.kind === 'usable' ? undefined : judged.problem;
+      judged.kind === 'usable' ? judged.policy : (kept ?? (await lastInForce(policy, options, signal)));
+    const problem = judged.kind === 'usable' ? undefined : withEffect(judged.problem, inForce);
     const state: PolicyState = { inForce, problem, generation: generationOf(policy) };
     const again = requeueIn(problem === undefined ? RECHECK_MS : RETRY_MS, options.now());
     // The generation is not enough: it stays the same when a policy is recreated, or when a target changes its scope.
@@ -80,6 +85,12 @@ export function createPoliciesReconciler(options: PoliciesOptions): Reconcile {
     return again;
   };
 }
+
+const withEffect = (problem: PolicyProblem, inForce: CompiledPolicy | undefined): PolicyProblem => {
+  if (inForce?.undecidable === undefined) return problem;
+  const effect = 'the version in force cannot be evaluated: requests in its scope are refused';
+  return { ...problem, message: `${problem.message}\n${effect}` };
+};
 
 type Judgement =
   | { readonly kind: 'usable'; readonly policy: CompiledPolicy }
@@ -97,8 +108,10 @@ async function judge(
     schemas: await schemasOf(policy, options, signal),
   });
   if (result.kind === 'rejected') {
-    const message = result.problems.map(({ where, message: what }) => `${where}: ${what}`).join('; ');
-    return { kind: 'unusable', problem: { reason: result.reason, message } };
+    return {
+      kind: 'unusable',
+      problem: { reason: result.reason, message: describeProblems(result.problems) },
+    };
   }
   const forbidden = await watchTargets(result.policy, options, signal);
   if (forbidden.length > 0) {
@@ -154,22 +167,27 @@ async function lastInForce(
   options: PoliciesOptions,
   signal: AbortSignal,
 ): Promise<CompiledPolicy | undefined> {
-  const last = policy.status?.inForce;
-  if (last === undefined) return undefined;
-  const previous: AdmissionPolicy = {
-    ...policy,
-    metadata: { ...policy.metadata, generation: last.generation },
-    spec: last.spec as AdmissionPolicy['spec'], // compiled below, which checks it
-  };
+  const previous = previousOf(policy);
+  if (previous === undefined) return undefined;
   const kinds = await resolveKinds(previous, options, signal);
-  const result = compilePolicy(previous, {
-    ...options.environment,
-    resolve: (resource) => kinds.get(groupResourceName(resource)),
-  });
-  if (result.kind === 'rejected') return undefined;
+  const last = compilePrevious(previous, options.environment, (resource) =>
+    kinds.get(groupResourceName(resource)),
+  );
   // If watching is forbidden now, checks read from the API server instead, and answer `retry` when they cannot.
-  await watchTargets(result.policy, options, signal);
-  return result.policy;
+  if (last !== undefined) await watchTargets(last, options, signal);
+  return last;
+}
+
+/** The state of a policy after a restart while the API server does not say what the kinds of the policy are. */
+function unresolved(policy: AdmissionPolicy, options: PoliciesOptions): PolicyState {
+  const previous = previousOf(policy);
+  const message = 'could not read from the API server what its kinds are';
+  const last = previous && compilePrevious(previous, options.environment, () => undefined);
+  return {
+    inForce: last && { ...last, undecidable: { message, isTemporary: true } },
+    problem: { reason: 'DiscoveryFailed', message },
+    generation: generationOf(policy),
+  };
 }
 
 /**
@@ -219,7 +237,10 @@ export function namedKinds({ validate, params }: AdmissionPolicy['spec']): reado
 }
 
 /** The inputs from which the expressions, schemas and paths of a policy are compiled. */
-const INPUTS = ['name', 'generation', 'entryId', 'match', 'references', 'params', 'targets', 'spec'] as const;
+const INPUTS = [
+  ...(['name', 'generation', 'entryId', 'match', 'references', 'params'] as const),
+  ...(['targets', 'spec', 'undecidable'] as const),
+];
 
 /** Whether both states enforce and report the same: compiled from the same rules, with the same kinds. */
 function isSame(before: PolicyState | undefined, after: PolicyState): boolean {

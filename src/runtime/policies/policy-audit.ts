@@ -53,7 +53,7 @@ export function createPolicyAuditReconciler(options: PolicyAuditOptions): Reconc
     const policy = options.policies.get(name);
     const inForce = options.registry.get(name)?.inForce;
     if (policy === undefined) return GONE;
-    if (inForce === undefined) return AWAIT_CHANGE;
+    if (inForce === undefined || inForce.undecidable !== undefined) return AWAIT_CHANGE;
     if (!hasAudit(inForce)) {
       options.report(name, undefined);
       return AWAIT_CHANGE;

@@ -115,6 +115,11 @@ test('a reference with a missing target is reported with object, field and targe
   });
 });
 
+test('a sweep is not clean while a policy cannot be evaluated', async () => {
+  policies = [{ ...compiled(), undecidable: { message: 'no such kind', isTemporary: true } }];
+  expect(await sweep()).toMatchObject({ objectsScanned: 0, unreadable: ['policy servers: no such kind'] });
+});
+
 test('a sweep is marked as interim when it is one', async () => {
   expect((await sweep({}, true)).interim).toBe(true);
 });

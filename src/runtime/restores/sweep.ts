@@ -70,7 +70,8 @@ export function createSweep(sources: SweepSources): Sweep {
   return async (options, signal, onProgress) => {
     const { interim } = options;
     const startedAt = sources.now();
-    const policies = sources.policies().filter(isSwept);
+    const all = sources.policies();
+    const policies = all.filter((policy) => isSwept(policy) && policy.undecidable === undefined);
     const duplicates = createDuplicates(sources);
     const exists = createTargets(sources, signal);
     const namespaces = await sources.namespaceLabels(signal);
@@ -107,6 +108,8 @@ export function createSweep(sources: SweepSources): Sweep {
       signal.throwIfAborted();
       unreadable.push(`holders of unique values: ${messageOf(error)}`);
     }
+    for (const { name, undecidable } of all)
+      if (undecidable !== undefined) unreadable.push(`policy ${name}: ${undecidable.message}`);
     const remaining = interim ? violations : await stillViolated(violations, sources, signal);
     return {
       startedAt,

@@ -289,7 +289,7 @@ describe('a webhook that the API server refuses', () => {
     dryRun: boolean | undefined,
     write: () => Promise<T>,
   ) => {
-    if (isBad(object as LiveWebhookConfiguration)) throw new ApiError(422, 'the resource is bad');
+    if (isBad(object)) throw new ApiError(422, 'the resource is bad');
     return dryRun === true ? object : await write();
   };
   const strict = () =>

@@ -56,6 +56,7 @@ export function deferringWindow(
  */
 export function canDeferAll(policy: CompiledPolicy, operation: Operation): boolean {
   const { mutations, restore, references, unique, schema, rules, immutable, enforcement } = policy;
+  if (policy.undecidable !== undefined) return false;
   if (mutations.length > 0 && !restore.skipsMutations) return false;
   if (enforcement !== 'Deny') return true;
   const { defers } = restore;

@@ -194,7 +194,7 @@ describe('a policy is rejected if an expression', () => {
       'uses variables as a whole: write variables.<name>, so that Gatehouse knows which it reads',
     ],
   ])('%s', (_what, expression, message) => {
-    expect(compileSpec(specOf([{ expression }], { variables }))).toEqual({
+    expect(compileSpec(specOf([{ expression }], { variables }))).toMatchObject({
       kind: 'rejected',
       reason: 'InvalidExpression',
       problems: [{ where: 'spec.validate.rules[0].expression', message }],
