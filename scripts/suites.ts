@@ -6,7 +6,7 @@
  *
  * - `shared-plane`: the control plane goes back to the pool after the file; see test/support/control-plane-pool.ts.
  *   `own-plane`: the file restarts the servers, or needs flags of its own.
- * - `sandbox`: `yes` in `npm test`, `long` only in `npm run test:sandbox`, `no (reason)` never.
+ * - `sandbox`: `yes` in `npm test`, `long` only in `npm run test:sandbox` and in CI, `no (reason)` never.
  * - `nightly`: `npm run test:nightly` runs a longer form of it.
  *
  * A file in test/integration that starts many processes has the tag `// suite: processes`: `npm test` leaves it out.
