@@ -5,6 +5,7 @@ import {
   apiGroup,
   array,
   boolean,
+  integer,
   mapList,
   object,
   oneOf,
@@ -51,6 +52,10 @@ const unique = object('Values that no two objects may share.', {
     'Scope of the uniqueness: all objects of the kind (Cluster), or those in the same namespace (Namespace). Default: Cluster.',
     ['Cluster', 'Namespace'],
   ),
+  'maxValues?': integer('The number of values that one object may hold under this rule. Default: 16.', {
+    minimum: 1,
+    maximum: 256,
+  }),
 });
 
 const rule = object('A condition in CEL.', {

@@ -12,7 +12,9 @@ import { createPolicyRegistry, type PolicyRegistry } from './policies/policy-reg
 import { createClient } from '../kube/client.ts';
 import { createAccessReviews } from './access-reviews.ts';
 import { createAdmission } from './policies/admission.ts';
-import { createClaims } from './claims/claims.ts';
+import { createClaims, createNamespaceCheck } from './claims/claims.ts';
+import { startUnsettledClaims } from './claims/start-unsettled-claims.ts';
+import { createUnsettledClaims } from './claims/unsettled-claims.ts';
 import type { Context } from './context.ts';
 import { createGoverned } from './policies/governed.ts';
 import type { Handlers } from './handlers/handlers.ts';
@@ -77,12 +79,22 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
   });
 
   const owners = createOwners(client, discovery, config.namespace, () => performance.now());
+  const unsettled = createUnsettledClaims(
+    config.uniqueSettleMs,
+    () => performance.now(),
+    metrics.refusedClaims,
+  );
   const world = createWorld(client, context.exact.client, discovery, targets, {
     ...createRestoreEvidence(context, windows, detectors),
     governed,
-    claims: createClaims(client, config.uniqueSettleMs),
+    claims: {
+      ...createClaims(client, config.uniqueSettleMs),
+      reserve: unsettled.reserve,
+      hasNamespace: createNamespaceCheck(client),
+    },
     owners,
   });
+  startUnsettledClaims(context, { registry, governed, targets, world }, unsettled, signal);
   metrics.scrape({
     restoreWindows: () => windows.store.list().map((window) => figuresOf(window, serverClock.now())),
   });

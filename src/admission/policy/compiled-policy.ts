@@ -75,6 +75,8 @@ export interface CompiledUnique {
   readonly name: string;
   readonly paths: readonly FieldPath[];
   readonly scope: 'Cluster' | 'Namespace';
+  /** How many keys an object may hold under the rule. */
+  readonly maxValues: number;
 }
 
 export interface CompiledRule {

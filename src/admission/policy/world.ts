@@ -105,7 +105,7 @@ export interface RestoringWindow {
 }
 
 /** The UniqueClaims in the API server. Every function throws if the API server does not answer. */
-export interface Claims {
+export interface ClaimStore {
   /** Live. */
   readonly read: (name: string, signal: AbortSignal) => Promise<UniqueClaim | undefined>;
   /** `taken`: a claim with that name exists, and stays unchanged. */
@@ -116,6 +116,24 @@ export interface Claims {
   readonly remove: (claim: UniqueClaim, signal: AbortSignal) => Promise<'removed' | 'changed'>;
   /** How long after admission the API server may still store a write, in milliseconds. */
   readonly settleMs: number;
+}
+
+/** The UniqueClaims as admission uses them. */
+export interface Claims extends ClaimStore {
+  /** Counts the claims of a user as unsettled, before they are written. */
+  readonly reserve: <Key extends KeyOfClaim>(keys: readonly Key[], username: string) => Reservation<Key>;
+  /** Whether the namespace exists; `false` is the result of a live read. Throws like the others. */
+  readonly hasNamespace: (name: string, signal: AbortSignal) => Promise<boolean>;
+}
+
+/** The policy, the name of the claim and the object that wants it. */
+type KeyOfClaim = Readonly<{ policy: Pick<CompiledPolicy, 'name'>; claim: string; self: ObjectRef }>;
+
+export interface Reservation<Key> {
+  /** The keys for which the user has too many unsettled claims. If there are any, no key is reserved. */
+  readonly refused: readonly Key[];
+  /** Reports the names of the claims that may have been written; the others no longer count. */
+  readonly written: (claims: readonly string[]) => void;
 }
 
 /** Lookups in the stores, which may be stale. */

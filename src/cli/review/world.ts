@@ -137,4 +137,6 @@ const NO_CLAIMS: Claims = {
   replace: (claim) => Promise.resolve(claim),
   remove: () => Promise.resolve('removed'),
   settleMs: 0,
+  reserve: () => ({ refused: [], written: () => undefined }),
+  hasNamespace: () => Promise.resolve(true),
 };

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import { ApiError } from '../../kube/api-error.ts';
-import { createClaims } from './claims.ts';
+import { createClaims, createNamespaceCheck } from './claims.ts';
 
 const claim: UniqueClaim = {
   metadata: { name: 'serial-1', uid: 'u', resourceVersion: '7' },
@@ -53,4 +53,18 @@ test.each([
   ['delete', () => claimsOf({ delete: failing(500, '') }).remove(claim, signal)],
 ])('any other failure of %s is an error', async (_what, attempt) => {
   await expect(attempt()).rejects.toThrow(ApiError);
+});
+
+test('a namespace is read once a minute; a missing namespace is read each time', async () => {
+  const asked: string[] = [];
+  const hasNamespace = createNamespaceCheck({
+    getMetadata: (_resource, { name }) => {
+      asked.push(name);
+      return Promise.resolve(name === 'shop' ? { metadata: { name } } : undefined);
+    },
+  });
+  for (const name of ['shop', 'shop', 'gone', 'gone']) await hasNamespace(name, signal);
+  expect(asked).toEqual(['shop', 'gone', 'gone']);
+  expect(await hasNamespace('shop', signal)).toBe(true);
+  expect(await hasNamespace('gone', signal)).toBe(false);
 });

@@ -19,7 +19,7 @@ import { isGovernedNow } from '../../admission/policy/match/object-scope.ts';
 import { isJsonObject } from '../../json/json.ts';
 import { targetKey } from '../../admission/policy/object-ref.ts';
 import { heldKeys, type HeldKey } from '../../admission/policy/unique/unique-key.ts';
-import type { Claims, World } from '../../admission/policy/world.ts';
+import type { ClaimStore, World } from '../../admission/policy/world.ts';
 import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
@@ -34,7 +34,7 @@ export interface UniqueClaimsOptions {
   /** The policies in force. */
   readonly policies: () => readonly CompiledPolicy[];
   readonly client: Pick<KubeClient, 'get' | 'pages'>;
-  readonly claims: Claims;
+  readonly claims: ClaimStore;
   /** The governed objects in the stores. */
   readonly governed: Pick<Governed, 'holdersOf' | 'objects' | 'isComplete'>;
   readonly world: Pick<World, 'read'>;

@@ -85,6 +85,8 @@ export const METRICS = {
   // Policies and restores
   policyViolations: gauge('gatehouse_policy_violations', 'Violations among existing objects, by policy, as of its last audit.', 'policy'),
   sharedValues: gauge('gatehouse_shared_unique_values', 'Values that a policy declares unique but several objects have, by policy.', 'policy'),
+  unsettledClaims: gauge('gatehouse_unsettled_unique_claims', 'UniqueClaims that this replica has written and whose objects it has not seen stored.'),
+  refusedClaims: counter('gatehouse_unique_claims_refused_total', 'Requests that were refused because of too many unsettled UniqueClaims.'),
   deferred: counter('gatehouse_restore_deferred_total', 'Checks that were deferred because the requester restores a backup, or may defer them at any time, by policy.', 'policy'),
   windowOpen: gauge('gatehouse_restore_window_open', '1 for each open RestoreWindow.', 'window', 'source'),
   windowExpires: gauge('gatehouse_restore_window_expires_timestamp_seconds', 'When each open RestoreWindow expires, in seconds since 1970.', 'window'),

@@ -88,6 +88,8 @@ export function createMetrics(exemplar?: ExemplarLabels) {
     /** The last good copy of the authority replaced an older or broken one. */
     authorityRestored: count<[]>(METRICS.authorityRestored),
     issue: count<[result: string, reason: string]>(METRICS.issued),
+    /** A user has too many unsettled UniqueClaims. */
+    refusedClaims: count<[]>(METRICS.refusedClaims),
     deferred: count<[policy: string]>(METRICS.deferred),
   };
 }

@@ -39,6 +39,7 @@ export interface ScrapeSources {
   readonly policyViolations?: () => ReadonlyMap<string, { readonly total: number }>;
   /** By policy. */
   readonly sharedValues?: () => ReadonlyMap<string, number>;
+  readonly unsettledClaims?: () => number;
   readonly restoreWindows?: () => readonly RestoreWindowFigures[];
 }
 
@@ -59,6 +60,7 @@ export function createScrapedMetrics({ scraped, histogram }: Instruments) {
   scraped(METRICS.sharedValues, () =>
     [...(source('sharedValues')?.() ?? [])].map(([policy, count]) => [{ policy }, count]),
   );
+  scraped(METRICS.unsettledClaims, () => single(source('unsettledClaims')?.()));
   scraped(METRICS.caBundleTargets, () =>
     (source('caBundles')?.targets() ?? []).map(({ kind, state, count }) => [{ kind, state }, count]),
   );

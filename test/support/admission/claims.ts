@@ -1,18 +1,25 @@
 /** UniqueClaims in memory, for the admission tests. */
 import type { UniqueClaim } from '../../../src/api/unique-claim.ts';
 import type { Claims } from '../../../src/admission/policy/world.ts';
+import { createUnsettledClaims, type UnsettledClaims } from '../../../src/runtime/claims/unsettled-claims.ts';
 
 export const SETTLE_MS = 70_000;
 
 export interface ClaimsInMemory extends Claims {
   readonly stored: Map<string, UniqueClaim>;
+  readonly unsettled: UnsettledClaims;
+  readonly missingNamespaces: Set<string>;
   /** Every call, in order, e.g. `create serial-3fa9…`. */
   readonly asked: string[];
   /** Runs `run` before every later call of the verb. */
   readonly before: (verb: 'read' | 'create' | 'replace' | 'remove', run: (name: string) => void) => void;
 }
 
-export function createClaimsInMemory(): ClaimsInMemory {
+/** At most eight unsettled claims per user. */
+export function createClaimsInMemory(monotonic = () => 0): ClaimsInMemory {
+  const limits = { perUser: 8, total: 100, perNamespace: 8 };
+  const unsettled = createUnsettledClaims(SETTLE_MS, monotonic, () => undefined, limits);
+  const missingNamespaces = new Set<string>();
   const stored = new Map<string, UniqueClaim>();
   const asked: string[] = [];
   const hooks = new Map<string, (name: string) => void>();
@@ -31,6 +38,10 @@ export function createClaimsInMemory(): ClaimsInMemory {
     stored.get(name)?.metadata.resourceVersion === resourceVersion;
   return {
     stored,
+    unsettled,
+    missingNamespaces,
+    reserve: unsettled.reserve,
+    hasNamespace: (name) => Promise.resolve(!missingNamespaces.has(name)),
     asked,
     before: (verb, run) => hooks.set(verb, run),
     settleMs: SETTLE_MS,

@@ -9,11 +9,16 @@ import { isJsonObject } from '../../../src/json/json.ts';
 import type { AdmissionRequest } from '../../../src/admission/review/request.ts';
 import { summarise } from '../../../src/admission/policy/governed-summary.ts';
 import { validate } from '../../../src/admission/policy/validate.ts';
-import type { Claims, World } from '../../../src/admission/policy/world.ts';
+import type { ClaimStore, World } from '../../../src/admission/policy/world.ts';
 import type { KubeObject, ObjectRef } from '../../../src/json/kube-object.ts';
 import type { UniqueClaim } from '../../../src/api/unique-claim.ts';
 import { GROUP, NEVER, silent } from './fixtures.ts';
-import { ALL_CLAIMS, createUniqueClaimsReconciler } from '../../../src/runtime/claims/unique-claims.ts';
+import {
+  ALL_CLAIMS,
+  createUniqueClaimsReconciler,
+  type UniqueClaimsOptions,
+} from '../../../src/runtime/claims/unique-claims.ts';
+import { createUnsettledClaims, type UnsettledClaims } from '../../../src/runtime/claims/unsettled-claims.ts';
 import type { Reconcile } from '../../../src/runtime/controller.ts';
 
 /** Maximum time that the API server works on a request; Gatehouse assumes the same limit. */
@@ -40,7 +45,8 @@ export function randomFrom(seed: number): () => number {
   };
 }
 
-export function createSimulation(policy: CompiledPolicy, random: () => number) {
+/** @param isSafe no replica crashes; then the leader never compares all claims with all objects */
+export function createSimulation(policy: CompiledPolicy, random: () => number, isSafe: boolean) {
   const objects = new Map<string, Stored>();
   const claims = new Map<string, UniqueClaim>();
   /** The content of a stale store. */
@@ -48,6 +54,8 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
   const gone = new Set<string>();
   let unseenDeletions: string[] = [];
   const queue = new Set<string>();
+  /** Keys that the queue gets back after a waiting time. */
+  const later = new Set<string>();
   let now = Date.parse('2026-11-21T12:00:00Z');
   let version = 0;
   let refusals = 0;
@@ -71,31 +79,32 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
   });
   const claimsOf = (object: Stored) => summarise([policy], refOf(''), object).claims;
 
-  const claimsDoor: Claims = {
+  /** The API server. A caller whose `send` never resolves has crashed; what it has sent before may still arrive. */
+  const claimsThrough = (send: () => Promise<void>): ClaimStore => ({
     settleMs: SETTLE_MS,
     read: async (name) => {
-      await step();
+      await send();
       return claims.get(name);
     },
     create: async (claim) => {
-      await step();
+      await send();
       const { name = '' } = claim.metadata;
       if (claims.has(name)) return 'taken';
       return put({ ...claim, metadata: { ...claim.metadata, uid: next() } });
     },
     replace: async (claim) => {
-      await step();
+      await send();
       const { name = '', resourceVersion } = claim.metadata;
       return claims.get(name)?.metadata.resourceVersion === resourceVersion ? put(claim) : 'changed';
     },
     remove: async (claim) => {
-      await step();
+      await send();
       const { name = '', resourceVersion } = claim.metadata;
       if (claims.get(name)?.metadata.resourceVersion !== resourceVersion) return 'changed';
       claims.delete(name);
       return 'removed';
     },
-  };
+  });
   const put = (claim: UniqueClaim): UniqueClaim => {
     const stored = { ...claim, metadata: { ...claim.metadata, resourceVersion: next() } };
     claims.set(claim.metadata.name ?? '', stored);
@@ -105,18 +114,35 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
     [...cached.values()]
       .filter((object) => claimsOf(object).includes(claim))
       .map(({ metadata }) => refOf(metadata.name ?? ''));
-  const read = async ({ name, resource }: ObjectRef) => {
-    await step();
-    return resource === 'servers' ? objects.get(name) : undefined;
-  };
-  const world: World = {
+  const readThrough =
+    (send: () => Promise<void>) =>
+    async ({ name, resource }: ObjectRef) => {
+      await send();
+      return resource === 'servers' ? objects.get(name) : undefined;
+    };
+  const worldThrough = (send: () => Promise<void>, unsettled: UnsettledClaims): World => ({
     find: () => undefined,
-    confirm: read,
-    read,
+    confirm: readThrough(send),
+    read: readThrough(send),
     restoreEvidence: () => Promise.resolve(undefined),
-    claims: claimsDoor,
+    claims: {
+      ...claimsThrough(send),
+      reserve: unsettled.reserve,
+      hasNamespace: async () => {
+        await send();
+        return true;
+      },
+    },
     governed: { referrers: () => [], holders },
-  };
+  });
+  const newLedger = () =>
+    createUnsettledClaims(
+      SETTLE_MS,
+      () => now,
+      () => undefined,
+    );
+  /** The memory of two replicas. */
+  const replicas = [newLedger(), newLedger()];
 
   /** Processes one request as the API server does. */
   const carryOut = async (wish: Wish): Promise<void> => {
@@ -165,25 +191,30 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
     old: Stored | undefined,
   ): Promise<boolean> => {
     const skewMs = chance(0.5) ? 1_500 : -1_500;
-    const asked = (async () =>
-      await validate(requestOf(kind, object, old), [policy], {
-        world,
-        signal: NEVER,
-        now: now + skewMs,
-      }))();
-    const crash = chance(0.1) ? crashed(1 + Math.floor(random() * 6)) : undefined;
-    const decision = await Promise.race(crash === undefined ? [asked] : [asked, crash]);
+    const replica = chance(0.5) ? 1 : 0;
+    let isCrashed = false;
+    const send = async (): Promise<void> => {
+      if (isCrashed) await new Promise(() => undefined);
+      await step();
+    };
+    const world = worldThrough(send, replicas[replica] ?? newLedger());
+    const context = { world, signal: NEVER, now: now + skewMs };
+    const asked = (async () => await validate(requestOf(kind, object, old), [policy], context))();
+    const crash = async (): Promise<undefined> => {
+      for (let steps = 1 + Math.floor(random() * 6); steps > 0; steps--) await step();
+      isCrashed = true;
+      replicas[replica] = newLedger();
+      return undefined;
+    };
+    const decision = await Promise.race(!isSafe && chance(0.1) ? [asked, crash()] : [asked]);
     if (decision?.kind !== 'allow') refusals += 1;
     return decision?.kind === 'allow';
-  };
-  /** Crashes a replica: none of its later requests reach the API server. */
-  const crashed = async (steps: number): Promise<undefined> => {
-    for (let n = 0; n < steps; n++) await step();
-    return undefined;
   };
 
   const store = (object: Stored): void => {
     const { name = '' } = object.metadata;
+    const before = objects.get(name);
+    if (before !== undefined) for (const claim of claimsOf(before)) queue.add(claim);
     objects.set(name, { ...object, metadata: { ...object.metadata, resourceVersion: next() } });
     const serials = [...objects.values()].flatMap(({ spec }) => spec.serial ?? []);
     if (new Set(serials).size < serials.length)
@@ -202,8 +233,10 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
     cached = new Map(objects);
     for (const uid of unseenDeletions) gone.add(uid);
     unseenDeletions = [];
+    for (const object of cached.values())
+      for (const { settle } of replicas) settle(refOf(object.metadata.name ?? ''), claimsOf(object));
   };
-  const reconcile: Reconcile = createUniqueClaimsReconciler({
+  const repairs: UniqueClaimsOptions = {
     policies: () => [policy],
     client: {
       get: (() => Promise.resolve({ spec: policy.spec })) as KubeClient['get'], // the simulation has one policy
@@ -212,7 +245,7 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
         yield { metadata: {}, items: [...claims.values()] };
       } as KubeClient['pages'], // the code under test lists only UniqueClaims
     },
-    claims: claimsDoor,
+    claims: claimsThrough(step),
     governed: {
       holdersOf: holders,
       objects: () =>
@@ -222,7 +255,7 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
         })),
       isComplete: () => true,
     },
-    world,
+    world: { read: readThrough(step) },
     wasStored: (uid) => gone.has(uid),
     enqueue: (claim) => queue.add(claim),
     pace: () => Promise.resolve(),
@@ -230,7 +263,9 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
     now: () => new Date(now),
     random,
     log: silent,
-  });
+  };
+  const reconcile: Reconcile = createUniqueClaimsReconciler(repairs);
+  const cleanUp: Reconcile = createUniqueClaimsReconciler({ ...repairs, wasStored: () => false });
 
   /** Releases waiting steps in random order until all tasks have ended. Time moves in random increments. */
   const run = async (tasks: readonly Promise<unknown>[]): Promise<void> => {
@@ -256,25 +291,52 @@ export function createSimulation(policy: CompiledPolicy, random: () => number) {
 
   /** Reconciles the next queued key. A key that fails goes to the end of the queue and is retried after all others. */
   const repairClaims = async (): Promise<void> => {
-    const [claim = ALL_CLAIMS] = queue;
+    const [claim = isSafe ? undefined : ALL_CLAIMS] = queue;
+    if (claim === undefined) return;
     queue.delete(claim);
-    await reconcile(claim, NEVER).catch(() => queue.add(claim));
+    const result = await reconcile(claim, NEVER).catch(() => undefined);
+    if (result === undefined) queue.add(claim);
+    else if (result.kind === 'requeue' && claim !== ALL_CLAIMS) later.add(claim);
+  };
+
+  /** The replicas clean up the claims whose settle time is over. */
+  const cleanUpAll = async (): Promise<void> => {
+    for (const unsettled of replicas) {
+      for (const claim of unsettled.takeDue()) {
+        const entry = unsettled.get(claim);
+        const result = await cleanUp(claim, NEVER).catch(() => undefined);
+        if (entry !== undefined && result !== undefined && result.kind !== 'requeue')
+          unsettled.cleaned(claim, entry);
+      }
+    }
   };
 
   return {
     carryOut,
     repairClaims,
+    cleanUpAll,
     run,
-    /** Reaches a quiet state: watches are up to date, claims are repaired, and all waiting times are over. */
+    /**
+     * Reaches a quiet state: calls of crashed replicas have arrived or are lost, watches are up to date, claims are
+     * repaired, and all waiting times are over.
+     */
     settle: async (): Promise<void> => {
+      while (waiting.length > 0) {
+        waiting.shift()?.();
+        await new Promise(setImmediate);
+      }
       for (let round = 0; round < 3; round++) {
         catchUp();
         now += SETTLE_MS + 5_000;
-        queue.clear();
-        await run([reconcile(ALL_CLAIMS, NEVER)]);
+        await run([cleanUpAll()]);
+        if (isSafe) for (const claim of later) queue.add(claim);
+        else queue.clear();
+        later.clear();
+        if (!isSafe) await run([reconcile(ALL_CLAIMS, NEVER)]);
         while (queue.size > 0) await run([repairClaims()]);
       }
     },
+    unsettled: () => replicas.reduce((sum, { count }) => sum + count(), 0),
     objects: (): ReadonlyMap<string, Stored> => objects,
     claims: (): readonly UniqueClaim[] => [...claims.values()],
     refusals: () => refusals,

@@ -9,6 +9,8 @@ import type { AdmissionContext, Claims, World } from '../world.ts';
 
 /** Concurrent calls for one request. */
 const AT_ONCE = 16;
+/** The results after which a claim of the object may exist. */
+const MAY_REMAIN: ReadonlySet<(Taken | Obstacle)['kind']> = new Set(['made', 'kept', 'unknown']);
 /** Losing this many races is not chance: give up. */
 const MOST_ATTEMPTS = 8;
 
@@ -21,7 +23,8 @@ type State =
 
 type Taken =
   /** The claim was free or abandoned. It is released if another object holds another key of the request. */
-  { readonly kind: 'made'; readonly claim: UniqueClaim } | { readonly kind: 'kept' };
+  | { readonly kind: 'made'; readonly key: WantedKey; readonly claim: UniqueClaim }
+  | { readonly kind: 'kept'; readonly key: WantedKey };
 
 /**
  * Claims all keys for the object of a request, or none if another object holds one of them. A dry run only reads.
@@ -53,23 +56,25 @@ export function createClaimAcquirer(
     if (unclaimed !== undefined) return unclaimed;
     for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
       const made = await claims.create(newClaim(key.policy.name, key, key.self, admitted, now), signal);
-      if (made !== 'taken') return { kind: 'made', claim: made };
+      if (made !== 'taken') return { kind: 'made', key, claim: made };
       const state = await stateOf(key, await claims.read(key.claim, signal));
       switch (state.kind) {
         case 'free':
           continue;
         case 'ours': {
           const claim = await claims.replace(renewed(state.claim, admitted, now, claims.settleMs), signal);
-          if (claim !== 'changed') return { kind: 'kept' };
+          if (claim !== 'changed') return { kind: 'kept', key };
           continue;
         }
         case 'abandoned': {
           const claim = await claims.replace(passedOn(state.claim, key.self, admitted, now), signal);
-          if (claim !== 'changed') return { kind: 'made', claim };
+          if (claim !== 'changed') return { kind: 'made', key, claim };
           continue;
         }
         case 'held':
         case 'pending':
+        case 'missing-namespace':
+        case 'unsettled':
         case 'unknown':
           return state;
       }
@@ -77,12 +82,11 @@ export function createClaimAcquirer(
     return { kind: 'unknown', key, cause: new Error(`the claim ${key.claim} changes all the time`) };
   };
 
-  return async (keys) => {
-    // Read first: if another object holds one of several keys, claiming the others is useless.
-    if (request.dryRun || keys.length > 1) {
-      const obstacles = (await mapConcurrent(keys, AT_ONCE, orUnknown(look))).filter(isObstacle);
-      if (request.dryRun || obstacles.length > 0) return obstacles;
-    }
+  const lookAtAll = async (keys: readonly WantedKey[]): Promise<readonly Obstacle[]> =>
+    (await mapConcurrent(keys, AT_ONCE, orUnknown(look))).filter(isObstacle);
+
+  /** Also returns the names of the claims that may remain. */
+  const takeAll = async (keys: readonly WantedKey[]) => {
     // A fixed order: of two requests for the same keys, the one that wins the first key gets all of them.
     const ordered = [...keys].sort((a, b) => (a.claim < b.claim ? -1 : 1));
     const taken: (Taken | Obstacle)[] = [];
@@ -91,12 +95,40 @@ export function createClaimAcquirer(
       taken.push(...(await Promise.all(batch.map(orUnknown(take)))));
     }
     const obstacles = taken.filter(isObstacle);
+    const released = new Set<Taken | Obstacle>();
     if (obstacles.some(({ kind }) => kind !== 'unknown')) {
       // Best effort: a claim that is not released expires.
-      const made = taken.flatMap((one) => (one.kind === 'made' ? [one.claim] : []));
-      await Promise.allSettled(made.map((claim) => claims.remove(claim, signal)));
+      const release = async (one: Taken | Obstacle): Promise<void> => {
+        if (one.kind === 'made' && (await claims.remove(one.claim, signal)) === 'removed') released.add(one);
+      };
+      await Promise.allSettled(taken.map(release));
     }
-    return obstacles;
+    const remaining = taken.filter((one) => !released.has(one) && MAY_REMAIN.has(one.kind));
+    return { obstacles, written: remaining.map(({ key }) => key.claim) };
+  };
+
+  let isThere: Promise<boolean> | undefined;
+  const lookAtNamespace = orUnknown(async (key): Promise<Obstacle | undefined> => {
+    const { namespace } = key.self;
+    if (namespace === undefined) return undefined;
+    isThere ??= claims.hasNamespace(namespace, signal);
+    return (await isThere) ? undefined : { kind: 'missing-namespace', key, namespace };
+  });
+
+  return async (keys) => {
+    const [first] = keys;
+    if (request.dryRun || first === undefined) return await lookAtAll(keys);
+    const lost = await lookAtNamespace(first);
+    if (lost !== undefined) return [lost];
+    const { username } = request.userInfo;
+    const { refused, written } = claims.reserve(keys, username);
+    if (refused.length > 0)
+      return refused.map((key) => ({ kind: 'unsettled', key, username, waitMs: claims.settleMs }));
+    // Read first: if another object holds one of several keys, claiming the others is useless.
+    const seen = keys.length > 1 ? await lookAtAll(keys) : [];
+    const outcome = seen.length > 0 ? { obstacles: seen, written: [] } : await takeAll(keys);
+    written(outcome.written);
+    return outcome.obstacles;
   };
 }
 

@@ -3,7 +3,7 @@ import type { CompiledPolicy } from '../compiled-policy.ts';
 import { writes, type AdmissionRequest } from '../../review/request.ts';
 import { quote } from '../../../json/printable.ts';
 import { describeRef, requestedObject, isSecret } from '../object-ref.ts';
-import { heldKeys, MAX_KEYS, rulesOverLimit, type HeldKey } from './unique-key.ts';
+import { countKeys, heldKeys, MAX_KEYS, type HeldKey } from './unique-key.ts';
 import type { Exemption } from '../exceptions/exceptions.ts';
 import type { Violation } from '../violation.ts';
 
@@ -31,6 +31,15 @@ export type Obstacle =
       /** In milliseconds. */
       readonly waitMs: number;
     }
+  | { readonly kind: 'missing-namespace'; readonly key: WantedKey; readonly namespace: string }
+  /** The user has too many claims whose holders are not stored. */
+  | {
+      readonly kind: 'unsettled';
+      readonly key: WantedKey;
+      readonly username: string;
+      /** In milliseconds. */
+      readonly waitMs: number;
+    }
   | { readonly kind: 'unknown'; readonly key: WantedKey; readonly cause: unknown };
 
 /** The keys that a request adds. */
@@ -54,7 +63,7 @@ function addsKeys({ operation, subResource }: AdmissionRequest): boolean {
   return writes(operation) && subResource === '';
 }
 
-/** Reports lists with too many elements to claim. Lists that were already too long are allowed. */
+/** Reports lists with too many elements to claim. A list that is already too long may stay, but not grow. */
 export function checkUniqueLimits(
   policy: CompiledPolicy,
   request: AdmissionRequest,
@@ -62,16 +71,15 @@ export function checkUniqueLimits(
 ): readonly Violation[] {
   const { object, oldObject } = request;
   if (policy.unique.length === 0 || object === undefined || !addsKeys(request)) return [];
-  const before = new Set(oldObject === undefined ? [] : rulesOverLimit(policy, oldObject));
-  return rulesOverLimit(policy, object)
-    .filter((rule) => !before.has(rule) && !covers('unique', rule.name))
-    .map((rule) => ({
-      policy,
-      check: rule.name,
-      field: rule.paths[0]?.text ?? '',
-      reason: 'FieldValueTooLong',
-      message: `holds more than ${MAX_KEYS} values, and each is claimed on its own: spread them over several objects (unique value ${rule.name})`,
-    }));
+  return policy.unique.flatMap((rule) => {
+    const count = countKeys(rule, object);
+    if (count <= rule.maxValues || covers('unique', rule.name)) return [];
+    if (oldObject !== undefined && count <= countKeys(rule, oldObject)) return [];
+    const remedy = rule.maxValues < MAX_KEYS ? `, or raise maxValues of the rule (at most ${MAX_KEYS})` : '';
+    const message = `holds more than ${rule.maxValues} values, and each is claimed on its own: spread them over several objects${remedy} (unique value ${rule.name})`;
+    const field = rule.paths[0]?.text ?? '';
+    return [{ policy, check: rule.name, field, reason: 'FieldValueTooLong', message }];
+  });
 }
 
 /** The violation for an obstacle; undefined if a read failed. */
@@ -81,9 +89,23 @@ export function obstacleViolation(obstacle: Obstacle): Violation | undefined {
   switch (obstacle.kind) {
     case 'held':
       return { ...common, message: `${describeHeld(obstacle)} (unique value ${rule.name})` };
+    case 'missing-namespace': {
+      const message = `namespace ${quote(obstacle.namespace)} does not exist: create it first`;
+      return { ...common, field: 'metadata.namespace', reason: 'FieldValueNotFound', message };
+    }
+    case 'unsettled': {
+      const { namespace } = obstacle.key.self;
+      const where = namespace === undefined ? '' : ` in namespace ${quote(namespace)}`;
+      const message = `too many unique values that ${quote(obstacle.username)} claimed${where} belong to objects that are not stored: try again, and find out why those writes fail; the values are free ${toSeconds(obstacle.waitMs)} s after the last attempt`;
+      return {
+        ...common,
+        field: '',
+        message,
+        refusal: { ...TRY_AGAIN, retryAfterSeconds: RETRY_AFTER_SECONDS },
+      };
+    }
     case 'pending': {
-      const seconds = Math.max(1, Math.ceil(obstacle.waitMs / 1_000));
-      const message = `${shownValues(obstacle.key)} was claimed a moment ago by ${describeRef(obstacle.holder)}, which may be about to be stored: try again, in ${seconds} s at the latest (unique value ${rule.name})`;
+      const message = `${shownValues(obstacle.key)} was claimed a moment ago by ${describeRef(obstacle.holder)}, which may be about to be stored: try again, in ${toSeconds(obstacle.waitMs)} s at the latest (unique value ${rule.name})`;
       return { ...common, message, refusal: { ...TRY_AGAIN, retryAfterSeconds: RETRY_AFTER_SECONDS } };
     }
     case 'unknown':
@@ -97,6 +119,8 @@ export function obstacleViolation(obstacle: Obstacle): Violation | undefined {
  */
 const RETRY_AFTER_SECONDS = 1;
 const TRY_AGAIN = { reason: 'TooManyRequests', code: 429 } as const;
+
+const toSeconds = (ms: number): number => Math.max(1, Math.ceil(ms / 1_000));
 
 function describeHeld({ key, holder, beingDeleted }: Extract<Obstacle, { kind: 'held' }>): string {
   const values = shownValues(key);

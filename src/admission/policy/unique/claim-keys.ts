@@ -66,7 +66,11 @@ function violationsOf(obstacles: readonly Obstacle[]): readonly Violation[] {
   const { certain = [], others = [] } = Object.groupBy(obstacles, ({ kind }) =>
     kind === 'held' ? 'certain' : 'others',
   );
-  return [...certain, ...others].flatMap((obstacle) => obstacleViolation(obstacle) ?? []);
+  const violations = [...certain, ...others].flatMap((obstacle) => obstacleViolation(obstacle) ?? []);
+  // The message about unsettled claims is the same for all keys of a policy.
+  return [
+    ...new Map(violations.map((one) => [`${one.policy.name} ${one.field} ${one.message}`, one])).values(),
+  ];
 }
 
 function undecidedOf(obstacles: readonly Obstacle[]): readonly Undecided[] {

@@ -32,7 +32,7 @@ export function compileUnique(
       report('spec.match.resources', message, 'Unsupported');
     }
   }
-  return rules.map(({ name, paths: texts, scope = 'Cluster' }, index) => {
+  return rules.map(({ name, paths: texts, scope = 'Cluster', maxValues = DEFAULT_KEYS }, index) => {
     const where = `spec.validate.unique[${index}].paths`;
     const paths = texts.flatMap((text, place) => tryPath(text, `${where}[${place}]`, report) ?? []);
     const leading = deepest(paths);
@@ -41,7 +41,7 @@ export function compileUnique(
       const message = `${other.text} and ${leading.text} go over different lists, so it is not clear which of their values belong together: write a rule for each`;
       report(where, message, 'InvalidPath');
     }
-    return { name, scope, paths };
+    return { name, scope, paths, maxValues };
   });
 }
 
@@ -58,6 +58,8 @@ export interface HeldKey {
 
 /** Each key costs an object in the API server, and the lists of users are unbounded. */
 export const MAX_KEYS = 256;
+/** The default of `maxValues`. */
+const DEFAULT_KEYS = 16;
 /** In hex digits, 160 bits: too long for a collision, even a deliberate one. */
 const HASH_LENGTH = 40;
 
@@ -94,13 +96,8 @@ function deepest(paths: readonly FieldPath[]): FieldPath | undefined {
   );
 }
 
-/** The rules under which the object would hold more than {@link MAX_KEYS} keys. */
-export function rulesOverLimit(
-  { unique }: Pick<CompiledPolicy, 'unique'>,
-  object: JsonObject,
-): readonly CompiledUnique[] {
-  return unique.filter((rule) => placesOf(rule, object).length > MAX_KEYS);
-}
+/** The number of keys that the object would hold under a rule, with duplicates. */
+export const countKeys = (rule: CompiledUnique, object: JsonObject): number => placesOf(rule, object).length;
 
 function placesOf(
   { paths }: CompiledUnique,

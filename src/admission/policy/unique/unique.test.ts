@@ -35,7 +35,7 @@ let restoring: 'no' | 'yes' | 'in namespaces' | 'unknown';
 
 beforeEach(() => {
   now = START;
-  claims = createClaimsInMemory();
+  claims = createClaimsInMemory(() => now);
   stored = new Map();
   rumoured = [];
   reads = [];
@@ -301,14 +301,33 @@ describe('several values', () => {
   });
 
   test('above the limit are refused before any is claimed', async () => {
-    const many = Array.from({ length: MAX_KEYS + 1 }, (_, n) => n);
+    const many = Array.from({ length: 17 }, (_, n) => n);
     const decision = await judge(create('a', { ips: many }), [ips]);
     expect(decision).toMatchObject({
       kind: 'deny',
       causes: [{ field: 'spec.ips[*]', reason: 'FieldValueTooLong' }],
     });
+    expect(messageOf(decision)).toContain('holds more than 16 values');
+    expect(messageOf(decision)).toContain('or raise maxValues of the rule (at most 256)');
     expect(claims.asked).toEqual([]);
-    expect(await kindOf(judge(update('a', { ips: many }, { ips: [...many, 'x'] }), [ips]))).toBe('allow');
+  });
+
+  test('above the default need maxValues', async () => {
+    const most = serial({}, { paths: ['spec.ips[*]'], maxValues: MAX_KEYS });
+    const many = Array.from({ length: MAX_KEYS }, (_, n) => n);
+    expect(await kindOf(judge(create('a', { ips: many }), [most]))).toBe('allow');
+    expect(claims.stored.size).toBe(MAX_KEYS);
+    const decision = await judge(create('b', { ips: [...many, 'x'] }), [most]);
+    expect(messageOf(decision)).toContain('holds more than 256 values');
+    expect(messageOf(decision)).not.toContain('raise maxValues');
+  });
+
+  test('of an object that is already above the limit may change, but not grow', async () => {
+    const many = Array.from({ length: 20 }, (_, n) => n);
+    expect(await kindOf(judge(update('a', { ips: many }, { ips: [...many.slice(1), 'x'] }), [ips]))).toBe(
+      'allow',
+    );
+    expect(await kindOf(judge(update('a', { ips: many }, { ips: [...many, 'x'] }), [ips]))).toBe('deny');
   });
 
   test('of two policies are claimed for each', async () => {
@@ -318,6 +337,110 @@ describe('several values', () => {
       'servers',
     ]);
   });
+});
+
+describe('a user with too many unsettled claims', () => {
+  const ips = serial({}, { paths: ['spec.ips[*]'] });
+  const by = (username: string, request: AdmissionRequest): AdmissionRequest => ({
+    ...request,
+    userInfo: { ...request.userInfo, username },
+  });
+  const ask = (name: string, username = 'ada') =>
+    judge(by(username, create(name, { ips: [1, 2, 3, 4].map((n) => `${name}-${n}`) })), [ips]);
+
+  beforeEach(async () => {
+    await ask('a');
+    await ask('b');
+    claims.asked.length = 0;
+  });
+
+  test('has to retry, without a call to the API server', async () => {
+    const decision = await ask('c');
+    expect(decision).toMatchObject({
+      kind: 'deny',
+      code: 429,
+      reason: 'TooManyRequests',
+      retryAfterSeconds: 1,
+    });
+    expect(messageOf(decision)).toBe(
+      'too many unique values that "ada" claimed in namespace "store" belong to objects that are not stored: try again, and find out why those writes fail; the values are free 70 s after the last attempt (policy servers)',
+    );
+    expect(claims.asked).toEqual([]);
+    expect(claims.stored.size).toBe(8);
+  });
+
+  test('may repeat a write whose values it has already claimed', async () => {
+    expect(await kindOf(ask('a'))).toBe('allow');
+    expect(claims.stored.size).toBe(8);
+  });
+
+  test('may write again as soon as the objects are stored', async () => {
+    const stored = [...claims.stored.values()].filter(({ spec }) => spec.holder.name === 'a');
+    const ref = { group: GROUP, resource: 'servers', namespace: 'store', name: 'a' };
+    claims.unsettled.settle(
+      ref,
+      stored.map(({ metadata }) => metadata.name ?? ''),
+    );
+    expect(await kindOf(ask('c'))).toBe('allow');
+  });
+
+  test('does not delay other users, other policies or dry runs', async () => {
+    expect(await kindOf(ask('c', 'grace'))).toBe('allow');
+    const request = by('ada', create('d', { ips: ['d'] }));
+    expect(await kindOf(judge(request, [serial({}, { paths: ['spec.ips[*]'] }, 'others')]))).toBe('allow');
+    expect(await kindOf(judge({ ...request, dryRun: true }, [ips]))).toBe('allow');
+  });
+
+  test('is only warned by a policy that warns, and nothing is claimed', async () => {
+    const lenient = serial({ enforcement: 'Warn' }, { paths: ['spec.ips[*]'] });
+    const request = by('ada', create('c', { ips: ['c-1', 'c-2'] }));
+    const decision = await judge(request, [lenient]);
+    expect(decision.kind === 'allow' && decision.warnings).toEqual([
+      expect.stringContaining('too many unique values') as string,
+    ]);
+    expect(claims.asked).toEqual([]);
+  });
+
+  test('passes in a restore, and the sweep checks the values', async () => {
+    restoring = 'yes';
+    expect(await ask('c')).toMatchObject({
+      kind: 'allow',
+      auditAnnotations: { deferred: expect.stringContaining('servers/serial=') as string },
+    });
+    expect(claims.asked).toEqual([]);
+  });
+});
+
+describe('claims that were not written', () => {
+  test('do not count', async () => {
+    await judge(create('a', { serial: 'X' }));
+    store('a', { serial: 'X' });
+    expect(claims.unsettled.count()).toBe(1);
+    expect(await kindOf(judge(create('b', { serial: 'X' })))).toBe('deny');
+    const ips = serial({}, { paths: ['spec.ips[*]'] }, 'ips');
+    await judge(create('c', { ips: ['1'] }), [ips]);
+    expect(await judge(create('d', { ips: ['0', '1'] }), [ips])).toMatchObject({ code: 429 });
+    expect(claims.unsettled.count()).toBe(2);
+  });
+
+  test('count if the call failed: the API server may have created them', async () => {
+    claims.before('create', () => {
+      throw new Error('connection refused');
+    });
+    expect(await kindOf(judge(create('a', { serial: 'X' })))).toBe('retry');
+    expect(claims.unsettled.count()).toBe(1);
+  });
+});
+
+test('an object in a missing namespace is refused and claims nothing', async () => {
+  claims.missingNamespaces.add('store');
+  expect(await judge(create('a', { serial: 'X' }))).toMatchObject({
+    kind: 'deny',
+    code: 403,
+    message: 'metadata.namespace: namespace "store" does not exist: create it first (policy servers)',
+  });
+  expect(claims.asked).toEqual([]);
+  expect(claims.unsettled.count()).toBe(0);
 });
 
 describe('when the API server does not answer', () => {

@@ -1,0 +1,88 @@
+/** On every replica: settles the claims that this process has written, and cleans up those whose objects are not stored. */
+import type { World } from '../../admission/policy/world.ts';
+import { createClient } from '../../kube/client.ts';
+import type { Context } from '../context.ts';
+import { GONE, inLocalTime, startController } from '../controller.ts';
+import type { Governed } from '../policies/governed.ts';
+import { refOf } from '../policies/governed-follower.ts';
+import type { PolicyRegistry } from '../policies/policy-registry.ts';
+import type { Targets } from '../policies/targets.ts';
+import { createWorld } from '../policies/world.ts';
+import { createClaims } from './claims.ts';
+import { createPace } from './pace.ts';
+import { createUniqueClaimsReconciler, type UniqueClaimsOptions } from './unique-claims.ts';
+import type { UnsettledClaims } from './unsettled-claims.ts';
+
+export interface ClaimSources {
+  readonly registry: Pick<PolicyRegistry, 'inForce'>;
+  readonly governed: Governed;
+  readonly targets: Targets;
+  readonly world: World;
+}
+
+/** Interval of the search for claims whose settle time is over, in milliseconds. */
+const SEARCH_MS = 1_000;
+const WORKERS = 4;
+
+/** The claims for 100,000 objects take about a quarter of an hour, at little load for the API server. */
+const WRITES_PER_SECOND = 100;
+
+export function startUnsettledClaims(
+  context: Context,
+  sources: ClaimSources,
+  unsettled: UnsettledClaims,
+  signal: AbortSignal,
+): void {
+  const { metrics, rest, serverClock } = context;
+  const repair = createUniqueClaimsReconciler({
+    ...repairOptions({ ...context, client: createClient(rest) }, sources),
+    // The leader knows more: these claims only wait for longer.
+    wasStored: () => false,
+    enqueue: () => undefined,
+    onHolders: () => undefined,
+  });
+  const controller = startController(
+    context,
+    {
+      name: 'unsettled-claims',
+      concurrency: WORKERS,
+      reconcile: inLocalTime(async (claim, reconciling) => {
+        const entry = unsettled.get(claim);
+        if (entry === undefined) return GONE;
+        const result = await repair(claim, reconciling);
+        if (result.kind !== 'requeue') unsettled.cleaned(claim, entry);
+        return result;
+      }, serverClock.now),
+    },
+    signal,
+  );
+  sources.governed.onChange((kind, { kind: change, object }) => {
+    if (change !== 'deleted') unsettled.settle(refOf(kind, object), object.claims ?? []);
+  }, signal);
+  const search = setInterval(() => {
+    for (const claim of unsettled.takeDue()) controller.add(claim);
+  }, SEARCH_MS);
+  signal.addEventListener('abort', () => {
+    clearInterval(search);
+  });
+  metrics.scrape({ unsettledClaims: unsettled.count }, signal);
+}
+
+/** The options that the leader and the other replicas share. */
+export function repairOptions(
+  { client, config, discovery, exact, serverClock, log }: Context,
+  { registry, governed, targets, world }: ClaimSources,
+): Omit<UniqueClaimsOptions, 'wasStored' | 'enqueue' | 'onHolders'> {
+  return {
+    policies: registry.inForce,
+    client,
+    claims: createClaims(client, config.uniqueSettleMs),
+    governed,
+    // Uses the connections of controllers, so that admission reviews keep theirs.
+    world: createWorld(client, createClient(exact.rest), discovery, targets, world),
+    pace: createPace(WRITES_PER_SECOND),
+    now: serverClock.now,
+    random: Math.random,
+    log,
+  };
+}

@@ -1,0 +1,144 @@
+/**
+ * The claims that this process has written and whose holders it has not seen stored yet. Admission writes a claim before
+ * the API server stores the object, and the requester can make that write fail. The ledger therefore limits these
+ * claims, and returns each of them for cleanup when the write can no longer be stored.
+ */
+import { createHash } from 'node:crypto';
+
+import { targetKey } from '../../admission/policy/object-ref.ts';
+import type { Claims } from '../../admission/policy/world.ts';
+import type { ObjectRef } from '../../json/kube-object.ts';
+
+/**
+ * A claim is about 1 KB in etcd. The watch event of a stored object settles its claims, so the limits only delay clients
+ * whose writes fail.
+ */
+const LIMITS = {
+  /** By user, namespace and policy. */
+  perUser: 512,
+  /** In the process. Above it, `perNamespace` limits the claims of all users and policies in a namespace. */
+  total: 8_192,
+  perNamespace: 512,
+};
+
+interface Entry {
+  /** The counters that include the claim: by user, namespace and policy; by namespace. */
+  readonly counters: readonly [byUser: string, byNamespace: string];
+  /** The `targetKey` of the object that is to hold the claim. */
+  readonly holder: string;
+  /** When the write can no longer be stored, by the monotonic clock. */
+  readonly settledAt: number;
+}
+
+export type UnsettledClaims = ReturnType<typeof createUnsettledClaims>;
+
+/**
+ * @param monotonic in milliseconds
+ * @param onRefused called for each request that exceeds a limit
+ */
+export function createUnsettledClaims(
+  settleMs: number,
+  monotonic: () => number,
+  onRefused: () => void,
+  limits = LIMITS,
+) {
+  /** By the name of the claim, the oldest first. */
+  const entries = new Map<string, Entry>();
+  const counts = new Map<string, number>();
+
+  const drop = (claim: string): void => {
+    for (const counter of entries.get(claim)?.counters ?? []) {
+      const left = (counts.get(counter) ?? 0) - 1;
+      if (left > 0) counts.set(counter, left);
+      else counts.delete(counter);
+    }
+    entries.delete(claim);
+  };
+  const put = (claim: string, entry: Omit<Entry, 'settledAt'>): Entry => {
+    drop(claim);
+    for (const counter of entry.counters) counts.set(counter, (counts.get(counter) ?? 0) + 1);
+    const placed = { ...entry, settledAt: monotonic() + settleMs };
+    entries.set(claim, placed);
+    return placed;
+  };
+  /** The first request always passes: an object with more keys than the limit could never be stored otherwise. */
+  const exceeds = (counter: string, more: number, limit: number): boolean => {
+    const before = counts.get(counter) ?? 0;
+    return before > 0 && before + more > limit;
+  };
+
+  const reserve: Claims['reserve'] = (keys, username) => {
+    const wanted = [...Map.groupBy(keys, ({ policy }) => policy.name)].flatMap(([policy, group]) => {
+      const counters = countersOf(username, policy, group[0]?.self);
+      return group.map((key) => ({
+        key,
+        claim: key.claim,
+        entry: { counters, holder: targetKey(key.self) },
+      }));
+    });
+    const fresh = wanted.filter(({ claim }) => !entries.has(claim));
+    const isCrowded = entries.size + fresh.length > limits.total;
+    const ofPolicies = [...Map.groupBy(fresh, ({ entry }) => entry.counters)];
+    const refused = ofPolicies.flatMap(([[byUser, byNamespace], group]) => {
+      const isRefused =
+        exceeds(byUser, group.length, limits.perUser) ||
+        (isCrowded && exceeds(byNamespace, group.length, limits.perNamespace));
+      return isRefused ? group.map(({ key }) => key) : [];
+    });
+    if (refused.length > 0) {
+      onRefused();
+      return { refused, written: () => undefined };
+    }
+    const reserved = fresh.map(({ claim, entry }) => ({ claim, entry: put(claim, entry) }));
+    const written = (claims: readonly string[]): void => {
+      const remaining = new Set(claims);
+      for (const { claim, entry } of wanted) {
+        // The first writer stays responsible: otherwise two users could pass claims to each other and write more.
+        const { counters } = entries.get(claim) ?? entry;
+        if (remaining.has(claim)) put(claim, { ...entry, counters });
+      }
+      for (const { claim, entry } of reserved) if (entries.get(claim) === entry) drop(claim);
+    };
+    return { refused, written };
+  };
+
+  return {
+    reserve,
+    /** The object is stored with these claims. */
+    settle: (ref: ObjectRef, claims: readonly string[]): void => {
+      for (const claim of claims) if (entries.get(claim)?.holder === targetKey(ref)) drop(claim);
+    },
+    /**
+     * The claims whose settle time is over. A claim is returned again after another settle time, until a cleanup
+     * succeeds.
+     */
+    takeDue: (): readonly string[] => {
+      const now = monotonic();
+      const due = [...entries].filter(([, { settledAt }]) => settledAt <= now);
+      for (const [claim, entry] of due) put(claim, entry);
+      return due.map(([claim]) => claim);
+    },
+    /** The entry of a claim, for `cleaned`; undefined once the claim is settled. */
+    get: (claim: string): Entry | undefined => entries.get(claim),
+    /** The claim is gone or settled, unless another request has claimed it since `entry` was read. */
+    cleaned: (claim: string, entry: Entry): void => {
+      if (entries.get(claim) === entry) drop(claim);
+    },
+    count: (): number => entries.size,
+  };
+}
+
+const SERVICE_ACCOUNT = /^system:serviceaccount:[^:]*:/;
+
+/**
+ * The service accounts of a namespace count as one user, because a tenant can create many. Names are hashed: a forged
+ * name can be long.
+ */
+function countersOf(username: string, policy: string, self: ObjectRef | undefined): Entry['counters'] {
+  const namespace = self?.namespace ?? '';
+  const user = SERVICE_ACCOUNT.exec(username)?.[0] ?? username;
+  const byUser = createHash('sha256')
+    .update(JSON.stringify([user, namespace, policy]))
+    .digest('base64');
+  return [byUser, `namespace ${namespace}`];
+}

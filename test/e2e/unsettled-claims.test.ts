@@ -1,0 +1,190 @@
+// suite: shared-plane, sandbox: long
+/**
+ * Issue 16: UniqueClaims stay bounded, whatever a tenant sends. Another policy refuses the writes after Gatehouse has
+ * claimed their values, so that the objects are never stored.
+ */
+import { request } from 'node:https';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
+import { services, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
+import { UNIQUE_CLAIMS } from '../../src/runtime/resources.ts';
+import { createNamespace, type Cluster } from '../support/cluster.ts';
+import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
+import { referencesRole } from '../support/objects.ts';
+import { eventually } from '../support/processes.ts';
+
+/** Long enough for 50 requests, short enough for a test to wait. */
+const SETTLE_MS = 20_000;
+const PER_OBJECT = 16;
+const PER_USER = 512;
+
+interface Claim extends KubeObject {
+  readonly spec: { readonly values: readonly string[]; readonly holder: { readonly name: string } };
+}
+
+interface Configuration extends KubeObject {
+  readonly webhooks: readonly { readonly clientConfig: { readonly service: { readonly path: string } } }[];
+}
+
+let cluster: Cluster;
+let replica: Replica;
+let tenant: KubeClient;
+let neighbour: KubeClient;
+
+const policy = (name: string, spec: object): KubeObject =>
+  ({
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'AdmissionPolicy',
+    metadata: { name },
+    spec: { match: { apiGroups: [''], resources: ['services'] }, ...spec },
+  }) as KubeObject;
+
+beforeAll(async () => {
+  ({ cluster, replica } = await startGatehouse({
+    controllers: ['clusterrole-aggregation'],
+    settings: { 'unique-settle': `${SETTLE_MS}ms` },
+    prepare: (started) => started.apply(referencesRole('services', '', ['services'])),
+  }));
+  for (const name of ['shop', 'lab']) await createNamespace(cluster, name);
+  const groups = ['system:masters'];
+  tenant = cluster.impersonate({ user: 'tenant', groups });
+  neighbour = cluster.impersonate({ user: 'neighbour', groups });
+  const unique = [{ name: 'address', paths: ['spec.externalIPs[*]'] }];
+  await cluster.apply(policy('addresses', { validate: { unique } }));
+  // Another timeout, so another entry: the API server calls both at the same time.
+  const rules = [{ expression: "'ok' in object.metadata.labels", message: 'not approved' }];
+  await cluster.apply(policy('approval', { timeoutSeconds: 7, validate: { rules } }));
+  await seeInForce(cluster, 'addresses');
+  await seeInForce(cluster, 'approval');
+  await untilRefused('a Service that is not approved', 'not approved', () =>
+    create(tenant, 'probe', 0, { ok: false, dryRun: true }),
+  );
+  await untilRefused('too many addresses', 'holds more than 16 values', () =>
+    create(tenant, 'probe', 0, { dryRun: true, length: PER_OBJECT + 1 }),
+  );
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+/** Creates a Service with addresses that only Services with the same `n` have. */
+const create = (
+  client: KubeClient,
+  name: string,
+  n: number,
+  { ok = true, patient = true, namespace = 'shop', dryRun = false, length = PER_OBJECT } = {},
+) =>
+  client.create(
+    services,
+    {
+      metadata: { namespace, name, labels: ok ? { ok: '' } : { bad: '' } },
+      spec: {
+        ports: [{ port: 80 }],
+        externalIPs: Array.from({ length }, (_, address) => `10.9.${n}.${address + 1}`),
+      },
+    } as KubeObject,
+    // An impatient client does not wait for the second in Retry-After.
+    { dryRun, ...(patient ? {} : { timeoutMs: 900 }) },
+  );
+
+const claims = async () => (await cluster.admin.listAll<Claim>(UNIQUE_CLAIMS)).items;
+const metric = async (name: string) =>
+  Number(new RegExp(`^${name}(?:\\{\\})? (\\d+)$`, 'm').exec(await replica.metrics())?.[1] ?? Number.NaN);
+
+test('a tenant who repeats a failing POST claims at most 512 values, and all of them vanish', async () => {
+  const failures = new Set<string>();
+  for (let n = 1; n <= 50; n += 5) {
+    const fail = async (one: number) => {
+      // Each attempt has another name and other values, as with generateName.
+      const attempt = create(tenant, `failing-${one}`, one, { ok: false, patient: false });
+      await attempt.catch((error: unknown) => failures.add(error instanceof Error ? error.message : ''));
+    };
+    await Promise.all(Array.from({ length: 5 }, (_, offset) => fail(n + offset)));
+  }
+  expect([...failures].some((message) => message.includes('not approved'))).toBe(true);
+  expect((await claims()).length).toBeLessThanOrEqual(PER_USER);
+  await eventually(
+    'the limit is reached',
+    async () => (await metric('gatehouse_unique_claims_refused_total')) > 0,
+  );
+
+  const limited = await eventually('a refusal', () =>
+    refusal(create(tenant, 'limited', 200, { patient: false })),
+  );
+  expect(limited.code).toBe(429);
+  expect(limited.retryAfterSeconds).toBe(1); // so that clients retry
+  expect(limited.message).toContain('too many unique values that "tenant" claimed in namespace "shop"');
+
+  await create(neighbour, 'neighbour', 201);
+  await create(tenant, 'elsewhere', 202, { namespace: 'lab' });
+  await create(tenant, 'small', 203, { length: 0 });
+
+  const isLeft = async () => {
+    const left = (await claims()).map(({ spec }) => spec.holder.name);
+    return left.length === 2 * PER_OBJECT && left.every((name) => ['neighbour', 'elsewhere'].includes(name));
+  };
+  await eventually('the claims without objects are gone', isLeft, { timeoutMs: 3 * SETTLE_MS });
+  expect(await metric('gatehouse_unsettled_unique_claims')).toBe(0);
+  await create(tenant, 'after', 200);
+});
+
+test('a controller that creates more objects than the limit allows claims is not delayed', async () => {
+  for (let n = 100; n < 140; n++) await create(tenant, `stored-${n}`, n); // 640 values
+  expect(await metric('gatehouse_unsettled_unique_claims')).toBeLessThan(PER_USER);
+});
+
+test('a dry run claims nothing', async () => {
+  const before = (await claims()).length;
+  await create(tenant, 'dry', 210, { dryRun: true });
+  expect(await claims()).toHaveLength(before);
+});
+
+test('a forged review for a missing namespace claims nothing', async () => {
+  const before = (await claims()).length;
+  const configuration = await cluster.admin.get<Configuration>(validatingWebhookConfigurations, {
+    name: 'gatehouse',
+  });
+  const paths = (configuration?.webhooks ?? []).map(({ clientConfig }) => clientConfig.service.path);
+  const answers = await Promise.all(paths.map((path) => forge(path, 'nowhere')));
+  expect(answers.some((answer) => answer.includes('namespace \\"nowhere\\" does not exist'))).toBe(true);
+  expect(await claims()).toHaveLength(before);
+  const real = await Promise.all(paths.map((path) => forge(path, 'shop')));
+  expect(real.some((answer) => answer.includes('"allowed":true'))).toBe(true);
+  await eventually('a claim of a forged review', async () => (await claims()).length > before);
+});
+
+/** Sends a review as if it came from the API server. Returns the answer. */
+async function forge(path: string, namespace: string): Promise<string> {
+  const object = {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { namespace, name: 'forged', uid: 'forged', labels: { ok: '' } },
+    spec: { externalIPs: ['10.10.0.1'] },
+  };
+  const review = {
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    request: {
+      uid: 'forged',
+      kind: { group: '', version: 'v1', kind: 'Service' },
+      resource: { group: '', version: 'v1', resource: 'services' },
+      operation: 'CREATE',
+      ...{ name: 'forged', namespace, object, userInfo: { username: 'system:admin' } },
+    },
+  };
+  const address = { host: '127.0.0.1', port: replica.port, path: `${path}?timeout=5s` };
+  const headers = { 'content-type': 'application/json' };
+  return await new Promise((resolve, reject) => {
+    const sent = request({ ...address, method: 'POST', headers, rejectUnauthorized: false }, (response) => {
+      resolve(text(response));
+    });
+    sent.on('error', reject);
+    sent.end(JSON.stringify(review));
+  });
+}
