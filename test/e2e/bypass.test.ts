@@ -27,7 +27,7 @@ const REPLAY = process.env.GATEHOUSE_BYPASS_PATH;
 const STEPS = isNightly ? 15 : 10;
 const LANES = 8;
 const REDUCE_MS = 120_000;
-const TIMEOUT_MS = isNightly ? 3_600_000 : 300_000;
+const TIMEOUT_MS = isNightly ? 7_200_000 : 300_000;
 
 let cluster: Cluster;
 let replica: Replica;
