@@ -1,3 +1,4 @@
+import { withoutPathTokens } from '../json/error-message.ts';
 import { listIn, textIn } from '../json/json.ts';
 
 /** A field that the API server does not name is empty. */
@@ -35,13 +36,14 @@ export class ApiError extends Error {
     const { code, status, retryAfterSeconds } = answer;
     const reason = textIn(status, 'reason');
     const outcome = [code, reason].filter((part) => part !== '').join(' ');
-    super(`${request.method} ${request.path}: ${outcome}: ${textIn(status, 'message') || 'no message'}`);
+    const message = withoutPathTokens(textIn(status, 'message')) || 'no message';
+    super(`${request.method} ${request.path}: ${outcome}: ${message}`);
     this.request = lineOf(request);
     this.code = code;
     this.reason = reason;
     this.causes = listIn(status, 'details', 'causes').map((cause) => ({
       reason: textIn(cause, 'reason'),
-      message: textIn(cause, 'message'),
+      message: withoutPathTokens(textIn(cause, 'message')),
       field: textIn(cause, 'field'),
     }));
     this.retryAfterSeconds = retryAfterSeconds;

@@ -24,6 +24,7 @@ import { startOwnSweeps } from './restores/own-sweeps.ts';
 import { startRestores } from './restores/restore-windows.ts';
 import type { Replica } from './webhook-process.ts';
 import { startProtectOwnKinds } from './webhooks/protect-own-kinds.ts';
+import { startPathRotation } from './webhooks/path-tokens.ts';
 import { startWebhookConfigurations } from './webhooks/webhook-configurations.ts';
 
 const LEASE = 'gatehouse';
@@ -75,6 +76,7 @@ async function lead(
   const context = { ...following, record };
   const ownSweeps = startOwnSweeps(context, ownLease, signal);
   const certificates = startCertificates(context, signal);
+  const paths = startPathRotation(context, replica.paths, signal);
   const governing = async () => {
     // A policy that this replica has not compiled yet must stay in the webhook configurations.
     await whenCompiled(replica, signal);
@@ -87,6 +89,7 @@ async function lead(
   };
   await Promise.all([
     certificates.stopped,
+    paths.stopped,
     ownSweeps.stopped,
     untilAborted(governing(), signal),
     conversions.lead(context, signal),

@@ -143,6 +143,11 @@ function startWebhooks(
   const admission = recordVisits(replica.admission);
   const listener = createListener(config, {
     ...admission,
+    judgePath: (token) => {
+      const verdict = replica.paths.judge(token);
+      // Another replica may know a newer token.
+      return verdict === 'unknown' && isAway() ? 'unread' : verdict;
+    },
     conversion: conversions.serving,
     // Another replica may still reach the API server.
     isDraining: () => draining.aborted || isAway(),

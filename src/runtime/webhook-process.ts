@@ -19,6 +19,7 @@ import type { Context } from './context.ts';
 import { createGoverned } from './policies/governed.ts';
 import type { Handlers } from './handlers/handlers.ts';
 import { createOwnKinds } from './webhooks/own-kinds.ts';
+import { followPathTokens } from './webhooks/path-tokens.ts';
 import { createOwners } from './policies/owners.ts';
 import { startController } from './controller.ts';
 import { createCrdSchemas } from './policies/crd-schemas.ts';
@@ -98,6 +99,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
   metrics.scrape({
     restoreWindows: () => windows.store.list().map((window) => figuresOf(window, serverClock.now())),
   });
+  const paths = followPathTokens(context, signal);
   const accessReviews = createAccessReviews(client);
   const serverNow = () => serverClock.now().getTime();
   return {
@@ -109,6 +111,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
     targets,
     governed,
     handlers,
+    paths,
     world,
     admission: createAdmission(
       registry,
@@ -124,6 +127,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
         return unsynced.length === 0 ? undefined : `not listed yet: ${unsynced.join(', ')}`;
       }),
       handlers: handlers.check,
+      'webhook-paths': untilPassed(paths.problem),
       windows: () =>
         windows.hasSynced() && detectors.hasSynced()
           ? undefined

@@ -1,6 +1,6 @@
-/** `/mutate/<entry>` and `/validate/<entry>`: a review in, a review out. */
+/** `/mutate/<token>/<entry>` and `/validate/<token>/<entry>`: a review in, a review out. */
 import type { Server } from 'node:https';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 
 import type { Decision } from '../admission/review/decision.ts';
 import { failsOpen } from '../admission/webhooks/policy-entries.ts';
@@ -14,7 +14,7 @@ import {
 } from '../admission/review/read-review.ts';
 import { toMutatingReview, toRefusal, toValidatingReview } from '../admission/review/review.ts';
 import { detailOf, isRoutine, toLogFields, type PendingReview, type ReviewLog } from './admission-log.ts';
-import { abortInTime, busy, retry, sendAtOnce, type Answer, type Reply } from './answer.ts';
+import { abortInTime, busy, retry, send, sendAtOnce, type Answer, type Reply } from './answer.ts';
 import type { Metrics, Outcome, Overload } from './metrics/metrics.ts';
 import { type LoadShedding, overloadMessage, refuseOverload } from './limits/load-shedding.ts';
 import { endAnswered, reviewAttributes, type ServerTracing } from './tracing.ts';
@@ -27,7 +27,12 @@ type Decide = (
   turns?: Turns,
 ) => Decision | Promise<Decision>;
 
+/** `unread`: this replica cannot tell yet. */
+export type PathVerdict = 'known' | 'unknown' | 'unread';
+
 export interface AdmissionRoutesOptions {
+  /** Judges the token of a path; empty: the path has none. Undefined: paths have no tokens. */
+  readonly judgePath?: ((token: string) => PathVerdict) | undefined;
   /** Decide for the webhook entry `entry` (the last segment of the path). */
   readonly mutate: Decide;
   readonly validate: Decide;
@@ -40,7 +45,7 @@ export interface AdmissionRoutesOptions {
 interface ReviewRoute {
   /** Undefined: the request has no body. */
   Body: ReviewBody | undefined;
-  Params: { entry: string };
+  Params: { token?: string; entry: string };
   Querystring: { timeout?: string };
 }
 
@@ -50,11 +55,12 @@ export function addAdmissionRoutes(
   options: AdmissionRoutesOptions,
   isLast: () => boolean,
 ): void {
-  const { loadShedding, tracing } = options;
-  const onRequest = refuseOverload(loadShedding, MAX_REVIEW_BYTES);
+  const { loadShedding, tracing, judgePath } = options;
+  const overload = refuseOverload(loadShedding, MAX_REVIEW_BYTES);
+  const onRequest = judgePath === undefined ? overload : [refuseUnknownPaths(judgePath), overload];
   const answerTo = createAnswerer(options);
   for (const webhook of ['mutate', 'validate'] as const) {
-    app.post<ReviewRoute>(`/${webhook}/:entry`, { onRequest }, (request, reply) => {
+    const handle = (request: FastifyRequest<ReviewRoute, Server>, reply: Reply) => {
       const { entry } = request.params;
       const started = performance.now();
       const body = request.body ?? NO_BODY;
@@ -81,9 +87,25 @@ export function addAdmissionRoutes(
       // Fast path: a decision without I/O is answered in this turn of the event loop, because another turn costs time.
       if (answer instanceof Promise) void answer.then(end);
       else end(answer);
-    });
+    };
+    app.post<ReviewRoute>(`/${webhook}/:entry`, { onRequest }, handle);
+    if (judgePath !== undefined) app.post<ReviewRoute>(`/${webhook}/:token/:entry`, { onRequest }, handle);
   }
 }
+
+/** Answers before the body is read, and before anything is looked up: only the API server knows the path. */
+const refuseUnknownPaths =
+  (judgePath: (token: string) => PathVerdict) =>
+  ({ params }: FastifyRequest<ReviewRoute, Server>, reply: Reply, done: () => void): void => {
+    const verdict = judgePath(params.token ?? '');
+    if (verdict === 'known') done();
+    else if (verdict === 'unknown') reply.callNotFound();
+    else
+      void send(reply, retry('this replica does not know the paths of its webhooks yet', CATCH_UP_SECONDS));
+  };
+
+/** The API server retries after this time, in seconds. */
+const CATCH_UP_SECONDS = 1;
 
 const NO_BODY: ReviewBody = { bytes: Buffer.alloc(0), isComplete: true };
 

@@ -68,6 +68,38 @@ async function start(deps: Partial<WebhookServerOptions> = {}) {
   return { ask, debug, info, error, admission, deferred, rejectedRequest };
 }
 
+test('without the token of the paths, nothing is answered, and nothing is looked at', async () => {
+  const token = 'a'.repeat(32);
+  const mutate = vi.fn<WebhookServerOptions['mutate']>(() => ALLOWED);
+  const { ask, admission, info, rejectedRequest } = await start({
+    mutate,
+    judgePath: (given) => (given === token ? 'known' : 'unknown'),
+  });
+  for (const path of ['/mutate/e', `/mutate/${'b'.repeat(32)}/e`, `/mutate/e/${token}`, `/mutate//e`])
+    expect(await ask(path, { kind: 'Pod' })).toMatchObject({ status: 404 });
+  expect([mutate, admission, info].map(({ mock }) => mock.calls.length)).toEqual([0, 0, 0]);
+  expect(rejectedRequest.mock.calls).toEqual([[404], [404], [404], [404]]);
+  expect(await ask(`/mutate/${token}/e`)).toMatchObject({ status: 200 });
+  expect(mutate.mock.calls[0]?.[0]).toBe('e');
+});
+
+test('a replica that does not know the tokens yet asks for a retry', async () => {
+  const { ask } = await start({ judgePath: () => 'unread' });
+  expect(await ask(`/validate/${'a'.repeat(32)}/e`)).toMatchObject({ status: 503 });
+});
+
+test('an error in the log does not show the token of the path', async () => {
+  const token = 'a'.repeat(32);
+  const { ask, error } = await start({
+    judgePath: () => {
+      throw new Error('broken');
+    },
+  });
+  await ask(`/validate/${token}/e`);
+  expect(JSON.stringify(error.mock.calls)).toContain('/validate/…/e');
+  expect(JSON.stringify(error.mock.calls)).not.toContain(token);
+});
+
 test('the entry is the last segment of the path', async () => {
   const mutate = vi.fn<WebhookServerOptions['mutate']>(() => ALLOWED);
   const validate = vi.fn<WebhookServerOptions['validate']>(() => Promise.resolve(ALLOWED));

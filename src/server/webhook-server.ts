@@ -8,6 +8,7 @@ import Fastify, {
 } from 'fastify';
 
 import { InvalidReview } from '../admission/review/envelope.ts';
+import { withoutPathTokens } from '../json/error-message.ts';
 import { MAX_REVIEW_BYTES } from '../admission/review/read-review.ts';
 import { addAdmissionRoutes, type AdmissionRoutesOptions } from './admission-routes.ts';
 import type { ReviewLog } from './admission-log.ts';
@@ -140,5 +141,6 @@ function closeConnectionsWhileDraining(
   return isLast;
 }
 
+/** Without the token: the API server shows messages to users. */
 const pathOf = (request: FastifyRequest<RouteGenericInterface, Server>): string =>
-  request.url.split('?', 1)[0]?.slice(0, 200) ?? '';
+  withoutPathTokens(request.url.split('?', 1)[0]?.slice(0, 200) ?? '');

@@ -263,7 +263,9 @@ describe('the webhook configurations for handlers', () => {
     const entry = (webhooks: readonly { readonly name: string }[]) =>
       webhooks.find(({ name }) => name.startsWith('handler-servers.'));
     expect(entry(await installed(mutatingWebhookConfigurations))).toMatchObject({
-      clientConfig: { service: { path: '/mutate/handler-servers' } },
+      clientConfig: {
+        service: { path: expect.stringMatching(/^\/mutate\/[0-9a-f]{32}\/handler-servers$/) as string },
+      },
       rules: [{ operations: ['CREATE', 'UPDATE'], resources: ['servers'], apiVersions: ['v1'] }],
       failurePolicy: 'Fail',
       timeoutSeconds: 5,

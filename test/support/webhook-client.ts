@@ -16,6 +16,7 @@ export interface PostOptions {
   readonly agent?: Agent | false;
   readonly headers?: Readonly<Record<string, string>>;
   readonly method?: string;
+  readonly servername?: string;
   readonly signal?: AbortSignal;
 }
 
@@ -24,14 +25,14 @@ export async function post(
   { port, ca }: Endpoint,
   path: string,
   body: string | Buffer | Iterable<Buffer>,
-  { agent = false, headers = {}, method = 'POST', signal }: PostOptions = {},
+  { agent = false, headers = {}, method = 'POST', servername = SERVER_NAME, signal }: PostOptions = {},
 ): Promise<HttpAnswer> {
   const whole = typeof body === 'string' || Buffer.isBuffer(body);
   const options: RequestOptions = {
     host: '127.0.0.1',
     port,
     ca,
-    servername: SERVER_NAME,
+    servername,
     method,
     path,
     agent,

@@ -9,6 +9,7 @@ import {
 } from '../handlers/compile-handler.ts';
 import { NAMESPACE_NAME_LABEL, type NormalSelector } from '../../json/label-selector.ts';
 import { OWN_KIND_ENTRIES, type OwnKindEntry } from './protect-own-kinds.ts';
+import { webhookPath } from './path-tokens.ts';
 import { writes, type Operation } from '../review/request.ts';
 import {
   splitForRestorers,
@@ -150,11 +151,11 @@ function webhook(
   phase: 'mutate' | 'validate',
   entryId: string,
   { failurePolicy, timeoutSeconds }: Pick<CompiledMatch, 'failurePolicy' | 'timeoutSeconds'>,
-  { service, caBundle }: WebhookTarget,
+  { service, caBundle, pathToken = '' }: WebhookTarget,
 ): Omit<Webhook, 'rules'> {
   return {
     name: `${entryId}.${phase}.${GROUP}`,
-    clientConfig: { service: { ...service, path: `/${phase}/${entryId}` }, caBundle },
+    clientConfig: { service: { ...service, path: webhookPath(phase, pathToken, entryId) }, caBundle },
     failurePolicy,
     matchPolicy: 'Equivalent',
     namespaceSelector: {},

@@ -10,6 +10,8 @@ export interface WebhookTarget {
   readonly service: { readonly namespace: string; readonly name: string; readonly port: number };
   /** Base64 of PEM. */
   readonly caBundle: string;
+  /** The unguessable segment of the paths. Default: the paths have none. */
+  readonly pathToken?: string;
   /** The only namespace that every webhook excludes: Gatehouse has to be able to start while it is down. */
   readonly ownNamespace: string;
   /** Whether the API server supports `matchConditions` (Kubernetes 1.28 and newer). */

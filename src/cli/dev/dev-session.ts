@@ -22,6 +22,7 @@ import {
   type RunningDevSession,
 } from '../../runtime/webhooks/dev-session.ts';
 import { configurationTarget } from '../../runtime/webhooks/installed-webhooks.ts';
+import { readTokensInUse } from '../../runtime/webhooks/path-tokens.ts';
 import { restorersOf } from '../../runtime/webhooks/webhook-configurations.ts';
 import { probeResult, probeWindow } from '../inspect/read-cluster/probe.ts';
 
@@ -58,6 +59,9 @@ export async function runDevSession(
     log,
   });
   try {
+    // The entries that stay with the cluster, and those of this machine, keep the token of their paths.
+    const [token = ''] = await readTokensInUse(context.client, draining);
+    parts.replica.paths.learn({ current: token });
     await whenHealthy(parts.checks, draining);
     await session.take('own', draining);
     await checkReachable(context, parts.admission.wasAsked, url.origin, draining);
@@ -77,14 +81,19 @@ export async function runDevSession(
 /** What the session reads and writes in the API server, as the user of the kubeconfig. */
 function sessionAccess(
   context: Context,
-  { registry, handlers, detectors }: Pick<Replica, 'registry' | 'handlers' | 'detectors'>,
+  { registry, handlers, detectors, paths }: Pick<Replica, 'registry' | 'handlers' | 'detectors' | 'paths'>,
 ): Pick<DevSessionOptions, 'desired' | 'serviceBundle'> {
   const { client, config, log } = context;
   return {
     desired: (serviceBundle = '') => {
       const { mutating, validating } = webhookConfigurations(
         registry.inForce(),
-        { ...configurationTarget(context), caBundle: serviceBundle, restorers: restorersOf(detectors.store) },
+        {
+          ...configurationTarget(context),
+          caBundle: serviceBundle,
+          pathToken: paths.current() ?? '',
+          restorers: restorersOf(detectors.store),
+        },
         handlers.all,
       );
       return { mutatingwebhookconfigurations: mutating, validatingwebhookconfigurations: validating };

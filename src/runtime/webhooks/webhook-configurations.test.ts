@@ -35,6 +35,7 @@ let policies: readonly CompiledPolicy[];
 let caBundle: string | undefined;
 let awaited: readonly CompiledPolicy[];
 let refused: ReadonlyMap<string, string>;
+let pathToken: string | undefined;
 
 beforeEach(() => {
   cluster = createCluster();
@@ -46,6 +47,7 @@ beforeEach(() => {
   caBundle = 'AAAA';
   awaited = [];
   refused = new Map();
+  pathToken = '';
   serverNow = now;
 });
 
@@ -54,6 +56,7 @@ const reconciler = (change: Partial<WebhookConfigurationsOptions> = {}) =>
     handlers: [],
     policies: () => policies,
     caBundle: () => caBundle,
+    pathToken: () => pathToken,
     target: {
       service: { namespace: OWN_NAMESPACE, name: 'gatehouse', port: 443 },
       ownNamespace: OWN_NAMESPACE,
@@ -97,6 +100,18 @@ test('nothing is installed before an authority exists: its certificates could no
   caBundle = undefined;
   expect(await reconcile()).toMatchObject({ kind: 'requeue' });
   expect(writes()).toBe(0);
+});
+
+test('without a path token nothing is written; then every path has it', async () => {
+  pathToken = undefined;
+  expect(await reconcile()).toMatchObject({ kind: 'requeue' });
+  expect(writes()).toBe(0);
+  pathToken = '0'.repeat(32);
+  await reconcile();
+  const paths = [mutating(), validating()].flatMap((objects) =>
+    (objects.read(NAME)?.webhooks ?? []).map(({ clientConfig }) => clientConfig.service?.path),
+  );
+  expect(paths).toContainEqual(expect.stringMatching(/^\/mutate\/0{32}\/fail-/));
 });
 
 test('a configuration without policies is empty, and equals one that the API server returns without a webhooks field', async () => {

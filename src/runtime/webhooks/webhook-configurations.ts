@@ -30,6 +30,8 @@ export interface WebhookConfigurationsOptions {
   readonly handlers: readonly CompiledHandler[];
   /** Base64 PEM; undefined until there is an authority. */
   readonly caBundle: () => string | undefined;
+  /** Undefined until the Secret with the path tokens exists. */
+  readonly pathToken: () => string | undefined;
   readonly target: ReturnType<typeof configurationTarget>;
   readonly detectors: Pick<Store<RestoreDetector>, 'list'>;
   /** The rules of policies that stay in force until their successors are installed. */
@@ -50,9 +52,9 @@ const NO_AUTHORITY_MS = 500;
 export function createWebhookConfigurationsReconciler(options: WebhookConfigurationsOptions): Reconcile {
   const { handlers, target, detectors, now, serverNow } = options;
   return async (_key, signal) => {
-    const caBundle = options.caBundle();
-    if (caBundle === undefined) return requeueIn(NO_AUTHORITY_MS, now());
-    const wanted = { ...target, caBundle, restorers: restorersOf(detectors) };
+    const [caBundle, pathToken] = [options.caBundle(), options.pathToken()];
+    if (caBundle === undefined || pathToken === undefined) return requeueIn(NO_AUTHORITY_MS, now());
+    const wanted = { ...target, caBundle, pathToken, restorers: restorersOf(detectors) };
     const { mutating, validating } = webhookConfigurations(options.policies(), wanted, handlers);
     const states = [
       await ensure('mutatingwebhookconfigurations', mutating, options, signal),
@@ -128,7 +130,7 @@ export const restorersOf = (detectors: Pick<Store<RestoreDetector>, 'list'>): re
 
 export function startWebhookConfigurations(
   context: Context,
-  { registry, handlers, detectors, webhooks }: Replica,
+  { registry, handlers, detectors, paths, webhooks }: Replica,
   certificates: Certificates,
   onRefused: WebhookConfigurationsOptions['onRefused'],
   signal: AbortSignal,
@@ -146,6 +148,7 @@ export function startWebhookConfigurations(
           const bundle = certificates.bundle();
           return bundle === undefined ? undefined : Buffer.from(bundle).toString('base64');
         },
+        pathToken: paths.current,
         target: configurationTarget(context),
         detectors: detectors.store,
         awaited: registry.awaited,
@@ -162,6 +165,7 @@ export function startWebhookConfigurations(
   };
   registry.subscribe(install, signal);
   certificates.onAuthority(install);
+  paths.onChange(install, signal);
   detectors.onChange(install, signal);
   // Reverts changes that other clients make to these configurations.
   webhooks.onChange(install, signal);

@@ -1,0 +1,92 @@
+/**
+ * The unguessable segment of webhook paths. Only the API server and readers of the webhook configurations know it, so other
+ * clients get no answers. It rotates like a CA: a token is accepted long before and after the API server uses it.
+ */
+import { timingSafeEqual } from 'node:crypto';
+
+import type { LiveWebhook } from './dev-entries.ts';
+
+/** Every replica accepts all of them. Empty: paths without a token, as older versions wrote them. */
+export interface PathTokens {
+  /** The webhook configurations named it before. */
+  readonly previous?: string | undefined;
+  /** The webhook configurations name it. */
+  readonly current: string;
+  /** Follows the current one. Every replica knows it for at least `--ca-propagation-wait` before the API server does. */
+  readonly next: string;
+  /** The serving certificate for which `current` was made. Empty: an older one. Undefined: the first one. */
+  readonly certificate?: string | undefined;
+}
+
+type Phase = 'mutate' | 'validate';
+
+export const webhookPath = (phase: Phase, token: string, entryId: string): string =>
+  `/${phase}/${token === '' ? '' : `${token}/`}${entryId}`;
+
+/** 128 bits, as hexadecimal digits. */
+export const PATH_TOKEN_BYTES = 16;
+const TOKEN = /^[0-9a-f]{32}$/;
+const PATH = /\/(?:mutate|validate)\/(?:([0-9a-f]{32})\/)?[^/]+$/;
+
+/** The tokens in the paths of entries, each once. */
+export function tokensIn(webhooks: readonly LiveWebhook[]): readonly string[] {
+  const paths = webhooks.map(({ clientConfig: { service, url } }) => PATH.exec(service?.path ?? url ?? ''));
+  return [...new Set(paths.flatMap((match) => (match === null ? [] : [match[1] ?? ''])))];
+}
+
+/** Compares with all tokens in constant time. */
+export function isAnyToken(token: string, accepted: Iterable<string>): boolean {
+  const given = Buffer.from(token);
+  let found = false;
+  for (const one of accepted) {
+    const expected = Buffer.from(one);
+    if (expected.length === given.length && timingSafeEqual(expected, given)) found = true;
+  }
+  return found;
+}
+
+/**
+ * The tokens of a new Secret. They keep what the API server uses: the Secret may have been deleted, or an older version has
+ * written the entries.
+ */
+export function firstPathTokens(inUse: readonly string[], random: () => string): PathTokens {
+  const [current, previous] = inUse;
+  if (current === undefined) return { current: random(), next: random() };
+  return { previous, current, next: random(), certificate: '' };
+}
+
+/**
+ * The next step of a rotation; undefined: none is due. Call it when all replicas and API servers have known `tokens` for
+ * long, and all entries name the current one.
+ *
+ * @param certificate the current serving certificate; undefined: unknown
+ */
+export function nextPathTokens(
+  { previous, ...tokens }: PathTokens,
+  certificate: string | undefined,
+  random: () => string,
+): PathTokens | undefined {
+  const { current, next, certificate: madeFor = certificate } = tokens;
+  if (current === '' || (certificate !== undefined && certificate !== madeFor))
+    return { previous: current, current: next, next: random(), certificate };
+  if (previous === undefined && madeFor === tokens.certificate) return undefined;
+  return { ...tokens, certificate: madeFor };
+}
+
+/** The data of the Secret. */
+export const withPathTokens = (tokens: PathTokens): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(tokens).flatMap(([key, value]: readonly [string, string | undefined]) =>
+      value === undefined ? [] : [[key, Buffer.from(value).toString('base64')]],
+    ),
+  );
+
+/** Undefined if `data` does not have valid tokens. */
+export function parsePathTokens(data: Readonly<Record<string, string>> = {}): PathTokens | undefined {
+  const textOf = (key: keyof PathTokens) =>
+    data[key] === undefined ? undefined : Buffer.from(data[key], 'base64').toString();
+  const [previous, current, next] = [textOf('previous'), textOf('current'), textOf('next')];
+  if (current === undefined || next === undefined || !TOKEN.test(next)) return undefined;
+  if ([previous ?? '', current].some((token) => token !== '' && !TOKEN.test(token))) return undefined;
+  return { previous, current, next, certificate: textOf('certificate') };
+}

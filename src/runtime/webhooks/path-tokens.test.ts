@@ -1,0 +1,176 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+
+import {
+  createCluster,
+  NEVER,
+  OWN_NAMESPACE,
+  silent,
+  type Cluster,
+  type Objects,
+} from '../../../test/support/runtime/fixtures.ts';
+import type { LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
+import { parsePathTokens, withPathTokens } from '../../admission/webhooks/path-tokens.ts';
+import { secrets, validatingWebhookConfigurations } from '../../kube/well-known.ts';
+import type { Secret } from '../../pki/serving-certs/secret.ts';
+import { createAcceptedPaths, createPathTokensReconciler, PATH_SECRET } from './path-tokens.ts';
+
+const [A, B, C, D] = ['a', 'b', 'c', 'd'].map((digit) => digit.repeat(32)) as [
+  string,
+  string,
+  string,
+  string,
+];
+const OVERLAP = 600_000;
+
+describe('a replica', () => {
+  let listed: boolean;
+  let time: number;
+  let paths: ReturnType<typeof createAcceptedPaths>;
+  beforeEach(() => {
+    listed = true;
+    time = 0;
+    paths = createAcceptedPaths(
+      () => listed,
+      OVERLAP,
+      () => time,
+    );
+  });
+  const judged = (...tokens: readonly string[]) => tokens.map((token) => paths.judge(token));
+
+  test('refuses nothing for good before it has read the Secret', () => {
+    listed = false;
+    expect(judged('', A)).toEqual(['unread', 'unread']);
+    expect(paths.problem()).toBeDefined();
+    listed = true;
+    expect(judged('', A)).toEqual(['known', 'unread']); // no Secret: an older version leads, or Gatehouse is new
+    expect(paths.problem()).toBeUndefined();
+  });
+
+  test('accepts the previous, the current and the next token, and no other', () => {
+    paths.learn({ previous: A, current: B, next: C });
+    expect(judged(A, B, C, D, '')).toEqual(['known', 'known', 'known', 'unknown', 'unknown']);
+    expect(paths.current()).toBe(B);
+  });
+
+  test('accepts a dropped token for the overlap, however often the Secret changes', () => {
+    paths.learn({ current: A, next: B });
+    time = 10;
+    paths.learn({ current: B, next: C });
+    time = OVERLAP;
+    paths.learn({ current: C, next: D });
+    expect(judged(A, B)).toEqual(['known', 'known']);
+    time = OVERLAP + 11;
+    expect(judged(A, B, C)).toEqual(['unknown', 'known', 'known']);
+  });
+
+  test('keeps its tokens while the Secret is missing', () => {
+    paths.learn({ current: A, next: B });
+    paths.learn(undefined);
+    expect(judged(A, B)).toEqual(['known', 'known']);
+  });
+});
+
+describe('the leader', () => {
+  let cluster: Cluster;
+  let stored: Objects<Secret>;
+  let validating: Objects<LiveWebhookConfiguration>;
+  let time: number;
+  let made: string[];
+  let reconcile: () => Promise<unknown>;
+  const create = () => {
+    const reconciler = createPathTokensReconciler({
+      client: cluster.client,
+      namespace: OWN_NAMESPACE,
+      overlapMs: OVERLAP,
+      now: () => time,
+      random: () => made.shift() ?? D,
+      log: silent,
+    });
+    return () => reconciler(PATH_SECRET, NEVER);
+  };
+  beforeEach(() => {
+    cluster = createCluster();
+    stored = cluster.objects(secrets);
+    validating = cluster.objects(validatingWebhookConfigurations);
+    time = 0;
+    made = [A, B, C];
+    reconcile = create();
+  });
+  const KEY = `${OWN_NAMESPACE}/${PATH_SECRET}`;
+  const tokens = () => parsePathTokens(stored.read(KEY)?.data);
+  const serve = (certificate: string) => {
+    stored.add({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { namespace: OWN_NAMESPACE, name: 'gatehouse-serving' },
+      data: { 'tls.crt': certificate },
+    });
+  };
+  /** The entries that the API server uses. */
+  const use = (...paths: readonly string[]) => {
+    validating.add({
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'ValidatingWebhookConfiguration',
+      metadata: { name: 'gatehouse' },
+      webhooks: paths.map((path) => ({ name: 'x', clientConfig: { service: { path } } })) as never,
+    });
+  };
+
+  test('creates the Secret, and rotates it with the serving certificate after the overlap', async () => {
+    serve('one');
+    await reconcile();
+    expect(tokens()).toMatchObject({ current: A, next: B });
+    use(`/validate/${A}/e`);
+    await reconcile();
+    time = OVERLAP - 1;
+    await reconcile();
+    expect(tokens()).toMatchObject({ current: A, next: B });
+    time = OVERLAP;
+    await reconcile();
+    expect(tokens()).toMatchObject({ current: A, next: B, certificate: expect.any(String) as string });
+    serve('two');
+    await reconcile();
+    time = 2 * OVERLAP;
+    await reconcile();
+    expect(tokens()).toMatchObject({ previous: A, current: B, next: C });
+  });
+
+  test('drops no token that an entry still names', async () => {
+    stored.add({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { namespace: OWN_NAMESPACE, name: PATH_SECRET },
+      data: withPathTokens({ previous: A, current: B, next: C }),
+    });
+    use(`/validate/${A}/e`);
+    await reconcile();
+    time = 10 * OVERLAP;
+    await reconcile();
+    expect(tokens()).toMatchObject({ previous: A, current: B });
+    use(`/validate/${B}/e`);
+    await reconcile();
+    expect(tokens()).toMatchObject({ previous: A, current: B });
+    time = 11 * OVERLAP;
+    await reconcile();
+    expect(tokens()).toMatchObject({ previous: undefined, current: B, next: C });
+  });
+
+  test('a new leader waits for the whole overlap', async () => {
+    serve('one');
+    await reconcile();
+    time = OVERLAP;
+    reconcile = create();
+    await reconcile();
+    expect(tokens()).toMatchObject({ current: A });
+  });
+
+  test('keeps the tokens of existing entries, also those without one, when the Secret is missing or unreadable', async () => {
+    use('/validate/e');
+    await reconcile();
+    expect(tokens()).toMatchObject({ current: '', next: A });
+    stored.edit(KEY, (secret) => ({ ...secret, data: { current: 'x' } }));
+    use(`/validate/${C}/e`);
+    await reconcile();
+    expect(tokens()).toMatchObject({ current: C, next: B });
+  });
+});

@@ -1,0 +1,204 @@
+/** The path tokens of the webhooks: every replica follows the Secret that holds them, and the leader rotates them. */
+import { createHash, randomBytes } from 'node:crypto';
+
+import type { LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
+import {
+  firstPathTokens,
+  isAnyToken,
+  nextPathTokens,
+  parsePathTokens,
+  PATH_TOKEN_BYTES,
+  tokensIn,
+  withPathTokens,
+  type PathTokens,
+} from '../../admission/webhooks/path-tokens.ts';
+import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import {
+  mutatingWebhookConfigurations,
+  secrets,
+  validatingWebhookConfigurations,
+} from '../../kube/well-known.ts';
+import type { Log } from '../../log.ts';
+import { SERVING_SECRET, TLS_CERT_KEY } from '../../pki/annotations.ts';
+import type { Secret } from '../../pki/serving-certs/secret.ts';
+import type { PathVerdict } from '../../server/admission-routes.ts';
+import { ownStateLabels } from '../certificates/ca-bundle.ts';
+import type { Context } from '../context.ts';
+import {
+  requeueIn,
+  startController,
+  type Reconcile,
+  type ReconcileResult,
+  type RunningController,
+} from '../controller.ts';
+import { createListeners } from '../listeners.ts';
+import { watch } from '../watch.ts';
+
+export const PATH_SECRET = 'gatehouse-webhook-path';
+
+/** In milliseconds. The API server learns of new webhook entries by a watch. */
+const LEAST_GRACE_MS = 10_000;
+
+export type AcceptedPaths = ReturnType<typeof createAcceptedPaths>;
+
+/**
+ * The tokens that this replica accepts. It accepts a token for some time after the Secret has dropped it.
+ *
+ * @param isListed whether the Secret has been read, or is known to be absent
+ * @param now in milliseconds, monotonic
+ */
+export function createAcceptedPaths(isListed: () => boolean, overlapMs: number, now: () => number) {
+  const graceMs = Math.max(overlapMs, LEAST_GRACE_MS);
+  let known: Pick<PathTokens, 'current'> | undefined;
+  /** Each token with the end of its acceptance. */
+  const accepted = new Map<string, number>();
+  const listeners = createListeners<[]>();
+  const accept = (tokens: Pick<PathTokens, 'current'> & Partial<PathTokens>): void => {
+    const named = [tokens.previous, tokens.current, tokens.next];
+    for (const [token, until] of accepted) {
+      if (until < now()) accepted.delete(token);
+      else if (!named.includes(token)) accepted.set(token, Math.min(until, now() + graceMs));
+    }
+    for (const token of named) if (token !== undefined) accepted.set(token, Infinity);
+    known = tokens;
+  };
+  return {
+    /** Undefined until the Secret exists. */
+    current: (): string | undefined => known?.current,
+    /** Undefined: the Secret is missing or unreadable, and the known tokens stay accepted. */
+    learn: (tokens: (Pick<PathTokens, 'current'> & Partial<PathTokens>) | undefined): void => {
+      if (tokens !== undefined) accept(tokens);
+      listeners.tell();
+    },
+    onChange: listeners.add,
+    /** Without a Secret, Gatehouse is new, or a leader of an older version writes paths without a token. */
+    judge: (token: string): PathVerdict => {
+      if (known === undefined) return token === '' && isListed() ? 'known' : 'unread';
+      const valid = [...accepted].flatMap(([one, until]) => (until < now() ? [] : [one]));
+      return isAnyToken(token, valid) ? 'known' : 'unknown';
+    },
+    problem: (): string | undefined =>
+      known !== undefined || isListed()
+        ? undefined
+        : 'the tokens of the webhook paths have not been read yet',
+  };
+}
+
+/** On a developer's machine, the session supplies the token instead of the Secret. */
+export function followPathTokens(context: Context, signal: AbortSignal): AcceptedPaths {
+  const { namespace, ca, devUrl } = context.config;
+  const clock = () => performance.now();
+  if (devUrl !== undefined) return createAcceptedPaths(() => true, ca.propagationWaitMs, clock);
+  const watched = watch<Secret>(
+    context,
+    { resource: secrets, namespace, fieldSelector: `metadata.name=${PATH_SECRET}` },
+    signal,
+  );
+  const paths = createAcceptedPaths(watched.hasSynced, ca.propagationWaitMs, clock);
+  watched.onChange((key) => {
+    paths.learn(parsePathTokens(watched.store.get(key)?.data));
+  });
+  return paths;
+}
+
+/** The tokens in the paths that the API server uses. */
+export async function readTokensInUse(
+  client: Pick<KubeClient, 'get'>,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const found = await Promise.all(
+    [mutatingWebhookConfigurations, validatingWebhookConfigurations].map((kind) =>
+      client.get<LiveWebhookConfiguration>(kind, { name: WEBHOOK_CONFIGURATION_NAME }, { signal }),
+    ),
+  );
+  return tokensIn(found.flatMap((configuration) => configuration?.webhooks ?? []));
+}
+
+/** How often to look for a new serving certificate, in milliseconds. */
+const RECHECK_MS = 60_000;
+
+const again = (ms: number): ReconcileResult => requeueIn(ms, new Date());
+
+export interface PathRotation {
+  readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
+  readonly namespace: string;
+  /** How long all replicas and API servers take to learn a token, in milliseconds. */
+  readonly overlapMs: number;
+  /** In milliseconds, monotonic. */
+  readonly now: () => number;
+  readonly random: () => string;
+  readonly log: Log;
+}
+
+/**
+ * Creates the Secret, and rotates its tokens with the serving certificate. The leader times each step itself: it must have
+ * seen the same tokens, and only the current one in use, for the whole overlap.
+ */
+export function createPathTokensReconciler(rotation: PathRotation): Reconcile {
+  const { client, namespace, overlapMs, now, random, log } = rotation;
+  let settled: { readonly state: string; readonly since: number } | undefined;
+  const write = async (live: Secret | undefined, tokens: PathTokens, signal: AbortSignal): Promise<void> => {
+    const metadata = {
+      ...live?.metadata,
+      ...{ namespace, name: PATH_SECRET, labels: { ...live?.metadata?.labels, ...ownStateLabels } },
+    };
+    const secret = { type: 'gatehouse.dev/webhook-path', ...live, metadata, data: withPathTokens(tokens) };
+    await (live === undefined ? client.create : client.replace)<Secret>(secrets, secret, { signal });
+  };
+  return async (_key, signal) => {
+    const live = await client.get<Secret>(secrets, { namespace, name: PATH_SECRET }, { signal });
+    const tokens = parsePathTokens(live?.data);
+    const inUse = await readTokensInUse(client, signal);
+
+    if (tokens === undefined) {
+      await write(live, firstPathTokens(inUse, random), signal);
+      log.info({ kept: inUse.length > 0 }, 'created the tokens of the webhook paths');
+      return again(0);
+    }
+    const state = JSON.stringify([tokens, inUse]);
+    if (settled?.state !== state) settled = { state, since: now() };
+    const left = settled.since + overlapMs - now();
+    if (left > 0 || inUse.some((token) => token !== tokens.current))
+      return again(Math.min(RECHECK_MS, Math.max(left, 1_000)));
+    const next = nextPathTokens(tokens, await readCertificateId(client, namespace, signal), random);
+    if (next === undefined) return again(Math.min(RECHECK_MS, Math.max(overlapMs, 1_000)));
+    await write(live, next, signal);
+    log.info(
+      { step: next.current === tokens.current ? 'retired' : 'rotated' },
+      'changed the tokens of the webhook paths',
+    );
+    return again(0);
+  };
+}
+
+async function readCertificateId(
+  client: Pick<KubeClient, 'get'>,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const serving = await client.get<Secret>(secrets, { namespace, name: SERVING_SECRET }, { signal });
+  const certificate = serving?.data?.[TLS_CERT_KEY];
+  return certificate === undefined ? undefined : createHash('sha256').update(certificate).digest('hex');
+}
+
+/** On the leader. */
+export function startPathRotation(
+  context: Context,
+  paths: Pick<AcceptedPaths, 'onChange'>,
+  signal: AbortSignal,
+): RunningController {
+  const { client, config, log } = context;
+  const reconcile = createPathTokensReconciler({
+    ...{ client, namespace: config.namespace, overlapMs: config.ca.propagationWaitMs, log },
+    now: () => performance.now(),
+    random: () => randomBytes(PATH_TOKEN_BYTES).toString('hex'),
+  });
+  const controller = startController(context, { name: 'path-tokens', reconcile }, signal);
+  const check = () => {
+    controller.add(PATH_SECRET);
+  };
+  paths.onChange(check, signal);
+  check();
+  return controller;
+}

@@ -1,0 +1,228 @@
+// suite: shared-plane, sandbox: long
+/** The unguessable segment of the webhook paths: other clients get no answers, and its rotation loses no request. */
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { parsePathTokens, tokensIn, webhookPath } from '../../src/admission/webhooks/path-tokens.ts';
+import type { LiveWebhookConfiguration } from '../../src/admission/webhooks/dev-entries.ts';
+import {
+  mutatingWebhookConfigurations,
+  secrets,
+  validatingWebhookConfigurations,
+} from '../../src/kube/well-known.ts';
+import { startBalancer, type Balancer } from '../support/balancer.ts';
+import { SERVERS, startClusterFor, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { enforceExamples, refusal } from '../support/gatehouse-cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { startLoad } from '../support/load.ts';
+import { server, text, type SecretObject } from '../support/objects.ts';
+import { SERVING } from '../support/own-objects.ts';
+import { eventually } from '../support/processes.ts';
+import { post, reviewOf } from '../support/webhook-client.ts';
+
+const PATHS = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-webhook-path' };
+const RATE = 40;
+/** The overlap of two tokens; replicas accept the old one for ten seconds more. */
+const settings = { 'ca-propagation-wait': '1s' } as const;
+
+let balancer: Balancer;
+let cluster: Cluster;
+let replicas: Replica[] = [];
+
+async function another(name: string): Promise<Replica> {
+  const replica = await startReplica(cluster.plane, { name, servicePort: balancer.port, settings });
+  await replica.whenReady();
+  replicas.push(replica);
+  balancer.setBackends(replicas.map(({ port }) => port));
+  return replica;
+}
+
+async function remove(replica: Replica): Promise<void> {
+  replicas = replicas.filter((other) => other !== replica);
+  balancer.setBackends(replicas.map(({ port }) => port));
+  await replica.program.stop(15_000);
+}
+
+beforeAll(async () => {
+  balancer = await startBalancer();
+  cluster = await startClusterFor(balancer.port, { controllers: ['clusterrole-aggregation'] });
+  await another('one');
+  await enforceExamples(cluster);
+  await another('two');
+});
+
+afterAll(async () => {
+  for (const replica of replicas) await replica.program.stop(15_000);
+  await cluster.stop();
+  await balancer.stop();
+});
+
+const configurations = () =>
+  Promise.all(
+    [mutatingWebhookConfigurations, validatingWebhookConfigurations].map((kind) =>
+      cluster.admin.get<LiveWebhookConfiguration>(kind, { name: 'gatehouse' }),
+    ),
+  );
+const entries = async () => (await configurations()).flatMap((found) => found?.webhooks ?? []);
+const inUse = async () => tokensIn(await entries());
+const current = async (): Promise<string> => (await inUse())[0] ?? '';
+const stored = async () => parsePathTokens((await cluster.admin.get<SecretObject>(secrets, PATHS))?.data);
+
+/** The HTTP status that a client on the network gets. */
+async function knock(token: string, entry = 'own-opening', body = reviewOf()) {
+  const serving = await cluster.admin.get<SecretObject>(secrets, SERVING);
+  const ca = text(serving ?? {}, 'ca.crt');
+  const port = replicas[0]?.port ?? 0;
+  const servername = `gatehouse.${SYSTEM_NAMESPACE}.svc`;
+  return await post({ port, ca }, `${webhookPath('validate', token, entry)}?timeout=5s`, body, {
+    servername,
+  });
+}
+
+const admit = (n: number) =>
+  cluster.admin.create(SERVERS, server('shop', `load-${n}`, 'fra1'), { dryRun: true });
+
+/** Runs `work` while requests arrive. @throws if one fails */
+async function underLoad(work: () => Promise<unknown>): Promise<void> {
+  const load = startLoad({ perSecond: RATE, request: admit });
+  await work();
+  const { sent, failures } = await load.stop();
+  console.log(`${sent} requests, ${failures.length} failed`);
+  expect(failures).toEqual([]);
+  expect(sent).toBeGreaterThan(RATE / 2);
+}
+
+const untilRotatedFrom = (token: string) =>
+  eventually(
+    'the configurations have another token',
+    async () => {
+      const now = await inUse();
+      return now.length === 1 && now[0] !== token;
+    },
+    { timeoutMs: 60_000 },
+  );
+
+async function sumOf(metric: string): Promise<number> {
+  const all = await Promise.all(replicas.map(({ metrics }) => metrics()));
+  return all
+    .flatMap((page) => page.split('\n'))
+    .filter((line) => line.startsWith(metric))
+    .reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+}
+
+test('every path has the current token of the Secret, and the API server gets its answers', async () => {
+  const [token] = await inUse();
+  expect(await inUse()).toHaveLength(1);
+  expect((await stored())?.current).toBe(token);
+  await admit(0);
+  expect((await refusal(cluster.admin.create(SERVERS, server('shop', 'bad', 'nowhere')))).message).toContain(
+    'nowhere',
+  );
+});
+
+test('a forged request without the token gets 404, and Gatehouse looks nothing up for it', async () => {
+  const window = {
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'RestoreWindow',
+    metadata: { name: 'forged' },
+    spec: { principals: [{ user: 'eve' }], expiresAt: new Date(Date.now() + 60_000).toISOString() },
+  };
+  const names = { group: 'gatehouse.dev', version: 'v1alpha1' };
+  const review = reviewOf({
+    kind: { ...names, kind: 'RestoreWindow' },
+    resource: { ...names, resource: 'restorewindows' },
+    object: window,
+  });
+  const asked = () => sumOf('rest_client_request_duration_seconds_count{verb="POST"');
+  const reviews = await sumOf('gatehouse_admission_duration_seconds_count');
+  const [before, rejected] = [await asked(), await sumOf('gatehouse_rejected_requests_total{code="404"}')];
+  for (let n = 0; n < 30; n++)
+    for (const token of ['', n.toString(16).padStart(32, '0')])
+      expect(await knock(token, 'own-opening', review)).toMatchObject({ status: 404 });
+  expect(await sumOf('gatehouse_rejected_requests_total{code="404"}')).toBe(rejected + 60);
+  expect(await sumOf('gatehouse_admission_duration_seconds_count')).toBe(reviews);
+  expect((await asked()) - before).toBeLessThan(30);
+  // The same request with the token is answered.
+  expect(await knock(await current(), 'own-opening', review)).toMatchObject({ status: 200 });
+});
+
+test('no request fails while the token rotates with the serving certificate, and then the old one gets 404', async () => {
+  const first = await current();
+  let last = first;
+  await underLoad(async () => {
+    for (let rotation = 1; rotation <= 3; rotation++) {
+      await cluster.admin.delete(secrets, SERVING);
+      await untilRotatedFrom(last);
+      last = await current();
+      // A replica that starts during the overlap reads both tokens from the Secret.
+      if (rotation === 1) await another('three');
+      if (rotation === 2) await remove(replicas.at(-1) ?? (undefined as never));
+    }
+  });
+  await eventually('the first token gets 404', async () => (await knock(first)).status === 404, {
+    timeoutMs: 60_000,
+  });
+  expect((await knock(last)).status).not.toBe(404);
+});
+
+test('no request fails while the Secret is deleted, and the token in use stays', async () => {
+  const token = await current();
+  await underLoad(async () => {
+    await cluster.admin.delete(secrets, PATHS);
+    await eventually('the leader creates it again', async () => (await stored()) !== undefined);
+    expect((await stored())?.current).toBe(token);
+    await untilRotatedFrom(token);
+  });
+});
+
+test('no request fails while the leader dies during a rotation', async () => {
+  await underLoad(async () => {
+    const token = await current();
+    await cluster.admin.delete(secrets, SERVING);
+    await untilRotatedFrom(token);
+    const [leader] = replicas;
+    if (leader === undefined) throw new Error('no replica');
+    await another('four');
+    await remove(leader);
+    const next = await current();
+    await cluster.admin.delete(secrets, SERVING);
+    await untilRotatedFrom(next);
+  });
+});
+
+test('after an upgrade from a version without tokens, no request fails until the paths have one', async () => {
+  for (const replica of [...replicas]) await remove(replica);
+  await cluster.admin.delete(secrets, PATHS);
+  for (const [index, kind] of [mutatingWebhookConfigurations, validatingWebhookConfigurations].entries()) {
+    const live = (await configurations())[index];
+    if (live === undefined) throw new Error('there is no configuration');
+    const webhooks = (live.webhooks ?? []).map(({ clientConfig: { service, ...others }, ...webhook }) => {
+      const path = service?.path.replace(/\/[0-9a-f]{32}/, '');
+      return { ...webhook, clientConfig: { ...others, service: { ...service, path } } };
+    });
+    await cluster.admin.replace(kind, { ...live, webhooks } as LiveWebhookConfiguration);
+  }
+  expect(await inUse()).toEqual(['']);
+  await another('five');
+  await admit(0);
+  await underLoad(async () => {
+    await untilRotatedFrom('');
+  });
+  await eventually('a path without a token gets 404', async () => (await knock('')).status === 404, {
+    timeoutMs: 60_000,
+  });
+});
+
+test('neither the logs nor the metrics show a token', async () => {
+  const { previous, current: used, next } = (await stored()) ?? {};
+  const tokens = [previous, used, next].filter((token) => token !== undefined && token !== '') as string[];
+  expect(tokens.length).toBeGreaterThan(1);
+  const shown = [...replicas.map(({ program }) => readFileSync(program.logFile, 'utf8'))];
+  for (const replica of replicas) shown.push(await replica.metrics());
+  for (const token of tokens) expect(shown.filter((page) => page.includes(token))).toEqual([]);
+  // The API server quotes the URL while Gatehouse does not answer: our own errors hide the token.
+  for (const replica of [...replicas]) await remove(replica);
+  const { message } = await refusal(admit(0));
+  expect(message).toContain('failed calling webhook');
+  for (const token of tokens) expect(message).not.toContain(token);
+});
