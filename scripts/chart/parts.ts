@@ -17,6 +17,7 @@ export interface Part {
  * (edits.ts).
  */
 export const COMPONENTS: Readonly<Record<string, string | undefined>> = {
+  'client-ca': undefined, // extraArgs, extraVolumes, extraVolumeMounts
   'crd-rules': undefined, // crds.rules
   'kubernetes-1.20': undefined, // depends on the version of the cluster
   'delete-secrets': '.Values.deleteSecrets',

@@ -18,6 +18,7 @@ export const services = inNamespace('', 'services', 'Service');
 export const configMaps = inNamespace('', 'configmaps', 'ConfigMap');
 export const events = inNamespace('', 'events', 'Event');
 export const namespaces = inCluster('', 'namespaces', 'Namespace');
+export const deployments = inNamespace('apps', 'deployments', 'Deployment');
 export const leases = inNamespace('coordination.k8s.io', 'leases', 'Lease');
 
 const registration = (kind: string): Resource =>

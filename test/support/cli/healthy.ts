@@ -32,6 +32,11 @@ export const configuration = (pem: string, change: object = {}): LiveConfigurati
 
 export const published = (pem: string): InstallationReadings['caBundle'] => read({ data: { 'ca.crt': pem } });
 
+/** The Deployment of Gatehouse with these arguments. */
+export const deploymentWith = (args: readonly string[], env: readonly { readonly name: string }[] = []) => ({
+  spec: { template: { spec: { containers: [{ args, env }] } } },
+});
+
 /** The CRDs with their status, by name. */
 export const definitions: ReadonlyMap<string, Definition> = new Map(
   customResourceDefinitions().map(({ manifest }) => {
@@ -53,6 +58,7 @@ export const healthy: InstallationReadings = {
   slices: read([
     { endpoints: [{ addresses: ['10.0.0.1'], conditions: { ready: true } }], ports: [{ port: 8443 }] },
   ]),
+  deployment: read(deploymentWith(['serve', '--client-ca=/ca.crt'])),
   mutating: read(configuration(bundle)),
   validating: read(configuration(bundle)),
   probe: read({ kind: 'reached' }),

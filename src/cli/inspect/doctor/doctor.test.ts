@@ -11,6 +11,7 @@ import {
   bundle,
   configuration,
   definitions,
+  deploymentWith,
   foreignBundle,
   healthy,
   NOW,
@@ -71,6 +72,17 @@ const written = (manager: string): Managed => ({
 });
 const TIMED_OUT =
   'failed calling webhook "own-opening.mutate.gatehouse.dev": failed to call webhook: context deadline exceeded';
+
+test.each([
+  ['an argument', deploymentWith(['serve', '--client-ca', '/ca.crt']), []],
+  ['the environment', deploymentWith(['serve'], [{ name: 'GATEHOUSE_CLIENT_CA' }]), []],
+  ['another flag only', deploymentWith(['serve', '--client-ca-for=all']), ['warning']],
+  ['nothing', deploymentWith(['serve']), ['warning']],
+  ['no Deployment, as in the sandbox', undefined, []],
+])('clients of the webhooks are verified by %s', (_what, deployment, severities) => {
+  const found = bad({ deployment: read(deployment) });
+  expect(found.map(({ severity }) => severity)).toEqual(severities);
+});
 
 test('a healthy cluster has no findings', () => {
   expect(bad({})).toEqual([]);

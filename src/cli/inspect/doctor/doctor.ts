@@ -10,6 +10,7 @@ import { formatData, formatTable, hasColours, print } from '../../terminal/outpu
 import { readInstallation, type InstallationReadings } from '../read-cluster/read-installation.ts';
 import { checkBundles } from './checks/ca-bundles.ts';
 import {
+  checkClients,
   checkDevSession,
   checkConfigurations,
   checkEndpoints,
@@ -55,6 +56,7 @@ const CHECKS: Readonly<Record<string, (readings: InstallationReadings) => Result
   'dev-session': checkDevSession,
   endpoints: checkEndpoints,
   'webhook-reach': checkReach,
+  'webhook-clients': checkClients,
   'fail-closed': checkFailClosed,
   'ca-bundle': checkBundles,
   rivals: checkRivals,

@@ -14,6 +14,7 @@ import {
   apiServices,
   configMaps,
   customResourceDefinitions,
+  deployments,
   leases,
   mutatingWebhookConfigurations,
   secrets,
@@ -65,6 +66,19 @@ export interface LiveService extends KubeObject {
   };
 }
 
+export interface Deployment extends KubeObject {
+  readonly spec?: {
+    readonly template: {
+      readonly spec: {
+        readonly containers: readonly {
+          readonly args?: readonly string[];
+          readonly env?: readonly { readonly name: string }[];
+        }[];
+      };
+    };
+  };
+}
+
 export interface EndpointSlice extends KubeObject {
   readonly endpoints?: readonly {
     readonly addresses: readonly string[];
@@ -97,6 +111,7 @@ export interface InstallationReadings extends ServiceAccount, SharedReadings {
   readonly governed: Reading<Access<GovernedKind>>;
   readonly service: Reading<LiveService | undefined>;
   readonly slices: Reading<readonly EndpointSlice[]>;
+  readonly deployment: Reading<Deployment | undefined>;
   readonly mutating: Reading<LiveConfiguration | undefined>;
   readonly validating: Reading<LiveConfiguration | undefined>;
   readonly probe: Reading<ProbeResult>;
@@ -139,9 +154,10 @@ export async function readInstallation(
     get<LiveConfiguration>(validatingWebhookConfigurations, configuration),
     probeWebhook(cluster, namespace),
   ]);
-  const [caBundle, serving, converted, managed] = await Promise.all([
+  const [caBundle, serving, deployment, converted, managed] = await Promise.all([
     get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }),
     get<Secret>(secrets, { namespace, name: SERVING_SECRET }),
+    get<Deployment>(deployments, { namespace, name: INSTALLATION_NAME }),
     readConverted(client, conversions),
     Promise.all(
       MANAGED.map(([resource, labelSelector]) =>
@@ -157,7 +173,7 @@ export async function readInstallation(
   return {
     ...{ namespace, serviceAccount, now: cluster.now(), skewMs: cluster.skewMs() },
     ...{ policies, conversions, detectors, windows, definitions, access, governed, service, slices },
-    ...{ mutating, validating, probe, caBundle, converted, managed, lease },
+    ...{ mutating, validating, probe, caBundle, converted, managed, lease, deployment },
     chain: mapReading(serving, (secret) => {
       const text = Buffer.from(secret?.data?.[TLS_CERT_KEY] ?? '', 'base64').toString();
       return text === '' ? undefined : text;

@@ -1,6 +1,7 @@
 /** Checks that the API server calls Gatehouse and gets a response. */
 import { WINDOW_ENTRY } from '../../../../admission/webhooks/protect-own-kinds.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
+import { environmentName } from '../../../../config/config.ts';
 import type {
   EndpointSlice,
   InstallationReadings,
@@ -91,6 +92,24 @@ function targetPort({ slices, service }: InstallationReadings): number | string 
   const [declared] = valueOf(service)?.spec?.ports ?? [];
   return port ?? declared?.targetPort ?? declared?.port ?? 8443;
 }
+
+/** Gatehouse may run elsewhere, e.g. on a laptop: without a Deployment, there is no result. */
+export const checkClients = (readings: InstallationReadings): Results =>
+  judgeReading(readings.deployment, (live) => {
+    const containers = live?.spec?.template.spec.containers ?? [];
+    if (containers.length === 0) return [];
+    const isSet = containers.some(
+      ({ args = [], env = [] }) =>
+        args.some((arg) => /^--client-ca(=|$)/.test(arg)) ||
+        env.some(({ name }) => name === environmentName('client-ca')),
+    );
+    return isSet
+      ? ok('webhook clients are verified with --client-ca')
+      : warning(
+          'every client that knows a webhook path can send reviews: Gatehouse runs without --client-ca',
+          'docs/how-to/client-certificates.md; on managed clusters, restrict the port to the addresses of the API servers',
+        );
+  });
 
 /** Reports the requests that the API server rejects while no replica responds. */
 export function checkFailClosed(readings: InstallationReadings): Results {
