@@ -42,7 +42,10 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
   // Compiling a policy can wait: the previous version stays in force meanwhile.
   const patient = createClient(context.rest);
   const now = () => new Date();
-  const registry = createPolicyRegistry(() => performance.now());
+  const registry = createPolicyRegistry(
+    () => performance.now(),
+    () => policiesProblem(policies, registry) === undefined,
+  );
   const targets = createTargets(context, signal);
   const governed = createGoverned({ ...context.exact, rollbacks, log }, discovery, config.namespace, signal);
   const policies = watch<AdmissionPolicy>(context, { resource: ADMISSION_POLICIES }, signal);

@@ -119,6 +119,19 @@ describe('a removed policy', () => {
     expect(registry.wasRetired(first.entryId, request)).toBe(false);
   });
 
+  test('does not count as retired while another policy is not compiled, which may need its webhooks', () => {
+    let isCaughtUp = false;
+    registry = createPolicyRegistry(
+      () => now,
+      () => isCaughtUp,
+    );
+    registry.set('servers', inForce(first));
+    registry.remove('servers');
+    expect(registry.wasRetired(first.entryId, request)).toBe(false);
+    isCaughtUp = true;
+    expect(registry.wasRetired(first.entryId, request)).toBe(true);
+  });
+
   test('does not count as retired for kinds that it never governed', () => {
     const other = { ...request, resource: { ...request.resource, resource: 'disks' } };
     expect(registry.wasRetired(first.entryId, other)).toBe(false);

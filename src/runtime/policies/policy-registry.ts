@@ -25,7 +25,8 @@ const LAG_MS = 10_000;
 
 const includes = (all: InstalledRules, some: InstalledRules) => [...some].every((rule) => all.has(rule));
 
-export function createPolicyRegistry(now: () => number) {
+/** @param isCaughtUp whether every policy that this replica has read is compiled */
+export function createPolicyRegistry(now: () => number, isCaughtUp = () => true) {
   const states = new Map<string, PolicyState>();
   const listeners = createListeners<[name: string]>();
   let retired: readonly Retired[] = [];
@@ -115,9 +116,12 @@ export function createPolicyRegistry(now: () => number) {
      * although other policies of the same entry may.
      */
     policySet: (): PolicySet => ({ select }),
-    /** Whether a policy governed this request that was removed, and whose webhooks the API server may still call. */
+    /**
+     * Whether a policy governed this request that was removed, and whose webhooks the API server may still call. Never before
+     * other policies are compiled: one of them may have taken over the webhooks.
+     */
     wasRetired: (entry: string, request: AdmissionRequest): boolean =>
-      lingering().some(({ set }) => set.select(entry, request).kind === 'governed'),
+      isCaughtUp() && lingering().some(({ set }) => set.select(entry, request).kind === 'governed'),
     /** Called after each change of a state. */
     subscribe: listeners.add,
   };
