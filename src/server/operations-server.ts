@@ -50,7 +50,7 @@ export function buildOperationsServer(
   for (const [path, checks] of [
     ['/healthz', live],
     ['/readyz', ready],
-  ] as const) {
+  ] as const)
     app.get<{ Querystring: { verbose?: string; exclude?: string | string[] } }>(path, (request, reply) => {
       const { verbose, exclude } = request.query;
       const report = runChecks(checks, exclude === undefined ? [] : [exclude].flat());
@@ -58,7 +58,6 @@ export function buildOperationsServer(
       // As in the API server: return details on request, and always after a failure.
       return report.ok && verbose === undefined ? 'ok' : report.text;
     });
-  }
   // Concurrent scrapes share one text: thousands of them cost no more than one.
   const texts = memoizeAsync(
     ({ text }: Format) => text(),

@@ -81,7 +81,7 @@ export function toDecision(findings: Findings): Decision {
     ...annotation('expression-errors', notices.errors, '; '),
   };
   const [first] = denied;
-  if (first !== undefined) {
+  if (first !== undefined)
     return {
       kind: 'deny',
       ...(first.refusal ?? REFUSAL),
@@ -90,7 +90,6 @@ export function toDecision(findings: Findings): Decision {
       warnings,
       auditAnnotations,
     };
-  }
   const [undecided] = findings.undecided;
   if (undecided !== undefined) {
     const message = `${undecided.message} (policy ${undecided.policy.name}): try again`;

@@ -61,9 +61,8 @@ async function mutateForRestorer(
   context: MutationContext,
 ): Promise<Decision> {
   const restore = await createRestoreLookup(request, context)();
-  if (restore.kind === 'unknown') {
+  if (restore.kind === 'unknown')
     return retry('could not find out whether a backup is being restored', restore.cause);
-  }
   // No sweep applies them later, so a window for some namespaces does not skip them.
   const restoring = windowsFor(restore, request.operation).some(({ clusterWide }) => clusterWide);
   const applied = restoring
@@ -182,9 +181,8 @@ function change(
   try {
     const changed = once(object);
     const mutating = [...bindings.keys()].find(({ mutations }) => mutations.length > 0);
-    if (changed !== object && mutating !== undefined && !isEqual(once(changed), changed)) {
+    if (changed !== object && mutating !== undefined && !isEqual(once(changed), changed))
       throw new MutationError(UNSTABLE, mutating.name);
-    }
     return { kind: 'changed', object: withoutAddedFinalizers(request, changed) };
   } catch (error) {
     if (!(error instanceof MutationError)) throw error;

@@ -38,9 +38,7 @@ export function startUniqueClaims(
   const reconcile = createUniqueClaimsReconciler({
     ...repairOptions(context, replica),
     wasStored: gone.has,
-    enqueue: (claim) => {
-      controller.add(claim);
-    },
+    enqueue: (claim) => controller.add(claim),
     onHolders: shared.note,
   });
   const controller = startController(
@@ -54,9 +52,7 @@ export function startUniqueClaims(
     signal,
   );
 
-  const compareAll = () => {
-    controller.add(ALL_CLAIMS);
-  };
+  const compareAll = () => controller.add(ALL_CLAIMS);
   governed.onChange((_kind, change) => {
     const { claims = [], metadata = {} } = change.object;
     if (change.kind === 'deleted') gone.add(metadata.uid ?? '');

@@ -62,9 +62,7 @@ export function startUnsettledClaims(
   const search = setInterval(() => {
     for (const claim of unsettled.takeDue()) controller.add(claim);
   }, SEARCH_MS);
-  signal.addEventListener('abort', () => {
-    clearInterval(search);
-  });
+  signal.addEventListener('abort', () => clearInterval(search));
   metrics.scrape({ unsettledClaims: unsettled.count }, signal);
 }
 

@@ -79,9 +79,7 @@ export function startProtectOwnKinds(
     },
     signal,
   );
-  const recheck = () => {
-    controller.add(OWN_KINDS_POLICY_NAME);
-  };
+  const recheck = () => controller.add(OWN_KINDS_POLICY_NAME);
   detectors.onChange(recheck, signal);
   recheck();
   return { stopped: controller.stopped };

@@ -48,9 +48,7 @@ export function watchEventLoop(
     ticked = now();
     if (ticked - window.began >= limits.windowMs) endWindow();
   }, TICK_MS).unref();
-  signal.addEventListener('abort', () => {
-    clearInterval(ticking);
-  });
+  signal.addEventListener('abort', () => clearInterval(ticking));
 
   return {
     /** Whether the loop is late and has used its time for new work in this turn. */

@@ -36,8 +36,6 @@ function receiveBody(payload: Readable, limitBytes: number, done: Done): void {
     if (error !== undefined) done(Object.assign(error, { statusCode: 400 }));
     else done(null, { bytes: Buffer.concat(chunks, kept), isComplete });
   };
-  const onEnd = (): void => {
-    finish();
-  };
+  const onEnd = (): void => finish();
   payload.on('data', onData).once('end', onEnd).once('error', finish);
 }

@@ -39,9 +39,7 @@ export function createRequesterShares(room: (entry: string) => number) {
       if (!isOver) add(requester, amount);
       return !isOver;
     },
-    giveBack: (requester: Requester, amount: number): void => {
-      add(requester, -amount);
-    },
+    giveBack: (requester: Requester, amount: number): void => add(requester, -amount),
   };
 }
 

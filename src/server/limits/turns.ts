@@ -54,9 +54,7 @@ export function createTurnQueue(nextTurn: (callback: () => void) => void = setIm
       const { promise, resolve } = Promise.withResolvers<undefined>();
       const work: Waiting = {
         clients,
-        resume: () => {
-          resolve(undefined);
-        },
+        resume: () => resolve(undefined),
       };
       waiting.push(work);
       const leave = () => {

@@ -67,9 +67,8 @@ function clientOf(socket: TLSSocket, { names }: ClientTrust): Client {
   const { CN: commonName } = socket.getPeerCertificate().subject as { readonly CN?: unknown };
   const hasName = (name: string): boolean =>
     name === commonName || certificate.checkHost(name, { subject: 'never', wildcards: false }) !== undefined;
-  if (names.length > 0 && !names.some(hasName)) {
+  if (names.length > 0 && !names.some(hasName))
     return { kind: 'refused', reason: 'name', why: `its certificate is for ${String(commonName)}` };
-  }
   return { kind: 'known', until: certificate.validToDate.getTime() };
 }
 

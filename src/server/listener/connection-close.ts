@@ -49,8 +49,6 @@ export function prepareClosing(server: Server, graceMs: number): () => void {
 
   return () => {
     for (const socket of unused) socket.destroy();
-    setTimeout(() => {
-      server.closeAllConnections();
-    }, graceMs).unref();
+    setTimeout(() => server.closeAllConnections(), graceMs).unref();
   };
 }

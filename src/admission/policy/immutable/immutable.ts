@@ -67,13 +67,11 @@ export function compileImmutable(
 
 function immutableFlaw({ segments }: FieldPath): string | undefined {
   const [first, second] = segments;
-  if (segments.some(({ kind }) => kind === 'each')) {
+  if (segments.some(({ kind }) => kind === 'each'))
     return 'elements of a list have no identity of their own, so [*] cannot be immutable: name the whole list';
-  }
   if (first?.kind !== 'field') return 'starts inside a list: start with a field such as spec';
   const isMap = second?.kind === 'field' && (second.name === 'labels' || second.name === 'annotations');
-  if (first.name === 'metadata' && !isMap) {
+  if (first.name === 'metadata' && !isMap)
     return 'the API server changes metadata itself with every write: only labels and annotations can be immutable';
-  }
   return undefined;
 }

@@ -76,11 +76,10 @@ function merged(object: JsonObject, change: JsonValue): JsonObject {
 }
 
 function patched(object: JsonObject, change: JsonValue): JsonObject {
-  if (!isJsonArray(change)) {
+  if (!isJsonArray(change))
     throw new InvalidChange(
       `the expression yields ${quote(change)}, and a JSON patch needs a list of operations`,
     );
-  }
   try {
     return applyPatch(object, change.map(operationOf));
   } catch (error) {
