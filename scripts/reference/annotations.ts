@@ -7,6 +7,7 @@ import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
 import { DEV_URL_ANNOTATION } from '../../src/admission/webhooks/dev-session.ts';
 import { CLAIM_POLICY_LABEL } from '../../src/admission/policy/unique/claim-state.ts';
 import { AGGREGATION_LABEL } from '../../src/runtime/policies/read-access.ts';
+import { READS_REVIEWED } from '../../src/runtime/policies/read-records.ts';
 import * as pki from '../../src/pki/annotations.ts';
 import { cell, table, type File } from './page.ts';
 
@@ -113,6 +114,11 @@ const WRITTEN: readonly Entry[] = [
     'Values that the requested version cannot represent: see [conversion](../conversion.md).',
   ],
   [DEV_URL_ANNOTATION, CONFIGURATIONS, 'The replica with `--dev-url` that answers for them, and until when.'],
+  [
+    READS_REVIEWED,
+    'AdmissionPolicy',
+    'Proof that its author was permitted to read what it reads: see [security](../security.md#authors-of-policies).',
+  ],
   [OPENED_BY, 'RestoreWindow', 'The name of the user who opened it, set by the webhook.'],
   [
     OPENER_SCOPE,

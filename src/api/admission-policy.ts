@@ -127,13 +127,14 @@ const status = object('Written by Gatehouse.', {
     'message?': string('Why the count is incomplete, if it is.'),
   }),
   'conditions?': conditionsSchema(
-    '`Ready` (it compiles, and the API server calls Gatehouse for it), `WebhooksInstalled` (the API server calls Gatehouse), `SubresourcesCovered` (`False` if requests change the governed objects without asking the policy)',
+    '`Ready` (it compiles, and the API server calls Gatehouse for it), `WebhooksInstalled` (the API server calls Gatehouse), `SubresourcesCovered` (`False` if requests change the governed objects without asking the policy), `ReadsReviewed` (`False` if the policy is older than the review of what its author may read)',
   ),
   'inForce?': object(
     'The enforced version. It stays in force until a newer one compiles and its webhooks are installed.',
     {
       generation: integer('The generation of the enforced policy.', { format: 'int64' }),
       spec: anyObject<object>('Its spec, which replicas enforce while a newer generation does not compile.'),
+      'record?': string('Proof that its author was permitted to read what it reads.'),
     },
   ),
 });

@@ -19,6 +19,7 @@ export const configMaps = inNamespace('', 'configmaps', 'ConfigMap');
 export const events = inNamespace('', 'events', 'Event');
 export const namespaces = inCluster('', 'namespaces', 'Namespace');
 export const deployments = inNamespace('apps', 'deployments', 'Deployment');
+export const clusterRoles = inCluster('rbac.authorization.k8s.io', 'clusterroles', 'ClusterRole');
 export const leases = inNamespace('coordination.k8s.io', 'leases', 'Lease');
 
 const registration = (kind: string): Resource =>

@@ -20,6 +20,7 @@ import type { Conversions } from './conversions/start-conversions.ts';
 import { createOwnLease, type OwnLease } from './leadership/own-lease.ts';
 import { startPolicyAudit } from './policies/policy-audit.ts';
 import { startPolicyStatus } from './policies/policy-status.ts';
+import { startReadRecords } from './policies/read-records.ts';
 import { startOwnSweeps } from './restores/own-sweeps.ts';
 import { startRestores } from './restores/restore-windows.ts';
 import type { Replica } from './webhook-process.ts';
@@ -117,7 +118,8 @@ function startPolicies(
     for (const { name } of replica.registry.inForce()) status.add(name);
   };
   const webhooks = startWebhookConfigurations(context, replica, certificates, onRefused, signal);
-  return { stopped: Promise.all([status.stopped, webhooks.stopped, audit.stopped]) };
+  const records = startReadRecords(context, replica, signal);
+  return { stopped: Promise.all([status.stopped, webhooks.stopped, audit.stopped, records.stopped]) };
 }
 
 /** Ignores the error of `work` if the signal has aborted: losing the leadership is not a failure. */

@@ -7,6 +7,7 @@ import { untilPassed, type HealthCheck } from '../server/health.ts';
 import type { AdmissionPolicy } from '../api/admission-policy.ts';
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
+import { keyOf } from '../json/kube-object.ts';
 import { createPoliciesReconciler, namedKinds } from './policies/policies.ts';
 import { createPolicyRegistry, type PolicyRegistry } from './policies/policy-registry.ts';
 import { createClient } from '../kube/client.ts';
@@ -24,13 +25,14 @@ import { createOwners } from './policies/owners.ts';
 import { startController } from './controller.ts';
 import { createCrdSchemas } from './policies/crd-schemas.ts';
 import { createReadAccess } from './policies/read-access.ts';
+import { followReadRecords, READS_SECRET } from './policies/read-records.ts';
 import { ADMISSION_POLICIES, RESTORE_DETECTORS, RESTORE_WINDOWS } from './resources.ts';
 import { createRestoreEvidence } from './restores/restore-evidence.ts';
 import { createTargets } from './policies/targets.ts';
 import { watch, type Watched } from './watch.ts';
 import { createDryRun } from './webhooks/dry-run.ts';
 import { configurationTarget, watchInstalledWebhooks } from './webhooks/installed-webhooks.ts';
-import { createWorld } from './policies/world.ts';
+import { createWorld, withoutOwnSecrets } from './policies/world.ts';
 
 /** A policy that waits for a list must not delay the others: at start, many policies wait for their own lists. */
 const POLICY_WORKERS = 16;
@@ -51,6 +53,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
   const policies = watch<AdmissionPolicy>(context, { resource: ADMISSION_POLICIES }, signal);
   const windows = watch<RestoreWindow>(context, { resource: RESTORE_WINDOWS }, signal);
   const detectors = watch<RestoreDetector>(context, { resource: RESTORE_DETECTORS }, signal);
+  const records = followReadRecords(context, signal);
   const controller = startController(
     context,
     {
@@ -58,7 +61,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
       concurrency: POLICY_WORKERS,
       reconcile: createPoliciesReconciler({
         policies: policies.store,
-        ...{ discovery, targets, registry, now, log },
+        ...{ discovery, targets, registry, records, now, log },
         canRead: createReadAccess(patient, () => performance.now()),
         schemas: createCrdSchemas(patient, () => performance.now()),
         dryRun: createDryRun(patient, configurationTarget(context)),
@@ -68,6 +71,9 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
     signal,
   );
   policies.onChange(controller.add);
+  records.onChange(() => {
+    for (const policy of policies.store.list()) controller.add(keyOf(policy));
+  });
   registry.subscribe(() => {
     // Also the kinds of policies that are not in force yet: they may be waiting for these lists.
     targets.keepOnly([
@@ -88,7 +94,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
     () => performance.now(),
     metrics.refusedClaims,
   );
-  const world = createWorld(client, context.exact.client, discovery, targets, {
+  const everything = createWorld(client, context.exact.client, discovery, targets, {
     ...createRestoreEvidence(context, windows, detectors),
     governed,
     claims: {
@@ -98,6 +104,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
     },
     owners,
   });
+  const world = withoutOwnSecrets(everything, config.namespace);
   startUnsettledClaims(context, { registry, governed, targets, world }, unsettled, signal);
   metrics.scrape({
     restoreWindows: () => windows.store.list().map((window) => figuresOf(window, serverClock.now())),
@@ -108,6 +115,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
   return {
     registry,
     policies,
+    records,
     windows,
     detectors,
     webhooks,
@@ -121,10 +129,14 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
       world,
       handlers,
       serverNow,
-      createOwnKinds(accessReviews, windows, detectors, owners, serverClock.now),
+      createOwnKinds(accessReviews, windows, detectors, owners, records, config.namespace, serverClock.now),
     ),
     checks: {
-      policies: untilPassed(() => policiesProblem(policies, registry)),
+      policies: untilPassed(() =>
+        records.hasSynced()
+          ? policiesProblem(policies, registry)
+          : `Secret ${READS_SECRET} has not been listed yet`,
+      ),
       stores: untilPassed(() => {
         const unsynced = [...targets.unsynced(), ...governed.unsynced()];
         return unsynced.length === 0 ? undefined : `not listed yet: ${unsynced.join(', ')}`;

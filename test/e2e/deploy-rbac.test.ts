@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import {
+  clusterRoles,
   configMaps,
   events,
   leases,
@@ -38,11 +39,12 @@ import {
   purposesIn,
   refusedTo,
   wasMade,
+  type GrantingRole,
   type Permission,
 } from '../support/grants.ts';
 import { edit, KINDS, seeBundle, type Carrier } from '../support/injection-objects.ts';
 import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
-import { server, text, type SecretObject } from '../support/objects.ts';
+import { referencesRole, server, text, type SecretObject } from '../support/objects.ts';
 import { createOwnerScene, ownersOf, type OwnerScene } from '../support/owner-scene.ts';
 import { eventually, freePort } from '../support/processes.ts';
 import { application, zone, ZONES } from '../support/restore-kinds.ts';
@@ -226,6 +228,18 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     );
     await cluster.admin.delete(ADMISSION_POLICIES, { name: 'old' });
     await cluster.admin.delete(SERVERS, inShop(other));
+
+    await cluster.apply(referencesRole('secrets', '', ['secrets']));
+    await cluster.see<GrantingRole>(
+      'Secrets in the aggregated role',
+      clusterRoles,
+      { name: 'gatehouse-references' },
+      ({ rules }) => rules?.some(({ resources }) => resources?.includes('secrets')) === true,
+    );
+    const params = { apiGroup: '', resource: 'secrets', name: 'db', namespace: 'shop' };
+    await cluster.apply(policy('secret', {}, SELLING, { params }));
+    await seeInForce(cluster, 'secret');
+    await cluster.admin.delete(ADMISSION_POLICIES, { name: 'secret' });
   });
 
   test('Services get their certificates, and objects of all kinds get the bundle', async () => {
@@ -353,10 +367,11 @@ const withSerial = (name: string, serial: string): KubeObject => {
 };
 
 /** A policy on Servers. */
-const policy = (name: string, validate: object, match: object = {}): KubeObject => {
+const policy = (name: string, validate: object, match: object = {}, others: object = {}): KubeObject => {
   const spec = {
     match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['servers'], ...match },
     validate,
+    ...others,
   };
   return { apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy', metadata: { name }, ...{ spec } };
 };

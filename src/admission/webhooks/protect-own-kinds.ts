@@ -107,6 +107,12 @@ export const OWN_KIND_ENTRIES: readonly OwnKindEntry[] = [
     rules: [{ operations: ['CREATE', 'UPDATE'], resources: ['restorewindows'] }],
   },
   {
+    entryId: STATE_ENTRY,
+    phase: 'mutate',
+    failurePolicy: 'Ignore',
+    rules: [{ operations: ['CREATE', 'UPDATE'], resources: ['admissionpolicies'] }],
+  },
+  {
     entryId: WINDOW_ENTRY,
     phase: 'validate',
     failurePolicy: 'Fail',

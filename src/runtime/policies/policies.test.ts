@@ -13,6 +13,7 @@ import {
 import type { Resource } from '../../kube/object.ts';
 import { rulesOf } from '../../admission/webhooks/installed-rules.ts';
 import { createPoliciesReconciler, type PoliciesOptions } from './policies.ts';
+import { READS_REVIEWED, type ReadsVerdict } from './read-records.ts';
 import type { JsonObject } from '../../json/json.ts';
 import { createPolicyRegistry, type PolicyRegistry } from './policy-registry.ts';
 
@@ -28,6 +29,7 @@ let registry: PolicyRegistry;
 let changes: number;
 let dryRuns: number[];
 let objection: string | undefined;
+let verdict: (spec: AdmissionPolicySpec, record: string | undefined) => ReadsVerdict;
 
 beforeEach(() => {
   schemas = new Map();
@@ -37,6 +39,7 @@ beforeEach(() => {
   watched = [];
   dryRuns = [];
   objection = undefined;
+  verdict = () => 'reviewed';
   restart();
 });
 
@@ -81,6 +84,7 @@ const reconcile = async (change: Partial<PoliciesOptions> = {}) =>
       return Promise.resolve(objection);
     },
     registry,
+    records: { verdict: (_name, spec, record) => verdict(spec, record), whenSynced: () => Promise.resolve() },
     now: () => now,
     log: silent,
     ...change,
@@ -396,4 +400,53 @@ test.each<[string, Partial<PoliciesOptions>]>([
   policies.set('servers', policy(2));
   await expect(reconcile(failing)).rejects.toThrow('away');
   expect(state()).toMatchObject({ generation: 1, problem: undefined, inForce: { generation: 1 } });
+});
+
+describe('a version whose reads were not reviewed', () => {
+  test('is not in force and watches nothing; the previous one stays in force', async () => {
+    await reconcile();
+    watched = [];
+    policies.set('servers', policy(2, { audit: false }));
+    verdict = ({ audit }) => (audit === false ? 'unreviewed' : 'reviewed');
+    await reconcile();
+    expect(generationInForce()).toBe(1);
+    expect(watched).toEqual([]);
+    expect(state()?.problem).toMatchObject({
+      reason: 'ReadsNotReviewed',
+      message: expect.stringContaining(`get datacenters.${GROUP} in all namespaces`) as string,
+    });
+  });
+
+  test('is in force once the policy carries the record', async () => {
+    verdict = (_spec, record) => (record === 'valid' ? 'reviewed' : 'unreviewed');
+    await reconcile();
+    expect(state()?.inForce).toBeUndefined();
+    const { metadata, spec } = policy(1);
+    policies.set('servers', { metadata: { ...metadata, annotations: { [READS_REVIEWED]: 'valid' } }, spec });
+    await reconcile();
+    expect(generationInForce()).toBe(1);
+  });
+
+  test('does not come into force after a restart because status.inForce holds it', async () => {
+    const inForce = (record: string) => ({ generation: 1, spec: policy(1).spec, record });
+    verdict = (_spec, record) => (record === 'valid' ? 'reviewed' : 'unreviewed');
+    policies.set('servers', { ...broken(2), status: { inForce: inForce('forged') } });
+    await reconcile();
+    expect(state()?.inForce).toBeUndefined();
+    policies.set('servers', { ...broken(2), status: { inForce: inForce('valid') } });
+    restart();
+    verdict = ({ defaults }, record) =>
+      defaults !== undefined || record === 'valid' ? 'reviewed' : 'unreviewed';
+    await reconcile();
+    expect(generationInForce()).toBe(1);
+  });
+
+  test('is never in force if params name a Secret of Gatehouse, whatever the record', async () => {
+    policies.set(
+      'servers',
+      policy(1, { params: { apiGroup: null, resource: 'secrets', name: 'a', namespace: OWN_NAMESPACE } }),
+    );
+    await reconcile();
+    expect(state()).toMatchObject({ inForce: undefined, problem: { reason: 'Forbidden' } });
+  });
 });

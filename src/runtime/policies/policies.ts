@@ -4,6 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 
+import { describeRead, isOwnSecret, readsOf } from '../../admission/policy/author-reads.ts';
 import {
   compilePolicy,
   type CompiledPolicy,
@@ -13,10 +14,12 @@ import type { JsonObject } from '../../json/json.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import { pick } from '../../json/objects.ts';
+import { ownSecretMessage, recordIn } from './author-review.ts';
 import type { PolicyProblem } from './compiled-state.ts';
 import { compilePrevious, describeProblems, previousOf } from './previous-version.ts';
 import type { PolicyRegistry, PolicyState } from './policy-registry.ts';
 import { missingAccessMessage, type ReadAccess } from './read-access.ts';
+import { READS_REVIEWED, type ReadRecords } from './read-records.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { Log } from '../../log.ts';
 import type { Resource } from '../../kube/object.ts';
@@ -36,6 +39,9 @@ export interface PoliciesOptions {
   readonly dryRun: DryRun;
   readonly environment: Pick<CompileEnvironment, 'ownNamespace' | 'matchConditions'>;
   readonly registry: Pick<PolicyRegistry, 'get' | 'set' | 'remove'>;
+  readonly records: Pick<ReadRecords, 'verdict'> & {
+    readonly whenSynced: (signal: AbortSignal) => Promise<void>;
+  };
   readonly now: () => Date;
   readonly log: Log;
 }
@@ -101,6 +107,8 @@ async function judge(
   options: PoliciesOptions,
   signal: AbortSignal,
 ): Promise<Judgement> {
+  const unread = await unreviewedProblem(policy, options, signal);
+  if (unread !== undefined) return { kind: 'unusable', problem: unread };
   const kinds = await resolveKinds(policy, options, signal);
   const result = compilePolicy(policy, {
     ...options.environment,
@@ -137,6 +145,25 @@ function isAccepted(
   return isDeepStrictEqual(status?.inForce?.spec, spec);
 }
 
+/** A policy that reads what its author may not read, as far as Gatehouse knows. */
+async function unreviewedProblem(
+  { metadata, spec }: AdmissionPolicy,
+  { records, environment: { ownNamespace } }: PoliciesOptions,
+  signal: AbortSignal,
+): Promise<PolicyProblem | undefined> {
+  await records.whenSynced(signal);
+  const { name = '' } = metadata;
+  const reads = readsOf(spec);
+  if (reads.some((read) => isOwnSecret(read, ownNamespace)))
+    return { reason: 'Forbidden', message: ownSecretMessage(ownNamespace) };
+  if (records.verdict(name, spec, recordIn({ metadata })) !== 'unreviewed') return undefined;
+  const message =
+    `this version was written while the webhook of Gatehouse was down or not installed: whether its author may ` +
+    `${reads.map(describeRead).join(', ')} is unknown. Write it again as a user who may:\n` +
+    `kubectl annotate admissionpolicies ${name} ${READS_REVIEWED}=again --overwrite`;
+  return { reason: 'ReadsNotReviewed', message };
+}
+
 /**
  * Only expressions use schemas. If the schema of one kind is unknown, no schema is used: an expression may be meant for
  * that kind.
@@ -161,13 +188,24 @@ async function schemasOf(
 const isReplacement = ({ spec, status }: AdmissionPolicy): boolean =>
   status?.inForce !== undefined && !isDeepStrictEqual(status.inForce.spec, spec);
 
+/** Without the record, users who may write the status could bring any spec into force. */
+function reviewedPrevious(
+  policy: AdmissionPolicy,
+  { records }: PoliciesOptions,
+): AdmissionPolicy | undefined {
+  const previous = previousOf(policy);
+  const { name = '' } = policy.metadata;
+  const record = policy.status?.inForce?.record;
+  return previous && records.verdict(name, previous.spec, record) === 'unreviewed' ? undefined : previous;
+}
+
 /** A restart must not end the enforcement of a version whose successor is invalid. */
 async function lastInForce(
   policy: AdmissionPolicy,
   options: PoliciesOptions,
   signal: AbortSignal,
 ): Promise<CompiledPolicy | undefined> {
-  const previous = previousOf(policy);
+  const previous = reviewedPrevious(policy, options);
   if (previous === undefined) return undefined;
   const kinds = await resolveKinds(previous, options, signal);
   const last = compilePrevious(previous, options.environment, (resource) =>
@@ -180,7 +218,7 @@ async function lastInForce(
 
 /** The state of a policy after a restart while the API server does not say what the kinds of the policy are. */
 function unresolved(policy: AdmissionPolicy, options: PoliciesOptions): PolicyState {
-  const previous = previousOf(policy);
+  const previous = reviewedPrevious(policy, options);
   const message = 'could not read from the API server what its kinds are';
   const last = previous && compilePrevious(previous, options.environment, () => undefined);
   return {

@@ -152,7 +152,7 @@ export function startPolicyAudit(
       name: 'policy-audit',
       timeoutMs: TIMEOUT_MS,
       reconcile: createPolicyAuditReconciler({
-        stored: storedObjects(context.client, context.discovery),
+        stored: storedObjects(context.client, context.discovery, context.config.namespace),
         policies: policies.store,
         ...{ registry, world, record, log },
         report: (name, result) => {

@@ -16,6 +16,7 @@ import {
 } from '../../../test/support/runtime/fixtures.ts';
 import type { PolicyState } from './policy-registry.ts';
 import { ADMISSION_POLICIES } from '../resources.ts';
+import type { ReadsVerdict } from './read-records.ts';
 import { createPolicyStatusReconciler } from './policy-status.ts';
 
 let cluster: Cluster;
@@ -25,6 +26,8 @@ let installed: boolean | undefined;
 let refusal: string | undefined;
 let violations: AdmissionPolicyStatus['violations'];
 let now: string;
+let record: string | undefined;
+let verdict: ReadsVerdict;
 
 const version = (generation: number) => compiled({}, { name: 'servers', generation });
 const problem = { reason: 'InvalidPath', message: 'spec.defaults[0].path: x' };
@@ -37,6 +40,8 @@ beforeEach(() => {
   installed = true;
   refusal = undefined;
   violations = undefined;
+  record = undefined;
+  verdict = 'reviewed';
   now = '2026-11-21T12:00:00Z';
 });
 
@@ -45,6 +50,7 @@ const reconciler = (read: (name: string) => AdmissionPolicy | undefined = polici
     cluster.client,
     { get: read },
     { get: () => state, inForce: () => [] },
+    { recordOf: () => record, verdict: () => verdict },
     { isInstalled: () => installed, refusal: () => refusal, violations: () => violations },
     () => new Date(now),
   );
@@ -258,4 +264,26 @@ test('the result of the audit stays while nothing is in force', async () => {
   state = { inForce: undefined, problem, generation: 1 };
   await reconcile();
   expect(status()?.violations).toEqual(violations);
+});
+
+test('status.inForce carries the record of the version in force, so that replicas believe it after a restart', async () => {
+  record = 'mac';
+  await reconcile();
+  expect(status()?.inForce?.record).toBe('mac');
+});
+
+test('a policy that is older than the review of reads says so until its next write', async () => {
+  verdict = 'earlier';
+  await reconcile();
+  expect(condition('Ready')?.status).toBe('True');
+  expect(condition('ReadsReviewed')).toMatchObject({
+    status: 'False',
+    reason: 'WrittenEarlier',
+    observedGeneration: 1,
+  });
+  await reconcile();
+  expect(policies.writes()).toBe(1);
+  verdict = 'reviewed';
+  await reconcile();
+  expect(condition('ReadsReviewed')).toBeUndefined();
 });

@@ -2,7 +2,11 @@
 import { hasAudit } from '../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { uncoveredSubresources } from '../../admission/policy/match/uncovered-subresources.ts';
-import type { AdmissionPolicy, AdmissionPolicyStatus } from '../../api/admission-policy.ts';
+import type {
+  AdmissionPolicy,
+  AdmissionPolicySpec,
+  AdmissionPolicyStatus,
+} from '../../api/admission-policy.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { setCondition } from '../../kube/conditions.ts';
 import { keyOf, type Condition } from '../../json/kube-object.ts';
@@ -11,6 +15,8 @@ import type { Context } from '../context.ts';
 import { startController, type Reconcile, type RunningController } from '../controller.ts';
 import { ADMISSION_POLICIES } from '../resources.ts';
 import type { Replica } from '../webhook-process.ts';
+import { recordIn } from './author-review.ts';
+import type { ReadRecords, ReadsVerdict } from './read-records.ts';
 import { conditionsOf, createStatusReconciler } from './compiled-state.ts';
 import type { PolicyRegistry, PolicyState } from './policy-registry.ts';
 
@@ -28,12 +34,14 @@ export function createPolicyStatusReconciler(
   client: Pick<KubeClient, 'replaceStatus'>,
   policies: Pick<Store<AdmissionPolicy>, 'get'>,
   registry: Pick<PolicyRegistry, 'get' | 'inForce'>,
+  records: Pick<ReadRecords, 'recordOf' | 'verdict'>,
   { isInstalled, refusal, violations }: PolicyFacts,
   now: () => Date,
 ): Reconcile {
   return createStatusReconciler(ADMISSION_POLICIES, client, policies, registry, (state, policy) => {
     const {
       metadata: { name = '' },
+      spec,
       status: before = {},
     } = policy;
     const installed = state.inForce === undefined ? false : isInstalled(state.inForce);
@@ -42,7 +50,12 @@ export function createPolicyStatusReconciler(
     const isAudited = state.inForce === undefined || hasAudit(state.inForce);
     const found = isAudited ? (violations(name) ?? before.violations) : undefined;
     // Until the API server follows the new version, it follows the previous one, also after a restart.
-    const enforced = installed ? state.inForce : before.inForce;
+    const last = before.inForce;
+    const isForged =
+      last !== undefined &&
+      records.verdict(name, last.spec as AdmissionPolicySpec, last.record) === 'unreviewed'; // from its schema
+    const previous = isForged ? undefined : last;
+    const enforced = installed ? state.inForce : previous;
     const installation = installationOf(state, installed, refusal);
     const shown = {
       ...state,
@@ -51,29 +64,53 @@ export function createPolicyStatusReconciler(
     };
     const verbs = ['is enforced', 'nothing is enforced'] as const;
     const conditions = conditionsOf(shown, verbs, installation, before.conditions, now());
+    const shortcomings = [
+      coverageOf(state, registry.inForce()),
+      reviewOf(records.verdict(name, spec, recordIn(policy))),
+    ];
+    const inForce = installed ? state.inForce && withRecord(state.inForce, records) : previous;
     return {
-      conditions: withCoverage(conditions, state, registry.inForce(), now()),
-      ...(enforced === undefined
-        ? {}
-        : { inForce: { generation: enforced.generation, spec: enforced.spec } }),
+      conditions: withShortcomings(conditions, shortcomings, state.generation, now()),
+      ...(inForce === undefined ? {} : { inForce }),
       ...(found === undefined ? {} : { violations: found }),
     };
   });
 }
 
-const COVERAGE = 'SubresourcesCovered';
-
-/** Adds a condition for subresources that change an object without asking the policy; none if there are none. */
-function withCoverage(
-  conditions: readonly Condition[],
-  { inForce, generation }: PolicyState,
-  all: readonly CompiledPolicy[],
-  now: Date,
-): readonly Condition[] {
+/** The condition `SubresourcesCovered`, if it is false. */
+function coverageOf({ inForce }: PolicyState, all: readonly CompiledPolicy[]): Shortcoming {
   const gaps = inForce === undefined ? [] : uncoveredSubresources(inForce, all);
-  if (gaps.length === 0) return conditions.filter(({ type }) => type !== COVERAGE);
-  const found = { type: COVERAGE, status: 'False' as const, reason: 'NotCovered', message: gaps.join('; ') };
-  return setCondition(conditions, { ...found, observedGeneration: generation }, now);
+  return { type: 'SubresourcesCovered', reason: 'NotCovered', message: gaps.join('; ') };
+}
+
+/** The condition `ReadsReviewed`, if it is false. */
+function reviewOf(verdict: ReadsVerdict): Shortcoming {
+  const message =
+    'the policy is older than the review of what its author may read; the next write of the policy is reviewed';
+  return { type: 'ReadsReviewed', reason: 'WrittenEarlier', message: verdict === 'earlier' ? message : '' };
+}
+
+/** The message is empty if the condition is true: the policy then does not have it. */
+type Shortcoming = Pick<Condition, 'type' | 'reason' | 'message'>;
+
+function withShortcomings(
+  conditions: readonly Condition[],
+  found: readonly Shortcoming[],
+  observedGeneration: number,
+  now: Date,
+): Condition[] {
+  return found.reduce(
+    (all, { message, ...one }) =>
+      message === ''
+        ? all.filter(({ type }) => type !== one.type)
+        : [...setCondition(all, { ...one, message, status: 'False', observedGeneration }, now)],
+    [...conditions],
+  );
+}
+
+function withRecord({ name, generation, spec }: CompiledPolicy, { recordOf }: Pick<ReadRecords, 'recordOf'>) {
+  const record = recordOf(name, spec);
+  return { generation, spec, ...(record === undefined ? {} : { record }) };
 }
 
 function installationOf(
@@ -93,13 +130,13 @@ function installationOf(
 
 export function startPolicyStatus(
   context: Context,
-  { registry, policies, webhooks }: Replica,
+  { registry, policies, records, webhooks }: Replica,
   facts: Omit<PolicyFacts, 'isInstalled'>,
   signal: AbortSignal,
 ): RunningController {
   const now = () => new Date();
   const all = { ...facts, isInstalled: registry.isInstalled };
-  const reconcile = createPolicyStatusReconciler(context.client, policies.store, registry, all, now);
+  const reconcile = createPolicyStatusReconciler(context.client, policies.store, registry, records, all, now);
   const controller = startController(context, { name: 'policy-status', reconcile }, signal);
   registry.subscribe(controller.add, signal);
   policies.onChange(controller.add, signal);
@@ -107,6 +144,7 @@ export function startPolicyStatus(
     for (const policy of policies.store.list()) controller.add(keyOf(policy));
   };
   webhooks.onChange(addAll, signal);
+  records.onChange(addAll, signal);
   addAll();
   return controller;
 }

@@ -1,14 +1,18 @@
 import { expect, test } from 'vitest';
 
+import { ApiError } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { createReadAccess } from './read-access.ts';
 
 const servers = { group: 'infra.example.com', resource: 'servers' };
+const secrets = { group: '', resource: 'secrets' };
+const forbidden = new ApiError({ method: 'GET', path: '/' }, { code: 403, status: {} });
 const signal = new AbortController().signal;
 
 /** An API server that gives these answers in turn, and then repeats the last one. */
 function start(...answers: readonly (boolean | Error)[]) {
+  let rules: readonly object[] | undefined = [];
   let asked = 0;
   let now = 0;
   const create = <T extends KubeObject>(_resource: unknown, object: T): Promise<T> => {
@@ -18,10 +22,15 @@ function start(...answers: readonly (boolean | Error)[]) {
       ? Promise.reject(answer)
       : Promise.resolve({ ...object, status: { allowed: answer } });
   };
-  const client: Pick<KubeClient, 'create'> = { create };
+  const get = () => (rules === undefined ? Promise.reject(forbidden) : Promise.resolve({ rules } as never));
+  const client: Pick<KubeClient, 'create' | 'get'> = { create, get };
   return {
     mayRead: createReadAccess(client, () => now),
     asked: () => asked,
+    /** Undefined: Gatehouse may not read the ClusterRole. */
+    aggregate: (all: readonly object[] | undefined) => {
+      rules = all;
+    },
     pass: (ms: number) => {
       now += ms;
     },
@@ -57,3 +66,30 @@ test('an aborted caller stops waiting, and the others still get the result', asy
   await expect(left).rejects.toThrow('no longer wanted');
   expect(await stayed).toBe(true);
 });
+
+test.each<[string, boolean, readonly object[] | undefined]>([
+  [
+    'named',
+    true,
+    [{ apiGroups: [''], resources: ['configmaps', 'secrets'], verbs: ['get', 'list', 'watch'] }],
+  ],
+  ['named with all verbs', true, [{ apiGroups: ['', 'apps'], resources: ['secrets'], verbs: ['*'] }]],
+  ['covered by a wildcard', false, [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }]],
+  ['in a group by a wildcard', false, [{ apiGroups: ['*'], resources: ['secrets'], verbs: ['*'] }]],
+  ['of another group', false, [{ apiGroups: ['example.com'], resources: ['secrets'], verbs: ['*'] }]],
+  [
+    'named for one name',
+    false,
+    [{ apiGroups: [''], resources: ['secrets'], resourceNames: ['a'], verbs: ['*'] }],
+  ],
+  ['named for get', false, [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }]],
+  ['in an unreadable role', false, undefined],
+])(
+  'Secrets that are %s in the aggregated ClusterRole: policies may read them: %s',
+  async (_how, may, rules) => {
+    const { mayRead, aggregate } = start(true);
+    aggregate(rules);
+    expect(await mayRead(secrets, signal)).toBe(may);
+    expect(await mayRead(servers, signal)).toBe(true);
+  },
+);

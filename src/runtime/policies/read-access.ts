@@ -1,9 +1,15 @@
-/** Whether this process may read a kind. Many policies need the same kinds, so answers are shared. */
-import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
+/**
+ * Whether policies may read a kind: this process has the permission, and Secrets are named in the aggregated ClusterRole.
+ * Many policies need the same kinds, so answers are shared.
+ */
+import { isSecret } from '../../admission/policy/object-ref.ts';
+import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
 import { memoizeAsync } from '../../json/memoize-async.ts';
 import { canI } from '../../kube/access.ts';
+import { ApiError } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { orAborted } from '../../kube/clock.ts';
+import { clusterRoles } from '../../kube/well-known.ts';
 
 export type ReadAccess = (resource: GroupResource, signal: AbortSignal) => Promise<boolean>;
 
@@ -13,9 +19,13 @@ export type ReadAccess = (resource: GroupResource, signal: AbortSignal) => Promi
  */
 const FRESH_MS = 10_000;
 
+const VERBS = ['get', 'list', 'watch'] as const;
+
 /** Caches positive answers only: a missing ClusterRole may be created at any time. */
-export function createReadAccess(client: Pick<KubeClient, 'create'>, now: () => number): ReadAccess {
-  const access = memoizeAsync((resource: GroupResource) => mayRead(client, resource), groupResourceName, {
+export function createReadAccess(client: Pick<KubeClient, 'create' | 'get'>, now: () => number): ReadAccess {
+  const readable = async (resource: GroupResource) =>
+    (await mayRead(client, resource)) && (!isSecret(resource) || (await namesSecrets(client)));
+  const access = memoizeAsync(readable, groupResourceName, {
     now,
     ttlMs: FRESH_MS,
     ttlOf: (allowed) => (allowed ? FRESH_MS : 0),
@@ -32,14 +42,39 @@ export async function mayRead(
   { group, resource }: GroupResource,
   signal?: AbortSignal,
 ): Promise<boolean> {
-  const answers = await Promise.all(
-    ['get', 'list', 'watch'].map((verb) => canI(client, { verb, group, resource }, { signal })),
-  );
+  const answers = await Promise.all(VERBS.map((verb) => canI(client, { verb, group, resource }, { signal })));
   return answers.every(Boolean);
 }
 
 /** The aggregated ClusterRole `gatehouse-references` collects the rules of ClusterRoles with this label. */
 export const AGGREGATION_LABEL = 'gatehouse.dev/aggregate-to-references';
+const AGGREGATED_ROLE = 'gatehouse-references';
+
+interface ClusterRole extends KubeObject {
+  readonly rules?: readonly Readonly<
+    Partial<Record<'apiGroups' | 'resources' | 'resourceNames' | 'verbs', readonly string[]>>
+  >[];
+}
+
+/**
+ * Whether an administrator lets policies read Secrets. Gatehouse itself may read them all, for serving certificates, so
+ * its own permissions do not tell. A wildcard does not count: it rarely means Secrets.
+ */
+export async function namesSecrets(client: Pick<KubeClient, 'get'>, signal?: AbortSignal): Promise<boolean> {
+  const role = await client
+    .get<ClusterRole>(clusterRoles, { name: AGGREGATED_ROLE }, { signal })
+    .catch((error: unknown) => {
+      if (error instanceof ApiError && error.code === 403) return undefined;
+      throw error;
+    });
+  return (role?.rules ?? []).some(
+    ({ apiGroups = [], resources = [], resourceNames = [], verbs = [] }) =>
+      apiGroups.includes('') &&
+      resources.includes('secrets') &&
+      resourceNames.length === 0 &&
+      (verbs.includes('*') || VERBS.every((verb) => verbs.includes(verb))),
+  );
+}
 
 /** The message for a policy author: the kinds that Gatehouse may not read, and a ClusterRole to apply. */
 export function missingAccessMessage(policy: string, forbidden: readonly GroupResource[]): string {

@@ -3,6 +3,8 @@ import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import { keyOf, type GroupResource, type KubeObject, type ObjectRef } from '../../json/kube-object.ts';
 import { namespaces } from '../../kube/well-known.ts';
+import { isSecret } from '../../admission/policy/object-ref.ts';
+import { missingAccessMessage, namesSecrets } from './read-access.ts';
 import type { NamespaceLabels } from '../../admission/policy/match/object-scope.ts';
 import { served } from './world.ts';
 
@@ -11,9 +13,14 @@ export type StoredObjects = ReturnType<typeof storedObjects>;
 /** A kind to read: in the preferred version of the API server, unless a version is given. */
 export type StoredKind = GroupResource & { readonly version?: string };
 
+/**
+ * @param ownNamespace the namespace of Gatehouse, which no policy governs. Undefined: a command, which reads everything
+ *   that its user may read
+ */
 export function storedObjects(
   client: Pick<KubeClient, 'get' | 'list' | 'pages' | 'listAll'>,
   discovery: Pick<Discovery, 'resolve'>,
+  ownNamespace?: string,
 ) {
   return {
     /** Every object of a kind, page by page. Throws when the kind cannot be read. */
@@ -23,7 +30,12 @@ export function storedObjects(
     ): AsyncGenerator<readonly KubeObject[], void, undefined> {
       const kind = await served(discovery, resource, signal);
       const { version = kind.version } = resource;
-      for await (const page of client.pages<KubeObject>({ ...kind, version }, { signal })) yield page.items;
+      if (ownNamespace !== undefined && isSecret(kind) && !(await namesSecrets(client, signal)))
+        throw new Error(missingAccessMessage('secrets', [kind]));
+      for await (const page of client.pages<KubeObject>({ ...kind, version }, { signal }))
+        yield page.items.filter(
+          ({ metadata }) => ownNamespace === undefined || metadata?.namespace !== ownNamespace,
+        );
     },
     keys: async (resource: GroupResource, signal: AbortSignal): Promise<ReadonlySet<string>> => {
       const kind = await served(discovery, resource, signal);

@@ -1,6 +1,7 @@
 /** The cluster as admission checks see it: stores, which may lag, and live reads. */
 import { isDeepStrictEqual } from 'node:util';
 
+import { isOwnSecret } from '../../admission/policy/author-reads.ts';
 import type { World } from '../../admission/policy/world.ts';
 import {
   groupResourceName,
@@ -55,6 +56,24 @@ export function createWorld(
         }
         return wanted;
       }),
+  };
+}
+
+/** Hides Gatehouse's own Secrets, which include the CA key: a reference to one finds nothing. */
+export function withoutOwnSecrets(world: World, ownNamespace: string): World {
+  const unless =
+    <Rest extends readonly unknown[], Result>(
+      read: (ref: ObjectRef, ...rest: Rest) => Result,
+      nothing: Result,
+    ) =>
+    (ref: ObjectRef, ...rest: Rest): Result =>
+      isOwnSecret(ref, ownNamespace) ? nothing : read(ref, ...rest);
+  const nothing = Promise.resolve(undefined);
+  return {
+    ...world,
+    find: unless(world.find, undefined),
+    confirm: unless(world.confirm, nothing),
+    read: unless(world.read, nothing),
   };
 }
 

@@ -167,7 +167,7 @@ export function startRestores(
   const now = serverClock.now;
   const policies = registry.inForce;
   const detection = startDetection(context, replica, signal);
-  const stored = storedObjects(context.client, context.discovery);
+  const stored = storedObjects(context.client, context.discovery, context.config.namespace);
   const pause = (waiting: AbortSignal) => sleep(CONFIRM_AFTER_MS, undefined, { signal: waiting });
   const changed = new Set<string>();
   const controller = startController(

@@ -8,6 +8,8 @@ const NOW = new Date('2026-11-21T12:00:00Z');
 const live = new AbortController().signal;
 const none = { store: { list: () => [], get: () => undefined, byIndex: () => [] } } as never;
 
+const RECORDS = { recordOf: () => 'record', verdict: () => 'unreviewed' as const };
+
 /** Records the questions. The user may open windows in every single namespace, but not for the whole cluster. */
 function scene() {
   const asked: AccessQuestion[] = [];
@@ -15,7 +17,10 @@ function scene() {
     asked.push(question);
     return Promise.resolve(question.namespace !== undefined);
   };
-  return { asked, ...createOwnKinds(mayUser, none, none, { isOurs: () => false }, () => NOW) };
+  return {
+    asked,
+    ...createOwnKinds(mayUser, none, none, { isOurs: () => false }, RECORDS, 'gatehouse-system', () => NOW),
+  };
 }
 
 const creation = (resource: string, spec: object) =>
@@ -75,6 +80,21 @@ test('the record of what the opener may open comes from one SubjectAccessReview 
 
 test('a window is not stored while its opener cannot be checked', async () => {
   const mayUser = () => Promise.reject(new Error('connection refused'));
-  const { mutate } = createOwnKinds(mayUser, none, none, { isOurs: () => false }, () => NOW);
+  const { mutate } = createOwnKinds(
+    mayUser,
+    none,
+    none,
+    { isOurs: () => false },
+    RECORDS,
+    'gatehouse-system',
+    () => NOW,
+  );
   expect(await mutate(windowIn(['ns-0']), live)).toMatchObject({ kind: 'retry' });
+});
+
+test('a policy that breaks the schema causes no SubjectAccessReview: the API server refuses it later', async () => {
+  const { mutate, asked } = scene();
+  const broken = creation('admissionpolicies', { match: {}, validate: { references: 5 } });
+  expect(await mutate(broken, live)).toMatchObject({ kind: 'allow', patch: [] });
+  expect(asked).toEqual([]);
 });

@@ -1,5 +1,8 @@
-/** Decides requests for Gatehouse's own kinds: restorers write none of them, and only permitted users open windows. */
-import { ALLOWED, type CauseType, type Decision } from '../../admission/review/decision.ts';
+/**
+ * Decides requests for Gatehouse's own kinds: restorers write none of them, only permitted users open windows, and
+ * policies read only what their authors may read.
+ */
+import { ALLOWED, type Decision } from '../../admission/review/decision.ts';
 import { isJsonObject } from '../../json/json.ts';
 import { verifiedDiff } from '../../json/json-diff.ts';
 import type { AdmissionRequest, UserInfo } from '../../admission/review/request.ts';
@@ -7,15 +10,12 @@ import type { Owners } from '../../admission/policy/world.ts';
 import { GROUP } from '../../api/group.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
-import {
-  completeWindow,
-  objectionsTo,
-  type Objection,
-  type OwnKindRequest,
-} from '../../restore/window-admission.ts';
+import { completeWindow, objectionsTo, type OwnKindRequest } from '../../restore/window-admission.ts';
 import { isClusterWide } from '../../restore/opener.ts';
 import { windowState } from '../../restore/window.ts';
 import type { AccessReviews } from '../access-reviews.ts';
+import { createAuthorReview, refusal } from '../policies/author-review.ts';
+import type { ReadRecords } from '../policies/read-records.ts';
 import type { Watched } from '../watch.ts';
 import { schemaFlaws } from './own-kind-schemas.ts';
 
@@ -28,8 +28,11 @@ export function createOwnKinds(
   windows: Pick<Watched<RestoreWindow>, 'store'>,
   detectors: Pick<Watched<RestoreDetector>, 'store'>,
   owners: Pick<Owners, 'isOurs'>,
+  records: Pick<ReadRecords, 'recordOf' | 'verdict'>,
+  ownNamespace: string,
   now: () => Date,
 ) {
+  const reviewAuthor = createAuthorReview(mayUser, records, ownNamespace);
   const restorers = () => {
     const open = windows.store
       .list()
@@ -50,6 +53,11 @@ export function createOwnKinds(
   return {
     mutate: async (request: AdmissionRequest, signal: AbortSignal): Promise<Decision> => {
       const { object, operation, userInfo, name } = request;
+      if (request.resource.resource === 'admissionpolicies')
+        // The API server refuses an object with flaws after the mutating webhooks.
+        return schemaFlaws(request).length > 0
+          ? ALLOWED
+          : await reviewAuthor(request, signal).catch(undecided('what the author of a policy may read'));
       try {
         const mayOpenAll =
           operation === 'CREATE' &&
@@ -59,7 +67,7 @@ export function createOwnKinds(
         if (object === undefined || !isJsonObject(completed) || completed === object) return ALLOWED;
         return { ...ALLOWED, patch: verifiedDiff(object, completed) };
       } catch (cause) {
-        return undecided(cause);
+        return undecided('who may open RestoreWindows')(cause);
       }
     },
     validate: async (request: AdmissionRequest, signal: AbortSignal): Promise<Decision> => {
@@ -75,35 +83,23 @@ export function createOwnKinds(
         });
         return objections.length === 0 ? ALLOWED : refusal(objections);
       } catch (cause) {
-        return undecided(cause);
+        return undecided('who may open RestoreWindows')(cause);
       }
     },
   };
 }
 
-const undecided = (cause: unknown): Decision => ({
-  kind: 'retry',
-  message: 'could not check who may open RestoreWindows: try again',
-  afterSeconds: RETRY_SECONDS,
-  cause,
-});
+const undecided =
+  (what: string) =>
+  (cause: unknown): Decision => ({
+    kind: 'retry',
+    message: `could not check ${what}: try again`,
+    afterSeconds: RETRY_SECONDS,
+    cause,
+  });
 
 const toOwnRequest = (request: AdmissionRequest): OwnKindRequest => ({
   ...request,
   resource: request.resource.resource,
   user: request.userInfo,
 });
-
-function refusal(objections: readonly (Objection & { readonly reason?: CauseType })[]): Decision {
-  return {
-    kind: 'deny',
-    code: 403,
-    reason: 'Forbidden',
-    message: objections
-      .map(({ field, message }) => (field === '' ? message : `${field}: ${message}`))
-      .join('; '),
-    causes: objections.map((objection) => ({ reason: 'FieldValueForbidden', ...objection })),
-    warnings: [],
-    auditAnnotations: {},
-  };
-}

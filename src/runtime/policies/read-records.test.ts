@@ -1,0 +1,122 @@
+import { beforeEach, expect, test } from 'vitest';
+
+import { createCluster, NEVER, type Cluster, type Objects } from '../../../test/support/runtime/fixtures.ts';
+import type { AdmissionPolicy, AdmissionPolicySpec } from '../../api/admission-policy.ts';
+import { secrets } from '../../kube/well-known.ts';
+import type { Secret } from '../../pki/serving-certs/secret.ts';
+import { ADMISSION_POLICIES } from '../resources.ts';
+import { createReadRecords, createReadRecordsReconciler, READS_SECRET } from './read-records.ts';
+
+const NAMESPACE = 'gatehouse-system';
+const KEY = `${NAMESPACE}/${READS_SECRET}`;
+const match = { apiGroups: ['infra.example.com'], resources: ['servers'] };
+const reading = (resource: string): AdmissionPolicySpec => ({
+  match,
+  params: { apiGroup: null, resource, name: 'a' },
+});
+const maps = reading('configmaps');
+
+let cluster: Cluster;
+let stored: Objects<Secret>;
+let policies: Objects<AdmissionPolicy>;
+let installed: boolean;
+let now: number;
+
+beforeEach(() => {
+  cluster = createCluster();
+  stored = cluster.objects(secrets);
+  policies = cluster.objects(ADMISSION_POLICIES);
+  installed = false;
+  now = 0;
+});
+
+const records = () => createReadRecords(() => stored.read(KEY));
+const reconciler = () =>
+  createReadRecordsReconciler(
+    cluster.client,
+    NAMESPACE,
+    () => installed,
+    () => new Date(now),
+  );
+
+/** The key exists, and the policies so far are listed. */
+async function begin(): Promise<void> {
+  const reconcile = reconciler();
+  await reconcile('', NEVER);
+  installed = true;
+  await reconcile('', NEVER);
+  now += 5_000;
+  await reconcile('', NEVER);
+}
+
+test('the record of a policy is valid for its name and for what it reads and discloses only', async () => {
+  await begin();
+  const { recordOf, verdict } = records();
+  const record = recordOf('a', maps);
+  expect(verdict('a', maps, record)).toBe('reviewed');
+  expect(verdict('a', { ...maps, enforcement: 'Warn' }, record)).toBe('reviewed');
+  expect(verdict('b', maps, record)).toBe('unreviewed');
+  expect(verdict('a', { ...maps, mutations: [] }, record)).toBe('unreviewed');
+  expect(verdict('a', reading('secrets'), record)).toBe('unreviewed');
+  expect(verdict('a', maps, undefined)).toBe('unreviewed');
+  expect(verdict('a', maps, '')).toBe('unreviewed');
+});
+
+test('a policy that reads nothing needs no record', async () => {
+  await begin();
+  expect(records().verdict('a', { match }, undefined)).toBe('reviewed');
+});
+
+test('a record under another key is not valid', async () => {
+  await begin();
+  const record = records().recordOf('a', maps);
+  stored.remove(KEY);
+  now = 0;
+  await begin();
+  expect(records().verdict('a', maps, record)).toBe('unreviewed');
+});
+
+test('policies that exist when the review begins stay in force, except those that read Secrets', async () => {
+  policies.add({ metadata: { name: 'old' }, spec: maps });
+  policies.add({
+    metadata: { name: 'changed' },
+    spec: reading('secrets'),
+    status: { inForce: { generation: 1, spec: maps } },
+  });
+  await begin();
+  const { verdict } = records();
+  expect(verdict('old', maps, undefined)).toBe('earlier');
+  expect(verdict('changed', maps, undefined)).toBe('earlier');
+  expect(verdict('changed', reading('secrets'), undefined)).toBe('unreviewed');
+  expect(verdict('old', reading('pods'), undefined)).toBe('unreviewed');
+  expect(verdict('new', maps, undefined)).toBe('unreviewed');
+});
+
+test('until the webhook is installed, policies count as older, except those that read Secrets', async () => {
+  for (const step of ['no key', 'no list']) {
+    expect([step, records().verdict('a', maps, undefined)]).toEqual([step, 'earlier']);
+    expect([step, records().verdict('a', reading('secrets'), undefined)]).toEqual([step, 'unreviewed']);
+    await reconciler()('', NEVER);
+  }
+  expect(records().verdict('a', reading('secrets'), records().recordOf('a', reading('secrets')))).toBe(
+    'reviewed',
+  );
+});
+
+test('the list is written once, after the API server has had time to learn of the webhook', async () => {
+  const reconcile = reconciler();
+  await reconcile('', NEVER);
+  expect(await reconcile('', NEVER)).toEqual({ kind: 'await-change' });
+  installed = true;
+  expect(await reconcile('', NEVER)).toEqual({ kind: 'requeue', at: new Date(5_000) });
+  expect(stored.read(KEY)?.data).not.toHaveProperty('earlier');
+  now = 5_000;
+  await reconcile('', NEVER);
+  const { data } = stored.read(KEY) ?? {};
+  expect(data).toHaveProperty('earlier');
+
+  policies.add({ metadata: { name: 'late' }, spec: maps });
+  await reconcile('', NEVER);
+  await reconciler()('', NEVER);
+  expect(stored.read(KEY)?.data).toEqual(data);
+});

@@ -1,0 +1,148 @@
+/**
+ * Proof that the author of a policy was permitted to read what the policy reads. The mutating webhook writes it as an
+ * annotation: a MAC over the name of the policy and the part of its spec that reads and discloses. The webhook fails
+ * open, so that users can correct policies while Gatehouse is down; without the key, which only Gatehouse reads, they
+ * cannot write the annotation then. The leader writes the same MAC next to `status.inForce`.
+ */
+import { createHmac, randomBytes } from 'node:crypto';
+
+import { disclosingText, readsOf, readsSecrets } from '../../admission/policy/author-reads.ts';
+import { STATE_ENTRY } from '../../admission/webhooks/protect-own-kinds.ts';
+import type { AdmissionPolicy, AdmissionPolicySpec } from '../../api/admission-policy.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { secrets } from '../../kube/well-known.ts';
+import type { Secret } from '../../pki/serving-certs/secret.ts';
+import { ownStateLabels } from '../certificates/ca-bundle.ts';
+import type { Context } from '../context.ts';
+import { AWAIT_CHANGE, requeueIn, startController, type Reconcile } from '../controller.ts';
+import { ADMISSION_POLICIES } from '../resources.ts';
+import { watch } from '../watch.ts';
+import type { watchInstalledWebhooks } from '../webhooks/installed-webhooks.ts';
+
+export const READS_REVIEWED = 'gatehouse.dev/reads-reviewed';
+/** Holds the key, and the MACs of the policies that were written before Gatehouse reviewed reads. */
+export const READS_SECRET = 'gatehouse-reads';
+const KEY = 'key';
+const EARLIER = 'earlier';
+
+/** `earlier`: not reviewed, but written before Gatehouse reviewed reads, and it reads no Secrets. */
+export type ReadsVerdict = 'reviewed' | 'earlier' | 'unreviewed';
+
+export type ReadRecords = ReturnType<typeof createReadRecords>;
+
+/** @param secret the current Secret `gatehouse-reads` */
+export function createReadRecords(secret: () => Secret | undefined) {
+  const dataOf = (key: string): Buffer | undefined => {
+    const text = secret()?.data?.[key];
+    return text === undefined ? undefined : Buffer.from(text, 'base64');
+  };
+  /** Undefined while there is no key. */
+  const recordOf = (name: string, spec: AdmissionPolicySpec): string | undefined => {
+    const key = dataOf(KEY);
+    return (
+      key &&
+      createHmac('sha256', key)
+        .update(`v1\n${name}\n${disclosingText(spec)}`)
+        .digest('base64url')
+    );
+  };
+  return {
+    recordOf,
+    /** @param record what the policy or its status carries */
+    verdict: (name: string, spec: AdmissionPolicySpec, record: string | undefined): ReadsVerdict => {
+      const reads = readsOf(spec);
+      if (reads.length === 0) return 'reviewed';
+      const expected = recordOf(name, spec);
+      if (expected !== undefined && record === expected) return 'reviewed';
+      if (readsSecrets(reads)) return 'unreviewed';
+      const earlier = dataOf(EARLIER)?.toString().split('\n');
+      if (earlier === undefined) return 'earlier';
+      return expected !== undefined && earlier.includes(expected) ? 'earlier' : 'unreviewed';
+    },
+  };
+}
+
+/** On every replica. */
+export function followReadRecords(context: Context, signal: AbortSignal) {
+  const { namespace } = context.config;
+  const fieldSelector = `metadata.name=${READS_SECRET}`;
+  const { store, ...watched } = watch<Secret>(
+    context,
+    { resource: secrets, namespace, fieldSelector },
+    signal,
+  );
+  return { ...watched, ...createReadRecords(() => store.list()[0]) };
+}
+
+/** The API server learns of a webhook configuration through a watch: in this time, in milliseconds. */
+const SETTLE_MS = 5_000;
+
+/**
+ * Creates the key. Once the API server calls the webhook, also lists the policies that exist by then: they stay in
+ * force until their next write, without a review.
+ *
+ * @param installed whether the webhook configurations are installed
+ */
+export function createReadRecordsReconciler(
+  client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'listAll'>,
+  namespace: string,
+  installed: () => boolean,
+  now: () => Date,
+): Reconcile {
+  let listAt: number | undefined;
+  return async (_key, signal) => {
+    const found = await client.get<Secret>(secrets, { namespace, name: READS_SECRET }, { signal });
+    if (found?.data?.[KEY] === undefined) {
+      const metadata = { namespace, name: READS_SECRET, labels: ownStateLabels };
+      const data = { [KEY]: randomBytes(32).toString('base64') };
+      if (found === undefined)
+        await client.create<Secret>(secrets, { metadata, type: 'Opaque', data }, { signal });
+      else await client.replace<Secret>(secrets, { ...found, data }, { signal });
+      return requeueIn(0, now());
+    }
+    if (found.data[EARLIER] !== undefined || !installed()) return AWAIT_CHANGE;
+    listAt ??= now().getTime() + SETTLE_MS;
+    if (now().getTime() < listAt) return { kind: 'requeue', at: new Date(listAt) };
+    const { recordOf } = createReadRecords(() => found);
+    const { items } = await client.listAll<AdmissionPolicy>(ADMISSION_POLICIES, { signal });
+    const records = items.flatMap(({ metadata: { name = '' }, spec, status }) =>
+      // The API server has validated status.inForce against the schema of the policy.
+      [spec, status?.inForce?.spec as AdmissionPolicySpec | undefined].map(
+        (one) => one && recordOf(name, one),
+      ),
+    );
+    const earlier = Buffer.from(records.filter(Boolean).join('\n')).toString('base64');
+    await client.replace<Secret>(
+      secrets,
+      { ...found, data: { ...found.data, [EARLIER]: earlier } },
+      { signal },
+    );
+    return AWAIT_CHANGE;
+  };
+}
+
+/** On the leader. */
+export function startReadRecords(
+  context: Context,
+  {
+    records,
+    webhooks,
+  }: {
+    readonly records: Pick<ReturnType<typeof followReadRecords>, 'onChange'>;
+    readonly webhooks: ReturnType<typeof watchInstalledWebhooks>;
+  },
+  signal: AbortSignal,
+) {
+  const isInstalled = () =>
+    [...(webhooks.rules() ?? [])].some((rule) => rule.startsWith(`["${STATE_ENTRY}.mutate.`));
+  const now = () => new Date();
+  const reconcile = createReadRecordsReconciler(context.client, context.config.namespace, isInstalled, now);
+  const controller = startController(context, { name: 'read-records', reconcile }, signal);
+  const add = () => {
+    controller.add(READS_SECRET);
+  };
+  records.onChange(add, signal);
+  webhooks.onChange(add, signal);
+  add();
+  return { stopped: controller.stopped };
+}
