@@ -87,12 +87,19 @@ export async function writeAccepted(
   const isKept = (webhook: LiveWebhook) =>
     refused.has(webhook.name) ||
     (!wanted.has(webhook.name) && [...rulesIn([{ webhooks: [webhook] }])].some((rule) => awaited.has(rule)));
-  const { caBundle = '' } = webhooks[0]?.clientConfig ?? {};
   const kept: LiveWebhook[] = [];
   for (const old of stored.filter(isKept)) {
-    const webhook = { ...old, clientConfig: { ...old.clientConfig, caBundle } };
+    const webhook = withCurrentClient(old, webhooks);
     if ((await objectionTo(() => write([webhook], true))) === undefined) kept.push(webhook);
   }
   await write([...webhooks.filter(({ name }) => !refused.has(name)), ...kept], false);
   return refused;
+}
+
+/** The stored webhook with the current CA bundle and path token, which all webhooks of a configuration share. */
+function withCurrentClient(old: LiveWebhook, [first]: Webhooks): LiveWebhook {
+  const { service } = first?.clientConfig ?? {};
+  if (first === undefined || service === undefined) return old;
+  const path = service.path.replace(/[^/]+$/, old.name.split('.', 1)[0] ?? '');
+  return { ...old, clientConfig: { ...first.clientConfig, service: { ...service, path } } };
 }

@@ -355,8 +355,11 @@ describe('a webhook that the API server refuses', () => {
       [5, 6, 7],
     ]);
     expect(refused.size).toBe(4);
-    for (const { clientConfig } of validating().read(NAME)?.webhooks ?? [])
-      expect(clientConfig.caBundle).toBe('BBBB');
+    for (const { name, clientConfig } of validating().read(NAME)?.webhooks ?? [])
+      expect(clientConfig).toMatchObject({
+        caBundle: 'BBBB',
+        service: { path: expect.stringMatching(`^/validate/.*${name.split('.')[0]}$`) as string },
+      });
     policies = [timed(5), timed(6)];
     awaited = [];
     await strict();
