@@ -1,5 +1,6 @@
 /** The labels and annotations that Gatehouse reads and writes, as a documentation page. */
 import { OPENED_BY, OPENER_SCOPE } from '../../src/restore/opener.ts';
+import { SWEEP_FINALIZER } from '../../src/restore/window.ts';
 import { SOURCE_LABEL } from '../../src/restore/detected-window.ts';
 import { SWEEP_DUE, EPOCH, ROLLBACK } from '../../src/restore/rollback.ts';
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../../src/api/group.ts';
@@ -155,8 +156,18 @@ const LABELS: readonly Entry[] = [
   ],
 ];
 
+const FINALIZERS: readonly Entry[] = [
+  [
+    SWEEP_FINALIZER,
+    'RestoreWindow',
+    'Until the final sweep. A window that is deleted while no replica runs stays: see [remove Gatehouse](../upgrading.md#remove-gatehouse).',
+  ],
+];
+
 /** All keys with the prefix `gatehouse.dev/`. */
-export const METADATA_KEYS: readonly string[] = [...ASKED, ...WRITTEN, ...LABELS].map(([key]) => key);
+export const METADATA_KEYS: readonly string[] = [...ASKED, ...WRITTEN, ...LABELS, ...FINALIZERS].map(
+  ([key]) => key,
+);
 
 export function annotationsPage(): File {
   const entries = (all: readonly Entry[]) =>
@@ -178,7 +189,8 @@ export function annotationsPage(): File {
       '## Labels',
       entries(LABELS),
       '## Finalizers',
-      'Gatehouse sets none, so every object can be deleted while no replica runs.',
+      entries(FINALIZERS),
+      'All other objects can be deleted while no replica runs.',
     ].join('\n\n'),
   };
 }

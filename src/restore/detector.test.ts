@@ -5,7 +5,7 @@ import type { RestoreDetector } from '../api/restore-detector.ts';
 import { restoreWindowSchema, type RestoreWindow } from '../api/restore-window.ts';
 import { detectedWindow, dueWindow, isDeferred, isWindowOf } from './detected-window.ts';
 import { detectorProblems, isEnabled, isTrusted, readSource, timesOf } from './detector.ts';
-import { detectorsOf, evidenceOfSources } from './evidence.ts';
+import { detectorsOf, toEvidence, windowsOfSources } from './evidence.ts';
 import { isReservedName } from './window-names.ts';
 
 const digest = (text: string) => Buffer.from(text).toString('hex').padEnd(64, '0');
@@ -144,18 +144,18 @@ describe('S7: a window belongs to a source', () => {
   });
 
   test('a window of a user with its name neither hides the source nor keeps its name from another window', () => {
-    const found = evidenceOfSources(detector(), [RUNNING], [forged], velero, place, NOW, digest);
+    const found = windowsOfSources(detector(), [RUNNING], [forged], velero, place, NOW, digest);
     expect(found).toHaveLength(1);
-    expect(found[0]?.window).toBe(
+    expect(found[0]?.metadata.name).toBe(
       windowOf(RUNNING, detector(), NOW, (name) => name === forged.metadata.name).metadata.name,
     );
-    expect(found[0]?.window).not.toBe(forged.metadata.name);
+    expect(found[0]?.metadata.name).not.toBe(forged.metadata.name);
   });
 });
 
 describe('evidence', () => {
   const evidence = (object: object, spec: Partial<RestoreDetector['spec']> = {}, at = NOW, who = velero) =>
-    evidenceOfSources(detector(spec), [object], [], who, place, at, digest);
+    windowsOfSources(detector(spec), [object], [], who, place, at, digest).map(toEvidence);
 
   test('B1: is an active restore, even before its window exists', () => {
     expect(evidence(RUNNING)).toMatchObject([
@@ -179,11 +179,19 @@ describe('evidence', () => {
     const other = { ...RUNNING, metadata: { ...RUNNING.metadata, name: 'other', uid: 'u2' } };
     const closed = { ...windowOf(RUNNING), status: { closedAt: '2026-11-21T11:45:00Z' } };
     const found = (objects: readonly object[]) =>
-      evidenceOfSources(detector(), objects, [closed], velero, place, NOW, digest).map(
-        ({ window }) => window,
+      windowsOfSources(detector(), objects, [closed], velero, place, NOW, digest).map(
+        ({ metadata }) => metadata.name,
       );
     expect(found([RUNNING])).toEqual([]);
     expect(found([RUNNING, other])).toEqual([windowOf(other).metadata.name]);
+  });
+
+  test('is a restore whose window a user deletes, under another name', () => {
+    const { metadata, spec } = windowOf(RUNNING);
+    const deleted = { spec, metadata: { ...metadata, deletionTimestamp: '2026-11-21T11:45:00Z' } };
+    const [found] = windowsOfSources(detector(), [RUNNING], [deleted], velero, place, NOW, digest);
+    expect(found?.spec).toEqual(spec);
+    expect(found?.metadata.name).not.toBe(metadata.name);
   });
 
   test('is searched for only if the requester may be the backup tool', () => {

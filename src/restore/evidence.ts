@@ -50,12 +50,13 @@ export function detectorsOf(
 }
 
 /**
- * The evidence of restores that have no window yet.
+ * The windows of restores that have none yet, and that defer checks of the requester there. A window that is being deleted
+ * is none.
  *
  * @param objects the objects of the detector's kind, in any namespace
  * @param windows all windows: the window of a source, open or closed, decides instead of the source
  */
-export function evidenceOfSources(
+export function windowsOfSources(
   detector: RestoreDetector,
   objects: Iterable<object>,
   windows: readonly RestoreWindow[],
@@ -63,20 +64,21 @@ export function evidenceOfSources(
   target: WriteTarget,
   now: Date,
   digest: (text: string) => string,
-): readonly Evidence[] {
+): readonly RestoreWindow[] {
   const names = new Set(windows.map(({ metadata }) => metadata.name));
+  const present = windows.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
   return [...objects]
     .map((object) => readSource(detector, object))
     .filter(
       (source) =>
         isTrusted(detector, source.namespace) &&
         isDeferred(detector, source, requester, target, now) &&
-        !windows.some((window) => isWindowOf(window, detector, source)),
+        !present.some((window) => isWindowOf(window, detector, source)),
     )
-    .map((source) => toEvidence(detectedWindow(detector, source, now, digest, (name) => names.has(name))));
+    .map((source) => detectedWindow(detector, source, now, digest, (name) => names.has(name)));
 }
 
-function toEvidence(window: RestoreWindow): Evidence {
+export function toEvidence(window: RestoreWindow): Evidence {
   const { metadata, spec } = window;
   const { match, overrides = {} } = spec;
   return {

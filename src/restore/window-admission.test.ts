@@ -9,6 +9,7 @@ import {
   type OwnKindRequest,
 } from './window-admission.ts';
 import { OPENED_BY, OPENER_SCOPE } from './opener.ts';
+import { SWEEP_FINALIZER } from './window.ts';
 
 const NOW = new Date('2026-11-21T12:00:00Z');
 const VELERO = { username: 'system:serviceaccount:velero:velero', groups: ['system:serviceaccounts:velero'] };
@@ -247,6 +248,22 @@ describe('S5: a window', () => {
     expect(await said(change(window(), window({ close: true })))).toBe('');
   });
 
+  test('keeps its finalizer, unless a user who may open windows for the whole cluster removes it', async () => {
+    const before = window({}, { finalizers: ['a', SWEEP_FINALIZER] });
+    const after = window({}, { finalizers: ['a'] });
+    expect(await said(change(before, after), 'in namespaces')).toContain('metadata.finalizers: ');
+    expect(await said(change(before, window({}, { finalizers: [SWEEP_FINALIZER] })), false)).toBe('');
+    expect(await said(change(before, after))).toBe('');
+    expect(await said(change(before, after, OURS), false)).toBe('');
+  });
+
+  test('cannot get the labels of a restored one: it would close, and no sweep would follow', async () => {
+    const labels = { 'velero.io/restore-name': 'nightly' };
+    expect(await said(change(window(), window({}, { labels })))).toContain('comes from a backup');
+    const both = window({ close: true }, { labels });
+    expect(await said(change(window({}, { labels }), both))).toBe('');
+  });
+
   test('allows approval of its links only with the verb open', async () => {
     const before = window({ sweep: { requireApprovalToLink: true } });
     const after = window({ sweep: { requireApprovalToLink: true, approved: true } });
@@ -281,6 +298,7 @@ describe('a stored window', () => {
   test('is excluded from backups and names its opener, whatever the request contains', () => {
     const forged = window({}, { annotations: { [OPENED_BY]: 'root', [OPENER_SCOPE]: 'Cluster', a: 'b' } });
     expect(completeWindow(creation(forged), NOW, false)?.metadata).toMatchObject({
+      finalizers: [SWEEP_FINALIZER],
       labels: { [EXCLUDE_FROM_BACKUP_LABEL]: 'true' },
       annotations: { [OPENED_BY]: 'alice', a: 'b' },
     });
@@ -301,7 +319,7 @@ describe('a stored window', () => {
   test('always keeps its opener', () => {
     // completeWindow returns a window for a window
     const opened = completeWindow(creation(window()), NOW, true) as RestoreWindow;
-    const stripped = { ...opened, metadata: { name: 'drill' } };
+    const stripped = { ...opened, metadata: { name: 'drill', finalizers: [SWEEP_FINALIZER] } };
     expect(completeWindow(change(opened, stripped, VELERO), NOW, false)?.metadata).toEqual(opened.metadata);
     expect(completeWindow(change(opened, opened, VELERO), NOW, false)).toBe(opened);
   });

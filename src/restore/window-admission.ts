@@ -10,7 +10,7 @@ import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts'
 import { detectorProblems } from './detector.ts';
 import { isClusterWide, OPENED_BY, OPENER_SCOPE, restorersIn } from './opener.ts';
 import { isReservedName } from './window-names.ts';
-import { MAX_WINDOW_MS, windowProblems } from './window.ts';
+import { isHeld, MAX_WINDOW_MS, SWEEP_FINALIZER, windowProblems, withHold } from './window.ts';
 
 /** A request for one of Gatehouse's own kinds. */
 export interface OwnKindRequest {
@@ -95,8 +95,11 @@ async function windowObjections(
   if (window === undefined) return [];
   const before = request.oldObject as RestoreWindow | undefined; // as above
   if (request.operation === 'UPDATE' && before !== undefined) {
-    const changes = changesOf(before.spec, window.spec);
+    const known = windowProblems(before);
+    const added = windowProblems(window).filter((problem) => !known.includes(problem));
+    const changes = [...changesOf(before.spec, window.spec), ...added.map(toObjection)];
     if (changes.length > 0) return changes;
+    if (isHeld(before) && !isHeld(window) && !(await world.mayOpen(undefined, []))) return [HELD];
     const approves = window.spec.sweep?.approved === true && before.spec.sweep?.approved !== true;
     return approves ? await permissionObjections(window, world) : [];
   }
@@ -115,6 +118,11 @@ async function windowObjections(
     ];
   return await permissionObjections(window, world, principalObjections);
 }
+
+const HELD: Objection = {
+  field: 'metadata.finalizers',
+  message: `${SWEEP_FINALIZER} keeps the window until it is swept, and Gatehouse removes it then: delete the window and wait`,
+};
 
 /** For a new window of a user who may open windows only in some namespaces. */
 function principalObjections(window: RestoreWindow): readonly Objection[] {
@@ -237,20 +245,42 @@ function onlyEndsWindow({ operation, resource, user, object, oldObject }: OwnKin
 }
 
 /**
- * Completes a window before the API server stores it: sets its end, the label that excludes it from backups, and the
- * user who opened it.
+ * Completes a window before the API server stores it: sets its end, the finalizer, the label that excludes it from
+ * backups, and what its opener may open.
  *
  * @param mayOpenAll whether this user may open windows for the whole cluster
  * @returns the same object if nothing changes
  */
 export function completeWindow(
-  request: OwnKindRequest,
+  { operation, user, object, oldObject }: OwnKindRequest,
   now: Date,
   mayOpenAll: boolean,
 ): KubeObject | undefined {
-  const { object, operation } = request;
-  const ended = operation === 'CREATE' && object !== undefined ? withEnd(object, now) : object;
-  return withOpener({ ...request, object: ended }, mayOpenAll);
+  if (object === undefined) return undefined;
+  const isNew = operation === 'CREATE';
+  const opener = { [OPENED_BY]: user.username, ...(mayOpenAll ? { [OPENER_SCOPE]: 'Cluster' } : {}) };
+  const record: Readonly<Record<string, string>> = isNew ? opener : (oldObject?.metadata?.annotations ?? {});
+  const completed = isNew ? held(withEnd(object, now)) : object;
+  const { labels, annotations } = completed.metadata ?? {};
+  const isRecorded = RECORDS.every((key) => annotations?.[key] === record[key]);
+  if (labels?.[EXCLUDE_FROM_BACKUP_LABEL] === 'true' && isRecorded) return completed;
+  const others = Object.entries(annotations ?? {}).filter(([key]) => !RECORDS.includes(key));
+  const kept = Object.entries(record).filter(([key]) => RECORDS.includes(key));
+  return {
+    ...completed,
+    metadata: {
+      ...completed.metadata,
+      labels: { ...labels, [EXCLUDE_FROM_BACKUP_LABEL]: 'true' },
+      annotations: Object.fromEntries([...others, ...kept]),
+    },
+  };
+}
+
+const RECORDS = [OPENED_BY, OPENER_SCOPE];
+
+function held(object: KubeObject): KubeObject {
+  const window = { ...object, metadata: object.metadata ?? {} } as RestoreWindow; // only its metadata is used
+  return isHeld(window) ? object : withHold(window, true);
 }
 
 /** How long a window without `expiresAt` lasts, in milliseconds. */
@@ -266,29 +296,4 @@ function withEnd(object: KubeObject, now: Date): KubeObject {
   if (Number.isNaN(end) || (expiresAt !== undefined && end === Date.parse(expiresAt))) return object;
   const window = { ...object, spec: { ...spec, expiresAt: toTimestamp(new Date(end)) } };
   return window;
-}
-
-const RECORDS = [OPENED_BY, OPENER_SCOPE];
-
-function withOpener(
-  { operation, user, object, oldObject }: OwnKindRequest,
-  mayOpenAll: boolean,
-): KubeObject | undefined {
-  if (object === undefined) return undefined;
-  const opener = { [OPENED_BY]: user.username, ...(mayOpenAll ? { [OPENER_SCOPE]: 'Cluster' } : {}) };
-  const record: Readonly<Record<string, string>> =
-    operation === 'CREATE' ? opener : (oldObject?.metadata?.annotations ?? {});
-  const { labels, annotations } = object.metadata ?? {};
-  const isRecorded = RECORDS.every((key) => annotations?.[key] === record[key]);
-  if (labels?.[EXCLUDE_FROM_BACKUP_LABEL] === 'true' && isRecorded) return object;
-  const others = Object.entries(annotations ?? {}).filter(([key]) => !RECORDS.includes(key));
-  const kept = Object.entries(record).filter(([key]) => RECORDS.includes(key));
-  return {
-    ...object,
-    metadata: {
-      ...object.metadata,
-      labels: { ...labels, [EXCLUDE_FROM_BACKUP_LABEL]: 'true' },
-      annotations: Object.fromEntries([...others, ...kept]),
-    },
-  };
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 
 import type { RestoreWindow, RestoreWindowStatus } from '../api/restore-window.ts';
+import { SWEEP_FINALIZER } from './window.ts';
 import { planWindow, type SourceState } from './window-plan.ts';
 
 const times = { settleMs: 65_000, recheckMs: 60_000 };
@@ -9,9 +10,11 @@ const at = (time: string) => new Date(`2026-11-21T${time}Z`);
 function window(
   status: RestoreWindowStatus | undefined,
   spec: Partial<RestoreWindow['spec']> = {},
+  metadata: Partial<RestoreWindow['metadata']> = {},
 ): RestoreWindow {
+  const finalizers = status?.lastSweep?.interim === false ? [] : [SWEEP_FINALIZER];
   return {
-    metadata: { name: 'drill' },
+    metadata: { name: 'drill', finalizers, ...metadata },
     spec: { principals: [{ user: 'velero' }], expiresAt: '2026-11-21T13:00:00Z', ...spec },
     ...(status === undefined ? {} : { status }),
   };
@@ -273,5 +276,52 @@ test('lasting violations are checked less and less often, down to once an hour',
   expect(planWindow(window(finishedAt('23:30:00')), at('23:30:00'), { changed: false }, times)).toEqual({
     kind: 'wait',
     until: new Date('2026-11-22T00:30:00Z'),
+  });
+});
+
+describe('a window is held until its sweep', () => {
+  const held = { finalizers: ['other', SWEEP_FINALIZER] };
+  const swept = (is: 'True' | 'False') => ({
+    ...closed,
+    ...sweep(false),
+    ...dirty,
+    conditions: [
+      {
+        type: 'SweepComplete',
+        status: is,
+        reason: 'Swept',
+        message: '',
+        lastTransitionTime: '2026-11-21T12:02:00Z',
+      },
+    ],
+  });
+  const planOf = (object: RestoreWindow, now = at('12:02:30')) =>
+    planWindow(object, now, { changed: false }, times).kind;
+
+  test('before it opens, if the webhook did not do so', () => {
+    expect(planOf(window(undefined, {}, { finalizers: [] }))).toBe('hold');
+    expect(planOf(window(undefined))).toBe('open');
+  });
+
+  test.each([
+    ['a user deletes it while it is open', window({ openedAt: '2026-11-21T11:00:00.000Z' }), 'close'],
+    ['its writes may still be stored', window(closed), 'sweep'],
+    ['only an interim sweep is there', window({ ...closed, ...sweep(true) }), 'sweep'],
+    ['the final sweep could not read everything', window(swept('False'), {}, held), 'wait'],
+  ])('while %s', (_why, object, kind) => {
+    const deletionTimestamp = '2026-11-21T12:00:00Z';
+    expect(planOf({ ...object, metadata: { ...object.metadata, deletionTimestamp } })).toBe(kind);
+  });
+
+  test('and released after it, even with violations', () => {
+    expect(planOf(window(swept('True'), {}, held))).toBe('release');
+    expect(planOf(window(swept('True')))).toBe('wait');
+  });
+
+  test('and released when it was refused: it deferred nothing', () => {
+    const refused = { principals: [{ group: 'system:authenticated' }] };
+    expect(planOf(window(undefined, refused))).toBe('refuse');
+    expect(planOf(window({ phase: 'Refused' }, refused))).toBe('release');
+    expect(planOf(window({ phase: 'Refused' }, refused, { finalizers: [] }))).toBe('refuse');
   });
 });

@@ -4,7 +4,7 @@
  */
 import type { RestoreWindow } from '../api/restore-window.ts';
 import type { SourceActivity } from './detector.ts';
-import { windowProblems, windowState, type CloseReason } from './window.ts';
+import { isHeld, windowProblems, windowState, type CloseReason } from './window.ts';
 
 export interface SweepTimes {
   /**
@@ -47,6 +47,8 @@ export type WindowPlan =
   /** The result of a sweep that began before `notBefore` does not count. */
   | { readonly kind: 'sweep'; readonly interim: boolean; readonly notBefore: Date }
   | { readonly kind: 'wait'; readonly until: Date }
+  /** Whether a deleted window must stay for its sweep. */
+  | { readonly kind: 'hold' | 'release' }
   | { readonly kind: 'done' };
 
 export function planWindow(
@@ -58,13 +60,15 @@ export function planWindow(
   const { openedAt, closedAt } = window.status ?? {};
   const problems = windowProblems(window);
   if (problems.length > 0 && openedAt === undefined && closedAt === undefined)
-    return { kind: 'refuse', problems };
+    return window.status?.phase === 'Refused' && isHeld(window)
+      ? { kind: 'release' }
+      : { kind: 'refuse', problems };
 
   const state = windowState(window, now);
   if (state.kind === 'open') {
     // An edit made the open window invalid. Close it, so that the sweep checks the writes that it admitted.
     if (problems.length > 0) return { kind: 'close', at: now, reason: 'Manual' };
-    return planOpen(window, now, state.until, seen.source);
+    return isHeld(window) ? planOpen(window, now, state.until, seen.source) : { kind: 'hold' };
   }
   // Close now, not at the time in the spec: an edit may have moved that into the past, and recently admitted writes are
   // still pending.
@@ -115,13 +119,18 @@ function hasLinksToMake({ spec, status }: Pick<RestoreWindow, 'spec' | 'status'>
   );
 }
 
+/** Whether the last sweep could read every kind. */
+const isComplete = (status: RestoreWindow['status']): boolean =>
+  status?.conditions?.some(({ type, status: is }) => type === 'SweepComplete' && is === 'True') === true;
+
 function planSweep(
-  { spec, status }: RestoreWindow,
+  window: RestoreWindow,
   closedAt: Date,
   now: Date,
   changed: boolean,
   { settleMs, recheckMs }: SweepTimes,
 ): WindowPlan {
+  const { spec, status } = window;
   const settledAt = new Date(closedAt.getTime() + settleMs);
   const last = status?.lastSweep;
   if (now >= settledAt && (last === undefined || last.interim || new Date(last.startedAt) < closedAt))
@@ -130,6 +139,7 @@ function planSweep(
     return { kind: 'sweep', interim: true, notBefore: closedAt };
   if (last.interim)
     return changed ? { kind: 'sweep', interim: true, notBefore: now } : { kind: 'wait', until: settledAt };
+  if (isHeld(window) && isComplete(status)) return { kind: 'release' };
   if (status?.phase === 'Completed' && !hasLinksToMake({ spec, status })) return { kind: 'done' };
   const finishedAt = new Date(last.finishedAt);
   // Check violations less often the longer they stay unrepaired.

@@ -17,6 +17,18 @@ export type WindowState =
 
 export type CloseReason = NonNullable<RestoreWindowStatus['closeReason']>;
 
+/** Keeps a deleted window until the writes that it deferred are swept. Only Gatehouse removes it. */
+export const SWEEP_FINALIZER = 'gatehouse.dev/sweep';
+
+export const isHeld = ({ metadata }: Pick<RestoreWindow, 'metadata'>): boolean =>
+  metadata.finalizers?.includes(SWEEP_FINALIZER) === true;
+
+export function withHold(window: RestoreWindow, held: boolean): RestoreWindow {
+  const others = window.metadata.finalizers?.filter((name) => name !== SWEEP_FINALIZER) ?? [];
+  const finalizers = held ? [...others, SWEEP_FINALIZER] : others;
+  return { ...window, metadata: { ...window.metadata, finalizers } };
+}
+
 /** In milliseconds. No window stays open longer, even if its spec says so. */
 export const MAX_WINDOW_MS = 24 * 3_600_000;
 

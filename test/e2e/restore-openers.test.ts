@@ -6,10 +6,12 @@ import type { RestoreWindow, RestoreWindowSpec } from '../../src/api/restore-win
 import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
+import { events } from '../../src/kube/well-known.ts';
 import { OPENER_SCOPE } from '../../src/restore/opener.ts';
+import { SWEEP_FINALIZER } from '../../src/restore/window.ts';
 import { ADMISSION_POLICIES, createNamespace, RESTORE_WINDOWS, type Cluster } from '../support/cluster.ts';
 import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
-import type { Replica } from '../support/gatehouse.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { eventually } from '../support/processes.ts';
 import {
   application,
@@ -190,10 +192,17 @@ describe('the record of the opener', () => {
 
   test('says Cluster for an administrator, and nothing for another user, whatever the request contains', async () => {
     await cluster.admin.create(RESTORE_WINDOWS, window('record-admin', [{ user: 'restorer' }], 'team-a'));
-    await carol.create(RESTORE_WINDOWS, window('record', [{ user: 'carol' }], 'team-a', forged));
-    await carol.apply(RESTORE_WINDOWS, window('record-applied', [{ user: 'carol' }], 'team-a', forged), {
-      fieldManager: 'carol',
-    });
+    await carol.create(
+      RESTORE_WINDOWS,
+      window('record', [{ user: 'system:serviceaccount:team-a:other' }], 'team-a', forged),
+    );
+    await carol.apply(
+      RESTORE_WINDOWS,
+      window('record-applied', [{ user: 'system:serviceaccount:team-a:other' }], 'team-a', forged),
+      {
+        fieldManager: 'carol',
+      },
+    );
     expect(await scopeOf('record-admin')).toBe('Cluster');
     expect(await scopeOf('record')).toBeUndefined();
     expect(await scopeOf('record-applied')).toBeUndefined();
@@ -218,4 +227,83 @@ test('a window never locks out users who may open windows for the whole cluster'
   );
   await dave.patchMerge(ADMISSION_POLICIES, { name: 'reviewed' }, label);
   await dave.patchMerge(RESTORE_WINDOWS, { name: 'locked' }, { spec: { close: true } });
+});
+
+describe('a window that a user deletes', () => {
+  const read = (name: string) => cluster.admin.get<RestoreWindow>(RESTORE_WINDOWS, { name });
+  const untilGone = (name: string) =>
+    eventually('the window is gone', async () => (await read(name)) === undefined, { timeoutMs: 30_000 });
+  /** The Event about the result of the sweep, which outlives the window. */
+  const untilReported = (name: string) =>
+    eventually('the Event about the sweep', async () => {
+      const { items } = await cluster.admin.listAll<
+        KubeObject & {
+          readonly reason?: string;
+          readonly involvedObject?: { readonly name?: string };
+          readonly regarding?: { readonly name?: string };
+        }
+      >(events);
+      return items.some(
+        ({ reason, involvedObject, regarding }) =>
+          reason === 'ViolationsFound' && (involvedObject ?? regarding)?.name === name,
+      );
+    });
+
+  test('goes after its sweep, and defers nothing meanwhile', async () => {
+    await openWindow(carol, window('deleted', [{ user: 'carol' }], 'team-a'));
+    await write(cluster.admin, 'parent', { parent: 'q' });
+    await write(carol, 'deferred', { parent: 'q' });
+    await carol.delete(RESTORE_WINDOWS, { name: 'deleted' });
+    expect((await read('deleted'))?.metadata).toMatchObject({
+      finalizers: [SWEEP_FINALIZER],
+      deletionTimestamp: expect.any(String) as string,
+    });
+    await eventually('a duplicate is refused', async () => {
+      const again = application('team-a', 'late', { parent: 'q' });
+      return await carol.create(APPLICATIONS, again, { dryRun: true }).then(
+        () => false,
+        () => true,
+      );
+    });
+    await untilGone('deleted');
+    await untilReported('deleted');
+  });
+
+  test('keeps its finalizer until then, unless an administrator removes it', async () => {
+    await openWindow(carol, window('kept', [{ user: 'carol' }], 'team-a'));
+    const without = { metadata: { finalizers: [] } };
+    const refused = await refusal(carol.patchMerge(RESTORE_WINDOWS, { name: 'kept' }, without));
+    expect(refused.message).toContain('metadata.finalizers');
+    await carol.delete(RESTORE_WINDOWS, { name: 'kept' });
+    expect((await refusal(carol.patchMerge(RESTORE_WINDOWS, { name: 'kept' }, without))).code).toBe(403);
+    await cluster.admin.patchMerge(RESTORE_WINDOWS, { name: 'kept' }, without);
+    expect(await read('kept')).toBeUndefined();
+  });
+
+  test('after its sweep is gone at once', async () => {
+    await openWindow(carol, window('swept', [{ user: 'carol' }], 'team-a'));
+    await carol.patchMerge(RESTORE_WINDOWS, { name: 'swept' }, { spec: { close: true } });
+    await cluster.see<RestoreWindow>(
+      'the finalizer is gone',
+      RESTORE_WINDOWS,
+      { name: 'swept' },
+      ({ metadata }) => metadata.finalizers === undefined,
+      30_000,
+    );
+    await carol.delete(RESTORE_WINDOWS, { name: 'swept' });
+    expect(await read('swept')).toBeUndefined();
+  });
+
+  test('while no replica runs is swept by the next leader', async () => {
+    await openWindow(carol, window('alone', [{ user: 'carol' }], 'team-a'));
+    await write(carol, 'deferred-alone', { parent: 'q' });
+    const { port } = replica;
+    await replica.program.stop(15_000);
+    await cluster.admin.delete(RESTORE_WINDOWS, { name: 'alone' });
+    expect(await read('alone')).toBeDefined();
+    replica = await startReplica(cluster.plane, { name: 'two', port });
+    await replica.whenReady();
+    await untilGone('alone');
+    await untilReported('alone');
+  });
 });

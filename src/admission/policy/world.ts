@@ -80,7 +80,10 @@ export interface LiveOwner {
   readonly apiVersion: string;
 }
 
-export type RestoreQuery = Pick<AdmissionRequest, 'userInfo' | 'resource' | 'namespace' | 'operation'>;
+export type RestoreQuery = Pick<
+  AdmissionRequest,
+  'userInfo' | 'resource' | 'namespace' | 'operation' | 'dryRun'
+>;
 
 /** What lets a user restore at a place. Windows may overlap, and each may allow something else. */
 export interface RestoreEvidence {

@@ -7,7 +7,7 @@ import type { Context } from '../context.ts';
 import { AWAIT_CHANGE, startController, type Reconcile } from '../controller.ts';
 import type { OwnLease } from '../leadership/own-lease.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
-import { createIfAbsent } from './restore-detectors.ts';
+import { createIfAbsent } from './restore-evidence.ts';
 
 /**
  * The keys are names of windows, as the Lease requests them.

@@ -118,6 +118,24 @@ describe('S7: a restore has its window', () => {
     expect(windows.list()).toMatchObject([{ spec: { close: true } }]);
   });
 
+  test('while the window that a user deletes is swept, unless the restore is over', async () => {
+    const { windows, reconcile } = setUp();
+    await reconcile();
+    const { name = '' } = windows.list()[0]?.metadata ?? {};
+    windows.edit(name, (window) => ({
+      ...window,
+      metadata: { ...window.metadata, deletionTimestamp: '2026-11-21T12:00:00Z' },
+    }));
+    await reconcile();
+    await reconcile();
+    expect(uidsOf(windows.list())).toEqual(['u1', 'u1']);
+    expect(windows.list()[1]?.metadata.name).not.toBe(name);
+    windows.remove(windows.list()[1]?.metadata.name ?? '');
+    restores = [restore('u1', 'Completed')];
+    await reconcile();
+    expect(windows.list()).toHaveLength(1);
+  });
+
   test('and a window of a restore that is over stays deleted', async () => {
     restores = [restore('u1', 'Completed')];
     const { windows, reconcile } = setUp();

@@ -2,7 +2,6 @@
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { keyOf } from '../../json/kube-object.ts';
-import { isAlreadyExists } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Log } from '../../log.ts';
@@ -27,7 +26,7 @@ import { createListeners } from '../listeners.ts';
 import { missingAccessMessage } from '../policies/read-access.ts';
 import { RESTORE_DETECTORS, RESTORE_WINDOWS } from '../resources.ts';
 import type { Replica } from '../webhook-process.ts';
-import { sha256 } from './restore-evidence.ts';
+import { createIfAbsent, sha256 } from './restore-evidence.ts';
 import { createRestoreSources, type Followed, type RestoreSources } from './restore-sources.ts';
 import { condition, withConditions, type ConditionUpdate } from './window-status.ts';
 
@@ -171,7 +170,10 @@ async function ensureWindow(
   const due = dueWindow(detector, source, now);
   if (due.kind === 'none' || done.has(source.uid)) return undefined;
   if (due.kind === 'later') return due.at;
-  const isOwn = (window: RestoreWindow) => isWindowOf(window, detector, source);
+  // The window of an active restore that a user deletes is swept, and another one follows it.
+  const isOwn = (window: RestoreWindow) =>
+    isWindowOf(window, detector, source) &&
+    (due.kind === 'closed' || window.metadata.deletionTimestamp === undefined);
   if (!known.some(isOwn)) {
     const names = new Set(known.map(({ metadata }) => metadata.name));
     const window = detectedWindow(detector, source, now, sha256, (taken) => names.has(taken));
@@ -220,21 +222,6 @@ async function report(
   await client.replaceStatus(RESTORE_DETECTORS, { ...detector, status }, { signal });
 }
 
-/** Creates the window. False: a window of this name exists. */
-export async function createIfAbsent(
-  client: Pick<KubeClient, 'create'>,
-  window: RestoreWindow,
-  signal: AbortSignal,
-): Promise<boolean> {
-  try {
-    await client.create(RESTORE_WINDOWS, window, { signal });
-    return true;
-  } catch (error) {
-    if (isAlreadyExists(error)) return false;
-    throw error;
-  }
-}
-
 export function startDetection(context: LeaderContext, { detectors, windows }: Replica, signal: AbortSignal) {
   const changes = createListeners<[]>();
   const onSourceChange = (detector: string) => {
@@ -246,7 +233,8 @@ export function startDetection(context: LeaderContext, { detectors, windows }: R
   const controller = startController(context, { name: 'restore-detectors', reconcile }, signal);
   detectors.onChange(controller.add, signal);
   windows.onChange((name) => {
-    if (windows.store.get(name) !== undefined) return;
+    const window = windows.store.get(name);
+    if (window !== undefined && window.metadata.deletionTimestamp === undefined) return;
     // It may have been the window of an active source.
     for (const detector of detectors.store.list()) controller.add(keyOf(detector));
   }, signal);

@@ -6,8 +6,16 @@ import { isPrincipal, type Requester } from '../../api/principals.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
-import { defersAll, detectorsOf, evidenceOfSources, evidenceOfWindows } from '../../restore/evidence.ts';
+import {
+  defersAll,
+  detectorsOf,
+  evidenceOfWindows,
+  toEvidence as evidenceOf,
+  windowsOfSources,
+} from '../../restore/evidence.ts';
 import { windowState, type WriteTarget } from '../../restore/window.ts';
+import { isAlreadyExists } from '../../kube/api-error.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import type { Context } from '../context.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
 import { createSharedRead } from '../shared-read.ts';
@@ -52,7 +60,10 @@ export function createRestoreEvidence(
     if (found.some((one) => defersAll(one, operation))) return toEvidence(found);
     for (const detector of detectorsOf(detectors.store.list(), userInfo)) {
       const sources = await sourcesOf(detector, signal);
-      found.push(...evidenceOfSources(detector, sources, items, userInfo, place, now(), sha256));
+      const missing = windowsOfSources(detector, sources, items, userInfo, place, now(), sha256);
+      // Stored before anything is deferred: the source and the detector may be gone before a leader sees them.
+      if (!query.dryRun) for (const window of missing) await createIfAbsent(client, window, signal);
+      found.push(...missing.map(evidenceOf));
     }
     return toEvidence(found);
   };
@@ -77,3 +88,18 @@ export function createRestoreEvidence(
 
 const toEvidence = (windows: readonly RestoringWindow[]): RestoreEvidence | undefined =>
   windows.length === 0 ? undefined : { windows };
+
+/** Creates the window. False: a window of this name exists. */
+export async function createIfAbsent(
+  client: Pick<KubeClient, 'create'>,
+  window: RestoreWindow,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    await client.create(RESTORE_WINDOWS, window, { signal });
+    return true;
+  } catch (error) {
+    if (isAlreadyExists(error)) return false;
+    throw error;
+  }
+}

@@ -13,6 +13,7 @@ import {
 } from '../../../test/support/runtime/fixtures.ts';
 import type { RestoreReport } from '../../api/restore-report.ts';
 import { RESTORE_REPORTS, RESTORE_WINDOWS } from '../resources.ts';
+import { SWEEP_FINALIZER } from '../../restore/window.ts';
 import { createRestoreWindowsReconciler, type RestoreWindowsOptions } from './restore-windows.ts';
 
 const times = { settleMs: 65_000, recheckMs: 60_000 };
@@ -72,7 +73,7 @@ function create(spec: Partial<RestoreWindowSpec> = {}): void {
   windows.add({
     apiVersion: 'gatehouse.dev/v1alpha1',
     kind: 'RestoreWindow',
-    metadata: { name: 'drill', uid: 'uid-of-drill', generation: 1 },
+    metadata: { name: 'drill', uid: 'uid-of-drill', generation: 1, finalizers: [SWEEP_FINALIZER] },
     spec: { principals: [{ user: 'velero' }], expiresAt: '2026-11-21T13:00:00Z', ...spec },
   });
 }
@@ -131,9 +132,13 @@ describe('a window that may not open', () => {
 
   test('reports the reason once', async () => {
     expect(await reconcile()).toEqual({ kind: 'await-change' });
+    const isReleased = () => windows.read('drill')?.metadata.finalizers?.length === 0;
+    expect(isReleased()).toBe(false);
+    await reconcile();
+    expect(isReleased()).toBe(true);
     await reconcile();
     expect(condition('Open')).toMatchObject({ status: 'False', reason: 'InvalidSpec' });
-    expect(windows.writes()).toBe(1);
+    expect(windows.writes()).toBe(2);
     expect(sweeps).toEqual([]);
   });
 
@@ -230,6 +235,7 @@ describe('after a window has closed', () => {
     expect(condition('IntegrityVerified')).toMatchObject({ status: 'True', reason: 'Clean' });
     expect(condition('SweepComplete')).toMatchObject({ status: 'True', reason: 'Swept' });
     expect(events.reasons()).toEqual(['WindowOpened', 'WindowClosed', 'Settling', 'Clean']);
+    await reconcile(); // removes the finalizer
 
     const before = windows.writes();
     now = at('18:00:00');
@@ -251,12 +257,62 @@ describe('after a window has closed', () => {
   });
 });
 
+describe('a window that a user deletes', () => {
+  const remove = () => {
+    windows.edit('drill', (window) => ({
+      ...window,
+      metadata: { ...window.metadata, deletionTimestamp: '2026-11-21T12:00:00Z' },
+    }));
+  };
+  const finalizers = () => windows.read('drill')?.metadata.finalizers;
+
+  test('stays until its final sweep, whichever leader makes it', async () => {
+    create();
+    await reconcile();
+    remove();
+    for (const time of ['12:00:00', '12:00:01', '12:01:05']) {
+      now = at(time);
+      await leader()();
+      expect(finalizers()).toEqual([SWEEP_FINALIZER]);
+    }
+    expect(sweeps).toEqual([true, false]);
+    await Promise.allSettled([leader()(), leader()()]);
+    expect(finalizers()).toEqual([]);
+  });
+
+  test('stays while the finalizer cannot be removed, and is not swept again for that', async () => {
+    await closeAtNoon();
+    remove();
+    now = at('12:01:05');
+    await reconcile();
+    windows.interrupt('before');
+    await expect(reconcile()).rejects.toThrow('connection broke');
+    await reconcile();
+    expect(finalizers()).toEqual([]);
+    expect(sweeps).toEqual([true, false]);
+  });
+
+  test('without the finalizer gets it before it opens', async () => {
+    create();
+    windows.edit('drill', ({ metadata, ...window }) => ({
+      ...window,
+      metadata: { ...metadata, finalizers: [] },
+    }));
+    await reconcile();
+    expect(finalizers()).toEqual([SWEEP_FINALIZER]);
+    expect(status()).toBeUndefined();
+    await reconcile();
+    expect(status()?.phase).toBe('Open');
+  });
+});
+
 describe('a remaining violation', () => {
   beforeEach(async () => {
     found = { violations: [violation], unreadable: [] };
     await closeAtNoon();
     now = at('12:01:05');
     await reconcile();
+    await reconcile(); // removes the finalizer
     sweeps = [];
   });
 

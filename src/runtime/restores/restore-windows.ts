@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { keyOf, objectKey, type GroupResource } from '../../json/kube-object.ts';
 import type { Store } from '../../kube/store.ts';
-import type { CloseReason } from '../../restore/window.ts';
+import { withHold, type CloseReason } from '../../restore/window.ts';
 import { planWindow, type SourceState, type SweepTimes } from '../../restore/window-plan.ts';
 import {
   AWAIT_CHANGE,
@@ -15,6 +15,7 @@ import {
   type Reconcile,
 } from '../controller.ts';
 import { storedObjects, type StoredObjects } from '../policies/stored-objects.ts';
+import { RESTORE_WINDOWS } from '../resources.ts';
 import type { Replica } from '../webhook-process.ts';
 import { createRelinkOwners, type RelinkOwners } from './relink-owners.ts';
 import { startDetection } from './restore-detectors.ts';
@@ -60,6 +61,10 @@ export function createRestoreWindowsReconciler(options: RestoreWindowsOptions): 
     const plan = planWindow(window, time, seen, times);
     switch (plan.kind) {
       case 'done':
+        return AWAIT_CHANGE;
+      case 'hold':
+      case 'release':
+        await options.client.replace(RESTORE_WINDOWS, withHold(window, plan.kind === 'hold'), { signal });
         return AWAIT_CHANGE;
       case 'wait':
         return { kind: 'requeue', at: plan.until };
