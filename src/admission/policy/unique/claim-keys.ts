@@ -24,11 +24,7 @@ export async function claimKeys(
   const { strict = [], lenient = [] } = Object.groupBy(keys, ({ policy }) =>
     policy.enforcement === 'Deny' ? 'strict' : 'lenient',
   );
-  const obstacles = await acquire(strict);
-  const found =
-    obstacles.length === 0
-      ? NO_FINDINGS
-      : await obstacleFindings(obstacles, strict, request, acquire, restoring);
+  const found = await obstacleFindings(await acquire(strict), strict, request, acquire, restoring);
   if (found.violations.length > 0 || found.undecided.length > 0) return found;
 
   const lenientObstacles = (await Promise.all(lenient.map((key) => acquire([key])))).flat();
@@ -38,10 +34,11 @@ export async function claimKeys(
 async function obstacleFindings(
   obstacles: readonly Obstacle[],
   keys: readonly WantedKey[],
-  { operation }: AdmissionRequest,
+  request: AdmissionRequest,
   acquire: ReturnType<typeof createClaimAcquirer>,
   restoring: RestoreLookup,
 ): Promise<Findings> {
+  if (obstacles.length === 0) return NO_FINDINGS;
   const refused = {
     ...NO_FINDINGS,
     violations: violationsOf(obstacles),
@@ -53,12 +50,12 @@ async function obstacleFindings(
   if (restore.kind === 'unknown')
     return { ...NO_FINDINGS, undecided: obstacles.map(toUndecided), cause: restore.cause };
   const ofCluster = obstacles.some(({ key }) => key.rule.scope === 'Cluster');
-  const window = deferringWindow(restore, operation, 'unique', ofCluster);
+  const window = deferringWindow(restore, request.operation, 'unique', ofCluster);
   if (window === undefined) return refused;
   const deferred = new Set(obstacles.map(({ key }) => key));
-  // The audit reports keys that another request takes in the meantime.
-  await acquire(keys.filter((key) => !deferred.has(key)));
-  return { ...NO_FINDINGS, deferred: obstacles.map(toDeferral), window };
+  const others = keys.filter((key) => !deferred.has(key));
+  const found = await obstacleFindings(await acquire(others), others, request, acquire, restoring);
+  return { ...found, deferred: [...obstacles.map(toDeferral), ...found.deferred], window };
 }
 
 /** Certain violations come first: the first violation determines the code and reason of the denial. */

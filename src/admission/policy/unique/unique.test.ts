@@ -544,6 +544,20 @@ describe('during a restore', () => {
     expect(await kindOf(judge(create('b', { serial: 'X' }), [local, serial()]))).toBe('deny');
   });
 
+  test('a deferred value does not hide one that another policy enforces', async () => {
+    restoring = 'yes';
+    const ips = serial({}, { paths: ['spec.ips[*]'] }, 'ips');
+    const enforced = serial({ restore: { unique: 'Enforce' } });
+    await judge(create('f', { ips: [1, 2, 3, 4, 5, 6, 7, 8] }), [ips]); // never stored
+    const request = create('b', { ips: [9], serial: 'X' });
+    expect(await kindOf(judge(request, [ips, enforced]))).toBe('deny');
+    restoring = 'in namespaces';
+    const local = serial({}, { paths: ['spec.ips[*]'], scope: 'Namespace' }, 'local');
+    await judge(create('g', { ips: [1, 2, 3, 4, 5, 6, 7, 8] }), [local]);
+    expect(await kindOf(judge(request, [local, serial()]))).toBe('deny');
+    expect(holders()).not.toContain('b');
+  });
+
   test('if the restore evidence is unknown, the client retries', async () => {
     restoring = 'unknown';
     expect(await kindOf(judge(create('b', { serial: 'X' })))).toBe('retry');
