@@ -10,11 +10,7 @@ import type { World } from '../world.ts';
 /** Maps the name of each namespace to its labels. */
 export type NamespaceLabels = ReadonlyMap<string, Readonly<Record<string, string>>>;
 
-/**
- * Whether the policy selects a stored object, by the same rules as the API server for a request.
- *
- * A match condition excludes an object only if it reads nothing but `object` and is false: others depend on a request.
- */
+/** Whether the policy selects a stored object, by the same rules as the API server for a request. */
 export function isInScope(
   { match }: Pick<CompiledPolicy, 'match'>,
   object: KubeObject,
@@ -27,12 +23,18 @@ export function isInScope(
     matchesSelector(match.objectSelector, metadata?.labels ?? {}) &&
     // As in the API server, a namespaceSelector never excludes cluster-scoped objects.
     (namespaceLabels === undefined || matchesSelector(match.namespaceSelector, namespaceLabels)) &&
-    !match.conditionsOnObject.some((condition) => isFalse(condition, object))
+    meetsConditions(match, object)
   );
 }
 
+/** A match condition excludes an object only if it reads nothing but `object` and is false: others depend on a request. */
+export const meetsConditions = (
+  { conditionsOnObject }: Pick<CompiledPolicy['match'], 'conditionsOnObject'>,
+  object: object,
+): boolean => !conditionsOnObject.some((condition) => isFalse(condition, object));
+
 /** A condition that cannot be evaluated is not false: the API server refuses the request or calls the webhook. */
-function isFalse({ evaluate }: CelProgram, object: KubeObject): boolean {
+function isFalse({ evaluate }: CelProgram, object: object): boolean {
   try {
     return evaluate({ object }) === false;
   } catch (error) {

@@ -3,6 +3,7 @@ import type { CompiledPolicy } from '../compiled-policy.ts';
 import { writes, type AdmissionRequest } from '../../review/request.ts';
 import { quote } from '../../../json/printable.ts';
 import { describeRef, requestedObject, isSecret } from '../object-ref.ts';
+import { meetsConditions } from '../match/object-scope.ts';
 import { countKeys, heldKeys, MAX_KEYS, type HeldKey } from './unique-key.ts';
 import type { Exemption } from '../exceptions/exceptions.ts';
 import type { Violation } from '../violation.ts';
@@ -51,9 +52,9 @@ export function wantedKeys(
   const { object, oldObject } = request;
   if (policy.unique.length === 0 || object === undefined || !addsKeys(request)) return [];
   const self = requestedObject(request);
-  const before = new Set(
-    oldObject === undefined ? [] : heldKeys(policy, oldObject, self).map(({ claim }) => claim),
-  );
+  // An object that the match conditions excluded held nothing: another object may have taken its values.
+  const hadKeys = oldObject !== undefined && meetsConditions(policy.match, oldObject);
+  const before = new Set(hadKeys ? heldKeys(policy, oldObject, self).map(({ claim }) => claim) : []);
   return heldKeys(policy, object, self)
     .filter(({ claim, rule }) => !before.has(claim) && !covers('unique', rule.name))
     .map((key) => ({ ...key, policy, self }));

@@ -222,6 +222,18 @@ describe('an update', () => {
     expect(holders()).toEqual(['a']);
   });
 
+  test('that brings an object back into the scope of a match condition claims its values again', async () => {
+    const matchConditions = [{ name: 'enabled', expression: 'object.spec.enabled == true' }];
+    const enabled = serial({ match: { apiGroups: [GROUP], resources: ['servers'], matchConditions } });
+    await judge(create('a', { serial: 'X', enabled: true }), [enabled]);
+    store('a', { serial: 'X', enabled: false }); // the API server did not ask about this change
+    expect(await kindOf(judge(create('b', { serial: 'X', enabled: true }), [enabled]))).toBe('allow');
+    store('b', { serial: 'X', enabled: true });
+    const back = update('a', { serial: 'X', enabled: false }, { serial: 'X', enabled: true });
+    expect(await kindOf(judge(back, [enabled]))).toBe('deny');
+    expect(holders()).toEqual(['b']);
+  });
+
   test('of a subresource claims nothing', async () => {
     await judge({ ...update('a', {}, { serial: 'Y' }), subResource: 'status' });
     expect(claims.asked).toEqual([]);
