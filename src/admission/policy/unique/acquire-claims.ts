@@ -24,7 +24,8 @@ type State =
 type Taken =
   /** The claim was free or abandoned. It is released if another object holds another key of the request. */
   | { readonly kind: 'made'; readonly key: WantedKey; readonly claim: UniqueClaim }
-  | { readonly kind: 'kept'; readonly key: WantedKey };
+  /** The claim was ours. `stored`: the object is stored with it, so no watch event will settle it. */
+  | { readonly kind: 'kept' | 'stored'; readonly key: WantedKey };
 
 /**
  * Claims all keys for the object of a request, or none if another object holds one of them. A dry run only reads.
@@ -63,7 +64,7 @@ export function createClaimAcquirer(
           continue;
         case 'ours': {
           const claim = await claims.replace(renewed(state.claim, admitted, now, claims.settleMs), signal);
-          if (claim !== 'changed') return { kind: 'kept', key };
+          if (claim !== 'changed') return { kind: isStored(key, world) ? 'stored' : 'kept', key };
           continue;
         }
         case 'abandoned': {
@@ -130,6 +131,11 @@ export function createClaimAcquirer(
     written(outcome.written);
     return outcome.obstacles;
   };
+}
+
+/** Whether the stores show that the object of the request has the key. */
+function isStored({ policy, claim, self }: WantedKey, { governed }: World): boolean {
+  return governed?.holders(claim, policy)?.some((ref) => objectKey(ref) === objectKey(self)) === true;
 }
 
 /**

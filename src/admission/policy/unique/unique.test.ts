@@ -423,6 +423,16 @@ describe('a user with too many unsettled claims', () => {
   });
 });
 
+test('a creation of an object that is already stored counts no claims: no watch event would settle them', async () => {
+  await judge(create('a', { serial: 'X' }));
+  store('a', { serial: 'X' });
+  const [claim = ''] = claims.stored.keys();
+  claims.unsettled.settle({ group: GROUP, resource: 'servers', namespace: 'store', name: 'a' }, [claim]);
+  rumoured = ['a'];
+  expect(await kindOf(judge(create('a', { serial: 'X' })))).toBe('allow');
+  expect(claims.unsettled.count()).toBe(0);
+});
+
 describe('claims that were not written', () => {
   test('do not count', async () => {
     await judge(create('a', { serial: 'X' }));
