@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicy, AdmissionPolicySpec } from '../../api/admission-policy.ts';
-import { groupResourceName } from '../../json/kube-object.ts';
+import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import {
   compiled,
   datacenterReference,
@@ -349,6 +349,20 @@ describe('after a restart', () => {
     expect(state()?.inForce?.undecidable?.isTemporary).toBe(true);
     await reconcile();
     expect(state()).toMatchObject({ problem: undefined, inForce: { generation: 1 } });
+  });
+
+  test.each([
+    ['is invalid', () => policy(2, { ...broken(2).spec, validate: {} })],
+    ['needs no other kind', () => policy(2, { validate: { immutable: ['spec.rack'] } })],
+  ])('the same applies to the version in force if its successor %s', async (_what, successor) => {
+    policies.set('servers', { ...successor(), status: installed().status });
+    const awayFor = (resource: string) => ({
+      resolve: (target: GroupResource) =>
+        target.resource === resource ? away() : Promise.resolve(served.get(groupResourceName(target))),
+    });
+    await expect(reconcile({ discovery: awayFor('datacenters') })).rejects.toThrow('away');
+    expect(rulesOf(registry.inForce())).toEqual(rulesOf([compiled()]));
+    expect(state()?.inForce?.undecidable?.isTemporary).toBe(true);
   });
 
   test('a policy that was never installed is not in force while its kinds cannot be read', async () => {

@@ -24,7 +24,7 @@ import type { Discovery } from '../../kube/discovery.ts';
 import type { Log } from '../../log.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { Store } from '../../kube/store.ts';
-import { GONE, requeueIn, type Reconcile } from '../controller.ts';
+import { GONE, requeueIn, type Reconcile, type ReconcileResult } from '../controller.ts';
 import { rulesOf } from '../../admission/webhooks/installed-rules.ts';
 import type { DryRun } from '../webhooks/dry-run.ts';
 import type { CrdSchemas } from './crd-schemas.ts';
@@ -58,38 +58,48 @@ export function createPoliciesReconciler(options: PoliciesOptions): Reconcile {
       options.registry.remove(name);
       return GONE;
     }
-    const before = options.registry.get(name);
-    const judged = await judge(policy, options, signal).catch((error: unknown) => {
-      signal.throwIfAborted();
+    try {
+      return await enforce(name, policy, options, signal);
+    } catch (error) {
       // One policy whose kinds cannot be read must not keep the others from being enforced after a restart.
-      if (before === undefined) options.registry.set(name, unresolved(policy, options));
+      if (options.registry.get(name) === undefined) options.registry.set(name, unresolved(policy, options));
       throw error;
-    });
-    // The API server may still follow the version before this one, for which no other replica has to be running.
-    if (before === undefined && judged.kind === 'usable' && isReplacement(policy)) {
-      const previous = await lastInForce(policy, options, signal);
-      const { generation } = judged.policy;
-      if (previous !== undefined)
-        options.registry.set(name, { inForce: previous, problem: undefined, generation });
     }
-    const kept = before?.inForce?.undecidable === undefined ? before?.inForce : undefined;
-    const inForce =
-      judged.kind === 'usable' ? judged.policy : (kept ?? (await lastInForce(policy, options, signal)));
-    const problem = judged.kind === 'usable' ? undefined : withEffect(judged.problem, inForce);
-    const state: PolicyState = { inForce, problem, generation: generationOf(policy) };
-    const again = requeueIn(problem === undefined ? RECHECK_MS : RETRY_MS, options.now());
-    // The generation is not enough: it stays the same when a policy is recreated, or when a target changes its scope.
-    if (isSame(before, state)) return again;
-    options.registry.set(name, state);
-    if (problem === undefined)
-      options.log.info({ policy: name, generation: generationOf(policy) }, 'policy in force');
-    else
-      options.log.warn(
-        { policy: name, reason: problem.reason, problem: problem.message },
-        'policy cannot be enforced',
-      );
-    return again;
   };
+}
+
+async function enforce(
+  name: string,
+  policy: AdmissionPolicy,
+  options: PoliciesOptions,
+  signal: AbortSignal,
+): Promise<ReconcileResult> {
+  const before = options.registry.get(name);
+  const judged = await judge(policy, options, signal);
+  // The API server may still follow the version before this one, for which no other replica has to be running.
+  if (before === undefined && judged.kind === 'usable' && isReplacement(policy)) {
+    const previous = await lastInForce(policy, options, signal);
+    const { generation } = judged.policy;
+    if (previous !== undefined)
+      options.registry.set(name, { inForce: previous, problem: undefined, generation });
+  }
+  const kept = before?.inForce?.undecidable === undefined ? before?.inForce : undefined;
+  const inForce =
+    judged.kind === 'usable' ? judged.policy : (kept ?? (await lastInForce(policy, options, signal)));
+  const problem = judged.kind === 'usable' ? undefined : withEffect(judged.problem, inForce);
+  const state: PolicyState = { inForce, problem, generation: generationOf(policy) };
+  const again = requeueIn(problem === undefined ? RECHECK_MS : RETRY_MS, options.now());
+  // The generation is not enough: it stays the same when a policy is recreated, or when a target changes its scope.
+  if (isSame(before, state)) return again;
+  options.registry.set(name, state);
+  if (problem === undefined)
+    options.log.info({ policy: name, generation: generationOf(policy) }, 'policy in force');
+  else
+    options.log.warn(
+      { policy: name, reason: problem.reason, problem: problem.message },
+      'policy cannot be enforced',
+    );
+  return again;
 }
 
 const withEffect = (problem: PolicyProblem, inForce: CompiledPolicy | undefined): PolicyProblem => {
