@@ -5,11 +5,11 @@ import { writes, type Operation } from '../review/request.ts';
 /** The reasons for which a policy is not enforced, as in its `Ready` condition. The most severe comes first. */
 export const REJECTION_REASONS = [
   'LockoutScope',
+  'Unsupported',
   'InvalidPath',
   'InvalidExpression',
   'InvalidSchema',
   'InvalidPolicy',
-  'Unsupported',
   /** Can resolve without a change to the policy: the CustomResourceDefinition of the target may be missing. */
   'UnknownTarget',
 ] as const;
