@@ -83,9 +83,11 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
     governed.follow(registry.inForce());
   });
 
+  const paths = followPathTokens(context, signal);
   const webhooks = watchInstalledWebhooks(context, signal);
   webhooks.onChange(() => {
     registry.observe(webhooks.rules());
+    paths.observe(webhooks.tokens());
   });
 
   const owners = createOwners(client, discovery, config.namespace, () => performance.now());
@@ -109,7 +111,6 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
   metrics.scrape({
     restoreWindows: () => windows.store.list().map((window) => figuresOf(window, serverClock.now())),
   });
-  const paths = followPathTokens(context, signal);
   const accessReviews = createAccessReviews(client);
   const serverNow = () => serverClock.now().getTime();
   return {

@@ -1,6 +1,7 @@
 /** On every replica: watches the two webhook configurations named `gatehouse`. */
 import type { LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
 import { rulesIn, type InstalledRules } from '../../admission/webhooks/installed-rules.ts';
+import { tokensIn } from '../../admission/webhooks/path-tokens.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../kube/well-known.ts';
 import { createListeners } from '../listeners.ts';
@@ -32,9 +33,13 @@ export function watchInstalledWebhooks(context: WatchContext, signal: AbortSigna
     watch<LiveWebhookConfiguration>(context, { resource, fieldSelector }, signal),
   );
   let rules: InstalledRules | undefined;
+  let tokens: readonly string[] = [];
   const refresh = () => {
     if (!watches.every(({ hasSynced }) => hasSynced())) return;
-    rules = rulesIn(watches.flatMap(({ store }) => store.list()));
+    const configurations = watches.flatMap(({ store }) => store.list());
+    rules = rulesIn(configurations);
+    const webhooks = configurations.flatMap((configuration) => configuration.webhooks ?? []);
+    tokens = tokensIn(webhooks.filter(({ clientConfig }) => clientConfig.service !== undefined));
     listeners.tell();
   };
   for (const { onChange, whenSynced } of watches) {
@@ -44,6 +49,8 @@ export function watchInstalledWebhooks(context: WatchContext, signal: AbortSigna
   return {
     /** Undefined until both configurations have been listed. */
     rules: () => rules,
+    /** The path tokens of the entries that lead to the Service. */
+    tokens: () => tokens,
     /** Called after the first list, and after each change. */
     onChange: listeners.add,
   };

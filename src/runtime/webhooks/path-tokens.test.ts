@@ -63,6 +63,18 @@ describe('a replica', () => {
     expect(judged(A, B, C)).toEqual(['unknown', 'known', 'known']);
   });
 
+  test('accepts a token that the stored entries name, also without one, and some time longer', () => {
+    paths.observe(['', C]);
+    paths.learn({ current: A, next: B });
+    expect(judged('', C, A, B, D)).toEqual(['known', 'known', 'known', 'known', 'unknown']);
+    expect(paths.current()).toBe(A);
+    paths.observe([A]);
+    time = OVERLAP;
+    expect(judged('', C)).toEqual(['known', 'known']);
+    time = OVERLAP + 1;
+    expect(judged('', C, A, B)).toEqual(['unknown', 'unknown', 'known', 'known']);
+  });
+
   test('keeps its tokens while the Secret is missing', () => {
     paths.learn({ current: A, next: B });
     paths.learn(undefined);

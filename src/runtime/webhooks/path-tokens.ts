@@ -50,33 +50,40 @@ export type AcceptedPaths = ReturnType<typeof createAcceptedPaths>;
  */
 export function createAcceptedPaths(isListed: () => boolean, overlapMs: number, now: () => number) {
   const graceMs = Math.max(overlapMs, LEAST_GRACE_MS);
-  let known: Pick<PathTokens, 'current'> | undefined;
+  let known: (Pick<PathTokens, 'current'> & Partial<PathTokens>) | undefined;
+  let inUse: readonly string[] = [];
   /** Each token with the end of its acceptance. */
   const accepted = new Map<string, number>();
   const listeners = createListeners<[]>();
-  const accept = (tokens: Pick<PathTokens, 'current'> & Partial<PathTokens>): void => {
-    const named = [tokens.previous, tokens.current, tokens.next];
+  const accept = (): void => {
+    const named = [known?.previous, known?.current, known?.next, ...inUse];
     for (const [token, until] of accepted) {
       if (until < now()) accepted.delete(token);
       else if (!named.includes(token)) accepted.set(token, Math.min(until, now() + graceMs));
     }
     for (const token of named) if (token !== undefined) accepted.set(token, Infinity);
-    known = tokens;
   };
   return {
     /** Undefined until the Secret exists. */
     current: (): string | undefined => known?.current,
     /** Undefined: the Secret is missing or unreadable, and the known tokens stay accepted. */
     learn: (tokens: (Pick<PathTokens, 'current'> & Partial<PathTokens>) | undefined): void => {
-      if (tokens !== undefined) accept(tokens);
+      known = tokens ?? known;
+      accept();
       listeners.tell();
+    },
+    /** The tokens that the stored entries name: after a rollback or a restore, the Secret may have others. */
+    observe: (tokens: readonly string[]): void => {
+      inUse = tokens;
+      accept();
     },
     onChange: listeners.add,
     /** Without a Secret, Gatehouse is new, or a leader of an older version writes paths without a token. */
     judge: (token: string): PathVerdict => {
-      if (known === undefined) return token === '' && isListed() ? 'known' : 'unread';
       const valid = [...accepted].flatMap(([one, until]) => (until < now() ? [] : [one]));
-      return isAnyToken(token, valid) ? 'known' : 'unknown';
+      if (isAnyToken(token, valid)) return 'known';
+      if (known !== undefined) return 'unknown';
+      return token === '' && isListed() ? 'known' : 'unread';
     },
     problem: (): string | undefined =>
       known !== undefined || isListed()
