@@ -370,6 +370,43 @@ describe('a webhook that the API server refuses', () => {
     expect(refused.size).toBe(0);
   });
 
+  test('is found among many with a few dry runs', async () => {
+    policies = [...Array.from({ length: 25 }, (_, index) => timed(index + 1)), timed(30, 'bad')];
+    let dryRuns = 0;
+    await reconciler({
+      client: {
+        ...cluster.client,
+        create: (kind, object, options) => {
+          if (options?.dryRun === true) dryRuns++;
+          return refusing(object, options?.dryRun, () => cluster.client.create(kind, object));
+        },
+      },
+    })(NAME, NEVER);
+    expect(timeouts().map((each) => each?.length)).toEqual([25, 25]);
+    expect(dryRuns).toBeLessThan(30);
+  });
+
+  test('keeps no path of an earlier token, and no address of a laptop', async () => {
+    policies = [timed(5), timed(6)];
+    await reconcile();
+    for (const objects of Object.values(live))
+      objects.edit(NAME, (object) => ({
+        ...object,
+        webhooks: (object.webhooks ?? []).map((webhook) => ({
+          ...webhook,
+          clientConfig: { url: `https://eva:8443${webhook.clientConfig.service?.path ?? ''}` },
+        })),
+      }));
+    pathToken = 'b'.repeat(32);
+    policies = [timed(5), timed(6), timed(6, 'bad')];
+    await strict();
+    const paths = [validating(), mutating()].flatMap((objects) =>
+      (objects.read(NAME)?.webhooks ?? []).map(({ clientConfig }) => clientConfig.service?.path),
+    );
+    expect(paths).toHaveLength(4);
+    for (const path of paths) expect(path).toMatch(/^\/(mutate|validate)\/b{32}\/fail-[56]s-/);
+  });
+
   test('other refusals of the whole configuration fail', async () => {
     const write = () => Promise.reject(new ApiError(403, 'no'));
     await expect(reconciler({ client: { ...cluster.client, create: write } })(NAME, NEVER)).rejects.toThrow(
