@@ -66,7 +66,7 @@ function policy(generation: number, spec: Partial<AdmissionPolicySpec> = {}): Ad
 }
 const broken = (generation: number) => policy(generation, { defaults: [{ path: 'spec..tier', value: 1 }] });
 
-const reconcile = async (change: Partial<PoliciesOptions> = {}) =>
+const reconcile = async (change: Partial<PoliciesOptions> = {}, signal = NEVER) =>
   createPoliciesReconciler({
     policies,
     discovery: { resolve: (target) => Promise.resolve(served.get(groupResourceName(target))) },
@@ -88,7 +88,7 @@ const reconcile = async (change: Partial<PoliciesOptions> = {}) =>
     now: () => now,
     log: silent,
     ...change,
-  })('servers', NEVER);
+  })('servers', signal);
 
 const away = () => Promise.reject(new Error('the API server is away'));
 const state = () => registry.get('servers');
@@ -363,6 +363,13 @@ describe('after a restart', () => {
     await expect(reconcile({ discovery: awayFor('datacenters') })).rejects.toThrow('away');
     expect(rulesOf(registry.inForce())).toEqual(rulesOf([compiled()]));
     expect(state()?.inForce?.undecidable?.isTemporary).toBe(true);
+  });
+
+  test('a reconcile that takes too long leaves the policy uncompiled, so that its webhooks stay', async () => {
+    policies.set('servers', installed());
+    const aborted = AbortSignal.abort(new Error('too long'));
+    await expect(reconcile({ discovery: { resolve: away } }, aborted)).rejects.toThrow('too long');
+    expect(state()).toBeUndefined();
   });
 
   test('a policy that was never installed is not in force while its kinds cannot be read', async () => {

@@ -61,6 +61,7 @@ export function createPoliciesReconciler(options: PoliciesOptions): Reconcile {
     try {
       return await enforce(name, policy, options, signal);
     } catch (error) {
+      signal.throwIfAborted(); // whether the author's reads were reviewed may not be known yet
       // One policy whose kinds cannot be read must not keep the others from being enforced after a restart.
       if (options.registry.get(name) === undefined) options.registry.set(name, unresolved(policy, options));
       throw error;
