@@ -14,6 +14,19 @@ export const policies: Row = {
       ],
     },
     {
+      title: 'Claims of unique values without a stored object',
+      description:
+        'Claims that wait for their object, and requests that were refused because their user has too many.',
+      unit: 'short',
+      queries: [
+        { expr: highest('instance', 'gatehouse_unsettled_unique_claims'), legend: 'unsettled, {{instance}}' },
+        {
+          expr: rate('instance', 'gatehouse_unique_claims_refused_total'),
+          legend: 'refused per second, {{instance}}',
+        },
+      ],
+    },
+    {
       title: 'Open windows',
       description: 'While a window is open, the checks of its principals are deferred.',
       unit: 'short',

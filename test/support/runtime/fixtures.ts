@@ -164,7 +164,8 @@ export function createCluster(change: Partial<MemoryClient> = {}): Cluster {
     replaceStatus: (kind, object) => objects<typeof object>(kind).replace(object),
     patchMerge: merge,
     patchStatus: merge,
-    delete: async (kind, ref, { preconditions = {} } = {}) => {
+    delete: async (kind, ref, options) => {
+      const preconditions = options?.preconditions ?? {};
       const { metadata } = (await Promise.resolve(read(kind, ref))) ?? {};
       if (metadata === undefined) return 'absent';
       const { uid = metadata.uid, resourceVersion = metadata.resourceVersion } = preconditions;
