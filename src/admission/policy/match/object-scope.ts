@@ -2,8 +2,10 @@ import { CelError, type CelProgram } from '../../../cel/cel.ts';
 import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { matchesSelector } from '../../../json/label-selector.ts';
+import { labelsOf } from '../object-metadata.ts';
 import { namespaceRefOf } from '../object-ref.ts';
-import { isJsonObject } from '../../../json/json.ts';
+import type { AdmissionRequest } from '../../review/request.ts';
+import { isJsonObject, type JsonObject } from '../../../json/json.ts';
 import { heldKeys } from '../unique/unique-key.ts';
 import type { World } from '../world.ts';
 
@@ -27,8 +29,19 @@ export function isInScope(
   );
 }
 
+/** The old object of a request, if the policy selected it. What another object holds or names is new to the policy. */
+export const governedBefore = (
+  { match }: Pick<CompiledPolicy, 'match'>,
+  { oldObject }: Pick<AdmissionRequest, 'oldObject'>,
+): JsonObject | undefined =>
+  oldObject !== undefined &&
+  matchesSelector(match.objectSelector, labelsOf(oldObject)) &&
+  meetsConditions(match, oldObject)
+    ? oldObject
+    : undefined;
+
 /** A match condition excludes an object only if it reads nothing but `object` and is false: others depend on a request. */
-export const meetsConditions = (
+const meetsConditions = (
   { conditionsOnObject }: Pick<CompiledPolicy['match'], 'conditionsOnObject'>,
   object: object,
 ): boolean => !conditionsOnObject.some((condition) => isFalse(condition, object));

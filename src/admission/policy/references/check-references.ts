@@ -4,6 +4,7 @@ import { readReferences, type FoundReference, type ReadReferences } from './read
 import { writes, type AdmissionRequest } from '../../review/request.ts';
 import { quote } from '../../../json/printable.ts';
 import { describeRef, targetKey } from '../object-ref.ts';
+import { governedBefore } from '../match/object-scope.ts';
 import type { World } from '../world.ts';
 import type { Violation } from '../violation.ts';
 
@@ -16,22 +17,20 @@ export interface UnresolvedReference extends FoundReference {
  * Every target that the object newly names has to exist. Reads only the store, so it is synchronous: the violations do
  * not depend on the cluster.
  *
- * Targets that the old object named by the same reference are not checked again. Otherwise users could not label an object with a dangling
- * reference, and controllers could not remove its finalizers.
+ * Targets that the old object named by the same reference are not checked again, if the policy selected that object. Otherwise users could
+ * not label an object with a dangling reference, and controllers could not remove its finalizers.
  */
 export function checkReferences(
   policy: CompiledPolicy,
   request: AdmissionRequest,
   find: World['find'],
 ): { readonly violations: readonly Violation[]; readonly unresolved: readonly UnresolvedReference[] } {
-  const { operation, object, oldObject, namespace } = request;
+  const { operation, object, namespace } = request;
   const isChecked = policy.references.length > 0 && object !== undefined && writes(operation);
   if (!isChecked) return { violations: [], unresolved: [] };
   const now = readReferences(policy, object, namespace);
-  const before =
-    operation === 'UPDATE' && oldObject !== undefined
-      ? readReferences(policy, oldObject, namespace)
-      : undefined;
+  const old = operation === 'UPDATE' ? governedBefore(policy, request) : undefined;
+  const before = old && readReferences(policy, old, namespace);
 
   const named = before && new Set(before.found.map(keyOf));
   const wasBroken = before && new Map(before.broken.map((broken) => [broken.field, broken]));

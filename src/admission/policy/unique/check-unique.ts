@@ -3,7 +3,7 @@ import type { CompiledPolicy } from '../compiled-policy.ts';
 import { writes, type AdmissionRequest } from '../../review/request.ts';
 import { quote } from '../../../json/printable.ts';
 import { describeRef, requestedObject, isSecret } from '../object-ref.ts';
-import { meetsConditions } from '../match/object-scope.ts';
+import { governedBefore } from '../match/object-scope.ts';
 import { countKeys, heldKeys, MAX_KEYS, type HeldKey } from './unique-key.ts';
 import type { Exemption } from '../exceptions/exceptions.ts';
 import type { Violation } from '../violation.ts';
@@ -49,12 +49,11 @@ export function wantedKeys(
   request: AdmissionRequest,
   { covers }: Pick<Exemption, 'covers'>,
 ): readonly WantedKey[] {
-  const { object, oldObject } = request;
+  const { object } = request;
   if (policy.unique.length === 0 || object === undefined || !addsKeys(request)) return [];
   const self = requestedObject(request);
-  // An object that the match conditions excluded held nothing: another object may have taken its values.
-  const hadKeys = oldObject !== undefined && meetsConditions(policy.match, oldObject);
-  const before = new Set(hadKeys ? heldKeys(policy, oldObject, self).map(({ claim }) => claim) : []);
+  const old = governedBefore(policy, request);
+  const before = new Set(old === undefined ? [] : heldKeys(policy, old, self).map(({ claim }) => claim));
   return heldKeys(policy, object, self)
     .filter(({ claim, rule }) => !before.has(claim) && !covers('unique', rule.name))
     .map((key) => ({ ...key, policy, self }));
@@ -70,12 +69,13 @@ export function checkUniqueLimits(
   request: AdmissionRequest,
   { covers }: Pick<Exemption, 'covers'>,
 ): readonly Violation[] {
-  const { object, oldObject } = request;
+  const { object } = request;
   if (policy.unique.length === 0 || object === undefined || !addsKeys(request)) return [];
+  const old = governedBefore(policy, request);
   return policy.unique.flatMap((rule) => {
     const count = countKeys(rule, object);
     if (count <= rule.maxValues || covers('unique', rule.name)) return [];
-    if (oldObject !== undefined && count <= countKeys(rule, oldObject)) return [];
+    if (old !== undefined && count <= countKeys(rule, old)) return [];
     const remedy = rule.maxValues < MAX_KEYS ? `, or raise maxValues of the rule (at most ${MAX_KEYS})` : '';
     const message = `holds more than ${rule.maxValues} values, and each is claimed on its own: spread them over several objects${remedy} (unique value ${rule.name})`;
     const field = rule.paths[0]?.text ?? '';

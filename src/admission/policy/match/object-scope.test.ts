@@ -1,0 +1,42 @@
+import { describe, expect, test } from 'vitest';
+
+import { createClaimsInMemory } from '../../../../test/support/admission/claims.ts';
+import { clusterOf, GROUP, policyOf, updateRequest } from '../../../../test/support/admission/policy.ts';
+import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
+import type { JsonObject } from '../../../json/json.ts';
+import { validate } from '../validate.ts';
+
+const kinds = { apiGroups: [GROUP], resources: ['servers'] };
+const GOLD = { matchLabels: { tier: 'gold' } };
+const ENABLED = [{ name: 'enabled', expression: 'object.spec.enabled == true' }];
+const datacenter = {
+  name: 'datacenter',
+  path: 'spec.datacenter',
+  target: { apiGroup: GROUP, resource: 'datacenters' },
+};
+
+describe.each<[string, Partial<AdmissionPolicySpec['match']>]>([
+  ['an object selector', { objectSelector: GOLD }],
+  ['a match condition', { matchConditions: ENABLED }],
+])('an update that brings an object into the scope of %s', (_which, scope) => {
+  const decide = async (validation: NonNullable<AdmissionPolicySpec['validate']>, spec: JsonObject) => {
+    const policy = policyOf({ match: { ...kinds, ...scope }, validate: validation });
+    const request = updateRequest({ ...spec, enabled: false }, { ...spec, enabled: true });
+    const metadata = { name: 'a', namespace: 'store', uid: 'u1', labels: { tier: 'gold' } };
+    const cluster = clusterOf();
+    const governed = { referrers: () => [], holders: () => [] };
+    const world = { ...cluster.world, governed, claims: createClaimsInMemory() };
+    const flip = { ...request, object: { ...request.object, metadata } };
+    return (await validate(flip, [policy], { ...cluster, world })).kind;
+  };
+
+  test('is refused if a reference dangles', async () => {
+    expect(await decide({ references: [datacenter] }, { datacenter: 'gone' })).toBe('deny');
+  });
+
+  test('is refused if a list has more values than can be claimed', async () => {
+    const unique = [{ name: 'ip', paths: ['spec.ips[*]'] }];
+    expect(await decide({ unique }, { ips: Array.from({ length: 300 }, (_, n) => n) })).toBe('deny');
+    expect(await decide({ unique }, { ips: [1] })).toBe('allow');
+  });
+});
