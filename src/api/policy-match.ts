@@ -38,7 +38,7 @@ export const policyMatch = object('The requests that the policy governs.', {
     'name',
     object('A condition.', {
       name: string('A name for messages and metrics.', { minLength: 1 }),
-      expression: string('CEL, evaluated by the API server.', { minLength: 1 }),
+      expression: string('CEL, evaluated by the API server.', { minLength: 1, maxLength: 16_384 }),
     }),
     { maxItems: 63 },
   ),

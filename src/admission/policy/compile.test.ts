@@ -351,4 +351,20 @@ describe('match conditions that the API server would reject, and all webhooks wi
       ],
     });
   });
+
+  test('longer than 16 KiB in total, with which few policies would fill both configurations', () => {
+    const ofSizes = (...sizes: readonly number[]) =>
+      conditions(
+        ...sizes.map((bytes, index) => ({
+          name: `con${index}`,
+          expression: `'é' != '${'x'.repeat(bytes - 14)}'`,
+        })),
+      );
+    expect(ofSizes(16_384)).toMatchObject({ kind: 'compiled' });
+    expect(ofSizes(8_000, 8_385)).toMatchObject({
+      problems: [
+        { where: 'spec.match.matchConditions', message: expect.stringContaining('16385 bytes') as string },
+      ],
+    });
+  });
 });

@@ -64,6 +64,8 @@ export function compileMatch(
 
 /** The API server allows 64 in each entry, and Gatehouse adds one of {@link RESERVED_CONDITIONS}. */
 const MOST_CONDITIONS = 63;
+/** Names and expressions of a policy together. All webhooks share one object, and the API server limits its size. */
+const MOST_BYTES = 16_384;
 
 /** The lockout check rejects wildcards in groups. */
 const isGroup = (group: string) => group === '' || group.includes('*') || isDnsSubdomain(group);
@@ -84,6 +86,13 @@ function compileConditions(
   if (matchConditions.length > MOST_CONDITIONS) {
     const message = `has ${matchConditions.length} conditions: write at most ${MOST_CONDITIONS}, because the API server allows 64 and Gatehouse adds one`;
     report(where, message);
+  }
+  const texts = matchConditions.flatMap(({ name, expression }) => [name, expression]);
+  const bytes = Buffer.byteLength(texts.join(''));
+  if (bytes > MOST_BYTES) {
+    const message = `names and expressions have ${bytes} bytes in total, but at most ${MOST_BYTES} are allowed: shorten them, or move conditions to the rules`;
+    report(where, message);
+    return [];
   }
   return matchConditions.flatMap(({ name, expression }, index) => {
     const at = `${where}[${index}]`;
