@@ -90,6 +90,20 @@ test('both configurations are created', async () => {
   expect(validating().read(NAME)?.webhooks).toHaveLength(1);
 });
 
+test.each(['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'])(
+  'while %s cannot be read, the other one is written',
+  async (broken) => {
+    const away = new Error('away');
+    const client = {
+      ...cluster.client,
+      get: (kind: Resource, ...rest: [NamedRef]) =>
+        kind.resource === broken ? Promise.reject(away) : cluster.client.get(kind, ...rest),
+    } as WebhookConfigurationsOptions['client'];
+    await expect(reconciler({ client })(NAME, NEVER)).rejects.toBe(away);
+    expect(writes()).toBe(1);
+  },
+);
+
 test('running twice writes nothing the second time', async () => {
   await reconcile();
   await reconcile();

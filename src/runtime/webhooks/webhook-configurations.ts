@@ -56,10 +56,14 @@ export function createWebhookConfigurationsReconciler(options: WebhookConfigurat
     if (caBundle === undefined || pathToken === undefined) return requeueIn(NO_AUTHORITY_MS, now());
     const wanted = { ...target, caBundle, pathToken, restorers: restorersOf(detectors) };
     const { mutating, validating } = webhookConfigurations(options.policies(), wanted, handlers);
-    const states = [
-      await ensure('mutatingwebhookconfigurations', mutating, options, signal),
-      await ensure('validatingwebhookconfigurations', validating, options, signal),
-    ];
+    const results = await Promise.allSettled([
+      ensure('mutatingwebhookconfigurations', mutating, options, signal),
+      ensure('validatingwebhookconfigurations', validating, options, signal),
+    ]);
+    const states = results.map((result) => {
+      if (result.status === 'rejected') throw result.reason;
+      return result.value;
+    });
     options.onRefused(new Map(states.flatMap((state) => (state.kind === 'lent' ? [] : [...state.refused]))));
     const expiries = states.flatMap((state) =>
       state.kind === 'lent' ? [state.session.expiresAt.getTime() - serverNow().getTime()] : [],
