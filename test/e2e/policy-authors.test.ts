@@ -423,7 +423,7 @@ test('a policy that was written while Gatehouse was down is not in force, whatev
     );
   }
   expect(condition(await seeNotReady('while-down', 'ReadsNotReviewed'), 'Ready')?.message).toContain(
-    'nothing is enforced',
+    'requests in its scope are refused',
   );
   expect(condition(await seeNotReady('reverted', 'ReadsNotReviewed'), 'Ready')?.message).toContain(
     'generation 1 stays in force',

@@ -453,13 +453,52 @@ describe('a version whose reads were not reviewed', () => {
     verdict = (_spec, record) => (record === 'valid' ? 'reviewed' : 'unreviewed');
     policies.set('servers', { ...broken(2), status: { inForce: inForce('forged') } });
     await reconcile();
-    expect(state()?.inForce).toBeUndefined();
+    expect(state()?.inForce?.undecidable).toBeDefined();
     policies.set('servers', { ...broken(2), status: { inForce: inForce('valid') } });
     restart();
     verdict = ({ defaults }, record) =>
       defaults !== undefined || record === 'valid' ? 'reviewed' : 'unreviewed';
     await reconcile();
     expect(generationInForce()).toBe(1);
+  });
+
+  test.each([
+    ['the newest', policy(1)],
+    [
+      'followed by one with another scope',
+      policy(2, { validate: { immutable: ['spec.rack'] }, timeoutSeconds: 10 }),
+    ],
+  ])(
+    'keeps its webhooks after a restart if it is %s: it reads nothing, and its requests are refused',
+    async (_what, newest) => {
+      const { spec } = policy(1);
+      verdict = ({ validate }) => (validate?.references === undefined ? 'reviewed' : 'unreviewed');
+      policies.set('servers', { ...newest, status: { inForce: { generation: 1, spec, record: 'lost' } } });
+      await reconcile();
+      const resource = { group: GROUP, version: 'v1', resource: 'servers' };
+      const request = { resource, subResource: '', operation: 'CREATE' as const };
+      expect(registry.policySet().select(compiled().entryId, request)).toMatchObject({
+        policies: [{ targets: [], undecidable: { isTemporary: false } }],
+      });
+      expect(watched).toEqual([]);
+    },
+  );
+
+  test('keeps its webhooks after a restart, and decides once its reads are reviewed', async () => {
+    const status = { inForce: { generation: 1, spec: policy(1).spec, record: 'lost' } };
+    verdict = (_spec, record) => (record === 'valid' ? 'reviewed' : 'unreviewed');
+    policies.set('servers', { ...policy(1), status });
+    await reconcile();
+    expect(rulesOf(registry.inForce())).toEqual(rulesOf([compiled()]));
+    expect(state()?.problem).toMatchObject({
+      reason: 'ReadsNotReviewed',
+      message: expect.stringContaining('requests in its scope are refused') as string,
+    });
+    const metadata = { ...policy(1).metadata, annotations: { [READS_REVIEWED]: 'valid' } };
+    policies.set('servers', { ...policy(1), metadata, status });
+    await reconcile();
+    expect(state()).toMatchObject({ problem: undefined, inForce: { generation: 1 } });
+    expect(state()?.inForce?.undecidable).toBeUndefined();
   });
 
   test('is never in force if params name a Secret of Gatehouse, whatever the record', async () => {

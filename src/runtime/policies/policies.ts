@@ -199,16 +199,21 @@ async function schemasOf(
 const isReplacement = ({ spec, status }: AdmissionPolicy): boolean =>
   status?.inForce !== undefined && !isDeepStrictEqual(status.inForce.spec, spec);
 
-/** Without the record, users who may write the status could bring any spec into force. */
-function reviewedPrevious(
-  policy: AdmissionPolicy,
-  { records }: PoliciesOptions,
-): AdmissionPolicy | undefined {
-  const previous = previousOf(policy);
-  const { name = '' } = policy.metadata;
-  const record = policy.status?.inForce?.record;
-  return previous && records.verdict(name, previous.spec, record) === 'unreviewed' ? undefined : previous;
+/** The version with its webhooks. It reads nothing, and its requests are refused. */
+function refusing(
+  previous: AdmissionPolicy,
+  { environment }: PoliciesOptions,
+  undecidable: NonNullable<CompiledPolicy['undecidable']>,
+): CompiledPolicy | undefined {
+  const last = compilePrevious(previous, environment, () => undefined);
+  return last && { ...last, targets: [], undecidable };
 }
+
+const UNREVIEWED = {
+  message:
+    'whether its author may read what it reads is unknown: write the policy again as a user with these permissions',
+  isTemporary: false,
+};
 
 /** A restart must not end the enforcement of a version whose successor is invalid. */
 async function lastInForce(
@@ -216,8 +221,13 @@ async function lastInForce(
   options: PoliciesOptions,
   signal: AbortSignal,
 ): Promise<CompiledPolicy | undefined> {
-  const previous = reviewedPrevious(policy, options);
+  const previous = previousOf(policy);
   if (previous === undefined) return undefined;
+  const { metadata, spec } = previous;
+  // Without the record, users who may write the status could let any spec read. Its webhooks stay: without them, the
+  // loss of the key would let requests bypass the policy.
+  if (options.records.verdict(metadata.name ?? '', spec, policy.status?.inForce?.record) === 'unreviewed')
+    return refusing(previous, options, UNREVIEWED);
   const kinds = await resolveKinds(previous, options, signal);
   const last = compilePrevious(previous, options.environment, (resource) =>
     kinds.get(groupResourceName(resource)),
@@ -229,11 +239,10 @@ async function lastInForce(
 
 /** The state of a policy after a restart while the API server does not say what the kinds of the policy are. */
 function unresolved(policy: AdmissionPolicy, options: PoliciesOptions): PolicyState {
-  const previous = reviewedPrevious(policy, options);
+  const previous = previousOf(policy);
   const message = 'could not read from the API server what its kinds are';
-  const last = previous && compilePrevious(previous, options.environment, () => undefined);
   return {
-    inForce: last && { ...last, undecidable: { message, isTemporary: true } },
+    inForce: previous && refusing(previous, options, { message, isTemporary: true }),
     problem: { reason: 'DiscoveryFailed', message },
     generation: generationOf(policy),
   };

@@ -272,6 +272,21 @@ test('status.inForce carries the record of the version in force, so that replica
   expect(status()?.inForce?.record).toBe('mac');
 });
 
+test.each([true, false])(
+  'status.inForce keeps a version that cannot be evaluated, without a new record (installed: %s)',
+  async (isInstalled) => {
+    record = 'mac';
+    verdict = 'unreviewed';
+    installed = isInstalled;
+    const last = { generation: 1, spec: version(1).spec, record: 'lost' };
+    policies.edit('servers', (policy) => ({ ...policy, status: { inForce: last } }));
+    const undecidable = { message: 'x', isTemporary: false };
+    state = { inForce: { ...version(1), undecidable }, problem, generation: 1 };
+    await reconcile();
+    expect(status()?.inForce).toEqual(last);
+  },
+);
+
 test('a policy that is older than the review of reads says so until its next write', async () => {
   verdict = 'earlier';
   await reconcile();

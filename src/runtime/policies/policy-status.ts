@@ -2,11 +2,7 @@
 import { hasAudit } from '../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { uncoveredSubresources } from '../../admission/policy/match/uncovered-subresources.ts';
-import type {
-  AdmissionPolicy,
-  AdmissionPolicySpec,
-  AdmissionPolicyStatus,
-} from '../../api/admission-policy.ts';
+import type { AdmissionPolicy, AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { setCondition } from '../../kube/conditions.ts';
 import { keyOf, type Condition } from '../../json/kube-object.ts';
@@ -50,11 +46,7 @@ export function createPolicyStatusReconciler(
     const isAudited = state.inForce === undefined || hasAudit(state.inForce);
     const found = isAudited ? (violations(name) ?? before.violations) : undefined;
     // Until the API server follows the new version, it follows the previous one, also after a restart.
-    const last = before.inForce;
-    const isForged =
-      last !== undefined &&
-      records.verdict(name, last.spec as AdmissionPolicySpec, last.record) === 'unreviewed'; // from its schema
-    const previous = isForged ? undefined : last;
+    const previous = before.inForce;
     const enforced = installed ? state.inForce : previous;
     const installation = installationOf(state, installed, refusal);
     const shown = {
@@ -68,7 +60,9 @@ export function createPolicyStatusReconciler(
       coverageOf(state, registry.inForce()),
       reviewOf(records.verdict(name, spec, recordIn(policy))),
     ];
-    const inForce = installed ? state.inForce && withRecord(state.inForce, records) : previous;
+    // The reads of a version that cannot be evaluated may not be reviewed: it must not get a new record.
+    const isPrevious = !installed || state.inForce?.undecidable !== undefined;
+    const inForce = isPrevious ? previous : state.inForce && withRecord(state.inForce, records);
     return {
       conditions: withShortcomings(conditions, shortcomings, state.generation, now()),
       ...(inForce === undefined ? {} : { inForce }),
