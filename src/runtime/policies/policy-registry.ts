@@ -20,8 +20,11 @@ interface Retired {
   readonly goneAt: number | undefined;
 }
 
-/** How long an API server may follow a configuration that has been replaced, in milliseconds. Its watch lags far less. */
-const LAG_MS = 10_000;
+/**
+ * How long an API server may follow a configuration that has been replaced, in milliseconds. Its watch usually lags far
+ * less, but one that has stalled must reconnect first.
+ */
+const LAG_MS = 60_000;
 
 const includes = (all: InstalledRules, some: InstalledRules) => [...some].every((rule) => all.has(rule));
 
