@@ -9,6 +9,7 @@ import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
 import { keyOf } from '../json/kube-object.ts';
 import { createPoliciesReconciler, namedKinds } from './policies/policies.ts';
+import { createUncompiled } from './policies/uncompiled.ts';
 import { createPolicyRegistry, type PolicyRegistry } from './policies/policy-registry.ts';
 import { createClient } from '../kube/client.ts';
 import { createAccessReviews } from './access-reviews.ts';
@@ -47,12 +48,17 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
   const registry = createPolicyRegistry(
     () => performance.now(),
     () => policiesProblem(policies, registry) === undefined,
+    (...asked) => uncompiled.isAwaited(...asked),
   );
   const targets = createTargets(context, signal);
   const governed = createGoverned({ ...context.exact, rollbacks, log }, discovery, config.namespace, signal);
   const policies = watch<AdmissionPolicy>(context, { resource: ADMISSION_POLICIES }, signal);
   const windows = watch<RestoreWindow>(context, { resource: RESTORE_WINDOWS }, signal);
   const detectors = watch<RestoreDetector>(context, { resource: RESTORE_DETECTORS }, signal);
+  const environment = { ownNamespace: config.namespace, ...capabilities };
+  const uncompiled = createUncompiled(policies.store, registry, environment);
+  policies.onChange(uncompiled.refresh);
+  registry.subscribe(uncompiled.refresh);
   const records = followReadRecords(context, signal);
   const controller = startController(
     context,
@@ -65,7 +71,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
         canRead: createReadAccess(patient, () => performance.now()),
         schemas: createCrdSchemas(patient, () => performance.now()),
         dryRun: createDryRun(patient, configurationTarget(context)),
-        environment: { ownNamespace: config.namespace, ...capabilities },
+        environment,
       }),
     },
     signal,

@@ -3,8 +3,10 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { toAdmissionRequest } from '../../admission/review/request.ts';
 import { rulesOf } from '../../admission/webhooks/installed-rules.ts';
-import { compiled, GROUP } from '../../../test/support/runtime/fixtures.ts';
+import type { AdmissionPolicy } from '../../api/admission-policy.ts';
+import { compiled, GROUP, OWN_NAMESPACE } from '../../../test/support/runtime/fixtures.ts';
 import { createPolicyRegistry, type PolicyRegistry } from './policy-registry.ts';
+import { createUncompiled } from './uncompiled.ts';
 
 let now: number;
 let registry: PolicyRegistry;
@@ -220,5 +222,72 @@ describe('while the API server still uses the previous scope', () => {
     registry.remove('servers');
     expect(selected(first.entryId)).toBe('unknown-entry');
     expect(registry.wasRetired(first.entryId, request)).toBe(true);
+  });
+});
+
+describe('while the newest version of a policy is not compiled', () => {
+  const other = compiled({ timeoutSeconds: 10 }, { name: 'more', generation: 1 });
+  const stored = ({ name, generation, spec }: CompiledPolicy): AdmissionPolicy => ({
+    metadata: { name, generation },
+    spec,
+  });
+  let policies: readonly AdmissionPolicy[];
+  let uncompiled: ReturnType<typeof createUncompiled>;
+  const read = (...versions: readonly CompiledPolicy[]) => {
+    policies = versions.map(stored);
+    uncompiled.refresh();
+  };
+  beforeEach(() => {
+    const environment = { ownNamespace: OWN_NAMESPACE, matchConditions: true };
+    registry = createPolicyRegistry(
+      () => now,
+      () => true,
+      (...asked) => uncompiled.isAwaited(...asked),
+    );
+    uncompiled = createUncompiled({ list: () => policies }, registry, environment);
+    registry.subscribe(uncompiled.refresh);
+    read(moved, other);
+    registry.set('more', inForce(other));
+    registry.set('servers', inForce(first));
+  });
+
+  test('the other policies of its new entry do not decide without it', () => {
+    expect(moved.entryId).toBe(other.entryId);
+    expect(selected(other.entryId)).toBe('unknown-entry');
+    registry.set('servers', inForce(moved));
+    expect(selected(other.entryId)).toEqual([other, moved]);
+  });
+
+  test('the previous version decides if it governs the request too', () => {
+    read(second, other);
+    expect(selected(first.entryId)).toEqual([first]);
+    expect(selected(other.entryId)).toEqual([other]);
+  });
+
+  test('a removed policy of its new entry does not let requests pass', () => {
+    registry.remove('more');
+    read(moved);
+    expect(registry.wasRetired(other.entryId, request)).toBe(false);
+    read(first);
+    expect(registry.wasRetired(other.entryId, request)).toBe(true);
+  });
+
+  test('the other policies decide requests that it does not govern', () => {
+    const match = { apiGroups: [GROUP], resources: ['disks'] };
+    const disks = compiled(
+      { match, timeoutSeconds: 10, validate: { immutable: ['spec.a'] } },
+      { name: 'servers', generation: 2 },
+    );
+    read(disks, other);
+    expect(selected(other.entryId)).toEqual([other]);
+  });
+
+  test('the other policies decide when the version is invalid, and so never in force', () => {
+    registry.set('servers', {
+      inForce: first,
+      problem: { reason: 'InvalidPath', message: 'x' },
+      generation: 2,
+    });
+    expect(selected(other.entryId)).toEqual([other]);
   });
 });

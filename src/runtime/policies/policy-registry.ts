@@ -6,6 +6,7 @@ import { buildPolicySet, type PolicySet } from '../../admission/policy/policy-se
 import type { AdmissionRequest } from '../../admission/review/request.ts';
 import { rulesOf, type InstalledRules } from '../../admission/webhooks/installed-rules.ts';
 import type { CompiledState } from './compiled-state.ts';
+import type { IsAwaited } from './uncompiled.ts';
 import { createListeners } from '../listeners.ts';
 
 export type PolicyState = CompiledState<CompiledPolicy>;
@@ -28,8 +29,12 @@ const LAG_MS = 60_000;
 
 const includes = (all: InstalledRules, some: InstalledRules) => [...some].every((rule) => all.has(rule));
 
-/** @param isCaughtUp whether every policy that this replica has read is compiled */
-export function createPolicyRegistry(now: () => number, isCaughtUp = () => true) {
+/** @param isCaughtUp whether every policy that this replica has read is compiled, in any version */
+export function createPolicyRegistry(
+  now: () => number,
+  isCaughtUp = () => true,
+  isAwaited: IsAwaited = () => false,
+) {
   const states = new Map<string, PolicyState>();
   const listeners = createListeners<[name: string]>();
   let retired: readonly Retired[] = [];
@@ -71,7 +76,7 @@ export function createPolicyRegistry(now: () => number, isCaughtUp = () => true)
     listeners.tell(name);
   };
 
-  const select: PolicySet['select'] = (entry, request) => {
+  const selectKnown: PolicySet['select'] = (entry, request) => {
     const selection = current.select(entry, request);
     if (retired.length === 0) return selection;
     const newest = new Map(
@@ -84,6 +89,11 @@ export function createPolicyRegistry(now: () => number, isCaughtUp = () => true)
     }
     if (newest.size === known) return selection;
     return { kind: 'governed', policies: [...newest.values()].sort((a, b) => (a.name < b.name ? -1 : 1)) };
+  };
+  const select: PolicySet['select'] = (entry, request) => {
+    const selection = selectKnown(entry, request);
+    if (selection.kind !== 'governed' || !isAwaited(entry, request, selection.policies)) return selection;
+    return { kind: 'unknown-entry' };
   };
 
   return {
@@ -105,18 +115,19 @@ export function createPolicyRegistry(now: () => number, isCaughtUp = () => true)
     },
     /** The rules of versions that decide until their successors are installed. */
     awaited: (): InstalledRules => {
-      const isAwaited = ({ policy: { name } }: Retired) => {
+      const decides = ({ policy: { name } }: Retired) => {
         const successor = states.get(name)?.inForce;
         return successor !== undefined && isInstalled(successor) !== true;
       };
-      return rulesOf(retired.filter(isAwaited).map(({ policy }) => policy));
+      return rulesOf(retired.filter(decides).map(({ policy }) => policy));
     },
     /** Whether the API server calls Gatehouse for this version; undefined when that is not known yet. */
     isInstalled,
     /**
      * The policies that decide requests. After a policy changes its scope, the API server sends requests by the old scope
      * until the webhook configurations are replaced. The old version decides those requests: otherwise no version would,
-     * although other policies of the same entry may.
+     * although other policies of the same entry may. The entry is unknown while a policy that has moved to it is not
+     * compiled: the others must not decide alone.
      */
     policySet: (): PolicySet => ({ select }),
     /**
@@ -124,7 +135,9 @@ export function createPolicyRegistry(now: () => number, isCaughtUp = () => true)
      * other policies are compiled: one of them may have taken over the webhooks.
      */
     wasRetired: (entry: string, request: AdmissionRequest): boolean =>
-      isCaughtUp() && lingering().some(({ set }) => set.select(entry, request).kind === 'governed'),
+      isCaughtUp() &&
+      !isAwaited(entry, request, []) &&
+      lingering().some(({ set }) => set.select(entry, request).kind === 'governed'),
     /** Called after each change of a state. */
     subscribe: listeners.add,
   };
