@@ -131,8 +131,20 @@ async function untilAborted(work: Promise<void>, signal: AbortSignal): Promise<v
   }
 }
 
-async function whenCompiled({ policies, checks, registry }: Replica, signal: AbortSignal): Promise<void> {
-  await policies.whenSynced(signal);
+interface CompiledPolicies {
+  readonly policies: Pick<Replica['policies'], 'whenSynced'>;
+  readonly records: Pick<Replica['records'], 'whenSynced'>;
+  readonly checks: Pick<Replica['checks'], 'policies'>;
+  readonly registry: Pick<Replica['registry'], 'subscribe'>;
+}
+
+/** Resolves when this replica has compiled every policy that it knows. */
+export async function whenCompiled(
+  { policies, records, checks, registry }: CompiledPolicies,
+  signal: AbortSignal,
+): Promise<void> {
+  // Without a policy, the registry never changes: the check must not wait for anything else.
+  await Promise.all([policies.whenSynced(signal), records.whenSynced(signal)]);
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const check = () => {
     if (checks.policies() === undefined) resolve(undefined);

@@ -5,8 +5,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Finding } from '../../src/cli/inspect/doctor/finding.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
-import { mutatingWebhookConfigurations } from '../../src/kube/well-known.ts';
-import type { Cluster } from '../support/cluster.ts';
+import { mutatingWebhookConfigurations, secrets } from '../../src/kube/well-known.ts';
+import { READS_SECRET } from '../../src/runtime/policies/read-records.ts';
+import { SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import type { User } from '../support/control-plane.ts';
 import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
@@ -20,6 +21,9 @@ beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
     controllers: ['garbagecollector', 'clusterrole-aggregation'],
   }));
+  const records = { namespace: SYSTEM_NAMESPACE, name: READS_SECRET };
+  // Policies that are older than the review of their reads get a warning.
+  await cluster.see('the review of policies', secrets, records, () => true, 30_000);
   await enforceExamples(cluster);
 });
 

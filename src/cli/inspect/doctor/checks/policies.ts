@@ -39,9 +39,15 @@ function judgeConditions(kind: string, { metadata, status }: Conditioned, create
   return conditions
     .filter((condition) => condition.status === 'False')
     .map(({ type, reason, message }) =>
-      create(`${name} is not ${type} (${reason}): ${message.split('\n', 1)[0] ?? ''}`, describe),
+      (ADVICE.includes(type) ? warning : create)(
+        `${name} is not ${type} (${reason}): ${message.split('\n', 1)[0] ?? ''}`,
+        describe,
+      ),
     );
 }
+
+/** Conditions of a policy that is in force. */
+const ADVICE: readonly string[] = ['SubresourcesCovered', 'ReadsReviewed'];
 
 /** The default duration of a window that a detector opens. */
 const LONG_H = 6;
