@@ -196,8 +196,9 @@ test('L7: neither leader writes when nothing is left to do', async () => {
       wroteAt = performance.now();
     }),
   );
-  await eventually('the last Events and status', () => performance.now() - wroteAt > 1_500, {
-    timeoutMs: 30_000,
+  // The tokens of the webhook paths follow the last serving certificate, in steps.
+  await eventually('the last Events, status and path tokens', () => performance.now() - wroteAt > 5_000, {
+    timeoutMs: 60_000,
   });
   writes = [];
   await sleep(3_000);
