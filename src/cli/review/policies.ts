@@ -9,7 +9,7 @@ import { uncoveredSubresources } from '../../admission/policy/match/uncovered-su
 import type { MatchCondition } from '../../admission/policy/compiled-policy.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
-import { governed } from '../../runtime/policies/policies.ts';
+import { governed } from '../../runtime/policies/policy-kinds.ts';
 import { joined, type Parsed, type PlacedObject } from './documents.ts';
 import { refuse } from './input.ts';
 import type { Kinds } from './kinds.ts';

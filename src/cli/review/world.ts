@@ -15,7 +15,7 @@ import { openedForCluster } from '../../restore/opener.ts';
 import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
 import { needsSummary, summarise } from '../../admission/policy/governed-summary.ts';
 import { targetKey } from '../../admission/policy/object-ref.ts';
-import { governed } from '../../runtime/policies/policies.ts';
+import { governed } from '../../runtime/policies/policy-kinds.ts';
 
 export interface Contents {
   readonly find: (ref: ObjectRef) => KubeObject | undefined;

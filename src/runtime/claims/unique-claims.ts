@@ -25,7 +25,7 @@ import type { UniqueClaim } from '../../api/unique-claim.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Governed } from '../policies/governed.ts';
-import { governed } from '../policies/policies.ts';
+import { governed } from '../policies/policy-kinds.ts';
 import { ADMISSION_POLICIES, UNIQUE_CLAIMS } from '../resources.ts';
 import type { Log } from '../../log.ts';
 import { AWAIT_CHANGE, GONE, requeueIn, type Reconcile, type ReconcileResult } from '../controller.ts';

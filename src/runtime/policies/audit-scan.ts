@@ -15,7 +15,7 @@ import {
 } from '../../json/kube-object.ts';
 import { messageOf } from '../../json/error-message.ts';
 import { backgroundTurns } from '../../server/limits/time-slices.ts';
-import { governed } from './policies.ts';
+import { governed } from './policy-kinds.ts';
 import type { StoredKind, StoredObjects } from './stored-objects.ts';
 
 export type AuditResult = NonNullable<AdmissionPolicyStatus['violations']>;

@@ -10,7 +10,7 @@ import { targetKey } from '../../admission/policy/object-ref.ts';
 import type { GovernedIndex } from '../../admission/policy/world.ts';
 import { groupResourceName, type GroupResource, type ObjectRef } from '../../json/kube-object.ts';
 import { createListeners } from '../listeners.ts';
-import { governed } from './policies.ts';
+import { governed } from './policy-kinds.ts';
 import type { Change } from '../../kube/watch/change.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { Discovery } from '../../kube/discovery.ts';

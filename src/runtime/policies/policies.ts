@@ -5,41 +5,37 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { describeRead, isOwnSecret, readsOf } from '../../admission/policy/author-reads.ts';
-import {
-  compilePolicy,
-  type CompiledPolicy,
-  type CompileEnvironment,
-} from '../../admission/policy/compile.ts';
+import { compilePolicy, type CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { JsonObject } from '../../json/json.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
-import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
+import { groupResourceName } from '../../json/kube-object.ts';
 import { pick } from '../../json/objects.ts';
 import { ownSecretMessage, recordIn } from './author-review.ts';
 import type { PolicyProblem } from './compiled-state.ts';
-import { compilePrevious, describeProblems, previousOf } from './previous-version.ts';
+import { governed, resolveKinds, watchTargets } from './policy-kinds.ts';
+import {
+  describeProblems,
+  isReplacement,
+  lastInForce,
+  unresolvedInForce,
+  type PreviousOptions,
+} from './previous-version.ts';
 import type { PolicyRegistry, PolicyState } from './policy-registry.ts';
-import { missingAccessMessage, type ReadAccess } from './read-access.ts';
-import { READS_REVIEWED, type ReadRecords } from './read-records.ts';
-import type { Discovery } from '../../kube/discovery.ts';
+import { missingAccessMessage } from './read-access.ts';
+import { READS_REVIEWED } from './read-records.ts';
 import type { Log } from '../../log.ts';
-import type { Resource } from '../../kube/object.ts';
 import type { Store } from '../../kube/store.ts';
 import { GONE, requeueIn, type Reconcile, type ReconcileResult } from '../controller.ts';
 import { rulesOf } from '../../admission/webhooks/installed-rules.ts';
 import type { DryRun } from '../webhooks/dry-run.ts';
 import type { CrdSchemas } from './crd-schemas.ts';
-import type { Targets } from './targets.ts';
 
-export interface PoliciesOptions {
+export interface PoliciesOptions extends PreviousOptions {
   readonly policies: Pick<Store<AdmissionPolicy>, 'get'>;
-  readonly discovery: Pick<Discovery, 'resolve'>;
-  readonly targets: Pick<Targets, 'ensure'>;
-  readonly canRead: ReadAccess;
   readonly schemas: CrdSchemas;
   readonly dryRun: DryRun;
-  readonly environment: Pick<CompileEnvironment, 'ownNamespace' | 'matchConditions'>;
   readonly registry: Pick<PolicyRegistry, 'get' | 'set' | 'remove'>;
-  readonly records: Pick<ReadRecords, 'verdict'> & {
+  readonly records: PreviousOptions['records'] & {
     readonly whenSynced: (signal: AbortSignal) => Promise<void>;
   };
   readonly now: () => Date;
@@ -195,103 +191,14 @@ async function schemasOf(
   return all.includes(undefined) ? [] : all.flatMap((some) => some ?? []);
 }
 
-/** Whether the version that the API server follows, as far as known, is another one. */
-const isReplacement = ({ spec, status }: AdmissionPolicy): boolean =>
-  status?.inForce !== undefined && !isDeepStrictEqual(status.inForce.spec, spec);
-
-/** The version with its webhooks. It reads nothing, and its requests are refused. */
-function refusing(
-  previous: AdmissionPolicy,
-  { environment }: PoliciesOptions,
-  undecidable: NonNullable<CompiledPolicy['undecidable']>,
-): CompiledPolicy | undefined {
-  const last = compilePrevious(previous, environment, () => undefined);
-  return last && { ...last, targets: [], undecidable };
-}
-
-const UNREVIEWED = {
-  message:
-    'whether its author may read what it reads is unknown: write the policy again as a user with these permissions',
-  isTemporary: false,
-};
-
-/** A restart must not end the enforcement of a version whose successor is invalid. */
-async function lastInForce(
-  policy: AdmissionPolicy,
-  options: PoliciesOptions,
-  signal: AbortSignal,
-): Promise<CompiledPolicy | undefined> {
-  const previous = previousOf(policy);
-  if (previous === undefined) return undefined;
-  const { metadata, spec } = previous;
-  // Without the record, users who may write the status could let any spec read. Its webhooks stay: without them, the
-  // loss of the key would let requests bypass the policy.
-  if (options.records.verdict(metadata.name ?? '', spec, policy.status?.inForce?.record) === 'unreviewed')
-    return refusing(previous, options, UNREVIEWED);
-  const kinds = await resolveKinds(previous, options, signal);
-  const last = compilePrevious(previous, options.environment, (resource) =>
-    kinds.get(groupResourceName(resource)),
-  );
-  // If watching is forbidden now, checks read from the API server instead, and answer `retry` when they cannot.
-  if (last !== undefined) await watchTargets(last, options, signal);
-  return last;
-}
-
 /** The state of a policy after a restart while the API server does not say what the kinds of the policy are. */
 function unresolved(policy: AdmissionPolicy, options: PoliciesOptions): PolicyState {
-  const previous = previousOf(policy);
   const message = 'could not read from the API server what its kinds are';
   return {
-    inForce: previous && refusing(previous, options, { message, isTemporary: true }),
+    inForce: unresolvedInForce(policy, options, message),
     problem: { reason: 'DiscoveryFailed', message },
     generation: generationOf(policy),
   };
-}
-
-/**
- * Resolves the targets and the governed kinds. The scope of the governed kinds matters: a cluster-scoped object cannot
- * refer to its own namespace.
- */
-async function resolveKinds(
-  { spec }: AdmissionPolicy,
-  options: PoliciesOptions,
-  signal: AbortSignal,
-): Promise<ReadonlyMap<string, Resource>> {
-  const targets = namedKinds(spec);
-  if (targets.length === 0) return new Map();
-  const wanted = distinct([...targets, ...governed(spec)]);
-  const resolved = await Promise.all(wanted.map((resource) => options.discovery.resolve(resource, signal)));
-  return new Map(resolved.flatMap((kind) => (kind === undefined ? [] : [[groupResourceName(kind), kind]])));
-}
-
-/** Watches the targets, unless the policy needs kinds that this process may not read: returns these kinds. */
-async function watchTargets(
-  policy: CompiledPolicy,
-  options: PoliciesOptions,
-  signal: AbortSignal,
-): Promise<readonly GroupResource[]> {
-  const forbidden = await unreadable(policy, options, signal);
-  if (forbidden.length > 0) return forbidden;
-  await Promise.all(
-    policy.targets.map(async (target) => {
-      const resource = await options.discovery.resolve(target, signal);
-      if (resource !== undefined) await options.targets.ensure(resource, target.whole, signal);
-    }),
-  );
-  return [];
-}
-
-const distinct = (kinds: readonly GroupResource[]): readonly GroupResource[] => [
-  ...new Map(kinds.map((kind) => [groupResourceName(kind), kind])).values(),
-];
-
-/** The kinds that a policy names: the targets of its references, and the kind of its params. */
-export function namedKinds({ validate, params }: AdmissionPolicy['spec']): readonly GroupResource[] {
-  const named = [
-    ...(validate?.references ?? []).map(({ target }) => target),
-    ...(params === undefined ? [] : [params]),
-  ];
-  return named.map(({ apiGroup, resource }) => ({ group: apiGroup ?? '', resource }));
 }
 
 /** The inputs from which the expressions, schemas and paths of a policy are compiled. */
@@ -307,32 +214,6 @@ function isSame(before: PolicyState | undefined, after: PolicyState): boolean {
     inForce: state?.inForce && pick(state.inForce, ...INPUTS),
   });
   return isDeepStrictEqual(comparable(before), comparable(after));
-}
-
-/**
- * The kinds that the policy needs but this process may not read: its targets, and the governed kinds if the policy
- * searches them.
- */
-async function unreadable(
-  policy: CompiledPolicy,
-  options: PoliciesOptions,
-  signal: AbortSignal,
-): Promise<readonly GroupResource[]> {
-  const { references, unique, preservesOwners } = policy;
-  const isSearching = references.length > 0 || unique.length > 0 || preservesOwners;
-  const needed = distinct([...policy.targets, ...(isSearching ? governed(policy) : [])]);
-  const readable = await Promise.all(needed.map((resource) => options.canRead(resource, signal)));
-  return needed.filter((_resource, index) => !readable[index]);
-}
-
-/** The kinds whose objects a policy governs, without subresources. */
-export function governed({
-  match,
-}: {
-  readonly match: { readonly apiGroups: readonly (string | null)[]; readonly resources: readonly string[] };
-}): readonly GroupResource[] {
-  const resources = match.resources.filter((resource) => !resource.includes('/'));
-  return match.apiGroups.flatMap((group) => resources.map((resource) => ({ group: group ?? '', resource })));
 }
 
 const generationOf = (policy: AdmissionPolicy): number => policy.metadata.generation ?? 0;

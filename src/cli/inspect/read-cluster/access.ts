@@ -4,7 +4,7 @@ import { groupResourceName, type GroupResource, type KubeObject } from '../../..
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
 import { mayUser, type AccessQuestion } from '../../../kube/access.ts';
 import type { KubeClient } from '../../../kube/client.ts';
-import { governed } from '../../../runtime/policies/policies.ts';
+import { governed } from '../../../runtime/policies/policy-kinds.ts';
 import { tryToRead, type Permission, type Reading } from './reading.ts';
 
 export interface ServiceAccount {

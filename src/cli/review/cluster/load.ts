@@ -10,7 +10,7 @@ import {
   type ObjectRef,
   type KubeObject,
 } from '../../../json/kube-object.ts';
-import { governed, namedKinds } from '../../../runtime/policies/policies.ts';
+import { governed, namedKinds } from '../../../runtime/policies/policy-kinds.ts';
 import { isNotFound } from '../../../kube/api-error.ts';
 import { createStorage } from '../../../sandbox/machinery/storage/storage.ts';
 import { createCrdSchemas } from '../../../runtime/policies/crd-schemas.ts';

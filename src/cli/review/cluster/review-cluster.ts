@@ -14,7 +14,7 @@ import { withCluster, type UserCluster } from '../../connect.ts';
 import { parseJson } from '../../../json/json.ts';
 import { coverageNotes } from '../policies.ts';
 import { collectDuplicates } from './duplicates.ts';
-import { governed } from '../../../runtime/policies/policies.ts';
+import { governed } from '../../../runtime/policies/policy-kinds.ts';
 
 export interface PolicyReview {
   readonly policy: string;

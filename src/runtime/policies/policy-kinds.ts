@@ -1,0 +1,86 @@
+/** The kinds that a policy governs and reads. */
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import type { AdmissionPolicy } from '../../api/admission-policy.ts';
+import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
+import type { Discovery } from '../../kube/discovery.ts';
+import type { Resource } from '../../kube/object.ts';
+import type { ReadAccess } from './read-access.ts';
+import type { Targets } from './targets.ts';
+
+export interface KindsOptions {
+  readonly discovery: Pick<Discovery, 'resolve'>;
+  readonly targets: Pick<Targets, 'ensure'>;
+  readonly canRead: ReadAccess;
+}
+
+/**
+ * Resolves the targets and the governed kinds. The scope of the governed kinds matters: a cluster-scoped object cannot
+ * refer to its own namespace.
+ */
+export async function resolveKinds(
+  { spec }: AdmissionPolicy,
+  { discovery }: Pick<KindsOptions, 'discovery'>,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, Resource>> {
+  const targets = namedKinds(spec);
+  if (targets.length === 0) return new Map();
+  const wanted = distinct([...targets, ...governed(spec)]);
+  const resolved = await Promise.all(wanted.map((resource) => discovery.resolve(resource, signal)));
+  return new Map(resolved.flatMap((kind) => (kind === undefined ? [] : [[groupResourceName(kind), kind]])));
+}
+
+/** Watches the targets, unless the policy needs kinds that this process may not read: returns these kinds. */
+export async function watchTargets(
+  policy: CompiledPolicy,
+  options: KindsOptions,
+  signal: AbortSignal,
+): Promise<readonly GroupResource[]> {
+  const forbidden = await unreadable(policy, options, signal);
+  if (forbidden.length > 0) return forbidden;
+  await Promise.all(
+    policy.targets.map(async (target) => {
+      const resource = await options.discovery.resolve(target, signal);
+      if (resource !== undefined) await options.targets.ensure(resource, target.whole, signal);
+    }),
+  );
+  return [];
+}
+
+/**
+ * The kinds that the policy needs but this process may not read: its targets, and the governed kinds if the policy
+ * searches them.
+ */
+async function unreadable(
+  policy: CompiledPolicy,
+  { canRead }: KindsOptions,
+  signal: AbortSignal,
+): Promise<readonly GroupResource[]> {
+  const { references, unique, preservesOwners } = policy;
+  const isSearching = references.length > 0 || unique.length > 0 || preservesOwners;
+  const needed = distinct([...policy.targets, ...(isSearching ? governed(policy) : [])]);
+  const readable = await Promise.all(needed.map((resource) => canRead(resource, signal)));
+  return needed.filter((_resource, index) => !readable[index]);
+}
+
+const distinct = (kinds: readonly GroupResource[]): readonly GroupResource[] => [
+  ...new Map(kinds.map((kind) => [groupResourceName(kind), kind])).values(),
+];
+
+/** The kinds that a policy names: the targets of its references, and the kind of its params. */
+export function namedKinds({ validate, params }: AdmissionPolicy['spec']): readonly GroupResource[] {
+  const named = [
+    ...(validate?.references ?? []).map(({ target }) => target),
+    ...(params === undefined ? [] : [params]),
+  ];
+  return named.map(({ apiGroup, resource }) => ({ group: apiGroup ?? '', resource }));
+}
+
+/** The kinds whose objects a policy governs, without subresources. */
+export function governed({
+  match,
+}: {
+  readonly match: { readonly apiGroups: readonly (string | null)[]; readonly resources: readonly string[] };
+}): readonly GroupResource[] {
+  const resources = match.resources.filter((resource) => !resource.includes('/'));
+  return match.apiGroups.flatMap((group) => resources.map((resource) => ({ group: group ?? '', resource })));
+}
