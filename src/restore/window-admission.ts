@@ -29,7 +29,7 @@ export interface OwnKindContext {
   /** Whether the user is Gatehouse itself. */
   readonly isOurs: (user: Requester) => boolean;
   /**
-   * Whether the requester has the verb `open`, in each of these namespaces or, if there are none, for the whole cluster.
+   * Whether the requester has the verb `open` in each of these namespaces; without namespaces, for the whole cluster.
    *
    * @throws if the permission check fails
    */
