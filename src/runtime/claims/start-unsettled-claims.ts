@@ -1,4 +1,6 @@
 /** On every replica: settles the claims that this process has written, and cleans up those whose objects are not stored. */
+import { setTimeout as sleep } from 'node:timers/promises';
+
 import type { World } from '../../admission/policy/world.ts';
 import { createClient } from '../../kube/client.ts';
 import type { Context } from '../context.ts';
@@ -9,7 +11,6 @@ import type { PolicyRegistry } from '../policies/policy-registry.ts';
 import type { Targets } from '../policies/targets.ts';
 import { createWorld } from '../policies/world.ts';
 import { createClaims } from './claims.ts';
-import { createPace } from './pace.ts';
 import { createUniqueClaimsReconciler, type UniqueClaimsOptions } from './unique-claims.ts';
 import type { UnsettledClaims } from './unsettled-claims.ts';
 
@@ -82,5 +83,16 @@ export function repairOptions(
     now: serverClock.now,
     random: Math.random,
     log,
+  };
+}
+
+/** Limits the rate of calls to `perSecond`. */
+function createPace(perSecond: number): (signal: AbortSignal) => Promise<void> {
+  let free = 0;
+  return async (signal) => {
+    const now = performance.now();
+    const turn = Math.max(now, free);
+    free = turn + 1_000 / perSecond;
+    if (turn > now) await sleep(turn - now, undefined, { signal });
   };
 }
