@@ -1,5 +1,4 @@
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
 import { e2eSuites, processSuites } from './scripts/suites.ts';
@@ -8,8 +7,6 @@ const ROOT = import.meta.dirname;
 /** Long enough for a slow test on a busy machine; short enough to end one that hangs. */
 const TIMEOUT_MS = 60_000;
 const E2E_TIMEOUT_MS = 120_000;
-/** With it, a replica that runs from sources starts as fast as one from `dist`. */
-const NODE_COMPILE_CACHE = join(ROOT, 'node_modules', '.cache', 'gatehouse');
 
 /** Which suites run where is said by the tag in their first line: scripts/suites.ts. */
 const PROCESSES = processSuites(ROOT);
@@ -40,7 +37,13 @@ export default defineConfig({
         },
       },
       {
-        test: { name: 'processes', include: PROCESSES, testTimeout: TIMEOUT_MS, hookTimeout: TIMEOUT_MS },
+        test: {
+          name: 'processes',
+          include: PROCESSES,
+          globalSetup: ['test/support/bundle-setup.ts'],
+          testTimeout: TIMEOUT_MS,
+          hookTimeout: TIMEOUT_MS,
+        },
       },
       {
         test: {
@@ -49,7 +52,8 @@ export default defineConfig({
           include: e2eSuites(ROOT, ({ sandbox }) =>
             sandbox === 'yes' ? long !== 'only' : sandbox === 'long' && long !== undefined,
           ),
-          env: { GATEHOUSE_TEST_API: 'sandbox', NODE_COMPILE_CACHE },
+          globalSetup: ['test/support/bundle-setup.ts'],
+          env: { GATEHOUSE_TEST_API: 'sandbox' },
           testTimeout: E2E_TIMEOUT_MS,
           hookTimeout: E2E_TIMEOUT_MS,
         },
@@ -60,8 +64,7 @@ export default defineConfig({
           // No suite changes a module, and loading the modules again takes a third of the time.
           isolate: false,
           include: e2eSuites(ROOT, () => true),
-          globalSetup: ['test/support/control-plane-setup.ts'],
-          env: { NODE_COMPILE_CACHE },
+          globalSetup: ['test/support/bundle-setup.ts', 'test/support/control-plane-setup.ts'],
           testTimeout: E2E_TIMEOUT_MS,
           hookTimeout: E2E_TIMEOUT_MS,
         },
@@ -71,8 +74,8 @@ export default defineConfig({
           name: 'nightly',
           isolate: false,
           include: e2eSuites(ROOT, ({ isNightly }) => isNightly),
-          globalSetup: ['test/support/control-plane-setup.ts'],
-          env: { NODE_COMPILE_CACHE, GATEHOUSE_NIGHTLY: '1' },
+          globalSetup: ['test/support/bundle-setup.ts', 'test/support/control-plane-setup.ts'],
+          env: { GATEHOUSE_NIGHTLY: '1' },
           testTimeout: E2E_TIMEOUT_MS,
           hookTimeout: E2E_TIMEOUT_MS,
         },

@@ -1,11 +1,8 @@
-/** A client without retries: each result belongs to exactly one request. It uses undici's pool directly. */
-import { Pool } from 'undici';
-
+/** A client without retries: each result belongs to exactly one request. */
 import type { ControlPlane } from '../support/control-plane.ts';
+import { createPlainClient as createTextClient, type Method } from '../support/plain-client.ts';
 import type { Machine } from './kinds.ts';
 import type { Heard } from './oracle.ts';
-
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 export interface Client {
   readonly ask: (method: Method, path: string, body?: object) => Promise<Heard>;
@@ -14,39 +11,16 @@ export interface Client {
 
 /** The number of concurrent requests. It is high, so that requests without a response do not block the others. */
 export const CONNECTIONS = 96;
-/** Longer than the request timeout of the API server. */
-const TIMEOUT_MS = 70_000;
 
 export function createPlainClient(plane: Pick<ControlPlane, 'server' | 'ca' | 'token'>): Client {
-  const pool = new Pool(plane.server, {
-    connections: CONNECTIONS,
-    allowH2: false,
-    // The certificate contains the machine's name, not the address.
-    connect: { ca: plane.ca, checkServerIdentity: () => undefined },
-    headersTimeout: TIMEOUT_MS,
-    bodyTimeout: TIMEOUT_MS,
-  });
+  const client = createTextClient(plane, CONNECTIONS);
   return {
     ask: async (method, path, body) => {
-      try {
-        const response = await pool.request({
-          method,
-          path,
-          headers: {
-            authorization: `Bearer ${plane.token('admin')}`,
-            accept: 'application/json',
-            ...(body === undefined
-              ? {}
-              : { 'content-type': method === 'PATCH' ? 'application/merge-patch+json' : 'application/json' }),
-          },
-          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        });
-        return toHeard(response.statusCode, await response.body.text());
-      } catch (error) {
-        return { code: undefined, message: error instanceof Error ? error.message : String(error) };
-      }
+      const contentType = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
+      const { code, text } = await client.ask({ method, path, body, contentType });
+      return code === 0 ? { code: undefined, message: text } : toHeard(code, text);
     },
-    stop: () => pool.destroy(),
+    stop: client.stop,
   };
 }
 

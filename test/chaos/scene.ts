@@ -79,7 +79,6 @@ const REQUEST_TIMEOUT = '12s';
 
 const SETTINGS: Partial<Record<SettingName, string>> = {
   'ca-propagation-wait': '1s',
-  'ca-grace': '2s',
   'restore-settle': '2s',
   'drain-delay': '3s',
   'unique-settle': '22s',

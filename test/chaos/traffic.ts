@@ -3,8 +3,9 @@
  * judges each response.
  */
 import { resourcePath } from '../../src/kube/object.ts';
+import type { Method } from '../support/plain-client.ts';
 import type { Seeded } from '../support/seeded.ts';
-import type { Client, Method } from './client.ts';
+import type { Client } from './client.ts';
 import {
   LASTING_RACKS,
   LOAD_NAMESPACES,

@@ -4,13 +4,14 @@
  * else.
  */
 import { readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { DATACENTERS, SERVERS, startClusterFor, type Cluster } from '../support/cluster.ts';
 import { enforceExamples, untilRefused } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { writeHandlers } from '../support/handler-folder.ts';
+import { MAIN } from '../support/main-module.ts';
 import { datacenter, server } from '../support/objects.ts';
 import { freePort } from '../support/processes.ts';
 
@@ -24,7 +25,7 @@ const HANDLER = `
   import { spawnSync } from 'node:child_process';
   import { readFileSync, writeFileSync } from 'node:fs';
   import { tmpdir } from 'node:os';
-  import { join } from 'node:path';
+  import { dirname, join } from 'node:path';
   import { Worker } from 'node:worker_threads';
 
   const attempts = {
@@ -68,7 +69,11 @@ beforeAll(async () => {
     name: 'confined',
     port,
     settings: { handlers },
-    env: { NODE_OPTIONS: [...here, `--allow-fs-read=${handlers}`].join(' ') },
+    env: {
+      NODE_OPTIONS: [...here, ...[handlers, dirname(MAIN)].map((path) => `--allow-fs-read=${path}`)].join(
+        ' ',
+      ),
+    },
   });
   await replica.whenReady();
   await enforceExamples(cluster);

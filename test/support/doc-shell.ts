@@ -15,9 +15,9 @@ import { delimiter, dirname, join } from 'node:path';
 
 import type { Shell } from '../../scripts/run-step.ts';
 import { ROOT } from './doc-pages.ts';
+import { MAIN } from './main-module.ts';
 import { eventually, startProgram, tail } from './processes.ts';
 
-const MAIN = join(ROOT, 'src', 'main.ts');
 /** Startup timeout of a sandbox, in milliseconds. */
 const READY_WITHIN_MS = 60_000;
 

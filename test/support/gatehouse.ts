@@ -3,9 +3,8 @@ import { join } from 'node:path';
 
 import type { SettingName } from '../../src/config/settings.ts';
 import type { ControlPlane } from './control-plane.ts';
+import { MAIN } from './main-module.ts';
 import { eventually, freePort, startProgram, tail, type Program } from './processes.ts';
-
-const MAIN = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 
 export interface Replica {
   readonly name: string;
@@ -28,6 +27,8 @@ export interface ReplicaOptions {
    */
   readonly servicePort?: number;
   readonly settings?: Partial<Record<SettingName, string>>;
+  /** Default: {@link MAIN}. */
+  readonly main?: string;
   /** Arguments of Node. */
   readonly nodeArgs?: readonly string[];
   /** In addition to the environment of the tests. */
@@ -36,7 +37,7 @@ export interface ReplicaOptions {
 
 export async function startReplica(
   plane: Pick<ControlPlane, 'kubeconfig' | 'folder'>,
-  { name, port: wanted, servicePort, settings = {}, nodeArgs = [], env = {} }: ReplicaOptions,
+  { name, port: wanted, servicePort, settings = {}, main = MAIN, nodeArgs = [], env = {} }: ReplicaOptions,
 ): Promise<Replica> {
   const [port, operationsPort] = await Promise.all([wanted ?? freePort(), freePort()]);
   const all: Partial<Record<SettingName, string>> = {
@@ -52,7 +53,7 @@ export async function startReplica(
     ...settings,
   };
   const flags = Object.entries(all).flatMap(([flag, value]) => [`--${flag}`, value]);
-  const program = startProgram(process.execPath, [...nodeArgs, MAIN, 'serve', ...flags], {
+  const program = startProgram(process.execPath, [...nodeArgs, main, 'serve', ...flags], {
     logFile: join(plane.folder, `${name}.log`),
     env: { ...process.env, ...env },
   });

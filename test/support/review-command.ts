@@ -3,8 +3,9 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
+import { MAIN } from './main-module.ts';
+
 const ROOT = join(import.meta.dirname, '..', '..');
-const MAIN = join(ROOT, 'src', 'main.ts');
 
 export interface Ran {
   readonly code: number | null;

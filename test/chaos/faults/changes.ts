@@ -1,8 +1,10 @@
 /** Changes under load: a rotation of the CA, and policy changes. */
 import { secrets } from '../../../src/kube/well-known.ts';
-import { ADMISSION_POLICIES, SYSTEM_NAMESPACE } from '../../support/cluster.ts';
+import { ADMISSION_POLICIES } from '../../support/cluster.ts';
+import { endTrust } from '../../support/end-trust.ts';
 import { seeInForce } from '../../support/gatehouse-cluster.ts';
 import { text, type SecretObject } from '../../support/objects.ts';
+import { AUTHORITY, SERVING } from '../../support/own-objects.ts';
 import { eventually } from '../../support/processes.ts';
 import { machine, machinePolicy, MACHINES, rackPolicy, STAMP } from '../kinds.ts';
 import type { Scene } from '../scene.ts';
@@ -10,7 +12,6 @@ import { timed, type Fault } from './fault.ts';
 
 const ROTATED_MS = 120_000;
 const CHANGED_MS = 60_000;
-const AUTHORITY = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-authority' };
 
 /** Recovery: the longest time from the annotation until the old generation is gone. */
 export const caRotation: Fault = {
@@ -30,9 +31,12 @@ async function rotate({ cluster }: Scene, round: number): Promise<void> {
     // The format that docs/trust.md documents: a list of generations with their ids.
     return (JSON.parse(text(secret, 'generations.json')) as { id: string }[]).map(({ id }) => id);
   };
-  const [old] = await generations();
+  const leaf = async () => text((await cluster.admin.get<SecretObject>(secrets, SERVING)) ?? {}, 'tls.crt');
+  const [[old], replaced] = [await generations(), await leaf()];
   const annotations = { 'gatehouse.dev/rotate': `chaos-${round}` };
   await cluster.admin.patchMerge(secrets, AUTHORITY, { metadata: { annotations } });
+  await eventually('the new CA signs', async () => (await leaf()) !== replaced, { timeoutMs: ROTATED_MS });
+  await endTrust(cluster);
   await eventually(
     'one new generation is left',
     async () => {
