@@ -22,8 +22,8 @@ export interface FieldPath {
   readonly text: string;
   /** At least one. */
   readonly segments: readonly Segment[];
-  /** The concrete path, as {@link formatPath} writes it; undefined when `[*]` matches several. */
-  readonly concreteText: string | undefined;
+  /** The concrete path, also as {@link formatPath} writes it; undefined when `[*]` matches several. */
+  readonly concrete: { readonly keys: ConcretePath; readonly text: string } | undefined;
 }
 
 /** A path to one value: each `[*]` is replaced by an index. */
@@ -62,12 +62,12 @@ export function parsePath(text: string): FieldPath {
     at = end;
   }
   if (segments.length > MAX_SEGMENTS) throw new InvalidPath(`the path has more than ${MAX_SEGMENTS} parts`);
-  return { text, segments, concreteText: concreteTextOf(segments) };
+  return { text, segments, concrete: concreteOf(segments) };
 }
 
-function concreteTextOf(segments: readonly Segment[]): string | undefined {
+function concreteOf(segments: readonly Segment[]): FieldPath['concrete'] {
   const keys = segments.map(keyOf);
-  return keys.every((key) => key !== undefined) ? formatPath(keys) : undefined;
+  return keys.every((key) => key !== undefined) ? { keys, text: formatPath(keys) } : undefined;
 }
 
 /** Undefined for `[*]`. */
@@ -130,33 +130,44 @@ export function formatPath(keys: ConcretePath): string {
 
 /** All values at the path. An absent field yields nothing; a present null yields null. */
 export function valuesAt(object: object, path: FieldPath): readonly FieldValue[] {
+  if (path.concrete !== undefined) {
+    const { keys, text } = path.concrete;
+    const value = valueAt(object, keys);
+    return value === undefined ? [] : [{ path: text, keys, value }];
+  }
   const found: FieldValue[] = [];
-  collect(object, path, [], found);
+  collect(object, path.segments, [], found);
   return found;
 }
 
-function collect(value: unknown, path: FieldPath, keys: ConcretePath, found: FieldValue[]): void {
-  const segment = path.segments[keys.length];
+function collect(
+  value: unknown,
+  segments: readonly Segment[],
+  keys: ConcretePath,
+  found: FieldValue[],
+): void {
+  if (value === undefined) return;
+  const segment = segments[keys.length];
   if (segment === undefined) {
-    const text = path.concreteText ?? formatPath(keys);
-    found.push({ path: text, keys, value: value as JsonValue }); // everything in a JSON object is JSON
+    found.push({ path: formatPath(keys), keys, value: value as JsonValue }); // everything in a JSON object is JSON
     return;
   }
-  for (const [key, child] of step(value, segment)) collect(child, path, [...keys, key], found);
+  const key = keyOf(segment);
+  if (key !== undefined) collect(childOf(value, key), segments, [...keys, key], found);
+  else if (isJsonArray(value))
+    for (const [index, item] of value.entries()) collect(item, segments, [...keys, index], found);
 }
 
 /** The value at a concrete path; undefined when there is none. */
 export function valueAt(object: object, keys: ConcretePath): JsonValue | undefined {
   let value: unknown = object;
-  for (const key of keys) {
-    const [found] = step(
-      value,
-      typeof key === 'number' ? { kind: 'index', index: key } : { kind: 'field', name: key },
-    );
-    if (found === undefined) return undefined;
-    value = found[1];
-  }
-  return value as JsonValue; // everything in a JSON object is JSON
+  for (const key of keys) value = childOf(value, key);
+  return value as JsonValue | undefined; // everything in a JSON object is JSON
+}
+
+function childOf(value: unknown, key: string | number): unknown {
+  if (typeof key === 'number') return isJsonArray(value) ? value[key] : undefined;
+  return isJsonObject(value) ? ownValue(value, key) : undefined;
 }
 
 /**
@@ -174,21 +185,6 @@ export function siblingPath(present: ConcretePath, { segments }: FieldPath): Con
 export function isSiblingPath(path: FieldPath, other: FieldPath): boolean {
   const shared = path.segments.findLastIndex(({ kind }) => kind === 'each') + 1;
   return isEqual(path.segments.slice(0, shared), other.segments.slice(0, shared));
-}
-
-function step(value: unknown, segment: Segment): readonly (readonly [string | number, unknown])[] {
-  switch (segment.kind) {
-    case 'field':
-      return isJsonObject(value) && Object.hasOwn(value, segment.name)
-        ? [[segment.name, ownValue(value, segment.name)]]
-        : [];
-    case 'index':
-      return isJsonArray(value) && segment.index < value.length
-        ? [[segment.index, value[segment.index]]]
-        : [];
-    case 'each':
-      return isJsonArray(value) ? [...value.entries()] : [];
-  }
 }
 
 /**

@@ -115,18 +115,18 @@ function memberDiff(
   depth: number,
   differ: ValueDiff,
 ): readonly PatchOperation[] {
-  const gone = Object.keys(before).filter((key) => !Object.hasOwn(after, key));
-  return [
-    ...gone.map((key): PatchOperation => ({ op: 'remove', path: path + pointerPart(key) })),
-    ...Object.entries(after).flatMap(([key, value]): readonly PatchOperation[] => {
-      const old = Object.hasOwn(before, key) ? before[key] : undefined;
-      if (old === value) return []; // the usual case after a copy-on-write change
-      const pointer = path + pointerPart(key);
-      return old === undefined
-        ? [{ op: 'add', path: pointer, value }]
-        : differ(old, value, pointer, depth + 1);
-    }),
-  ];
+  const operations: PatchOperation[] = [];
+  for (const key of Object.keys(before))
+    if (!Object.hasOwn(after, key)) operations.push({ op: 'remove', path: path + pointerPart(key) });
+  for (const key of Object.keys(after)) {
+    const old = Object.hasOwn(before, key) ? before[key] : undefined;
+    const value = after[key];
+    if (old === value || value === undefined) continue; // the usual case after a copy-on-write change
+    const pointer = path + pointerPart(key);
+    if (old === undefined) operations.push({ op: 'add', path: pointer, value });
+    else operations.push(...differ(old, value, pointer, depth + 1));
+  }
+  return operations;
 }
 
 function listDiff(

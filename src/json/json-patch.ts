@@ -26,8 +26,13 @@ export function applyPatch(document: JsonObject, patch: readonly PatchOperation[
 }
 
 function parsePointer(pointer: string): readonly string[] {
-  const parts = pointer.split('/');
-  if (parts.shift() !== '') throw new Error(`not a JSON Pointer: ${pointer}`);
+  if (pointer === '') return [];
+  if (!pointer.startsWith('/')) throw new Error(`not a JSON Pointer: ${pointer}`);
+  const parts: string[] = [];
+  for (let start = 1, end = 0; end >= 0; start = end + 1) {
+    end = pointer.indexOf('/', start);
+    parts.push(end < 0 ? pointer.slice(start) : pointer.slice(start, end));
+  }
   return pointer.includes('~') ? parts.map(unescapePart) : parts;
 }
 

@@ -41,6 +41,12 @@ export function listIn(value: unknown, ...keys: readonly string[]): JsonArray {
   return isJsonArray(list) ? list : [];
 }
 
+/** Like {@link valueIn}, for an object; empty if the value is not an object. */
+export function objectIn(value: unknown, ...keys: readonly string[]): JsonObject {
+  const object = valueIn(value, ...keys);
+  return isJsonObject(object) ? object : {};
+}
+
 /**
  * Parses JSON without loss. The keys `__proto__` and `constructor` are plain data.
  *
@@ -74,8 +80,9 @@ export function isEqual(left: unknown, right: unknown): boolean {
     if (a === b) continue;
     if (isJsonArray(a) && isJsonArray(b)) {
       if (a.length !== b.length) return false;
-      for (const [index, item] of a.entries()) {
-        lefts.push(item);
+      for (let index = 0; index < a.length; index += 1) {
+        if (a[index] === b[index]) continue; // the usual case: a change shares what it leaves as it is
+        lefts.push(a[index]);
         rights.push(b[index]);
       }
     } else if (isJsonObject(a) && isJsonObject(b)) {
@@ -83,8 +90,9 @@ export function isEqual(left: unknown, right: unknown): boolean {
       if (keys.length !== Object.keys(b).length) return false;
       for (const key of keys) {
         if (!Object.hasOwn(b, key)) return false;
-        lefts.push(ownValue(a, key));
-        rights.push(ownValue(b, key));
+        if (a[key] === b[key]) continue;
+        lefts.push(a[key]);
+        rights.push(b[key]);
       }
     } else {
       return false;

@@ -59,6 +59,10 @@ export interface ObjectRef extends GroupResource {
   readonly name: string;
 }
 
+export function refOf({ group, resource }: GroupResource, { metadata = {} }: KubeObject): ObjectRef {
+  return { group, resource, namespace: metadata.namespace, name: metadata.name ?? '' };
+}
+
 /** `namespace/name`, or `name` for a cluster-scoped object. */
 export type ObjectKey = string;
 

@@ -3,7 +3,8 @@
  * @see https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
  */
 
-const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+const LABEL = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
+const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 const QUALIFIED_NAME = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
 
 /** A DNS label (RFC 1123): the name of a namespace, for example. */
@@ -13,7 +14,7 @@ export function isDnsLabel(name: string): boolean {
 
 /** A DNS subdomain (RFC 1123): the name of most objects, an API group, the prefix of a label. */
 export function isDnsSubdomain(name: string): boolean {
-  return name.length <= 253 && name.split('.').every((label) => LABEL.test(label));
+  return name.length <= 253 && SUBDOMAIN.test(name);
 }
 
 /** The key of a label or an annotation: an optional DNS prefix, a slash, a name of at most 63 characters. */

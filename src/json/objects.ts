@@ -34,6 +34,11 @@ export function deepFreeze<T>(value: T): T {
   return value;
 }
 
+/** One item of each key: the last, at the place of the first. */
+export const uniqueBy = <T>(items: readonly T[], keyOf: (item: T) => string): readonly T[] => [
+  ...new Map(items.map((item) => [keyOf(item), item])).values(),
+];
+
 /** Memoises a function of an object, for as long as the object lives. */
 export function memoizeWeak<Key extends object, Value>(compute: (key: Key) => Value): (key: Key) => Value {
   const known = new WeakMap<Key, { readonly value: Value }>();

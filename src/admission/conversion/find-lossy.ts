@@ -3,6 +3,7 @@ import {
   isEqual,
   isJsonArray,
   isJsonObject,
+  objectIn,
   ownValue,
   valueIn,
   type JsonObject,
@@ -25,9 +26,7 @@ export function findLossy(
   const isConverted = (name: string) => name !== 'apiVersion' && name !== 'kind' && name !== 'metadata';
   compareFields(truth, derived, schemaOf(schema), [], lost, isConverted);
   for (const map of ['labels', 'annotations']) {
-    const [before = {}, after = {}] = [truth, derived]
-      .map((object) => valueIn(object, 'metadata', map))
-      .map((marks) => (isJsonObject(marks) ? marks : {}));
+    const [before, after] = [objectIn(truth, 'metadata', map), objectIn(derived, 'metadata', map)];
     compareFields(before, after, OPEN, ['metadata', map], lost, (key) => !isPreservedKey(key));
   }
   return lost;

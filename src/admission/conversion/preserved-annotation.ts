@@ -2,6 +2,7 @@
 import {
   isJsonArray,
   isJsonObject,
+  objectIn,
   parseJson,
   valueIn,
   type JsonObject,
@@ -42,8 +43,7 @@ export function takePreserved(object: JsonObject): {
   readonly clean: JsonObject;
   readonly preserved: ReadonlyMap<string, string>;
 } {
-  const annotations = valueIn(object, ...ANNOTATIONS);
-  const entries = isJsonObject(annotations) ? Object.entries(annotations) : [];
+  const entries = Object.entries(objectIn(object, ...ANNOTATIONS));
   const { ours, rest } = Object.groupBy(entries, ([key]) => (isPreservedKey(key) ? 'ours' : 'rest'));
   if (ours === undefined) return { clean: object, preserved: new Map() };
   const texts = ours.flatMap(([key, text]) =>
@@ -59,14 +59,12 @@ export function takePreserved(object: JsonObject): {
 /** The inverse of {@link takePreserved}. */
 export function putPreserved(object: JsonObject, preserved: ReadonlyMap<string, string>): JsonObject {
   if (preserved.size === 0) return object;
-  const annotations = valueIn(object, ...ANNOTATIONS);
   const added = Object.fromEntries([...preserved].map(([version, text]) => [annotationOf(version), text]));
-  return withAnnotations(object, { ...(isJsonObject(annotations) ? annotations : {}), ...added });
+  return withAnnotations(object, { ...objectIn(object, ...ANNOTATIONS), ...added });
 }
 
 function withAnnotations(object: JsonObject, annotations: JsonObject): JsonObject {
-  const metadata = valueIn(object, 'metadata');
-  const changed = withField(isJsonObject(metadata) ? metadata : {}, 'annotations', annotations);
+  const changed = withField(objectIn(object, 'metadata'), 'annotations', annotations);
   return withField(object, 'metadata', changed);
 }
 

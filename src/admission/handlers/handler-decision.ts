@@ -1,4 +1,4 @@
-import { ALLOWED, type Cause, type Decision } from '../review/decision.ts';
+import { ALLOWED, denied, INTERNAL_ERROR, TRY_AGAIN, type Cause, type Decision } from '../review/decision.ts';
 import { verifiedDiff } from '../../json/json-diff.ts';
 import { shorten } from '../../json/printable.ts';
 import type { CompiledHandler } from './compile-handler.ts';
@@ -39,10 +39,6 @@ export interface Run extends Omit<HandlerOutcome, 'decision'> {
 /** The length limit of a message: users read one or two lines, and a hostile object can cause a huge message. */
 const LONGEST_MESSAGE = 8192;
 const LONGEST_FIELD = 256;
-/** Live reads fail briefly, e.g. while an API server restarts or a leader election runs. */
-const RETRY_SECONDS = 1;
-/** API clients retry. */
-const BUSY = { code: 429, reason: 'TooManyRequests', retryAfterSeconds: RETRY_SECONDS } as const;
 /** The key of an audit annotation that names the failed handler, if the request continued without it. */
 const FAILED_KEY = 'handler-failed';
 
@@ -77,14 +73,12 @@ function onFailure({ handler }: HandlerCall, failure: HandlerFailure): Decision 
       warnings: [`${failure.message}; the request went on without it`],
       auditAnnotations: { [FAILED_KEY]: name },
     };
-  const nothing = { causes: [], warnings: [], auditAnnotations: {} };
-  if (failure.reason !== 'read')
-    return { kind: 'deny', code: 500, reason: 'InternalError', message: failure.message, ...nothing };
+  if (failure.reason !== 'read') return denied(INTERNAL_ERROR, failure.message);
   const message = `handler ${name} could not read what it needs: try again`;
   // The API server retries within the webhook's timeout. Then it would admit the request under `Ignore`.
   return match.failurePolicy === 'Fail'
-    ? { kind: 'retry', message, afterSeconds: RETRY_SECONDS, cause: failure.cause }
-    : { kind: 'deny', ...BUSY, message, ...nothing };
+    ? { kind: 'retry', message, cause: failure.cause }
+    : denied(TRY_AGAIN, message);
 }
 
 const describe =

@@ -1,9 +1,4 @@
-import {
-  splitApiVersion,
-  type GroupResource,
-  type KubeObject,
-  type ObjectRef,
-} from '../../json/kube-object.ts';
+import { refOf, splitApiVersion, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
 import { missingTarget } from './references/check-references.ts';
 import type { Violation } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
@@ -104,14 +99,13 @@ export function asCreated({ group, resource }: GroupResource, object: KubeObject
  */
 async function auditUnique(
   policy: CompiledPolicy,
-  { group, resource }: GroupResource,
+  resource: GroupResource,
   object: KubeObject,
   context: AdmissionContext,
 ): Promise<readonly Violation[]> {
   const { world, signal, now } = context;
-  const { name = '', namespace } = object.metadata ?? {};
   if (policy.unique.length === 0 || !isJsonObject(object)) return [];
-  const self: ObjectRef = { group, resource, namespace, name };
+  const self = refOf(resource, object);
   const { covers } = exemptionOfStored(policy, object, now);
   const violations: Violation[] = [];
   for (const key of heldKeys(policy, object, self)) {

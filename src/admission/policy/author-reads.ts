@@ -1,8 +1,10 @@
 /** What a policy reads from the cluster: its author must be permitted to read the same. */
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
+import { toGroupResource } from '../../api/policy-match.ts';
 import type { JsonValue } from '../../json/json.ts';
 import { toCanonicalText } from '../../json/json-text.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
+import { uniqueBy } from '../../json/objects.ts';
 import { quote, shorten } from '../../json/printable.ts';
 import { hasWildcard } from './match/resource-pattern.ts';
 import { isSecret, NAMESPACES } from './object-ref.ts';
@@ -34,11 +36,17 @@ export function readsOf(spec: AdmissionPolicySpec): readonly AuthorRead[] {
     ...(params === undefined
       ? []
       : [
-          { ...get, ...kindOf(params), field: 'spec.params', namespace: params.namespace, name: params.name },
+          {
+            ...get,
+            ...toGroupResource(params),
+            field: 'spec.params',
+            namespace: params.namespace,
+            name: params.name,
+          },
         ]),
     ...references.map(({ target }, index) => ({
       ...get,
-      ...kindOf(target),
+      ...toGroupResource(target),
       field: `spec.validate.references[${index}].target`,
     })),
     // The name of a variable cannot be written in another way in CEL. A match in a text costs one more question.
@@ -47,26 +55,17 @@ export function readsOf(spec: AdmissionPolicySpec): readonly AuthorRead[] {
       ? governedBy(spec).map((kind) => ({ ...kind, ...any, field: 'spec.match', verb: 'list' as const }))
       : []),
   ];
-  const keyOf = ({ verb, group, resource, namespace, name }: AuthorRead) =>
-    JSON.stringify([verb, group, resource, namespace, name]);
-  return [...new Map(reads.map((read) => [keyOf(read), read])).values()];
+  return uniqueBy(reads, ({ verb, group, resource, namespace, name }) =>
+    JSON.stringify([verb, group, resource, namespace, name]),
+  );
 }
-
-const kindOf = ({
-  apiGroup,
-  resource,
-}: {
-  readonly apiGroup?: string | null;
-  readonly resource: string;
-}) => ({
-  group: apiGroup ?? '',
-  resource,
-});
 
 /** No audit and no sweep reads subresources and wildcards. */
 function governedBy({ match: { apiGroups, resources } }: AdmissionPolicySpec): readonly GroupResource[] {
   const kinds = resources.filter((resource) => !resource.includes('/') && !hasWildcard(resource));
-  return apiGroups.flatMap((group) => kinds.map((resource) => ({ group: group ?? '', resource })));
+  return apiGroups.flatMap((group) =>
+    kinds.map((resource) => toGroupResource({ apiGroup: group, resource })),
+  );
 }
 
 /** Whether an audit, a sweep or an index reads the governed objects. */

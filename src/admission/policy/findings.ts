@@ -2,7 +2,7 @@ import type { UnresolvedReference } from './references/check-references.ts';
 import { NO_NOTICES, type Notices } from './rules/notices.ts';
 import type { Violation } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
-import type { AuditAnnotations, Cause, Decision } from '../review/decision.ts';
+import { FORBIDDEN, type AuditAnnotations, type Cause, type Decision } from '../review/decision.ts';
 import type { Deferral } from './deferral/deferral.ts';
 import { groupResourceName, objectKey } from '../../json/kube-object.ts';
 import { quote, shorten } from '../../json/printable.ts';
@@ -49,15 +49,6 @@ export interface Undecided {
 const MOST_LISTED = 16;
 const LONGEST_MESSAGE = 8192;
 const LONGEST_ANNOTATION = 1024;
-/** Failures of live reads are short: an API server restarts, or etcd elects a leader. */
-const RETRY_SECONDS = 1;
-
-/**
- * 403 Forbidden, as in other admission controllers. Not 422 Invalid: `kubectl apply --force` and other tools then
- * assume that a field cannot be updated. They delete the object and create it again, and this policy would reject the
- * creation.
- */
-const REFUSAL = { code: 403, reason: 'Forbidden' } as const;
 
 export function toDecision(findings: Findings): Decision {
   const { notices, unchecked, deferred, window = '' } = findings;
@@ -84,7 +75,7 @@ export function toDecision(findings: Findings): Decision {
   if (first !== undefined)
     return {
       kind: 'deny',
-      ...(first.refusal ?? REFUSAL),
+      ...(first.refusal ?? FORBIDDEN),
       message: listed(denied.map(describe)),
       causes: denied.slice(0, MOST_LISTED).map(toCause),
       warnings,
@@ -93,7 +84,7 @@ export function toDecision(findings: Findings): Decision {
   const [undecided] = findings.undecided;
   if (undecided !== undefined) {
     const message = `${undecided.message} (policy ${undecided.policy.name}): try again`;
-    return { kind: 'retry', message, afterSeconds: RETRY_SECONDS, cause: findings.cause };
+    return { kind: 'retry', message, cause: findings.cause };
   }
   const deferrals = deferred
     .slice(0, MOST_LISTED)

@@ -1,4 +1,5 @@
-import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
+import { groupResourceName, refOf, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
+import { memoizeWeak } from '../../json/objects.ts';
 import { hasDeletionTimestamp } from './object-metadata.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 
@@ -25,12 +26,12 @@ export interface GovernedSummary {
  */
 export function summarise(
   policies: readonly CompiledPolicy[],
-  { group, resource }: GroupResource,
+  kind: GroupResource,
   object: KubeObject,
 ): GovernedSummary {
-  const { name = '', namespace, labels = {} } = object.metadata ?? {};
+  const { namespace, labels = {} } = object.metadata ?? {};
   if (!isJsonObject(object)) return { targets: [], claims: [] };
-  const self = { group, resource, namespace, name };
+  const self = refOf(kind, object);
   const selecting = policies.filter(({ match }) => matchesSelector(match.objectSelector, labels));
   const holdsOn = hasDeletionTimestamp(object) ? [] : selecting;
   const targets = holdsOn.flatMap((policy) =>
@@ -50,10 +51,7 @@ export const needsSummary = ({
   unique.length > 0 || restrictingReferences(references).length > 0;
 
 /** The parts of a policy that determine its summaries. While the key is unchanged, existing summaries stay valid. */
-export function summaryKey(policy: CompiledPolicy): string {
-  const before = known.get(policy);
-  if (before !== undefined) return before;
-  const { name, match, unique, references } = policy;
+export const summaryKey = memoizeWeak(({ name, match, unique, references }: CompiledPolicy): string => {
   const { objectSelector, apiGroups, apiVersions, resources } = match;
   const named = restrictingReferences(references).map(({ path, namespacePath, target, namespaced }) => [
     path.text,
@@ -62,9 +60,5 @@ export function summaryKey(policy: CompiledPolicy): string {
     namespaced,
   ]);
   const held = unique.map((rule) => [rule.name, rule.scope, rule.paths.map(({ text }) => text)]);
-  const needs = JSON.stringify([name, apiGroups, apiVersions, resources, objectSelector, named, held]);
-  known.set(policy, needs);
-  return needs;
-}
-
-const known = new WeakMap<CompiledPolicy, string>();
+  return JSON.stringify([name, apiGroups, apiVersions, resources, objectSelector, named, held]);
+});

@@ -2,7 +2,7 @@ import { fillDefaults } from './defaults/defaults.ts';
 import { applyMutations, MutationError } from './mutations/mutations.ts';
 import { isFinalizerRemoval, withoutAddedFinalizers } from './deletion/deletion.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
-import { ALLOWED, type Decision } from '../review/decision.ts';
+import { ALLOWED, denied, FORBIDDEN, type Decision } from '../review/decision.ts';
 import { CEL_COST_LIMIT, createCelBudget } from '../../cel/frame.ts';
 import { createEvaluate, type CompiledExpression } from './expressions/expression.ts';
 import { isEqual, type JsonObject } from '../../json/json.ts';
@@ -18,9 +18,6 @@ import { describeRef } from './object-ref.ts';
 import type { AdmissionContext } from './world.ts';
 
 type MutationContext = Pick<AdmissionContext, 'world' | 'signal' | 'turns'>;
-
-/** Failures of live reads are short. */
-const RETRY_SECONDS = 1;
 
 /**
  * Applies the defaults and mutations of all policies in order. The patch is empty if nothing changes.
@@ -48,7 +45,7 @@ function mutateInTurn(...review: Parameters<typeof mutateObject>): Decision | Pr
 }
 
 const retry = (problem: string, cause: unknown) =>
-  ({ kind: 'retry', message: `${problem}: try again`, afterSeconds: RETRY_SECONDS, cause }) as const;
+  ({ kind: 'retry', message: `${problem}: try again`, cause }) as const;
 
 /** Whether the policy skips its mutations for restorers: objects in a backup have already been mutated. */
 const isSkipped = ({ mutations, restore }: CompiledPolicy): boolean =>
@@ -196,13 +193,4 @@ const UNSTABLE =
   'its mutations change their own result again, and the API server may ask twice: add a condition, or set values instead of adding to them';
 
 /** Applies all changes or none: a partly changed object would break what the policies guarantee. */
-function refusal({ message, policy }: MutationError): Exclude<Decision, { kind: 'allow' }> {
-  const notices = { causes: [], warnings: [], auditAnnotations: {} };
-  return {
-    kind: 'deny',
-    code: 403,
-    reason: 'Forbidden',
-    message: `${message} (policy ${policy})`,
-    ...notices,
-  };
-}
+const refusal = ({ message, policy }: MutationError) => denied(FORBIDDEN, `${message} (policy ${policy})`);

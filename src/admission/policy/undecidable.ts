@@ -1,9 +1,7 @@
-import type { Decision } from '../review/decision.ts';
+import { denied, FORBIDDEN, TRY_AGAIN, type Decision } from '../review/decision.ts';
 import type { AdmissionRequest } from '../review/request.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { isFinalizerRemoval } from './deletion/deletion.ts';
-
-const RETRY_SECONDS = 1;
 
 /**
  * Refuses a request for which a policy cannot be evaluated: the API server may still call Gatehouse for it, and allowing the
@@ -20,14 +18,8 @@ export function refuseUndecidable(
   );
   if (policy?.undecidable === undefined || isFinalizerRemoval(request)) return undefined;
   const { message, isTemporary } = policy.undecidable;
-  return {
-    kind: 'deny',
-    ...(isTemporary
-      ? { code: 429, reason: 'TooManyRequests', retryAfterSeconds: RETRY_SECONDS }
-      : { code: 403, reason: 'Forbidden' }),
-    message: `policy ${policy.name} is in force but cannot be evaluated: ${message}`,
-    causes: [],
-    warnings: [],
-    auditAnnotations: {},
-  };
+  return denied(
+    isTemporary ? TRY_AGAIN : FORBIDDEN,
+    `policy ${policy.name} is in force but cannot be evaluated: ${message}`,
+  );
 }

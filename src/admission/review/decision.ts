@@ -59,10 +59,34 @@ export type Decision =
   | {
       readonly kind: 'retry';
       readonly message: string;
-      readonly afterSeconds: number;
       /** For the log only. The response never contains it. */
       readonly cause?: unknown;
     };
+
+/**
+ * The API server and API clients retry after this time: failures of live reads are short, and a watch that lags catches
+ * up sooner. It is the shortest that Retry-After can say.
+ */
+export const RETRY_SECONDS = 1;
+
+type Denial = Extract<Decision, { kind: 'deny' }>;
+
+/**
+ * 403 Forbidden, as in other admission controllers. Not 422 Invalid: `kubectl apply --force` and other tools then
+ * assume that a field cannot be updated. They delete the object and create it again, and this policy would reject the
+ * creation.
+ */
+export const FORBIDDEN = { code: 403, reason: 'Forbidden' } as const;
+export const INTERNAL_ERROR = { code: 500, reason: 'InternalError' } as const;
+/** API clients retry. */
+export const TRY_AGAIN = { code: 429, reason: 'TooManyRequests', retryAfterSeconds: RETRY_SECONDS } as const;
+
+/** A denial without warnings and audit annotations. */
+export const denied = (
+  status: Pick<Denial, 'code' | 'reason' | 'retryAfterSeconds'>,
+  message: string,
+  causes: readonly Cause[] = [],
+): Denial => ({ kind: 'deny', ...status, message, causes, warnings: [], auditAnnotations: {} });
 
 export const ALLOWED = {
   kind: 'allow',

@@ -37,7 +37,8 @@ export type ReadReview =
 export function readReview(body: ReviewBody): ReadReview {
   const text = body.bytes.toString('utf8');
   try {
-    return { kind: 'review', ...parseReview(parseBody(text, body)) };
+    const { version, request } = parseReview(parseBody(text, body));
+    return { kind: 'review', version, request };
   } catch (error) {
     if (!(error instanceof InvalidReview)) throw error;
     const envelope = findEnvelope(text, 'AdmissionReview');

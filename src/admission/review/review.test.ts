@@ -147,7 +147,6 @@ describe('an answer', () => {
     const { response } = toValidatingReview('v1', request, {
       kind: 'retry',
       message: 'later',
-      afterSeconds: 1,
     });
     expect(response).toMatchObject({
       allowed: false,

@@ -1,4 +1,4 @@
-import type { AuditAnnotations, Cause, Decision } from './decision.ts';
+import { RETRY_SECONDS, type AuditAnnotations, type Cause, type Decision } from './decision.ts';
 import { toJsonText } from '../../json/json-text.ts';
 import { isSimpleName } from '../../json/names.ts';
 import { openReview, reviewType, type ReviewVersion } from './envelope.ts';
@@ -60,12 +60,12 @@ export function toMutatingReview(
   request: Answered,
   decision: Decision,
 ): AdmissionReview {
-  const { response, ...type } = toValidatingReview(version, request, decision);
+  const review = toValidatingReview(version, request, decision);
   // A deletion has no object to patch, so the API server would fail the request regardless of the failurePolicy.
   if (decision.kind !== 'allow' || decision.patch.length === 0 || request.operation === 'DELETE')
-    return { response, ...type };
+    return review;
   const patch = Buffer.from(toJsonText(decision.patch)).toString('base64');
-  return { ...type, response: { ...response, patch, patchType: 'JSONPatch' } };
+  return { ...review, response: { ...review.response, patch, patchType: 'JSONPatch' } };
 }
 
 /** The response of a validating webhook. It has no patch, because the API server rejects one there. */
@@ -89,7 +89,7 @@ function responseTo(request: Answered, decision: Decision): AdmissionResponse {
   if (decision.kind === 'allow') return { uid, allowed: true, ...notices(decision) };
   const { message } = decision;
   if (decision.kind === 'retry') {
-    const details = { ...identity(request), retryAfterSeconds: decision.afterSeconds };
+    const details = { ...identity(request), retryAfterSeconds: RETRY_SECONDS };
     const reason = 'TooManyRequests'; // API clients wait for retryAfterSeconds, then retry
     return { uid, allowed: false, status: { status: 'Failure', code: 429, reason, message, details } };
   }

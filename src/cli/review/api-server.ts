@@ -6,7 +6,6 @@ import { randomUUID } from 'node:crypto';
 
 import type { WebhookConfiguration } from '../../admission/webhooks/webhook.ts';
 import type { webhookConfigurations } from '../../admission/webhooks/webhook-configurations.ts';
-import type { ObjectRef } from '../../json/kube-object.ts';
 import type { ConvertObjects } from '../../sandbox/machinery/crd/convert.ts';
 import { withMeta, type ApiObject } from '../../sandbox/machinery/api-object.ts';
 import { complete } from '../../sandbox/machinery/objects/decode.ts';
@@ -78,10 +77,6 @@ export function createApiServer(
       await admission(call).validate(attributesOf(write, object), SILENT);
     },
   };
-}
-
-export function refOf({ group, resource }: ResourceType, { metadata }: ApiObject): ObjectRef {
-  return { group, resource, namespace: metadata.namespace, name: metadata.name ?? '' };
 }
 
 function attributesOf(

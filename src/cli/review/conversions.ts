@@ -5,6 +5,7 @@ import { readDefinition } from '../../admission/conversion/definition.ts';
 import type { CompiledHandler } from '../../admission/handlers/compile-handler.ts';
 import { isJsonObject, listIn, textIn, valueIn, type JsonObject, type JsonValue } from '../../json/json.ts';
 import type { ConversionPolicy } from '../../api/conversion-policy.ts';
+import { toGroupResource } from '../../api/policy-match.ts';
 import { groupResourceName, splitApiVersion } from '../../json/kube-object.ts';
 import { toJson, type ApiObject } from '../../sandbox/machinery/api-object.ts';
 import { createConverter, type ConvertObjects } from '../../sandbox/machinery/crd/convert.ts';
@@ -41,8 +42,7 @@ function compileLabelled(
   { label, object: policy }: Labelled<ConversionPolicy>,
   storage: Pick<Storage, 'get'>,
 ): Parsed<readonly [string, Converter]> {
-  const { apiGroup, resource } = policy.spec.target;
-  const name = groupResourceName({ group: apiGroup, resource });
+  const name = groupResourceName(toGroupResource(policy.spec.target));
   const crd = storage.get(DEFINITIONS, { namespace: '', name });
   const definition = crd === undefined ? undefined : readDefinition(toJson(crd));
   if (definition === undefined) {

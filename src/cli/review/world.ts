@@ -5,10 +5,12 @@ import {
   groupResourceName,
   keyOf,
   objectKey,
+  refOf,
   type GroupResource,
   type KubeObject,
   type ObjectRef,
 } from '../../json/kube-object.ts';
+import { memoizeWeak, uniqueBy } from '../../json/objects.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { evidenceOfWindows } from '../../restore/evidence.ts';
 import { openedForCluster } from '../../restore/opener.ts';
@@ -99,17 +101,12 @@ export function handlerWorldOf(
 
 /** Indexes references and unique values. @param contents must not change afterwards: each policy is indexed once */
 export function indexGoverned({ list }: Pick<Contents, 'list'>): GovernedIndex {
-  const known = new Map<CompiledPolicy, ReturnType<typeof indexPolicy>>();
-  const indexOf = (policy: CompiledPolicy) => {
-    const index = known.get(policy) ?? indexPolicy(policy, list);
-    known.set(policy, index);
-    return index;
-  };
+  const indexOf = memoizeWeak((policy: CompiledPolicy) => indexPolicy(policy, list));
   const refs = (entries: readonly { readonly ref: ObjectRef }[] = []) => entries.map(({ ref }) => ref);
   return {
     referrers: (target, policies) => {
       const found = policies.flatMap((policy) => refs(indexOf(policy).referrers.get(targetKey(target))));
-      return [...new Map(found.map((ref) => [targetKey(ref), ref])).values()];
+      return uniqueBy(found, targetKey);
     },
     holders: (claim, policy) => refs(indexOf(policy).holders.get(claim)),
   };
@@ -118,10 +115,7 @@ export function indexGoverned({ list }: Pick<Contents, 'list'>): GovernedIndex {
 /** The referrers of each target, by `targetKey`, and the holders of each claim, by its name. */
 function indexPolicy(policy: CompiledPolicy, list: Contents['list']) {
   const objects = (needsSummary(policy) ? governed(policy) : []).flatMap((kind) =>
-    list(kind).map((object) => {
-      const { name = '', namespace } = object.metadata ?? {};
-      return { ref: { ...kind, namespace, name }, ...summarise([policy], kind, object) };
-    }),
+    list(kind).map((object) => ({ ref: refOf(kind, object), ...summarise([policy], kind, object) })),
   );
   const referrers = objects.flatMap(({ ref, targets }) => targets.map((key) => ({ key, ref })));
   const holders = objects.flatMap(({ ref, claims }) => claims.map((key) => ({ key, ref })));

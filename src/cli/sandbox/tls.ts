@@ -1,8 +1,7 @@
 import { createAuthority, activeGeneration } from '../../pki/authority/authority.ts';
 import { DEFAULT_KEY_ALGORITHM, generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
+import { DEFAULT_SERVING_CERT_LIFETIME } from '../../pki/lifetimes.ts';
 import { issueServingCert } from '../../pki/serving-certs/issue.ts';
-
-const LIFETIME_MS = 365 * 24 * 3_600_000;
 
 export interface SandboxTls {
   /** The CA certificate, PEM. */
@@ -24,7 +23,7 @@ export async function createSandboxTls(now: Date): Promise<SandboxTls> {
     keyPair: keys,
     serial: randomSerial(),
     now,
-    lifetimeMs: LIFETIME_MS,
+    lifetimeMs: DEFAULT_SERVING_CERT_LIFETIME,
   });
   return { ca: activeGeneration(authority).certificate, cert: chain, key: keys.privateKey };
 }

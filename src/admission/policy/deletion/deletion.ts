@@ -1,12 +1,5 @@
 /** Requests about an object that is being deleted. */
-import {
-  isEqual,
-  isJsonArray,
-  isJsonObject,
-  valueIn,
-  type JsonObject,
-  type JsonValue,
-} from '../../../json/json.ts';
+import { isEqual, listIn, objectIn, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { hasDeletionTimestamp } from '../object-metadata.ts';
 
@@ -41,7 +34,7 @@ export function withoutAddedFinalizers(request: Change, changed: JsonObject): Js
   const now = finalizersOf(changed);
   const kept = now.filter((name) => asked.includes(name));
   if (kept.length === now.length) return changed;
-  return { ...changed, metadata: { ...metadataOf(changed), finalizers: kept } };
+  return { ...changed, metadata: { ...objectIn(changed, 'metadata'), finalizers: kept } };
 }
 
 /** What the API server writes into metadata itself, and finalizers. */
@@ -58,16 +51,8 @@ const NOT_COMPARED: ReadonlySet<string> = new Set([
 ]);
 
 function withoutServerMetadata(object: JsonObject): JsonObject {
-  const compared = Object.entries(metadataOf(object)).filter(([key]) => !NOT_COMPARED.has(key));
+  const compared = Object.entries(objectIn(object, 'metadata')).filter(([key]) => !NOT_COMPARED.has(key));
   return { ...object, metadata: Object.fromEntries(compared) };
 }
 
-function metadataOf(object: JsonObject): JsonObject {
-  const metadata = valueIn(object, 'metadata');
-  return isJsonObject(metadata) ? metadata : {};
-}
-
-function finalizersOf(object: JsonObject): readonly JsonValue[] {
-  const finalizers = valueIn(object, 'metadata', 'finalizers');
-  return isJsonArray(finalizers) ? finalizers : [];
-}
+const finalizersOf = (object: JsonObject): readonly JsonValue[] => listIn(object, 'metadata', 'finalizers');

@@ -2,12 +2,8 @@ import { isObjectName, isDnsLabel } from '../../../json/names.ts';
 import type { Report } from '../problem.ts';
 import { clusterScoped, tryResolve, type Resolve } from '../match/compile-match.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
-import {
-  groupResourceName,
-  type KubeObject,
-  type ObjectRef,
-  type GroupResource,
-} from '../../../json/kube-object.ts';
+import { toGroupResource } from '../../../api/policy-match.ts';
+import { groupResourceName, type KubeObject, type ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy, CompiledMatch, CompiledParams } from '../compiled-policy.ts';
 import { namespaceRefOf } from '../object-ref.ts';
 import type { ClusterReads } from './cluster-reads.ts';
@@ -113,7 +109,7 @@ export function compileParams(
 ): CompiledParams | undefined {
   if (params === undefined) return undefined;
   const { name, namespace, whenMissing = 'Deny' } = params;
-  const target: GroupResource = { group: params.apiGroup ?? '', resource: params.resource };
+  const target = toGroupResource(params);
   const at = 'spec.params.namespace';
   if (!isObjectName(target, name))
     report('spec.params.name', `${quote(name)} cannot be the name of an object`);

@@ -1,3 +1,4 @@
+import { memoizeWeak } from '../../../json/objects.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import type { CompiledExpression, Reads } from './expression.ts';
 
@@ -23,15 +24,9 @@ export const checksRead = memoised(({ rules, warnings, auditAnnotations }) => [
 ]);
 
 function memoised(expressionsOf: (policy: Expressions) => readonly (CompiledExpression | undefined)[]) {
-  const known = new WeakMap<Expressions, ClusterReads>();
-  return (policy: Expressions): ClusterReads => {
-    const before = known.get(policy);
-    if (before !== undefined) return before;
-    const expressions = expressionsOf(policy);
-    const reads = allReads(expressions.flatMap((one) => one?.reads ?? []));
-    known.set(policy, reads);
-    return reads;
-  };
+  return memoizeWeak((policy: Expressions): ClusterReads =>
+    allReads(expressionsOf(policy).flatMap((one) => one?.reads ?? [])),
+  );
 }
 
 /** What at least one of the expressions reads. */

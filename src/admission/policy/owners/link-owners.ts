@@ -3,6 +3,7 @@ import type { OwnerReference } from '../../../json/kube-object.ts';
 import { mayRelinkOwner } from '../../../api/owner-kinds.ts';
 import { encodeOwnerRecord, type OwnerRecord } from '../../../api/owner-record.ts';
 import type { JsonObject } from '../../../json/json.ts';
+import { uniqueBy } from '../../../json/objects.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { createRestoreLookup, windowsFor } from '../deferral/deferral.ts';
 import type { AdmissionContext, Owners } from '../world.ts';
@@ -57,5 +58,5 @@ async function findAll(
   if (linked.length !== refs.length) return undefined;
   // The API server accepts one controller. The sweep decides between several.
   if (linked.filter(({ controller }) => controller === true).length > 1) return undefined;
-  return [...new Map(linked.map((ref) => [ref.uid, ref])).values()];
+  return uniqueBy(linked, ({ uid }) => uid);
 }

@@ -2,7 +2,7 @@
 import type { OwnerReference } from '../../../json/kube-object.ts';
 import { annotationBytes, MOST_ANNOTATION_BYTES } from '../object-metadata.ts';
 import { OWNER_RECORD_ANNOTATION, toOwnerReferences } from '../../../api/owner-record.ts';
-import { isJsonObject, textIn, valueIn, type JsonObject, type JsonValue } from '../../../json/json.ts';
+import { objectIn, textIn, valueIn, type JsonObject, type JsonValue } from '../../../json/json.ts';
 
 /**
  * Undefined if the owner references are malformed: the API server then rejects the object, so there is nothing to
@@ -45,8 +45,3 @@ function withMetadata(object: JsonObject, change: Readonly<Record<string, JsonVa
 }
 
 const annotationsOf = (object: JsonObject) => objectIn(object, 'metadata', 'annotations');
-
-function objectIn(object: JsonObject, ...keys: readonly string[]): JsonObject {
-  const found = valueIn(object, ...keys);
-  return isJsonObject(found) ? found : {};
-}

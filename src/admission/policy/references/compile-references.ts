@@ -1,7 +1,8 @@
 import { clusterScoped, tryResolve, type Resolve } from '../match/compile-match.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
+import { toGroupResource } from '../../../api/policy-match.ts';
 import type { ReferenceRule } from '../../../api/policy-validate.ts';
-import { groupResourceName, type GroupResource } from '../../../json/kube-object.ts';
+import { groupResourceName } from '../../../json/kube-object.ts';
 import { requireWrites, tryPath, type Report } from '../problem.ts';
 import type { CompiledMatch, CompiledReference } from '../compiled-policy.ts';
 import { isSiblingPath } from '../../../json/field-path.ts';
@@ -40,7 +41,7 @@ function compileReference(
   const path = tryPath(text, `${where}.path`, report);
   const namespacePath =
     namespaceText === undefined ? undefined : tryPath(namespaceText, `${where}.namespacePath`, report);
-  const target: GroupResource = { group: rule.target.apiGroup ?? '', resource: rule.target.resource };
+  const target = toGroupResource(rule.target);
   const resolved = tryResolve(target, `${where}.target`, resolve, report);
   const restrictsDelete = onTargetDelete === 'Restrict';
   if (restrictsDelete) reportDeletionLockout(target, match.failurePolicy, `${where}.onTargetDelete`, report);

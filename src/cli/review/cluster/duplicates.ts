@@ -5,7 +5,7 @@ import type { CompiledPolicy } from '../../../admission/policy/compile.ts';
 import { isJsonObject } from '../../../json/json.ts';
 import { pick } from '../../../json/objects.ts';
 import { heldKeys, type HeldKey } from '../../../admission/policy/unique/unique-key.ts';
-import type { GroupResource, KubeObject, ObjectRef } from '../../../json/kube-object.ts';
+import { refOf, type GroupResource, type KubeObject, type ObjectRef } from '../../../json/kube-object.ts';
 import type { Violator } from '../../../runtime/policies/audit-scan.ts';
 
 interface Holder extends Pick<Violator, 'resource' | 'object'> {
@@ -19,9 +19,8 @@ export function collectDuplicates(policy: CompiledPolicy, now: Date) {
   return {
     add: (resource: GroupResource, object: KubeObject): void => {
       const json: unknown = object;
-      const { name = '', namespace } = object.metadata ?? {};
       if (!isJsonObject(json)) return;
-      const self = { ...resource, namespace, name };
+      const self = refOf(resource, object);
       const { covers } = exemptionOfStored(policy, object, now.getTime());
       // Only the identity: all objects of a cluster would not fit into memory.
       const identity = {

@@ -10,6 +10,7 @@ import {
   type ObjectRef,
   type KubeObject,
 } from '../../../json/kube-object.ts';
+import { uniqueBy } from '../../../json/objects.ts';
 import { governed, namedKinds } from '../../../runtime/policies/policy-kinds.ts';
 import { isNotFound } from '../../../kube/api-error.ts';
 import { createStorage } from '../../../sandbox/machinery/storage/storage.ts';
@@ -84,12 +85,8 @@ async function storedPolicies({ client }: UserCluster): Promise<Policies> {
 }
 
 async function resolveAll(policies: Policies, { discovery }: UserCluster) {
-  const wanted = new Map(
-    policies
-      .flatMap(({ object: { spec } }) => [...namedKinds(spec), ...governed(spec)])
-      .map((kind) => [groupResourceName(kind), kind]),
-  );
-  const found = await Promise.all([...wanted.values()].map((kind) => discovery.resolve(kind)));
+  const wanted = policies.flatMap(({ object: { spec } }) => [...namedKinds(spec), ...governed(spec)]);
+  const found = await Promise.all(uniqueBy(wanted, groupResourceName).map((kind) => discovery.resolve(kind)));
   return new Map(
     found.filter((kind) => kind !== undefined).map((kind) => [groupResourceName(kind), kind] as const),
   );
