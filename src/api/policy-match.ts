@@ -1,4 +1,5 @@
 /** The requests that a policy governs: `spec.match`. */
+import type { GroupResource } from '../json/kube-object.ts';
 import { anyObject, apiGroup, array, mapList, object, oneOf, string } from './schema.ts';
 
 /** As in the Kubernetes API (meta/v1 LabelSelector). */
@@ -10,6 +11,15 @@ export interface LabelSelector {
     values?: string[];
   }[];
 }
+
+/** A kind that a policy names. */
+export const toGroupResource = ({
+  apiGroup,
+  resource,
+}: {
+  readonly apiGroup?: string | null;
+  readonly resource: string;
+}): GroupResource => ({ group: apiGroup ?? '', resource });
 
 export const policyMatch = object('The requests that the policy governs.', {
   apiGroups: array(

@@ -7,7 +7,7 @@ import { pick } from '../json/objects.ts';
 import { timesOf, type RestoreSource } from './detector.ts';
 import { isPrincipal, type Requester } from '../api/principals.ts';
 import { MAX_LEADERLESS_MS } from './rollback.ts';
-import { covers, type WriteTarget } from './window.ts';
+import { covers, SWEEP_FINALIZER, type WriteTarget } from './window.ts';
 import { detectedName, toLabelValue } from './window-names.ts';
 
 /** Names the RestoreDetector that created a window. */
@@ -46,6 +46,7 @@ export function detectedWindow(
     metadata: {
       name: detectedName(creator, source.uid, digest, isTaken),
       labels: { [EXCLUDE_FROM_BACKUP_LABEL]: 'true', [SOURCE_LABEL]: toLabelValue(creator) },
+      finalizers: [SWEEP_FINALIZER], // the webhook that adds it may be missing
     },
     spec: specOf(detector, source, now),
   };

@@ -90,6 +90,7 @@ test('every replica builds the same window for a source', () => {
     metadata: {
       name: `velero-${digest('u1').slice(0, 12)}`,
       labels: { 'velero.io/exclude-from-backup': 'true', 'gatehouse.dev/source': 'velero' },
+      finalizers: ['gatehouse.dev/sweep'],
     },
     spec: {
       source: { type: 'Detector', detector: 'velero', ref: { kind: 'Restore', name: 'nightly', uid: 'u1' } },

@@ -156,7 +156,11 @@ test.each([
 ])('the window %s is swept at once and defers nothing', (name, type) => {
   const window = ownSweepWindow(name, NOW);
   if (window === undefined) throw new Error('there is none');
-  expect(window.metadata).toEqual({ name, labels: { 'velero.io/exclude-from-backup': 'true' } });
+  expect(window.metadata).toEqual({
+    name,
+    labels: { 'velero.io/exclude-from-backup': 'true' },
+    finalizers: ['gatehouse.dev/sweep'],
+  });
   expect(window.spec).toMatchObject({ source: { type }, principals: [], close: true });
   expect(windowProblems(window)).toEqual([]);
   const stored = { ...window, metadata: { ...window.metadata, creationTimestamp: NOW.toISOString() } };

@@ -1,6 +1,7 @@
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, VERSION } from '../api/group.ts';
 import { toTimestamp } from '../json/kube-object.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
+import { SWEEP_FINALIZER } from './window.ts';
 
 /**
  * Detects from the Lease of the leader whether the cluster went back in time, or had no leader for a while. The leader
@@ -145,7 +146,11 @@ export function ownSweepWindow(name: string, now: Date): RestoreWindow | undefin
   return {
     apiVersion: `${GROUP}/${VERSION}`,
     kind: 'RestoreWindow',
-    metadata: { name, labels: { [EXCLUDE_FROM_BACKUP_LABEL]: 'true' } },
+    metadata: {
+      name,
+      labels: { [EXCLUDE_FROM_BACKUP_LABEL]: 'true' },
+      finalizers: [SWEEP_FINALIZER], // the webhook that adds it may be missing
+    },
     spec: {
       source: { type: epoch === undefined ? 'Startup' : 'Rollback' },
       principals: [],

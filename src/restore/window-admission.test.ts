@@ -2,18 +2,16 @@ import { describe, expect, test } from 'vitest';
 
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../api/group.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
-import {
-  completeWindow,
-  objectionsTo,
-  type OwnKindContext,
-  type OwnKindRequest,
-} from './window-admission.ts';
+import { completeWindow } from './complete-window.ts';
+import { objectionsTo, type OwnKindContext, type OwnKindRequest } from './window-admission.ts';
 import { OPENED_BY, OPENER_SCOPE } from './opener.ts';
 import { SWEEP_FINALIZER } from './window.ts';
 
 const NOW = new Date('2026-11-21T12:00:00Z');
 const VELERO = { username: 'system:serviceaccount:velero:velero', groups: ['system:serviceaccounts:velero'] };
 const ALICE = { username: 'alice', groups: ['system:authenticated'] };
+/** A backup tool that may do everything. No detector and no open window names it any more. */
+const TOOL = { username: 'system:serviceaccount:tools:restore', groups: [] };
 const OURS = { username: 'system:serviceaccount:gatehouse-system:gatehouse', groups: [] };
 
 const SPEC: RestoreWindowSpec = {
@@ -42,6 +40,7 @@ const worldOf = (mayOpen: Open, asked: string[] = []): OwnKindContext => ({
 const creation = (object: RestoreWindow, user = ALICE): OwnKindRequest => ({
   operation: 'CREATE',
   resource: 'restorewindows',
+  subResource: '',
   user,
   object,
   oldObject: undefined,
@@ -157,7 +156,8 @@ describe('S3: a restorer', () => {
     async (resource) => {
       for (const operation of ['CREATE', 'UPDATE', 'DELETE'] as const) {
         const object = operation === 'DELETE' ? undefined : window();
-        const request = { operation, resource, user: VELERO, object, oldObject: window({ reason: 'old' }) };
+        const before = window({ reason: 'old' });
+        const request = { ...change(before, before, VELERO), operation, resource, object };
         expect(await said(request)).toContain(`may not write ${resource}.gatehouse.dev`);
         const user = { username: 'bob', groups: VELERO.groups };
         expect(await said({ ...request, user }, 'in namespaces')).toContain('may not write');
@@ -169,7 +169,12 @@ describe('S3: a restorer', () => {
     const user = { username: 'bob', groups: VELERO.groups };
     for (const operation of ['UPDATE', 'DELETE'] as const) {
       const policy = { metadata: { name: 'servers' } };
-      const request = { operation, resource: 'admissionpolicies', user, object: policy, oldObject: policy };
+      const request = {
+        ...change(window(), window(), user),
+        operation,
+        resource: 'admissionpolicies',
+        object: policy,
+      };
       expect(await said(request)).toBe('');
     }
   });
@@ -254,6 +259,7 @@ describe('S5: a window', () => {
     expect(await said(change(before, after), 'in namespaces')).toContain('metadata.finalizers: ');
     expect(await said(change(before, window({}, { finalizers: [SWEEP_FINALIZER] })), false)).toBe('');
     expect(await said(change(before, after))).toBe('');
+    expect(await said(change(before, after, TOOL))).toContain('metadata.finalizers: ');
     expect(await said(change(before, after, OURS), false)).toBe('');
   });
 
@@ -273,6 +279,33 @@ describe('S5: a window', () => {
   });
 });
 
+describe('a status', () => {
+  const statusOf = (resource: string, user: typeof ALICE): OwnKindRequest => {
+    const before = window({ principals: [{ user: VELERO.username }] });
+    const after: RestoreWindow = { ...before, status: { phase: 'Completed' } };
+    return { ...change(before, after, user), resource, subResource: 'status' };
+  };
+  const kinds = ['restorewindows', 'restoredetectors', 'admissionpolicies', 'conversionpolicies'];
+
+  test.each(kinds)('of %s is written by Gatehouse, without a permission check', async (resource) => {
+    const asked: string[] = [];
+    expect(await said(statusOf(resource, OURS), false, asked)).toBe('');
+    expect(asked).toEqual([]);
+  });
+
+  test.each(kinds)('of %s is not written by a backup tool, whatever its permissions', async (resource) => {
+    for (const tool of [VELERO, TOOL])
+      expect(await said(statusOf(resource, tool))).toContain(`: only Gatehouse writes ${resource}/status: `);
+  });
+
+  test('is not written by a user who may not open windows for the whole cluster', async () => {
+    expect(await said(statusOf('restorewindows', ALICE), 'in namespaces')).toContain(
+      'set spec.close to true',
+    );
+    expect(await said(statusOf('restorewindows', ALICE))).toBe('');
+  });
+});
+
 test('a detector can be created and changed only with the verb open, and its problems are reported', async () => {
   const spec = {
     watch: { apiGroup: 'velero.io', version: 'v1', resource: 'restores' },
@@ -284,6 +317,7 @@ test('a detector can be created and changed only with the verb open, and its pro
   const request = (change: object): OwnKindRequest => ({
     operation: 'CREATE',
     resource: 'restoredetectors',
+    subResource: '',
     user: ALICE,
     object: { metadata: { name: 'velero' }, spec: { ...spec, ...change } } as OwnKindRequest['object'],
     oldObject: undefined,

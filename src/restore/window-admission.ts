@@ -3,20 +3,22 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../api/group.ts';
 import { ownValue } from '../json/json.ts';
-import { toTimestamp, type KubeObject } from '../json/kube-object.ts';
+import type { KubeObject } from '../json/kube-object.ts';
 import { isPrincipal, type Principal, type Requester } from '../api/principals.ts';
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
 import { detectorProblems } from './detector.ts';
-import { isClusterWide, OPENED_BY, OPENER_SCOPE, restorersIn } from './opener.ts';
+import { isClusterWide, OPENER_SCOPE, restorersIn } from './opener.ts';
 import { isReservedName } from './window-names.ts';
-import { isHeld, MAX_WINDOW_MS, SWEEP_FINALIZER, windowProblems, withHold } from './window.ts';
+import { isHeld, MAX_WINDOW_MS, SWEEP_FINALIZER, windowProblems } from './window.ts';
 
 /** A request for one of Gatehouse's own kinds. */
 export interface OwnKindRequest {
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
   /** Plural. */
   readonly resource: string;
+  /** e.g. `status`; empty for the object itself. */
+  readonly subResource: string;
   readonly user: Requester;
   /** Absent on DELETE. */
   readonly object: KubeObject | undefined;
@@ -53,6 +55,8 @@ export async function objectionsTo(
   world: OwnKindContext,
 ): Promise<readonly Objection[]> {
   if (world.isOurs(request.user)) return [];
+  if (request.subResource !== '')
+    return (await isAdministrator(request.user, world)) ? [] : [statusObjection(request)];
   if (
     isPrincipal(world.restorers, request.user) &&
     !onlyEndsWindow(request) &&
@@ -87,6 +91,16 @@ function restorerObjection({ resource }: OwnKindRequest): Objection {
   };
 }
 
+/** The status decides whether a window is swept, and which version of a policy is in force. */
+function statusObjection({ resource, subResource }: OwnKindRequest): Objection {
+  const advice =
+    resource === 'restorewindows' ? 'to end a window, set spec.close to true' : 'change the spec';
+  return {
+    field: '',
+    message: `only Gatehouse writes ${resource}/${subResource}: ${advice}`,
+  };
+}
+
 async function windowObjections(
   request: OwnKindRequest,
   world: OwnKindContext,
@@ -99,7 +113,7 @@ async function windowObjections(
     const added = windowProblems(window).filter((problem) => !known.includes(problem));
     const changes = [...changesOf(before.spec, window.spec), ...added.map(toObjection)];
     if (changes.length > 0) return changes;
-    if (isHeld(before) && !isHeld(window) && !(await world.mayOpen(undefined, []))) return [HELD];
+    if (isHeld(before) && !isHeld(window) && !(await isAdministrator(request.user, world))) return [HELD];
     const approves = window.spec.sweep?.approved === true && before.spec.sweep?.approved !== true;
     return approves ? await permissionObjections(window, world) : [];
   }
@@ -242,58 +256,4 @@ function onlyEndsWindow({ operation, resource, user, object, oldObject }: OwnKin
   const { close, expiresAt } = after.spec;
   const ended = { ...before.spec, expiresAt, ...(close === undefined ? {} : { close }) };
   return changesOf(before.spec, after.spec).length === 0 && isDeepStrictEqual(ended, after.spec);
-}
-
-/**
- * Completes a window before the API server stores it: sets its end, the finalizer, the label that excludes it from
- * backups, and what its opener may open.
- *
- * @param mayOpenAll whether this user may open windows for the whole cluster
- * @returns the same object if nothing changes
- */
-export function completeWindow(
-  { operation, user, object, oldObject }: OwnKindRequest,
-  now: Date,
-  mayOpenAll: boolean,
-): KubeObject | undefined {
-  if (object === undefined) return undefined;
-  const isNew = operation === 'CREATE';
-  const opener = { [OPENED_BY]: user.username, ...(mayOpenAll ? { [OPENER_SCOPE]: 'Cluster' } : {}) };
-  const record: Readonly<Record<string, string>> = isNew ? opener : (oldObject?.metadata?.annotations ?? {});
-  const completed = isNew ? held(withEnd(object, now)) : object;
-  const { labels, annotations } = completed.metadata ?? {};
-  const isRecorded = RECORDS.every((key) => annotations?.[key] === record[key]);
-  if (labels?.[EXCLUDE_FROM_BACKUP_LABEL] === 'true' && isRecorded) return completed;
-  const others = Object.entries(annotations ?? {}).filter(([key]) => !RECORDS.includes(key));
-  const kept = Object.entries(record).filter(([key]) => RECORDS.includes(key));
-  return {
-    ...completed,
-    metadata: {
-      ...completed.metadata,
-      labels: { ...labels, [EXCLUDE_FROM_BACKUP_LABEL]: 'true' },
-      annotations: Object.fromEntries([...others, ...kept]),
-    },
-  };
-}
-
-const RECORDS = [OPENED_BY, OPENER_SCOPE];
-
-function held(object: KubeObject): KubeObject {
-  const window = { ...object, metadata: object.metadata ?? {} } as RestoreWindow; // only its metadata is used
-  return isHeld(window) ? object : withHold(window, true);
-}
-
-/** How long a window without `expiresAt` lasts, in milliseconds. */
-const DEFAULT_WINDOW_MS = 2 * 3_600_000;
-
-function withEnd(object: KubeObject, now: Date): KubeObject {
-  const { spec } = object as { readonly spec?: Partial<RestoreWindowSpec> | null }; // not yet validated
-  if (typeof spec !== 'object' || spec === null) return object;
-  const { expiresAt } = spec;
-  const latest = now.getTime() + MAX_WINDOW_MS;
-  const end =
-    expiresAt === undefined ? now.getTime() + DEFAULT_WINDOW_MS : Math.min(latest, Date.parse(expiresAt));
-  if (Number.isNaN(end) || (expiresAt !== undefined && end === Date.parse(expiresAt))) return object;
-  const window = { ...object, spec: { ...spec, expiresAt: toTimestamp(new Date(end)) } };
-  return window;
 }

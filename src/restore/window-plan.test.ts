@@ -303,6 +303,18 @@ describe('a window is held until its sweep', () => {
     expect(planOf(window(undefined))).toBe('open');
   });
 
+  test('before it closes, if no leader saw it open', () => {
+    const ended = { close: true };
+    expect(planOf(window(undefined, ended, { finalizers: [] }))).toBe('hold');
+    expect(planOf(window(undefined, {}, { finalizers: [] }), at('14:00:00'))).toBe('hold');
+    expect(planOf(window(undefined, ended))).toBe('close');
+  });
+
+  test('unless it is being deleted: the API server refuses new finalizers', () => {
+    const deleted = { finalizers: ['other'], deletionTimestamp: '2026-11-21T12:00:00Z' };
+    expect(planOf(window(undefined, {}, deleted))).toBe('close');
+  });
+
   test.each([
     ['a user deletes it while it is open', window({ openedAt: '2026-11-21T11:00:00.000Z' }), 'close'],
     ['its writes may still be stored', window(closed), 'sweep'],

@@ -64,11 +64,14 @@ export function planWindow(
       ? { kind: 'release' }
       : { kind: 'refuse', problems };
 
+  // Also a window that has closed before a leader saw it: replicas may have deferred checks for it.
+  if (closedAt === undefined && !isHeld(window) && window.metadata.deletionTimestamp === undefined)
+    return { kind: 'hold' };
   const state = windowState(window, now);
   if (state.kind === 'open') {
     // An edit made the open window invalid. Close it, so that the sweep checks the writes that it admitted.
     if (problems.length > 0) return { kind: 'close', at: now, reason: 'Manual' };
-    return isHeld(window) ? planOpen(window, now, state.until, seen.source) : { kind: 'hold' };
+    return planOpen(window, now, state.until, seen.source);
   }
   // Close now, not at the time in the spec: an edit may have moved that into the past, and recently admitted writes are
   // still pending.

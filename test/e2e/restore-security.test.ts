@@ -53,6 +53,18 @@ const CLUSTER_ROLE_BINDINGS: Resource = {
   namespaced: false,
 };
 const HOUR_MS = 3_600_000;
+/** A backup tool with all permissions. No detector names it. */
+const FORMER = { user: 'system:serviceaccount:tools:former', groups: ['system:masters'] };
+/** Of a window whose final sweep found nothing. */
+const SWEPT = {
+  phase: 'Completed',
+  lastSweep: {
+    startedAt: '2999-01-01T00:00:00Z',
+    finishedAt: '2999-01-01T00:00:00Z',
+    objectsScanned: 1,
+    interim: false,
+  },
+};
 const OURS = { user: 'system:serviceaccount:gatehouse-system:gatehouse', groups: ['system:masters'] };
 
 let cluster: Cluster;
@@ -235,6 +247,13 @@ describe('S3: a restorer', () => {
     ];
     for (const said of await Promise.all(writes.map(attempt)))
       expect(said).toContain('a restorer may not write');
+    const statuses: readonly Promise<unknown>[] = [
+      restorer.patchStatus(RESTORE_WINDOWS, { name: 's3' }, { status: SWEPT }),
+      restorer.patchStatus(RESTORE_DETECTORS, { name: 'velero' }, { status: { conditions: [] } }),
+      restorer.patchStatus(ADMISSION_POLICIES, { name: 'applications' }, { status: { inForce: null } }),
+    ];
+    for (const said of await Promise.all(statuses.map(attempt)))
+      expect(said).toContain('only Gatehouse writes');
     const live = await cluster.admin.get<RestoreWindow>(RESTORE_WINDOWS, { name: 's3' });
     expect(live?.spec).toMatchObject({ reason: 'drill' });
     expect(live?.spec.close).not.toBe(true);
@@ -245,6 +264,26 @@ describe('S3: a restorer', () => {
     expect(
       await attempt(restorer.patchMerge(RESTORE_WINDOWS, { name: 's3-mine' }, { spec: { close: true } })),
     ).toBe('allowed');
+  });
+
+  test('cannot make its window count as swept, also after it closed', async () => {
+    const principals = [{ user: FORMER.user }];
+    await cluster.admin.create(RESTORE_WINDOWS, window('s3-former', { principals }));
+    await untilOpen('s3-former');
+    await cluster.admin.patchMerge(RESTORE_WINDOWS, { name: 's3-former' }, { spec: { close: true } });
+    await cluster.see<RestoreWindow>(
+      'the window is closed',
+      RESTORE_WINDOWS,
+      { name: 's3-former' },
+      ({ status }) => status?.phase !== 'Open',
+    );
+    const former = cluster.impersonate(FORMER);
+    const said = await attempt(former.patchStatus(RESTORE_WINDOWS, { name: 's3-former' }, { status: SWEPT }));
+    expect(said).toContain('only Gatehouse writes restorewindows/status: ');
+    const unheld = { metadata: { finalizers: [] } };
+    expect(
+      await attempt(former.patchMerge(RESTORE_WINDOWS, { name: 's3-former' }, unheld, { dryRun: true })),
+    ).toContain('metadata.finalizers');
   });
 
   test('that overwrites the webhook configuration of Gatehouse sees it repaired, because the API server calls no webhooks for it', async () => {
@@ -535,4 +574,8 @@ test('S3: the API server itself refuses a restorer while no replica answers', as
       'ValidatingAdmissionPolicy',
     ),
   );
+  const inForce = { status: { inForce: null } };
+  expect(
+    await attempt(restorer.patchStatus(ADMISSION_POLICIES, { name: 'applications' }, inForce)),
+  ).toContain('ValidatingAdmissionPolicy');
 });

@@ -1,6 +1,7 @@
 /** The webhook entries of policies: one for each scope, and one for each kind whose deletion policies restrict. */
 import { createHash } from 'node:crypto';
 
+import { toGroupResource } from '../../api/policy-match.ts';
 import { groupResourceName } from '../../json/kube-object.ts';
 import type { NormalSelector } from '../../json/label-selector.ts';
 import type { CompiledMatch, CompiledPolicy, Scope } from '../policy/compiled-policy.ts';
@@ -52,7 +53,7 @@ export function deletionEntriesOf({
 }: Pick<CompiledPolicy, 'match' | 'spec'>): readonly Pick<CompiledPolicy, 'entryId' | 'match'>[] {
   const targets = references
     .filter(({ onTargetDelete }) => onTargetDelete === 'Restrict')
-    .map(({ target: { apiGroup, resource } }) => ({ group: apiGroup ?? '', resource }));
+    .map(({ target }) => toGroupResource(target));
   return [...Map.groupBy(targets, groupResourceName).values()].flatMap(([target]) => {
     if (target === undefined) return [];
     const match: CompiledMatch = {

@@ -1,9 +1,12 @@
 import { expect, test } from 'vitest';
 
 import { compileCel } from '../../cel/cel.ts';
-import { ownKindsPolicy } from './protect-own-kinds.ts';
+import { compileMatchCondition } from '../../cel/match-condition.ts';
+import { customResourceDefinitions } from '../../api/crds.ts';
+import { ownKindsPolicy, OWN_KIND_ENTRIES } from './protect-own-kinds.ts';
 
 const VELERO = { username: 'system:serviceaccount:velero:velero', groups: ['system:serviceaccounts:velero'] };
+const OURS = { username: 'system:serviceaccount:gatehouse-system:gatehouse', groups: [] };
 const ALICE = { username: 'alice', groups: ['system:authenticated'] };
 const window = (expiresAt: string, user = 'restorer') => ({ spec: { principals: [{ user }], expiresAt } });
 
@@ -19,10 +22,11 @@ const allows = (
   object: unknown,
   oldObject: unknown,
   mayOpen = true,
+  subResource?: string,
 ) =>
   compileCel(expression.replace(OPEN, 'mayOpen'), ['request', 'object', 'oldObject', 'mayOpen']).evaluate({
     mayOpen,
-    request: { userInfo, operation, resource: { resource } },
+    request: { userInfo, operation, resource: { resource }, ...(subResource && { subResource }) },
     object,
     oldObject,
   });
@@ -48,3 +52,45 @@ test('a restorer may shorten its own window, and other users are unaffected', ()
   expect(allows(ALICE, 'CREATE', 'restorewindows', now, null)).toBe(true);
   expect(allows(ALICE, 'DELETE', 'admissionpolicies', null, {})).toBe(true);
 });
+
+test('the API server can compile the rule', () => {
+  expect(compileMatchCondition(expression).type).toBe('bool');
+});
+
+test('a restorer writes no status, even while Gatehouse is down', () => {
+  const swept = window('2026-11-21T12:00:00Z');
+  const writes = (userInfo: object, resource: string, mayOpen: boolean) =>
+    allows(userInfo, 'UPDATE', resource, swept, swept, mayOpen, 'status');
+  expect(writes(VELERO, 'restorewindows', true)).toBe(false);
+  expect(writes(VELERO, 'admissionpolicies', true)).toBe(false);
+  expect(writes(OURS, 'restorewindows', false)).toBe(true);
+});
+
+test('each kind and its status are guarded, with and without Gatehouse', () => {
+  const served = customResourceDefinitions().flatMap(({ manifest }) => {
+    const { spec } = manifest as Definition; // customResourceDefinitions returns definitions
+    const { plural } = spec.names;
+    return [
+      plural,
+      ...spec.versions
+        .flatMap(({ subresources = {} }) => Object.keys(subresources))
+        .map((name) => `${plural}/${name}`),
+    ];
+  });
+  const { matchConstraints } = policy.spec as { readonly matchConstraints: Guarded };
+  const resourcesOf = (rules: Guarded['resourceRules']) =>
+    [...new Set(rules.flatMap(({ resources }) => resources))].toSorted();
+  expect(resourcesOf(matchConstraints.resourceRules)).toEqual(served.toSorted());
+  const validating = OWN_KIND_ENTRIES.filter(({ phase }) => phase === 'validate');
+  expect(resourcesOf(validating.flatMap(({ rules }) => rules))).toEqual(served.toSorted());
+});
+
+interface Definition {
+  readonly spec: {
+    readonly names: { readonly plural: string };
+    readonly versions: readonly { readonly subresources?: object }[];
+  };
+}
+interface Guarded {
+  readonly resourceRules: readonly { readonly resources: readonly string[] }[];
+}

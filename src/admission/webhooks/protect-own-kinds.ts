@@ -12,17 +12,26 @@ export interface OwnKindsPolicy {
   readonly binding: KubeObject & { readonly spec: object };
 }
 
-const KINDS = [
+const STATUSES = [
+  'admissionpolicies/status',
+  'conversionpolicies/status',
+  'restoredetectors/status',
+  'restorewindows/status',
+];
+
+const RESOURCES = [
   'admissionpolicies',
   'conversionpolicies',
   'restoredetectors',
   'restorereports',
   'restorewindows',
   'uniqueclaims',
+  ...STATUSES,
 ];
 
-/** A restorer may end its own window earlier. */
+/** A restorer may end its own window earlier. A write of the status leaves the spec as it is, and would pass, too. */
 const ENDS_WINDOW =
+  "(!has(request.subResource) || request.subResource == '') && " + // the API server omits an empty one
   "request.resource.resource == 'restorewindows' && request.operation == 'UPDATE' && " +
   'object.spec.principals == oldObject.spec.principals && ' +
   'timestamp(object.spec.expiresAt) <= timestamp(oldObject.spec.expiresAt)';
@@ -58,7 +67,7 @@ export function ownKindsPolicy(restorers: readonly Principal[]): OwnKindsPolicy 
               apiGroups: [GROUP],
               apiVersions: ['*'],
               operations: ['CREATE', 'UPDATE', 'DELETE'],
-              resources: KINDS,
+              resources: RESOURCES,
               scope: '*',
             },
           ],
@@ -116,7 +125,10 @@ export const OWN_KIND_ENTRIES: readonly OwnKindEntry[] = [
     entryId: WINDOW_ENTRY,
     phase: 'validate',
     failurePolicy: 'Fail',
-    rules: [{ operations: ['CREATE', 'UPDATE'], resources: ['restoredetectors', 'restorewindows'] }],
+    rules: [
+      { operations: ['CREATE', 'UPDATE'], resources: ['restoredetectors', 'restorewindows'] },
+      { operations: ['UPDATE'], resources: ['restorewindows/status'] },
+    ],
   },
   {
     entryId: STATE_ENTRY,
@@ -128,6 +140,7 @@ export const OWN_KIND_ENTRIES: readonly OwnKindEntry[] = [
         resources: ['admissionpolicies', 'conversionpolicies', 'restorereports', 'uniqueclaims'],
       },
       { operations: ['DELETE'], resources: ['restoredetectors', 'restorewindows'] },
+      { operations: ['UPDATE'], resources: STATUSES.filter((name) => name !== 'restorewindows/status') },
     ],
   },
 ];

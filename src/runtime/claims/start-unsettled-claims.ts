@@ -6,7 +6,7 @@ import { createClient } from '../../kube/client.ts';
 import type { Context } from '../context.ts';
 import { GONE, inLocalTime, startController } from '../controller.ts';
 import type { Governed } from '../policies/governed.ts';
-import { refOf } from '../policies/governed-follower.ts';
+import { refOf } from '../../json/kube-object.ts';
 import type { PolicyRegistry } from '../policies/policy-registry.ts';
 import type { Targets } from '../policies/targets.ts';
 import { createWorld } from '../policies/world.ts';

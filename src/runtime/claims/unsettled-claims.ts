@@ -8,6 +8,7 @@ import { createHash } from 'node:crypto';
 import { targetKey } from '../../admission/policy/object-ref.ts';
 import type { Claims } from '../../admission/policy/world.ts';
 import type { ObjectRef } from '../../json/kube-object.ts';
+import { createTally } from '../../server/limits/fair-share.ts';
 
 /**
  * A claim is about 1 KB in etcd. The watch event of a stored object settles its claims, so the limits only delay clients
@@ -44,26 +45,22 @@ export function createUnsettledClaims(
 ) {
   /** By the name of the claim, the oldest first. */
   const entries = new Map<string, Entry>();
-  const counts = new Map<string, number>();
+  const counts = createTally();
 
   const drop = (claim: string): void => {
-    for (const counter of entries.get(claim)?.counters ?? []) {
-      const left = (counts.get(counter) ?? 0) - 1;
-      if (left > 0) counts.set(counter, left);
-      else counts.delete(counter);
-    }
+    for (const counter of entries.get(claim)?.counters ?? []) counts.add(counter, -1);
     entries.delete(claim);
   };
   const put = (claim: string, entry: Omit<Entry, 'settledAt'>): Entry => {
     drop(claim);
-    for (const counter of entry.counters) counts.set(counter, (counts.get(counter) ?? 0) + 1);
+    for (const counter of entry.counters) counts.add(counter, 1);
     const placed = { ...entry, settledAt: monotonic() + settleMs };
     entries.set(claim, placed);
     return placed;
   };
   /** The first request always passes: an object with more keys than the limit could never be stored otherwise. */
   const exceeds = (counter: string, more: number, limit: number): boolean => {
-    const before = counts.get(counter) ?? 0;
+    const before = counts.of(counter);
     return before > 0 && before + more > limit;
   };
 

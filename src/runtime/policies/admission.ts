@@ -22,9 +22,6 @@ const NO_OWN_KINDS: OwnKinds = {
   validate: () => Promise.resolve(ALLOWED),
 };
 
-/** The API server retries after this time, in seconds. A watch that lags catches up in a fraction of it. */
-const CATCH_UP_SECONDS = 1;
-
 export function createAdmission(
   registry: PolicyRegistry,
   world: World,
@@ -80,15 +77,10 @@ function unknownEntry(entry: string): Decision {
   return {
     kind: 'retry',
     message: `this replica does not know a policy of entry ${entry} for this request yet`,
-    afterSeconds: CATCH_UP_SECONDS,
   };
 }
 
 /** The image contains the handlers: a replica with another image has written the webhook configuration. */
 function unknownHandler(handler: string): Decision {
-  return {
-    kind: 'retry',
-    message: `this replica has no handler ${handler} for this request`,
-    afterSeconds: CATCH_UP_SECONDS,
-  };
+  return { kind: 'retry', message: `this replica has no handler ${handler} for this request` };
 }

@@ -7,11 +7,17 @@ import {
   readsOf,
   type AuthorRead,
 } from '../../admission/policy/author-reads.ts';
-import { ALLOWED, type CauseType, type Decision } from '../../admission/review/decision.ts';
+import {
+  ALLOWED,
+  denied,
+  FORBIDDEN,
+  type CauseType,
+  type Decision,
+} from '../../admission/review/decision.ts';
 import type { AdmissionRequest, UserInfo } from '../../admission/review/request.ts';
 import type { AdmissionPolicy, AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import { verifiedDiff } from '../../json/json-diff.ts';
-import { isJsonObject, type JsonObject } from '../../json/json.ts';
+import { objectIn, type JsonObject } from '../../json/json.ts';
 import type { AccessReviews } from '../access-reviews.ts';
 import { READS_REVIEWED, type ReadRecords } from './read-records.ts';
 
@@ -87,23 +93,15 @@ export const recordIn = (policy: object | undefined): string | undefined =>
   (policy as Partial<AdmissionPolicy> | undefined)?.metadata?.annotations?.[READS_REVIEWED];
 
 function withRecord(object: JsonObject, record: string): JsonObject {
-  const { metadata } = object;
-  const { annotations, ...others } = isJsonObject(metadata) ? metadata : {};
-  const kept = isJsonObject(annotations) ? annotations : {};
-  return { ...object, metadata: { ...others, annotations: { ...kept, [READS_REVIEWED]: record } } };
+  const annotations = { ...objectIn(object, 'metadata', 'annotations'), [READS_REVIEWED]: record };
+  return { ...object, metadata: { ...objectIn(object, 'metadata'), annotations } };
 }
 
 /** 403 with these objections. */
 export function refusal(objections: readonly Objection[]): Decision {
-  return {
-    kind: 'deny',
-    code: 403,
-    reason: 'Forbidden',
-    message: objections
-      .map(({ field, message }) => (field === '' ? message : `${field}: ${message}`))
-      .join('; '),
-    causes: objections.map((objection) => ({ reason: 'FieldValueForbidden', ...objection })),
-    warnings: [],
-    auditAnnotations: {},
-  };
+  return denied(
+    FORBIDDEN,
+    objections.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`)).join('; '),
+    objections.map((objection) => ({ reason: 'FieldValueForbidden', ...objection })),
+  );
 }

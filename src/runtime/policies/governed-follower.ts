@@ -1,7 +1,7 @@
 /** One watch of a governed kind. It keeps only a summary of each object. */
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { summaryKey, summarise, type GovernedSummary } from '../../admission/policy/governed-summary.ts';
-import type { KubeObject, GroupResource, ObjectRef } from '../../json/kube-object.ts';
+import { refOf, type KubeObject, type GroupResource, type ObjectRef } from '../../json/kube-object.ts';
 import { pick } from '../../json/objects.ts';
 import type { Change } from '../../kube/watch/change.ts';
 import type { Resource } from '../../kube/object.ts';
@@ -49,10 +49,6 @@ export function startFollower(
     watched,
     refs: (index, value) => watched.store.byIndex(index, value).map((object) => refOf(resource, object)),
   };
-}
-
-export function refOf({ group, resource }: GroupResource, { metadata = {} }: KubeObject): ObjectRef {
-  return { group, resource, namespace: metadata.namespace, name: metadata.name ?? '' };
 }
 
 const NOTHING: GovernedSummary = { targets: [], claims: [] };

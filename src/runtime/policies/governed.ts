@@ -8,14 +8,15 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { needsSummary, summaryKey } from '../../admission/policy/governed-summary.ts';
 import { targetKey } from '../../admission/policy/object-ref.ts';
 import type { GovernedIndex } from '../../admission/policy/world.ts';
-import { groupResourceName, type GroupResource, type ObjectRef } from '../../json/kube-object.ts';
+import { groupResourceName, refOf, type GroupResource, type ObjectRef } from '../../json/kube-object.ts';
+import { uniqueBy } from '../../json/objects.ts';
 import { createListeners } from '../listeners.ts';
 import { governed } from './policy-kinds.ts';
 import type { Change } from '../../kube/watch/change.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { WatchContext } from '../watch.ts';
-import { refOf, startFollower, type Follower, type GovernedObject } from './governed-follower.ts';
+import { startFollower, type Follower, type GovernedObject } from './governed-follower.ts';
 import { versionAmong } from './world.ts';
 
 export type Governed = ReturnType<typeof createGoverned>;
@@ -138,22 +139,19 @@ export function createGoverned(
       settle(turn).catch(() => undefined); // the process ends
     },
     referrers: (target, policies) => {
-      const key = targetKey(target);
-      const found = new Map<string, ObjectRef>();
-      for (const policy of policies) {
-        const followers = covering(policy, true);
-        if (followers === undefined) return undefined;
-        const refs = followers.flatMap((follower) => follower.refs('targets', key));
-        for (const ref of refs) found.set(targetKey(ref), ref);
-      }
-      return [...found.values()];
+      const covered = policies.map((policy) => covering(policy, true));
+      if (covered.includes(undefined)) return undefined;
+      const refs = covered
+        .flatMap((one) => one ?? [])
+        .flatMap((one) => one.refs('targets', targetKey(target)));
+      return uniqueBy(refs, targetKey);
     },
     holders: (claim, policy) =>
       covering(policy, false)?.flatMap((follower) => follower.refs('claims', claim)),
     /** All known holders, whatever the policy. */
     holdersOf: (claim: string): readonly ObjectRef[] => {
       const refs = [...followed.values()].flatMap(({ current }) => current?.refs('claims', claim) ?? []);
-      return [...new Map(refs.map((ref) => [targetKey(ref), ref])).values()];
+      return uniqueBy(refs, targetKey);
     },
     /** Every object in the stores. */
     objects: function* (): Iterable<{ readonly ref: ObjectRef; readonly object: GovernedObject }> {

@@ -1,7 +1,9 @@
 /** The kinds that a policy governs and reads. */
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
+import { toGroupResource } from '../../api/policy-match.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
+import { uniqueBy } from '../../json/objects.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { ReadAccess } from './read-access.ts';
@@ -24,7 +26,7 @@ export async function resolveKinds(
 ): Promise<ReadonlyMap<string, Resource>> {
   const targets = namedKinds(spec);
   if (targets.length === 0) return new Map();
-  const wanted = distinct([...targets, ...governed(spec)]);
+  const wanted = uniqueBy([...targets, ...governed(spec)], groupResourceName);
   const resolved = await Promise.all(wanted.map((resource) => discovery.resolve(resource, signal)));
   return new Map(resolved.flatMap((kind) => (kind === undefined ? [] : [[groupResourceName(kind), kind]])));
 }
@@ -57,22 +59,16 @@ async function unreadable(
 ): Promise<readonly GroupResource[]> {
   const { references, unique, preservesOwners } = policy;
   const isSearching = references.length > 0 || unique.length > 0 || preservesOwners;
-  const needed = distinct([...policy.targets, ...(isSearching ? governed(policy) : [])]);
+  const searched = isSearching ? governed(policy) : [];
+  const needed = uniqueBy<GroupResource>([...policy.targets, ...searched], groupResourceName);
   const readable = await Promise.all(needed.map((resource) => canRead(resource, signal)));
   return needed.filter((_resource, index) => !readable[index]);
 }
 
-const distinct = (kinds: readonly GroupResource[]): readonly GroupResource[] => [
-  ...new Map(kinds.map((kind) => [groupResourceName(kind), kind])).values(),
-];
-
 /** The kinds that a policy names: the targets of its references, and the kind of its params. */
 export function namedKinds({ validate, params }: AdmissionPolicy['spec']): readonly GroupResource[] {
-  const named = [
-    ...(validate?.references ?? []).map(({ target }) => target),
-    ...(params === undefined ? [] : [params]),
-  ];
-  return named.map(({ apiGroup, resource }) => ({ group: apiGroup ?? '', resource }));
+  const targets = (validate?.references ?? []).map(({ target }) => target);
+  return [...targets, ...(params === undefined ? [] : [params])].map(toGroupResource);
 }
 
 /** The kinds whose objects a policy governs, without subresources. */
@@ -82,5 +78,7 @@ export function governed({
   readonly match: { readonly apiGroups: readonly (string | null)[]; readonly resources: readonly string[] };
 }): readonly GroupResource[] {
   const resources = match.resources.filter((resource) => !resource.includes('/'));
-  return match.apiGroups.flatMap((group) => resources.map((resource) => ({ group: group ?? '', resource })));
+  return match.apiGroups.flatMap((group) =>
+    resources.map((resource) => toGroupResource({ apiGroup: group, resource })),
+  );
 }

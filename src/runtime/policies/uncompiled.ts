@@ -6,6 +6,7 @@ import {
 } from '../../admission/policy/compile.ts';
 import { buildPolicySet, type PolicySet } from '../../admission/policy/policy-set.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
+import { memoizeWeak } from '../../json/objects.ts';
 import type { Store } from '../../kube/store.ts';
 
 /** Whether such a version governs a request from this entry, and no version of its policy is among those that decide. */
@@ -23,15 +24,10 @@ export function createUncompiled(
 ) {
   /** Kept between requests, whose cost must not depend on the number of policies. */
   let uncompiled: readonly AdmissionPolicy[] | undefined;
-  const scopes = new WeakMap<AdmissionPolicy, PolicySet>();
-  const scopeOf = (policy: AdmissionPolicy): PolicySet => {
-    const known = scopes.get(policy);
-    if (known !== undefined) return known;
+  const scopeOf = memoizeWeak((policy: AdmissionPolicy): PolicySet => {
     const result = compilePolicy(policy, { ...environment, resolve: () => undefined });
-    const scope = buildPolicySet([result.kind === 'compiled' ? result.policy : result.incomplete]);
-    scopes.set(policy, scope);
-    return scope;
-  };
+    return buildPolicySet([result.kind === 'compiled' ? result.policy : result.incomplete]);
+  });
   const isAwaited: IsAwaited = (entry, request, deciding) => {
     uncompiled ??= policies
       .list()

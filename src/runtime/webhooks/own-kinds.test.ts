@@ -98,3 +98,41 @@ test('a policy that breaks the schema causes no SubjectAccessReview: the API ser
   expect(await mutate(broken, live)).toMatchObject({ kind: 'allow', patch: [] });
   expect(asked).toEqual([]);
 });
+
+test('Gatehouse writes a status without a SubjectAccessReview; another user needs one', async () => {
+  const ours = 'system:serviceaccount:gatehouse-system:gatehouse';
+  const asked: AccessQuestion[] = [];
+  const mayUser = (_user: unknown, question: AccessQuestion) => {
+    asked.push(question);
+    return Promise.resolve(false);
+  };
+  const isOurs = (username: string) => username === ours;
+  const { validate } = createOwnKinds(
+    mayUser,
+    none,
+    none,
+    { isOurs },
+    RECORDS,
+    'gatehouse-system',
+    () => NOW,
+  );
+  const created = windowIn(['ns-0']);
+  const write = (username: string) =>
+    validate(
+      {
+        ...created,
+        operation: 'UPDATE',
+        subResource: 'status',
+        oldObject: created.object,
+        userInfo: { ...created.userInfo, username },
+      },
+      live,
+    );
+  expect(await write(ours)).toMatchObject({ kind: 'allow' });
+  expect(asked).toEqual([]);
+  expect(await write('alice')).toMatchObject({
+    kind: 'deny',
+    message: expect.stringContaining('only Gatehouse writes restorewindows/status') as string,
+  });
+  expect(asked).toMatchObject([{ verb: 'open', namespace: undefined }]);
+});

@@ -10,7 +10,8 @@ import type { Owners } from '../../admission/policy/world.ts';
 import { GROUP } from '../../api/group.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
-import { completeWindow, objectionsTo, type OwnKindRequest } from '../../restore/window-admission.ts';
+import { completeWindow } from '../../restore/complete-window.ts';
+import { objectionsTo, type OwnKindRequest } from '../../restore/window-admission.ts';
 import { isClusterWide } from '../../restore/opener.ts';
 import { windowState } from '../../restore/window.ts';
 import type { AccessReviews } from '../access-reviews.ts';
@@ -20,8 +21,6 @@ import type { Watched } from '../watch.ts';
 import { schemaFlaws } from './own-kind-schemas.ts';
 
 export type OwnKinds = ReturnType<typeof createOwnKinds>;
-
-const RETRY_SECONDS = 1;
 
 export function createOwnKinds(
   mayUser: AccessReviews,
@@ -94,7 +93,6 @@ const undecided =
   (cause: unknown): Decision => ({
     kind: 'retry',
     message: `could not check ${what}: try again`,
-    afterSeconds: RETRY_SECONDS,
     cause,
   });
 

@@ -12,9 +12,10 @@ const REPLICAS = { rules: [{ name: 'few', expression: 'object.spec.replicas < 4'
 const gaps = (
   match: Partial<AdmissionPolicySpec['match']>,
   validate: AdmissionPolicySpec['validate'] = PRIVILEGED,
+  variables: AdmissionPolicySpec['variables'] = [],
 ) =>
   uncoveredSubresources(
-    compiled({ match: { apiGroups: [''], resources: ['pods'], ...match }, validate }),
+    compiled({ match: { apiGroups: [''], resources: ['pods'], ...match }, validate, variables }),
     [],
   ).map((message) => /(?:add|policy for) (\S+) /.exec(message)?.[1]);
 
@@ -45,6 +46,20 @@ test('a policy about replicas needs the scale subresource', () => {
   expect(gaps({ ...deployments, resources: ['deployments', 'deployments/scale'] }, REPLICAS)).toEqual([]);
   expect(gaps({ ...deployments, operations: ['CREATE'] }, REPLICAS)).toEqual([]);
   expect(gaps(deployments)).toEqual([]);
+});
+
+test.each([
+  ['object.spec.replicas', ['deployments/scale']],
+  ['object.spec.minReadySeconds', []],
+])('a policy that reads %s through two variables', (expression, wanted) => {
+  const deployments = { apiGroups: ['apps'], resources: ['deployments'] };
+  const variables = [
+    { name: 'unused', expression: 'object.spec.replicas' },
+    { name: 'count', expression },
+    { name: 'few', expression: 'variables.count < 4' },
+  ];
+  const validate = { rules: [{ name: 'few', expression: 'variables.few' }] };
+  expect(gaps(deployments, validate, variables)).toEqual(wanted);
 });
 
 test('a policy without checks misses nothing', () => {

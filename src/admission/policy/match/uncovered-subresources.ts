@@ -59,7 +59,7 @@ function subresourcesOf({ match: { apiGroups, resources, operations }, spec }: G
       effect: 'pods/eviction deletes Pods',
     });
   // Only a policy about replicas loses anything to `scale`.
-  if (!operations.includes('UPDATE') || !JSON.stringify(spec.validate).includes('replicas')) return found;
+  if (!operations.includes('UPDATE') || !textOfChecks(spec).includes('replicas')) return found;
   for (const own of resources.filter((each) => !each.includes('/') && each !== '*'))
     found.push({
       ...other,
@@ -68,4 +68,13 @@ function subresourcesOf({ match: { apiGroups, resources, operations }, spec }: G
       effect: `${own}/scale changes the number of replicas`,
     });
   return found;
+}
+
+/** The checks as text, with the variables that they use, also through other variables. */
+function textOfChecks({ validate, variables = [] }: CompiledPolicy['spec']): string {
+  // A variable can use only the variables before it.
+  return variables.reduceRight(
+    (text, { name, expression }) => (text.includes(`variables.${name}`) ? `${text} ${expression}` : text),
+    JSON.stringify(validate),
+  );
 }

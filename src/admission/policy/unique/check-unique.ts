@@ -1,10 +1,10 @@
 import type { ObjectRef } from '../../../json/kube-object.ts';
-import type { CompiledPolicy } from '../compiled-policy.ts';
+import type { CompiledPolicy, CompiledUnique } from '../compiled-policy.ts';
 import { writes, type AdmissionRequest } from '../../review/request.ts';
 import { quote } from '../../../json/printable.ts';
 import { describeRef, requestedObject, isSecret } from '../object-ref.ts';
 import { governedBefore } from '../match/object-scope.ts';
-import { countKeys, heldKeys, MAX_KEYS, type HeldKey } from './unique-key.ts';
+import { countKeys, heldKeys, MAX_KEYS, unclaimedValues, type HeldKey } from './unique-key.ts';
 import type { Exemption } from '../exceptions/exceptions.ts';
 import type { Violation } from '../violation.ts';
 
@@ -63,7 +63,7 @@ function addsKeys({ operation, subResource }: AdmissionRequest): boolean {
   return writes(operation) && subResource === '';
 }
 
-/** Reports lists with too many elements to claim. A list that is already too long may stay, but not grow. */
+/** Reports lists with too many elements to claim. A list that is already too long may stay, but not gain such elements. */
 export function checkUniqueLimits(
   policy: CompiledPolicy,
   request: AdmissionRequest,
@@ -75,13 +75,23 @@ export function checkUniqueLimits(
   return policy.unique.flatMap((rule) => {
     const count = countKeys(rule, object);
     if (count <= rule.maxValues || covers('unique', rule.name)) return [];
-    if (old !== undefined && count <= countKeys(rule, old)) return [];
-    const remedy = rule.maxValues < MAX_KEYS ? `, or raise maxValues of the rule (at most ${MAX_KEYS})` : '';
-    const message = `holds more than ${rule.maxValues} values, and each is claimed on its own: spread them over several objects${remedy} (unique value ${rule.name})`;
+    const grows = old === undefined || count > countKeys(rule, old);
+    if (!grows && isSubset(unclaimedValues(rule, object), unclaimedValues(rule, old))) return [];
+    const message = `${grows ? tooLong(rule) : CHANGES_REST} (unique value ${rule.name})`;
     const field = rule.paths[0]?.text ?? '';
     return [{ policy, check: rule.name, field, reason: 'FieldValueTooLong', message }];
   });
 }
+
+const isSubset = (part: ReadonlySet<string>, whole: ReadonlySet<string>): boolean =>
+  [...part].every((text) => whole.has(text));
+
+function tooLong({ maxValues }: CompiledUnique): string {
+  const remedy = maxValues < MAX_KEYS ? `, or raise maxValues of the rule (at most ${MAX_KEYS})` : '';
+  return `holds more than ${maxValues} values, and each is claimed on its own: spread them over several objects${remedy}`;
+}
+
+const CHANGES_REST = `only the first ${MAX_KEYS} values are claimed, and the update brings another value behind them: remove values from the list first, or spread them over several objects`;
 
 /** The violation for an obstacle; undefined if a read failed. */
 export function obstacleViolation(obstacle: Obstacle): Violation | undefined {

@@ -99,6 +99,16 @@ function deepest(paths: readonly FieldPath[]): FieldPath | undefined {
 /** The number of keys that the object would hold under a rule, with duplicates. */
 export const countKeys = (rule: CompiledUnique, object: JsonObject): number => placesOf(rule, object).length;
 
+/**
+ * The values under a rule that have no claim, because they come after the first {@link MAX_KEYS}. Lists that are older than
+ * the rule can have such values.
+ */
+export function unclaimedValues(rule: CompiledUnique, object: JsonObject): ReadonlySet<string> {
+  const texts = placesOf(rule, object).map(({ values }) => toCanonicalText([...values]));
+  const claimed = new Set(texts.slice(0, MAX_KEYS));
+  return new Set(texts.slice(MAX_KEYS).filter((text) => !claimed.has(text)));
+}
+
 function placesOf(
   { paths }: CompiledUnique,
   object: JsonObject,

@@ -10,7 +10,7 @@ import {
 } from '../../../../test/support/admission/claims.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import type { Decision } from '../../review/decision.ts';
-import type { JsonObject } from '../../../json/json.ts';
+import type { JsonObject, JsonValue } from '../../../json/json.ts';
 import {
   createRequest,
   GROUP,
@@ -340,6 +340,30 @@ describe('several values', () => {
       'allow',
     );
     expect(await kindOf(judge(update('a', { ips: many }, { ips: [...many, 'x'] }), [ips]))).toBe('deny');
+  });
+
+  describe('behind the first 256, which have no claim,', () => {
+    const head = Array.from({ length: MAX_KEYS }, (_, n) => n);
+    const change = (before: readonly JsonValue[], after: readonly JsonValue[]) =>
+      judge(update('a', { ips: [...before] }, { ips: [...after] }), [ips]);
+
+    test.each<[string, readonly JsonValue[]]>([
+      ['stay', [...head, 'x', 'y']],
+      ['change their order, and go', [...head, 'y']],
+      ['repeat a value that is claimed', [...head, 'x', 0]],
+    ])('may %s', async (_what, after) => {
+      expect(await kindOf(change([...head, 'x', 'y'], after))).toBe('allow');
+    });
+
+    test.each<[string, readonly JsonValue[]]>([
+      ['change', [...head, 'x', 'z']],
+      ['come from the first ones, which would lose their claim', ['y', ...head.slice(1), 'x', 0]],
+    ])('may not %s', async (_what, after) => {
+      const decision = await change([...head, 'x', 'y'], after);
+      expect(decision).toMatchObject({ kind: 'deny', causes: [{ reason: 'FieldValueTooLong' }] });
+      expect(messageOf(decision)).toContain('only the first 256 values are claimed');
+      expect(claims.asked).toEqual([]);
+    });
   });
 
   test('of two policies are claimed for each', async () => {
