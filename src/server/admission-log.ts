@@ -49,8 +49,13 @@ export function isRoutine(decision: Decision): boolean {
   );
 }
 
+export const toDecisionFields = (review: PendingReview, decision: Decision, seconds: number): object => ({
+  ...toLogFields(review, decision.kind, seconds),
+  ...detailOf(decision),
+});
+
 /** The log fields that only some decisions have. */
-export function detailOf(decision: Decision): object {
+function detailOf(decision: Decision): object {
   switch (decision.kind) {
     case 'allow': {
       const { patch, warnings, auditAnnotations } = decision;

@@ -2,7 +2,7 @@
 import type { Server } from 'node:https';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 
-import type { Decision } from '../admission/review/decision.ts';
+import { denied, INTERNAL_ERROR, type Decision } from '../admission/review/decision.ts';
 import { failsOpen } from '../admission/webhooks/policy-entries.ts';
 import type { Turns } from '../admission/policy/world.ts';
 import type { AdmissionRequest } from '../admission/review/request.ts';
@@ -13,7 +13,13 @@ import {
   type ReviewBody,
 } from '../admission/review/read-review.ts';
 import { toMutatingReview, toRefusal, toValidatingReview } from '../admission/review/review.ts';
-import { detailOf, isRoutine, toLogFields, type PendingReview, type ReviewLog } from './admission-log.ts';
+import {
+  isRoutine,
+  toDecisionFields,
+  toLogFields,
+  type PendingReview,
+  type ReviewLog,
+} from './admission-log.ts';
 import { abortInTime, busy, retry, send, sendAtOnce, type Answer, type Reply } from './answer.ts';
 import type { Metrics, Outcome, Overload } from './metrics/metrics.ts';
 import { type LoadShedding, overloadMessage, refuseOverload } from './limits/load-shedding.ts';
@@ -69,8 +75,9 @@ export function addAdmissionRoutes(
         sendAtOnce(reply, refuseUnread({ webhook, entry, started, ...received }, options), isLast());
         return;
       }
-      const review = { webhook, entry, started, ...received };
-      const overload = loadShedding.enter(review, body.bytes.length);
+      const { version, request: asked } = received;
+      const review: PendingReview = { webhook, entry, started, version, request: asked };
+      const overload = loadShedding.check(review, body.bytes.length);
       if (overload !== undefined) {
         sendAtOnce(reply, refuseOverloaded(review, overload), isLast());
         return;
@@ -78,15 +85,21 @@ export function addAdmissionRoutes(
       // Read `headers` only if needed: Node parses them on the first access.
       const span = tracing?.server(`${webhook} ${entry}`, request.headers, reviewAttributes(review));
       const end = (answer: Answer): void => {
-        loadShedding.leave(review, body.bytes.length);
         if (span !== undefined) endAnswered(span, answer.code, answer.failure);
         sendAtOnce(reply, answer, isLast());
       };
       const work = () => answerTo(review, request.query.timeout, reply);
       const answer = span === undefined ? work() : span.run(work);
       // Fast path: a decision without I/O is answered in this turn of the event loop, because another turn costs time.
-      if (answer instanceof Promise) void answer.then(end);
-      else end(answer);
+      if (!(answer instanceof Promise)) {
+        end(answer);
+        return;
+      }
+      loadShedding.enter(review, body.bytes.length);
+      void answer.then((decided) => {
+        loadShedding.leave(review, body.bytes.length);
+        end(decided);
+      });
     };
     app.post<ReviewRoute>(`/${webhook}/:entry`, { onRequest }, handle);
     if (judgePath !== undefined) app.post<ReviewRoute>(`/${webhook}/:token/:entry`, { onRequest }, handle);
@@ -100,12 +113,8 @@ const refuseUnknownPaths =
     const verdict = judgePath(params.token ?? '');
     if (verdict === 'known') done();
     else if (verdict === 'unknown') reply.callNotFound();
-    else
-      void send(reply, retry('this replica does not know the paths of its webhooks yet', CATCH_UP_SECONDS));
+    else void send(reply, retry('this replica does not know the paths of its webhooks yet'));
   };
-
-/** The API server retries after this time, in seconds. */
-const CATCH_UP_SECONDS = 1;
 
 const NO_BODY: ReviewBody = { bytes: Buffer.alloc(0), isComplete: true };
 
@@ -126,9 +135,7 @@ function refuseUnread(unread: UnreadReview, { log, metrics }: AdmissionRoutesOpt
 /** Requesters can exceed their share on purpose: under `failurePolicy: Ignore`, an HTTP error would store the object. */
 function refuseOverloaded(review: PendingReview, why: Overload): Answer {
   const message = overloadMessage(why);
-  return failsOpen(review.entry)
-    ? toAnswer(review, { kind: 'retry', message, afterSeconds: 1 })
-    : busy(message);
+  return failsOpen(review.entry) ? toAnswer(review, { kind: 'retry', message }) : busy(message);
 }
 
 /** The returned function never throws. */
@@ -169,9 +176,8 @@ function conclude(review: PendingReview, decision: Decision, options: AdmissionR
   if (deferred !== undefined && !review.request.dryRun)
     for (const check of deferred.split(',')) metrics.deferred(check.split('/', 1)[0] ?? '');
   const seconds = measure(review, decision.kind, options);
-  const fields = () => ({ ...toLogFields(review, decision.kind, seconds), ...detailOf(decision) });
-  if (!isRoutine(decision)) log.info(fields(), 'admission');
-  else log.debug?.(fields(), 'admission');
+  if (!isRoutine(decision)) log.info(toDecisionFields(review, decision, seconds), 'admission');
+  else log.debug?.(toDecisionFields(review, decision, seconds), 'admission');
   return answer;
 }
 
@@ -180,9 +186,7 @@ function fail(review: PendingReview, err: unknown, options: AdmissionRoutesOptio
   const seconds = measure(review, 'error', options);
   options.log.error({ ...toLogFields(review, 'error', seconds), err }, 'admission');
   // Only the log contains the cause.
-  const message = 'internal error; the log of Gatehouse says more';
-  const notices = { causes: [], warnings: [], auditAnnotations: {} };
-  const refusal = { kind: 'deny', code: 500, reason: 'InternalError', message, ...notices } as const;
+  const refusal = denied(INTERNAL_ERROR, 'internal error; the log of Gatehouse says more');
   return { ...toAnswer(review, refusal), failure: 'error' };
 }
 
@@ -199,7 +203,7 @@ function measure(
 }
 
 function toAnswer({ webhook, entry, version, request }: PendingReview, decision: Decision): Answer {
-  if (decision.kind === 'retry' && !failsOpen(entry)) return retry(decision.message, decision.afterSeconds);
+  if (decision.kind === 'retry' && !failsOpen(entry)) return retry(decision.message);
   const toReview = webhook === 'mutate' ? toMutatingReview : toValidatingReview;
   return { code: 200, body: JSON.stringify(toReview(version, request, decision)) };
 }

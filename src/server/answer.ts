@@ -3,6 +3,8 @@ import type { Server } from 'node:https';
 import type { FastifyReply, RouteGenericInterface } from 'fastify';
 import { Readable } from 'node:stream';
 
+import { RETRY_SECONDS } from '../admission/review/decision.ts';
+
 export type Reply = FastifyReply<RouteGenericInterface, Server>;
 
 export interface Answer {
@@ -22,16 +24,15 @@ export function failure(code: number, message: string): Answer {
   return { code, body: JSON.stringify(status) };
 }
 
-export function retry(message: string, retryAfterSeconds: number): Answer {
-  return { ...failure(503, message), retryAfterSeconds };
-}
+export const retry = (message: string): Answer => ({
+  ...failure(503, message),
+  retryAfterSeconds: RETRY_SECONDS,
+});
 
-/** The minimum: Retry-After takes whole seconds, and an early retry is best. */
-const BUSY_SECONDS = 1;
-
-export function busy(message: string): Answer {
-  return { ...failure(429, message), retryAfterSeconds: BUSY_SECONDS };
-}
+export const busy = (message: string): Answer => ({
+  ...failure(429, message),
+  retryAfterSeconds: RETRY_SECONDS,
+});
 
 /** Hides the cause, which is only in the log. The API server applies the webhook's failurePolicy. */
 export const INTERNAL_ERROR = failure(500, 'internal error; the log of Gatehouse says more');

@@ -234,10 +234,7 @@ describe('failures of admission do not affect conversion', () => {
     const lookUp = () => {
       throw new Error('broken');
     };
-    const { ask } = await start(
-      { lookUp },
-      { mutate: () => ({ kind: 'retry', message: 'asked', afterSeconds: 1 }) },
-    );
+    const { ask } = await start({ lookUp }, { mutate: () => ({ kind: 'retry', message: 'asked' }) });
     expect((await ask(review())).status).toBe(500);
     const admission = {
       apiVersion: 'admission.k8s.io/v1',

@@ -47,8 +47,6 @@ const SLICE_MS = 10;
 const MAX_CONCURRENT = 64;
 /** Bodies up to this size do not count against the memory budget. */
 const SMALL_BODY_BYTES = 64 * 1024;
-/** The API server retries after this time, in seconds. A delayed watch usually catches up sooner. */
-const CATCH_UP_SECONDS = 1;
 /** The API server waits 30 s (k8s.io/apiserver pkg/util/webhook), and some releases send no `?timeout=`. */
 const DEFAULT_TIMEOUT = '30s';
 
@@ -69,7 +67,7 @@ export function addConversionRoutes(app: FastifyInstance<Server>, options: Conve
     const answered = await answerReview(review, definition, lookUp, breathe, controller.signal);
     report(answered, (performance.now() - started) / 1_000, definition, options);
     return answered.kind === 'unready'
-      ? send(reply, retry(answered.message, CATCH_UP_SECONDS))
+      ? send(reply, retry(answered.message))
       : sendInChunks(reply, answered.texts);
   };
   const routes: FastifyPluginCallback<object, Server> = (scope, _options, done) => {

@@ -1,5 +1,6 @@
 /** The HTTPS server for requests of the API server. */
 import type { Server } from 'node:https';
+import type { Socket } from 'node:net';
 import Fastify, {
   type FastifyError,
   type FastifyInstance,
@@ -87,13 +88,12 @@ export function buildWebhookServer(
   });
 
   const { connections, slowAfterMs } = limits;
-  metrics.scrape({
-    connections: limitConnections(app.server, connections, slowAfterMs, metrics.crowdedOut),
-  });
+  const { count, isUsed } = limitConnections(app.server, connections, slowAfterMs, metrics.crowdedOut);
+  metrics.scrape({ connections: count });
   clients?.guard(app);
   app.removeAllContentTypeParsers();
   acceptBodies(app, MAX_REVIEW_BYTES);
-  const isLast = closeConnectionsWhileDraining(app, options.isDraining, limits);
+  const isLast = closeConnectionsWhileDraining(app, options.isDraining, limits, isUsed);
   const reject = (reply: Reply, code: number, message: string) => {
     metrics.rejectedRequest(code);
     return send(reply, failure(code, message));
@@ -118,14 +118,14 @@ function closeConnectionsWhileDraining(
   app: WebhookServer,
   isDraining: () => boolean,
   { closeMs, lingerMs }: WebhookLimits,
+  isUsed: (socket: Socket) => boolean,
 ): () => boolean {
-  const cutOff = prepareClosing(app.server, closeMs);
+  const cutOff = prepareClosing(app.server, closeMs, isUsed);
   let closing = false;
   const isLast = () => closing || isDraining();
-  app.addHook('preClose', (done) => {
+  app.addHook('preClose', async () => {
     closing = true;
-    cutOff();
-    done();
+    await cutOff();
   });
   app.addHook('onSend', ({ raw }, reply, payload, done) => {
     if (isLast()) void reply.header('connection', 'close');

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { startClusterFor, type Cluster } from '../support/cluster.ts';
 import { enforceExamples } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica, type ReplicaOptions } from '../support/gatehouse.ts';
+import { MAIN_OF_SOURCES } from '../support/main-module.ts';
 import { entriesOfPolicies, server, type WebhookConfigurationObject } from '../support/objects.ts';
 import { startCollector, type CollectedSpan, type Collector } from '../support/otlp-collector.ts';
 import { eventually, freePort } from '../support/processes.ts';
@@ -23,6 +24,8 @@ const TELL_TALE = `--import=data:text/javascript,${encodeURIComponent(`
       return found;
     },
   });`)}`;
+/** A bundle has no modules that could be counted. */
+const TELLS_MODULES = { main: MAIN_OF_SOURCES, nodeArgs: [TELL_TALE] };
 /** Exports spans only at the end of the process. */
 const NEVER_BY_ITSELF = { OTEL_BSP_SCHEDULE_DELAY: '600000' };
 const SOON = { timeoutMs: 30_000 };
@@ -40,7 +43,7 @@ beforeAll(async () => {
     startCollector(),
   ]);
   traced = await startReplica(cluster.plane, {
-    ...{ name: 'traced', port, nodeArgs: [TELL_TALE] },
+    ...{ name: 'traced', port, ...TELLS_MODULES },
     settings: { exemplars: 'true' },
     env: {
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,
@@ -271,7 +274,7 @@ describe('with a collector', () => {
 
 test('without the variables, no OpenTelemetry module is loaded', async () => {
   expect(readFileSync(traced.program.logFile, 'utf8')).toContain('LOADED ');
-  const plain = await another('plain', { nodeArgs: [TELL_TALE], env: { OTEL_SERVICE_NAME: 'gatehouse' } });
+  const plain = await another('plain', { ...TELLS_MODULES, env: { OTEL_SERVICE_NAME: 'gatehouse' } });
   await plain.whenReady();
   expect((await ask(plain, review('fra1'), newParent().headers)).status).toBe(200);
   expect(readFileSync(plain.program.logFile, 'utf8')).not.toContain('LOADED ');

@@ -1,4 +1,5 @@
 /** Shutdown of a replica: no admission fails because of it, and no client can delay it. */
+import { once } from 'node:events';
 import { Agent } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -146,6 +147,26 @@ describe('closing', () => {
     expect(text).toContain('"uid":"second","allowed":true');
     expect(await closed).toBeLessThan(SOON_MS);
   });
+
+  test.each(['unused', 'idle'])(
+    'a review that has arrived on an %s connection, and is not read yet, gets its verdict',
+    async (kind) => {
+      const running = await runWebhookServer(governedBy([serversPolicy]));
+      const secured = once(running.app.server, 'secureConnection');
+      const { socket, received } = await openRaw(running);
+      await secured;
+      if (kind === 'idle') {
+        socket.write(rawPost(VALIDATE, reviewOf({ uid: 'first' })));
+        await received(/"uid":"first"/);
+      }
+      socket.write(rawPost(VALIDATE, reviewOf({ uid: 'last' })));
+      const closed = close(running); // in the same turn: the server cannot have read the review
+      const text = await received();
+      expect(text).toContain('"uid":"last","allowed":true');
+      expect(text).toMatch(/connection: close/i);
+      expect(await closed).toBeLessThan(SOON_MS);
+    },
+  );
 
   test('connections without a review do not delay the shutdown', async () => {
     const running = await runWebhookServer(governedBy([serversPolicy]));

@@ -1,9 +1,9 @@
 import { describe, expect, test, vi } from 'vitest';
 
 import type { Log } from '../../log.ts';
-import type { Metrics } from '../metrics/metrics.ts';
+import type { Metrics, Overload } from '../metrics/metrics.ts';
 import type { ScrapeSources } from '../metrics/scraped.ts';
-import { maxBodyBytes } from './load-shedding.ts';
+import { maxBodyBytes, type LoadShedding } from './load-shedding.ts';
 import type { Requester } from './requesters.ts';
 import { loadSheddingOf } from '../../../test/support/server/load-shedding.ts';
 
@@ -14,27 +14,33 @@ const by = (entry: string): Requester => ({
   entry,
   request: { userInfo: { username: `user of ${entry}`, uid: '', groups: [], extra: {} }, namespace: entry },
 });
+/** Checks a review and, if it may be decided, puts it in flight. Returns why not. */
+function enter(shedding: LoadShedding, who: Requester, bytes: number): Overload | undefined {
+  const refusal = shedding.check(who, bytes);
+  if (refusal === undefined) shedding.enter(who, bytes);
+  return refusal;
+}
 const REFUSED = (why: string) => ({ kind: 'refused', why });
 const ADMITTED = { kind: 'admitted', body: undefined };
 
 describe('a review is refused', () => {
   test('at the limit of concurrent reviews, from any entries', () => {
     const shedding = loadSheddingOf({ reviews: 2 });
-    expect([shedding.enter(by('a'), 1), shedding.enter(by('b'), 1)]).toEqual([undefined, undefined]);
-    expect([shedding.enter(by('c'), 1), shedding.arrive('c', 1, never)]).toEqual([
+    expect([enter(shedding, by('a'), 1), enter(shedding, by('b'), 1)]).toEqual([undefined, undefined]);
+    expect([enter(shedding, by('c'), 1), shedding.arrive('c', 1, never)]).toEqual([
       'reviews',
       REFUSED('reviews'),
     ]);
     shedding.leave(by('a'), 1);
     expect(shedding.arrive('c', 1, never)).toEqual(ADMITTED);
-    expect(shedding.enter(by('c'), 1)).toBeUndefined();
+    expect(enter(shedding, by('c'), 1)).toBeUndefined();
   });
 
   test('at the share of its own entry, while other entries are admitted', () => {
     const shedding = loadSheddingOf({ reviews: 4 });
-    expect([shedding.enter(by('slow'), 1), shedding.enter(by('slow'), 1)]).toEqual([undefined, undefined]);
+    expect([enter(shedding, by('slow'), 1), enter(shedding, by('slow'), 1)]).toEqual([undefined, undefined]);
     expect(shedding.arrive('slow', 1, never)).toEqual(REFUSED('entry'));
-    expect(shedding.enter(by('slow'), 1)).toBe('entry');
+    expect(enter(shedding, by('slow'), 1)).toBe('entry');
     expect(shedding.arrive('other', 1, never)).toEqual(ADMITTED);
   });
 
@@ -59,7 +65,7 @@ describe('a review is refused', () => {
   test('because of concurrency rather than a late event loop if both apply', () => {
     const shedding = loadSheddingOf({ reviews: 1 }, { isLoopFull: () => true });
     expect(shedding.arrive('a', 1, never)).toEqual(REFUSED('event-loop'));
-    shedding.enter(by('a'), 1);
+    enter(shedding, by('a'), 1);
     expect(shedding.arrive('a', 1, never)).toEqual(REFUSED('reviews'));
   });
 });
@@ -74,7 +80,7 @@ describe('one user, or one namespace', () => {
     count: number,
     make: (index: number) => Requester,
     bytes = 1,
-  ) => Array.from({ length: count }, (_, index) => shedding.enter(make(index), bytes));
+  ) => Array.from({ length: count }, (_, index) => enter(shedding, make(index), bytes));
 
   test.each([
     ['a user in one namespace', () => review('mallory', 'hers')],
@@ -93,9 +99,9 @@ describe('one user, or one namespace', () => {
       ...Array.from({ length: 5 }, () => 'requester'),
     ]);
     expect(shedding.arrive('a', 1, never)).toEqual(ADMITTED);
-    expect(shedding.enter(review('ada', 'shop'), 1)).toBeUndefined();
+    expect(enter(shedding, review('ada', 'shop'), 1)).toBeUndefined();
     for (let index = 0; index < 10; index += 1) shedding.leave(make(index), 1);
-    expect(shedding.enter(make(0), 1)).toBeUndefined();
+    expect(enter(shedding, make(0), 1)).toBeUndefined();
   });
 
   test('a controller that acts for many namespaces is limited in each one only', () => {
@@ -103,8 +109,8 @@ describe('one user, or one namespace', () => {
     const controller = (namespace: string) =>
       review('system:serviceaccount:kube-system:job-controller', namespace);
     enterAll(shedding, 15, () => controller('hers'));
-    expect(shedding.enter(controller('hers'), 1)).toBe('requester');
-    expect(shedding.enter(controller('shop'), 1)).toBeUndefined();
+    expect(enter(shedding, controller('hers'), 1)).toBe('requester');
+    expect(enter(shedding, controller('shop'), 1)).toBeUndefined();
   });
 
   test('gets a third of the memory for large bodies, too', () => {
@@ -112,7 +118,7 @@ describe('one user, or one namespace', () => {
     const enterLarge = (who: Requester) => {
       const arrival = shedding.arrive('a', MIB, never);
       if (arrival.kind === 'refused') return arrival.why;
-      const refusal = shedding.enter(who, MIB);
+      const refusal = enter(shedding, who, MIB);
       if (refusal !== undefined) arrival.body?.release();
       return refusal;
     };
@@ -126,7 +132,7 @@ describe('one user, or one namespace', () => {
 test('a body that is still arriving does not count as a concurrent review', () => {
   const shedding = loadSheddingOf({ reviews: 1 });
   expect([1, 2, 3].map(() => shedding.arrive('a', 1, never))).toEqual([ADMITTED, ADMITTED, ADMITTED]);
-  expect(shedding.enter(by('b'), 1)).toBeUndefined();
+  expect(enter(shedding, by('b'), 1)).toBeUndefined();
 });
 
 test('refusals are counted, and logged at intervals', () => {
@@ -143,10 +149,10 @@ test('refusals are counted, and logged at intervals', () => {
     },
   );
   expect(sources.reviewsInFlight?.()).toBe(0);
-  shedding.enter(by('a'), 1);
+  enter(shedding, by('a'), 1);
   expect(sources.reviewsInFlight?.()).toBe(1);
   for (let time = 0; time < 20; time += 1) {
-    shedding.enter(by('b'), 1);
+    enter(shedding, by('b'), 1);
     now += 1_000;
   }
   expect(refusedReview.mock.calls).toEqual(Array.from({ length: 20 }, () => ['reviews']));

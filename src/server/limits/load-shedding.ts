@@ -18,6 +18,8 @@ type Arrival =
   /** `body` is the reserved memory, for large bodies only. */
   | { readonly kind: 'admitted'; readonly body: Reservation | undefined };
 
+const ADMITTED: Arrival = { kind: 'admitted', body: undefined };
+
 /**
  * Bodies up to this size count as a review only. Most bodies are smaller and must not wait for the memory of large
  * ones. A review is in flight only after its body has arrived, so a slow sender does not block others.
@@ -50,8 +52,8 @@ export function createLoadShedding(
 ) {
   const reviews = createFairShare(limits.reviews);
   const bodies = createBodyBudget(limits.bodyBytes, now);
-  const reviewShares = createRequesterShares(reviews.room);
-  const bodyShares = createRequesterShares(bodies.room);
+  const reviewShares = createRequesterShares();
+  const bodyShares = createRequesterShares();
   const refused = new Map<Overload, number>();
   let quietUntil = -Infinity;
   metrics.scrape({ reviewsInFlight: reviews.taken });
@@ -79,26 +81,34 @@ export function createLoadShedding(
       const shortage = reviews.check(entry, 1);
       if (shortage !== undefined) return { kind: 'refused', why: refuseFor(shortage) };
       if (isLoopFull()) return { kind: 'refused', why: refuse('event-loop') };
-      if (bodyBytes <= SMALL_BODY_BYTES) return { kind: 'admitted', body: undefined };
+      if (bodyBytes <= SMALL_BODY_BYTES) return ADMITTED;
       const body = bodies.reserve(entry, bodyBytes, cutOff);
       return body === undefined ? { kind: 'refused', why: refuse('bodies') } : { kind: 'admitted', body };
     },
-    /** Called when the body has arrived. Undefined: the review is now in flight, and the caller must call `leave` once. */
-    enter: (requester: Requester, bodyBytes: number): Overload | undefined => {
+    /** Called when the body has arrived. Undefined: the review may be decided. */
+    check: (requester: Requester, bodyBytes: number): Overload | undefined => {
       const { entry } = requester;
-      const shortage = reviews.take(entry, 1);
+      const shortage = reviews.check(entry, 1);
       if (shortage !== undefined) return refuseFor(shortage);
-      if (reviewShares.take(requester, 1)) {
-        if (bodyBytes <= SMALL_BODY_BYTES || bodyShares.take(requester, bodyBytes)) return undefined;
-        reviewShares.giveBack(requester, 1);
-      }
-      reviews.giveBack(entry, 1);
-      return refuse('requester');
+      const isLarge = bodyBytes > SMALL_BODY_BYTES;
+      const isOver =
+        reviewShares.isOver(requester, reviews.room(entry)) ||
+        (isLarge && bodyShares.isOver(requester, bodies.room(entry) + 2 * bodyBytes)); // `arrive` took its memory
+      return isOver ? refuse('requester') : undefined;
+    },
+    /**
+     * Called in the same turn of the event loop as `check`, for a review that is not decided in this turn: only such
+     * reviews are in flight together. The caller must call `leave` once.
+     */
+    enter: (requester: Requester, bodyBytes: number): void => {
+      reviews.take(requester.entry, 1);
+      reviewShares.add(requester, 1);
+      if (bodyBytes > SMALL_BODY_BYTES) bodyShares.add(requester, bodyBytes);
     },
     leave: (requester: Requester, bodyBytes: number): void => {
       reviews.giveBack(requester.entry, 1);
-      reviewShares.giveBack(requester, 1);
-      if (bodyBytes > SMALL_BODY_BYTES) bodyShares.giveBack(requester, bodyBytes);
+      reviewShares.add(requester, -1);
+      if (bodyBytes > SMALL_BODY_BYTES) bodyShares.add(requester, -bodyBytes);
     },
     turnsOf: createReviewTurns(),
   };

@@ -30,12 +30,15 @@ function receiveBody(payload: Readable, limitBytes: number, done: Done): void {
     if (start.length > 0) chunks.push(start);
     kept += start.length;
   };
-  const finish = (error?: Error): void => {
-    payload.off('data', onData).off('end', onEnd).off('error', finish);
-    // The client has hung up.
-    if (error !== undefined) done(Object.assign(error, { statusCode: 400 }));
-    else done(null, { bytes: Buffer.concat(chunks, kept), isComplete });
-  };
-  const onEnd = (): void => finish();
-  payload.on('data', onData).once('end', onEnd).once('error', finish);
+  payload
+    .on('data', onData)
+    .on('end', () => {
+      const [only] = chunks;
+      const bytes = only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks, kept);
+      done(null, { bytes, isComplete });
+    })
+    .on('error', (error) => {
+      // The client has hung up. Afterwards, the request fails only while it waits for its answer.
+      if (!payload.readableEnded) done(Object.assign(error, { statusCode: 400 }));
+    });
 }

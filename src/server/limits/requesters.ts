@@ -16,30 +16,20 @@ const ACTS_FOR_OTHERS = /^system:(?:kube-|serviceaccount:kube-system:)/;
 /**
  * Divides what each webhook entry may hold: a user or a namespace may hold at most what the entry leaves for others,
  * without what the entry holds. A single user gets at most a third of the limit, so the next one finds room.
- *
- * @param room of an entry; see `createFairShare`
  */
-export function createRequesterShares(room: (entry: string) => number) {
+export function createRequesterShares() {
   const users = createTally();
   const namespaces = createTally();
-  const add = ({ request: { userInfo, namespace } }: Requester, amount: number): void => {
-    users.add(userInfo.username, amount);
-    if (namespace !== undefined) namespaces.add(namespace, amount);
-  };
   return {
-    /** Called after the entry has taken the amount. Returns whether the requester may hold it, too. */
-    take: (requester: Requester, amount: number): boolean => {
-      const { entry, request } = requester;
-      const { namespace } = request;
-      const user = request.userInfo.username;
-      const most = room(entry) + 2 * amount; // before the entry took the amount
-      const isOver =
-        (users.of(user) >= most && !ACTS_FOR_OTHERS.test(user)) ||
-        (namespace !== undefined && namespaces.of(namespace) >= most);
-      if (!isOver) add(requester, amount);
-      return !isOver;
+    /** @param room of the entry, before it takes what the requester wants; see `createFairShare` */
+    isOver: ({ request: { userInfo, namespace } }: Requester, room: number): boolean =>
+      (users.of(userInfo.username) >= room && !ACTS_FOR_OTHERS.test(userInfo.username)) ||
+      (namespace !== undefined && namespaces.of(namespace) >= room),
+    /** If the amount is negative, gives that much back. */
+    add: ({ request: { userInfo, namespace } }: Requester, amount: number): void => {
+      users.add(userInfo.username, amount);
+      if (namespace !== undefined) namespaces.add(namespace, amount);
     },
-    giveBack: (requester: Requester, amount: number): void => add(requester, -amount),
   };
 }
 

@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Server } from 'node:https';
 import type { Socket } from 'node:net';
 
@@ -34,21 +35,31 @@ async function* inStages(answer: string, request: IncomingMessage, lingerMs: num
 
 /**
  * Prepares `server` for shutdown, so that no client can delay it. The caller calls the returned function just before it
- * closes the server. It destroys unused connections at once, and all others after `graceMs`.
+ * closes the server, and waits for it. It destroys unused connections, and all others after `graceMs`.
  *
  * A closing server waits for its connections, and Node stops its timeout checks at that moment. Node counts a
  * connection that has never carried a request as busy, and the API server keeps some of those in reserve.
+ *
+ * A closing server also ends idle connections, and a connection is idle until its request is read. A process that waited
+ * for the CPU runs its timers first: so requests that have arrived are read before anything is closed.
+ *
+ * @param isUsed whether a connection has carried a request
  */
-export function prepareClosing(server: Server, graceMs: number): () => void {
-  const unused = new Set<Socket>();
+export function prepareClosing(
+  server: Server,
+  graceMs: number,
+  isUsed: (socket: Socket) => boolean,
+): () => Promise<void> {
+  const open = new Set<Socket>();
   server.on('secureConnection', (socket) => {
-    unused.add(socket);
-    socket.once('close', () => unused.delete(socket));
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
   });
-  server.on('request', ({ socket }) => unused.delete(socket));
 
-  return () => {
-    for (const socket of unused) socket.destroy();
+  return async () => {
+    await nextTurn(); // may end the present turn, which has read its sockets already
+    await nextTurn();
+    for (const socket of open) if (!isUsed(socket)) socket.destroy();
     setTimeout(() => server.closeAllConnections(), graceMs).unref();
   };
 }

@@ -14,11 +14,11 @@ interface Connection {
   readonly key: string;
   readonly socket: Socket;
   readonly exchanges: Set<Exchange>;
-  group: Group;
+  /** Whether its last response was successful. */
+  isProven: boolean;
+  /** When its last exchange began or ended, as `performance.now()` returns it, in milliseconds. */
+  since: number;
 }
-
-/** In insertion order: the oldest entry is first. */
-type Group = Map<string, Connection>;
 
 /**
  * Limits `server` to `most` connections. Above this limit, closes the first of these:
@@ -30,30 +30,21 @@ type Group = Map<string, Connection>;
  * 4. the new connection: all others are waiting for a response.
  *
  * @param crowdedOut called for each of these
- * @returns a function that counts the connections
+ * @returns functions that count the connections, and tell whether a socket has carried a request
  */
 export function limitConnections(
   server: HttpServer | Server,
   most: number,
   slowAfterMs: number,
   crowdedOut: () => void,
-): () => number {
-  const unproven: Group = new Map();
-  const busy: Group = new Map();
-  const waiting: Group = new Map();
+): { readonly count: () => number; readonly isUsed: (socket: Socket) => boolean } {
+  const all = new Map<string, Connection>();
   /** Keyed by the TLS socket: each request looks it up, and reading addresses is slow. */
   const known = new WeakMap<Socket, Connection>();
-  const count = () => unproven.size + busy.size + waiting.size;
-  const move = (connection: Connection, to: Group) => {
-    connection.group.delete(connection.key);
-    connection.group = to;
-    to.set(connection.key, connection);
-  };
   const connectionOf = (socket: Socket): Connection | undefined => {
     const before = known.get(socket);
     if (before !== undefined) return before;
-    const key = keyOf(socket) ?? '';
-    const found = unproven.get(key) ?? busy.get(key) ?? waiting.get(key);
+    const found = all.get(keyOf(socket) ?? '');
     if (found !== undefined) known.set(socket, found);
     return found;
   };
@@ -64,46 +55,50 @@ export function limitConnections(
       socket.destroy(); // the client has disconnected already
       return;
     }
-    const connection: Connection = { key, socket, exchanges: new Set(), group: unproven };
-    unproven.set(key, connection);
+    const connection = {
+      key,
+      socket,
+      exchanges: new Set<Exchange>(),
+      isProven: false,
+      since: performance.now(),
+    };
+    all.set(key, connection);
     socket.once('close', () => {
       // A new connection may use the same address and port by now.
-      if (connection.group.get(key) === connection) connection.group.delete(key);
+      if (all.get(key) === connection) all.delete(key);
     });
-    if (count() <= most) return;
+    if (all.size <= most) return;
     crowdedOut();
-    leastUseful(connection, { unproven, busy, waiting }, slowAfterMs).socket.destroy();
+    leastUseful(connection, all.values(), slowAfterMs).socket.destroy();
   });
 
+  // Every request runs this: all sorting is left to the moment when there are too many connections.
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const connection = connectionOf(request.socket);
     if (connection === undefined) return;
     const exchange: Exchange = { request, response, began: performance.now() };
     connection.exchanges.add(exchange);
-    if (connection.group !== busy) move(connection, busy);
-    response.once('close', () => {
+    connection.since = exchange.began;
+    response.on('close', () => {
       connection.exchanges.delete(exchange);
-      if (connection.exchanges.size > 0 || busy.get(connection.key) !== connection) return;
-      move(connection, response.statusCode < 400 ? waiting : unproven);
+      connection.isProven = response.statusCode < 400;
+      connection.since = performance.now();
     });
   });
-  return count;
+  return { count: () => all.size, isUsed: (socket) => known.has(socket) };
 }
 
-function leastUseful(
-  newcomer: Connection,
-  { unproven, busy, waiting }: Readonly<Record<'unproven' | 'busy' | 'waiting', Group>>,
-  slowAfterMs: number,
-): Connection {
-  const [oldest] = unproven.values();
-  if (oldest !== undefined && oldest !== newcomer) return oldest;
+function leastUseful(newcomer: Connection, all: Iterable<Connection>, slowAfterMs: number): Connection {
   const began = performance.now() - slowAfterMs;
-  for (const connection of busy.values()) {
-    if ([...connection.exchanges].every((exchange) => exchange.began < began && isClientTurn(exchange)))
-      return connection;
+  const longest: Partial<Record<'unproven' | 'slow' | 'waiting', Connection>> = {};
+  for (const connection of all) {
+    const { exchanges, isProven, since } = connection;
+    const isSlow = [...exchanges].every((exchange) => exchange.began < began && isClientTurn(exchange));
+    if (connection === newcomer || !isSlow) continue;
+    const group = exchanges.size > 0 ? 'slow' : isProven ? 'waiting' : 'unproven';
+    if (since < (longest[group]?.since ?? Infinity)) longest[group] = connection;
   }
-  const [longest] = waiting.values();
-  return longest ?? newcomer;
+  return longest.unproven ?? longest.slow ?? longest.waiting ?? newcomer;
 }
 
 /** Whether the server waits for the client to send the request or to read the response. */

@@ -70,6 +70,7 @@ export const METRICS = {
 
   // Certificates
   authorityNotAfter: gauge('gatehouse_serving_ca_not_after_seconds', 'When the root certificate of a generation expires.', 'generation', 'state'),
+  authorityRetirement: gauge('gatehouse_serving_ca_retirement_seconds', 'When the root of a retiring generation is removed: restart before then what loads certificates only at start.', 'generation'),
   rotationPhase: gauge('gatehouse_rotation_phase', '1 for the current phase of the authority.', 'phase'),
   rotationPhaseSeconds: gauge('gatehouse_rotation_phase_seconds', 'How long the authority has been in its phase, as observed by this process.', 'phase'),
   authorityBroken: gauge('gatehouse_authority_broken', '1 while the stored authority cannot be used.', 'reason'),
@@ -78,8 +79,11 @@ export const METRICS = {
   certRemaining: histogram('gatehouse_serving_leaf_not_after_seconds', 'Remaining lifetime of the serving certs: a snapshot, computed at each scrape.', REMAINING_BUCKETS),
   certGeneration: gauge('gatehouse_serving_leaf_generation', 'Serving certs by the generation of the authority that signed them; unknown: another signer.', 'generation'),
   certNotRenewed: gauge('gatehouse_serving_leaf_not_renewed', 'Serving certs in Secrets that Gatehouse no longer renews, by reason.', 'reason'),
+  servedCerts: gauge('gatehouse_serving_endpoints', 'Endpoints of Services with a serving cert, by what they present: current (the leaf in the Secret), stale (another one for the Service), foreign (one for other names) or unreachable.', 'state'),
   reissueWaiting: gauge('gatehouse_serving_reissue_waiting', 'Serving certs in the queue to be issued again.'),
+  secretsContended: gauge('gatehouse_serving_secrets_contended', 'Serving Secrets that another client keeps changing or deleting.'),
   caBundleTargets: gauge('gatehouse_cabundle_targets', 'Objects that request a CA bundle, by kind and state.', 'kind', 'state'),
+  caBundleUnreadable: gauge('gatehouse_cabundle_unreadable_kinds', '1 for each kind of objects that Gatehouse may not list, so that they get no CA bundle.', 'kind'),
   caBundleStale: gauge('gatehouse_cabundle_stale_seconds', 'The longest time that an object has been waiting for its CA bundle; 0 when all have it.'),
 
   // Policies and restores

@@ -108,17 +108,23 @@ test('service-ca e2e service-ca-metrics: the leader exports the phase of the aut
   metrics.authority({
     phase: 'publishing',
     broken: undefined,
-    generations: [{ id: '11111111', state: 'pending', notAfter }],
+    generations: [{ id: '11111111', state: 'pending', notAfter, retiresAt: undefined }],
   });
   metrics.authority({
     phase: 'broken',
     broken: 'Unreadable',
-    generations: [{ id: '22222222', state: 'active', notAfter }],
+    generations: [
+      { id: '22222222', state: 'active', notAfter, retiresAt: undefined },
+      { id: '33333333', state: 'retiring', notAfter, retiresAt: new Date('2027-01-01T00:00:00Z') },
+    ],
   });
   const text = await metrics.text();
   expect(text).toContain(
     'gatehouse_serving_ca_not_after_seconds{generation="22222222",state="active"} 1830297600',
   );
+  expect(text.match(/^gatehouse_serving_ca_retirement_seconds\{.*/gm)).toEqual([
+    'gatehouse_serving_ca_retirement_seconds{generation="33333333"} 1798761600',
+  ]);
   expect(text).toContain('gatehouse_authority_broken{reason="Unreadable"} 1');
   expect(text).toContain('gatehouse_rotation_phase{phase="broken"} 1');
   expect(text).not.toMatch(/11111111|publishing/);
@@ -129,7 +135,7 @@ test('a replica that does not lead exports nothing about the authority', async (
   metrics.authority({
     phase: 'steady',
     broken: undefined,
-    generations: [{ id: 'a', state: 'active', notAfter }],
+    generations: [{ id: 'a', state: 'active', notAfter, retiresAt: undefined }],
   });
   metrics.authority(undefined);
   expect(await metrics.text()).not.toMatch(/gatehouse_rotation_phase(_seconds)?\{|not_after_seconds\{/);
@@ -158,6 +164,7 @@ test('certs are exported as of the scrape, and only by the leader', async () => 
     all: () => leaves,
     stoppedByReason: () => new Map([['NotRequested', 1]]),
     waiting: () => 7,
+    contended: () => 3,
     now: () => now,
   };
   scrape({ servingCerts }, leading.signal);
@@ -169,6 +176,7 @@ test('certs are exported as of the scrape, and only by the leader', async () => 
     expect(scraped).toContain('gatehouse_serving_leaf_generation{generation="unknown"} 1');
     expect(scraped).toContain('gatehouse_serving_leaf_not_renewed{reason="NotRequested"} 1');
     expect(scraped).toContain('gatehouse_serving_reissue_waiting 7');
+    expect(scraped).toContain('gatehouse_serving_secrets_contended 3');
   }
   issue('issued', 'Missing');
   expect(await text()).toContain('gatehouse_issue_total{result="issued",reason="Missing"} 1');

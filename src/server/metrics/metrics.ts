@@ -98,7 +98,13 @@ export interface AuthorityState {
   readonly phase: string;
   /** Why the stored authority cannot be used. */
   readonly broken: string | undefined;
-  readonly generations: readonly { readonly id: string; readonly state: string; readonly notAfter: Date }[];
+  readonly generations: readonly {
+    readonly id: string;
+    readonly state: string;
+    readonly notAfter: Date;
+    /** When its root is removed; undefined: not known yet. */
+    readonly retiresAt: Date | undefined;
+  }[];
 }
 
 function createAuthorityMetrics({ scraped }: Instruments) {
@@ -108,6 +114,11 @@ function createAuthorityMetrics({ scraped }: Instruments) {
       { generation: id, state },
       notAfter.getTime() / 1_000,
     ]),
+  );
+  scraped(METRICS.authorityRetirement, () =>
+    (current?.generations ?? []).flatMap(({ id, retiresAt }) =>
+      retiresAt === undefined ? [] : [[{ generation: id }, retiresAt.getTime() / 1_000] as const],
+    ),
   );
   scraped(METRICS.rotationPhase, () => (current === undefined ? [] : [[{ phase: current.phase }, 1]]));
   scraped(METRICS.rotationPhaseSeconds, () =>

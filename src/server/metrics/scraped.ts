@@ -12,6 +12,8 @@ export interface RestoreWindowFigures {
   readonly violations: number;
 }
 
+const ENDPOINT_STATES = ['current', 'stale', 'foreign', 'unreachable'] as const;
+
 /** What a scrape reads. Without a source, e.g. on a replica that does not lead, the metric has no series. */
 export interface ScrapeSources {
   readonly reviewsInFlight?: () => number;
@@ -24,8 +26,12 @@ export interface ScrapeSources {
     readonly stoppedByReason: () => ReadonlyMap<string, number>;
     /** How many serving certs are in the queue to be issued again. */
     readonly waiting: () => number;
+    /** How many serving Secrets another client keeps changing or deleting. */
+    readonly contended: () => number;
     readonly now: () => Date;
   };
+  /** Endpoints of Services with a serving cert, by state. */
+  readonly servedCerts?: () => Readonly<Record<(typeof ENDPOINT_STATES)[number], number>>;
   /** The objects that request a CA bundle. */
   readonly caBundles?: {
     readonly targets: () => readonly {
@@ -34,6 +40,8 @@ export interface ScrapeSources {
       readonly count: number;
     }[];
     readonly staleSeconds: () => number;
+    /** The kinds that Gatehouse may not list. */
+    readonly unreadable: () => readonly { readonly kind: string }[];
   };
   /** By policy. */
   readonly policyViolations?: () => ReadonlyMap<string, { readonly total: number }>;
@@ -64,6 +72,9 @@ export function createScrapedMetrics({ scraped, histogram }: Instruments) {
   scraped(METRICS.caBundleTargets, () =>
     (source('caBundles')?.targets() ?? []).map(({ kind, state, count }) => [{ kind, state }, count]),
   );
+  scraped(METRICS.caBundleUnreadable, () =>
+    (source('caBundles')?.unreadable() ?? []).map(({ kind }) => [{ kind }, 1]),
+  );
   scraped(METRICS.caBundleStale, () => single(source('caBundles')?.staleSeconds()));
   histogram(METRICS.certRemaining, function () {
     this.reset();
@@ -79,7 +90,12 @@ export function createScrapedMetrics({ scraped, histogram }: Instruments) {
   scraped(METRICS.certNotRenewed, () =>
     [...(source('servingCerts')?.stoppedByReason() ?? [])].map(([reason, count]) => [{ reason }, count]),
   );
+  scraped(METRICS.servedCerts, () => {
+    const counts = source('servedCerts')?.();
+    return counts === undefined ? [] : ENDPOINT_STATES.map((state) => [{ state }, counts[state]]);
+  });
   scraped(METRICS.reissueWaiting, () => single(source('servingCerts')?.waiting()));
+  scraped(METRICS.secretsContended, () => single(source('servingCerts')?.contended()));
   scraped(METRICS.windowOpen, () => openWindows().map(({ window, source }) => [{ window, source }, 1]));
   scraped(METRICS.windowExpires, () => openWindows().map(({ window, expiresAt }) => [{ window }, expiresAt]));
   scraped(METRICS.restoreViolations, () =>
