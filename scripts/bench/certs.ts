@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { printFigures, type Figure } from './figures.ts';
 import { measureLeaves } from './leaves.ts';
 import { measureMemory, WHY_SANDBOX } from './memory.ts';
+import { measureRotation } from './rotation.ts';
 import { measureServices } from './services.ts';
 
 const { values: flags } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
@@ -18,6 +19,7 @@ const figures: readonly Figure[] = [
   ...(await measureLeaves()),
   ...(await realServices()),
   ...(await measureServices('sandbox')),
+  ...(await measureRotation('sandbox')),
   ...(await measureMemory()),
 ];
 printFigures(figures);

@@ -57,13 +57,12 @@ test.each([
   expect(resolveConfig({ 'drain-delay': written }, {}).drainDelayMs).toBe(expected);
 });
 
-test('a CA has defaults for its lifetime, the propagation wait and the grace period, and a minimum lifetime', () => {
+test('a CA has defaults for its lifetime and the propagation wait, and a minimum lifetime', () => {
   expect(resolveConfig({}, {}).ca).toEqual({
     secret: undefined,
     lifetimeMs: 730 * 86_400_000,
     nameConstraints: false,
     propagationWaitMs: 600_000,
-    graceMs: 86_400_000,
   });
   expect(() => resolveConfig({ 'ca-lifetime': '90m' }, {})).toThrow('--ca-lifetime: "90m" is too short');
 });

@@ -70,13 +70,17 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
       shortNames: read('serving-cert-short-names'),
       onRemoval: read('serving-cert-on-removal'),
     }),
+    endpointProbes: Object.freeze({
+      /** Of a Service; 0: no endpoint is asked for its certificate. */
+      maxEndpoints: read('serving-cert-max-endpoints'),
+      reloadMs: read('serving-cert-reload-time'),
+    }),
     ca: Object.freeze({
       /** Secret with an external CA; undefined: Gatehouse creates its own. */
       secret: read('ca-secret'),
       lifetimeMs: read('ca-lifetime'),
       nameConstraints: read('ca-name-constraints'),
       propagationWaitMs: read('ca-propagation-wait'),
-      graceMs: read('ca-grace'),
     }),
     devUrl,
     /** A folder or a package; undefined: there are no handlers. */

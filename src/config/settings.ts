@@ -8,6 +8,7 @@ import {
   choice,
   choices,
   count,
+  countOrZero,
   dnsLabel,
   dnsName,
   dnsSuffixes,
@@ -114,8 +115,18 @@ export const SETTINGS = {
     'retain',
     choice(['retain', 'delete']),
   ),
+  'serving-cert-max-endpoints': setting(
+    'the leader checks which certificate the endpoints of a Service present, if there are at most this many; 0: never',
+    '10000',
+    countOrZero,
+  ),
+  'serving-cert-reload-time': setting(
+    'how long a server may take to load a renewed certificate before the leader reports it as stale',
+    '2m',
+    limit,
+  ),
   'ca-secret': setting(
-    'Secret in this namespace with your own CA (tls.crt, tls.key); without it, Gatehouse creates one',
+    'Secret in this namespace with your own CA (tls.crt, tls.key, ca.crt); without it, Gatehouse creates one',
     undefined,
     dnsName,
   ),
@@ -126,7 +137,6 @@ export const SETTINGS = {
     yesOrNo,
   ),
   'ca-propagation-wait': setting('wait before a CA that is trusted everywhere signs', '10m', parseDuration),
-  'ca-grace': setting('how long a CA stays trusted after its last cert is replaced', '24h', parseDuration),
   'dev-url': setting(
     'serve from this machine: webhook entries of the cluster use this URL (https://host:port) until the process ends',
     undefined,

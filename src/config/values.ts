@@ -22,6 +22,8 @@ export function count(value: string): number {
   return Number(value);
 }
 
+export const countOrZero = (value: string): number => (value === '0' ? 0 : count(value));
+
 /**
  * Lower limit: a list has at least one object, and the API server accepts objects of up to 3 MiB.
  * Upper limit: a JavaScript string is shorter than 512 MiB.

@@ -90,6 +90,8 @@ export const isConflict = (error: unknown): error is ApiError =>
 /** 410: the requested resourceVersion or page is too old. */
 export const isGone = (error: unknown): error is ApiError => hasCode(error, 410);
 
+export const isForbidden = (error: unknown): error is ApiError => hasCode(error, 403);
+
 /** Invalid, too large, or forbidden by RBAC, a quota or an admission policy: a retry gets the same response. */
 export const isRefused = (error: unknown): error is ApiError =>
   error instanceof ApiError && [400, 403, 413, 422].includes(error.code);

@@ -32,22 +32,10 @@ export const systemClock: Clock = {
 };
 
 /** Waits for `ms`. @throws the reason of `signal` as soon as it aborts. */
-export function sleep(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) {
-      reject(abortError(signal));
-      return;
-    }
-    const onAbort = (): void => {
-      cancel();
-      reject(abortError(signal));
-    };
-    const cancel = clock.after(ms, () => {
-      signal.removeEventListener('abort', onAbort);
-      resolve();
-    });
-    signal.addEventListener('abort', onAbort, { once: true });
-  });
+export async function sleep(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const cancel = clock.after(ms, () => resolve(undefined));
+  await orAborted(promise, signal).finally(cancel);
 }
 
 /** The reason of an aborted signal, as an Error. */

@@ -134,6 +134,14 @@ test('the number of waiting Events is limited', async () => {
   expect(objects.size).toBe(1_000);
 });
 
+test('a Warning is written before the Normal Events that wait for tokens', async () => {
+  const { recorder, objects } = start();
+  for (let i = 0; i < 55; i++) recorder.record({ ...note, message: String(i) });
+  recorder.record({ ...note, type: 'Warning', reason: 'SignerBroken' });
+  await expect.poll(() => objects.size).toBe(51);
+  expect([...objects.values()].map(({ reason }) => reason)).toContain('SignerBroken');
+});
+
 test('a stop drops queued Events', async () => {
   const { client, objects } = fakeEvents();
   const controller = new AbortController();

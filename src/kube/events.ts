@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isAlreadyExists, isNotFound } from './api-error.ts';
 import type { KubeClient } from './client.ts';
+import { createEventQueue } from './event-queue.ts';
 import { sleep, systemClock, type Clock } from './clock.ts';
 import type { Log } from '../log.ts';
 import { toTimestamp, type KubeObject } from '../json/kube-object.ts';
@@ -54,8 +55,6 @@ interface CoreEvent extends KubeObject {
   readonly reportingInstance: string;
 }
 
-/** More waiting notes tell a reader nothing more. Each takes about a kilobyte. */
-const MAX_WAITING = 1_000;
 /** Events share etcd with all other objects: a burst passes, then the rate is limited to five per second. */
 const BURST = 50;
 const REFILL_MS = 200;
@@ -66,15 +65,10 @@ const CONTROL_CHARACTERS = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu;
 /** Short, because an event must not delay the work that it reports. */
 const TIMEOUT_MS = 10_000;
 
-interface Waiting {
-  readonly note: EventNote;
-  times: number;
-}
-
 export function createEventRecorder(options: EventRecorderOptions) {
   const { client, component, instance, log, clock = systemClock } = options;
   const signal = options.signal ?? new AbortController().signal;
-  const waiting = new Map<string, Waiting>();
+  const waiting = createEventQueue<EventNote>();
   let draining: Promise<void> | undefined;
   let tokens = BURST;
   let refilledAt = clock.monotonic();
@@ -90,7 +84,10 @@ export function createEventRecorder(options: EventRecorderOptions) {
     tokens--;
   };
 
-  const write = async (name: string, { note, times }: Waiting): Promise<void> => {
+  const write = async (
+    name: string,
+    { note, times }: { readonly note: EventNote; readonly times: number },
+  ): Promise<void> => {
     const call = { signal, timeoutMs: TIMEOUT_MS };
     const lastTimestamp = toTimestamp(new Date(clock.now()));
     const ref = { namespace: note.regarding.namespace ?? 'default', name };
@@ -132,29 +129,27 @@ export function createEventRecorder(options: EventRecorderOptions) {
   };
 
   const drain = async (): Promise<void> => {
-    for (let [next] = waiting; next !== undefined; [next] = waiting) {
-      const [name, entry] = next;
-      try {
-        await takeToken();
-        waiting.delete(name);
-        await write(name, entry);
-      } catch (error) {
-        waiting.delete(name);
+    while (waiting.size() > 0) {
+      // An urgent Event may arrive while this waits: take the next Event only then.
+      await takeToken().catch(() => waiting.clear());
+      const next = waiting.next();
+      if (next === undefined) return;
+      await write(...next).catch((error: unknown) => {
         if (signal.aborted) waiting.clear();
-        else
-          log.warn(
-            { err: error, reason: entry.note.reason, regarding: entry.note.regarding },
-            'could not write an event',
-          );
-      }
+        else drop(next[1].note, error);
+      });
     }
+  };
+
+  const drop = ({ reason, regarding }: EventNote, err: unknown): void => {
+    log.warn({ err, reason, regarding }, 'could not write an event');
   };
 
   const start = (): void => {
     draining ??= drain().finally(() => {
       draining = undefined;
       // Notes that were recorded after the last check of `drain`.
-      if (waiting.size > 0) start();
+      if (waiting.size() > 0) start();
     });
   };
 
@@ -163,13 +158,10 @@ export function createEventRecorder(options: EventRecorderOptions) {
     record: (recorded: EventNote): void => {
       const note = { ...recorded, message: cut(recorded.message) };
       const name = eventName(note, component);
-      const same = waiting.get(name);
-      if (same !== undefined) {
-        same.times++;
-      } else if (waiting.size < MAX_WAITING && !signal.aborted) {
-        waiting.set(name, { note, times: 1 });
-        start();
-      }
+      if (signal.aborted) return;
+      const dropped = waiting.add(name, note);
+      if (dropped?.type === 'Warning') drop(dropped, new Error('too many events wait'));
+      start();
     },
     /** Resolves when everything recorded so far is written or dropped. */
     flush: async (): Promise<void> => {

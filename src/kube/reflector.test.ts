@@ -497,3 +497,20 @@ test('a requested list ends the backoff', async () => {
   reflector.relist();
   await until(reflector.hasSynced);
 });
+
+test('the failure of the latest attempt is known until an attempt succeeds', async () => {
+  const script = scripted({
+    list: (n, response) => {
+      if (n === 0) sendJson(response, status(403, 'Forbidden'), 403);
+      else sendJson(response, listOf(10));
+    },
+    watch: (n, response) => {
+      if (n === 0) response.end(bookmark(11));
+    },
+  });
+  const failures: boolean[] = [];
+  const server = await startServer(script);
+  const { reflector } = start(server, { onFailure: () => failures.push(reflector.failure() !== undefined) });
+  await until(() => reflector.hasSynced());
+  expect(failures).toEqual([true, false]);
+});

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { ApiError, isGone, NetworkError } from './api-error.ts';
+import { ApiError, isGone, isNotFound, NetworkError } from './api-error.ts';
 import {
   backoffMs,
   type BackoffOptions,
@@ -38,6 +38,8 @@ export interface ReflectorOptions<T extends KubeObject> extends WatchScope {
   readonly transform?: (object: T) => T;
   /** Called when the cluster went back in time: etcd was restored from a snapshot. */
   readonly onRollback?: (from: string, to: string) => void;
+  /** Called after each change of `failure`. */
+  readonly onFailure?: () => void;
   readonly log: Log;
   readonly timing?: Partial<ReflectorTiming>;
   readonly clock?: Clock;
@@ -93,6 +95,12 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
 
   let isRunning = false;
   let hasSynced = false;
+  let failure: { readonly error: unknown; readonly of: 'list' | 'watch' } | undefined;
+  const setFailure = (next: typeof failure): void => {
+    if (failure === next) return;
+    failure = next;
+    options.onFailure?.();
+  };
 
   const list = async (progress: Progress, signal: AbortSignal): Promise<string> => {
     const items: T[] = [];
@@ -122,6 +130,8 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     progress.paged = true;
     if (!hasSynced) log.debug({ ...fields, objects: items.length }, 'synced');
     hasSynced = true;
+    // A success of the list says nothing about the permission to watch.
+    if (failure?.of === 'list') setFailure(undefined);
     synced.resolve(undefined);
     return version;
   };
@@ -149,6 +159,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     let events = 0;
     for await (const { kind, object } of watchOnce(rest, scope, since, timing, clock, random, signal)) {
       events += 1;
+      setFailure(undefined);
       // The caller of the reflector names the type that the API server serves for this resource.
       const typed = withKind(resource, object) as T;
       if (kind === 'set') sink.set(typed);
@@ -190,12 +201,15 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
 
   const backOff = async (progress: Progress, error: unknown, signal: AbortSignal): Promise<void> => {
     const failures = ++progress.failures;
+    setFailure({ error, of: progress.position === undefined ? 'list' : 'watch' });
     const requestedMs = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1_000 : 0;
     const { baseMs, maxMs } = timing.backoff;
     const longest = error instanceof NetworkError ? Math.min(maxMs, timing.unreachableMaxMs) : maxMs;
     const ms = Math.max(requestedMs, backoffMs(failures, { baseMs, maxMs: longest }, random));
     if (isGone(error)) progress.paged = false;
-    log.warn({ ...fields, err: error, failures, retryInMs: Math.round(ms) }, 'could not list or watch');
+    // An API server may not serve a kind at all, e.g. without its aggregation layer.
+    const level = isNotFound(error) && failures > 1 ? 'debug' : 'warn';
+    log[level]({ ...fields, err: error, failures, retryInMs: Math.round(ms) }, 'could not list or watch');
     await sleep(clock, ms, signal);
   };
 
@@ -243,6 +257,8 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
     },
     /** Whether the store has held a complete list. */
     hasSynced: (): boolean => hasSynced,
+    /** The error of the latest attempt; undefined: it succeeded, or is the first one. */
+    failure: (): unknown => failure?.error,
     /** @throws the reason of `signal` on abort */
     whenSynced: async (signal: AbortSignal): Promise<void> => {
       await orAborted(synced.promise, signal);

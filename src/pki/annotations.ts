@@ -4,6 +4,11 @@
 export const SERVING_CERT_SECRET_NAME = 'gatehouse.dev/serving-cert-secret-name';
 /** On such a Service: the key algorithm. */
 export const SERVING_CERT_KEY_ALGORITHM = 'gatehouse.dev/serving-cert-key-algorithm';
+/**
+ * On such a Service: the names or numbers of the ports that present the serving cert, separated by commas, or `none`.
+ * Gatehouse opens handshakes to these ports only. Default: every TCP port that answers with TLS.
+ */
+export const SERVING_CERT_PORTS = 'gatehouse.dev/serving-cert-ports';
 /** On such a Service: how long a serving cert lives, e.g. `90d` or `36h`. */
 export const SERVING_CERT_DURATION = 'gatehouse.dev/serving-cert-duration';
 /** On such a Service: more DNS names, separated by commas, inside the suffixes that the operator allows. */

@@ -7,4 +7,5 @@ export const DAY = 24 * HOUR;
 /** The date `milliseconds` after (or, if negative, before) `date`. */
 export const after = (date: Date, milliseconds: number) => new Date(date.getTime() + milliseconds);
 
+export const latest = (...dates: readonly Date[]) => new Date(Math.max(...dates.map(Number)));
 export const earliest = (...dates: readonly Date[]) => new Date(Math.min(...dates.map(Number)));

@@ -34,7 +34,6 @@ export async function followClientCa(
   first: ClientTrust,
   listener: Pick<Listener, 'trust'>,
   signal: AbortSignal,
-  everyMs = READ_EVERY_MS,
 ): Promise<void> {
   let known = first.ca;
   let reported: string | undefined;
@@ -54,6 +53,6 @@ export async function followClientCa(
         log.error({ err }, 'could not use --client-ca: the previous CAs stay trusted');
       reported = message;
     }
-    await sleep(everyMs, undefined, { signal }).catch(() => undefined);
+    await sleep(READ_EVERY_MS, undefined, { signal }).catch(() => undefined);
   }
 }

@@ -1,13 +1,9 @@
 /** The local clock, compared with the clock of the API server and with the time of timers. */
 import { systemClock, type Clock, type ServerClock } from '../kube/clock.ts';
 import type { Log } from '../log.ts';
+import { CLOCK_TOLERANCE } from '../pki/lifetimes.ts';
 import type { Metrics } from '../server/metrics/metrics.ts';
 
-/**
- * A CA is valid from one hour before it is made, and a serving cert from 30 minutes before. If the clocks differ by
- * more, a new certificate could be valid on one side only.
- */
-export const MAX_SKEW_MS = 60 * 60_000;
 /** Synchronised clocks differ by a second or two. Above this limit, windows seem to end too early or too late. */
 const WARN_SKEW_MS = 30_000;
 /** A smaller step is a time service that adjusts the clock. */
@@ -15,9 +11,12 @@ const JUMP_MS = 60_000;
 /** Often enough that a machine that slept through a renewal renews soon after it wakes up. */
 const CHECK_EVERY_MS = 30_000;
 
-/** What is wrong with the clocks; undefined if nothing is. */
+/**
+ * What is wrong with the clocks; undefined if nothing is. If they differ by more than the tolerance, a new certificate could
+ * be valid on one side only.
+ */
 export function skewProblem(skewMs: number | undefined): string | undefined {
-  if (skewMs === undefined || Math.abs(skewMs) <= MAX_SKEW_MS) return undefined;
+  if (skewMs === undefined || Math.abs(skewMs) <= CLOCK_TOLERANCE) return undefined;
   const [minutes, where] = [Math.round(Math.abs(skewMs) / 60_000), skewMs > 0 ? 'ahead of' : 'behind'];
   return `the clock of this replica is ${minutes} minutes ${where} the clock of the API server: correct the one that is wrong`;
 }

@@ -21,7 +21,7 @@ export const AWAIT_CHANGE: ReconcileResult = { kind: 'await-change' };
  */
 export const GONE: ReconcileResult = { kind: 'gone' };
 
-export function requeueIn(ms: number, now: Date): ReconcileResult {
+export function requeueIn(ms: number, now: Date): Extract<ReconcileResult, { kind: 'requeue' }> {
   return { kind: 'requeue', at: new Date(now.getTime() + ms) };
 }
 

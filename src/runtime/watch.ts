@@ -11,6 +11,8 @@ export interface Watched<T extends KubeObject> {
   readonly store: Store<T>;
   readonly hasSynced: () => boolean;
   readonly whenSynced: (signal: AbortSignal) => Promise<void>;
+  /** The error of the latest attempt to list or watch; undefined: it succeeded, or is the first one. */
+  readonly failure: () => unknown;
   /** Called with the key of each object that has changed. */
   readonly onChange: Listeners<[key: string]>['add'];
 }
@@ -59,11 +61,12 @@ export function watch<T extends KubeObject>(
   const reflector = createReflector<T>({ rest, log, ...options, store, onChange: listeners.tell });
   rollbacks.add(reflector.relist, ended);
   void reflector.run(ended);
-  const { hasSynced, whenSynced } = reflector;
+  const { hasSynced, whenSynced, failure } = reflector;
   return {
     store,
     hasSynced,
     whenSynced,
+    failure,
     onChange: listeners.add,
     isListing: () => !hasSynced() && performance.now() < overdueAt,
     listedInTime: async (waiting) => {

@@ -7,13 +7,14 @@ import { configMaps, events, secrets } from '../../src/kube/well-known.ts';
 import { SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { endTrust } from '../support/end-trust.ts';
 import { text, type SecretObject } from '../support/objects.ts';
 import { AUTHORITY, BUNDLE, SERVING } from '../support/own-objects.ts';
 import { eventually } from '../support/processes.ts';
 import { handshake } from '../support/tls.ts';
 
 const HOST = `gatehouse.${SYSTEM_NAMESPACE}.svc`;
-const SETTINGS = { 'ca-propagation-wait': '1s', 'ca-grace': '2s' } as const;
+const SETTINGS = { 'ca-propagation-wait': '1s' } as const;
 
 let cluster: Cluster;
 let replica: Replica;
@@ -78,6 +79,7 @@ test('service-ca e2e forced-ca-rotation, cert-manager TestDynamicSource_CARotati
     for (const ca of [before.bundle, behind.bundle])
       await expect(handshake(server.chain, server.key, ca, HOST)).resolves.toEqual({ authorized: true });
 
+  await endTrust(cluster);
   await statesAre('active');
   expect((await generations())[0]?.id).not.toBe(first?.id);
   const told = ['RotationStarted', 'RotationPublished', 'RotationActivated', 'RotationRetired'];
@@ -114,5 +116,7 @@ test('D5: a leader that finds garbage reports it and continues to serve, until a
   await expect(handshake(before.chain, before.key, await bundle(), HOST)).resolves.toEqual({
     authorized: true,
   });
+  await statesAre('active,retiring');
+  await endTrust(cluster);
   await statesAre('active');
 });

@@ -23,12 +23,12 @@ import { createTrustJudge } from '../support/trust-judge.ts';
 
 const MINUTE = 60_000;
 /** A leader may be wrong about the lease and the authority for a while: the grace period outlasts that. */
-const SETTINGS = { ...QUICK, 'ca-propagation-wait': '500ms', 'ca-grace': '2s' } as const;
+const SETTINGS = { ...QUICK, 'ca-propagation-wait': '500ms' } as const;
 /** A Date header has a resolution of one second, and test machines can be slow. */
 const TOLERANCE_MS = 15_000;
 
 /** The notBefore of a leaf lies this long before its issuance. */
-const BACKDATE_MS = 30 * MINUTE;
+const BACKDATE_MS = 60 * MINUTE;
 
 interface Leader {
   readonly replica: Replica;
@@ -80,7 +80,7 @@ async function lead(name: string, skewMs: number, servicePort: number): Promise<
 async function rotate(reason: string): Promise<void> {
   const old = activeId(history.events());
   await askForRotation(cluster, reason);
-  await untilRotated(history, old, reason, 45_000);
+  await untilRotated(cluster, history, old, reason, 45_000);
 }
 
 const authorities = () => history.events().filter((event) => event.kind === 'authority');
@@ -123,7 +123,7 @@ test('D3: the API server refuses a write that a leader planned before the other 
   // Freeze it with a write in flight, like a virtual machine that migrates.
   late.replica.program.kill('SIGSTOP');
   other.replica.program.kill('SIGCONT');
-  await untilRotated(history, old, 'late', 45_000);
+  await untilRotated(cluster, history, old, 'late', 45_000);
   write.release();
   await eventually('the late write arrives', () => write.upstreamCode() !== undefined);
   late.replica.program.kill('SIGCONT');
@@ -143,7 +143,7 @@ test('D3: a leader that was frozen while the other leader rotated changes nothin
     timeoutMs: 20_000,
   });
   frozen.replica.program.kill('SIGCONT');
-  await untilRotated(history, old, 'frozen', 45_000);
+  await untilRotated(cluster, history, old, 'frozen', 45_000);
   expect(idsEver()).toHaveLength(before + 1);
   await judge.judge(history.events());
 });
@@ -172,12 +172,7 @@ function stillKnown(before: readonly string[], now: readonly string[]): readonly
 test('C1: recorded times come from the clock of the API server, not from that of a leader', () => {
   const generations = authorities().flatMap(({ authority }) => authority.generations);
   const written = generations
-    .flatMap(({ createdAt, publishedAt, activatedAt, drainedAt }) => [
-      createdAt,
-      publishedAt,
-      activatedAt,
-      drainedAt,
-    ])
+    .flatMap(({ createdAt, publishedAt, activatedAt }) => [createdAt, publishedAt, activatedAt])
     .filter((time) => time !== undefined);
   const leaves = history.events().filter((event) => event.kind === 'chain');
   const signed = leaves.map(({ chain }) => leafOf(chain).validFromDate.getTime() + BACKDATE_MS);

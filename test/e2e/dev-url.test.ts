@@ -19,11 +19,13 @@ import {
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
 import { ADMISSION_POLICIES, SERVERS, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { endTrust } from '../support/end-trust.ts';
 import { enforceExamples, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { forCase, writeHandlers } from '../support/handler-folder.ts';
 import { sendConfigMap, startLaptop, untilHandlerSays, untilLaptopSays } from '../support/laptop.ts';
-import { server } from '../support/objects.ts';
+import { server, type SecretObject } from '../support/objects.ts';
+import { SERVING } from '../support/own-objects.ts';
 import { eventually, freePort, tail } from '../support/processes.ts';
 import { runGatehouse } from '../support/review-command.ts';
 
@@ -43,7 +45,7 @@ const laptops: Replica[] = [];
 beforeAll(async () => {
   ({ cluster, replica: inCluster } = await startGatehouse({
     controllers: ['garbagecollector', 'clusterrole-aggregation'],
-    settings: { handlers: ofCluster, 'ca-propagation-wait': '1s', 'ca-grace': '1s' },
+    settings: { handlers: ofCluster, 'ca-propagation-wait': '1s' },
   }));
   await enforceExamples(cluster);
 });
@@ -215,12 +217,20 @@ test('a rotation of the authority meanwhile breaks no client', async () => {
     (await cluster.admin.get<KubeObject & { data?: Record<string, string> }>(configMaps, ref))?.data?.[
       'ca.crt'
     ] ?? '';
-  const old = (await bundle()).trim();
+  const servingData = async () => (await cluster.admin.get<SecretObject>(secrets, SERVING))?.data ?? {};
+  const [old, replaced] = [(await bundle()).trim(), await servingData()];
   await cluster.admin.patchMerge(
     secrets,
     { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-authority' },
     { metadata: { annotations: { 'gatehouse.dev/rotate': 'for-the-test' } } },
   );
+  await eventually(
+    'the new CA signs',
+    async () => (await servingData())['tls.crt'] !== replaced['tls.crt'] && (await bundle()).includes(old),
+    { timeoutMs: 60_000 },
+  );
+  await decides(laptop);
+  await endTrust(cluster);
   await eventually(
     'the old root is gone',
     async () => {

@@ -16,6 +16,7 @@ import {
 } from '../support/cluster.ts';
 import { testsSandbox, type ControlPlaneProcesses } from '../support/control-plane.ts';
 import { bumpRevision, restoreSnapshot, takeSnapshot } from '../support/etcd.ts';
+import { endTrust } from '../support/end-trust.ts';
 import { enforceExamples } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import {
@@ -31,7 +32,7 @@ import { eventually } from '../support/processes.ts';
 import { handshake, presentedSerial } from '../support/tls.ts';
 
 const HOST = `gatehouse.${SYSTEM_NAMESPACE}.svc`;
-const SETTINGS = { 'ca-propagation-wait': '1s', 'ca-grace': '2s' } as const;
+const SETTINGS = { 'ca-propagation-wait': '1s' } as const;
 
 let balancer: Balancer;
 let cluster: Cluster;
@@ -77,10 +78,13 @@ describe.skipIf(testsSandbox())(
 
     async function rotate(reason: string): Promise<void> {
       const ids = async () => text((await read(secrets, AUTHORITY)) ?? {}, 'generations.json');
-      const before = await ids();
+      const leaf = async () => (await read(secrets, SERVING))?.data?.['tls.crt'];
+      const [before, replaced] = [await ids(), await leaf()];
       await cluster.admin.patchMerge(secrets, AUTHORITY, {
         metadata: { annotations: { 'gatehouse.dev/rotate': reason } },
       });
+      await soon('the new CA signs', async () => (await leaf()) !== replaced);
+      await endTrust(cluster);
       await soon('the rotation', async () => {
         const now = await ids();
         return now !== before && (JSON.parse(now) as readonly unknown[]).length === 1;

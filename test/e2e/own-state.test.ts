@@ -2,7 +2,7 @@
 /**
  * C1–C3: a restore overwrites Gatehouse's own state in the cluster, as a backup tool does: without asking Gatehouse.
  */
-import { createHash } from 'node:crypto';
+import { createHash, X509Certificate } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -29,6 +29,7 @@ import {
   SYSTEM_NAMESPACE,
   type Cluster,
 } from '../support/cluster.ts';
+import { endTrust } from '../support/end-trust.ts';
 import { writesOf } from '../support/gatehouse-audit.ts';
 import { enforceExamples } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
@@ -45,7 +46,7 @@ import { eventually } from '../support/processes.ts';
 import { presentedSerial } from '../support/tls.ts';
 
 const CONFIGURATION = { name: 'gatehouse' };
-const SETTINGS = { 'ca-propagation-wait': '1s', 'ca-grace': '2s' } as const;
+const SETTINGS = { 'ca-propagation-wait': '1s' } as const;
 const REPAIRED_MS = 5_000;
 const PER_SECOND = 40;
 const LANES = 8;
@@ -169,8 +170,20 @@ async function snapshot(): Promise<Before> {
 
 /** Rotates until the authority in the backup is obsolete: no bundle contains its CA any more. */
 async function rotate(reason: string): Promise<void> {
-  const before = await generationIds();
+  const [before, { serving: replaced }] = [await generationIds(), await snapshot()];
   await overwrite(secrets, AUTHORITY, { metadata: { annotations: { 'gatehouse.dev/rotate': reason } } });
+  await eventually(
+    'every replica presents a cert of the new CA',
+    async () => {
+      const { serving } = await snapshot();
+      if (serving['tls.crt'] === replaced['tls.crt']) return false;
+      const { serialNumber } = new X509Certificate(Buffer.from(serving['tls.crt'] ?? '', 'base64'));
+      const presented = await Promise.all(replicas.map(({ port }) => presentedSerial(port)));
+      return presented.every((serial) => serial === serialNumber);
+    },
+    { timeoutMs: 60_000, everyMs: 100 },
+  );
+  await endTrust(cluster);
   await eventually(
     `the rotation ${reason}`,
     async () => {

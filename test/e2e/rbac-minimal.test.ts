@@ -109,7 +109,10 @@ async function ask(rest: Rest, request: ExpectedRequest): Promise<'refused' | 'a
 
 async function send(rest: Rest, request: ExpectedRequest): Promise<void> {
   const { method } = request;
-  const path = request.path.replace('{namespace}', SYSTEM_NAMESPACE).replace('{name}', 'some');
+  const path = request.path
+    .replace('{namespace}', SYSTEM_NAMESPACE)
+    .replace('{name}', 'some')
+    .replace('{version}', 'v1');
   switch (method) {
     case 'GET':
       await rest.request({ method, path, query: { limit: 1 } });

@@ -10,6 +10,7 @@ import { localService, SERVERS, startClusterFor, type Cluster } from '../support
 import { enforceExamples } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { isNightly } from '../support/nightly.ts';
+import { endTrust } from '../support/end-trust.ts';
 import { server, text, type SecretObject } from '../support/objects.ts';
 import { startLoad, type Load } from '../support/load.ts';
 import { AUTHORITY } from '../support/own-objects.ts';
@@ -28,7 +29,7 @@ const LOOK_EVERY_MS = 100;
 /** Their certs must be reissued before an old CA can be removed. */
 const SERVICES = 20;
 
-const SETTINGS = { 'ca-propagation-wait': '1s', 'ca-grace': '2s' } as const;
+const SETTINGS = { 'ca-propagation-wait': '1s' } as const;
 
 let balancer: Balancer;
 let cluster: Cluster;
@@ -181,6 +182,7 @@ test(
       ids.add(await rotate(`soak-${rotation}`, load));
       tookS.push(seconds());
     }
+    await endTrust(cluster);
     await eventually('the old CAs are gone', async () => (await generations()).length === 1, {
       timeoutMs: 90_000,
       everyMs: LOOK_EVERY_MS,

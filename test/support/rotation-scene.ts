@@ -12,6 +12,7 @@ import {
   type Cluster,
 } from './cluster.ts';
 import { ASKS, entry, KINDS, type Carrier } from './injection-objects.ts';
+import { endTrust } from './end-trust.ts';
 import { isTrue, type Conditioned, type SecretObject } from './objects.ts';
 import { AUTHORITY } from './own-objects.ts';
 import { eventually } from './processes.ts';
@@ -22,27 +23,34 @@ import { issuerId, leafOf, rootIds, type TrustEvent, type TrustHistory } from '.
  */
 export const QUICK = {
   'ca-propagation-wait': '1ms',
-  'ca-grace': '1ms',
   'retry-period': '200ms',
 } as const;
 
-/**
- * Every write of a rotation; writes on one line come in any order. A server-side apply also takes ownership of other
- * fields, such as the names of webhooks. A later write gives these fields up again; nothing waits for that write.
- */
-export const ROTATION_WRITES = [
+const WRITES_BEFORE_EXPIRY = [
   ['authority prepare'],
   ['cabundle publish', 'webhook publish', 'theirs publish', 'serving publish', 'db publish'],
   ['authority publish', 'theirs hand-back'],
   ['authority activate'],
   ['serving reissue', 'db reissue'],
-  ['authority drain'],
+] as const;
+
+/** The writes that Gatehouse makes only after the last cert of the old CA has expired. */
+const WRITES_AFTER_EXPIRY = [
   ['authority retire'],
   ['cabundle trim', 'webhook trim', 'theirs trim', 'serving trim', 'db trim'],
   ['theirs last hand-back'],
 ] as const;
 
+/**
+ * Every write of a rotation; writes on one line come in any order. A server-side apply also takes ownership of other
+ * fields, such as the names of webhooks. A later write gives these fields up again; nothing waits for that write.
+ */
+export const ROTATION_WRITES = [...WRITES_BEFORE_EXPIRY, ...WRITES_AFTER_EXPIRY] as const;
+
 export type RotationWrite = (typeof ROTATION_WRITES)[number][number];
+
+export const comesAfterExpiry = (name: RotationWrite): boolean =>
+  WRITES_AFTER_EXPIRY.flat().some((one) => one === name);
 
 const NAMES: Readonly<Record<string, string>> = {
   [`secrets ${SYSTEM_NAMESPACE}/gatehouse-authority`]: 'authority',
@@ -69,17 +77,25 @@ export function nameOfWrite(
   if (name === 'authority') return `authority ${authorityStep(parseAuthority(object.data ?? {}))}`;
   const { 'ca.crt': bundle = '', 'tls.crt': chain } = object.data ?? {};
   if (chain !== undefined) return `${name} ${leafStep(decode(chain), decode(bundle), old)}`;
-  const caBundle = object.webhooks?.[0]?.clientConfig.caBundle ?? '';
-  return `${name} ${bundleStep(name === 'cabundle' ? bundle : decode(caBundle))}`;
+  const roots = name === 'cabundle' ? bundle : decode(object.webhooks?.[0]?.clientConfig.caBundle ?? '');
+  // The path token follows the serving cert. A slow rotation is still running when Gatehouse writes the next token.
+  if (name === 'webhook' && isPublished(target, roots, events)) return undefined;
+  return `${name} ${bundleStep(roots)}`;
 }
 
 const isKept = (id: string, events: readonly TrustEvent[]): boolean =>
   standingOf(events).authority.generations.some((generation) => generation.id === id);
 
+/** Whether a webhook configuration has this bundle already. */
+const isPublished = (target: string, bundle: string, events: readonly TrustEvent[]): boolean =>
+  [...standingOf(events).bundles].some(
+    ([place, standing]) => place.startsWith(`${target} `) && standing === bundle,
+  );
+
 function authorityStep({ generations: [newest, before] }: Authority): string {
   if (before === undefined) return 'retire';
   if (newest?.state === 'pending') return newest.publishedAt === undefined ? 'prepare' : 'publish';
-  return before.drainedAt === undefined ? 'activate' : 'drain';
+  return 'activate';
 }
 
 const bundleStep = (bundle: string): string => (rootIds(bundle).length > 1 ? 'publish' : 'trim');
@@ -164,13 +180,22 @@ export function activeId(events: readonly TrustEvent[]): string {
 
 /**
  * Waits until a rotation away from `old` has finished: one generation, and everything derived from it. Returns its ID.
+ * The last cert of `old` counts as expired once every cert is replaced.
  */
 export async function untilRotated(
+  cluster: Pick<Cluster, 'admin'>,
   { events }: Pick<TrustHistory, 'events'>,
   old: string,
   reason: string,
   timeoutMs = 30_000,
 ): Promise<string> {
+  const isReissued = (): boolean => {
+    const { authority, chains } = standingOf(events());
+    const isRetiring = authority.generations.some(({ id, state }) => id === old && state === 'retiring');
+    return isRetiring && [...chains.values()].every((chain) => issuerId(leafOf(chain)) !== old);
+  };
+  await eventually(`the rotation ${reason} replaces every cert`, isReissued, { timeoutMs, everyMs: 50 });
+  await endTrust(cluster);
   return await eventually(
     `the rotation ${reason}`,
     () => {

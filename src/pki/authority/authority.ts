@@ -1,6 +1,16 @@
-import { type CertificatePem, firstCertificate } from '../x509/pem.ts';
-import { createGeneration, type Generation, type NewGeneration, UNUSED } from './generation.ts';
-import { earliest } from '../durations.ts';
+import { type CertificatePem, firstCertificate, toCertificatePem } from '../x509/pem.ts';
+import {
+  createGeneration,
+  intermediatesOf,
+  isSameCa,
+  rootOf,
+  type Generation,
+  type ImportedAuthority,
+  type NewGeneration,
+  UNUSED,
+} from './generation.ts';
+import { after, DAY, earliest } from '../durations.ts';
+import { DEFAULT_SERVING_CERT_LIFETIME } from '../lifetimes.ts';
 
 /** Our signing CA: all trusted generations, newest first. Exactly one is active. Pending ones come before it. */
 export interface Authority {
@@ -21,8 +31,18 @@ export function createAuthority(request: Omit<NewGeneration, 'previous'>): Autho
 
 /** The first authority, from an existing generation. */
 export function authorityOf(first: Generation, now: Date): Authority {
-  return { generations: [{ ...first, state: 'active', publishedAt: now, activatedAt: now }] };
+  const active = { ...first, state: 'active', publishedAt: now, activatedAt: now } as const;
+  return recordTrust({ generations: [active] }, [active.id], after(now, DEFAULT_SERVING_CERT_LIFETIME + DAY));
 }
+
+/** Records that these generations may sign certs until `until`. A generation is never trusted longer than its root. */
+export const recordTrust = (authority: Authority, ids: readonly string[], until: Date): Authority =>
+  change(authority, (generation) => {
+    const { trustedUntil } = generation;
+    const end = earliest(until, rootOf(generation).validToDate);
+    const isLonger = trustedUntil === undefined || end > trustedUntil;
+    return ids.includes(generation.id) && isLonger ? { ...generation, trustedUntil: end } : generation;
+  });
 
 /** @throws Error if none is active, which {@link parseAuthority} and {@link createAuthority} rule out. */
 export function activeGeneration({ generations }: Authority): Generation {
@@ -31,20 +51,30 @@ export function activeGeneration({ generations }: Authority): Generation {
   return active;
 }
 
+/** Java follows at most five intermediate certificates by default (PKIXBuilderParameters, maxPathLength). */
+export const MAX_BRIDGES = 5;
+
 /**
- * The bridges that servers send with a cert of generation `id`, down to the oldest retained generation. A client that
- * knows only an older root follows them to that root. The list ends before a missing or expired bridge, because some
- * verifiers reject a chain with an expired certificate even if they do not need that certificate.
+ * The certificates that servers send after a leaf of generation `id`: its intermediate CAs, then bridges and the
+ * intermediate CAs that signed them, down to the oldest retained generation. A client that knows only an older root
+ * follows them to that root. The list ends before a missing or expired certificate, because some verifiers reject a
+ * chain with an expired certificate even if they do not need that certificate.
  */
 export function bridgesFrom({ generations }: Authority, id: string, now: Date): readonly CertificatePem[] {
   const signer = generations.findIndex((generation) => generation.id === id);
-  const bridges: CertificatePem[] = [];
-  // Without the bridge of the oldest generation: it leads to a root that is no longer trusted.
-  for (const { bridge } of generations.slice(signer, -1)) {
-    if (bridge === undefined || firstCertificate(bridge).validToDate <= now) break;
-    bridges.push(bridge);
+  const signing = generations[signer];
+  if (signing === undefined) return [];
+  const chain = [...intermediatesOf(signing)];
+  for (const [index, previous] of generations.entries()) {
+    const newer = generations[index - 1];
+    if (newer === undefined || index <= signer || isSameCa(rootOf(newer), rootOf(previous))) continue;
+    if (newer.bridge === undefined) break;
+    const link = [firstCertificate(newer.bridge), ...intermediatesOf(previous)];
+    const isExpired = link.some(({ validToDate }) => validToDate <= now);
+    if (isExpired || chain.length + link.length > MAX_BRIDGES) break;
+    chain.push(...link);
   }
-  return bridges;
+  return chain.map((certificate) => toCertificatePem([certificate]));
 }
 
 /** How many removed generations to remember. A copy of the authority that is older than this many rotations is rare. */
@@ -67,30 +97,25 @@ export function prepare(
 export const publish = (authority: Authority, id: string, now: Date): Authority =>
   changeOne(authority, id, { publishedAt: now });
 
-/** The pending generation starts to sign. The key of the previous one is destroyed: it has signed the bridge. */
-export const activate = (authority: Authority, id: string, now: Date): Authority =>
-  change(authority, (generation) =>
+/**
+ * The pending generation starts to sign. The key of the previous one is destroyed: it has signed the bridge. Both have
+ * the same record: the previous root is the end of the bridges for one more life of a cert.
+ */
+export function activate(authority: Authority, id: string, now: Date): Authority {
+  const { trustedUntil = now } = activeGeneration(authority);
+  const next = change(authority, (generation) =>
     generation.id === id
       ? { ...generation, state: 'active', publishedAt: generation.publishedAt ?? now, activatedAt: now }
       : retired(generation),
   );
+  return recordTrust(next, [id], trustedUntil);
+}
 
 const retired = (generation: Generation): Generation => ({
   ...generation,
   state: 'retiring',
   key: undefined,
 });
-
-/** Records since when a generation has no serving certs left, or clears that time if it has some again. */
-export const noteDrained = (
-  authority: Authority,
-  { drained, live }: { readonly drained: readonly string[]; readonly live: readonly string[] },
-  now: Date,
-): Authority =>
-  change(authority, (generation) => {
-    if (drained.includes(generation.id)) return { ...generation, drainedAt: now };
-    return live.includes(generation.id) ? { ...generation, drainedAt: undefined } : generation;
-  });
 
 /** Removes these generations. Bridges to them lead nowhere now, so they are removed too. */
 export function remove(authority: Authority, ids: readonly string[]): Authority {
@@ -120,13 +145,15 @@ export function replaceActive(
   return { ...rest, generations: [...generations, ...rest.generations.map(retired)] };
 }
 
-/** Replaces the root of generation `id`. The key stays the same. */
-export const renewRoot = (authority: Authority, id: string, certificate: CertificatePem): Authority =>
-  changeOne(authority, id, { certificate });
+/** Replaces the certificates of a generation. The key stays the same. */
+export const renewRoot = (
+  authority: Authority,
+  { id, certificate, chain }: Omit<ImportedAuthority, 'key'>,
+): Authority => changeOne(authority, id, { certificate, chain });
 
 /**
- * The generations to remove when generation `id` is distrusted: the generation itself, and each older one that has
- * bridges to it, because clients that trust the older root also trust it. An active and a pending generation go
+ * The generations to remove when generation `id` is distrusted: the generation itself, and each older one whose root
+ * leads to it, by bridges or because it is the same, because clients that trust the older root also trust it. An active and a pending generation go
  * together, because one Secret holds both keys.
  */
 export function distrustedWith({ generations }: Authority, id: string): readonly string[] {
@@ -135,10 +162,17 @@ export function distrustedWith({ generations }: Authority, id: string): readonly
   const isStoredWithKey = generations[named]?.state !== 'retiring';
   const keyless = generations.findIndex(({ state }) => state === 'retiring');
   const from = isStoredWithKey ? 0 : named;
-  let last = isStoredWithKey ? (keyless === -1 ? generations.length : keyless) - 1 : named;
-  while (generations[last]?.bridge !== undefined && last + 1 < generations.length) last++;
-  return generations.slice(from, last + 1).map((generation) => generation.id);
+  const last = isStoredWithKey ? (keyless === -1 ? generations.length : keyless) - 1 : named;
+  const end = generations.findIndex((older, index) => {
+    const newer = generations[index - 1];
+    return index > last && newer !== undefined && !isLinked(newer, older);
+  });
+  return generations.slice(from, end === -1 ? undefined : end).map((generation) => generation.id);
 }
+
+/** Whether clients that know only the root of the older generation accept the newer one. */
+export const isLinked = (newer: Generation, older: Generation): boolean =>
+  newer.bridge !== undefined || isSameCa(rootOf(newer), rootOf(older));
 
 /** A generation whose key is lost. Clients trust its root only because certs that it signed are still in use. */
 export function keylessGeneration(id: string, certificate: CertificatePem, now: Date): Generation {

@@ -1,6 +1,6 @@
 import type { X509Certificate } from 'node:crypto';
 import { type Authority, activeGeneration, bridgesFrom } from './authority.ts';
-import { rootOf, type Generation } from './generation.ts';
+import { lifeOf, rootOf, type Generation } from './generation.ts';
 import {
   readableCertificates,
   toCertificatePem,
@@ -47,7 +47,7 @@ export function trusts(bundle: string, generation: Generation): boolean {
 export interface Signing {
   /** The active generation. */
   readonly generationId: string;
-  /** The validity of its root. */
+  /** When its root and its intermediate CAs are valid. */
   readonly notBefore: Date;
   readonly notAfter: Date;
   /** The certificates after the leaf in a chain. */
@@ -60,13 +60,13 @@ export interface Signing {
 /** @throws Error if there is no CA bundle, like {@link caBundle}. */
 export function signingOf(authority: Authority, now: Date): Signing {
   const active = activeGeneration(authority);
-  const root = rootOf(active);
+  const { notBefore, notAfter } = lifeOf(active);
   const bridges = bridgesFrom(authority, active.id, now);
   const parts = [...bundleRoots(authority, now), ...bridges.map(firstCertificate)];
   return {
     generationId: active.id,
-    notBefore: root.validFromDate,
-    notAfter: root.validToDate,
+    notBefore,
+    notAfter,
     bridges,
     bundle: caBundle(authority, now),
     validUntil: earliest(...parts.map(({ validToDate }) => validToDate)),

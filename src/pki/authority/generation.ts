@@ -1,21 +1,19 @@
+import { isDeepStrictEqual } from 'node:util';
 import { createHash, type KeyObject, type X509Certificate } from 'node:crypto';
 import { certificateFields, KEY_USAGE } from '../x509/certificate-fields.ts';
 import { nameConstraints, signCertificate, signRoot, subjectOf, type Issuer } from '../x509/certificate.ts';
-import { after, DAY, earliest, HOUR } from '../durations.ts';
+import { after, DAY, earliest, latest } from '../durations.ts';
+import { CLOCK_TOLERANCE } from '../lifetimes.ts';
 import type { KeyPair } from '../x509/keys.ts';
+import { nameOf, pathProblem } from '../x509/path-problem.ts';
 import {
   firstCertificate,
+  joinCertificatePems,
   type CertificatePem,
   type PrivateKeyPem,
-  parsePrivateKeyPem,
-  privateKeyOf,
   splitCertificates,
-  toCertificatePem,
 } from '../x509/pem.ts';
 import { memoizeWeak } from '../../json/objects.ts';
-import { messageOf } from '../../json/error-message.ts';
-import { TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../annotations.ts';
-import { inKey, textOf, type SecretData } from '../secret-data.ts';
 
 /**
  * In the order of a generation's life. `pending`: clients trust the generation, but it does not sign yet. `active`: it
@@ -27,36 +25,51 @@ export type GenerationState = (typeof GENERATION_STATES)[number];
 
 export const stageOf = (state: GenerationState): number => GENERATION_STATES.indexOf(state);
 
-/** One life of the authority: a key and the self-signed root for it. */
+/** One life of the authority: a key, and the CA for it. */
 export interface Generation {
   /** Eight hexadecimal digits, from the hash of the public key. */
   readonly id: string;
   readonly state: GenerationState;
+  /** For the key: a self-signed root, or an intermediate CA of an organisation. */
   readonly certificate: CertificatePem;
+  /** The issuers of an intermediate CA, up to the self-signed root. Undefined for a root. */
+  readonly chain?: CertificatePem | undefined;
   /** Undefined when the generation no longer signs. */
   readonly key: PrivateKeyPem | undefined;
-  /** A certificate for this key, signed by the previous generation, for clients that know only the previous root. */
+  /** A certificate for the key of the root, signed by the previous generation, for clients that know only its root. */
   readonly bridge: CertificatePem | undefined;
   readonly createdAt: Date;
   readonly publishedAt: Date | undefined;
   readonly activatedAt: Date | undefined;
-  /** For a retiring generation: since when it has no serving certs left. */
-  readonly drainedAt?: Date | undefined;
+  /**
+   * No cert of this generation ends later, so clients need its root until then. It is stored before such a cert is
+   * signed, and never decreases: a leader with an old copy of the key keeps to it too. Undefined: the generation is
+   * pending, or an older version of Gatehouse signed with it and recorded nothing.
+   */
+  readonly trustedUntil?: Date | undefined;
+}
+
+/** A CA that the operator supplies in a Secret, after all checks. */
+export interface ImportedAuthority {
+  /** From the hash of the public key, as for every generation. */
+  readonly id: string;
+  readonly certificate: CertificatePem;
+  /** As in {@link Generation}. */
+  readonly chain?: CertificatePem | undefined;
+  readonly key: PrivateKeyPem;
 }
 
 /** Every generation has all fields, so that a stored one equals the one in memory. */
 export const UNUSED = {
+  chain: undefined,
   key: undefined,
   bridge: undefined,
   publishedAt: undefined,
   activatedAt: undefined,
-  drainedAt: undefined,
+  trustedUntil: undefined,
 } as const;
 
 export const DEFAULT_AUTHORITY_LIFETIME = 2 * 365 * DAY;
-
-/** Clients may use the CA even if their clocks are this much behind ours. */
-const BACKDATE = HOUR;
 
 export interface NewGeneration {
   readonly keyPair: KeyPair;
@@ -81,7 +94,7 @@ export function createGeneration(request: NewGeneration): Generation {
   // Each generation has its own name, because some stores index CAs by name, and verifiers could confuse them.
   const term = {
     serial, // root and bridge may share it, because they have different issuers
-    notBefore: after(now, -BACKDATE),
+    notBefore: after(now, -CLOCK_TOLERANCE),
     notAfter: after(now, lifetimeMs),
   };
   const { certificate } = signRoot(ownCommonName(id), keyPair, term, domains && nameConstraints(domains));
@@ -90,49 +103,53 @@ export function createGeneration(request: NewGeneration): Generation {
 
 const ownCommonName = (id: string): string => `gatehouse-serving-ca-${id}`;
 
-/** Whether Gatehouse made this generation, and so makes the next one. The owner of an imported CA replaces it. */
-export const isOwnGeneration = (generation: Generation): boolean =>
-  rootOf(generation).subject === `CN=${ownCommonName(generation.id)}`;
+/** Whether Gatehouse made this root. Its name holds the hash of its own key. */
+export const isOwnRoot = (root: X509Certificate): boolean =>
+  root.subject === `CN=${ownCommonName(generationId(root.publicKey))}`;
 
-/** A CA that the operator supplies in a Secret, after all checks. */
-export interface ImportedAuthority {
-  /** From the hash of the public key, as for every generation. */
-  readonly id: string;
-  readonly certificate: CertificatePem;
-  readonly key: PrivateKeyPem;
-}
+/** Whether Gatehouse made this generation, and so makes the next one. The owner of an imported CA replaces it. */
+export const isOwnGeneration = (generation: Generation): boolean => isOwnRoot(rootOf(generation));
 
 /**
- * A `pending` generation with the key and the root of an imported CA.
+ * A `pending` generation with the key and the certificates of an imported CA.
  * @throws Error if `previous` has lost its private key.
  */
 export function importGeneration(
-  { id, certificate, key }: ImportedAuthority,
-  { serial, now, previous }: Pick<NewGeneration, 'serial' | 'now' | 'previous'>,
+  { id, certificate, chain, key }: ImportedAuthority,
+  request: Pick<NewGeneration, 'serial' | 'now' | 'previous'>,
 ): Generation {
-  const bridge = signBridge(firstCertificate(certificate), { serial, now, previous });
-  return { ...UNUSED, id, state: 'pending', certificate, key, bridge, createdAt: now };
+  const generation = { ...UNUSED, id, certificate, chain, key, createdAt: request.now } as const;
+  return { ...generation, state: 'pending', bridge: signBridge(pathOf(generation), request) };
 }
 
+/**
+ * A certificate for the key of the root of `path`, signed by the previous generation. It ends no later than its signer.
+ * Undefined if no client that knows only the previous root needs or accepts it: the root is the same, or has expired,
+ * or allows no CA below it.
+ * @throws Error if `previous` has lost its private key.
+ */
 function signBridge(
-  root: X509Certificate,
+  path: readonly X509Certificate[],
   { serial, now, previous }: Pick<NewGeneration, 'serial' | 'now' | 'previous'>,
 ): CertificatePem | undefined {
-  if (previous === undefined || isExpired(previous, now)) return undefined;
-  const issuer = rootOf(previous);
-  // Such a root allows no CA below it, so verifiers would reject a chain with this bridge.
-  if (certificateFields(issuer).pathLength === 0) return undefined;
-  return signCertificate(
+  const root = path.at(-1);
+  if (root === undefined || previous === undefined || isExpired(previous, now)) return undefined;
+  const signer = issuerOf(previous);
+  const above = pathOf(previous);
+  if (isSameCa(root, rootOf(previous)) || pathProblem(above, now, 'tolerant') !== undefined) return undefined;
+  const bridge = signCertificate(
     {
       subject: subjectOf(root),
       publicKey: root.publicKey,
       serial,
-      notBefore: after(now, -BACKDATE),
-      notAfter: earliest(root.validToDate, issuer.validToDate),
+      notBefore: after(now, -CLOCK_TOLERANCE),
+      notAfter: earliest(root.validToDate, lifeOf(previous).notAfter),
       purpose: { kind: 'authority', nameConstraints: certificateFields(root).nameConstraints },
     },
-    issuerOf(previous),
+    signer,
   );
+  const served = [...path.slice(0, -1), firstCertificate(bridge)];
+  return pathProblem([...served, ...above], now, 'tolerant') === undefined ? bridge : undefined;
 }
 
 /** @throws Error if the generation has lost its private key. */
@@ -140,7 +157,7 @@ export function issuerOf(generation: Generation): Issuer {
   const { id, key } = generation;
   if (key === undefined)
     throw new Error(`generation ${id} of the authority cannot sign: its private key is gone`);
-  return { ...subjectOf(rootOf(generation)), privateKey: key };
+  return { ...subjectOf(caOf(generation)), privateKey: key };
 }
 
 /** The id of the generation that has this key. */
@@ -149,58 +166,63 @@ export function generationId(publicKey: KeyObject): string {
   return createHash('sha256').update(spki).digest('hex').slice(0, 8);
 }
 
-/** Why clients could not use this certificate as the root of serving certs; undefined if they can. */
-export function rootProblem(root: X509Certificate): string | undefined {
-  const { subjectKeyId, keyUsage } = certificateFields(root);
-  if (!root.ca) return 'it is not the certificate of a CA';
-  if (keyUsage !== undefined && (keyUsage & KEY_USAGE.keyCertSign) === 0)
-    return 'its key usage does not allow it to sign certificates';
-  if (subjectKeyId === undefined) return 'it has no subject key identifier, by which chains find it';
-  if (!root.checkIssued(root) || !root.verify(root.publicKey))
-    return 'it is not self-signed, so clients cannot use it as a root';
+type Certificates = Pick<Generation, 'certificate' | 'chain'>;
+
+/** The CAs above a leaf: the one that signs, then its issuers up to the root. Memoised: few verify thousands of leaves. */
+export const pathOf = memoizeWeak(
+  ({ certificate, chain = '' as CertificatePem }: Certificates): readonly X509Certificate[] =>
+    splitCertificates(joinCertificatePems([certificate, chain])),
+);
+
+/** The certificate for the key of the generation. */
+export const caOf = (generation: Certificates): X509Certificate => present(pathOf(generation)[0]);
+
+/** The self-signed root, which clients trust. */
+export const rootOf = (generation: Certificates): X509Certificate => present(pathOf(generation).at(-1));
+
+/** The CAs between a leaf and the root: a client with the root needs them from the server. */
+export const intermediatesOf = (generation: Certificates): readonly X509Certificate[] =>
+  pathOf(generation).slice(0, -1);
+
+function present(certificate: X509Certificate | undefined): X509Certificate {
+  if (certificate === undefined) throw new Error('there is no PEM certificate');
+  return certificate;
+}
+
+/** When all CAs of the generation are valid. */
+export const lifeOf = memoizeWeak((generation: Certificates) => {
+  const path = pathOf(generation);
+  return {
+    notBefore: latest(...path.map(({ validFromDate }) => validFromDate)),
+    notAfter: earliest(...path.map(({ validToDate }) => validToDate)),
+  };
+});
+
+export const isExpired = (generation: Generation, now: Date): boolean => lifeOf(generation).notAfter <= now;
+
+/** Whether two certificates are of one CA: what one verifies, the other one verifies too. */
+export const isSameCa = (one: X509Certificate, other: X509Certificate): boolean =>
+  one.publicKey.equals(other.publicKey) && isDeepStrictEqual(subjectOf(one), subjectOf(other));
+
+/** Why this is no path of CAs to a self-signed root; undefined if it is one. */
+export function structureProblem(path: readonly X509Certificate[]): string | undefined {
+  for (const [index, ca] of path.entries()) {
+    const problem = linkProblem(ca, path[index + 1] ?? ca);
+    if (problem !== undefined) return path.length === 1 ? problem : `${nameOf(ca)}: ${problem}`;
+  }
   return undefined;
 }
 
-/** The parsed root, memoised: the same few roots verify thousands of signatures. */
-export const rootOf = memoizeWeak(({ certificate }: Generation) => firstCertificate(certificate));
-
-export const isExpired = (generation: Generation, now: Date): boolean =>
-  rootOf(generation).validToDate <= now;
-
-export type ImportResult =
-  | { readonly kind: 'imported'; readonly authority: ImportedAuthority }
-  /** For users: what is wrong, and where. */
-  | { readonly kind: 'refused'; readonly problem: string };
-
-/**
- * Reads an imported CA from the `data` of its Secret (values in base64): `tls.crt` with one self-signed root, and
- * `tls.key` with its key. Refuses an intermediate CA: clients get the certificate of the signer as their root, and
- * OpenSSL accepts only a self-signed root.
- */
-export function importAuthority(data: SecretData | undefined, now: Date): ImportResult {
-  try {
-    return { kind: 'imported', authority: parseImported(data, now) };
-  } catch (error) {
-    return { kind: 'refused', problem: messageOf(error) };
-  }
-}
-
-function parseImported(data: SecretData | undefined, now: Date): ImportedAuthority {
-  for (const key of [TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY])
-    if ((textOf(data, key) ?? '') === '') throw new Error(`${key}: it is missing`);
-  const root = inKey(TLS_CERT_KEY, () => parseRoot(textOf(data, TLS_CERT_KEY) ?? '', now));
-  const key = inKey(TLS_PRIVATE_KEY_KEY, () => parsePrivateKeyPem(textOf(data, TLS_PRIVATE_KEY_KEY) ?? ''));
-  if (!root.checkPrivateKey(privateKeyOf(key)))
-    throw new Error(`${TLS_PRIVATE_KEY_KEY}: it is not the key of ${TLS_CERT_KEY}`);
-  return { id: generationId(root.publicKey), certificate: toCertificatePem([root]), key };
-}
-
-function parseRoot(text: string, now: Date): X509Certificate {
-  const root = onlyCertificate(text);
-  const problem = rootProblem(root);
-  if (problem !== undefined) throw new Error(problem);
-  if (root.validToDate <= now) throw new Error(`it ended at ${root.validToDate.toISOString()}`);
-  return root;
+function linkProblem(ca: X509Certificate, issuer: X509Certificate): string | undefined {
+  const { subjectKeyId, keyUsage } = certificateFields(ca);
+  if (!ca.ca) return 'it is not the certificate of a CA';
+  if (keyUsage !== undefined && (keyUsage & KEY_USAGE.keyCertSign) === 0)
+    return 'its key usage does not allow it to sign certificates';
+  if (subjectKeyId === undefined) return 'it has no subject key identifier, by which chains find it';
+  if (ca.checkIssued(issuer) && ca.verify(issuer.publicKey)) return undefined;
+  return ca === issuer
+    ? 'it is not self-signed, so clients cannot use it as a root'
+    : `${nameOf(issuer)} did not issue it`;
 }
 
 /** @throws Error if the text does not hold exactly one certificate. */

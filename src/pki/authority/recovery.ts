@@ -1,6 +1,6 @@
 import type { X509Certificate } from 'node:crypto';
 import { keylessGeneration, type Authority } from './authority.ts';
-import { generationId, stageOf, type Generation } from './generation.ts';
+import { generationId, isOwnRoot, stageOf, type Generation } from './generation.ts';
 import { readableCertificates, toCertificatePem } from '../x509/pem.ts';
 
 /** The content of the Secret of the authority. */
@@ -117,13 +117,10 @@ function unknownTo(
 }
 
 /**
- * Our own roots in the published bundles, each once, newest first. The name of such a root holds the hash of its own
- * key. Roots that others add to a bundle prove nothing.
+ * Our own roots in the published bundles, each once, newest first. Roots that others add to a bundle prove nothing.
  */
 function ownRoots(bundles: readonly string[]): readonly X509Certificate[] {
-  const roots = bundles
-    .flatMap((bundle) => readableCertificates(bundle) ?? [])
-    .filter((root) => root.subject === `CN=gatehouse-serving-ca-${idOf(root)}`);
+  const roots = bundles.flatMap((bundle) => readableCertificates(bundle) ?? []).filter(isOwnRoot);
   return [...new Map(roots.map((root) => [idOf(root), root])).values()].sort(
     (a, b) => b.validFromDate.getTime() - a.validFromDate.getTime(),
   );

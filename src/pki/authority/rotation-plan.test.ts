@@ -1,8 +1,10 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import {
+  activate,
   distrustedWith,
   keylessGeneration,
   prepare,
+  recordTrust,
   remove,
   replaceActive,
   activeGeneration,
@@ -16,7 +18,10 @@ import { planRotation, refusal, rotationPhase, rotationTime, type RotationState 
 
 const start = new Date('2026-03-01T12:00:00Z');
 const now = after(start, DAY);
-const times = { propagationWaitMs: 10 * MINUTE, graceMs: DAY };
+const NONE = { vetoing: [], delaying: [] };
+const VETO = { vetoing: ['CustomResourceDefinition x'], delaying: [] };
+const DELAY = { vetoing: [], delaying: ['ConfigMap prod/x'] };
+const times = { propagationWaitMs: 10 * MINUTE };
 let one: Authority;
 let pending: Authority;
 let two: Authority;
@@ -32,8 +37,8 @@ beforeAll(async () => {
     authority: one,
     now,
     times,
-    targetsWithout: () => [],
-    liveCertsOf: () => 1,
+    targetsWithout: () => NONE,
+    longestLifeMs: 90 * DAY,
     rotate: undefined,
     distrust: [],
     paused: undefined,
@@ -95,13 +100,20 @@ describe('start of a rotation', () => {
   });
 
   test('D4: a request during a rotation waits for the next rotation', () => {
-    expect(plan({ authority: pending, rotate: 'leak', targetsWithout: () => ['x'] }).kind).toBe('none');
+    expect(plan({ authority: pending, rotate: 'leak', targetsWithout: () => VETO }).kind).toBe('none');
     expect(plan({ authority: two, rotate: 'leak' })).toEqual({ kind: 'prepare', reason: 'Requested' });
   });
 
-  test('a fourth generation waits until the oldest is removed, and the message says so', () => {
-    expect(plan({ authority: three, rotate: 'leak' })).toMatchObject({ kind: 'none', phase: 'retiring' });
-    expect(refusal({ ...healthy, authority: three, rotate: 'leak' })).toContain('3 generations are trusted');
+  test('a seventh generation waits until the oldest is removed, and the message says when that is', async () => {
+    let authority = three;
+    while (authority.generations.length < 6) {
+      expect(plan({ authority, rotate: 'leak' }).kind).toBe('prepare');
+      authority = await rotated(authority, start);
+    }
+    const full = { authority: withLast(authority, { trustedUntil: after(now, 30 * DAY) }), rotate: 'leak' };
+    expect(plan(full)).toMatchObject({ kind: 'none', phase: 'retiring' });
+    expect(refusal({ ...healthy, ...full })).toContain('6 generations are trusted');
+    expect(refusal({ ...healthy, ...full })).toContain('after 2026-04-01T13:00:00.000Z');
   });
 
   test('M1: an open restore window delays rotation and distrust, and the message says so', () => {
@@ -118,8 +130,8 @@ describe('T7: activation of a new root', () => {
 
   test('once every target has the root, the time is recorded and the wait begins', () => {
     const id = idAt(pending, 0);
-    expect(plan({ authority: pending })).toEqual({ kind: 'publish', id });
-    expect(plan({ authority: pending, targetsWithout: () => ['ConfigMap x'] })).toMatchObject({
+    expect(plan({ authority: pending })).toEqual({ kind: 'publish', id, without: [] });
+    expect(plan({ authority: pending, targetsWithout: () => VETO })).toMatchObject({
       kind: 'none',
       phase: 'publishing',
     });
@@ -128,8 +140,13 @@ describe('T7: activation of a new root', () => {
 
   test('the root is activated after the wait if every target still has it', () => {
     const authority = published(after(now, -10 * MINUTE));
-    expect(plan({ authority })).toEqual({ kind: 'activate', id: idAt(pending, 0), reason: 'Propagated' });
-    expect(plan({ authority, targetsWithout: () => ['x'] }).kind).toBe('none');
+    expect(plan({ authority })).toEqual({
+      kind: 'activate',
+      id: idAt(pending, 0),
+      reason: 'Propagated',
+      without: [],
+    });
+    expect(plan({ authority, targetsWithout: () => VETO }).kind).toBe('none');
     expect(plan({ authority, targetsWithout: () => undefined }).kind).toBe('none');
     expect(plan({ authority: published(after(now, -10 * MINUTE + 1)) })).toEqual({
       kind: 'none',
@@ -140,12 +157,32 @@ describe('T7: activation of a new root', () => {
 
   test('an unreachable target delays nothing shortly before the old root expires: it would lose trust anyway', () => {
     const late = after(start, 640 * DAY);
-    const stuck = { now: late, targetsWithout: () => ['x'] };
+    const stuck = { now: late, targetsWithout: () => VETO };
     expect(plan({ ...stuck, authority: pending }).kind).toBe('publish');
     expect(plan({ ...stuck, authority: published(after(late, -10 * MINUTE)) })).toMatchObject({
       kind: 'activate',
       reason: 'LastCall',
+      without: ['CustomResourceDefinition x'],
     });
+  });
+
+  test('T12: a target in a namespace delays both steps for six hours, from the creation of the generation', () => {
+    const id = idAt(pending, 0);
+    const end = after(start, 6 * HOUR);
+    const stuck = { targetsWithout: () => DELAY, now: after(end, -1) };
+    expect(plan({ ...stuck, authority: pending })).toMatchObject({ kind: 'none', recheckAt: end });
+    const without = ['ConfigMap prod/x'];
+    expect(plan({ ...stuck, authority: pending, now: end })).toEqual({ kind: 'publish', id, without });
+    const authority = published(after(end, -HOUR));
+    expect(plan({ ...stuck, authority })).toMatchObject({ kind: 'none', recheckAt: end });
+    expect(plan({ ...stuck, authority, now: end })).toEqual({
+      kind: 'activate',
+      id,
+      reason: 'Propagated',
+      without,
+    });
+    const both = () => ({ ...DELAY, vetoing: VETO.vetoing });
+    expect(plan({ authority, now: end, targetsWithout: both }).kind).toBe('none');
   });
 
   test('the new root is activated at once after the old one has expired', () => {
@@ -186,59 +223,101 @@ describe('C1: wrong clocks', () => {
 
   test('a publication time far in the future is replaced, so that it delays nothing', () => {
     const authority = with0(pending, { publishedAt: after(now, 400 * DAY) });
-    expect(plan({ authority })).toEqual({ kind: 'publish', id: idAt(pending, 0) });
-  });
-
-  test('a drain time far in the future is replaced', () => {
-    const authority = withLast(two, { drainedAt: after(now, 400 * DAY) });
-    expect(plan({ authority, liveCertsOf: () => 0 })).toMatchObject({
-      kind: 'note-drained',
-      drained: [idAt(two, 1)],
-    });
+    expect(plan({ authority })).toEqual({ kind: 'publish', id: idAt(pending, 0), without: [] });
   });
 });
 
-describe('T8: removal of an old root', () => {
-  const drained = (ago: number) => withLast(two, { drainedAt: after(now, -ago) });
+describe('T9: the record of the latest end of a cert', () => {
+  const recorded = (at: Date, longestLifeMs: number | undefined = 90 * DAY) =>
+    plan({ authority: with0(one, { trustedUntil: at }), longestLifeMs });
 
-  test('the time of the last serving cert is recorded, and cleared if another cert appears', () => {
-    expect(plan({ authority: two, liveCertsOf: () => 0 })).toEqual({
-      kind: 'note-drained',
-      drained: [idAt(two, 1)],
-      live: [],
+  test('is extended before a signer needs it, at most twice a day', () => {
+    const id = idAt(one, 0);
+    const until = after(now, 91 * DAY);
+    expect(recorded(after(now, 90 * DAY + 12 * HOUR - 1))).toEqual({
+      kind: 'record-trust',
+      ids: [id],
+      until,
     });
-    expect(plan({ authority: drained(HOUR), liveCertsOf: () => 2 })).toMatchObject({ live: [idAt(two, 1)] });
-    expect(plan({ authority: two, liveCertsOf: () => undefined }).kind).toBe('none');
+    expect(recorded(after(now, 90 * DAY + 12 * HOUR)).kind).toBe('none');
+    expect(recorded(until)).toMatchObject({ kind: 'none', recheckAt: after(now, HOUR) });
+    expect(recorded(until, 365 * DAY)).toMatchObject({ until: after(now, 366 * DAY) });
   });
 
-  test('the root stays during the grace period, and while it has or may have serving certs', () => {
-    const over = drained(DAY);
-    expect(plan({ authority: drained(DAY - 1), liveCertsOf: () => 0 })).toMatchObject({
+  test('is never longer than the life of the root, and never decreases', () => {
+    const { validToDate } = rootOf(activeGeneration(one));
+    const extended = recordTrust(one, [idAt(one, 0)], after(validToDate, DAY));
+    expect(activeGeneration(extended).trustedUntil).toEqual(validToDate);
+    expect(
+      plan({ authority: extended, now: after(validToDate, -DAY), targetsWithout: () => VETO }).kind,
+    ).toBe('prepare');
+    expect(recordTrust(extended, [idAt(one, 0)], now)).toEqual(extended);
+  });
+
+  test('is extended while a rotation is paused, because signers need it', () => {
+    const authority = with0(one, { trustedUntil: now });
+    expect(plan({ authority, paused: 'a window is open' }).kind).toBe('record-trust');
+  });
+
+  test('of an older version is missing: it may have signed certs of any length until now', () => {
+    const authority = withLast(with0(two, { trustedUntil: undefined }), { trustedUntil: undefined });
+    const ids = authority.generations.map(({ id }) => id);
+    const until = after(now, 365 * DAY);
+    expect(plan({ authority })).toEqual({ kind: 'record-trust', ids, until });
+    expect(plan({ authority: with0(pending, { trustedUntil: undefined }) }).kind).toBe('publish');
+  });
+
+  test('of the previous generation lasts for one life of a cert when the next one takes over', () => {
+    const published = with0(pending, { publishedAt: after(now, -10 * MINUTE) });
+    const short = withLast(published, { trustedUntil: after(now, 90 * DAY) });
+    expect(plan({ authority: short }).kind).toBe('record-trust');
+    expect(plan({ authority: published, longestLifeMs: undefined }).kind).toBe('none');
+    const next = activate(withLast(published, { trustedUntil: after(now, 91 * DAY) }), idAt(pending, 0), now);
+    expect(next.generations.map(({ trustedUntil }) => trustedUntil)).toEqual(
+      [91, 91].map((days) => after(now, days * DAY)),
+    );
+  });
+});
+
+describe('T8, T9: removal of an old root', () => {
+  const ended = (ago: number) => withLast(two, { trustedUntil: after(now, -ago) });
+
+  test('the root stays until its last cert has expired, for the slowest tolerated clock too', () => {
+    expect(plan({ authority: ended(HOUR - 1) })).toMatchObject({
       kind: 'none',
       phase: 'retiring',
       recheckAt: after(now, 1),
     });
-    expect(plan({ authority: over, liveCertsOf: () => 0 })).toEqual({
+    expect(plan({ authority: ended(HOUR) })).toEqual({
       kind: 'retire',
       ids: [idAt(two, 1)],
-      reason: 'Drained',
+      reason: 'CertsExpired',
     });
-    expect(plan({ authority: over, liveCertsOf: () => undefined }).kind).toBe('none');
-    expect(plan({ authority: over, liveCertsOf: () => 1 }).kind).toBe('note-drained');
   });
 
   test('the root stays while a target has no newer root', () => {
-    const state = { authority: drained(DAY), liveCertsOf: () => 0 };
-    expect(plan({ ...state, targetsWithout: () => ['x'] }).kind).toBe('none');
-    expect(plan({ ...state, targetsWithout: () => undefined }).kind).toBe('none');
+    const authority = ended(HOUR);
+    expect(plan({ authority, targetsWithout: () => VETO }).kind).toBe('none');
+    expect(plan({ authority, targetsWithout: () => undefined }).kind).toBe('none');
   });
 
-  test('an expired root is removed even if it has serving certs', async () => {
+  test('T12: a target in a namespace does not keep the old root', () => {
+    const state = { authority: ended(HOUR), targetsWithout: () => DELAY };
+    expect(plan(state).kind).toBe('retire');
+    const young = { ...state, authority: with0(state.authority, { createdAt: after(now, -6 * HOUR + 1) }) };
+    expect(plan(young).kind).toBe('none');
+  });
+
+  test('an expired root is removed whatever targets hold', async () => {
     const authority = await rotated(one, after(start, 400 * DAY));
     const end = rootOf(activeGeneration(one)).validToDate;
-    const state = { authority, liveCertsOf: () => 5, targetsWithout: () => undefined };
-    expect(plan({ ...state, now: after(end, -1) }).kind).toBe('none');
-    expect(plan({ ...state, now: end })).toEqual({ kind: 'retire', ids: [idAt(one, 0)], reason: 'Expired' });
+    const state = { authority, targetsWithout: () => undefined };
+    expect(plan({ ...state, now: after(end, -1) }).kind).toBe('record-trust');
+    expect(plan({ ...state, now: end, longestLifeMs: undefined })).toEqual({
+      kind: 'retire',
+      ids: [idAt(one, 0)],
+      reason: 'Expired',
+    });
   });
 
   test('roots are removed from the oldest on: bridges lead through a generation in the middle', () => {
@@ -246,13 +325,12 @@ describe('T8: removal of an old root', () => {
     const authority = {
       ...three,
       generations: three.generations.map((generation, index) =>
-        index === 1 ? { ...generation, drainedAt: start } : generation,
+        index === 1 ? { ...generation, trustedUntil: start } : generation,
       ),
     };
-    const liveCertsOf = (id: string) => (id === middle ? 0 : 1);
-    expect(plan({ authority, liveCertsOf }).kind).toBe('none');
-    const both = withLast(authority, { drainedAt: start });
-    expect(plan({ authority: both, liveCertsOf: () => 0 })).toMatchObject({ ids: [middle, oldest] });
+    expect(plan({ authority }).kind).toBe('none');
+    const both = withLast(authority, { trustedUntil: start });
+    expect(plan({ authority: both })).toMatchObject({ ids: [middle, oldest] });
   });
 
   test('the bridge to a removed root is removed too', () => {
@@ -318,6 +396,14 @@ describe('an imported CA', () => {
     expect(plan({ imported })).toEqual({ kind: 'prepare', reason: 'ImportedCaChanged' });
     const same = importOf(activeGeneration(one));
     expect(plan({ imported: same, now: after(start, 400 * DAY) }).kind).toBe('none');
+  });
+
+  test('a pending CA that was imported by mistake is dropped once it is no longer in its Secret', async () => {
+    const wrong = { ...activeGeneration(await firstAuthority(now)), state: 'pending' } as const;
+    const authority = prepare(one, wrong, undefined);
+    expect(plan({ authority, imported: importOf(wrong) }).kind).toBe('none');
+    const dropped = { kind: 'retire', ids: [wrong.id], reason: 'Withdrawn' };
+    expect(plan({ authority, imported: importOf(activeGeneration(one)) })).toEqual(dropped);
   });
 
   test('Gatehouse does not rotate an imported CA, and the message says so', () => {

@@ -1,26 +1,24 @@
-import { isDeepStrictEqual } from 'node:util';
-import { activeGeneration, type Authority, distrustedWith } from './authority.ts';
-import { subjectOf } from '../x509/certificate.ts';
+import { activeGeneration, type Authority, distrustedWith, MAX_BRIDGES } from './authority.ts';
 import { after, earliest, HOUR, MINUTE } from '../durations.ts';
-import { isExpired, rootOf, type Generation, type ImportedAuthority } from './generation.ts';
-import { firstCertificate, holdsSameCertificates } from '../x509/pem.ts';
+import { isExpired, isOwnGeneration, lifeOf, type Generation, type ImportedAuthority } from './generation.ts';
+import { canReplaceBy, hasRoomFor, isRenewal, isRenewed, renewalProblem } from './imported-ca.ts';
+import { delayEnd, namesOf, waitsForTargets, type LaggingTargets } from './lagging-targets.ts';
+import { laterTrust, nextPossible, nextRecordTime, retirementTime } from './trust-record.ts';
 
 /** In milliseconds. */
 export interface RotationTimes {
   /** The wait between "every target holds the new root" and its first use: clients may mount or cache the bundle. */
   readonly propagationWaitMs: number;
-  /** The wait between "a generation has no serving certs left" and its removal: servers may reload late. */
-  readonly graceMs: number;
 }
 
 export interface RotationState {
   readonly authority: Authority;
   readonly now: Date;
   readonly times: RotationTimes;
-  /** Targets of the CA bundle that lack the root of a generation; undefined: not known. */
-  readonly targetsWithout: (generation: string) => readonly string[] | undefined;
-  /** How many live serving certs a generation has; undefined: not known. */
-  readonly liveCertsOf: (generation: string) => number | undefined;
+  /** The targets that lack the root of a generation; undefined: not known. */
+  readonly targetsWithout: (generation: string) => LaggingTargets | undefined;
+  /** The longest life, in milliseconds, of a serving cert that a signer may make now; undefined: not known. */
+  readonly longestLifeMs: number | undefined;
   /** Value of the annotation that requests a rotation. */
   readonly rotate: string | undefined;
   /** Generations that the annotation distrusts. */
@@ -39,15 +37,21 @@ export type RotationPlan =
   | { readonly kind: 'none'; readonly phase: RotationPhase; readonly recheckAt: Date }
   /** Make a new generation. Clients start to trust it, but it does not sign yet. */
   | { readonly kind: 'prepare'; readonly reason: PrepareReason }
-  /** Every target holds the root of the pending generation: the wait begins. */
-  | { readonly kind: 'publish'; readonly id: string }
-  | { readonly kind: 'activate'; readonly id: string; readonly reason: 'Propagated' | 'LastCall' }
-  /** Only record which retiring generations have serving certs left. */
-  | { readonly kind: 'note-drained'; readonly drained: readonly string[]; readonly live: readonly string[] }
+  /** The targets hold the root of the pending generation: the wait begins. `without`: as for `activate`. */
+  | { readonly kind: 'publish'; readonly id: string; readonly without: readonly string[] | undefined }
+  | {
+      readonly kind: 'activate';
+      readonly id: string;
+      readonly reason: 'Propagated' | 'LastCall';
+      /** The targets that lack the root nevertheless; undefined: not known. */
+      readonly without: readonly string[] | undefined;
+    }
+  /** Signers may sign certs that end later, so the roots of these generations are needed longer. */
+  | { readonly kind: 'record-trust'; readonly ids: readonly string[]; readonly until: Date }
   | {
       readonly kind: 'retire';
       readonly ids: readonly string[];
-      readonly reason: 'Drained' | 'Expired' | 'FromTheFuture';
+      readonly reason: 'CertsExpired' | 'Expired' | 'FromTheFuture' | 'Withdrawn';
     }
   /** `ids`: the generation and all that lead to it. `replace`: the active generation is among them. */
   | {
@@ -59,8 +63,8 @@ export type RotationPlan =
   /** The owner of an imported CA made a new root for the current key. */
   | { readonly kind: 'renew-root' };
 
-/** More generations would lengthen every chain. The next rotation waits until the oldest one is removed. */
-const MAX_GENERATIONS = 3;
+/** Of our own. With more, the chain of a new cert would not reach the oldest bundle that clients may hold. */
+const MAX_GENERATIONS = MAX_BRIDGES + 1;
 /** How often to check evidence whose changes no watch reports. */
 const RECHECK = MINUTE;
 
@@ -69,22 +73,22 @@ type Rule = (state: RotationState) => RotationPlan | undefined;
 /** The first rule that returns a plan wins. */
 const RULES: readonly Rule[] = [
   distrust,
+  recordTrust,
   dropUnstarted,
+  dropWithdrawn,
   activatePending,
   publishPending,
   renewRoot,
   prepareNext,
   retireOldest,
-  noteDrained,
 ];
 
 /** The next step for the authority, decided from `state` alone: no clock, no I/O. */
 export function planRotation(state: RotationState): RotationPlan {
-  if (state.paused === undefined) {
-    for (const rule of RULES) {
-      const plan = rule(state);
-      if (plan !== undefined) return plan;
-    }
+  // Signers need the record even while no rotation is allowed, and it takes no trust from anything.
+  for (const rule of state.paused === undefined ? RULES : [recordTrust]) {
+    const plan = rule(state);
+    if (plan !== undefined) return plan;
   }
   return { kind: 'none', phase: rotationPhase(state), recheckAt: recheckTime(state) };
 }
@@ -101,13 +105,13 @@ export function rotationPhase({
 
 /** For users: why a request is not carried out now; undefined if there is no request, or it is in progress. */
 export function refusal(state: RotationState): string | undefined {
-  const { authority, imported, rotate, paused } = state;
+  const { authority, imported, rotate, paused, now } = state;
   const waiting = distrustOrder(state);
   const asked = waiting !== undefined || isRequested(state);
   if (paused !== undefined) return asked ? `nothing is rotated or distrusted while ${paused}` : undefined;
   if (imported === undefined) {
-    if (isRequested(state) && authority.generations.length >= MAX_GENERATIONS)
-      return `${authority.generations.length} generations are trusted already: the next one is made when the oldest is gone`;
+    if (isRequested(state) && isFull(state))
+      return `${authority.generations.length} generations are trusted already, and no chain can reach more: ${nextPossible(authority)}`;
     return undefined;
   }
   if (waiting !== undefined && !canReplaceBy(imported, authority, waiting.ids))
@@ -115,10 +119,13 @@ export function refusal(state: RotationState): string | undefined {
   const known = authority.generations.find(({ id }) => id === imported.id);
   if (known?.state === 'retiring')
     return `the CA ${imported.id} was replaced before and its key is destroyed here: put a new CA into its secret`;
-  if (known?.state === 'active' && !isSameSubject(imported, known))
-    return `the CA ${imported.id} has another subject or key id than before and the same key: put a CA with a new key into its secret`;
+  if (known?.state === 'active' && !isRenewal(imported, known))
+    return `the CA ${imported.id} has another subject, key id or root than before and the same key: put a CA with a new key into its secret`;
+  if (known?.state === 'active' && isRenewed(imported, known)) return renewalProblem(imported, known, now);
   if (state.distrust.includes(imported.id))
     return `the CA ${imported.id} is not to be trusted any more: put a new CA into its secret`;
+  if (known === undefined && isFull(state))
+    return `the bundle has no room for the CA ${imported.id}: ${nextPossible(authority)}`;
   if (rotate !== undefined && rotate !== authority.rotatedFor)
     return 'the CA is not ours to rotate: put a new one into its secret';
   return undefined;
@@ -136,8 +143,8 @@ export function rotationTime(generation: Generation): Date {
 const lastCall = (generation: Generation): Date => momentOf(generation, 7 / 8);
 
 function momentOf(generation: Generation, fraction: number): Date {
-  const { validFromDate, validToDate } = rootOf(generation);
-  return after(validFromDate, (validToDate.getTime() - validFromDate.getTime()) * fraction);
+  const { notBefore, notAfter } = lifeOf(generation);
+  return after(notBefore, (notAfter.getTime() - notBefore.getTime()) * fraction);
 }
 
 /**
@@ -160,54 +167,62 @@ function distrustOrder({ authority, distrust: named }: RotationState) {
   return { id, ids, replace: ids.includes(activeGeneration(authority).id) };
 }
 
-const canReplaceBy = (
-  { id }: ImportedAuthority,
-  { generations }: Authority,
-  dropped: readonly string[],
-): boolean => !dropped.includes(id) && !generations.some((generation) => generation.id === id);
+function recordTrust({ authority, now, longestLifeMs }: RotationState): RotationPlan | undefined {
+  const later = laterTrust(authority, longestLifeMs, now);
+  return later && { kind: 'record-trust', ...later };
+}
 
 /** Removes a pending generation from a clock far ahead of ours. It is not valid yet, and it has signed nothing. */
 function dropUnstarted({ authority, now }: RotationState): RotationPlan | undefined {
   const pending = pendingGeneration(authority);
-  if (pending === undefined || rootOf(pending).validFromDate <= now || pending.createdAt <= now)
-    return undefined;
+  if (pending === undefined || lifeOf(pending).notBefore <= now || pending.createdAt <= now) return undefined;
   return { kind: 'retire', ids: [pending.id], reason: 'FromTheFuture' };
 }
 
+/** Removes a pending imported CA that is no longer in its Secret. It has signed nothing. */
+function dropWithdrawn({ authority, imported }: RotationState): RotationPlan | undefined {
+  const pending = pendingGeneration(authority);
+  const isWanted = imported === undefined ? pending && isOwnGeneration(pending) : pending?.id === imported.id;
+  if (pending === undefined || isWanted === true) return undefined;
+  return { kind: 'retire', ids: [pending.id], reason: 'Withdrawn' };
+}
+
 function publishPending(state: RotationState): RotationPlan | undefined {
-  const { authority, now, times, targetsWithout } = state;
+  const { authority, now, times } = state;
   const pending = pendingGeneration(authority);
   if (pending === undefined) return undefined;
   const { id, publishedAt } = pending;
   // A clock ahead of ours wrote a time in the future. It must not delay the rotation until then.
   if (publishedAt !== undefined && publishedAt <= after(now, times.propagationWaitMs)) return undefined;
-  const everywhere = targetsWithout(id)?.length === 0;
-  return everywhere || isLastCall(authority, now) ? { kind: 'publish', id } : undefined;
+  const lagging = state.targetsWithout(id);
+  return !waitsForTargets(lagging, pending, now) || isLastCall(authority, now)
+    ? { kind: 'publish', id, without: namesOf(lagging) }
+    : undefined;
 }
 
-function activatePending({ authority, now, times, targetsWithout }: RotationState): RotationPlan | undefined {
+function activatePending(state: RotationState): RotationPlan | undefined {
+  const { authority, now, times, longestLifeMs } = state;
   const pending = pendingGeneration(authority);
-  if (pending === undefined || rootOf(pending).validFromDate > now) return undefined;
+  if (pending === undefined || lifeOf(pending).notBefore > now) return undefined;
   const { id, publishedAt } = pending;
-  if (isExpired(activeGeneration(authority), now)) return { kind: 'activate', id, reason: 'LastCall' };
+  const lagging = state.targetsWithout(id);
+  const plan = { kind: 'activate', id, without: namesOf(lagging) } as const;
+  if (isExpired(activeGeneration(authority), now)) return { ...plan, reason: 'LastCall' };
   if (publishedAt === undefined || now < after(publishedAt, times.propagationWaitMs)) return undefined;
-  // Check again: in the meantime a target may have appeared, or lost the root.
-  if (targetsWithout(id)?.length === 0) return { kind: 'activate', id, reason: 'Propagated' };
-  return isLastCall(authority, now) ? { kind: 'activate', id, reason: 'LastCall' } : undefined;
+  // Check again: in the meantime a target may have appeared, or lost the root. With a known life, the rule before has
+  // recorded that the previous root stays for one more life of a cert.
+  if (!waitsForTargets(lagging, pending, now) && longestLifeMs !== undefined)
+    return { ...plan, reason: 'Propagated' };
+  return isLastCall(authority, now) ? { ...plan, reason: 'LastCall' } : undefined;
 }
 
 const isLastCall = (authority: Authority, now: Date): boolean => now >= lastCall(activeGeneration(authority));
 
-function renewRoot({ authority, imported }: RotationState): RotationPlan | undefined {
+function renewRoot({ authority, imported, now }: RotationState): RotationPlan | undefined {
   const active = activeGeneration(authority);
-  if (imported?.id !== active.id || !isSameSubject(imported, active)) return undefined;
-  return holdsSameCertificates(imported.certificate, active.certificate) ? undefined : { kind: 'renew-root' };
-}
-
-/** Certs refer to their issuer by name and key id: a root can replace another one only if both are the same. */
-function isSameSubject(imported: ImportedAuthority, active: Generation): boolean {
-  const [before, now] = [active, imported].map(({ certificate }) => subjectOf(firstCertificate(certificate)));
-  return isDeepStrictEqual(before, now);
+  if (imported === undefined || !isRenewal(imported, active) || !isRenewed(imported, active))
+    return undefined;
+  return renewalProblem(imported, active, now) === undefined ? { kind: 'renew-root' } : undefined;
 }
 
 function prepareNext(state: RotationState): RotationPlan | undefined {
@@ -215,9 +230,14 @@ function prepareNext(state: RotationState): RotationPlan | undefined {
   if (pendingGeneration(authority) !== undefined) return undefined;
   const reason = prepareReason(state);
   if (reason === undefined) return undefined;
-  const full = authority.generations.length >= MAX_GENERATIONS && !isLastCall(authority, now);
-  return full ? undefined : { kind: 'prepare', reason };
+  return isFull(state) && !isLastCall(authority, now) ? undefined : { kind: 'prepare', reason };
 }
+
+/** The owner of an imported CA may have to replace it at once: chains then do not reach the oldest bundles. */
+const isFull = ({ authority, imported, now }: RotationState): boolean =>
+  imported === undefined
+    ? authority.generations.length >= MAX_GENERATIONS
+    : !hasRoomFor(imported, authority, now);
 
 function prepareReason(state: RotationState): PrepareReason | undefined {
   const { authority, now, imported, distrust: named } = state;
@@ -236,50 +256,36 @@ const isRequested = ({ authority, rotate, imported }: RotationState): boolean =>
  * Retires generations that nothing needs any more, from the oldest on. A generation before a needed one stays, because
  * bridges lead through it. A target without the active root delays this until the old root expires.
  */
-function retireOldest(state: RotationState): RotationPlan | undefined {
-  const { authority, now, times, targetsWithout } = state;
-  const updated = targetsWithout(activeGeneration(authority).id)?.length === 0;
+function retireOldest({ authority, now, targetsWithout }: RotationState): RotationPlan | undefined {
+  const active = activeGeneration(authority);
+  const updated = !waitsForTargets(targetsWithout(active.id), active, now);
   const isOver = (generation: Generation): boolean => {
-    const { state: stage, drainedAt, id } = generation;
-    if (stage !== 'retiring') return false;
-    if (isExpired(generation, now)) return true;
-    const isQuiet = drainedAt !== undefined && now >= after(drainedAt, times.graceMs);
-    return isQuiet && updated && state.liveCertsOf(id) === 0;
+    if (generation.state !== 'retiring') return false;
+    const at = retirementTime(generation);
+    return isExpired(generation, now) || (at !== undefined && now >= at && updated);
   };
   const needed = authority.generations.findLastIndex((generation) => !isOver(generation));
   const over = authority.generations.slice(needed + 1);
   if (over.length === 0) return undefined;
-  const reason = over.every((generation) => isExpired(generation, now)) ? 'Expired' : 'Drained';
+  const reason = over.every((generation) => isExpired(generation, now)) ? 'Expired' : 'CertsExpired';
   return { kind: 'retire', ids: over.map(({ id }) => id), reason };
 }
 
-function noteDrained({ authority, now, times, liveCertsOf }: RotationState): RotationPlan | undefined {
-  const retiring = authority.generations.filter(({ state }) => state === 'retiring');
-  const idsOf = (when: (generation: Generation, liveCerts: number) => boolean) =>
-    retiring
-      .filter((generation) => {
-        const liveCerts = liveCertsOf(generation.id);
-        return liveCerts !== undefined && when(generation, liveCerts);
-      })
-      .map(({ id }) => id);
-  const latest = after(now, times.graceMs);
-  const drained = idsOf(({ drainedAt = Infinity }, liveCerts) => liveCerts === 0 && drainedAt > latest);
-  const live = idsOf(({ drainedAt }, liveCerts) => liveCerts > 0 && drainedAt !== undefined);
-  return drained.length + live.length === 0 ? undefined : { kind: 'note-drained', drained, live };
-}
-
 /** The next instant at which the passage of time alone may change the plan. */
-function recheckTime({ authority, now, times, imported }: RotationState): Date {
+function recheckTime({ authority, now, times, imported, longestLifeMs }: RotationState): Date {
   const { generations } = authority;
-  const published = pendingGeneration(authority)?.publishedAt;
+  const active = activeGeneration(authority);
+  const pending = pendingGeneration(authority);
   const instants = [
-    ...generations.map((generation) => rootOf(generation).validToDate),
-    ...generations.map(({ drainedAt }) => drainedAt && after(drainedAt, times.graceMs)),
-    published && after(published, times.propagationWaitMs),
-    lastCall(activeGeneration(authority)),
-    imported === undefined ? rotationTime(activeGeneration(authority)) : undefined,
+    ...generations.map((generation) => lifeOf(generation).notAfter),
+    ...generations.map(retirementTime),
+    nextRecordTime(active, longestLifeMs),
+    pending?.publishedAt && after(pending.publishedAt, times.propagationWaitMs),
+    pending && delayEnd(pending),
+    lastCall(active),
+    imported === undefined ? rotationTime(active) : lifeOf(imported).notBefore,
     // During a rotation, evidence may change without a notification. Otherwise only a clock jump matters.
-    after(now, generations.length > 1 ? RECHECK : HOUR),
+    after(now, pending === undefined ? HOUR : RECHECK),
   ];
   return earliest(...instants.filter((instant) => instant !== undefined).filter((instant) => instant > now));
 }

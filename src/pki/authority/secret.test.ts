@@ -34,9 +34,10 @@ test('OPA TestSecretRoundTrip: a stored authority is read back unchanged', () =>
 
 test('any authority is stored and read back unchanged', () => {
   const time = fc.date({ noInvalidDate: true, min: new Date(0), max: new Date('9999-01-01T00:00:00Z') });
+  const maybe = fc.option(time, { nil: undefined });
   fc.assert(
     fc.property(
-      fc.array(fc.record({ createdAt: time, publishedAt: fc.option(time, { nil: undefined }) }), {
+      fc.array(fc.record({ createdAt: time, publishedAt: maybe, trustedUntil: maybe }), {
         minLength: 3,
         maxLength: 3,
       }),

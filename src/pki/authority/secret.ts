@@ -6,31 +6,41 @@ import type { Authority } from './authority.ts';
 import {
   GENERATION_STATES,
   onlyCertificate,
+  pathOf,
   rootOf,
-  rootProblem,
+  caOf,
   stageOf,
+  structureProblem,
   type Generation,
   type GenerationState,
 } from './generation.ts';
-import { firstCertificate, parsePrivateKeyPem, privateKeyOf, toCertificatePem } from '../x509/pem.ts';
+import {
+  firstCertificate,
+  parseCertificatePem,
+  parsePrivateKeyPem,
+  privateKeyOf,
+  toCertificatePem,
+} from '../x509/pem.ts';
 
 /*
  * The authority as the `data` of a Secret. Users can read it with kubectl and openssl:
  *
- *     generations.json         [{ id, state, createdAt, publishedAt?, activatedAt?, drainedAt? }], newest first
+ *     generations.json         [{ id, state, createdAt, publishedAt?, activatedAt?, trustedUntil? }], newest first
  *     history.json             { gone: [id], rotatedFor? }; absent before the first rotation
- *     <id>.crt                 the self-signed root
- *     <id>.key                 its private key, PKCS#8; absent when the generation no longer signs
- *     <id>.bridge.crt          a certificate for its key, signed by the previous generation; absent for the first
+ *     <id>.crt                 the certificate of the CA: the self-signed root, or an intermediate CA
+ *     <id>.chain.crt           the issuers of an intermediate CA, up to the self-signed root; absent for a root
+ *     <id>.key                 the private key of <id>.crt, PKCS#8; absent when the generation no longer signs
+ *     <id>.bridge.crt          a certificate for the key of the root, signed by the previous generation; absent for the first
  *
  * Times are in RFC 3339. Other keys are ignored.
  */
 
 const LIST_KEY = 'generations.json';
 const HISTORY_KEY = 'history.json';
-const OWN_KEY = /^(generations\.json|history\.json|[0-9a-f]{8}\.(crt|key|bridge\.crt))$/;
+const OWN_KEY = /^(generations\.json|history\.json|[0-9a-f]{8}\.(crt|key|(chain|bridge)\.crt))$/;
 const certificateKey = (id: string) => `${id}.crt`;
 const privateKeyKey = (id: string) => `${id}.key`;
+const chainKey = (id: string) => `${id}.chain.crt`;
 const bridgeKey = (id: string) => `${id}.bridge.crt`;
 
 /**
@@ -49,19 +59,20 @@ export class AuthorityBroken extends Error {
 }
 
 export function toSecretData({ generations, gone = [], rotatedFor }: Authority): SecretData {
-  const list = generations.map(({ id, state, createdAt, publishedAt, activatedAt, drainedAt }) => ({
+  const list = generations.map(({ id, state, createdAt, publishedAt, activatedAt, trustedUntil }) => ({
     id,
     state,
     createdAt,
     publishedAt,
     activatedAt,
-    drainedAt,
+    trustedUntil,
   }));
   const files: readonly (readonly [string, string | undefined])[] = [
     [LIST_KEY, toJson(list)],
     [HISTORY_KEY, gone.length === 0 && rotatedFor === undefined ? undefined : toJson({ gone, rotatedFor })],
-    ...generations.flatMap(({ id, certificate, key, bridge }) => [
+    ...generations.flatMap(({ id, certificate, chain, key, bridge }) => [
       [certificateKey(id), certificate] as const,
+      [chainKey(id), chain] as const,
       [privateKeyKey(id), key] as const,
       [bridgeKey(id), bridge] as const,
     ]),
@@ -101,7 +112,7 @@ function parseHistory(text: string): Pick<Authority, 'gone' | 'rotatedFor'> {
   return { gone, ...(typeof rotatedFor === 'string' ? { rotatedFor } : {}) };
 }
 
-type Times = 'createdAt' | 'publishedAt' | 'activatedAt' | 'drainedAt';
+type Times = 'createdAt' | 'publishedAt' | 'activatedAt' | 'trustedUntil';
 type ListEntry = Pick<Generation, 'id' | 'state' | Times>;
 
 function parseList(text: string): readonly ListEntry[] {
@@ -127,8 +138,8 @@ function parseEntry(entry: unknown, index: number): ListEntry {
   };
   const createdAt = time('createdAt');
   if (createdAt === undefined) throw broken('has no createdAt');
-  const [publishedAt, activatedAt, drainedAt] = [time('publishedAt'), time('activatedAt'), time('drainedAt')];
-  return { id, state, createdAt, publishedAt, activatedAt, drainedAt };
+  const [publishedAt, activatedAt] = [time('publishedAt'), time('activatedAt')];
+  return { id, state, createdAt, publishedAt, activatedAt, trustedUntil: time('trustedUntil') };
 }
 
 const isState = (value: unknown): value is GenerationState =>
@@ -152,15 +163,15 @@ function parseGeneration(entry: ListEntry, data: SecretData): Generation {
   const { id, state } = entry;
   const certificate = read(data, certificateKey(id), parseOneCertificate);
   if (certificate === undefined) throw new AuthorityBroken(certificateKey(id), 'it is missing');
+  const chain = read(data, chainKey(id), parseCertificatePem);
   const key = read(data, privateKeyKey(id), parsePrivateKeyPem);
   const bridge = read(data, bridgeKey(id), parseOneCertificate);
-  const generation: Generation = { ...entry, certificate, key, bridge };
-  const root = rootOf(generation);
-  const problem = read(data, certificateKey(id), () => rootProblem(root));
+  const generation: Generation = { ...entry, certificate, chain, key, bridge };
+  const problem = read(data, certificateKey(id), () => structureProblem(pathOf(generation)));
   if (problem !== undefined) throw new AuthorityBroken(certificateKey(id), problem);
   if (key === undefined && state !== 'retiring')
     throw new AuthorityBroken(privateKeyKey(id), `it is missing, and generation ${id} is ${state}`);
-  if (key !== undefined && !root.checkPrivateKey(privateKeyOf(key)))
+  if (key !== undefined && !caOf(generation).checkPrivateKey(privateKeyOf(key)))
     throw new AuthorityBroken(privateKeyKey(id), `it is not the private key of ${certificateKey(id)}`);
   return generation;
 }
@@ -176,9 +187,12 @@ function checkBridge(generation: Generation, previous: Generation | undefined): 
   const root = rootOf(generation);
   if (!bridge.ca) throw new AuthorityBroken(dataKey, 'it is not the certificate of a CA');
   if (!bridge.publicKey.equals(root.publicKey) || bridge.subject !== root.subject)
-    throw new AuthorityBroken(dataKey, `it does not speak of the same key as ${certificateKey(id)}`);
+    throw new AuthorityBroken(
+      dataKey,
+      `it does not speak of the same key as the root of ${certificateKey(id)}`,
+    );
   if (previous === undefined) return;
-  const issuer = rootOf(previous);
+  const issuer = caOf(previous);
   if (!bridge.checkIssued(issuer) || !bridge.verify(issuer.publicKey))
     throw new AuthorityBroken(dataKey, `it is not signed by the generation before it, ${previous.id}`);
 }

@@ -99,8 +99,17 @@ test('an injection includes every entry with a Service, and no other', () => {
     slots: ['right', 'wrong'],
     stale: ['wrong'],
     bundle,
+    routine: false,
     problem: undefined,
   });
+});
+
+test('a change to a bundle that overlaps with the current one is routine, and no other injection is', () => {
+  const routine = (...webhooks: Entry[]) => plan(asking('true', ...webhooks));
+  expect(routine(viaService('a', other + bundle))).toMatchObject({ routine: true });
+  expect(routine(viaService('a', other + bundle), viaService('b'))).toMatchObject({ routine: false });
+  expect(routine(viaService('a', other))).toMatchObject({ routine: false });
+  expect(routine(viaService('a', bundle.repeat(200)))).toMatchObject({ routine: false });
 });
 
 test('named entries are filled, even those with a url, and missing names are reported', () => {

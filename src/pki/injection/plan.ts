@@ -3,7 +3,8 @@ import { isDeepStrictEqual } from 'node:util';
 
 import type { BundleState } from './source.ts';
 import type { InjectionTarget, OwnEntry, Slot, TargetKind } from './target.ts';
-import type { CertificatePem } from '../x509/pem.ts';
+import { MAX_BUNDLE_BYTES } from '../authority/bundle.ts';
+import { readableCertificates, type CertificatePem } from '../x509/pem.ts';
 
 export type InjectionPlan =
   /** The object asks for nothing, or is being deleted. */
@@ -22,6 +23,8 @@ export type InjectionPlan =
       /** The slots without the right bundle. */
       readonly stale: readonly string[];
       readonly bundle: CertificatePem;
+      /** The stale slots hold an older version of the bundle, as during a rotation. */
+      readonly routine: boolean;
       readonly problem: string | undefined;
     };
 
@@ -53,6 +56,7 @@ export function planInjection(kind: TargetKind, target: InjectionTarget, bundle:
           slots: names,
           stale: stale.map(({ name }) => name),
           bundle: bundle.pem,
+          routine: stale.every((slot) => sharesCertificate(textIn(kind, slot), bundle.pem)),
           problem,
         };
       return ownsTooMuch(kind, own, owned)
@@ -74,6 +78,13 @@ export function wantedSlots({ request, slots }: InjectionTarget): readonly Slot[
 /** Compares the text, except for line ends: some PEM readers do not skip other text between the certificates. */
 const holds = (text: string, bundle: CertificatePem): boolean =>
   text === bundle || text.replaceAll('\r\n', '\n').trim() === bundle.trim();
+
+/** Whether a client of the old text trusts a certificate of the bundle: consecutive bundles overlap. */
+function sharesCertificate(text: string, bundle: CertificatePem): boolean {
+  if (text === '' || text.length > MAX_BUNDLE_BYTES) return false;
+  const current = new Set(readableCertificates(bundle)?.map(({ fingerprint256 }) => fingerprint256));
+  return readableCertificates(text)?.some(({ fingerprint256 }) => current.has(fingerprint256)) === true;
+}
 
 /** The PEM text in a slot. */
 export const textIn = ({ kind }: Pick<TargetKind, 'kind'>, { present = '' }: Slot): string =>

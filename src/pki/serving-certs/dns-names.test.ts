@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import {
   clusterDomainFrom,
   dnsNameProblem,
-  isInside,
   podNames,
   servingCertNames,
   type NamedService,
@@ -61,16 +60,6 @@ test.each([
   ['DB:1', undefined],
 ])('%j means the pods %j', (text, pods) => {
   expect(podNames(text, 100)).toEqual(pods);
-});
-
-test.each([
-  ['a.example.com', 'example.com', true],
-  ['example.com', 'example.com', true],
-  ['*.example.com', 'example.com', true],
-  ['notexample.com', 'example.com', false],
-  ['example.com.evil', 'example.com', false],
-])('%s is inside %s: %s', (name, domain, inside) => {
-  expect(isInside(name, domain)).toBe(inside);
 });
 
 test.each([

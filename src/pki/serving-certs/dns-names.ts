@@ -6,6 +6,7 @@ import {
   SERVING_CERT_SHORT_NAMES,
   SERVING_CERT_WILDCARD,
 } from '../annotations.ts';
+import { isInside } from '../x509/name-constraints.ts';
 
 export const DEFAULT_CLUSTER_DOMAIN = 'cluster.local';
 
@@ -17,10 +18,6 @@ export function podNames(text: string, max: number): readonly string[] | undefin
   if (count < 1 || count > max || !isDnsLabel(`${set}-${count}`)) return undefined;
   return Array.from({ length: count }, (_, ordinal) => `${set}-${ordinal}`);
 }
-
-/** Whether `name` is `domain` or a subdomain of it. Compares whole labels. */
-export const isInside = (name: string, domain: string): boolean =>
-  name === domain || name.endsWith(`.${domain}`);
 
 /**
  * The cluster domain that the kubelet wrote into a pod's /etc/resolv.conf: its search list holds `svc.<domain>`.

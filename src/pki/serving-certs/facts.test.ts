@@ -9,6 +9,7 @@ import {
   rotated,
   SERVER_NAME,
   serverOf,
+  withUnreadableEnd,
   type Server,
 } from '../../../test/support/pki/fixtures.ts';
 import { fingerprintsOf, firstCertificate } from '../x509/pem.ts';
@@ -39,7 +40,7 @@ test('the facts describe the cert in the Secret', () => {
     kind: 'usable',
     leaf: firstCertificate(server.chain).raw.toString('base64'),
     dnsNames: [SERVER_NAME],
-    notBefore: new Date('2026-03-01T11:30:00Z'),
+    notBefore: new Date('2026-03-01T11:00:00Z'),
     notAfter: after(now, DAY),
     algorithm: 'ECDSA-P384',
     signedBy: active?.id,
@@ -75,6 +76,12 @@ const root = () => activeGeneration(authority);
 test.each([
   ['lacks its key', () => ({ 'tls.key': '' }), 'Unreadable', 'tls.key is missing'],
   ['lacks its cert', () => ({ 'tls.crt': '' }), 'Unreadable', 'tls.crt is missing'],
+  [
+    'has a cert with an end that is no time',
+    () => ({ 'tls.crt': base64(withUnreadableEnd(server.chain)) }),
+    'Unreadable',
+    'tls.crt: the validity of certificate 1',
+  ],
   ['has garbage as its cert', () => ({ 'tls.crt': base64('x') }), 'Unreadable', 'tls.crt: there is no PEM'],
   [
     'has a truncated cert',

@@ -3,14 +3,14 @@ import { messageOf } from '../../json/error-message.ts';
 import { CA_BUNDLE_KEY, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../annotations.ts';
 import type { Authority } from '../authority/authority.ts';
 import { certificateFields, OID } from '../x509/certificate-fields.ts';
-import { rootOf } from '../authority/generation.ts';
+import { caOf } from '../authority/generation.ts';
 import { keyAlgorithmOf, type KeyAlgorithm } from '../x509/keys.ts';
 import { fingerprintsOf, privateKeyOf, splitCertificates } from '../x509/pem.ts';
 import { inKey, textOf, type SecretData } from '../secret-data.ts';
 import type { ObjectMeta } from '../../json/kube-object.ts';
 import { pick } from '../../json/objects.ts';
 import { isOpenshiftAnnotation } from './openshift.ts';
-import type { Secret } from './secret.ts';
+import { hasForeignKeys, type MaybeStored, type Secret } from './secret.ts';
 
 export type UnusableReason = 'Unreadable' | 'KeyMismatch' | 'WrongUsage';
 
@@ -119,7 +119,7 @@ export function factsOf(summary: ServingCertSummary, authority: Authority): Serv
  */
 export function signerOf(leaf: string, { generations }: Authority): string | undefined {
   const certificate = new X509Certificate(Buffer.from(leaf, 'base64'));
-  return generations.find((generation) => certificate.verify(rootOf(generation).publicKey))?.id;
+  return generations.find((generation) => certificate.verify(caOf(generation).publicKey))?.id;
 }
 
 const unusable = (reason: UnusableReason, message: string): UnusableServingCert => ({
@@ -132,7 +132,7 @@ const unusable = (reason: UnusableReason, message: string): UnusableServingCert 
  * The stored part of a Secret: enough to decide that no write is needed. It has no key, no data, and only the
  * annotations that Gatehouse writes. Never write a Secret from this: the write would drop the content of other writers.
  */
-export interface StoredSecret extends Secret {
+export interface StoredSecret extends MaybeStored {
   /** Undefined if the Secret has neither a certificate nor a key. */
   readonly summary?: ServingCertSummary | undefined;
 }
@@ -143,6 +143,7 @@ export function toStoredSecret(secret: Secret): StoredSecret {
     ...(metadata === undefined ? {} : { metadata: storedMetadata(metadata) }),
     ...pick(secret, 'type', 'immutable'),
     summary: summarizeServingCert(secret.data),
+    hasForeignKeys: hasForeignKeys(secret),
   };
 }
 

@@ -6,7 +6,7 @@ import { firstAuthority, rotated } from '../../../test/support/pki/fixtures.ts';
 import { rootOf } from '../authority/generation.ts';
 import { generateKeyPair, randomSerial, type KeyPair } from '../x509/keys.ts';
 import { firstCertificate, splitCertificates } from '../x509/pem.ts';
-import { issueServingCert, type ServingCertOrder } from './issue.ts';
+import { issueServingCert, TrustTooShort, type ServingCertOrder } from './issue.ts';
 
 const now = new Date('2026-03-01T12:00:00Z');
 let authority: Authority;
@@ -32,7 +32,7 @@ test('OPA TestCertSigning, Knative TestCreateCerts: a serving cert has its key a
   expect(leaf.publicKey.equals(keyPair.publicKey)).toBe(true);
   expect(leaf.subjectAltName).toBe('DNS:db, DNS:db.prod.svc');
   expect(leaf.checkHost('db.prod.svc', { subject: 'never' })).toBe('db.prod.svc');
-  expect(leaf.validFromDate).toEqual(after(now, -30 * MINUTE));
+  expect(leaf.validFromDate).toEqual(after(now, -HOUR));
   expect(leaf.validToDate).toEqual(after(now, 90 * DAY));
   expect(notAfter).toEqual(leaf.validToDate);
   expect(leaf.ca).toBe(false);
@@ -45,6 +45,17 @@ test('a serving cert ends an hour before its authority', () => {
   const end = rootOf(activeGeneration(authority)).validToDate;
   const { notAfter } = issueServingCert({ ...order, now: after(end, -30 * DAY) });
   expect(notAfter).toEqual(after(end, -HOUR));
+});
+
+test('T9: a cert that ends after the record of its generation is not signed before the record is extended', () => {
+  const [active] = authority.generations;
+  const recordedUntil = (trustedUntil: Date | undefined): ServingCertOrder => ({
+    ...order,
+    authority: { generations: active === undefined ? [] : [{ ...active, trustedUntil }] },
+  });
+  expect(issueServingCert(recordedUntil(after(now, 90 * DAY))).notAfter).toEqual(after(now, 90 * DAY));
+  for (const until of [after(now, 90 * DAY - 1), undefined])
+    expect(() => issueServingCert(recordedUntil(until))).toThrow(TrustTooShort);
 });
 
 test('an authority that expires soon signs nothing, and the error says what to do', () => {

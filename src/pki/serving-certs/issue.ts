@@ -2,21 +2,21 @@ import { activeGeneration, bridgesFrom, type Authority } from '../authority/auth
 import { signServingCert } from '../x509/certificate.ts';
 import { memoizeWeak } from '../../json/objects.ts';
 import { certificateFields } from '../x509/certificate-fields.ts';
-import { dnsNameProblem, isInside } from './dns-names.ts';
-import { after, DAY, earliest, HOUR, MINUTE } from '../durations.ts';
-import { issuerOf, rootOf } from '../authority/generation.ts';
+import { describeLimits, forbiddenName } from '../x509/name-constraints.ts';
+import { dnsNameProblem } from './dns-names.ts';
+import { after, earliest } from '../durations.ts';
+import { CLOCK_TOLERANCE } from '../lifetimes.ts';
+import { issuerOf, lifeOf, pathOf } from '../authority/generation.ts';
 import type { KeyPair } from '../x509/keys.ts';
-import { joinCertificatePems, type CertificatePem } from '../x509/pem.ts';
+import { joinCertificatePems, toCertificatePem, type CertificatePem } from '../x509/pem.ts';
 
-export const DEFAULT_SERVING_CERT_LIFETIME = 90 * DAY;
-/** For Gatehouse's own serving cert, which Gatehouse reloads without a restart. */
-export const OWN_SERVING_CERT_LIFETIME = 7 * DAY;
-
-/** A new cert is valid at once even if our clock is ten minutes ahead and a client's clock ten minutes behind. */
-const BACKDATE = 30 * MINUTE;
-
-/** A leaf ends this much before its CA, so that no client sees a valid leaf of an expired CA. */
-const CA_MARGIN = HOUR;
+/**
+ * The authority must record a later `trustedUntil` before this cert may be signed. Otherwise its root could be retired
+ * before the cert ends.
+ */
+export class TrustTooShort extends Error {
+  override readonly name = 'TrustTooShort';
+}
 
 export interface ServingCertOrder {
   readonly authority: Authority;
@@ -29,13 +29,18 @@ export interface ServingCertOrder {
 }
 
 export interface ServingCert {
-  /** The leaf and its bridges. Never a root: OpenSSL, Node, Python and curl reject a chain with an unknown root. */
+  /**
+   * The leaf, its intermediate CAs and its bridges. Never a root: OpenSSL, Node, Python and curl reject a chain with an
+   * unknown root.
+   */
   readonly chain: CertificatePem;
+  readonly notBefore: Date;
   readonly notAfter: Date;
 }
 
 /**
  * Issues a serving cert for `dnsNames`, signed by the active generation.
+ * @throws TrustTooShort
  * @throws Error if a cert cannot hold a name, if the active generation may not sign it, or if the active generation is not valid yet or ends too soon.
  */
 export function issueServingCert(order: ServingCertOrder): ServingCert {
@@ -43,44 +48,60 @@ export function issueServingCert(order: ServingCertOrder): ServingCert {
   const dnsNames = [...new Set(order.dnsNames)];
   checkDnsNames(dnsNames);
 
-  const { signer, root, issuer, domains } = signerOf(authority);
-  const outside = dnsNames.find((name) => domains?.some((domain) => isInside(name, domain)) === false);
+  const { signer, life, issuer, limits } = signerOf(authority);
+  const outside = forbiddenName(limits, dnsNames);
   if (outside !== undefined)
     throw new Error(
       `the DNS name "${outside}" is outside the name constraints of generation ${signer.id} of the authority ` +
-        `(${domains?.join(', ') ?? ''}): rotate the authority, so that the next generation permits it`,
+        `(${describeLimits(limits)}): rotate the authority, so that the next generation permits it`,
     );
-  if (now < root.validFromDate)
+  if (now < life.notBefore)
     throw new Error(
       `the clock says ${now.toISOString()}, which is before generation ${signer.id} of the authority begins ` +
-        `(${root.validFromDate.toISOString()}): a cert made now might be expired for everybody else. Check the clock.`,
+        `(${life.notBefore.toISOString()}): a cert made now might be expired for everybody else. Check the clock.`,
     );
-  const notAfter = earliest(after(now, lifetimeMs), latestServingCertEnd(root.validToDate));
+  const notAfter = servingCertEnd(now, lifetimeMs, life.notAfter);
   if (notAfter <= now)
     throw new Error(
-      `generation ${signer.id} of the authority ends at ${root.validToDate.toISOString()}: too soon to issue a cert. ` +
+      `generation ${signer.id} of the authority ends at ${life.notAfter.toISOString()}: too soon to issue a cert. ` +
         'Rotate the authority.',
     );
+  const { trustedUntil } = signer;
+  if (trustedUntil === undefined || notAfter > trustedUntil)
+    throw new TrustTooShort(
+      `generation ${signer.id} of the authority is recorded as trusted until ${trustedUntil?.toISOString() ?? 'no time'}, ` +
+        `and the cert would end at ${notAfter.toISOString()}: the leader extends the record first`,
+    );
 
-  const leaf = signServingCert(
-    { dnsNames },
-    keyPair.publicKey,
-    { serial, notBefore: after(now, -BACKDATE), notAfter },
-    issuer,
-  );
+  const notBefore = after(now, -CLOCK_TOLERANCE);
+  const leaf = signServingCert({ dnsNames }, keyPair.publicKey, { serial, notBefore, notAfter }, issuer);
   const chain = joinCertificatePems([leaf, ...bridgesFrom(authority, signer.id, now)]);
-  return { chain, notAfter: new Date(Math.floor(notAfter.getTime() / 1_000) * 1_000) }; // X.509 has whole seconds
+  return { chain, notBefore: inSeconds(notBefore), notAfter: inSeconds(notAfter) };
 }
+
+/** X.509 has whole seconds. */
+const inSeconds = (time: Date): Date => new Date(Math.floor(time.getTime() / 1_000) * 1_000);
+
+/** The chain of a leaf (DER in base64) with these bridges. */
+export const chainOf = (leaf: string, bridges: readonly CertificatePem[]): CertificatePem =>
+  joinCertificatePems([toCertificatePem([{ raw: Buffer.from(leaf, 'base64') }]), ...bridges]);
 
 /** Memoised, because one authority signs thousands of leaves. */
 const signerOf = memoizeWeak((authority: Authority) => {
   const signer = activeGeneration(authority);
-  const root = rootOf(signer);
-  return { signer, root, issuer: issuerOf(signer), domains: certificateFields(root).permittedDomains };
+  const limits = pathOf(signer).map(certificateFields);
+  return { signer, life: lifeOf(signer), issuer: issuerOf(signer), limits };
 });
 
-/** The latest possible end of a serving cert whose CA ends at `authorityEnd`. */
-export const latestServingCertEnd = (authorityEnd: Date): Date => after(authorityEnd, -CA_MARGIN);
+/** When a serving cert ends that was issued at `issuedAt` by a CA that ends at `authorityEnd`. */
+export const servingCertEnd = (issuedAt: Date, lifetimeMs: number, authorityEnd: Date): Date =>
+  earliest(after(issuedAt, lifetimeMs), latestServingCertEnd(authorityEnd));
+
+/** When a cert with this beginning was issued. */
+export const issueTime = (notBefore: Date): Date => after(notBefore, CLOCK_TOLERANCE);
+
+/** The latest possible end of a serving cert whose CA ends at `authorityEnd`: no client sees a valid leaf of an expired CA. */
+export const latestServingCertEnd = (authorityEnd: Date): Date => after(authorityEnd, -CLOCK_TOLERANCE);
 
 function checkDnsNames(dnsNames: readonly string[]): void {
   if (dnsNames.length === 0) throw new Error('a serving cert needs at least one DNS name');

@@ -30,7 +30,7 @@ beforeAll(async () => {
     kind: 'usable',
     leaf: '',
     dnsNames: ['db', 'db.prod.svc'],
-    notBefore: start,
+    notBefore: after(start, -30 * MINUTE),
     notAfter: day(90),
     algorithm: 'ECDSA-P256',
     signedBy: id,
@@ -42,6 +42,7 @@ beforeAll(async () => {
     serviceUid: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
     dnsNames: ['db.prod.svc', 'db'],
     algorithm: 'ECDSA-P256',
+    lifetimeMs: 90 * DAY,
     signing,
     current,
   };
@@ -78,26 +79,25 @@ const issueCases: readonly [string, () => Partial<ServingCertState>, string][] =
   ['the Service asks for another algorithm', () => ({ algorithm: 'RSA-2048' }), 'AlgorithmChanged'],
   ['its key has an unknown algorithm', () => cert({ algorithm: undefined }), 'AlgorithmChanged'],
   [
-    'a bridge is missing from its chain',
-    () => ({ signing: { ...signing, bridges: [signing.bundle] } }),
-    'ChainChanged',
-  ],
-  [
-    'a root was appended to its chain',
-    () => cert({ bridges: [fingerprintsOf(signing.bundle) ?? ''] }),
-    'ChainChanged',
-  ],
-  [
     'it was issued by a clock far ahead',
     () => cert({ notBefore: day(30), notAfter: day(120) }),
     'NotYetValid',
   ],
   ['two thirds of its lifetime are over', () => ({ now: day(60) }), 'RenewalDue'],
+  ['the Service asks for a shorter lifetime', () => ({ lifetimeMs: 30 * DAY }), 'DurationChanged'],
+  ['the Service asks for a longer lifetime', () => ({ lifetimeMs: 365 * DAY }), 'DurationChanged'],
   ['it has expired', () => ({ now: day(100) }), 'RenewalDue'],
 ];
 
 test.each(issueCases)('a cert is issued when %s', (_when, change, reason) => {
   expect(planServingCert({ ...healthy, ...change() })).toEqual({ kind: 'issue', reason });
+});
+
+test.each<[string, () => Partial<ServingCertState>]>([
+  ['lacks a bridge', () => ({ signing: { ...signing, bridges: [signing.bundle] } })],
+  ['ends with a root', () => cert({ bridges: [fingerprintsOf(signing.bundle) ?? ''] })],
+])('the leaf and its key stay if only the chain %s', (_what, change) => {
+  expect(planServingCert({ ...healthy, ...change() })).toEqual({ kind: 'rechain' });
 });
 
 test.each([
@@ -107,10 +107,29 @@ test.each([
   expect(planServingCert({ ...healthy, ...cert({ bundle: bundle() }) })).toEqual({ kind: 'refresh-bundle' });
 });
 
+describe('a cert that its CA makes end sooner than the Service asks', () => {
+  const capped = () => ({ ...healthy, ...cert({}), signing: { ...signing, notAfter: after(day(90), HOUR) } });
+
+  test.each([91, 180, 365])('stays, although a lifetime of %i days is asked for', (days) => {
+    expect(planServingCert({ ...capped(), lifetimeMs: days * DAY })).toMatchObject({ kind: 'keep' });
+  });
+
+  test('is replaced if a shorter lifetime is asked for', () => {
+    const plan = planServingCert({ ...capped(), lifetimeMs: 30 * DAY });
+    expect(plan).toEqual({ kind: 'issue', reason: 'DurationChanged' });
+  });
+});
+
 test('a clock that differs by minutes replaces nothing', () => {
-  expect(planServingCert({ ...healthy, ...cert({ notBefore: after(healthy.now, 10 * MINUTE) }) }).kind).toBe(
-    'keep',
-  );
+  expect(
+    planServingCert({
+      ...healthy,
+      ...cert({
+        notBefore: after(healthy.now, 10 * MINUTE),
+        notAfter: after(healthy.now, 90 * DAY + 40 * MINUTE),
+      }),
+    }).kind,
+  ).toBe('keep');
 });
 
 test('cert-manager TestStartRenewalWatcher: zero moment: nothing is replaced while the clock is before the start of the authority', () => {
@@ -241,7 +260,14 @@ test('a new cert is kept, for any names, time and lifetime', () => {
         now,
       });
       const facts = readServingCert(secretOf(chain, view.bundle), signer);
-      const state = { now, serviceUid: uid, dnsNames, algorithm: 'ECDSA-P256', signing: view } as const;
+      const state = {
+        now,
+        serviceUid: uid,
+        dnsNames,
+        algorithm: 'ECDSA-P256',
+        lifetimeMs,
+        signing: view,
+      } as const;
       const plan = planServingCert({ ...state, current: facts });
       expect(plan.kind).toBe('keep');
       if (plan.kind === 'keep') expect(plan.recheckAt.getTime()).toBeGreaterThan(now.getTime());

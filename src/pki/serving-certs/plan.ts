@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { memoizeWeak } from '../../json/objects.ts';
-import { after, earliest, HOUR } from '../durations.ts';
+import { after, earliest, HOUR, MINUTE } from '../durations.ts';
+import { CLOCK_TOLERANCE } from '../lifetimes.ts';
 import type { KeyAlgorithm } from '../x509/keys.ts';
 import { fingerprintsOf } from '../x509/pem.ts';
-import { latestServingCertEnd } from './issue.ts';
+import { issueTime, latestServingCertEnd, servingCertEnd } from './issue.ts';
 import type { ServingCertFacts, UnusableReason, UsableServingCert } from './facts.ts';
 import type { Signing } from '../authority/bundle.ts';
 
@@ -13,6 +14,8 @@ export interface ServingCertState {
   /** The names that the Service asks for. */
   readonly dnsNames: readonly string[];
   readonly algorithm: KeyAlgorithm;
+  /** The lifetime that the Service asks for, in milliseconds. */
+  readonly lifetimeMs: number;
   /** Computed at the same `now`. */
   readonly signing: Signing;
   /** The content of its Secret. */
@@ -24,7 +27,9 @@ export type IssueReason = 'Missing' | UnusableReason | (typeof CHECKS)[number]['
 export type ServingCertPlan =
   | { readonly kind: 'keep'; readonly recheckAt: Date }
   | { readonly kind: 'issue'; readonly reason: IssueReason }
-  /** The cert is good, but `ca.crt` is not the current CA bundle. */
+  /** The leaf is good, but its chain is not the current one. The leaf and its key stay. */
+  | { readonly kind: 'rechain' }
+  /** The chain is good, but `ca.crt` is not the current CA bundle. */
   | { readonly kind: 'refresh-bundle' };
 
 type When = (cert: UsableServingCert, state: ServingCertState) => boolean;
@@ -34,12 +39,9 @@ const CHECKS = [
   { reason: 'SignerChanged', when: (cert, { signing }) => cert.signedBy !== signing.generationId },
   { reason: 'DnsNamesChanged', when: (cert, { dnsNames }) => !sameNames(cert.dnsNames, dnsNames) },
   { reason: 'AlgorithmChanged', when: (cert, { algorithm }) => cert.algorithm !== algorithm },
-  {
-    reason: 'ChainChanged',
-    when: (cert, { signing }) => cert.bridges.join() !== fingerprintsIn(signing).bridges,
-  },
   { reason: 'NotYetValid', when: startsInFuture },
   { reason: 'RenewalDue', when: isRenewalDue },
+  { reason: 'DurationChanged', when: hasOtherDuration },
 ] as const satisfies readonly { readonly reason: string; readonly when: When }[];
 
 /** What to do with a serving cert, decided from `state` alone: no clock, no I/O. */
@@ -50,6 +52,7 @@ export function planServingCert(state: ServingCertState): ServingCertPlan {
 
   const broken = CHECKS.find(({ when }) => when(current, state));
   if (broken !== undefined) return { kind: 'issue', reason: broken.reason };
+  if (current.bridges.join() !== fingerprintsIn(signing).bridges) return { kind: 'rechain' };
   if (current.bundle !== fingerprintsIn(signing).bundle) return { kind: 'refresh-bundle' };
   return { kind: 'keep', recheckAt: recheckTime(current, state) };
 }
@@ -64,9 +67,6 @@ function sameNames(a: readonly string[], b: readonly string[]): boolean {
   const [left, right] = [new Set(a), new Set(b)];
   return left.size === right.size && [...left].every((name) => right.has(name));
 }
-
-/** The clocks of replicas and nodes may normally differ by this much. */
-const CLOCK_TOLERANCE = HOUR;
 
 /**
  * A clock far ahead of ours made the cert. But if our clock is before the start of the authority, our clock is behind.
@@ -84,6 +84,15 @@ function isRenewalDue(cert: UsableServingCert, state: ServingCertState): boolean
   const { now, signing } = state;
   if (now < renewalTime(cert, state.serviceUid)) return false;
   return now >= cert.notAfter || cert.notAfter < latestServingCertEnd(signing.notAfter);
+}
+
+/** Version 0.1 back-dated certs by 30 minutes less. An upgrade must not replace all of them. */
+const SAME_DURATION = 31 * MINUTE;
+
+/** A cert that ends sooner than the Service asks because its CA ends stays: a new one would end at the same time. */
+function hasOtherDuration({ notBefore, notAfter }: UsableServingCert, state: ServingCertState): boolean {
+  const expected = servingCertEnd(issueTime(notBefore), state.lifetimeMs, state.signing.notAfter);
+  return Math.abs(expected.getTime() - notAfter.getTime()) > SAME_DURATION;
 }
 
 /**
@@ -106,7 +115,10 @@ function fractionOf(text: string): number {
 }
 
 /** The next instant at which the passage of time alone may change the result of a check. */
-function recheckTime(cert: UsableServingCert, { now, serviceUid, signing }: ServingCertState): Date {
+export function recheckTime(
+  cert: Pick<UsableServingCert, 'notBefore' | 'notAfter'>,
+  { now, serviceUid, signing }: Pick<ServingCertState, 'now' | 'serviceUid' | 'signing'>,
+): Date {
   const instants = [renewalTime(cert, serviceUid), cert.notAfter, signing.validUntil, signing.notBefore];
   const ahead = instants.filter((instant) => instant > now);
   return ahead.length === 0 ? after(now, HOUR) : earliest(...ahead);

@@ -11,11 +11,14 @@ import {
   SERVING_CERT_SECRET_NAME,
 } from '../annotations.ts';
 import { InvalidAnnotation, listOf, servingCertNames, type NameRules } from './dns-names.ts';
-import { DAY, HOUR } from '../durations.ts';
+import {
+  DEFAULT_SERVING_CERT_LIFETIME,
+  MAX_SERVING_CERT_LIFETIME,
+  MIN_SERVING_CERT_LIFETIME,
+} from '../lifetimes.ts';
 import { DEFAULT_KEY_ALGORITHM, isKeyAlgorithm, KEY_ALGORITHMS, type KeyAlgorithm } from '../x509/keys.ts';
 import { openshiftSecretName } from './openshift.ts';
 import { isOutput, OUTPUTS, type Output } from './outputs.ts';
-import { DEFAULT_SERVING_CERT_LIFETIME } from './issue.ts';
 
 /** The relevant fields of a Service. */
 export interface Service extends KubeObject {
@@ -54,10 +57,6 @@ export type ServingCertRequest =
   | { readonly kind: 'none' }
   | { readonly kind: 'invalid'; readonly message: string; readonly via: AcceptedRequest['via'] }
   | AcceptedRequest;
-
-const MIN_LIFETIME = HOUR;
-/** Half of the life of the authority, so that every leaf can live its full life before its CA ends. */
-const MAX_LIFETIME = 365 * DAY;
 
 /** The Secret that a Service claims, and by whose annotation. Gatehouse's own annotation takes precedence. */
 export function claimOf(
@@ -107,6 +106,15 @@ function orderOf(
   };
 }
 
+/** The life that a valid request of this Service asks for, in milliseconds; undefined: its annotation is invalid. */
+export function requestedLifetime({ metadata }: Pick<Service, 'metadata'>): number | undefined {
+  try {
+    return lifetimeOf(metadata?.annotations?.[SERVING_CERT_DURATION]);
+  } catch {
+    return undefined;
+  }
+}
+
 function algorithmOf(text: string = DEFAULT_KEY_ALGORITHM): KeyAlgorithm {
   if (isKeyAlgorithm(text)) return text;
   throw new InvalidAnnotation(
@@ -117,7 +125,11 @@ function algorithmOf(text: string = DEFAULT_KEY_ALGORITHM): KeyAlgorithm {
 function lifetimeOf(text: string | undefined): number {
   if (text === undefined) return DEFAULT_SERVING_CERT_LIFETIME;
   const lifetimeMs = parseDuration(text);
-  if (lifetimeMs === undefined || lifetimeMs < MIN_LIFETIME || lifetimeMs > MAX_LIFETIME)
+  if (
+    lifetimeMs === undefined ||
+    lifetimeMs < MIN_SERVING_CERT_LIFETIME ||
+    lifetimeMs > MAX_SERVING_CERT_LIFETIME
+  )
     throw new InvalidAnnotation(
       `${SERVING_CERT_DURATION}: ${quote(text)} is not a duration from 1h to 365d such as 90d or 36h`,
     );

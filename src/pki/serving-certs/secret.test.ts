@@ -3,7 +3,7 @@ import { caBundle } from '../authority/bundle.ts';
 import { base64, firstAuthority, serverOf } from '../../../test/support/pki/fixtures.ts';
 import {
   ownership,
-  withBundle,
+  withTrust,
   withOutputs,
   withServingCert,
   type Secret,
@@ -74,7 +74,7 @@ test('content of other writers stays in the Secret', () => {
     annotations: { note: 'b' },
     finalizers: ['example.com/hold'],
   });
-  expect(secret.metadata?.ownerReferences).toEqual([friend, { ...owner, blockOwnerDeletion: false }]);
+  expect(secret.metadata?.ownerReferences).toEqual([friend]); // the garbage collector must not delete `password`
   expect(secret.data).toMatchObject({ password: 'c2VjcmV0', 'tls.crt': base64(content.chain) });
 });
 
@@ -85,7 +85,10 @@ test('writing twice has the same result as writing once', () => {
 
 test('a new bundle changes only the bundle', () => {
   const before = withServingCert(undefined, content);
-  const after = withBundle({ ...before, data: { ...before.data, 'ca.crt': 'b2xk' } }, content.bundle);
+  const after = withTrust(
+    { ...before, data: { ...before.data, 'ca.crt': 'b2xk' } },
+    { chain: undefined, bundle: content.bundle },
+  );
   expect(after).toEqual(before);
 });
 

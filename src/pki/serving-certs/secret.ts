@@ -32,6 +32,10 @@ export interface ServiceIdentity {
 export const markedService = (secret: Secret): string | undefined =>
   secret.metadata?.annotations?.[SERVING_CERT_SERVICE];
 
+/** Whether our watch selects the Secret. An admission policy may remove the label. */
+export const hasLabel = ({ metadata }: Secret): boolean =>
+  metadata?.labels?.[SERVING_CERT_LABEL.name] === SERVING_CERT_LABEL.value;
+
 /**
  * Who owns a Secret, from the view of a Service that asks for it. Gatehouse may write only `ours`. The API server
  * rejects updates of a Secret with the `wrong-type` or an `immutable` one: it must be deleted first. `another-service`:
@@ -70,6 +74,43 @@ function mayAdopt({ metadata }: Secret, service: ServiceIdentity, openshift: boo
     annotations[SERVING_CERT_ADOPT] === service.name ||
     (openshift && madeByServiceCa(annotations, service.uid))
   );
+}
+
+/** A Secret, or its stored form, which has no data. */
+export type MaybeStored = Secret & { readonly hasForeignKeys?: boolean };
+
+/** Whether other writers keep data in the Secret. Gatehouse does not delete it. */
+export const hasForeignKeys = (secret: MaybeStored): boolean =>
+  secret.hasForeignKeys ?? Object.keys(foreignData(secret)).length > 0;
+
+function foreignData(secret: Secret): SecretData {
+  const ours = new Set([
+    TLS_CERT_KEY,
+    TLS_PRIVATE_KEY_KEY,
+    CA_BUNDLE_KEY,
+    ...writtenOutputs(secret).flatMap((output) => OUTPUT_KEYS[output]),
+  ]);
+  return Object.fromEntries(Object.entries(secret.data ?? {}).filter(([key]) => !ours.has(key)));
+}
+
+/**
+ * `secret` with only the data of other writers. The marks stay, so that its Service can have it again. The API server
+ * requires both TLS keys in a Secret of this type.
+ */
+export function withoutServingCert(secret: Secret, service: Pick<ServiceIdentity, 'name'>): Secret {
+  const { metadata } = secret;
+  const annotations = Object.entries(metadata?.annotations ?? {}).filter(
+    ([name]) => name !== SERVING_CERT_OUTPUTS,
+  );
+  return {
+    ...secret,
+    metadata: {
+      ...metadata,
+      annotations: Object.fromEntries(annotations),
+      ownerReferences: ownersWithout(metadata?.ownerReferences, service),
+    },
+    data: { ...foreignData(secret), [TLS_CERT_KEY]: '', [TLS_PRIVATE_KEY_KEY]: '' },
+  };
 }
 
 type Strings = Readonly<Record<string, string>>;
@@ -115,7 +156,7 @@ export function withServingCert(existing: Secret | undefined, content: ServingCe
 
 /** `secret` with the marks of its Service: the label that our watch selects, the annotations, the owner. */
 export function withMarks(
-  secret: Secret,
+  secret: MaybeStored,
   service: ServiceIdentity,
   { labels, annotations }: ExtraMarks = {},
 ): Secret {
@@ -132,20 +173,28 @@ export function withMarks(
         [SERVING_CERT_SERVICE_UID]: service.uid,
       },
       ownerReferences: [
-        // A reference with an earlier uid names an owner that no longer exists. An object can have only one controller.
-        ...(metadata?.ownerReferences ?? []).filter(
-          (reference) =>
-            !isService(reference) || (reference.name !== service.name && reference.controller !== true),
-        ),
-        ownerReference(service),
+        ...ownersWithout(metadata?.ownerReferences, service),
+        // The garbage collector deletes an owned Secret with the Service, also the data of other writers.
+        ...(hasForeignKeys(secret) ? [] : [ownerReference(service)]),
       ],
     },
   };
 }
 
-/** `existing` with the current CA bundle, otherwise unchanged. */
-export function withBundle(existing: Secret, bundle: CertificatePem): Secret {
-  return { ...existing, data: { ...existing.data, [CA_BUNDLE_KEY]: base64(bundle) } };
+/** A reference with an earlier uid names an owner that no longer exists. An object can have only one controller. */
+const ownersWithout = (
+  owners: readonly OwnerReference[] = [],
+  service: Pick<ServiceIdentity, 'name'>,
+): readonly OwnerReference[] =>
+  owners.filter((owner) => !isService(owner) || (owner.name !== service.name && owner.controller !== true));
+
+/** `existing` with the current CA bundle and, if given, another chain for its leaf. Its key stays. */
+export function withTrust(
+  existing: Secret,
+  { chain, bundle }: { readonly chain: CertificatePem | undefined; readonly bundle: CertificatePem },
+): Secret {
+  const certificate = chain === undefined ? {} : { [TLS_CERT_KEY]: base64(chain) };
+  return { ...existing, data: { ...existing.data, ...certificate, [CA_BUNDLE_KEY]: base64(bundle) } };
 }
 
 /**

@@ -1,6 +1,7 @@
 /** A serving cert for one development session, from a CA that signs only this cert. */
 import { signRoot, signServingCert } from '../x509/certificate.ts';
-import { after, DAY, HOUR } from '../durations.ts';
+import { after, DAY } from '../durations.ts';
+import { CLOCK_TOLERANCE } from '../lifetimes.ts';
 import type { KeyPair } from '../x509/keys.ts';
 import type { CertificatePem } from '../x509/pem.ts';
 
@@ -22,13 +23,11 @@ export interface SessionCert {
 
 /** No session lasts longer. After a crash, leftover key material is worthless after this time. */
 const LIFETIME = 7 * DAY;
-/** The clock of a laptop may be ahead of the clock of the API server. */
-const BACKDATE = HOUR;
 
 /** The caller must discard the key of the authority: no session needs a second certificate. */
 export function issueSessionCert(order: SessionCertOrder): SessionCert {
   const { host, authorityKeys, servingKeys, serials, now } = order;
-  const validity = { notBefore: after(now, -BACKDATE), notAfter: after(now, LIFETIME) };
+  const validity = { notBefore: after(now, -CLOCK_TOLERANCE), notAfter: after(now, LIFETIME) };
   const { issuer, certificate: authority } = signRoot('gatehouse-dev-session', authorityKeys, {
     ...validity,
     serial: serials.authority,

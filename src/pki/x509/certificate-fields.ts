@@ -20,8 +20,8 @@ export const OID = {
   nameConstraints: '2.5.29.30',
   authorityKeyIdentifier: '2.5.29.35',
   extendedKeyUsage: '2.5.29.37',
+  certificatePolicies: '2.5.29.32',
   serverAuth: '1.3.6.1.5.5.7.3.1',
-  anyExtendedKeyUsage: '2.5.29.37.0',
 } as const;
 
 /** Bits in the first octet of KeyUsage (RFC 5280 §4.2.1.3). */
@@ -47,19 +47,28 @@ export interface CertificateFields {
   readonly nameConstraints: Uint8Array | undefined;
   /** The domains in which the CA may sign DNS names; undefined if it may sign any. */
   readonly permittedDomains: readonly string[] | undefined;
+  /** The domains in which the CA may sign no DNS name, even if they are permitted. The empty domain is every name. */
+  readonly excludedDomains: readonly string[];
+  /** Whether it constrains other names than DNS names, email addresses, URIs and IP addresses. */
+  readonly constrainsOtherNames: boolean;
   /** Object identifiers; undefined if the certificate does not restrict its purpose. */
   readonly extendedKeyUsage: readonly string[] | undefined;
+  /** Object identifier of the algorithm with which its issuer signed it. */
+  readonly signatureAlgorithm: string;
+  /** Object identifiers, and whether the extension is critical: a verifier that does not know it must refuse. */
+  readonly extensions: ReadonlyMap<string, boolean>;
 }
 
 /** @throws Error if the certificate does not have the structure of RFC 5280 §4.1. */
 export function certificateFields(certificate: X509Certificate): CertificateFields {
-  const [tbs] = childrenOf(decode(certificate.raw));
+  const [tbs, signatureAlgorithm] = childrenOf(decode(certificate.raw));
   const fields = childrenOf(tbs);
   // version [0], serialNumber, signature, issuer, validity, subject; version is absent in a v1 certificate
   const subject = fields[isContext(fields[0], 0) ? 5 : 4];
   if (subject === undefined) throw new Error('the certificate has no subject');
 
-  const extensions = readExtensions(fields.find((field) => isContext(field, 3)));
+  const list = childrenOf(childrenOf(fields.find((field) => isContext(field, 3)))[0]);
+  const extensions = readExtensions(list);
   const subjectKeyId = extensions.get(OID.subjectKeyIdentifier);
   const keyUsage = extensions.get(OID.keyUsage);
   const extendedKeyUsage = extensions.get(OID.extendedKeyUsage);
@@ -71,28 +80,52 @@ export function certificateFields(certificate: X509Certificate): CertificateFiel
     keyUsage: keyUsage && (contentOf(keyUsage)[1] ?? 0), // octet 0 counts unused bits
     pathLength: pathLengthOf(extensions.get(OID.basicConstraints)),
     nameConstraints: constraints && encode(constraints),
-    permittedDomains: permittedDomainsOf(constraints),
+    ...constraintsIn(constraints),
     extendedKeyUsage: extendedKeyUsage && childrenOf(extendedKeyUsage).map(objectIdOf),
+    signatureAlgorithm: objectIdOf(childrenOf(signatureAlgorithm)[0]),
+    extensions: new Map(list.map((extension) => [idOf(extension), isCritical(extension)])),
   };
 }
 
 const dnsNamesIn = (names: readonly DerNode[]): readonly string[] =>
   names.filter((name) => isContext(name, 2)).map((name) => Buffer.from(contentOf(name)).toString('latin1'));
 
+/** The tags of the names that Go, and so the API server, can constrain: email, DNS, URI, IP address. */
+const KNOWN_NAMES: ReadonlySet<number> = new Set([1, 2, 6, 7]);
+
 /** RFC 5280 §4.2.1.10. A CA without permitted DNS names may sign any. */
-function permittedDomainsOf(constraints: DerNode | undefined): readonly string[] | undefined {
-  const permitted = childrenOf(constraints).find((subtrees) => isContext(subtrees, 0));
-  const domains = dnsNamesIn(childrenOf(permitted).flatMap((subtree) => childrenOf(subtree).slice(0, 1)));
-  return domains.length === 0 ? undefined : domains;
+function constraintsIn(
+  constraints: DerNode | undefined,
+): Pick<CertificateFields, 'permittedDomains' | 'excludedDomains' | 'constrainsOtherNames'> {
+  const [permitted, excluded] = ([0, 1] as const).map((tag) => {
+    const subtrees = childrenOf(constraints).find((child) => isContext(child, tag));
+    return childrenOf(subtrees).flatMap((subtree) => childrenOf(subtree).slice(0, 1));
+  });
+  const domains = domainsIn(permitted);
+  return {
+    permittedDomains: domains.length === 0 || domains.includes('') ? undefined : domains,
+    excludedDomains: domainsIn(excluded),
+    constrainsOtherNames: [permitted, excluded].flat().some((name) => name && !KNOWN_NAMES.has(name.type)),
+  };
 }
 
-function readExtensions(field: DerNode | undefined): ReadonlyMap<string, DerNode> {
-  const [list] = childrenOf(field);
+/** In lower case, without the leading dot that some CAs write. It would exclude only the domain itself. */
+const domainsIn = (names: readonly DerNode[] = []): readonly string[] =>
+  dnsNamesIn(names).map((domain) => domain.toLowerCase().replace(/^\./, ''));
+
+const idOf = (extension: DerNode): string => objectIdOf(childrenOf(extension)[0]);
+
+function isCritical(extension: DerNode): boolean {
+  const flag = childrenOf(extension)[1];
+  return isBoolean(flag) && contentOf(flag)[0] !== 0;
+}
+
+function readExtensions(list: readonly DerNode[]): ReadonlyMap<string, DerNode> {
   return new Map(
-    childrenOf(list).map((extension) => {
-      const [id, second, third] = childrenOf(extension);
+    list.map((extension) => {
+      const [, second, third] = childrenOf(extension);
       const value = isBoolean(second) ? third : second; // `critical` is absent if it is false
-      return [objectIdOf(id), decode(contentOf(value))];
+      return [idOf(extension), decode(contentOf(value))];
     }),
   );
 }

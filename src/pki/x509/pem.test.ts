@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { caBundle } from '../authority/bundle.ts';
-import { firstAuthority, rotated } from '../../../test/support/pki/fixtures.ts';
+import { firstAuthority, rotated, withUnreadableEnd } from '../../../test/support/pki/fixtures.ts';
 import { generateKeyPair } from './keys.ts';
 import {
   holdsSameCertificates,
@@ -17,6 +17,12 @@ let bundle: CertificatePem;
 
 beforeAll(async () => {
   bundle = caBundle(await rotated(await firstAuthority(now), now), now);
+});
+
+test('a certificate with an end that is no time is refused', () => {
+  expect(() => splitCertificates(withUnreadableEnd(bundle))).toThrow(
+    'the validity of certificate 1 cannot be read',
+  );
 });
 
 test('PEM from Gatehouse is read back unchanged', () => {

@@ -13,7 +13,7 @@ const BASE64 = /^[A-Za-z0-9+/=\s]+$/;
 /**
  * The certificates of a PEM text, in order. Accepts CRLF, and skips text around the certificates (RFC 7468 §2). Runs in
  * linear time, even for hostile input.
- * @throws Error if a block is cut off or does not hold a certificate.
+ * @throws Error if a block is cut off, does not hold a certificate, or holds one without a readable validity.
  */
 export function splitCertificates(pem: string): X509Certificate[] {
   const certificates: X509Certificate[] = [];
@@ -29,12 +29,26 @@ export function splitCertificates(pem: string): X509Certificate[] {
 
 function parseBody(body: string, ordinal: number): X509Certificate {
   if (!BASE64.test(body)) throw new Error(`certificate ${ordinal} is not base64`);
+  const certificate = parseDer(Buffer.from(body, 'base64'), ordinal);
+  if (!hasReadableValidity(certificate))
+    throw new Error(`the validity of certificate ${ordinal} cannot be read`);
+  return certificate;
+}
+
+function parseDer(der: Uint8Array, ordinal: number): X509Certificate {
   try {
-    return new X509Certificate(Buffer.from(body, 'base64'));
+    return new X509Certificate(der);
   } catch (cause) {
     throw new Error(`certificate ${ordinal} cannot be parsed`, { cause });
   }
 }
+
+/**
+ * For a malformed time, the texts say so. The dates must not be asked: Node makes them from uninitialised memory then,
+ * mostly an Invalid Date, which makes every comparison false and which cannot be formatted.
+ */
+export const hasReadableValidity = ({ validFrom, validTo }: X509Certificate): boolean =>
+  ![validFrom, validTo].some((time) => Number.isNaN(Date.parse(time)));
 
 /** Writes certificates in the format of Gatehouse. */
 export function toCertificatePem(certificates: readonly { readonly raw: Uint8Array }[]): CertificatePem {

@@ -4,11 +4,20 @@ import type { EventNote } from '../../kube/events.ts';
 import { withKind } from '../../kube/object.ts';
 import { secrets } from '../../kube/well-known.ts';
 import { AUTHORITY_SECRET, NEW_AUTHORITY } from '../../pki/annotations.ts';
-import { activeGeneration, type Authority } from '../../pki/authority/authority.ts';
+import { activeGeneration, isLinked, type Authority } from '../../pki/authority/authority.ts';
+import type { Generation } from '../../pki/authority/generation.ts';
+import {
+  delayEnd,
+  namesOf,
+  type LaggingTargets,
+  type UnreadableKind,
+} from '../../pki/authority/lagging-targets.ts';
 import type { AuthorityVerdict } from '../../pki/authority/recovery.ts';
 import type { RotationPlan } from '../../pki/authority/rotation-plan.ts';
+import { retirementTime } from '../../pki/authority/trust-record.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { regarding, type RecordEvent } from '../controller.ts';
+import { CLUSTER_ROLE } from '../write-refused.ts';
 import type { Log } from '../../log.ts';
 
 export type AuthorityEvent = Pick<EventNote, 'type' | 'reason' | 'message'>;
@@ -19,7 +28,7 @@ const warning = (reason: string, message: string): AuthorityEvent => ({ type: 'W
 export const caRefused = (namespace: string, name: string, problem: string): AuthorityEvent =>
   warning(
     'CaRefused',
-    `the CA in secret ${namespace}/${name} cannot be used: ${problem}. Put a self-signed CA and its key there.`,
+    `the CA in secret ${namespace}/${name} cannot be used: ${problem}. Put the CA, its chain up to the root and its key there.`,
   );
 
 export function authorityCreated(kind: 'bootstrap' | 'start-over', authority: Authority): AuthorityEvent {
@@ -60,20 +69,40 @@ export const writeRefused = (problem: string): AuthorityEvent =>
 
 export const rotationRefused = (message: string): AuthorityEvent => warning('RotationRefused', message);
 
+export const targetsUnreadable = ({ kind, namespaced, problem }: UnreadableKind): AuthorityEvent =>
+  warning(
+    'TargetsUnreadable',
+    `objects of kind ${kind} get no CA bundle, and each rotation waits ` +
+      `${namespaced ? 'six hours for them' : 'for them until the previous generation is about to end'}: ` +
+      `the API server does not let Gatehouse list them. Permit it (${CLUSTER_ROLE}). It says: ${problem}`,
+  );
+
 /** An Event has room for a thousand characters. */
 const MAX_NAMED = 5;
 
-/** @param targets still without the root of the generation; at least one */
-export function rotationWaiting(id: string, targets: readonly string[]): AuthorityEvent {
-  const named = targets.slice(0, MAX_NAMED).join(', ');
-  const rest = targets.length > MAX_NAMED ? ` and ${targets.length - MAX_NAMED} more` : '';
+/** Undefined if no target lacks the root of the pending generation. */
+export function rotationWaiting(pending: Generation, lagging: LaggingTargets): AuthorityEvent | undefined {
+  const without = namesOf(lagging) ?? [];
+  if (without.length === 0) return undefined;
+  const until = lagging.vetoing.length === 0 ? ` until ${delayEnd(pending).toISOString()} at the latest` : '';
   return normal(
     'RotationWaiting',
-    `generation ${id} signs nothing before every target trusts it; still without its root: ${named}${rest}`,
+    `generation ${pending.id} waits${until} for the targets without its root: ${listed(without)}`,
   );
 }
 
-/** Undefined for steps that only store a timestamp. */
+function listed(targets: readonly string[]): string {
+  const named = targets.slice(0, MAX_NAMED).join(', ');
+  return targets.length > MAX_NAMED ? `${named} and ${targets.length - MAX_NAMED} more` : named;
+}
+
+function lacking(without: readonly string[] | undefined): string {
+  return without === undefined
+    ? 'Gatehouse cannot read which targets hold its root'
+    : `these targets lack its root: ${listed(without)}`;
+}
+
+/** Undefined for a step that only extends a record. */
 export function rotationStepped(
   plan: RotationPlan,
   { generations }: Authority,
@@ -81,29 +110,31 @@ export function rotationStepped(
 ): AuthorityEvent | undefined {
   switch (plan.kind) {
     case 'none':
-    case 'note-drained':
+    case 'record-trust':
       return undefined;
     case 'prepare':
-      return normal(
-        'RotationStarted',
-        `generation ${generations[0]?.id ?? ''} was made (${plan.reason}); its root is published before it signs`,
-      );
+      return prepared(plan, generations);
     case 'publish':
-      return normal(
-        'RotationPublished',
-        `every target holds the root of generation ${plan.id} since ${now.toISOString()}`,
-      );
-    case 'activate':
-      return plan.reason === 'Propagated'
+      return plan.without?.length === 0
         ? normal(
-            'RotationActivated',
-            `generation ${plan.id} signs from now on; the key of the previous generation is destroyed`,
+            'RotationPublished',
+            `every target holds the root of generation ${plan.id} since ${now.toISOString()}`,
           )
         : warning(
-            'RotationActivated',
-            `generation ${plan.id} signs from now on, because the previous generation ends soon; some targets may lack its root`,
+            'RotationPublished',
+            `the rotation to generation ${plan.id} no longer waits, and ${lacking(plan.without)}`,
           );
+    case 'activate':
+      return activated(
+        plan,
+        generations.find(({ state }) => state === 'retiring'),
+      );
     case 'retire':
+      if (plan.reason === 'Withdrawn')
+        return normal(
+          'RotationAbandoned',
+          `generation ${plan.ids.join()} is no longer the CA to be used and has signed nothing: it is removed`,
+        );
       return plan.reason === 'FromTheFuture'
         ? warning(
             'RotationAbandoned',
@@ -118,6 +149,34 @@ export function rotationStepped(
     case 'renew-root':
       return normal('RootRenewed', 'the owner of the CA renewed its certificate; the key is the same');
   }
+}
+
+function prepared(
+  { reason }: Extract<RotationPlan, { kind: 'prepare' }>,
+  [pending, active]: readonly Generation[],
+): AuthorityEvent {
+  const message = `generation ${pending?.id ?? ''} was made (${reason}); its root is published before it signs`;
+  const isReachable = pending === undefined || active === undefined || isLinked(pending, active);
+  return isReachable
+    ? normal('RotationStarted', message)
+    : warning(
+        'RotationStarted',
+        `${message}; clients that load their CA bundle only once must restart until then, because generation ${active.id} cannot sign a bridge to it`,
+      );
+}
+
+function activated(
+  { id, reason, without }: Extract<RotationPlan, { kind: 'activate' }>,
+  previous: Generation | undefined,
+): AuthorityEvent {
+  const why = reason === 'LastCall' ? ', because the previous generation ends soon' : '';
+  const until = previous && retirementTime(previous)?.toISOString();
+  const restart =
+    until === undefined ? '' : `; restart before ${until} what loads certificates or bundles only at start`;
+  const message = `generation ${id} signs from now on${why}; the key of the previous generation is destroyed${restart}`;
+  return without?.length === 0
+    ? normal('RotationActivated', message)
+    : warning('RotationActivated', `${message}; ${lacking(without)}`);
 }
 
 function distrustMessage(

@@ -1,3 +1,5 @@
+import { generateKeyPair as generateKeyPairOfNode } from 'node:crypto';
+import { promisify } from 'node:util';
 import { beforeEach, describe, expect, test } from 'vitest';
 
 import { parseAuthority, toSecretData } from '../../pki/authority/secret.ts';
@@ -5,6 +7,8 @@ import { activeGeneration, type Authority } from '../../pki/authority/authority.
 import { caBundle } from '../../pki/authority/bundle.ts';
 import { base64, firstAuthority, rotated } from '../../../test/support/pki/fixtures.ts';
 import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
+import { signRoot } from '../../pki/x509/certificate.ts';
+import { toPrivateKeyPem } from '../../pki/x509/pem.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { configMaps as CONFIG_MAPS, secrets as SECRETS, services } from '../../kube/well-known.ts';
 import { createAuthorityReconciler, type AuthorityContext } from './authority.ts';
@@ -20,6 +24,7 @@ import {
 } from '../../../test/support/runtime/fixtures.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
 import type { AuthorityState } from '../../server/metrics/metrics.ts';
+import type { ReconcileResult } from '../controller.ts';
 import { WriteRefused } from '../write-refused.ts';
 import type { ConfigMap } from './ca-bundle.ts';
 
@@ -28,6 +33,7 @@ const NAME = 'gatehouse-authority';
 const KEY = `${OWN_NAMESPACE}/${NAME}`;
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
 
 let secrets: Objects<Secret>;
 let cluster: Cluster;
@@ -69,12 +75,15 @@ function leader({ importFrom, ...change }: LeaderChange = {}) {
         nameConstraints: false,
         lifetimeMs: 730 * 24 * HOUR,
         propagationWaitMs: 10 * MINUTE,
-        graceMs: 24 * HOUR,
       },
       clusterDomain: undefined,
       servingCerts: { dnsSuffixes: [], shortNames: false, onRemoval: 'retain' },
     },
-    evidence: { targetsWithout: () => [], liveCertsOf: () => 0 },
+    evidence: {
+      targetsWithout: () => ({ vetoing: [], delaying: [] }),
+      longestLifeMs: () => 90 * DAY,
+      unreadable: () => [],
+    },
     generateKeyPair: (algorithm) => {
       keysMade++;
       return generateKeyPair(algorithm);
@@ -127,14 +136,15 @@ const annotate = (annotations: Record<string, string>) => {
 
 /** Reconciles repeatedly, like the workqueue, and moves the clock forward in between. */
 async function until(
-  one: { readonly reconcile: () => Promise<unknown> },
+  one: { readonly reconcile: () => Promise<ReconcileResult> },
   wanted: () => boolean,
   stepMs = MINUTE,
 ) {
-  for (let pass = 0; pass < 20; pass++) {
-    await one.reconcile();
+  for (let pass = 0; pass < 40; pass++) {
+    const result = await one.reconcile();
     if (wanted()) return;
-    now = new Date(now.getTime() + stepMs);
+    const isDue = result.kind === 'requeue' && result.at <= now;
+    if (!isDue) now = new Date(now.getTime() + stepMs);
   }
   throw new Error(`not reached: ${statesOf(stored()).join()}`);
 }
@@ -315,7 +325,10 @@ describe('a rotation', () => {
     rotateNow('audit');
     await until(one, () => statesOf(stored()).join() === 'active,retiring');
     expect(stored().generations[1]).toMatchObject({ id: first, key: undefined });
-    await until(one, () => stored().generations.length === 1, 2 * HOUR);
+    expect(one.events.all.at(-1)?.message).toContain('restart before 2027-02-20T13:00:00.000Z what loads');
+    await one.reconcile();
+    expect(one.reports.at(-1)?.generations[1]?.retiresAt).toEqual(new Date('2027-02-20T13:00:00Z'));
+    await until(one, () => stored().generations.length === 1, 10 * DAY);
     expect(stored().gone).toEqual([first]);
     expect(secrets.read(KEY)?.data).not.toHaveProperty(`${first}.crt`);
     expect(one.events.reasons()).toEqual([
@@ -334,7 +347,7 @@ describe('a rotation', () => {
     const one = leader();
     await one.reconcile();
     now = new Date(start.getTime() + 366 * 24 * HOUR);
-    await one.reconcile();
+    await until(one, () => stored().generations.length === 2, 0);
     expect(statesOf(stored())).toEqual(['pending', 'active']);
     expect(one.events.all.at(-1)?.message).toContain('HalfLife');
   });
@@ -344,7 +357,7 @@ describe('a rotation', () => {
     await one.reconcile();
     rotateNow('audit');
     await until(one, () => stored().generations.length === 2 && statesOf(stored())[0] === 'active');
-    await until(leader(), () => stored().generations.length === 1, 2 * HOUR);
+    await until(leader(), () => stored().generations.length === 1, 10 * DAY);
     await leader().reconcile();
     expect(keysMade).toBe(2);
     rotateNow('another audit');
@@ -354,7 +367,11 @@ describe('a rotation', () => {
 
   test('T7: waits for a stale target and names it', async () => {
     const one = leader({
-      evidence: { targetsWithout: () => ['CustomResourceDefinition x'], liveCertsOf: () => 0 },
+      evidence: {
+        targetsWithout: () => ({ vetoing: ['CustomResourceDefinition x'], delaying: ['ConfigMap prod/x'] }),
+        longestLifeMs: () => 90 * DAY,
+        unreadable: () => [],
+      },
     });
     await one.reconcile();
     rotateNow('audit');
@@ -365,6 +382,51 @@ describe('a rotation', () => {
       reason: 'RotationWaiting',
       message: expect.stringContaining('CustomResourceDefinition x') as string,
     });
+  });
+
+  test('T12: a target in a namespace delays the rotation for six hours, and the Events name it', async () => {
+    const one = leader({
+      evidence: {
+        targetsWithout: () => ({ vetoing: [], delaying: ['ConfigMap prod/x'] }),
+        longestLifeMs: () => 90 * DAY,
+        unreadable: () => [],
+      },
+    });
+    await one.reconcile();
+    const asked = now;
+    rotateNow('audit');
+    await until(
+      one,
+      () => statesOf(stored())[0] === 'active' && stored().generations.length > 1,
+      30 * MINUTE,
+    );
+    expect(now.getTime() - asked.getTime()).toBe(6.5 * HOUR);
+    const of = (reason: string) => one.events.all.filter((event) => event.reason === reason);
+    expect(of('RotationWaiting')[0]?.message).toContain('until 2026-11-21T18:00:00.000Z at the latest');
+    const warned = { type: 'Warning', message: expect.stringContaining('ConfigMap prod/x') as string };
+    expect(of('RotationPublished')).toMatchObject([warned]);
+    expect(of('RotationActivated')).toMatchObject([warned]);
+  });
+
+  test('a kind that may not be listed is reported at once, and again before Kubernetes forgets the Event', async () => {
+    const problem = 'configmaps is forbidden: User "gatehouse" cannot list resource "configmaps"';
+    const one = leader({
+      evidence: {
+        targetsWithout: () => ({ vetoing: [], delaying: [] }),
+        longestLifeMs: () => 90 * DAY,
+        unreadable: () => [{ kind: 'ConfigMap', namespaced: true, problem }],
+      },
+    });
+    await one.reconcile();
+    for (let pass = 0; pass < 3; pass++) await one.reconcile();
+    const reports = () => one.events.all.filter(({ reason }) => reason === 'TargetsUnreadable');
+    const message = expect.stringContaining(
+      `Permit it (deploy/base/cluster-role.yaml). It says: ${problem}`,
+    ) as string;
+    expect(reports()).toMatchObject([{ type: 'Warning', message }]);
+    now = new Date(now.getTime() + HOUR);
+    await one.reconcile();
+    expect(reports()).toHaveLength(2);
   });
 
   test('T7: waits for the bundle that Gatehouse publishes, whatever the other targets report', async () => {
@@ -416,8 +478,8 @@ describe('a rotation', () => {
       const doomed = leader();
       secrets.interrupt(when);
       await doomed.reconcile().catch(() => undefined);
-      await leader().reconcile();
-      now = new Date(now.getTime() + 2 * HOUR);
+      for (let step = 0; step < 3; step++) await leader().reconcile();
+      now = new Date(now.getTime() + 4 * DAY);
     }
     expect(stored()).toMatchObject({
       generations: [{ state: 'active' }],
@@ -493,13 +555,16 @@ describe('a rotation', () => {
 
 describe('an imported CA', () => {
   const importFrom = 'corporate-ca';
-  const give = async () => {
-    const generation = activeGeneration(await firstAuthority(start));
+  const put = (certificate: string, key: string) => {
     secrets.remove(`${OWN_NAMESPACE}/${importFrom}`);
     secrets.add({
       metadata: { namespace: OWN_NAMESPACE, name: importFrom },
-      data: { 'tls.crt': base64(generation.certificate), 'tls.key': base64(generation.key ?? '') },
+      data: { 'tls.crt': base64(certificate), 'tls.key': base64(key) },
     });
+  };
+  const give = async () => {
+    const generation = activeGeneration(await firstAuthority(start));
+    put(generation.certificate, generation.key ?? '');
     return generation.id;
   };
 
@@ -533,5 +598,30 @@ describe('an imported CA', () => {
     await one.reconcile();
     expect(statesOf(stored())).toEqual(['active']);
     expect(one.events.reasons()).toEqual(['AuthorityCreated', 'CaRefused']);
+  });
+
+  test('T11: that clients would reject never replaces one that they accept', async () => {
+    const id = await give();
+    const one = leader({ importFrom });
+    await one.reconcile();
+    const pair = promisify(generateKeyPairOfNode);
+    const { publicKey, privateKey } = await pair('rsa', { modulusLength: 1024 });
+    const key = toPrivateKeyPem(privateKey);
+    const term = {
+      serial: randomSerial(),
+      notBefore: start,
+      notAfter: new Date(start.getTime() + 24 * HOUR),
+    };
+    const { certificate } = signRoot('weak', { publicKey, privateKey: key }, term);
+    put(certificate, key);
+    await one.reconcile();
+    expect(stored().generations.map((generation) => generation.id)).toEqual([id]);
+    expect(one.events.all.at(-1)).toMatchObject({
+      type: 'Warning',
+      reason: 'CaRefused',
+      message: expect.stringContaining(
+        'tls.crt: its key (rsa 1024) is of a type that some clients reject',
+      ) as string,
+    });
   });
 });

@@ -15,13 +15,16 @@ import {
   SERVING_CERT_SERVICE_UID,
 } from '../../pki/annotations.ts';
 import { activeGeneration, authorityOf, type Authority } from '../../pki/authority/authority.ts';
-import { importAuthority, rootOf, type ImportedAuthority } from '../../pki/authority/generation.ts';
+import { lifeOf, type ImportedAuthority } from '../../pki/authority/generation.ts';
+import { importAuthority } from '../../pki/authority/import.ts';
 import { judgeAuthority, startOver, type StoredAuthority } from '../../pki/authority/recovery.ts';
+import { retirementTime } from '../../pki/authority/trust-record.ts';
 import { AuthorityBroken, parseAuthority, withAuthority } from '../../pki/authority/secret.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import type { Context } from '../context.ts';
 import {
+  createReminders,
   inLocalTime,
   requeueIn,
   startController,
@@ -39,11 +42,13 @@ import {
   caRefused,
   createAnnouncer,
   signerBroken,
+  targetsUnreadable,
   writeRefused,
   type Announce,
   type AuthorityEvent,
 } from './authority-events.ts';
 import { ownStateLabels, readPublishedBundles } from './ca-bundle.ts';
+import { namesOfTrial } from './service-requests.ts';
 import { makeGeneration, stepRotation, type RotationContext, type TrustEvidence } from './rotation.ts';
 
 export interface AuthorityContext extends RotationContext {
@@ -63,6 +68,8 @@ interface Running extends AuthorityContext {
   /** Gives the authority to signers and publishers if it has changed. They check everything derived from it again. */
   readonly distribute: (authority: Authority) => void;
   readonly announce: Announce;
+  /** Records the event now, and again before Kubernetes forgets it. */
+  readonly remind: (secret: Secret, event: AuthorityEvent) => void;
 }
 
 /** Watches the Secret with the authority, and the Secret with an imported CA. */
@@ -96,6 +103,7 @@ export function startAuthority(
 export function createAuthorityReconciler(context: AuthorityContext): Reconcile {
   const { config, serverClock, record, log } = context;
   let lastGood: Authority | undefined;
+  const reminders = createReminders();
   const running: Running = {
     ...context,
     lastGood: () => lastGood,
@@ -105,6 +113,10 @@ export function createAuthorityReconciler(context: AuthorityContext): Reconcile 
       if (isNew) context.onAuthority(authority);
     },
     announce: createAnnouncer(config.namespace, record, log),
+    remind: (secret, event) => {
+      if (reminders.isDue(event.message, event.message, serverClock.now()))
+        createAnnouncer(config.namespace, record, log)(secret, event);
+    },
   };
   const refusedWrites = createRefusedWrites(serverClock.now);
 
@@ -195,7 +207,8 @@ function report(
   const generations = (authority?.generations ?? []).map((generation) => ({
     id: generation.id,
     state: generation.state,
-    notAfter: rootOf(generation).validToDate,
+    notAfter: lifeOf(generation).notAfter,
+    retiresAt: retirementTime(generation),
   }));
   metrics.authority({ phase, broken, generations });
 }
@@ -207,6 +220,7 @@ async function rotate(
   running: Running,
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
+  for (const kind of running.evidence.unreadable()) running.remind(secret, targetsUnreadable(kind));
   running.distribute(authority); // before any step that may fail, so that renewals continue
   const { imported, refused } = await readImported(running, now, signal);
   if (refused !== undefined) running.announce(secret, refused);
@@ -225,23 +239,28 @@ async function rotate(
 
 /** Reads the CA that its owner makes and rotates, if the configuration names one. `refused`: it cannot be used. */
 async function readImported(
-  { client, config: { namespace, ca } }: Running,
+  { client, config }: Running,
   now: Date,
   signal: AbortSignal,
 ): Promise<{ readonly imported?: ImportedAuthority; readonly refused?: AuthorityEvent }> {
+  const { namespace, ca } = config;
   if (ca.secret === undefined) return {};
   const secret = await client.get<Secret>(secrets, { namespace, name: ca.secret }, { signal });
   if (secret === undefined) return { refused: caRefused(namespace, ca.secret, 'the secret does not exist') };
-  const result = importAuthority(secret.data, now);
+  const result = importAuthority(secret.data, namesOfTrial(config), now);
   return result.kind === 'imported'
     ? { imported: result.authority }
     : { refused: caRefused(namespace, ca.secret, result.problem) };
 }
 
-/** While the owner's Secret is unusable, the current CA counts as imported, so that Gatehouse does not replace it. */
-function standIn(authority: Authority): ImportedAuthority | undefined {
-  const { id, certificate, key } = activeGeneration(authority);
-  return key === undefined ? undefined : { id, certificate, key };
+/**
+ * While the owner's Secret is unusable, the latest CA from it counts as imported, so that Gatehouse neither replaces an
+ * active one nor withdraws a pending one.
+ */
+function standIn({ generations: [newest] }: Authority): ImportedAuthority | undefined {
+  if (newest?.key === undefined) return undefined;
+  const { id, certificate, chain, key } = newest;
+  return { id, certificate, chain, key };
 }
 
 /** Creates the Secret, or replaces the version that was read. The write removes the consent annotation. */

@@ -1,5 +1,8 @@
 /** All serving certs in the store, as evidence for rotations and for metrics. */
+import { keyOf } from '../../json/kube-object.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
+import type { LaggingTargets } from '../../pki/authority/lagging-targets.ts';
+import { rootOf } from '../../pki/authority/generation.ts';
 import {
   signerOf,
   type ServingCertFacts,
@@ -16,9 +19,13 @@ export type CertInventory = ReturnType<typeof createCertInventory>;
 type Summary = Extract<ServingCertSummary, { kind: 'usable' }>;
 
 export function createCertInventory(
-  { secrets, secret, synced }: Pick<ServingCertStores, 'secrets' | 'secret' | 'synced'>,
+  {
+    secrets,
+    secret,
+    claimants,
+    synced,
+  }: Pick<ServingCertStores, 'secrets' | 'secret' | 'claimants' | 'synced'>,
   authority: () => Authority | undefined,
-  now: () => Date,
 ) {
   const signers = createSigners();
   const stopped = new Map<string, StoppedReason>();
@@ -28,14 +35,14 @@ export function createCertInventory(
     const current = authority();
     /** `generation`: the id of the generation that signed it; undefined: no known generation did. */
     const certs: { readonly notAfter: Date; readonly generation: string | undefined }[] = [];
-    if (current === undefined || !synced()) return { certs, complete: false };
+    if (current === undefined || !synced()) return certs;
     let budget = SIGNATURES_AT_ONCE;
     for (const { summary } of secrets()) {
       if (summary?.kind !== 'usable') continue;
       if (!signers.knows(summary, current) && budget-- <= 0) continue;
       certs.push({ notAfter: summary.notAfter, generation: signers.of(summary, current) });
     }
-    return { certs, complete: budget >= 0 };
+    return certs;
   };
 
   return {
@@ -44,15 +51,23 @@ export function createCertInventory(
       if (summary?.kind !== 'usable') return summary;
       return { ...summary, signedBy: signers.of(summary, current) };
     },
-    /** How many certs of this generation have not expired; undefined: not known yet. */
-    liveCertsOf: (generation: string): number | undefined => {
-      const { certs, complete } = readCerts();
-      if (!complete) return undefined;
-      const today = now();
-      return certs.filter((cert) => cert.generation === generation && cert.notAfter > today).length;
+    /**
+     * Display names of the renewed Secrets whose `ca.crt` lacks the root of this generation: clients may mount it.
+     * Undefined: not known yet.
+     */
+    secretsWithout: (id: string): readonly string[] | undefined => {
+      const generation = authority()?.generations.find((one) => one.id === id);
+      if (generation === undefined || !synced()) return undefined;
+      const root = rootOf(generation).fingerprint256;
+      return secrets().flatMap((one) => {
+        const { summary } = one;
+        if (summary?.kind !== 'usable' || summary.bundle?.split(',').includes(root) === true) return [];
+        const key = keyOf(one);
+        return stopped.has(key) || claimants(key).length === 0 ? [] : [`Secret ${key}`];
+      });
     },
     /** All certs whose signature was checked so far, expired or not. */
-    all: () => readCerts().certs,
+    all: readCerts,
     /** The cert in this Secret (`namespace/name`) is no longer renewed. Returns whether the reason is new. */
     stopped: (key: string, reason: StoppedReason): boolean => {
       const changed = stopped.get(key) !== reason;
@@ -74,6 +89,13 @@ export function createCertInventory(
     },
   };
 }
+
+/** A rotation waits for serving Secrets as long as for other targets of tenants. */
+export const withSecrets = (
+  targets: LaggingTargets | undefined,
+  secrets: readonly string[] | undefined,
+): LaggingTargets | undefined =>
+  targets && secrets && { ...targets, delaying: [...targets.delaying, ...secrets] };
 
 /** Each signature check blocks the event loop for 0.2 ms. */
 const SIGNATURES_AT_ONCE = 500;

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createIssuePacer } from './issue-pacer.ts';
 
 /** A pacer with a clock that jumps from timer to timer. */
@@ -25,7 +25,17 @@ function pacerAt({ perSecond = 20, burst = 50 } = {}) {
       next.run();
     }
   };
-  return { pacer, released, drain, timers, pass: (ms: number) => (time += ms) };
+  /** Lets time pass up to `until`, in milliseconds. */
+  const runUntil = (until: number) => {
+    const nextDue = () => [...timers].sort((a, b) => a.at - b.at).find(({ at }) => at <= until);
+    for (let timer = nextDue(); timer !== undefined; timer = nextDue()) {
+      timers.delete(timer);
+      time = timer.at;
+      timer.run();
+    }
+    time = until;
+  };
+  return { pacer, released, drain, runUntil, timers, pass: (ms: number) => (time += ms) };
 }
 
 const due = (n: number) => new Date(n * 1_000);
@@ -58,7 +68,7 @@ test('a released key is issued once and waits again the next time', () => {
   expect(pacer.take('b', due(1))).toBe(false);
 });
 
-test('L2: an edited Secret goes before all waiting certs', () => {
+test('L2: an edited Secret goes before all waiting certs, and several take every third turn', () => {
   const { pacer, drain, released } = pacerAt({ burst: 1 });
   pacer.take('first', due(0));
   for (const key of ['a', 'b', 'c']) pacer.take(key, due(5));
@@ -66,7 +76,7 @@ test('L2: an edited Secret goes before all waiting certs', () => {
   pacer.hurry('d');
   pacer.take('d', due(9));
   drain();
-  expect(released.map(({ key }) => key)).toEqual(['c', 'd', 'a', 'b']);
+  expect(released.map(({ key }) => key)).toEqual(['c', 'a', 'b', 'd']);
 });
 
 test('a forgotten key is not released', () => {
@@ -95,4 +105,59 @@ test('a stopped pacer releases nothing', () => {
   expect(timers.size).toBe(0);
   drain();
   expect(released).toEqual([]);
+});
+
+describe('T12: one namespace cannot make the certs of others wait', () => {
+  /** When the last of 450 renewals in other namespaces is released, in seconds. `act` runs 30 times a second. */
+  function lastRenewal(act: (pacer: ReturnType<typeof pacerAt>['pacer'], n: number) => void): number {
+    const { pacer, released, runUntil } = pacerAt();
+    for (let n = 0; n < 50; n++) pacer.take(`full/s-${n}`, due(0));
+    for (let n = 0; n < 450; n++) pacer.take(`ns-${n % 45}/s-${n}`, due(1_000 + n));
+    const renewals = () => released.filter(({ key }) => key.startsWith('ns-'));
+    for (let n = 0; renewals().length < 450 && n < 30 * 200; n++) {
+      act(pacer, n);
+      runUntil(((n + 1) * 1_000) / 30);
+    }
+    return (renewals()[449]?.at ?? Number.POSITIVE_INFINITY) / 1_000;
+  }
+
+  test('if a tenant edits 30 of its Secrets a second', () => {
+    const seconds = lastRenewal((pacer, n) => {
+      pacer.hurry(`tenant/s-${n}`);
+      pacer.take(`tenant/s-${n}`, due(2_000));
+    });
+    expect(seconds).toBeLessThan(40);
+  });
+
+  test('if all certs of a tenant end sooner, and it edits them too', () => {
+    const seconds = lastRenewal((pacer, n) => {
+      pacer.hurry(`tenant/s-${n}`);
+      pacer.take(`tenant/s-${n}`, due(1));
+    });
+    expect(seconds).toBeLessThan(75);
+  });
+
+  test('if it also uses many Services', () => {
+    const { pacer, released, drain } = pacerAt({ burst: 1 });
+    pacer.take('full/s', due(0));
+    for (let n = 0; n < 1_000; n++) pacer.take(`tenant/s-${n}`, due(1));
+    for (const namespace of ['a', 'b', 'c']) pacer.take(`${namespace}/s`, due(1_000));
+    drain();
+    const others = released.flatMap(({ key }, position) => (key.startsWith('tenant') ? [] : [position]));
+    expect(others).toHaveLength(3);
+    expect(Math.max(...others)).toBeLessThan(12);
+  });
+
+  test('if two tenants edit their Secrets, they take turns', () => {
+    const { pacer, released, drain } = pacerAt({ burst: 1 });
+    pacer.take('full/s', due(0));
+    for (let n = 0; n < 100; n++) {
+      pacer.hurry(`busy/s-${n}`);
+      pacer.take(`busy/s-${n}`, due(1));
+    }
+    pacer.hurry('quiet/s');
+    pacer.take('quiet/s', due(1_000));
+    drain();
+    expect(released.findIndex(({ key }) => key === 'quiet/s')).toBeLessThan(5);
+  });
 });

@@ -9,31 +9,29 @@ interface PacerOptions extends Pick<Clock, 'monotonic' | 'after'> {
 export type IssuePacer = ReturnType<typeof createIssuePacer>;
 
 /**
- * A change of the authority makes thousands of serving certs due at once. The pacer admits a burst, then a fixed rate,
- * and the cert that ends first goes first. Missing or damaged certs do not pass through it.
+ * A change of the authority or of a setting makes thousands of serving certs due at once. The pacer admits a burst, then
+ * a fixed rate. Missing or damaged certs do not pass through it.
  */
 export function createIssuePacer({ after, release, ...rate }: PacerOptions) {
-  /** Each key with the end of its cert, in milliseconds. The earliest goes first. */
-  const waiting = new Map<string, number>();
+  const queue = createFairQueue();
   const released = new Set<string>();
-  const hurried = new Set<string>();
   const bucket = createTokenBucket(rate);
   let cancel: (() => void) | undefined;
 
   const forget = (key: string): void => {
-    waiting.delete(key);
+    queue.forget(key);
     released.delete(key);
-    hurried.delete(key);
   };
 
   const releaseDue = (): void => {
     cancel = undefined;
-    for (let key = nextOf(waiting); key !== undefined && bucket.take(); key = nextOf(waiting)) {
-      waiting.delete(key);
+    while (queue.size() > 0 && bucket.take()) {
+      const key = queue.next();
+      if (key === undefined) return;
       released.add(key);
       release(key);
     }
-    if (waiting.size > 0) cancel = after(bucket.waitMs(), releaseDue);
+    if (queue.size() > 0) cancel = after(bucket.waitMs(), releaseDue);
   };
 
   return {
@@ -42,29 +40,92 @@ export function createIssuePacer({ after, release, ...rate }: PacerOptions) {
      * @param endsAt the end of its cert
      */
     take: (key: string, endsAt: Date | undefined): boolean => {
-      if (released.has(key) || (waiting.size === 0 && bucket.take())) {
+      if (released.has(key) || (queue.size() === 0 && bucket.take())) {
         forget(key);
         return true;
       }
-      waiting.set(key, hurried.has(key) ? 0 : (endsAt?.getTime() ?? 0));
+      queue.add(key, endsAt?.getTime() ?? 0);
       cancel ??= after(bucket.waitMs(), releaseDue);
       return false;
     },
-    /** A user edited the object of this key: the key goes before all other waiting keys. */
-    hurry: (key: string): void => {
-      hurried.add(key);
-      if (waiting.has(key)) waiting.set(key, 0);
-    },
+    /** A user edited the object of this key: a third of the rate is for such keys. */
+    hurry: queue.hurry,
     forget,
-    waiting: () => waiting.size,
+    waiting: queue.size,
     stop: (): void => {
       cancel?.();
-      waiting.clear();
+      queue.clear();
     },
   };
 }
 
-function createTokenBucket({ perSecond, burst, monotonic }: Omit<PacerOptions, 'after' | 'release'>) {
+/**
+ * Waiting keys (`namespace/name`). Three lanes take turns, so that nobody who edits objects, or asks for very short
+ * certs, can make the certs of other namespaces wait: the edited keys, the cert that ends first, and all keys. In the
+ * first and the last lane, the namespaces take turns.
+ */
+function createFairQueue() {
+  /** Each key with the end of its cert, in milliseconds. The namespace whose latest turn is longest ago is first. */
+  const namespaces = new Map<string, Map<string, number>>();
+  const hurried = new Set<string>();
+  let turn = 0;
+
+  const remove = (key: string): void => {
+    const namespace = namespaceOf(key);
+    const keys = namespaces.get(namespace);
+    if (keys?.delete(key) === true && keys.size === 0) namespaces.delete(namespace);
+  };
+  const all = function* () {
+    for (const keys of namespaces.values()) yield* keys;
+  };
+  const firstEdited = (): string | undefined => {
+    if (hurried.size === 0) return undefined;
+    for (const [key] of all()) if (hurried.has(key)) return key;
+    return undefined;
+  };
+  const lanes = [
+    firstEdited,
+    () => firstToEnd(all()),
+    () => firstToEnd(namespaces.values().next().value ?? []),
+  ];
+
+  return {
+    add: (key: string, endsAt: number): void => {
+      const namespace = namespaceOf(key);
+      const keys = namespaces.get(namespace) ?? new Map<string, number>();
+      namespaces.set(namespace, keys.set(key, endsAt));
+    },
+    hurry: (key: string): void => void hurried.add(key),
+    /** Removes the key whose turn it is, and moves its namespace to the end. */
+    next: (): string | undefined => {
+      const inTurn = lanes.map((_, index) => lanes[(turn + index) % lanes.length]);
+      turn++;
+      const key = inTurn.reduce<string | undefined>((found, lane) => found ?? lane?.(), undefined);
+      if (key === undefined) return undefined;
+      remove(key);
+      hurried.delete(key);
+      const rest = namespaces.get(namespaceOf(key));
+      if (rest !== undefined) {
+        namespaces.delete(namespaceOf(key));
+        namespaces.set(namespaceOf(key), rest);
+      }
+      return key;
+    },
+    forget: (key: string): void => {
+      remove(key);
+      hurried.delete(key);
+    },
+    size: (): number => [...namespaces.values()].reduce((sum, { size }) => sum + size, 0),
+    clear: (): void => {
+      namespaces.clear();
+      hurried.clear();
+    },
+  };
+}
+
+const namespaceOf = (key: string): string => key.slice(0, Math.max(0, key.indexOf('/')));
+
+export function createTokenBucket({ perSecond, burst, monotonic }: Omit<PacerOptions, 'after' | 'release'>) {
   let tokens = burst;
   let refilledAt = monotonic();
   const refill = (): void => {
@@ -87,11 +148,11 @@ function createTokenBucket({ perSecond, burst, monotonic }: Omit<PacerOptions, '
   };
 }
 
-function nextOf(waiting: ReadonlyMap<string, number>): string | undefined {
-  let next: string | undefined;
+function firstToEnd(keys: Iterable<readonly [key: string, endsAt: number]>): string | undefined {
+  let first: string | undefined;
   let earliest = Number.POSITIVE_INFINITY;
-  for (const [key, time] of waiting) {
-    if (next === undefined || time < earliest) [next, earliest] = [key, time];
+  for (const [key, endsAt] of keys) {
+    if (first === undefined || endsAt < earliest) [first, earliest] = [key, endsAt];
   }
-  return next;
+  return first;
 }

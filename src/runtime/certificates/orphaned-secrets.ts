@@ -1,11 +1,16 @@
 /** Serving Secrets that their Service no longer asks for: its annotation was removed, or names another Secret. */
 import { secrets, services } from '../../kube/well-known.ts';
-import { CA_BUNDLE_KEY, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../../pki/annotations.ts';
 import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
-import { OUTPUT_KEYS } from '../../pki/serving-certs/outputs.ts';
 import type { Service } from '../../pki/serving-certs/request.ts';
-import { markedService, ownership, writtenOutputs, type Secret } from '../../pki/serving-certs/secret.ts';
-import { WriteRefused } from '../write-refused.ts';
+import {
+  hasForeignKeys,
+  markedService,
+  ownership,
+  withoutServingCert,
+  type Secret,
+  type ServiceIdentity,
+} from '../../pki/serving-certs/secret.ts';
+import { CLUSTER_ROLE, refusable, WriteRefused } from '../write-refused.ts';
 import { deleteSecret } from './repair-secret.ts';
 import { regardingSecret, regardingService } from './serving-cert-events.ts';
 import { identityOf, type ServingCertsContext } from './serving-cert-task.ts';
@@ -24,33 +29,38 @@ export async function releaseOrphans(
     const secretKey = `${namespace}/${name}`;
     if (name === wanted || stores.claimants(secretKey).length > 0) continue;
     if (service === undefined) {
-      inventory.stopped(secretKey, 'ServiceGone'); // the garbage collector deletes it: the Service owns it
+      // The garbage collector deletes it, because the Service owns it. But data of other clients stays.
+      if (secret.hasForeignKeys === true) await clearAbandoned(secret, context, signal);
+      else inventory.stopped(secretKey, 'ServiceGone');
       continue;
     }
+    if (secret.summary === undefined && secret.hasForeignKeys === true) continue; // holds no cert of ours
     if (onRemoval === 'delete' && (await deleteOrphan(name, service, context, signal))) continue;
     if (inventory.stopped(secretKey, 'NotRequested')) reportOrphan(secret, service, context);
   }
 }
 
-/** Returns whether the Secret is gone. Decides on live reads of both the Service and the Secret. */
+/** Returns whether the Secret is gone, or its deletion waits for a finalizer. Decides on live reads of both the Service and the Secret. */
 async function deleteOrphan(
   name: string,
   { metadata }: Service,
-  { client, requests, inventory, record, log }: ServingCertsContext,
+  context: ServingCertsContext,
   signal: AbortSignal,
 ): Promise<boolean> {
+  const { client, requests, inventory, record, log } = context;
   const { namespace = '', name: serviceName = '' } = metadata ?? {};
   const service = await client.get<Service>(services, { namespace, name: serviceName }, { signal });
   if (service === undefined || requests.claimOf(service)?.secretName === name) return false;
   const secret = await client.get<Secret>(secrets, { namespace, name }, { signal });
-  if (secret === undefined) return true;
+  if (secret === undefined || secret.metadata?.deletionTimestamp !== undefined) return true;
   const identity = identityOf(service);
   if (
     markedService(secret) !== serviceName ||
-    ['foreign', 'another-service'].includes(ownership(secret, identity)) ||
-    !holdsOnlyOurs(secret)
+    ['foreign', 'another-service'].includes(ownership(secret, identity))
   )
     return false;
+  if (hasForeignKeys(secret)) return await clear(secret, identity, context, signal);
+  if ((secret.metadata?.ownerReferences ?? []).length > 1) return false;
   const key = `${namespace}/${serviceName}`;
   try {
     await deleteSecret(client, secret, signal);
@@ -71,16 +81,49 @@ async function deleteOrphan(
   return true;
 }
 
-/** Gatehouse does not delete data of other writers. */
-function holdsOnlyOurs(secret: Secret): boolean {
-  const ours = new Set([
-    TLS_CERT_KEY,
-    TLS_PRIVATE_KEY_KEY,
-    CA_BUNDLE_KEY,
-    ...writtenOutputs(secret).flatMap((output) => OUTPUT_KEYS[output]),
-  ]);
-  const owners = secret.metadata?.ownerReferences ?? [];
-  return Object.keys(secret.data ?? {}).every((key) => ours.has(key)) && owners.length <= 1;
+/** For a Service that is gone. Decides on live reads of both the Service and the Secret. */
+async function clearAbandoned(
+  { metadata, summary }: StoredSecret,
+  context: ServingCertsContext,
+  signal: AbortSignal,
+): Promise<void> {
+  if (summary === undefined) return;
+  const { namespace = '', name = '' } = metadata ?? {};
+  const secret = await context.client.get<Secret>(secrets, { namespace, name }, { signal });
+  const serviceName = secret && markedService(secret);
+  if (secret === undefined || serviceName === undefined || !hasForeignKeys(secret)) return;
+  const service = { namespace, name: serviceName, uid: '' };
+  if ((await context.client.get<Service>(services, service, { signal })) !== undefined) return;
+  if (ownership(secret, service) === 'ours') await clear(secret, service, context, signal);
+}
+
+/** Removes the cert and leaves the data of other clients. Returns whether the API server accepted that. */
+async function clear(
+  secret: Secret,
+  service: ServiceIdentity,
+  { client, inventory, record, log }: ServingCertsContext,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { namespace = '', name = '' } = secret.metadata ?? {};
+  const key = `${service.namespace}/${service.name}`;
+  try {
+    await refusable(CLUSTER_ROLE, () =>
+      client.replace(secrets, withoutServingCert(secret, service), { signal }),
+    );
+  } catch (error) {
+    if (!(error instanceof WriteRefused)) throw error;
+    log.warn({ key, secret: name, problem: error.message }, 'the cert stays in a serving secret');
+    return false;
+  }
+  inventory.renewed(`${namespace}/${name}`);
+  log.info({ key, secret: name }, 'removed the cert from a serving secret');
+  record({
+    regarding: regardingSecret(secret),
+    type: 'Normal',
+    reason: 'CertificateRemoved',
+    message: `the serving cert is removed, because no Service asks for it; the data of other clients stays`,
+  });
+  return true;
 }
 
 function reportOrphan(secret: StoredSecret, service: Service, { record, log }: ServingCertsContext): void {

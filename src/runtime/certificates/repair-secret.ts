@@ -5,29 +5,30 @@ import { ApiError, isAlreadyExists, isNotFound } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { secrets, services } from '../../kube/well-known.ts';
 import { TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../../pki/annotations.ts';
-import { readServingCert } from '../../pki/serving-certs/facts.ts';
-import { issueServingCert } from '../../pki/serving-certs/issue.ts';
+import { readServingCert, type ServingCertFacts } from '../../pki/serving-certs/facts.ts';
+import { chainOf, issueServingCert } from '../../pki/serving-certs/issue.ts';
 import { DEFAULT_KEYSTORE_PASSWORD } from '../../pki/serving-certs/key-store.ts';
 import { outputData, type Output } from '../../pki/serving-certs/outputs.ts';
-import type { IssueReason, ServingCertPlan } from '../../pki/serving-certs/plan.ts';
+import { recheckTime, type IssueReason, type ServingCertPlan } from '../../pki/serving-certs/plan.ts';
 import { hasPrecedence, type Service } from '../../pki/serving-certs/request.ts';
 import {
   markedService,
   ownership,
-  withBundle,
   withMarks,
   withOutputs,
   withServingCert,
+  withTrust,
   writability,
   writtenOutputs,
   type Secret,
 } from '../../pki/serving-certs/secret.ts';
 import { parseCertificatePem, parsePrivateKeyPem } from '../../pki/x509/pem.ts';
-import { CLUSTER_ROLE, refusable } from '../write-refused.ts';
+import { CLUSTER_ROLE, refusable, REFUSED_RECHECK_MS } from '../write-refused.ts';
 import { skewProblem } from '../clock-skew.ts';
 import type { Refusal } from './serving-cert-events.ts';
 import {
   extraMarks,
+  needsClock,
   planOf,
   secretKeyOf,
   type ServingCertsContext,
@@ -35,8 +36,14 @@ import {
 } from './serving-cert-task.ts';
 
 export type Repaired =
-  | { readonly kind: 'issued'; readonly reason: IssueReason; readonly secret: Secret }
-  /** `updated`: its marks, bundle or outputs; the cert has not changed. */
+  | {
+      readonly kind: 'issued';
+      readonly reason: IssueReason;
+      readonly secret: Secret;
+      /** No watch reports a Secret whose label an admission policy removes. */
+      readonly recheckAt: Date;
+    }
+  /** `updated`: its marks, chain, bundle or outputs; the leaf and the key have not changed. */
   | { readonly kind: 'updated' | 'unchanged'; readonly plan: ServingCertPlan; readonly secret: Secret }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
@@ -71,15 +78,31 @@ export async function repairSecret(
     case 'wrong-type':
     case 'immutable':
     case 'foreign':
-      if (standing !== 'foreign' && request.replaceSecret && markedService(live) === identity.name) {
-        await deleteSecret(context.client, live, signal);
-        return await repairSecret(task, true, context);
-      }
+      if (standing !== 'foreign' && isTerminating(live)) return terminating(live);
+      if (standing !== 'foreign' && request.replaceSecret && markedService(live) === identity.name)
+        return await recreate(live, task, context);
       return { kind: 'refused', refusal: { kind: standing } };
     case 'taken':
       return { kind: 'refused', refusal: { kind: 'taken', by: markedService(live) ?? '' } };
   }
 }
+
+/** Deletes the Secret once. If a finalizer keeps it, the next reconcile sees that and waits. */
+async function recreate(
+  live: Secret,
+  task: ServingCertTask,
+  context: ServingCertsContext,
+): Promise<RepairResult> {
+  await deleteSecret(context.client, live, task.signal);
+  return (await createMissing(task, context)) ?? terminating(live);
+}
+
+const isTerminating = ({ metadata }: Secret): boolean => metadata?.deletionTimestamp !== undefined;
+
+const terminating = ({ metadata }: Secret): RepairResult => ({
+  kind: 'refused',
+  refusal: { kind: 'terminating', finalizers: metadata?.finalizers ?? [] },
+});
 
 /** Deletes the Secret only if its uid and resourceVersion are still those that were read. @throws {WriteRefused} */
 export async function deleteSecret(
@@ -118,13 +141,15 @@ async function improve(
   const plan = planOf(facts, task);
   const replace = (secret: Secret) =>
     refusable(CLUSTER_ROLE, () => context.client.replace(secrets, secret, { signal: task.signal }));
+  const problem =
+    facts?.kind === 'usable' && needsClock(plan) ? skewProblem(context.serverClock.skewMs()) : undefined;
+  if (problem !== undefined) return { kind: 'refused', refusal: { kind: 'clock', message: problem } };
   if (plan.kind === 'issue') {
-    const problem = facts?.kind === 'usable' ? skewProblem(context.serverClock.skewMs()) : undefined;
-    if (problem !== undefined) return { kind: 'refused', refusal: { kind: 'clock', message: problem } };
-    const { secret, missing } = await issue(live, task, context);
-    return { kind: 'issued', reason: plan.reason, secret: await replace(secret), missing };
+    const { secret, missing, recheckAt } = await issue(live, task, context);
+    const written = await replace(secret);
+    return issued(plan.reason, secret, written, { missing, recheckAt }, task);
   }
-  const refreshed = plan.kind === 'keep' ? live : withBundle(live, task.signing.bundle);
+  const refreshed = plan.kind === 'keep' ? live : withCurrentTrust(live, plan, facts, task);
   const notAfter = facts?.kind === 'usable' ? facts.notAfter : undefined;
   const { secret, missing } = await complete(refreshed, live, notAfter, task, context);
   return isDeepStrictEqual(secret, live)
@@ -132,11 +157,35 @@ async function improve(
     : { kind: 'updated', plan, secret: await replace(secret), missing };
 }
 
+function withCurrentTrust(
+  live: Secret,
+  { kind }: ServingCertPlan,
+  facts: ServingCertFacts | undefined,
+  { signing: { bridges, bundle } }: ServingCertTask,
+): Secret {
+  const chain = kind === 'rechain' && facts?.kind === 'usable' ? chainOf(facts.leaf, bridges) : undefined;
+  return withTrust(live, { chain, bundle });
+}
+
+function issued(
+  reason: IssueReason,
+  sent: Secret,
+  written: Secret,
+  { missing, recheckAt }: Pick<Issued, 'missing' | 'recheckAt'>,
+  { now }: ServingCertTask,
+): RepairResult {
+  const isKept = isDeepStrictEqual(written.data, sent.data);
+  const next = isKept ? recheckAt : new Date(now.getTime() + REFUSED_RECHECK_MS);
+  return { kind: 'issued', reason, secret: written, missing, recheckAt: next };
+}
+
+type Issued = Awaited<ReturnType<typeof issue>>;
+
 /** The Secret with a new cert, before it is written. */
 async function issue(existing: Secret | undefined, task: ServingCertTask, context: ServingCertsContext) {
   const { identity, request, authority, signing, now } = task;
   const keyPair = await context.generateKeyPair(request.algorithm);
-  const { chain, notAfter } = issueServingCert({
+  const { chain, ...validity } = issueServingCert({
     authority,
     dnsNames: request.dnsNames,
     keyPair,
@@ -151,7 +200,8 @@ async function issue(existing: Secret | undefined, task: ServingCertTask, contex
     privateKey: keyPair.privateKey,
     bundle: signing.bundle,
   });
-  return await complete(fresh, undefined, notAfter, task, context);
+  const recheckAt = recheckTime(validity, { now, serviceUid: identity.uid, signing });
+  return { ...(await complete(fresh, undefined, validity.notAfter, task, context)), recheckAt };
 }
 
 /** Undefined: the Secret exists already. */
@@ -159,7 +209,7 @@ async function createMissing(
   task: ServingCertTask,
   context: ServingCertsContext,
 ): Promise<RepairResult | undefined> {
-  const { secret, missing } = await issue(undefined, task, context);
+  const { secret, ...rest } = await issue(undefined, task, context);
   const created = await refusable(CLUSTER_ROLE, async () => {
     try {
       return await context.client.create(secrets, secret, { signal: task.signal });
@@ -175,7 +225,7 @@ async function createMissing(
   });
   if (created === 'exists') return undefined;
   if (created === 'namespace-ends') return { kind: 'refused', refusal: { kind: created } };
-  return { kind: 'issued', reason: 'Missing', secret: created, missing };
+  return issued('Missing', secret, created, rest, task);
 }
 
 /**

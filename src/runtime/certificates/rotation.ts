@@ -8,9 +8,9 @@ import { DISTRUST, ROTATE } from '../../pki/annotations.ts';
 import {
   activate,
   activeGeneration,
-  noteDrained,
   prepare,
   publish,
+  recordTrust,
   remove,
   renewRoot,
   replaceActive,
@@ -23,6 +23,7 @@ import {
   type Generation,
   type ImportedAuthority,
 } from '../../pki/authority/generation.ts';
+import type { LaggingTargets, UnreadableKind } from '../../pki/authority/lagging-targets.ts';
 import {
   planRotation,
   refusal,
@@ -45,15 +46,17 @@ import {
   type AuthorityEvent,
 } from './authority-events.ts';
 import type { PublishedBundle } from './ca-bundle.ts';
-import { MAX_SKEW_MS } from '../clock-skew.ts';
+import { CLOCK_TOLERANCE } from '../../pki/lifetimes.ts';
 import { domainsOfNewCa } from './service-requests.ts';
 
 /** The state of a generation in the cluster. A rotation reads it before each step. */
 export interface TrustEvidence {
-  /** Display names of the targets of the CA bundle that lack the root of this generation; undefined: not known yet. */
-  readonly targetsWithout: (generation: string) => readonly string[] | undefined;
-  /** How many live serving certs this generation signed; undefined: not known yet. */
-  readonly liveCertsOf: (generation: string) => number | undefined;
+  /** The targets of the CA bundle that lack the root of this generation; undefined: not known yet. */
+  readonly targetsWithout: (generation: string) => LaggingTargets | undefined;
+  /** The longest life, in milliseconds, of a serving cert that a Service may get now; undefined: not known yet. */
+  readonly longestLifeMs: () => number | undefined;
+  /** The kinds of targets that Gatehouse may not list, for users. */
+  readonly unreadable: () => readonly UnreadableKind[];
 }
 
 export interface KeySource {
@@ -83,7 +86,8 @@ export async function stepRotation(context: RotationContext, input: RotationInpu
   const { secret, authority, now } = input;
   const state = stateOf(context, input);
   const wanted = planRotation(state);
-  const paused = wanted.kind === 'none' ? undefined : await pauseReason(context, signal);
+  const isRotation = wanted.kind !== 'none' && wanted.kind !== 'record-trust';
+  const paused = isRotation ? await pauseReason(context, signal) : undefined;
   const plan = paused === undefined ? wanted : planRotation({ ...state, paused });
   if (plan.kind === 'none') {
     const why = refusal({ ...state, paused });
@@ -105,7 +109,7 @@ async function pauseReason(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const skew = Math.abs(serverClock.skewMs() ?? 0);
-  if (skew > MAX_SKEW_MS)
+  if (skew > CLOCK_TOLERANCE)
     return `the clock of this replica and that of the API server are ${Math.round(skew / 60_000)} minutes apart`;
   const { items } = await client.listAll<RestoreWindow>(RESTORE_WINDOWS, { signal });
   const open = items.find((window) => windowState(window, serverClock.now()).kind === 'open');
@@ -127,9 +131,9 @@ function stateOf({ evidence, config }: RotationContext, input: RotationInput): R
       if (generation === undefined || others === undefined) return undefined;
       // Without any published bundle, no client can trust the root yet: the ConfigMap is about to be created.
       const own = published.length === 0 ? ['the CA bundle itself'] : ownTargetsWithout(generation);
-      return [...own, ...others];
+      return { ...others, vetoing: [...own, ...others.vetoing] };
     },
-    liveCertsOf: evidence.liveCertsOf,
+    longestLifeMs: evidence.longestLifeMs(),
     rotate: annotations[ROTATE] === '' ? undefined : annotations[ROTATE],
     distrust: (annotations[DISTRUST] ?? '').split(/[\s,]+/).filter((id) => id !== ''),
     paused: undefined,
@@ -153,8 +157,8 @@ async function apply(
       return publish(authority, plan.id, now);
     case 'activate':
       return activate(authority, plan.id, now);
-    case 'note-drained':
-      return noteDrained(authority, plan, now);
+    case 'record-trust':
+      return recordTrust(authority, plan.ids, plan.until);
     case 'retire':
       return remove(authority, plan.ids);
     case 'distrust':
@@ -162,7 +166,7 @@ async function apply(
         ? replaceActive(authority, plan.ids, await makeGeneration(context, imported, now, undefined), now)
         : remove(authority, plan.ids);
     case 'renew-root':
-      return imported === undefined ? authority : renewRoot(authority, imported.id, imported.certificate);
+      return imported === undefined ? authority : renewRoot(authority, imported);
   }
 }
 
@@ -185,8 +189,7 @@ function waitingEvent(
   phase: RotationPhase,
 ): AuthorityEvent | undefined {
   if (phase !== 'publishing' && phase !== 'propagating') return undefined;
-  const id = authority.generations.find(({ state }) => state === 'pending')?.id;
-  const targets = id === undefined ? undefined : targetsWithout(id);
-  if (id === undefined || targets === undefined || targets.length === 0) return undefined;
-  return rotationWaiting(id, targets);
+  const pending = authority.generations.find(({ state }) => state === 'pending');
+  const lagging = pending && targetsWithout(pending.id);
+  return lagging && rotationWaiting(pending, lagging);
 }

@@ -7,10 +7,12 @@ import {
   clusterDomainFrom,
   DEFAULT_CLUSTER_DOMAIN,
   permittedDomains,
+  servingCertNames,
 } from '../../pki/serving-certs/dns-names.ts';
-import { OWN_SERVING_CERT_LIFETIME } from '../../pki/serving-certs/issue.ts';
+import { OWN_SERVING_CERT_LIFETIME } from '../../pki/lifetimes.ts';
 import {
   claimOf,
+  requestedLifetime,
   servingCertRequest,
   type RequestRules,
   type SecretClaim,
@@ -49,6 +51,11 @@ export function createServiceRequests(
       if (claim === undefined) return undefined;
       return { secretName: claim.secretName, name, uid, createdAt: creationTimestamp, own: isOwn(service) };
     },
+    /** The life of the cert that this Service requests, in milliseconds; undefined: it requests none. */
+    lifetimeMs: (service: Service | undefined): number | undefined =>
+      service === undefined || claimOf(annotated(service), rules) === undefined
+        ? undefined
+        : requestedLifetime(annotated(service)),
     request: (service: Service): ServingCertRequest => {
       const request = servingCertRequest(annotated(service), rules);
       return request.kind === 'request' && isOwn(service)
@@ -68,6 +75,19 @@ export const domainsOfNewCa = ({
   ...config
 }: Pick<Config, 'ca' | 'servingCerts' | 'clusterDomain'>): readonly string[] | undefined =>
   ca.nameConstraints ? permittedDomains({ clusterDomain: clusterDomainOf(config), dnsSuffixes }) : undefined;
+
+/** Names in every domain in which serving certs hold names: an imported CA must be able to sign all of them. */
+export function namesOfTrial({
+  servingCerts: { dnsSuffixes, shortNames },
+  ...config
+}: Pick<Config, 'servingCerts' | 'clusterDomain'>): readonly string[] {
+  const service = { name: 'name', namespace: 'namespace', headless: true, annotations: {} };
+  const clusterDomain = clusterDomainOf(config);
+  return [
+    ...servingCertNames(service, { clusterDomain, dnsSuffixes, shortNames, nameConstraints: false }),
+    ...dnsSuffixes.map((suffix) => `name.${suffix}`),
+  ];
+}
 
 /** The kubelet writes the cluster domain into the resolver configuration of every pod. */
 function clusterDomainOfPod(): string | undefined {

@@ -8,10 +8,12 @@ import { regarding } from '../controller.ts';
 
 /** Why the Secret of a Service is not written. */
 export type Refusal =
-  | { readonly kind: 'foreign' | 'wrong-type' | 'immutable' | 'namespace-ends' }
+  | { readonly kind: 'foreign' | 'wrong-type' | 'immutable' | 'namespace-ends' | 'contended' }
   /** An older Service owns the Secret. */
   | { readonly kind: 'taken'; readonly by: string }
   | { readonly kind: 'write-refused' | 'clock'; readonly message: string }
+  /** The Secret must be replaced, and is being deleted. */
+  | { readonly kind: 'terminating'; readonly finalizers: readonly string[] }
   /** Only the key stores cannot be written. */
   | { readonly kind: 'no-password'; readonly secretName: string; readonly key: string };
 
@@ -53,6 +55,22 @@ export function explain(refusal: Refusal, secretName: string): Explanation {
       return {
         reason: 'NamespaceTerminating',
         message: `secret ${secretName} is not created: its namespace is being deleted`,
+      };
+    case 'contended':
+      return {
+        reason: 'SecretContended',
+        message:
+          `another client keeps changing or deleting secret ${secretName}: Gatehouse repairs it with increasing delays, up to 5 minutes. ` +
+          'Find the client in metadata.managedFields of the secret, or in the audit log, and exclude the secret from it',
+      };
+    case 'terminating':
+      return {
+        reason: 'SecretTerminating',
+        message:
+          `secret ${secretName} is being deleted and is created again when it is gone: it waits for ` +
+          (refusal.finalizers.length === 0
+            ? 'the API server'
+            : `the owners of its finalizers (${refusal.finalizers.join(', ')})`),
       };
     case 'no-password':
       return {

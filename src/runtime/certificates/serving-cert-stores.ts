@@ -1,4 +1,6 @@
 /** Leader: stores of the Services that may ask for a serving cert, and of the Secrets that hold one. */
+import { isDeepStrictEqual } from 'node:util';
+
 import { pick } from '../../json/objects.ts';
 import { keyOf } from '../../json/kube-object.ts';
 import { secrets, services } from '../../kube/well-known.ts';
@@ -15,10 +17,10 @@ export type ServingCertStores = ReturnType<typeof watchServingCerts>;
 interface Listeners {
   /** The Service (`namespace/name`), its Secret or another claim to the Secret has changed. */
   readonly onService: (key: string) => void;
-  /** A Secret that is marked for this Service was edited. */
+  /** The request of this Service was edited, or a Secret that is marked for it. */
   readonly onEdit: (key: string) => void;
-  /** A serving cert has changed. */
-  readonly onCert: () => void;
+  /** A serving Secret has changed, e.g. its `ca.crt`. */
+  readonly onSecret: () => void;
   /** A Secret (`namespace/name`) is gone. */
   readonly onSecretGone: (secretKey: string) => void;
 }
@@ -29,10 +31,10 @@ const BY_SERVICE = 'service';
 export function watchServingCerts(
   context: Context,
   requests: Pick<ServiceRequests, 'claimOf'>,
-  { onService, onEdit, onCert, onSecretGone }: Listeners,
+  { onService, onEdit, onSecret, onSecretGone }: Listeners,
   signal: AbortSignal,
 ) {
-  const serviceWatch = watchServices(context, requests, onService, signal);
+  const serviceWatch = watchServices(context, requests, { onService, onEdit }, signal);
   const claimants = (secretKey: string) => serviceWatch.store.byIndex(BY_CLAIM, secretKey);
   const secretWatch = watch<StoredSecret>(
     context,
@@ -51,7 +53,7 @@ export function watchServingCerts(
           onService(key);
         }
         if (change.kind === 'deleted') onSecretGone(secretKey);
-        onCert();
+        onSecret();
       },
     },
     signal,
@@ -75,7 +77,7 @@ export function watchServingCerts(
 function watchServices(
   context: Context,
   { claimOf }: Pick<ServiceRequests, 'claimOf'>,
-  onService: Listeners['onService'],
+  { onService, onEdit }: Pick<Listeners, 'onService' | 'onEdit'>,
   signal: AbortSignal,
 ): Watched<Service> {
   const claimedBy = (service: Service): readonly string[] => {
@@ -89,6 +91,7 @@ function watchServices(
       transform: onlyCertificateFields,
       indexes: { [BY_CLAIM]: claimedBy },
       onChange: (key, change) => {
+        if (change.kind === 'changed' && !isSameRequest(change.object, change.previous)) onEdit(key);
         onService(key);
         // The Secret may have become free for another Service.
         for (const secretKey of versionsOf(change).flatMap(claimedBy))
@@ -100,7 +103,11 @@ function watchServices(
   return watched;
 }
 
-function markedFor(secret: StoredSecret): readonly string[] {
+const isSameRequest = (a: Service, b: Service): boolean =>
+  isDeepStrictEqual([a.spec, a.metadata?.annotations], [b.spec, b.metadata?.annotations]);
+
+/** The Service (`namespace/name`) for which Gatehouse marked a Secret, if any. */
+export function markedFor(secret: StoredSecret): readonly string[] {
   const service = markedService(secret);
   return service === undefined ? [] : [`${secret.metadata?.namespace ?? ''}/${service}`];
 }

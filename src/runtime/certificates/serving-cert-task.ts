@@ -1,4 +1,5 @@
 /** One Service with a valid request, and the checks that compare its Secret with the request. */
+import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 
 import type { KubeClient } from '../../kube/client.ts';
@@ -6,10 +7,10 @@ import type { ServerClock } from '../../kube/clock.ts';
 import type { Log } from '../../log.ts';
 import { activeGeneration, type Authority } from '../../pki/authority/authority.ts';
 import { signingOf, type Signing } from '../../pki/authority/bundle.ts';
-import { rootOf } from '../../pki/authority/generation.ts';
+import { caOf } from '../../pki/authority/generation.ts';
 import type { ServingCertFacts } from '../../pki/serving-certs/facts.ts';
 import { openshiftSecretMarks } from '../../pki/serving-certs/openshift.ts';
-import { planServingCert, type IssueReason, type ServingCertPlan } from '../../pki/serving-certs/plan.ts';
+import { planServingCert, type ServingCertPlan } from '../../pki/serving-certs/plan.ts';
 import type { AcceptedRequest, Service } from '../../pki/serving-certs/request.ts';
 import {
   withMarks,
@@ -20,6 +21,7 @@ import {
 } from '../../pki/serving-certs/secret.ts';
 import type { RecordEvent } from '../controller.ts';
 import type { CertInventory } from './cert-inventory.ts';
+import type { ContendedSecrets } from './contended-secrets.ts';
 import type { IssuePacer } from './issue-pacer.ts';
 import type { KeySource } from './rotation.ts';
 import type { ServiceRequests } from './service-requests.ts';
@@ -34,8 +36,11 @@ export interface ServingCertsContext extends KeySource {
   /** While the clocks disagree, a usable cert stays: on other machines a new cert could be expired or not yet valid. */
   readonly serverClock: Pick<ServerClock, 'now' | 'skewMs'>;
   readonly authority: () => Authority | undefined;
+  /** Asks the leader to record a later end of the certs that the authority may sign. A later authority adds all keys. */
+  readonly extendTrust: () => void;
   readonly inventory: Pick<CertInventory, 'factsOf' | 'stopped' | 'renewed'>;
   readonly pacer: Pick<IssuePacer, 'take' | 'forget'>;
+  readonly contended: Omit<ContendedSecrets, 'count'>;
   readonly openshift: boolean;
   readonly onRemoval: 'retain' | 'delete';
   readonly record: RecordEvent;
@@ -74,21 +79,33 @@ export function planOf(
     serviceUid: identity.uid,
     dnsNames: request.dnsNames,
     algorithm: request.algorithm,
+    lifetimeMs: request.lifetimeMs,
     signing,
     current: facts,
   });
 }
 
 /**
- * A change of the authority or of the clock makes all certs due at once, so these reasons are paced. Clients do not
- * notice a delay of some minutes, because the previous chain and bundle still hold.
+ * A change of the authority, of a setting or of the clock makes all certs due at once, so they are paced. Clients do not
+ * notice a delay of some minutes, because the previous cert still holds. A missing or damaged cert does not wait.
  */
-const PACED: ReadonlySet<IssueReason> = new Set<IssueReason>(['SignerChanged', 'ChainChanged', 'RenewalDue']);
-
-export function isPaced(plan: ServingCertPlan, { request }: ServingCertTask): boolean {
+export function isPaced(
+  plan: ServingCertPlan,
+  facts: ServingCertFacts | undefined,
+  { request }: ServingCertTask,
+): boolean {
   if (request.own === true) return false; // the API server needs this cert to call Gatehouse, so it never waits
-  return plan.kind === 'refresh-bundle' || (plan.kind === 'issue' && PACED.has(plan.reason));
+  return facts?.kind === 'usable' && plan.kind !== 'keep';
 }
+
+/** Whether a wrong clock could make the result worse than the present cert. */
+export const needsClock = ({ kind }: ServingCertPlan): boolean => kind === 'issue' || kind === 'rechain';
+
+/** A hash of the desired content: only another client can make a Secret differ from it soon after a write. */
+export const wantedBy = ({ identity, request, signing }: ServingCertTask): string =>
+  createHash('sha256')
+    .update(JSON.stringify([identity.uid, request, signing.generationId, signing.bridges, signing.bundle]))
+    .digest('base64');
 
 /** Labels and annotations that the Secret needs in addition to Gatehouse's own marks. */
 export function extraMarks({ identity, request }: ServingCertTask, notAfter: Date | undefined): ExtraMarks {
@@ -118,7 +135,7 @@ export function createSigningCache(): (authority: Authority, now: Date) => Signi
 
 /** The common name of the CA, for users of OpenShift. */
 export function signerName(authority: Authority): string {
-  const { subject } = rootOf(activeGeneration(authority));
+  const { subject } = caOf(activeGeneration(authority));
   return /^CN=(.*)$/m.exec(subject)?.[1] ?? subject;
 }
 

@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
 import type { Authority } from '../../pki/authority/authority.ts';
-import { after, DAY } from '../../pki/durations.ts';
+import { after, DAY, MINUTE } from '../../pki/durations.ts';
 import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import type { Service } from '../../pki/serving-certs/request.ts';
@@ -135,6 +135,39 @@ describe('L5: an unwritable Secret', () => {
     expect(world.secret('db-tls')).toMatchObject({ type: 'kubernetes.io/tls' });
   });
 
+  test('with a finalizer is deleted once, and an Event says what it waits for until it is gone', async () => {
+    world.add(serviceNamed('db', replace));
+    world.secrets.add(foreign(mark, { type: 'Opaque' }));
+    world.secrets.edit('prod/db-tls', (secret) => ({
+      ...secret,
+      metadata: { ...secret.metadata, finalizers: ['example.com/audit'] },
+    }));
+    let deletes = 0;
+    const run = () => world.run('db', { client: { delete: markAsDeleted } });
+    const markAsDeleted = () => {
+      if (++deletes > 3) throw new Error('deleted again and again');
+      world.secrets.edit('prod/db-tls', (secret) => ({
+        ...secret,
+        metadata: {
+          ...secret.metadata,
+          deletionTimestamp: start.toISOString(),
+        },
+      }));
+      return Promise.resolve('deleted' as const);
+    };
+    expect(await run()).toEqual({ kind: 'requeue', at: after(start, MINUTE) });
+    expect(await run()).toEqual({ kind: 'requeue', at: after(start, MINUTE) });
+    expect(deletes).toBe(1);
+    expect(world.events.all[0]).toMatchObject({
+      type: 'Warning',
+      reason: 'SecretTerminating',
+      message: expect.stringContaining('example.com/audit') as string,
+    });
+    world.secrets.remove('prod/db-tls');
+    await run();
+    expect(namesIn('db-tls')).toContain('db.prod.svc');
+  });
+
   test.each([
     ['is not owned by Gatehouse', replace, {}],
     ['is owned by Gatehouse, but the Service does not allow it', {}, mark],
@@ -192,6 +225,23 @@ describe('L6: a Service that drops its request', () => {
     expect(world.events.reasons()).toEqual(['Issued', 'SecretDeleted']);
   });
 
+  test('loses its Secret with one delete, although a finalizer keeps it for some time', async () => {
+    world.add(silentService());
+    let deletes = 0;
+    const keeping = () => {
+      deletes++;
+      world.secrets.edit('prod/db-tls', (secret) => ({
+        ...secret,
+        metadata: { ...secret.metadata, deletionTimestamp: start.toISOString() },
+      }));
+      return Promise.resolve('deleted' as const);
+    };
+    for (let run = 0; run < 3; run++)
+      await world.run('db', { onRemoval: 'delete', client: { delete: keeping } });
+    expect(deletes).toBe(1);
+    expect(world.events.reasons()).toEqual(['Issued', 'SecretDeleted']);
+  });
+
   test('keeps a Secret that may not be deleted, and gets the one it names now', async () => {
     world.add(serviceNamed('db', { 'gatehouse.dev/serving-cert-secret-name': 'new-tls' }));
     await world.run('db', {
@@ -212,15 +262,19 @@ describe('L6: a Service that drops its request', () => {
     expect(world.calls.deletes).toBe(0);
   });
 
-  test('keeps a Secret that holds data of other clients', async () => {
+  test('leaves only the data of other clients in its Secret', async () => {
     world.secrets.edit('prod/db-tls', (secret) => ({
       ...secret,
       data: { ...secret.data, password: 'eA==' },
     }));
     world.add(silentService());
     await world.run('db', { onRemoval: 'delete' });
-    expect(world.secret('db-tls')).toBeDefined();
-    expect(world.events.reasons()).toContain('RenewalStopped');
+    await world.run('db', { onRemoval: 'delete' });
+    // the API server requires both keys in a Secret of this type
+    expect(world.secret('db-tls')?.data).toEqual({ password: 'eA==', 'tls.crt': '', 'tls.key': '' });
+    expect(world.calls.deletes).toBe(0);
+    expect(world.secrets.writes()).toBe(2);
+    expect(world.events.reasons()).toEqual(['Issued', 'CertificateRemoved']);
   });
 
   test.each(['retain', 'delete'] as const)(
@@ -238,6 +292,68 @@ describe('L6: a Service that drops its request', () => {
     await world.run('db', { onRemoval: 'delete' });
     expect(world.calls.deletes).toBe(0);
     expect(world.inventory.stoppedByReason()).toEqual(new Map([['ServiceGone', 1]]));
+  });
+});
+
+describe('a Secret with data of other clients', () => {
+  const addPassword = () => {
+    world.secrets.edit('prod/db-tls', (secret) => ({
+      ...secret,
+      data: { ...secret.data, password: 'eA==' },
+    }));
+  };
+  const owners = () => world.secret('db-tls')?.metadata?.ownerReferences;
+
+  test('has no owner reference, so that the garbage collector does not delete the data with the Service', async () => {
+    world.add(serviceNamed('db'));
+    world.secrets.add(foreign({ 'gatehouse.dev/serving-cert-adopt': 'db' }));
+    await world.run('db');
+    expect(namesIn('db-tls')).toContain('db.prod.svc');
+    expect(owners()).toEqual([]);
+    await world.run('db');
+    expect(world.secrets.writes()).toBe(1);
+  });
+
+  test('loses its owner reference when the data appears, and gets it back when the data is gone', async () => {
+    world.add(serviceNamed('db'));
+    await world.run('db');
+    expect(owners()).toHaveLength(1);
+    addPassword();
+    await world.run('db');
+    expect(owners()).toEqual([]);
+    world.secrets.edit('prod/db-tls', (secret) => {
+      const ours = Object.entries(secret.data ?? {}).filter(([key]) => key !== 'password');
+      return { ...secret, data: Object.fromEntries(ours) };
+    });
+    await world.run('db');
+    expect(owners()).toHaveLength(1);
+    expect(world.calls.keys).toBe(1);
+  });
+
+  test('loses only the certificate when the Service is deleted, and gets a new one when the Service is back', async () => {
+    world.add(serviceNamed('db'));
+    await world.run('db');
+    addPassword();
+    await world.run('db');
+    world.services.delete('prod/db');
+    await world.run('db');
+    await world.run('db');
+    expect(world.secret('db-tls')?.data).toEqual({ password: 'eA==', 'tls.crt': '', 'tls.key': '' });
+    expect(world.secrets.writes()).toBe(3);
+    world.add(serviceNamed('db'));
+    await world.run('db');
+    expect(namesIn('db-tls')).toContain('db.prod.svc');
+    expect(world.secret('db-tls')?.data?.password).toBe('eA==');
+  });
+
+  test('keeps the certificate if only a stale store says that the Service is gone', async () => {
+    world.add(serviceNamed('db'));
+    await world.run('db');
+    addPassword();
+    await world.run('db');
+    const before = world.secret('db-tls');
+    await world.run('db', { stores: { service: () => undefined, claimants: () => [] } });
+    expect(world.secret('db-tls')).toEqual(before);
   });
 });
 

@@ -74,9 +74,21 @@ test('C1: a clock before the start of the authority issues nothing, and the Serv
 });
 
 describe('C3: while other certs are issued,', () => {
+  const asking = (annotations: Record<string, string>) => {
+    world.add(serviceNamed('db', annotations));
+    return Promise.resolve();
+  };
+
   test.each<[string, () => Promise<void>]>([
     ['a new signer', async () => void (world.authority = await rotated(authority, start))],
     ['a new CA bundle', async () => void (world.authority = await prepared(authority, start))],
+    [
+      'another cluster domain',
+      () => Promise.resolve(void (world.rules = { ...world.rules, clusterDomain: 'corp.example' })),
+    ],
+    ['another algorithm', () => asking({ 'gatehouse.dev/serving-cert-key-algorithm': 'ECDSA-P384' })],
+    ['a shorter duration', () => asking({ 'gatehouse.dev/serving-cert-duration': '7d' })],
+    ['a longer duration', () => asking({ 'gatehouse.dev/serving-cert-duration': '180d' })],
     ['a due renewal', () => Promise.resolve(void (world.now = after(start, 80 * DAY)))],
   ])('%s waits, without a request to the API server', async (_what, change) => {
     await world.run('db');

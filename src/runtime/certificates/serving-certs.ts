@@ -1,10 +1,10 @@
 /** On the leader: maintains a serving cert in the Secret of every Service that asks for one. */
-import { services } from '../../kube/well-known.ts';
 import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
-import { openshiftServiceChange, type OpenshiftOutcome } from '../../pki/serving-certs/openshift.ts';
+import { TrustTooShort } from '../../pki/serving-certs/issue.ts';
 import type { IssueReason, ServingCertPlan } from '../../pki/serving-certs/plan.ts';
+import { isContended, type RevertHistory } from '../../pki/revert-backoff.ts';
 import { firstClaim, type Service, type ServingCertRequest } from '../../pki/serving-certs/request.ts';
-import { ownership, type ServiceIdentity } from '../../pki/serving-certs/secret.ts';
+import { hasLabel, ownership, type ServiceIdentity } from '../../pki/serving-certs/secret.ts';
 import {
   AWAIT_CHANGE,
   createReminders,
@@ -15,8 +15,14 @@ import {
   type ReconcileResult,
   type Reminders,
 } from '../controller.ts';
-import { createRefusedWrites, refusable, type RefusedWrites, WriteRefused } from '../write-refused.ts';
+import {
+  createRefusedWrites,
+  REFUSED_RECHECK_MS,
+  type RefusedWrites,
+  WriteRefused,
+} from '../write-refused.ts';
 import { skewProblem } from '../clock-skew.ts';
+import { annotate, annotateSigned } from './serving-cert-outcome.ts';
 import { releaseOrphans } from './orphaned-secrets.ts';
 import { repairSecret, type RepairResult } from './repair-secret.ts';
 import {
@@ -32,17 +38,15 @@ import {
   identityOf,
   isMarked,
   isPaced,
+  needsClock,
   passwordRecheckAt,
   planOf,
   secretKeyOf,
-  signerName,
+  wantedBy,
   type CheckedOutputs,
   type ServingCertsContext,
   type ServingCertTask,
 } from './serving-cert-task.ts';
-
-/** A Secret of another owner is not watched: check it again after this time, in milliseconds. */
-const REFUSED_RECHECK_MS = 60_000;
 
 /** Adds state that is only in memory. A new leader finds everything else in the objects. */
 interface Running extends ServingCertsContext {
@@ -87,7 +91,9 @@ export function createServingCertsReconciler(context: ServingCertsContext): Reco
 }
 
 /** The Service is gone, or no longer asks for a cert. */
-function forget(key: string, { pacer, refusedWrites, unseen, checked, reminders }: Running): ReconcileResult {
+function forget(key: string, running: Running): ReconcileResult {
+  const { pacer, refusedWrites, unseen, checked, reminders, contended } = running;
+  contended.forget(key);
   unseen.delete(key);
   refusedWrites.over(key);
   pacer.forget(key);
@@ -109,16 +115,22 @@ async function reconcileTask(task: ServingCertTask, running: Running): Promise<R
   const plan = planOf(facts, task);
   if (stored !== undefined && isSettled(stored, task, plan, running)) {
     settle(task, running);
-    running.reminders.clear(task.key);
+    const calmAt = running.contended.contendedUntil(task.key, task.now);
+    if (calmAt === undefined) running.reminders.clear(task.key);
     const answered = await annotateSigned(task, running);
-    return answered ? recheck(plan, task) : requeueIn(REFUSED_RECHECK_MS, task.now);
+    return answered ? recheck(plan, task, calmAt) : requeueIn(REFUSED_RECHECK_MS, task.now);
   }
   const problem =
-    facts?.kind === 'usable' && plan.kind === 'issue' ? skewProblem(serverClock.skewMs()) : undefined;
+    facts?.kind === 'usable' && needsClock(plan) ? skewProblem(serverClock.skewMs()) : undefined;
   if (problem !== undefined) return await refuse(task, { kind: 'clock', message: problem }, running);
+  const attempt = running.contended.attempt(task.key, wantedBy(task), task.now);
+  if (attempt.kind === 'wait') {
+    running.contended.remember(task.key, attempt.history);
+    return { ...(await refuse(task, { kind: 'contended' }, running)), at: attempt.until };
+  }
   const endsAt = facts?.kind === 'usable' ? facts.notAfter : undefined;
-  if (isPaced(plan, task) && !pacer.take(task.key, endsAt)) return AWAIT_CHANGE; // the pacer adds the key again
-  return await repair(task, stored, running);
+  if (isPaced(plan, facts, task) && !pacer.take(task.key, endsAt)) return AWAIT_CHANGE; // the pacer adds the key again
+  return await repair(task, stored, attempt.history, running);
 }
 
 function isSettled(
@@ -139,32 +151,41 @@ function isSettled(
 async function repair(
   task: ServingCertTask,
   stored: StoredSecret | undefined,
+  history: RevertHistory,
   running: Running,
 ): Promise<ReconcileResult> {
-  const { reminders, checked, unseen, refusedWrites, observe } = running;
+  const { contended, reminders, checked, unseen, refusedWrites, observe } = running;
   const isAbsent = stored === undefined && !unseen.has(task.key);
   const done = await refusedWrites
     .attempt(task.key, () => repairSecret(task, isAbsent, running))
     .catch((error: unknown) => {
+      if (error instanceof TrustTooShort) return error;
       observe('failed', 'Error');
       throw error;
     });
+  if (done instanceof TrustTooShort) {
+    running.extendTrust();
+    return requeueIn(REFUSED_RECHECK_MS, task.now);
+  }
   if (done instanceof WriteRefused || done.kind === 'refused') {
     unseen.add(task.key);
     const refusal =
       done instanceof WriteRefused ? { kind: 'write-refused' as const, message: done.message } : done.refusal;
     return await refuse(task, refusal, running);
   }
-  unseen.delete(task.key);
+  if (hasLabel(done.secret)) unseen.delete(task.key);
+  else unseen.add(task.key);
   settle(task, running);
+  if (done.kind !== 'unchanged') contended.remember(task.key, history);
   if (done.missing === undefined) {
     checked.add(done.secret, task);
-    reminders.clear(task.key);
+    if (!isContended(history)) reminders.clear(task.key);
   }
   report(task, done, running);
   const answered = await annotateSigned(task, running);
   if (!answered || done.missing !== undefined) return requeueIn(REFUSED_RECHECK_MS, task.now);
-  return done.kind === 'issued' ? AWAIT_CHANGE : recheck(done.plan, task);
+  const plan = done.kind === 'issued' ? { kind: 'keep' as const, recheckAt: done.recheckAt } : done.plan;
+  return recheck(plan, task, contended.contendedUntil(task.key, task.now));
 }
 
 /** The request is invalid until the Service is edited. Until then its cert is not renewed. */
@@ -186,7 +207,7 @@ async function reject(
   return requeueIn(REPEAT_MS, now);
 }
 
-async function refuse(task: ServingCertTask, refusal: Refusal, running: Running): Promise<ReconcileResult> {
+async function refuse(task: ServingCertTask, refusal: Refusal, running: Running) {
   const { reason, message } = explain(refusal, task.request.secretName);
   running.observe('refused', reason);
   running.pacer.forget(task.key);
@@ -195,7 +216,7 @@ async function refuse(task: ServingCertTask, refusal: Refusal, running: Running)
   if (isReported && warn(task.identity, { reason, message }, task.now, running)) {
     running.log.warn({ key: task.key, reason, problem: message }, 'serving secret is left as it is');
     const secret = running.stores.secret(secretKeyOf(task));
-    if (refusal.kind === 'write-refused' && secret !== undefined)
+    if (['write-refused', 'contended'].includes(refusal.kind) && secret !== undefined)
       running.record({ regarding: regardingSecret(secret), type: 'Warning', reason, message });
   }
   if (isReported && task.request.via === 'openshift')
@@ -243,44 +264,12 @@ function warn(
 
 /** Undefined for a rotation, which would record an Event for each of ten thousand Services. */
 function eventReasonOf(reason: IssueReason): 'Renewed' | 'Issued' | undefined {
-  if (reason === 'SignerChanged' || reason === 'ChainChanged') return undefined;
+  if (reason === 'SignerChanged') return undefined;
   return reason === 'RenewalDue' ? 'Renewed' : 'Issued';
 }
 
-async function annotateSigned(task: ServingCertTask, running: Running): Promise<boolean> {
-  if (task.request.via !== 'openshift') return true;
-  const signedBy = signerName(task.authority);
-  return await annotate(task.service, { kind: 'signed', signedBy }, running, task.signal);
-}
-
-/**
- * Users of OpenShift's annotations look for the outcome on the Service. The cert is as good without it. The patch
- * applies only to the resourceVersion that was read; `null` removes an annotation.
- */
-async function annotate(
-  service: Service,
-  outcome: OpenshiftOutcome,
-  { client, log }: Running,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const annotations = openshiftServiceChange(service.metadata?.annotations ?? {}, outcome);
-  if (annotations === undefined) return true;
-  const { namespace, name = '', resourceVersion } = service.metadata ?? {};
-  const patch = { metadata: { resourceVersion, annotations } };
-  try {
-    await refusable('deploy/components/openshift-compat', () =>
-      client.patchMerge(services, { namespace, name }, patch, { signal }),
-    );
-    return true;
-  } catch (error) {
-    if (!(error instanceof WriteRefused)) throw error;
-    const key = `${namespace ?? ''}/${name}`;
-    log.warn({ key, problem: error.message }, 'a Service is not annotated with the outcome of its request');
-    return false;
-  }
-}
-
-function recheck(plan: ServingCertPlan, task: ServingCertTask): ReconcileResult {
+function recheck(plan: ServingCertPlan, task: ServingCertTask, calmAt?: Date): ReconcileResult {
   if (plan.kind !== 'keep') return requeueIn(0, task.now);
-  return { kind: 'requeue', at: new Date(Math.min(plan.recheckAt.getTime(), passwordRecheckAt(task))) };
+  const instants = [plan.recheckAt.getTime(), passwordRecheckAt(task), calmAt?.getTime() ?? Infinity];
+  return { kind: 'requeue', at: new Date(Math.min(...instants)) };
 }

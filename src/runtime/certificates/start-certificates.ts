@@ -4,20 +4,27 @@ import type { Authority } from '../../pki/authority/authority.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
 import { inLocalTime, startController, type LeaderContext } from '../controller.ts';
 import { startInjection } from '../injection/start-injection.ts';
+import { atMostEvery } from '../at-most-every.ts';
 import { createListeners } from '../listeners.ts';
 import { startAuthority } from './authority.ts';
 import { startCaBundle } from './ca-bundle.ts';
 import { systemClock } from '../../kube/clock.ts';
 import { keyOf } from '../../json/kube-object.ts';
+import { DEFAULT_SERVING_CERT_LIFETIME } from '../../pki/lifetimes.ts';
 import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
-import { createCertInventory } from './cert-inventory.ts';
+import { createCertInventory, withSecrets } from './cert-inventory.ts';
+import { createContendedSecrets } from './contended-secrets.ts';
 import { followClock, skewProblem } from '../clock-skew.ts';
+import { startEndpointProbes } from '../endpoints/start-endpoint-probes.ts';
 import { createIssuePacer } from './issue-pacer.ts';
 import { createServiceRequests, type ServiceRequests } from './service-requests.ts';
-import { watchServingCerts, type ServingCertStores } from './serving-cert-stores.ts';
+import { markedFor, watchServingCerts, type ServingCertStores } from './serving-cert-stores.ts';
 import { createServingCertsReconciler } from './serving-certs.ts';
 
 export type Certificates = ReturnType<typeof startCertificates>;
+
+/** During a rotation, thousands of targets and certificates change. Each reconcile reads the authority and the bundles. */
+const EVIDENCE_MS = 1_000;
 
 export function startCertificates(context: LeaderContext, signal: AbortSignal) {
   const { serverClock } = context;
@@ -26,14 +33,24 @@ export function startCertificates(context: LeaderContext, signal: AbortSignal) {
   const bundle = () => (current === undefined ? undefined : caBundle(current, serverClock.now()));
   const listeners = createListeners<[]>();
   /** What a rotation waits for may have changed. */
-  const onEvidence = () => rotation.add(AUTHORITY_SECRET);
+  const reconcileRotation = () => rotation.add(AUTHORITY_SECRET);
+  const soon = atMostEvery(EVIDENCE_MS, reconcileRotation, systemClock, signal);
+  const onEvidence = () => {
+    // Without a rotation in progress, a change of the evidence starts none.
+    if (current === undefined || current.generations.length > 1) soon();
+  };
   const published = startCaBundle(context, { bundle, onPublished: onEvidence }, signal);
   listeners.add(() => published.add(CABUNDLE_CONFIGMAP));
-  const servingCerts = startServingCerts(context, authority, onEvidence, signal);
+  const servingCerts = startServingCerts(context, authority, { extendTrust: soon, onEvidence }, signal);
   listeners.add(servingCerts.resync);
-  const injection = startInjection(context, authority, bundle, onEvidence, signal);
+  const injection = startInjection(context, authority, bundle, { onEvidence, onUnreadable: soon }, signal);
   listeners.add(injection.resync);
-  const evidence = { targetsWithout: injection.targetsWithout, liveCertsOf: servingCerts.liveCertsOf };
+  const evidence = {
+    targetsWithout: (id: string) =>
+      withSecrets(injection.targetsWithout(id), servingCerts.secretsWithout(id)),
+    unreadable: injection.unreadable,
+    longestLifeMs: servingCerts.longestLifeMs,
+  };
   const onAuthority = (stored: Authority) => {
     current = stored;
     listeners.tell();
@@ -55,7 +72,7 @@ const REISSUE = { perSecond: 20, burst: 50 } as const;
 function startServingCerts(
   context: LeaderContext,
   authority: () => Authority | undefined,
-  onCert: () => void,
+  { extendTrust, onEvidence }: { readonly extendTrust: () => void; readonly onEvidence: () => void },
   signal: AbortSignal,
 ) {
   const { config, serverClock, metrics, log } = context;
@@ -67,20 +84,27 @@ function startServingCerts(
     context,
     requests,
     {
-      onService: add,
+      onService: (key) => {
+        add(key);
+        onServingCert(key);
+      },
       onEdit: pacer.hurry,
-      onCert,
+      onSecret: onEvidence,
       onSecretGone: (secretKey) => inventory.renewed(secretKey),
     },
     signal,
   );
-  const inventory = createCertInventory(stores, authority, now);
+  const onServingCert = startEndpointProbes(context, stores, requests, signal);
+  const contended = createContendedSecrets();
+  const inventory = createCertInventory(stores, authority);
   const reconcile = createServingCertsReconciler({
     ...context,
     stores,
     requests,
     authority,
+    extendTrust,
     inventory,
+    contended,
     pacer,
     onRemoval: config.servingCerts.onRemoval,
     openshift: config.compat.includes('openshift'),
@@ -106,10 +130,16 @@ function startServingCerts(
     },
     signal,
   );
-  const { all, stoppedByReason, liveCertsOf } = inventory;
-  metrics.scrape({ servingCerts: { all, stoppedByReason, waiting: pacer.waiting, now } }, signal);
+  const { all, stoppedByReason, secretsWithout } = inventory;
+  const figures = { all, stoppedByReason, waiting: pacer.waiting, contended: contended.count, now };
+  metrics.scrape({ servingCerts: figures }, signal);
   signal.addEventListener('abort', pacer.stop);
-  return { resync, liveCertsOf, stopped: controller.stopped };
+  const longestLifeMs = (): number | undefined => {
+    if (!stores.synced()) return undefined;
+    const lives = [...stores.serviceKeys()].map((key) => requests.lifetimeMs(stores.service(key)) ?? 0);
+    return lives.reduce((a, b) => Math.max(a, b), DEFAULT_SERVING_CERT_LIFETIME);
+  };
+  return { resync, longestLifeMs, secretsWithout, stopped: controller.stopped };
 }
 
 /** Gatehouse's own Service first: the API server needs its cert to call Gatehouse. Then by the end of the cert. */
@@ -127,5 +157,7 @@ function keysByUrgency(
     const one = service(key);
     return one !== undefined && isOwn(one) ? Number.MIN_SAFE_INTEGER : (ends.get(key) ?? 0);
   };
-  return [...serviceKeys()].sort((a, b) => rank(a) - rank(b));
+  // A Service that was deleted while no replica led may have left its cert between data of other clients.
+  const marked = secrets().flatMap(markedFor);
+  return [...new Set([...serviceKeys(), ...marked])].sort((a, b) => rank(a) - rank(b));
 }

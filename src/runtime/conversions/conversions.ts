@@ -8,6 +8,7 @@ import { compileConversion, type CompiledConversion } from '../../admission/conv
 import { CONVERSION_REASONS, type ConversionProblem } from '../../admission/conversion/conversion-problem.ts';
 import { sameForConversion, type Definition } from '../../admission/conversion/definition.ts';
 import type { ConversionPolicy } from '../../api/conversion-policy.ts';
+import { toGroupResource } from '../../api/policy-match.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import type { Store } from '../../kube/store.ts';
 import type { PolicyProblem } from '../policies/compiled-state.ts';
@@ -51,10 +52,7 @@ export function createConversionsReconciler(options: ConversionsOptions): Reconc
   };
 }
 
-export const targetOf = ({ spec }: ConversionPolicy): GroupResource => ({
-  group: spec.target.apiGroup,
-  resource: spec.target.resource,
-});
+export const targetOf = ({ spec }: ConversionPolicy): GroupResource => toGroupResource(spec.target);
 
 function judge(
   policy: ConversionPolicy,

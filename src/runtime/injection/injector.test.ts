@@ -4,7 +4,7 @@ import { caBundle } from '../../pki/authority/bundle.ts';
 import { base64, firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import type { BundleState } from '../../pki/injection/source.ts';
 import { TARGET_KINDS, toTarget, type RawTarget, type TargetKind } from '../../pki/injection/target.ts';
-import type { CertificatePem } from '../../pki/x509/pem.ts';
+import { joinCertificatePems, type CertificatePem } from '../../pki/x509/pem.ts';
 import {
   createEvents,
   createObjects,
@@ -446,6 +446,20 @@ describe('B3: contention', () => {
     now = kept.kind === 'requeue' ? kept.at : now;
     expect(await reconcile('hooks', NEVER)).toEqual({ kind: 'await-change' });
     expect(states.at(-1)).toBe('current');
+  });
+
+  test('a bundle change of a rotation records no Event, even under a new leader', async () => {
+    objects.add(hooks(viaService('a')));
+    const held = () => objects.read('hooks')?.webhooks?.[0]?.clientConfig.caBundle;
+    const reconcile = injector();
+    await reconcile('hooks', NEVER);
+    source = { kind: 'bundle', pem: joinCertificatePems([otherBundle, bundle]) };
+    await reconcile('hooks', NEVER);
+    expect(held()).toBe(base64(otherBundle + bundle));
+    source = { kind: 'bundle', pem: otherBundle };
+    await injector()('hooks', NEVER);
+    expect(held()).toBe(base64(otherBundle));
+    expect(events.reasons()).toEqual(['Injected']);
   });
 
   test('does not count failed writes', async () => {

@@ -5,14 +5,9 @@ import { withKind, type NamedRef, type Resource } from '../../kube/object.ts';
 import { INJECTION_MANAGER } from '../../pki/annotations.ts';
 import { handBackOperations, planInjection, type InjectionPlan } from '../../pki/injection/plan.ts';
 import { sourceName, sourcesOf, type BundleSource } from '../../pki/injection/request.ts';
-import {
-  isContended,
-  nextAttempt,
-  settledAt,
-  type RevertHistory,
-} from '../../pki/injection/revert-backoff.ts';
 import type { BundleState } from '../../pki/injection/source.ts';
 import type { InjectionTarget, TargetKind } from '../../pki/injection/target.ts';
+import { isContended, nextAttempt, settledAt, type RevertHistory } from '../../pki/revert-backoff.ts';
 import {
   AWAIT_CHANGE,
   createReminders,
@@ -144,7 +139,7 @@ async function carryOut(
 }
 
 async function inject(
-  { slots, stale, bundle, problem }: Extract<InjectionPlan, { kind: 'inject' }>,
+  { slots, stale, bundle, routine, problem }: Extract<InjectionPlan, { kind: 'inject' }>,
   task: Task,
 ): Promise<ReconcileResult> {
   const { key, object, memory, kind, now, log } = task;
@@ -164,8 +159,9 @@ async function inject(
   task.remember({ reverts: attempt.history, announced: bundle });
   task.reminders.clear(key);
   log.info({ kind: kind.kind, key, slots: stale }, 'injected the CA bundle');
-  // Restoring a removed bundle records no new Event.
-  if (memory.announced !== bundle) task.recordEvent('Normal', 'Injected', injectedMessage(object, stale));
+  // Routine, also for a new leader: a rotation changes thousands of objects. Restoring a removed bundle is no news either.
+  if (!routine && memory.announced !== bundle)
+    task.recordEvent('Normal', 'Injected', injectedMessage(object, stale));
   if (!isContended(attempt.history)) task.report(stateOf(problem));
   return AWAIT_CHANGE;
 }

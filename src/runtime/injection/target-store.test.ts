@@ -1,10 +1,11 @@
 import { beforeAll, expect, test } from 'vitest';
 
+import { ApiError } from '../../kube/api-error.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
 import { base64, firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import { rootOf } from '../../pki/authority/generation.ts';
 import { TARGET_KINDS, toTarget, type RawTarget, type TargetKind } from '../../pki/injection/target.ts';
-import { targetsWithoutRoot } from './target-store.ts';
+import { listingOf, trustOf } from './target-store.ts';
 
 const now = new Date('2026-11-21T12:00:00Z');
 let bundle: string;
@@ -25,11 +26,14 @@ const hooks = (annotations: Readonly<Record<string, string>>, ...bundles: readon
     clientConfig: { service: {}, caBundle: base64(text) },
   })),
 });
-const without = (raw: RawTarget, kind: TargetKind = TARGET_KINDS.validating, own = 'gatehouse') =>
-  targetsWithoutRoot([{ kind, list: () => [toTarget(kind, raw, [])], isOwn: (key) => key === own }], root);
+/** What the rotation waits for; undefined: the object is no target. */
+function without(raw: RawTarget, kind: TargetKind = TARGET_KINDS.validating, own = false) {
+  const trust = trustOf(kind, toTarget(kind, raw, []), own);
+  return trust && { lacks: !trust.roots.has(root), canVeto: trust.canVeto };
+}
 
 test('a target trusts a root when all of its entries contain it, whatever else they contain', () => {
-  expect(without(hooks(ASKS, bundle, other + bundle))).toEqual([]);
+  expect(without(hooks(ASKS, bundle, other + bundle))).toEqual({ lacks: false, canVeto: true });
 });
 
 test.each([
@@ -37,7 +41,7 @@ test.each([
   ['an entry is empty', () => hooks(ASKS, bundle, '')],
   ['an entry is garbage', () => hooks(ASKS, `${bundle}-----BEGIN CERTIFICATE-----`)],
 ])('a target is listed when %s', (_when, of) => {
-  expect(without(of())).toEqual(['ValidatingWebhookConfiguration hooks']);
+  expect(without(of())).toEqual({ lacks: true, canVeto: true });
 });
 
 test.each([
@@ -45,22 +49,45 @@ test.each([
   ['takes its bundle from another source', { 'gatehouse.dev/inject-cabundle-from': 'vault/ca' }],
   ['makes an invalid request', { 'gatehouse.dev/inject-cabundle': '' }],
 ])('an object that %s is not listed', (_what, annotations) => {
-  expect(without(hooks(annotations, other))).toEqual([]);
+  expect(without(hooks(annotations, other))).toBeUndefined();
 });
 
 test('an object that is being deleted blocks nothing', () => {
   const raw = hooks(ASKS, other);
-  expect(without({ ...raw, metadata: { ...raw.metadata, deletionTimestamp: now.toISOString() } })).toEqual(
-    [],
-  );
+  expect(
+    without({ ...raw, metadata: { ...raw.metadata, deletionTimestamp: now.toISOString() } }),
+  ).toBeUndefined();
 });
 
 test('the objects of Gatehouse count without a request', () => {
-  expect(without(hooks({}, other), TARGET_KINDS.validating, 'hooks')).toEqual([
-    'ValidatingWebhookConfiguration hooks',
-  ]);
+  expect(without(hooks({}, other), TARGET_KINDS.validating, true)).toEqual({ lacks: true, canVeto: true });
   const metadata = { namespace: 'gatehouse-system', name: 'gatehouse-cabundle' };
-  const own = 'gatehouse-system/gatehouse-cabundle';
-  expect(without({ metadata }, TARGET_KINDS.configMap, own)).toEqual([`ConfigMap ${own}`]);
-  expect(without({ metadata, data: { 'ca.crt': bundle } }, TARGET_KINDS.configMap, own)).toEqual([]);
+  const data = { 'ca.crt': bundle };
+  expect(without({ metadata }, TARGET_KINDS.configMap, true)).toEqual({ lacks: true, canVeto: true });
+  expect(without({ metadata, data }, TARGET_KINDS.configMap, true)).toEqual({ lacks: false, canVeto: true });
+});
+
+test('T12: an object in a namespace has no veto', () => {
+  const metadata = { namespace: 'prod', name: 'trust', annotations: ASKS };
+  expect(without({ metadata }, TARGET_KINDS.configMap)).toEqual({ lacks: true, canVeto: false });
+});
+
+test('a text that is too large for a bundle counts as empty: nothing parses it', () => {
+  const metadata = { namespace: 'prod', name: 'trust', annotations: ASKS };
+  const large = { metadata, data: { 'ca.crt': bundle.repeat(200) } };
+  expect(without(large, TARGET_KINDS.configMap)).toMatchObject({ lacks: true });
+});
+
+const answer = (code: number) => new ApiError({ method: 'GET', path: '/apis' }, { code, status: {} });
+const broken = new Error('the connection broke');
+test.each([
+  ['has not answered', undefined, false, 'pending'],
+  ['has listed the kind', undefined, true, 'complete'],
+  ['does not serve the kind', answer(404), false, 'not-served'],
+  ['forbids the first list', answer(403), false, 'failed'],
+  ['forbids the watch later', answer(403), true, 'failed'],
+  ['cannot be reached at first', broken, false, 'failed'],
+  ['cannot be reached for a moment', broken, true, 'complete'],
+])('when the API server %s, the listing is known', (_when, error, hasSynced, kind) => {
+  expect(listingOf(error, hasSynced).kind).toBe(kind);
 });

@@ -1,18 +1,28 @@
-/** The objects of one kind that may carry a CA bundle, and which of them lack a root. */
+/** The objects of one kind that may carry a CA bundle, and which roots they trust. */
 import { keyOf, objectKey, type ObjectMeta } from '../../json/kube-object.ts';
 import type { Resource } from '../../kube/object.ts';
+import { isForbidden, isNotFound } from '../../kube/api-error.ts';
+import { MAX_BUNDLE_BYTES } from '../../pki/authority/bundle.ts';
 import { textIn, wantedSlots } from '../../pki/injection/plan.ts';
 import { toTarget, type InjectionTarget, type Slot, type TargetKind } from '../../pki/injection/target.ts';
-import { fingerprintsOf } from '../../pki/x509/pem.ts';
+import { readableCertificates } from '../../pki/x509/pem.ts';
 import type { Context } from '../context.ts';
 import { versionsOf, watch } from '../watch.ts';
+import type { TargetTrust } from './root-evidence.ts';
 
 interface TargetHooks {
   /** Objects that matter have changed: their current and previous versions. */
   readonly onTarget: (key: string, targets: readonly InjectionTarget[]) => void;
-  /** The content of an unchanged object has been read. */
-  readonly onContent: () => void;
+  /** What an object trusts may have changed; undefined: it need not trust the authority. */
+  readonly onTrust: (key: string, trust: TargetTrust | undefined) => void;
+  /** The result of `listing` may have changed. */
+  readonly onListing: () => void;
 }
+
+/** Whether the store holds every object of its kind. */
+export type Listing =
+  | { readonly kind: 'complete' | 'pending' | 'not-served' }
+  | { readonly kind: 'failed'; readonly error: unknown };
 
 export type TargetStore = ReturnType<typeof watchTargets>;
 
@@ -22,16 +32,18 @@ export function watchTargets(
   kind: TargetKind,
   resource: Resource,
   own: ObjectMeta,
-  { onTarget, onContent }: TargetHooks,
+  { onTarget, onTrust, onListing }: TargetHooks,
   signal: AbortSignal,
 ) {
   const { compat } = context.config;
   // ConfigMaps are many and large: watch only their metadata, and read the few that matter.
   const metadataOnly = kind.kind === 'ConfigMap';
-  const reader = createContentReader(context, kind, resource, onContent);
   const ownKey = objectKey(own);
+  const onContent = (key: string, target: InjectionTarget) =>
+    onTrust(key, trustOf(kind, target, key === ownKey));
+  const reader = createContentReader(context, kind, resource, onContent);
   const matters = (target: InjectionTarget): boolean => asks(target) || keyOf(target) === ownKey;
-  const { store, hasSynced, whenSynced } = watch<InjectionTarget>(
+  const { store, hasSynced, whenSynced, failure } = watch<InjectionTarget>(
     context,
     {
       resource,
@@ -40,33 +52,33 @@ export function watchTargets(
       onChange: (key, change) => {
         if (change.kind === 'deleted') reader.forget(key);
         const changed = versionsOf(change).filter(matters);
-        if (changed.length > 0) onTarget(key, changed);
+        if (changed.length === 0) return;
+        onTrust(key, trustAt(key));
+        onTarget(key, changed);
       },
+      onFailure: onListing,
     },
     signal,
   );
-  whenSynced(signal).then(onContent, () => undefined);
+  whenSynced(signal).then(onListing, () => undefined);
+  const trustAt = (key: string): TargetTrust | undefined => {
+    const stored = store.get(key);
+    // Clients copy the own ConfigMap. While it is missing, no client can have learnt of a new root from it.
+    if (stored === undefined) return metadataOnly && key === ownKey ? NO_TRUST : undefined;
+    return trustOf(kind, metadataOnly ? reader.withContent(stored) : stored, key === ownKey);
+  };
+  onTrust(ownKey, trustAt(ownKey));
 
   return {
     kind,
-    /** Whether Gatehouse writes this object completely. It must hold the bundle although it does not ask for it. */
-    isOwn: (key: string): boolean => key === ownKey,
     /** Reads live if the watch covers only metadata. */
     read: (key: string, waiting: AbortSignal) => {
       const known = store.get(key);
       return known === undefined || !metadataOnly || !matters(known) ? known : reader.read(known, waiting);
     },
-    /** The objects that matter, as the store has them. */
-    list: (): readonly InjectionTarget[] => {
-      const targets = store.list().filter(matters);
-      if (!metadataOnly) return targets;
-      // Clients copy the own ConfigMap. While it is missing, no client can have learnt of a new root from it.
-      const absent = store.get(ownKey) === undefined ? [toTarget(kind, { metadata: own }, [])] : [];
-      return [...targets.map(reader.withContent), ...absent];
-    },
     /** The objects that ask for a bundle, or hold fields of Gatehouse. */
     asking: (): readonly InjectionTarget[] => store.list().filter(asks),
-    hasSynced,
+    listing: (): Listing => listingOf(failure(), hasSynced()),
   };
 }
 
@@ -75,7 +87,7 @@ function createContentReader(
   { client, config }: Context,
   kind: TargetKind,
   resource: Resource,
-  onContent: () => void,
+  onContent: (key: string, target: InjectionTarget) => void,
 ) {
   const last = new Map<string, InjectionTarget>();
   const versionOf = (target: InjectionTarget | undefined) => target?.metadata?.resourceVersion;
@@ -89,7 +101,7 @@ function createContentReader(
       const target = toTarget(kind, live, config.compat);
       const isNew = versionOf(target) !== versionOf(last.get(key));
       last.set(key, target);
-      if (isNew) onContent();
+      if (isNew) onContent(key, target);
       return target;
     },
     /** The target with its content if this version has been read; otherwise as if it were empty. */
@@ -103,22 +115,41 @@ function createContentReader(
 
 const asks = ({ request, own }: InjectionTarget): boolean => request.kind !== 'none' || own.length > 0;
 
+/** An error of a watch that was complete is transient, unless the API server forbids the watch. */
+export function listingOf(error: unknown, hasSynced: boolean): Listing {
+  if (isNotFound(error)) return { kind: 'not-served' };
+  if (isForbidden(error) || (error !== undefined && !hasSynced)) return { kind: 'failed', error };
+  return { kind: hasSynced ? 'complete' : 'pending' };
+}
+
+const NO_TRUST: TargetTrust = { roots: new Set(), canVeto: true };
+
 /**
- * The objects that must trust a root and do not trust it yet. A rotation waits for them.
- * @param root the SHA-256 fingerprint of its certificate
+ * What a target must trust for a rotation to continue; undefined: nothing.
+ * @param own whether Gatehouse writes this object completely. It counts although it does not ask for a bundle
  */
-export function targetsWithoutRoot(
-  stores: readonly Pick<TargetStore, 'kind' | 'list' | 'isOwn'>[],
-  root: string,
-): readonly string[] {
-  return stores.flatMap(({ kind, list, isOwn }) =>
-    list().flatMap((target) => {
-      const key = keyOf(target);
-      const slots = isOwn(key) ? target.slots.filter(isServed) : slotsOfAuthority(target);
-      const trusts = (slot: Slot) => fingerprintsOf(textIn(kind, slot))?.split(',').includes(root) === true;
-      return slots.every(trusts) ? [] : [`${kind.kind} ${key}`];
-    }),
-  );
+export function trustOf(kind: TargetKind, target: InjectionTarget, own: boolean): TargetTrust | undefined {
+  const slots = own ? target.slots.filter(isServed) : slotsOfAuthority(target);
+  const [first, ...others] = slots.map((slot) => certificatesIn(textIn(kind, slot)));
+  if (first === undefined) return undefined;
+  const roots = others.reduce((common, one) => new Set([...common].filter((root) => one.has(root))), first);
+  return { roots, canVeto: own || target.metadata?.namespace === undefined };
+}
+
+/** Thousands of targets hold the same few bundles. */
+const MAX_TEXTS = 32;
+const bundles = new Map<string, ReadonlySet<string>>();
+
+/** The fingerprints of the certificates in a bundle. A text that is broken or too large holds none. */
+function certificatesIn(text: string): ReadonlySet<string> {
+  const before = bundles.get(text);
+  if (before !== undefined) return before;
+  const readable = text.length > MAX_BUNDLE_BYTES ? [] : (readableCertificates(text) ?? []);
+  const found = new Set(readable.map(({ fingerprint256 }) => fingerprint256));
+  bundles.set(text, found);
+  const [oldest] = bundles.keys();
+  if (bundles.size > MAX_TEXTS && oldest !== undefined) bundles.delete(oldest);
+  return found;
 }
 
 /** While a developer's machine serves Gatehouse's own webhooks, they have its URL and its root. */

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 
 import { AuthorityBroken, parseAuthority, toSecretData } from '../../../src/pki/authority/secret.ts';
-import { importAuthority } from '../../../src/pki/authority/generation.ts';
+import { importAuthority } from '../../../src/pki/authority/import.ts';
 import {
   fingerprintsOf,
   parseCertificatePem,
@@ -120,7 +120,7 @@ export const authoritySecret = fuzzTarget('Secret of an authority', 8, secret, (
     (error) => error instanceof AuthorityBroken && isDiscreet(error),
   );
   if (read !== undefined) parseAuthority(toSecretData(read));
-  const result = importAuthority(data, NOW);
+  const result = importAuthority(data, ['db.prod.svc'], NOW);
   hold(
     result.kind === 'imported' || isDiscreet(new Error(result.problem)),
     () => 'the problem contains a part of a key',

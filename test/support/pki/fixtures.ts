@@ -1,6 +1,13 @@
 /** For the pki tests: authorities at several stages of their life. */
-import { createAuthority, type Authority } from '../../../src/pki/authority/authority.ts';
-import { createGeneration, type Generation } from '../../../src/pki/authority/generation.ts';
+import {
+  activate,
+  activeGeneration,
+  createAuthority,
+  recordTrust,
+  type Authority,
+} from '../../../src/pki/authority/authority.ts';
+import { after, DAY } from '../../../src/pki/durations.ts';
+import { createGeneration } from '../../../src/pki/authority/generation.ts';
 import {
   generateKeyPair,
   randomSerial,
@@ -8,9 +15,12 @@ import {
   type KeyPair,
 } from '../../../src/pki/x509/keys.ts';
 import { issueServingCert, type ServingCert } from '../../../src/pki/serving-certs/issue.ts';
+import { firstCertificate, toCertificatePem, type CertificatePem } from '../../../src/pki/x509/pem.ts';
 
+/** Recorded as trusted until its root ends, so that it may sign a cert of any length. */
 export async function firstAuthority(now: Date, algorithm: KeyAlgorithm = 'ECDSA-P256'): Promise<Authority> {
-  return createAuthority({ keyPair: await generateKeyPair(algorithm), serial: randomSerial(), now });
+  const first = createAuthority({ keyPair: await generateKeyPair(algorithm), serial: randomSerial(), now });
+  return recordTrust(first, [activeGeneration(first).id], after(now, 800 * DAY));
 }
 
 /** Adds a new generation, which clients trust and which does not sign yet. */
@@ -26,18 +36,23 @@ export async function prepared(authority: Authority, now: Date): Promise<Authori
 }
 
 /** Activates the newest generation, and destroys the keys of the others. */
-export function activated({ generations: [newest, ...older] }: Authority, now: Date): Authority {
+export function activated(authority: Authority, now: Date): Authority {
+  const [newest] = authority.generations;
   if (newest === undefined) throw new Error('the authority is empty');
-  const retiring = older.map((generation): Generation => ({
-    ...generation,
-    state: 'retiring',
-    key: undefined,
-  }));
-  return { generations: [{ ...newest, state: 'active', publishedAt: now, activatedAt: now }, ...retiring] };
+  return activate(authority, newest.id, now);
 }
 
 export async function rotated(authority: Authority, now: Date): Promise<Authority> {
   return activated(await prepared(authority, now), now);
+}
+
+/** The leaf of a chain as PEM, with an end that is no time. Its signature is wrong then. */
+export function withUnreadableEnd(chain: CertificatePem): string {
+  const der = Buffer.from(firstCertificate(chain).raw);
+  const utcTime = Buffer.from([0x17, 0x0d]); // tag and length
+  const end = der.indexOf(utcTime, der.indexOf(utcTime) + 1);
+  der.write('x'.repeat(13), end + utcTime.length, 'latin1');
+  return toCertificatePem([{ raw: der }]);
 }
 
 export interface Server extends ServingCert {
@@ -52,8 +67,10 @@ export async function serverOf(
   algorithm: KeyAlgorithm = 'ECDSA-P256',
 ): Promise<Server> {
   const keyPair = await generateKeyPair(algorithm);
-  const order = { authority, dnsNames: [SERVER_NAME], keyPair, serial: randomSerial(), now };
-  return { keyPair, ...issueServingCert({ ...order, lifetimeMs: 24 * 3600 * 1000 }) };
+  // As the leader does before each cert.
+  const recorded = recordTrust(authority, [activeGeneration(authority).id], after(now, 2 * DAY));
+  const order = { authority: recorded, dnsNames: [SERVER_NAME], keyPair, serial: randomSerial(), now };
+  return { keyPair, ...issueServingCert({ ...order, lifetimeMs: DAY }) };
 }
 
 export const base64 = (text: string): string => Buffer.from(text).toString('base64');

@@ -1,5 +1,6 @@
-/** A model cluster for random schedules of a rotation: two leaders, targets, serving certs, servers and clients. */
+/** A model cluster for random schedules of years: two leaders, targets, serving certs, servers and clients. */
 import { generateKeyPairSync } from 'node:crypto';
+import { DAY, HOUR, MINUTE, SECOND } from '../../../src/pki/durations.ts';
 import { ROTATE } from '../../../src/pki/annotations.ts';
 import { parseAuthority } from '../../../src/pki/authority/secret.ts';
 import type { Authority } from '../../../src/pki/authority/authority.ts';
@@ -8,7 +9,7 @@ import { generateKeyPair, randomSerial, type KeyPair } from '../../../src/pki/x5
 import { toPrivateKeyPem, type CertificatePem } from '../../../src/pki/x509/pem.ts';
 import { configMaps as CONFIG_MAPS, secrets as SECRETS, services } from '../../../src/kube/well-known.ts';
 import type { Secret } from '../../../src/pki/serving-certs/secret.ts';
-import { issueServingCert } from '../../../src/pki/serving-certs/issue.ts';
+import { issueServingCert, TrustTooShort } from '../../../src/pki/serving-certs/issue.ts';
 import { createAuthorityReconciler } from '../../../src/runtime/certificates/authority.ts';
 import { createCaBundleReconciler, type ConfigMap } from '../../../src/runtime/certificates/ca-bundle.ts';
 import { createCluster, NEVER, OWN_NAMESPACE, silent } from './fixtures.ts';
@@ -18,17 +19,21 @@ export const HOST = 'db.prod.svc';
 const SECRET_KEY = `${OWN_NAMESPACE}/gatehouse-authority`;
 export const CONFIGMAP_KEY = `${OWN_NAMESPACE}/gatehouse-cabundle`;
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-/** Short, because Node verifies certificates by the real time: a whole schedule must fit into an hour. */
-export const TIMES = { propagationWaitMs: MINUTE, graceMs: 4 * MINUTE } as const;
+export const TIMES = { propagationWaitMs: 10 * MINUTE } as const;
+/** The longest life of a cert that the signers make. */
+export const LIFE_MS = 90 * DAY;
+/** How long a process that hears nothing may still write. It may sign for much longer than a Lease allows. */
+const STALE = { writer: HOUR, signer: 60 * DAY } as const;
+/** How far the time moves at once. */
+const PASSES = [SECOND, MINUTE, 15 * MINUTE, HOUR, 12 * HOUR, 3 * DAY, 20 * DAY] as const;
 
 /** The content of a Service's serving Secret. Only the model reads `generation`. */
 export interface Leaf {
   readonly chain: CertificatePem;
   readonly generation: string;
   readonly bridges: string;
-  readonly changedAt: number;
+  readonly issuedAt: number;
+  readonly endsAt: number;
 }
 
 /** One process that believes it leads: its clock, and its cached state. */
@@ -86,8 +91,7 @@ export function createModel({ seed, skewMs }: ModelOptions) {
   const configMaps = cluster.objects<ConfigMap>(CONFIG_MAPS);
   cluster.objects(services).add({ metadata: { namespace: 'prod', name: 'db', uid: 'uid-of-db' } });
   const keyPair = keyPairNow();
-  // A clock ten minutes ahead must not produce certs that are in the future by the real time.
-  const start = Date.now() - 59 * MINUTE;
+  const start = Date.parse('2026-01-01T00:00:00Z');
   const world = {
     /** The API server's time. */
     now: start,
@@ -97,6 +101,7 @@ export function createModel({ seed, skewMs }: ModelOptions) {
     servers: [undefined, undefined, undefined] as (Leaf | undefined)[],
     clients: ['', '', ''],
     rotations: 0,
+    issued: [] as Leaf[],
   };
 
   const stored = (): Authority | undefined => {
@@ -124,9 +129,10 @@ export function createModel({ seed, skewMs }: ModelOptions) {
     const rootless = (id: string) => {
       const generation = leader.authority?.generations.find((one) => one.id === id);
       if (generation === undefined) return undefined;
-      return world.targets.flatMap((bundle, index) =>
+      const vetoing = world.targets.flatMap((bundle, index) =>
         trusts(bundle, generation) ? [] : [`target ${index}`],
       );
+      return { vetoing, delaying: [] };
     };
     const reconcile = createAuthorityReconciler({
       client: {
@@ -138,13 +144,14 @@ export function createModel({ seed, skewMs }: ModelOptions) {
       },
       config: {
         namespace: OWN_NAMESPACE,
-        ca: { secret: undefined, nameConstraints: false, lifetimeMs: 730 * 24 * 60 * MINUTE, ...TIMES },
+        ca: { secret: undefined, nameConstraints: false, lifetimeMs: 730 * DAY, ...TIMES },
         clusterDomain: undefined,
         servingCerts: { dnsSuffixes: [], shortNames: false, onRemoval: 'retain' },
       },
       evidence: {
         targetsWithout: rootless,
-        liveCertsOf: (id) => world.leaves.filter((leaf) => leaf?.generation === id).length,
+        longestLifeMs: () => LIFE_MS,
+        unreadable: () => [],
       },
       generateKeyPair,
       randomSerial,
@@ -175,25 +182,26 @@ export function createModel({ seed, skewMs }: ModelOptions) {
     // A later step of the schedule retries a failure, as the workqueue does.
     await work.catch(() => undefined);
   };
-  /** An unrenewed lease expires long before the grace period ends. */
-  const leads = (one: Leader) => world.now - one.heardAt < TIMES.graceMs / 2;
+  const heardWithin = (one: Leader, ms: number) => world.now - one.heardAt < ms;
 
   const issue = (one: Leader, index: number) => {
     const { authority } = one;
-    if (authority === undefined || !leads(one)) return;
+    if (authority === undefined || !heardWithin(one, STALE.signer)) return;
     const now = new Date(world.now + one.localSkewMs);
     const { generationId, bridges } = signingOf(authority, now);
     const current = world.leaves[index];
-    if (current?.generation === generationId && current.bridges === bridges.join('')) return;
+    const isCurrent = current?.generation === generationId && current.bridges === bridges.join('');
+    if (isCurrent && world.now < current.issuedAt + (current.endsAt - current.issuedAt) / 2) return;
     const order = { authority, dnsNames: [HOST], keyPair, serial: randomSerial(), now };
-    const { chain } = issueServingCert({ ...order, lifetimeMs: 24 * 60 * MINUTE });
-    world.leaves[index] = {
-      chain,
-      generation: generationId,
-      bridges: bridges.join(''),
-      changedAt: world.now,
+    const lifetimeMs = LIFE_MS / (1 + pick(3));
+    const { chain, notAfter } = issueServingCert({ ...order, lifetimeMs });
+    const leaf: Leaf = {
+      ...{ chain, generation: generationId, bridges: bridges.join('') },
+      ...{ issuedAt: world.now, endsAt: notAfter.getTime() },
     };
-    world.servers[index] ??= world.leaves[index];
+    world.leaves[index] = leaf;
+    world.servers[index] ??= leaf;
+    world.issued.push(leaf);
   };
 
   const operations = {
@@ -201,14 +209,24 @@ export function createModel({ seed, skewMs }: ModelOptions) {
     bothReconcile: async () => {
       await Promise.all(leaders.map((one) => quietly(one.reconcile('gatehouse-authority', NEVER))));
     },
-    publishBundle: () => quietly(leader().publish('gatehouse-cabundle', NEVER)),
+    publishBundle: async () => {
+      const one = leader();
+      if (heardWithin(one, STALE.writer)) await quietly(one.publish('gatehouse-cabundle', NEVER));
+    },
     inject: () => {
       const one = leader();
       const bundle = bundleOf(one);
-      if (bundle !== undefined && leads(one)) world.targets[pick(3)] = bundle;
+      if (bundle !== undefined && heardWithin(one, STALE.writer)) world.targets[pick(3)] = bundle;
     },
-    reissue: () => {
-      issue(leader(), pick(3));
+    reissue: async () => {
+      const one = leader();
+      try {
+        issue(one, pick(3));
+      } catch (error) {
+        // The leader extends the record. A leader that cannot write signs nothing.
+        if (!(error instanceof TrustTooShort)) throw error;
+        await quietly(one.reconcile('gatehouse-authority', NEVER));
+      }
     },
     reloadServer: () => {
       const index = pick(3);
@@ -240,14 +258,12 @@ export function createModel({ seed, skewMs }: ModelOptions) {
       leader().localSkewMs = (pick(3) - 1) * 10 * MINUTE;
     },
     pass: () => {
-      // The model's time must stay before the real time, because Node verifies certificates by the real time.
-      const step = pick(90) * SECOND;
-      world.now = Math.min(world.now + step, start + 45 * MINUTE);
+      world.now += (1 + pick(4)) * (PASSES[pick(PASSES.length)] ?? SECOND);
+      // A server loads its cert once and keeps it until it expires. Then it is restarted.
       for (const [index, server] of world.servers.entries()) {
         const leaf = world.leaves[index];
-        // The kubelet delivers a new cert to a pod within two minutes; the grace period allows for that.
-        const isLate = leaf !== undefined && world.now - leaf.changedAt > TIMES.graceMs / 2;
-        if (isLate && server !== leaf) world.servers[index] = leaf;
+        const isOver = server !== undefined && server.endsAt <= world.now;
+        if (isOver) world.servers[index] = leaf !== undefined && leaf.endsAt > world.now ? leaf : undefined;
       }
     },
   } satisfies Record<string, () => Promise<void> | void>;

@@ -12,6 +12,10 @@ import {
 } from '../../../src/pki/serving-certs/request.ts';
 import { secrets as SECRETS } from '../../../src/kube/well-known.ts';
 import { createCertInventory, type CertInventory } from '../../../src/runtime/certificates/cert-inventory.ts';
+import {
+  createContendedSecrets,
+  type ContendedSecrets,
+} from '../../../src/runtime/certificates/contended-secrets.ts';
 import type { ServingCertsContext } from '../../../src/runtime/certificates/serving-cert-task.ts';
 import { createServingCertsReconciler } from '../../../src/runtime/certificates/serving-certs.ts';
 import type { Reconcile, ReconcileResult } from '../../../src/runtime/controller.ts';
@@ -34,6 +38,7 @@ export interface ServingCertsWorld {
   readonly secrets: Objects<Secret>;
   readonly events: ReturnType<typeof createEvents>;
   readonly inventory: CertInventory;
+  readonly contended: ContendedSecrets;
   /** Numbers of requests to the API server, and of generated keys. */
   readonly calls: { keys: number; reads: number; deletes: number; annotated: number };
   readonly observed: string[];
@@ -116,11 +121,8 @@ export function createWorld(authority: Authority, now: Date): ServingCertsWorld 
     events,
     calls,
     observed,
-    inventory: createCertInventory(
-      stores,
-      () => world.authority,
-      () => world.now,
-    ),
+    contended: createContendedSecrets(),
+    inventory: createCertInventory(stores, () => world.authority),
     secret: (name) => secrets.read(keyOf(name)),
     add: (service) => void services.set(keyOf(service.metadata?.name ?? ''), service),
     run: (name, change) => {
@@ -134,7 +136,9 @@ export function createWorld(authority: Authority, now: Date): ServingCertsWorld 
           return world.rules.openshift;
         },
         authority: () => world.authority,
+        extendTrust: () => undefined,
         inventory: world.inventory,
+        contended: world.contended,
         pacer: { take: () => true, forget: () => undefined },
         serverClock: { now: () => world.now, skewMs: () => 0 },
         generateKeyPair: (algorithm) => {

@@ -1,12 +1,12 @@
-/** Backoff for a CA bundle that another client keeps removing: Gatehouse restores it with increasing delays. */
-import { after, MINUTE, SECOND } from '../durations.ts';
+/** Backoff for content that another client keeps reverting: Gatehouse restores it with increasing delays. */
+import { after, MINUTE, SECOND } from './durations.ts';
 
 /** The state of one object between two writes. */
 export interface RevertHistory {
-  /** The bundle of the latest write. */
-  readonly bundle: string;
+  /** What the latest write stored. */
+  readonly content: string;
   readonly writtenAt: Date;
-  /** When the bundle was found missing, within the last {@link WINDOW}. */
+  /** When the content was found missing, within the last {@link WINDOW}. */
   readonly reverts: readonly Date[];
   /** The delay after a write before the next one, in milliseconds; 0 until the object is contended. */
   readonly delayMs: number;
@@ -24,18 +24,18 @@ export type Attempt =
     };
 
 const WINDOW = 5 * MINUTE;
-/** A Helm upgrade or a sync reverts the bundle once. A reconcile loop never stops. */
+/** A Helm upgrade or a sync reverts a write once. A reconcile loop never stops. */
 const MAX_REVERTS = 10;
 const MAX_DELAY = 5 * MINUTE;
 
-/** Whether to write a bundle that is missing from its object. */
-export function nextAttempt(history: RevertHistory | undefined, bundle: string, now: Date): Attempt {
+/** Whether to write content that is missing from its object. */
+export function nextAttempt(history: RevertHistory | undefined, content: string, now: Date): Attempt {
   if (history === undefined)
-    return { kind: 'write', history: { bundle, writtenAt: now, reverts: [], delayMs: 0 } };
-  // A new bundle is not a response to a revert, and must not be delayed.
-  if (history.bundle !== bundle) return { kind: 'write', history: { ...history, bundle, writtenAt: now } };
+    return { kind: 'write', history: { content, writtenAt: now, reverts: [], delayMs: 0 } };
+  // New content is not a response to a revert, and must not be delayed.
+  if (history.content !== content) return { kind: 'write', history: { ...history, content, writtenAt: now } };
   if (isSettled(history, now))
-    return { kind: 'write', history: { bundle, writtenAt: now, reverts: [now], delayMs: 0 } };
+    return { kind: 'write', history: { content, writtenAt: now, reverts: [now], delayMs: 0 } };
 
   const { delayMs, writtenAt } = history;
   if (delayMs > 0) {
@@ -49,12 +49,12 @@ export function nextAttempt(history: RevertHistory | undefined, bundle: string, 
   }
   const reverts = [...history.reverts.filter((at) => at > after(now, -WINDOW)), now];
   if (reverts.length <= MAX_REVERTS)
-    return { kind: 'write', history: { bundle, writtenAt: now, reverts, delayMs } };
+    return { kind: 'write', history: { content, writtenAt: now, reverts, delayMs } };
   const contended = { ...history, reverts, writtenAt: now, delayMs: SECOND };
   return { kind: 'wait', until: after(now, SECOND), history: contended, begins: true };
 }
 
-/** When the object no longer counts as contended, if the bundle stays until then. */
+/** When the object no longer counts as contended, if the content stays until then. */
 export const settledAt = ({ writtenAt, delayMs }: RevertHistory): Date =>
   after(writtenAt, Math.max(WINDOW, 2 * delayMs));
 

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 
-import { after, HOUR, MINUTE, SECOND } from '../durations.ts';
+import { after, HOUR, MINUTE, SECOND } from './durations.ts';
 import { isContended, nextAttempt, settledAt, type RevertHistory } from './revert-backoff.ts';
 
 const start = new Date('2026-03-01T00:00:00Z');
 
-/** Another client removes the bundle `everyMs`, for `ms`. Returns when the writes happen, in milliseconds. */
+/** Another client reverts the content `everyMs`, for `ms`. Returns when the writes happen, in milliseconds. */
 function fought(everyMs: number, ms: number) {
   let history: RevertHistory | undefined;
   let begins = 0;
@@ -16,7 +16,7 @@ function fought(everyMs: number, ms: number) {
       wipesAt += everyMs;
     }
     if (!wiped) continue;
-    const attempt = nextAttempt(history, 'bundle', after(start, at));
+    const attempt = nextAttempt(history, 'content', after(start, at));
     history = attempt.history;
     if (attempt.kind === 'wait') {
       if (attempt.begins) begins++;
@@ -55,27 +55,27 @@ test('an object with rare reverts is not contended', () => {
   expect(writes).toHaveLength(Math.ceil((3 * HOUR) / (31 * SECOND)));
 });
 
-test('a new bundle is written at once to a contended object, which stays contended', () => {
+test('new content is written at once to a contended object, which stays contended', () => {
   const { history } = fought(SECOND, HOUR);
   const now = after(start, HOUR);
-  const attempt = nextAttempt(history, 'new bundle', now);
-  expect(attempt).toMatchObject({ kind: 'write', history: { bundle: 'new bundle', writtenAt: now } });
+  const attempt = nextAttempt(history, 'new content', now);
+  expect(attempt).toMatchObject({ kind: 'write', history: { content: 'new content', writtenAt: now } });
   expect(isContended(attempt.history)).toBe(true);
-  expect(nextAttempt(attempt.history, 'new bundle', after(now, SECOND))).toMatchObject({
+  expect(nextAttempt(attempt.history, 'new content', after(now, SECOND))).toMatchObject({
     kind: 'wait',
     begins: false,
   });
 });
 
-test('an object is no longer contended after the bundle has stayed for long enough', () => {
+test('an object is no longer contended after the content has stayed for long enough', () => {
   const { history } = fought(SECOND, HOUR);
   if (history === undefined) throw new Error('there is no history');
-  const attempt = nextAttempt(history, 'bundle', settledAt(history));
+  const attempt = nextAttempt(history, 'content', settledAt(history));
   expect(attempt.kind).toBe('write');
   expect(isContended(attempt.history)).toBe(false);
 });
 
 test('C1: a clock that jumps back by 400 days causes no wait of 400 days', () => {
   const { history } = fought(SECOND, HOUR);
-  expect(nextAttempt(history, 'bundle', after(start, -400 * 24 * HOUR)).kind).toBe('write');
+  expect(nextAttempt(history, 'content', after(start, -400 * 24 * HOUR)).kind).toBe('write');
 });

@@ -1,0 +1,206 @@
+import { describe, expect, test } from 'vitest';
+import { importGeneration, type ImportedAuthority } from './generation.ts';
+import { importAuthority } from './import.ts';
+import { activate, prepare, authorityOf, type Authority } from './authority.ts';
+import { caBundle } from './bundle.ts';
+import { after, DAY } from '../durations.ts';
+import { base64, firstAuthority, SERVER_NAME, serverOf } from '../../../test/support/pki/fixtures.ts';
+import { makeCa, makeLeaf, type MadeCa, type WantedCa } from '../../../test/support/pki/openssl-ca.ts';
+import { randomSerial } from '../x509/keys.ts';
+import { hasOpenssl, nodeVerdict, opensslTrusts } from '../../../test/support/trust-verdicts.ts';
+
+// A CA from openssl is valid from the current second on. One minute later it is valid for certain.
+const now = new Date(Date.now() + 60_000);
+if (!hasOpenssl) console.log('skipped: the tests of imported CAs need openssl on the PATH');
+
+const NAMES = [SERVER_NAME, `${SERVER_NAME}.cluster.local`];
+
+/** What openssl makes of a certificate for a server that it signs with this CA. */
+const clientsAccept = (ca: MadeCa): boolean =>
+  opensslTrusts({ chain: makeLeaf(ca, SERVER_NAME).cert }, ca.cert, SERVER_NAME);
+
+const dataOf = ({ cert, key }: MadeCa) => ({ 'tls.crt': base64(cert), 'tls.key': base64(key) });
+
+function imported(ca: MadeCa): ImportedAuthority {
+  const result = importAuthority(dataOf(ca), NAMES, now);
+  if (result.kind === 'refused') throw new Error(result.problem);
+  return result.authority;
+}
+
+const firstOf = (ca: MadeCa): Authority =>
+  authorityOf(importGeneration(imported(ca), { serial: randomSerial(), now }), now);
+
+function followedBy(authority: Authority, ca: MadeCa): Authority {
+  const [previous] = authority.generations;
+  const next = importGeneration(imported(ca), { serial: randomSerial(), now, previous });
+  return activate(prepare(authority, next, undefined), next.id, now);
+}
+
+describe.skipIf(!hasOpenssl)('an imported CA', () => {
+  test.each([
+    ['another subject', '/O=Acme/CN=Acme Root 2'],
+    ['the same subject', '/O=Acme/CN=Acme Root'],
+  ])(
+    'OPA TestSelfSignedCA: old and new clients and servers trust each other after a rotation to a CA with %s',
+    async (_how, subject) => {
+      const before = firstOf(makeCa());
+      const behind = followedBy(before, makeCa({ subject }));
+      const servers = await Promise.all([before, behind].map((authority) => serverOf(authority, now)));
+      for (const { chain, keyPair } of servers)
+        for (const bundle of [before, behind].map((authority) => caBundle(authority, now))) {
+          expect(await nodeVerdict({ chain, privateKey: keyPair.privateKey }, bundle, SERVER_NAME)).toBe(
+            'ok',
+          );
+          expect(opensslTrusts({ chain }, bundle, SERVER_NAME)).toBe(true);
+        }
+    },
+  );
+
+  test('the authority of Gatehouse signs a bridge to an imported CA that replaces it', async () => {
+    const before = await firstAuthority(now);
+    const { chain, keyPair } = await serverOf(followedBy(before, makeCa()), now);
+    const presented = { chain, privateKey: keyPair.privateKey };
+    expect(await nodeVerdict(presented, caBundle(before, now), SERVER_NAME)).toBe('ok');
+  });
+
+  test('a CA with path length 0 signs no bridge: clients need the new root, which is published before its first use', async () => {
+    const before = firstOf(makeCa({ constraints: 'critical,CA:TRUE,pathlen:0' }));
+    const behind = followedBy(before, makeCa({ subject: '/CN=Next' }));
+    expect(behind.generations[0]?.bridge).toBeUndefined();
+    const { chain, keyPair } = await serverOf(behind, now);
+    const presented = { chain, privateKey: keyPair.privateKey };
+    expect(await nodeVerdict(presented, caBundle(behind, now), SERVER_NAME)).toBe('ok');
+    expect(await nodeVerdict(presented, caBundle(before, now), SERVER_NAME)).not.toBe('ok');
+  });
+
+  test('a CA with the same key and a renewed certificate is the same generation', () => {
+    const ca = makeCa();
+    expect(imported(makeCa({ key: ca.key })).id).toBe(imported(ca).id);
+  });
+
+  test.each<[string, () => Readonly<Record<string, string>> | undefined, string]>([
+    ['has no certificate', () => undefined, 'tls.crt: it is missing'],
+    ['has no key', () => ({ 'tls.crt': base64(makeCa().cert) }), 'tls.key: it is missing'],
+    [
+      'contains garbage',
+      () => ({ 'tls.crt': base64('x'), 'tls.key': base64('x') }),
+      'tls.crt: there is no PEM certificate',
+    ],
+    [
+      'has a key that cannot be parsed',
+      () => ({ ...dataOf(makeCa()), 'tls.key': base64('x') }),
+      'tls.key: the private key',
+    ],
+    [
+      'has the key of another CA',
+      () => ({ ...dataOf(makeCa()), 'tls.key': base64(makeCa().key) }),
+      'tls.key: it is not the key of the first certificate in tls.crt',
+    ],
+    [
+      'is not a CA',
+      () => dataOf(makeCa({ constraints: 'critical,CA:FALSE' })),
+      'tls.crt: it is not the certificate of a CA',
+    ],
+    [
+      'contains two roots',
+      () => ({ ...dataOf(makeCa()), 'tls.crt': base64(makeCa().cert + makeCa().cert) }),
+      'tls.crt: "O=Acme, CN=Acme Root" is not an issuer of "O=Acme, CN=Acme Root": remove it',
+    ],
+  ])('a CA that %s is refused, and the message names the key of the Secret', (_what, data, problem) => {
+    const result = importAuthority(data(), NAMES, now);
+    expect(result).toMatchObject({ kind: 'refused', problem: expect.stringContaining(problem) as string });
+  });
+
+  test('OPA TestCAExpiry: an expired CA is refused', () => {
+    expect(importAuthority(dataOf(makeCa()), NAMES, after(now, 366 * DAY))).toMatchObject({
+      kind: 'refused',
+      problem: expect.stringContaining('it ended at') as string,
+    });
+  });
+
+  test.each<[string, WantedCa, string]>([
+    [
+      'is for clients only',
+      { more: ['extendedKeyUsage=clientAuth'] },
+      'tls.crt: its extended key usage lacks serverAuth',
+    ],
+    [
+      'is for any purpose, which OpenSSL does not take for a server',
+      { more: ['extendedKeyUsage=anyExtendedKeyUsage'] },
+      'tls.crt: its extended key usage lacks serverAuth',
+    ],
+    [
+      'excludes the names of Services',
+      { more: ['nameConstraints=critical,excluded;DNS:svc'] },
+      `tls.crt: its name constraints exclude ${SERVER_NAME}`,
+    ],
+    [
+      'permits only names of the organisation',
+      { more: ['nameConstraints=critical,permitted;DNS:example.com'] },
+      `tls.crt: its name constraints exclude ${SERVER_NAME}`,
+    ],
+    [
+      'may not sign certificates',
+      { usage: 'critical,cRLSign' },
+      'tls.crt: it is not the certificate of a CA',
+    ],
+    ['has no key usage', { usage: '' }, 'tls.crt: it has no key usage'],
+    ['has constraints that are not critical', { constraints: 'CA:TRUE' }, 'tls.crt: its basic constraints'],
+  ])('a CA that %s is refused, as openssl refuses its certificates', (_what, wanted, problem) => {
+    const ca = makeCa(wanted);
+    expect(clientsAccept(makeCa())).toBe(true);
+    expect(clientsAccept(ca)).toBe(false);
+    const result = importAuthority(dataOf(ca), NAMES, now);
+    expect(result).toMatchObject({ kind: 'refused', problem: expect.stringContaining(problem) as string });
+  });
+
+  test.each<[string, WantedCa, string]>([
+    ['an Ed25519 key', { newKey: ['-newkey', 'ed25519'] }, 'its key (ed25519)'],
+    [
+      'a P-521 key',
+      { newKey: ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-521'] },
+      'its key (ec secp521r1)',
+    ],
+    ['a short RSA key', { newKey: ['-newkey', 'rsa:1024'] }, 'its key (rsa 1024)'],
+    [
+      'a key for RSA-PSS',
+      { newKey: ['-newkey', 'rsa-pss', '-pkeyopt', 'rsa_keygen_bits:2048'] },
+      'its key (rsa-pss 2048)',
+    ],
+    [
+      'a critical extension that Go does not know',
+      { more: ['policyConstraints=critical,requireExplicitPolicy:3'] },
+      'its critical extension 2.5.29.36 is unknown to the API server',
+    ],
+    [
+      'name constraints that Go cannot check',
+      { more: ['nameConstraints=critical,excluded;RID:1.2.3.4'] },
+      'its name constraints are not only for DNS names',
+    ],
+    [
+      'name constraints without the cluster domain',
+      { more: ['nameConstraints=critical,permitted;DNS:svc'] },
+      `its name constraints exclude ${SERVER_NAME}.cluster.local`,
+    ],
+  ])('a CA with %s is refused, because some clients refuse its certificates', (_what, wanted, problem) => {
+    const result = importAuthority(dataOf(makeCa(wanted)), NAMES, now);
+    expect(result).toMatchObject({ kind: 'refused', problem: expect.stringContaining(problem) as string });
+  });
+
+  test.each<[string, WantedCa]>([
+    ['a P-384 key', { newKey: ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-384'] }],
+    ['an RSA key', { newKey: ['-newkey', 'rsa:2048'] }],
+    ['serverAuth and clientAuth', { more: ['extendedKeyUsage=serverAuth,clientAuth'] }],
+    [
+      'name constraints with a leading dot',
+      { more: ['nameConstraints=critical,permitted;DNS:.svc,permitted;DNS:.cluster.local'] },
+    ],
+    ['an exclusion of other names', { more: ['nameConstraints=critical,excluded;DNS:example.com'] }],
+  ])('a CA with %s signs certificates that Node and openssl trust', async (_what, wanted) => {
+    const authority = firstOf(makeCa(wanted));
+    const { chain, keyPair } = await serverOf(authority, now);
+    const bundle = caBundle(authority, now);
+    expect(await nodeVerdict({ chain, privateKey: keyPair.privateKey }, bundle, SERVER_NAME)).toBe('ok');
+    expect(opensslTrusts({ chain }, bundle, SERVER_NAME)).toBe(true);
+  });
+});

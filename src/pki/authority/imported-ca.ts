@@ -1,0 +1,55 @@
+/** What a rotation may do with an imported CA: its owner renews and replaces it. */
+import { toCertificatePem } from '../x509/pem.ts';
+import type { Authority } from './authority.ts';
+import { bundleRoots, MAX_BUNDLE_BYTES } from './bundle.ts';
+import {
+  caOf,
+  isSameCa,
+  lifeOf,
+  pathOf,
+  rootOf,
+  type Generation,
+  type ImportedAuthority,
+} from './generation.ts';
+
+/** Certs refer to their issuer by name and key id, and clients know the root: a renewed CA must have the same. */
+export const isRenewal = (imported: ImportedAuthority, active: Generation): boolean =>
+  imported.id === active.id &&
+  isSameCa(caOf(imported), caOf(active)) &&
+  isSameCa(rootOf(imported), rootOf(active));
+
+/** Whether the owner made other certificates for the key of the active generation. */
+export function isRenewed(imported: ImportedAuthority, active: Generation): boolean {
+  const [before, after] = [active, imported].map((one) => toCertificatePem(pathOf(one)));
+  return before !== after;
+}
+
+/**
+ * Why renewed certificates cannot replace those of the active generation now; undefined if they can. Certs that the
+ * generation signed must be trusted until their own end.
+ */
+export function renewalProblem(
+  imported: ImportedAuthority,
+  { id, trustedUntil }: Generation,
+  now: Date,
+): string | undefined {
+  const { notBefore, notAfter } = lifeOf(imported);
+  if (notBefore > now)
+    return `the renewed certificate of the CA ${id} begins at ${notBefore.toISOString()}: the current one stays in use until then`;
+  if (trustedUntil !== undefined && notAfter < trustedUntil)
+    return (
+      `the renewed certificate of the CA ${id} ends at ${notAfter.toISOString()}, before the certs that the CA has signed ` +
+      `(${trustedUntil.toISOString()}): put one that lasts longer into its secret`
+    );
+  return undefined;
+}
+
+/** Whether the bundle can hold the root of one more CA. */
+export const hasRoomFor = (imported: ImportedAuthority, authority: Authority, now: Date): boolean =>
+  toCertificatePem([...bundleRoots(authority, now), rootOf(imported)]).length <= MAX_BUNDLE_BYTES;
+
+export const canReplaceBy = (
+  { id }: ImportedAuthority,
+  { generations }: Authority,
+  dropped: readonly string[],
+): boolean => !dropped.includes(id) && !generations.some((generation) => generation.id === id);

@@ -1,0 +1,290 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import {
+  base64,
+  firstAuthority,
+  rotated,
+  SERVER_NAME,
+  serverOf,
+} from '../../../test/support/pki/fixtures.ts';
+import { makeCa, type MadeCa } from '../../../test/support/pki/openssl-ca.ts';
+import { FOREIGN_STACKS, hasOpenssl, nodeVerdict } from '../../../test/support/trust-verdicts.ts';
+import { after, DAY, HOUR } from '../durations.ts';
+import { randomSerial } from '../x509/keys.ts';
+import { splitCertificates } from '../x509/pem.ts';
+import {
+  activate,
+  authorityOf,
+  bridgesFrom,
+  distrustedWith,
+  prepare,
+  renewRoot,
+  type Authority,
+} from './authority.ts';
+import { caBundle, signingOf } from './bundle.ts';
+import { importGeneration, rootOf, type ImportedAuthority } from './generation.ts';
+import { importAuthority } from './import.ts';
+import { judgeAuthority } from './recovery.ts';
+import { planRotation, refusal } from './rotation-plan.ts';
+import { parseAuthority, toSecretData } from './secret.ts';
+
+// A CA from openssl is valid from the current second on. One minute later it is valid for certain.
+const now = new Date(Date.now() + 60_000);
+if (!hasOpenssl) console.log('skipped: the tests of intermediate CAs need openssl on the PATH');
+for (const { name, missing } of FOREIGN_STACKS)
+  if (missing !== undefined)
+    console.log(`skipped: intermediate CAs are not judged by ${name}, because ${missing}`);
+
+const intermediate = (issuer: MadeCa, name: string, constraints = 'critical,CA:TRUE,pathlen:0'): MadeCa =>
+  makeCa({ issuer, subject: `/O=Acme/CN=${name}`, constraints });
+
+/** The Secret as cert-manager writes it: the root is only in `ca.crt`. */
+const dataOf = (ca: MadeCa, issuers: readonly MadeCa[], root: MadeCa | undefined) => ({
+  'tls.crt': base64([ca, ...issuers].map(({ cert }) => cert).join('')),
+  'tls.key': base64(ca.key),
+  ...(root === undefined ? {} : { 'ca.crt': base64(root.cert) }),
+});
+
+function read(data: Readonly<Record<string, string>>): ImportedAuthority {
+  const result = importAuthority(data, [SERVER_NAME], now);
+  if (result.kind === 'refused') throw new Error(result.problem);
+  return result.authority;
+}
+
+function followedBy(before: Authority, imported: ImportedAuthority): Authority {
+  const [previous] = before.generations;
+  const next = importGeneration(imported, { serial: randomSerial(), now, previous });
+  return activate(prepare(before, next, undefined), next.id, now);
+}
+
+const firstOf = (imported: ImportedAuthority): Authority =>
+  authorityOf(importGeneration(imported, { serial: randomSerial(), now }), now);
+
+async function verdict(authority: Authority, bundle: string): Promise<string> {
+  const { chain, keyPair } = await serverOf(authority, now);
+  return nodeVerdict({ chain, privateKey: keyPair.privateKey }, bundle, SERVER_NAME);
+}
+
+describe.skipIf(!hasOpenssl)('an intermediate CA', () => {
+  let root: MadeCa;
+  let otherRoot: MadeCa;
+  let issuing: MadeCa;
+  beforeAll(() => {
+    root = makeCa();
+    otherRoot = makeCa({ subject: '/O=Acme/CN=Acme Root 2' });
+    issuing = intermediate(root, 'Issuing', 'critical,CA:TRUE');
+  });
+
+  test.each<[string, () => Readonly<Record<string, string>>]>([
+    ['the root in ca.crt, as cert-manager writes it', () => dataOf(issuing, [], root)],
+    ['the root after it in tls.crt', () => dataOf(issuing, [root], undefined)],
+    ['the root in both', () => dataOf(issuing, [root], root)],
+    [
+      'more than its root in ca.crt',
+      () => ({ ...dataOf(issuing, [], root), 'ca.crt': base64(otherRoot.cert + root.cert) }),
+    ],
+  ])(
+    'with %s: the bundle has the root, and servers send the intermediate CA and never the root',
+    async (_how, data) => {
+      const authority = firstOf(read(data()));
+      const bundle = caBundle(authority, now);
+      const { chain } = await serverOf(authority, now);
+      expect(splitCertificates(bundle).map(({ subject }) => subject)).toEqual(['O=Acme\nCN=Acme Root']);
+      expect(
+        splitCertificates(chain)
+          .slice(1)
+          .map(({ subject }) => subject),
+      ).toEqual(['O=Acme\nCN=Issuing']);
+      expect(await verdict(authority, bundle)).toBe('ok');
+      expect(await verdict(authority, root.cert)).toBe('ok');
+    },
+  );
+
+  describe('in a rotation from the CA of Gatehouse to an intermediate CA, a renewed one of the same root, and one of another root', () => {
+    const steps: Authority[] = [];
+    beforeAll(async () => {
+      const own = await firstAuthority(now);
+      const policy = intermediate(otherRoot, 'Policy', 'critical,CA:TRUE,pathlen:1');
+      const one = followedBy(own, read(dataOf(intermediate(root, 'One'), [], root)));
+      const two = followedBy(one, read(dataOf(issuing, [], root)));
+      const three = followedBy(two, read(dataOf(intermediate(policy, 'Three'), [policy], otherRoot)));
+      steps.push(own, one, two, three);
+    });
+    const cells = [0, 1, 2, 3].flatMap((server) => [0, 1, 2, 3].map((client) => ({ server, client })));
+    const step = (index: number): Authority => steps[index] ?? { generations: [] };
+
+    test.each(cells)(
+      'a client of step $client trusts a server of step $server',
+      async ({ server, client }) => {
+        expect(await verdict(step(server), caBundle(step(client), now))).toBe('ok');
+      },
+    );
+
+    test('a client that knows only the root of the organisation trusts its servers before and after', async () => {
+      for (const index of [1, 2, 3]) expect(await verdict(step(index), root.cert)).toBe('ok');
+      expect(await verdict(step(3), otherRoot.cert)).toBe('ok');
+    });
+
+    test('each certificate of a chain issued the one before it, and none is a root', async () => {
+      for (const authority of steps) {
+        const chain = splitCertificates((await serverOf(authority, now)).chain);
+        for (const [index, certificate] of chain.entries()) {
+          expect(certificate.verify(certificate.publicKey)).toBe(false);
+          expect(index === 0 || chain[index - 1]?.checkIssued(certificate)).toBe(true);
+        }
+      }
+    });
+
+    for (const { name, missing, judge } of FOREIGN_STACKS)
+      test.skipIf(missing !== undefined)(`${name} gives the same results`, { timeout: 60_000 }, async () => {
+        const servers = await Promise.all(steps.map((authority) => serverOf(authority, now)));
+        const cases = cells.map(({ server, client }) => {
+          const { chain = '', keyPair } = servers[server] ?? {};
+          return {
+            server: { chain, privateKey: keyPair?.privateKey ?? '' },
+            bundle: caBundle(step(client), now),
+          };
+        });
+        const verdicts = await judge(cases, SERVER_NAME);
+        expect(cells.filter((_cell, index) => verdicts[index] !== true)).toEqual([]);
+      });
+
+    test('the Secret holds the chain, and recovery accepts it as current', () => {
+      for (const authority of steps) {
+        const stored = parseAuthority(toSecretData(authority));
+        expect(stored).toEqual(authority);
+        const published = [caBundle(authority, now)];
+        const evidence = { published, servingCerts: 1, lastGood: undefined, consent: undefined, now };
+        expect(
+          judgeAuthority({ ...evidence, stored: { kind: 'readable', authority: stored } }),
+        ).toMatchObject({
+          kind: 'usable',
+        });
+      }
+    });
+
+    test('a distrusted CA takes along the older generations whose root leads to it', () => {
+      const ids = step(2).generations.map(({ id }) => id);
+      expect(distrustedWith(step(2), ids[0] ?? '')).toEqual(ids);
+      expect(distrustedWith(step(2), ids[1] ?? '')).toEqual(ids.slice(1));
+    });
+  });
+
+  test('the authority of Gatehouse replaces an intermediate CA, with a bridge if the path length allows one', async () => {
+    for (const [ca, expected] of [
+      [issuing, 'ok'],
+      [intermediate(root, 'Last'), 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY'],
+    ] as const) {
+      const before = firstOf(read(dataOf(ca, [], root)));
+      const behind = await rotated(before, now);
+      expect(await verdict(behind, caBundle(behind, now))).toBe('ok');
+      expect((await verdict(behind, root.cert)) === 'ok').toBe(expected === 'ok');
+    }
+  });
+
+  test('certificates end before the first CA of the chain', async () => {
+    const short = makeCa({ issuer: root, subject: '/CN=Short', days: 30 });
+    const authority = firstOf(read(dataOf(short, [], root)));
+    const end = splitCertificates(short.cert)[0]?.validToDate;
+    expect(signingOf(authority, now)).toMatchObject({ notAfter: end, validUntil: end });
+    const late = after(now, 30 * DAY - 2 * HOUR);
+    const { notAfter } = await serverOf(authority, late);
+    expect(notAfter).toEqual(end && after(end, -HOUR));
+  });
+
+  test('a renewed certificate of the same CA replaces the old one in every chain', () => {
+    const before = firstOf(read(dataOf(issuing, [], root)));
+    const renewed = read(
+      dataOf(makeCa({ issuer: root, subject: '/O=Acme/CN=Issuing', key: issuing.key }), [], root),
+    );
+    const behind = renewRoot(before, renewed);
+    expect(bridgesFrom(behind, renewed.id, now)).toEqual([renewed.certificate]);
+    expect(behind.generations.map((generation) => rootOf(generation).raw)).toEqual([
+      splitCertificates(root.cert)[0]?.raw,
+    ]);
+  });
+
+  test('a renewed root is adopted in place; the same key under another root is refused', () => {
+    const authority = firstOf(read(dataOf(issuing, [], root)));
+    const state = {
+      ...{
+        authority,
+        now,
+        times: { propagationWaitMs: HOUR },
+        targetsWithout: () => undefined,
+      },
+      ...{ longestLifeMs: undefined, rotate: undefined, distrust: [], paused: undefined },
+    };
+    const renewed = read(dataOf(issuing, [], makeCa({ key: root.key, days: 700 })));
+    expect(planRotation({ ...state, imported: renewed })).toEqual({ kind: 'renew-root' });
+    const constraints = 'critical,CA:TRUE';
+    const moved = makeCa({ issuer: otherRoot, subject: '/O=Acme/CN=Issuing', key: issuing.key, constraints });
+    const imported = read(dataOf(moved, [], otherRoot));
+    expect(planRotation({ ...state, imported })).toMatchObject({ kind: 'none' });
+    expect(refusal({ ...state, imported })).toContain(
+      'root than before and the same key: put a CA with a new key',
+    );
+  });
+
+  test.each<[string, () => Readonly<Record<string, string>>, string]>([
+    [
+      'its root is missing',
+      () => dataOf(issuing, [], undefined),
+      'tls.crt: no certificate leads from "O=Acme, CN=Issuing", issued by "O=Acme, CN=Acme Root", to a self-signed root',
+    ],
+    ['ca.crt has another root', () => dataOf(issuing, [], otherRoot), 'tls.crt: no certificate leads from'],
+    [
+      'a stranger follows it',
+      () => dataOf(issuing, [otherRoot], root),
+      'tls.crt: "O=Acme, CN=Acme Root 2" is not an issuer of "O=Acme, CN=Issuing": remove it',
+    ],
+    [
+      'the root comes first',
+      () => ({ ...dataOf(root, [issuing], root), 'tls.key': base64(issuing.key) }),
+      'tls.crt: "O=Acme, CN=Issuing" is not an issuer of "O=Acme, CN=Acme Root": remove it',
+    ],
+    [
+      'it has the key of its root',
+      () => ({ ...dataOf(issuing, [root], undefined), 'tls.key': base64(root.key) }),
+      'tls.key: it is not the key of the first certificate',
+    ],
+    [
+      'ca.crt is garbage',
+      () => ({ ...dataOf(issuing, [], root), 'ca.crt': base64('-----BEGIN CERTIFICATE-----') }),
+      'ca.crt: certificate 1 is cut off',
+    ],
+    [
+      'the path length of its root excludes it',
+      () => {
+        const short = makeCa({ constraints: 'critical,CA:TRUE,pathlen:0' });
+        return dataOf(intermediate(short, 'Below'), [], short);
+      },
+      'tls.crt: "O=Acme, CN=Acme Root": its path length is 0, and the number of CAs below it is 1',
+    ],
+    [
+      'its root permits other names only',
+      () => {
+        const limited = makeCa({ more: ['nameConstraints=critical,permitted;DNS:example.com'] });
+        return dataOf(intermediate(limited, 'Below'), [], limited);
+      },
+      `tls.crt: its name constraints exclude ${SERVER_NAME}`,
+    ],
+    [
+      'it is for clients only',
+      () =>
+        dataOf(
+          makeCa({ issuer: root, more: ['extendedKeyUsage=clientAuth'], subject: '/CN=Clients' }),
+          [],
+          root,
+        ),
+      'tls.crt: "CN=Clients": its extended key usage lacks serverAuth',
+    ],
+    [
+      'it is signed with SHA-1',
+      () => dataOf(makeCa({ issuer: root, subject: '/CN=Weak', digest: 'sha1' }), [], root),
+      'tls.crt: "CN=Weak": the algorithm of its signature (1.2.840.10045.4.1)',
+    ],
+  ])('is refused if %s', (_why, data, problem) => {
+    const result = importAuthority(data(), [SERVER_NAME], now);
+    expect(result).toMatchObject({ kind: 'refused', problem: expect.stringContaining(problem) as string });
+  });
+});

@@ -1,0 +1,55 @@
+/** Until when clients need the root of a generation. It is stored before a signer makes a cert that needs it longer. */
+import { after, DAY, earliest } from '../durations.ts';
+import { CLOCK_TOLERANCE, MAX_SERVING_CERT_LIFETIME } from '../lifetimes.ts';
+import { activeGeneration, type Authority } from './authority.ts';
+import { rootOf, type Generation } from './generation.ts';
+
+/** A record is this much longer than needed, and is extended at half of it: at most two writes a day. */
+const AHEAD = DAY;
+
+/**
+ * The generations whose record must be extended now, and until when; undefined: every record is long enough. Without a
+ * record, an older version may have signed until now, for at most the longest life that a Service can request.
+ * @param longestLifeMs the longest life of a cert that a signer may make now; undefined: not known
+ */
+export function laterTrust(authority: Authority, longestLifeMs: number | undefined, now: Date) {
+  const unrecorded = authority.generations.filter(
+    ({ state, trustedUntil }) => state !== 'pending' && trustedUntil === undefined,
+  );
+  if (unrecorded.length > 0)
+    return { ids: unrecorded.map(({ id }) => id), until: after(now, MAX_SERVING_CERT_LIFETIME) };
+  const active = activeGeneration(authority);
+  if (longestLifeMs === undefined || isRecorded(active, after(now, longestLifeMs + AHEAD / 2)))
+    return undefined;
+  return { ids: [active.id], until: after(now, longestLifeMs + AHEAD) };
+}
+
+/** No record is longer than the life of the root. */
+const isRecorded = (generation: Generation, until: Date): boolean =>
+  generation.trustedUntil !== undefined &&
+  generation.trustedUntil >= earliest(until, rootOf(generation).validToDate);
+
+/** When {@link laterTrust} extends the record of this generation next. */
+export const nextRecordTime = ({ trustedUntil }: Generation, longestLifeMs: number | undefined) =>
+  trustedUntil === undefined || longestLifeMs === undefined
+    ? undefined
+    : after(trustedUntil, -(longestLifeMs + AHEAD / 2));
+
+/**
+ * When clients no longer need the root of this generation: every cert that it signed has expired. A client that holds
+ * only this root accepts the certs of its successors until then. Undefined: it signs, or its record is missing.
+ */
+export function retirementTime(generation: Generation): Date | undefined {
+  const { state, trustedUntil } = generation;
+  if (state !== 'retiring' || trustedUntil === undefined) return undefined;
+  return earliest(after(trustedUntil, CLOCK_TOLERANCE), rootOf(generation).validToDate);
+}
+
+/** For users: when the oldest generation makes room for another one. */
+export function nextPossible({ generations }: Authority): string {
+  const oldest = generations.at(-1);
+  const at = oldest && retirementTime(oldest);
+  return at === undefined
+    ? 'the next one is made when the oldest is gone'
+    : `the next one is made after ${at.toISOString()}, when the certs of generation ${oldest?.id ?? ''} have expired`;
+}

@@ -1,0 +1,14 @@
+import { DAY, HOUR } from './durations.ts';
+
+/**
+ * How far the clocks of replicas, nodes and clients may differ. Certificates are back-dated by this much, a leaf ends
+ * this much before its CA, and a root stays trusted this much longer than its last leaf.
+ */
+export const CLOCK_TOLERANCE = HOUR;
+
+export const DEFAULT_SERVING_CERT_LIFETIME = 90 * DAY;
+/** For Gatehouse's own serving cert, which Gatehouse reloads without a restart. */
+export const OWN_SERVING_CERT_LIFETIME = 7 * DAY;
+export const MIN_SERVING_CERT_LIFETIME = HOUR;
+/** Half of the life of the authority, so that every leaf can live its full life before its CA ends. */
+export const MAX_SERVING_CERT_LIFETIME = 365 * DAY;

@@ -1,0 +1,97 @@
+import { beforeAll, beforeEach, expect, test } from 'vitest';
+
+import type { Authority } from '../../pki/authority/authority.ts';
+import { after, HOUR, MINUTE, SECOND } from '../../pki/durations.ts';
+import { firstAuthority, rotated } from '../../../test/support/pki/fixtures.ts';
+import { NEVER } from '../../../test/support/runtime/fixtures.ts';
+import type { Reconcile } from '../controller.ts';
+import {
+  createWorld,
+  serviceNamed,
+  type ServingCertsWorld,
+} from '../../../test/support/runtime/serving-certs.ts';
+
+const start = new Date('2026-11-21T12:00:00Z');
+let authority: Authority;
+let world: ServingCertsWorld;
+let reconcile: Reconcile;
+
+beforeAll(async () => {
+  authority = await firstAuthority(start);
+});
+beforeEach(async () => {
+  world = createWorld(authority, start);
+  world.add(serviceNamed('db'));
+  reconcile = world.reconciler();
+  await reconcile('prod/db', NEVER);
+});
+
+/** Another client changes the Secret whenever it is whole, once a second. Follows the requeues meanwhile. */
+async function revert(times: number, how: () => void): Promise<void> {
+  for (let n = 0; n < times; n++) {
+    how();
+    const result = await reconcile('prod/db', NEVER);
+    const next = after(world.now, SECOND);
+    world.now = result.kind === 'requeue' && result.at < next ? result.at : next;
+  }
+}
+const empty = () => {
+  world.secrets.edit('prod/db-tls', (secret) => ({ ...secret, data: {} }));
+};
+
+test.each<[string, () => void]>([
+  ['empties it', empty],
+  [
+    'deletes it',
+    () => {
+      world.secrets.remove('prod/db-tls');
+    },
+  ],
+  [
+    'removes its owner',
+    () => {
+      if (world.secret('db-tls') === undefined) return;
+      world.secrets.edit('prod/db-tls', (secret) => ({
+        ...secret,
+        metadata: { ...secret.metadata, ownerReferences: [] },
+      }));
+    },
+  ],
+])(
+  'a client that %s 200 times in 200 s causes at most 20 writes, and an Event names the problem',
+  async (_what, how) => {
+    await revert(200, how);
+    expect(world.secrets.writes()).toBeLessThan(20);
+    expect(world.contended.count()).toBe(1);
+    const contended = world.events.all.filter(({ reason }) => reason === 'SecretContended');
+    const kinds = contended.map(({ type, regarding }) => `${type} ${regarding.kind}`);
+    expect(new Set(kinds)).toContain('Warning Service');
+    expect(contended.length).toBeLessThanOrEqual(2); // on the Service and on the Secret
+  },
+);
+
+test('a Secret that stays whole for some minutes is no longer contended', async () => {
+  await revert(60, empty);
+  for (let n = 0; n < 10 && world.contended.count() > 0; n++) {
+    const result = await reconcile('prod/db', NEVER);
+    if (result.kind !== 'requeue') throw new Error(`expected a requeue, not ${result.kind}`);
+    if (world.contended.count() > 0) expect(result.at <= after(world.now, 10 * MINUTE)).toBe(true);
+    world.now = result.at;
+  }
+  expect(world.contended.count()).toBe(0);
+  empty();
+  const before = world.secrets.writes();
+  await reconcile('prod/db', NEVER);
+  expect(world.secrets.writes()).toBe(before + 1);
+});
+
+test('a new signer and a new request are written at once to a contended Secret', async () => {
+  await revert(60, empty);
+  world.now = after(world.now, HOUR);
+  await reconcile('prod/db', NEVER);
+  await revert(30, empty);
+  const before = world.secrets.writes();
+  world.authority = await rotated(authority, world.now);
+  await reconcile('prod/db', NEVER);
+  expect(world.secrets.writes()).toBe(before + 1);
+});

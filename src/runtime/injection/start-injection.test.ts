@@ -1,0 +1,67 @@
+import { pino } from 'pino';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
+
+import { resolveConfig } from '../../config/config.ts';
+import { createClient } from '../../kube/client.ts';
+import type { Authority } from '../../pki/authority/authority.ts';
+import { createMetrics } from '../../server/metrics/metrics.ts';
+import { sendJson, startServer, status } from '../../../test/support/kube/fake-api-server.ts';
+import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
+import { createEvents } from '../../../test/support/runtime/fixtures.ts';
+import type { LeaderContext } from '../controller.ts';
+import { createListeners } from '../listeners.ts';
+import { startInjection } from './start-injection.ts';
+
+let authority: Authority;
+beforeAll(async () => {
+  authority = await firstAuthority(new Date());
+});
+
+/** @param codes how the API server answers a list, by resource; otherwise the list is empty */
+async function startWith(codes: Readonly<Record<string, number>>) {
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const server = await startServer(({ url }, response) => {
+    const code = codes[url.pathname.split('/').at(-1) ?? ''];
+    if (code !== undefined) sendJson(response, status(code, code === 403 ? 'Forbidden' : 'NotFound'), code);
+    else if (url.searchParams.get('watch') === 'true') response.writeHead(200).flushHeaders();
+    else sendJson(response, { metadata: { resourceVersion: '10' }, items: [] });
+  });
+  const rest = server.rest();
+  // The parts of the context that injection uses.
+  const context = {
+    ...{ rest, client: createClient(rest), rollbacks: createListeners<[]>(), metrics: createMetrics() },
+    ...{ config: resolveConfig({}, {}), log: pino({ level: 'silent' }), record: createEvents().record },
+  } as unknown as LeaderContext;
+  const hooks = { onEvidence: () => undefined, onUnreadable: () => undefined };
+  const injection = startInjection(
+    context,
+    () => authority,
+    () => undefined,
+    hooks,
+    stop.signal,
+  );
+  const lagging = () => injection.targetsWithout(authority.generations[0]?.id ?? '');
+  await expect.poll(lagging, { timeout: 5_000 }).toBeDefined();
+  return { lagging: lagging(), unreadable: injection.unreadable() };
+}
+
+const OWN = 'ConfigMap gatehouse-system/gatehouse-cabundle';
+
+test('a kind that the API server does not serve has no targets', async () => {
+  const { lagging, unreadable } = await startWith({ apiservices: 404 });
+  expect(lagging).toEqual({ vetoing: [OWN], delaying: [] });
+  expect(unreadable).toEqual([]);
+});
+
+test('a kind that may not be listed counts as a target, and is reported', async () => {
+  const { lagging, unreadable } = await startWith({ apiservices: 403, configmaps: 403 });
+  expect(lagging).toEqual({
+    vetoing: ['all apiservices, which cannot be listed', OWN],
+    delaying: ['all configmaps, which cannot be listed'],
+  });
+  expect(unreadable).toMatchObject([
+    { kind: 'APIService', namespaced: false },
+    { kind: 'ConfigMap', namespaced: true, problem: expect.stringContaining('Forbidden') as string },
+  ]);
+});

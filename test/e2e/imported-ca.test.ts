@@ -1,0 +1,163 @@
+// suite: shared-plane, sandbox: long
+/** A CA of an organisation signs: its intermediate CAs, their successors, and CAs that are refused. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import { configMaps, events, secrets } from '../../src/kube/well-known.ts';
+import { SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { startGatehouse } from '../support/gatehouse-cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
+import { text, type SecretObject } from '../support/objects.ts';
+import { AUTHORITY, BUNDLE, SERVING } from '../support/own-objects.ts';
+import { makeCa, type MadeCa, type WantedCa } from '../support/pki/openssl-ca.ts';
+import { eventually } from '../support/processes.ts';
+import { handshake, opensslClient } from '../support/tls.ts';
+import { hasOpenssl } from '../support/trust-verdicts.ts';
+
+const HOST = `gatehouse.${SYSTEM_NAMESPACE}.svc`;
+const SETTINGS = { 'ca-propagation-wait': '1s', 'ca-secret': 'our-ca' } as const;
+const OUR_CA = { namespace: SYSTEM_NAMESPACE, name: 'our-ca' };
+if (!hasOpenssl) console.log('skipped: imported CAs need openssl on the PATH');
+
+/** The `data` of the Secret as cert-manager writes it: the root is only in `ca.crt`. */
+const dataOf = (ca: MadeCa, root: MadeCa) => {
+  const values = { 'tls.crt': ca.cert, 'tls.key': ca.key, 'ca.crt': root.cert };
+  return Object.fromEntries(
+    Object.entries(values).map(([key, value]) => [key, Buffer.from(value).toString('base64')]),
+  );
+};
+
+describe.skipIf(!hasOpenssl)('a CA of an organisation', () => {
+  let cluster: Cluster;
+  let replica: Replica;
+  let root: MadeCa;
+
+  const intermediate = (issuer: MadeCa, name: string): MadeCa =>
+    makeCa({ issuer, subject: `/O=Acme/CN=${name}`, constraints: 'critical,CA:TRUE,pathlen:0' });
+  const put = (data: Readonly<Record<string, string>>) => cluster.admin.patchMerge(secrets, OUR_CA, { data });
+
+  beforeAll(async () => {
+    root = makeCa();
+    ({ cluster, replica } = await startGatehouse({
+      settings: SETTINGS,
+      prepare: ({ admin }) =>
+        admin.create(secrets, {
+          apiVersion: 'v1',
+          kind: 'Secret',
+          type: 'kubernetes.io/tls',
+          metadata: OUR_CA,
+          data: dataOf(intermediate(root, 'One'), root),
+        }),
+    }));
+  });
+  afterAll(async () => {
+    await replica.program.stop(30_000);
+    await cluster.stop();
+  });
+
+  async function seen() {
+    const secret = await cluster.admin.get<SecretObject>(secrets, SERVING);
+    const map = await cluster.admin.get<SecretObject>(configMaps, BUNDLE);
+    const bundle = map?.data?.['ca.crt'];
+    if (secret === undefined || bundle === undefined) throw new Error('nothing is published yet');
+    return { chain: text(secret, 'tls.crt'), key: text(secret, 'tls.key'), bundle };
+  }
+
+  const generations = async (): Promise<readonly { readonly id: string; readonly state: string }[]> => {
+    const secret = await cluster.admin.get<SecretObject>(secrets, AUTHORITY);
+    return secret === undefined ? [] : (JSON.parse(text(secret, 'generations.json')) as []);
+  };
+
+  const activeId = async () => (await generations()).find(({ state }) => state === 'active')?.id;
+
+  /** Replaces the CA, and waits until the new one has signed the certificate of Gatehouse. */
+  async function rotateTo(ca: MadeCa, itsRoot: MadeCa) {
+    const [before, previous] = [await seen(), await activeId()];
+    await put(dataOf(ca, itsRoot));
+    await eventually('the new CA signs', async () => (await activeId()) !== previous, { timeoutMs: 60_000 });
+    return eventually('the serving cert is reissued', async () => {
+      const after = await seen();
+      return after.chain === before.chain ? undefined : after;
+    });
+  }
+
+  const verify = async (server: { chain: string; key: string }, bundle: string) => {
+    await expect(handshake(server.chain, server.key, bundle, HOST)).resolves.toEqual({ authorized: true });
+    expect(await opensslClient(server.chain, server.key, bundle, HOST)).toContain(
+      'Verify return code: 0 (ok)',
+    );
+  };
+
+  test('an intermediate CA as cert-manager writes it signs at once: clients with the root accept the served chain', async () => {
+    const { chain, key, bundle } = await eventually('the first certificate', () => seen());
+    expect(bundle).toBe(root.cert);
+    await verify({ chain, key }, root.cert);
+  });
+
+  test('an intermediate CA with a new key under the same root, then one under another root, replace it: old and new clients and servers trust each other', async () => {
+    const first = await seen();
+    const second = await rotateTo(intermediate(root, 'Two'), root);
+    const otherRoot = makeCa({ subject: '/O=Acme/CN=Acme Root 2' });
+    const third = await rotateTo(intermediate(otherRoot, 'Three'), otherRoot);
+    expect(second.bundle).toBe(root.cert);
+    for (const server of [first, second])
+      for (const client of [first, second, third]) await verify(server, client.bundle);
+    await verify(third, third.bundle);
+    await verify(third, otherRoot.cert);
+  });
+
+  test.each<[string, () => readonly [MadeCa, MadeCa], string]>([
+    ...(
+      [
+        ['with an Ed25519 key', { newKey: ['-newkey', 'ed25519'] }, 'its key (ed25519)'],
+        [
+          'with a P-521 key',
+          { newKey: ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-521'] },
+          'its key (ec secp521r1)',
+        ],
+        [
+          'for clients only',
+          { more: ['extendedKeyUsage=clientAuth'] },
+          'its extended key usage lacks serverAuth',
+        ],
+        [
+          'that excludes svc',
+          { more: ['nameConstraints=critical,excluded;DNS:svc'] },
+          'its name constraints exclude',
+        ],
+        [
+          'without the cluster domain',
+          { more: ['nameConstraints=critical,permitted;DNS:svc'] },
+          'its name constraints exclude',
+        ],
+      ] satisfies [string, WantedCa, string][]
+    ).map(([what, wanted, problem]): [string, () => readonly [MadeCa, MadeCa], string] => [
+      what,
+      () => {
+        const ca = makeCa(wanted);
+        return [ca, ca];
+      },
+      problem,
+    ]),
+    [
+      'without its root',
+      () => [intermediate(root, 'Alone'), makeCa({ subject: '/CN=Other' })],
+      'no certificate leads from',
+    ],
+  ])(
+    'T11: a CA %s is refused with the reason, and the current CA stays in use',
+    async (_what, make, problem) => {
+      const before = await generations();
+      await put(dataOf(...make()));
+      await eventually('an Event reports it', async () => {
+        const { items } = await cluster.admin.list<
+          KubeObject & { readonly reason?: string; readonly message?: string }
+        >(events, { namespace: SYSTEM_NAMESPACE });
+        return items.some(({ reason, message }) => reason === 'CaRefused' && message?.includes(problem));
+      });
+      expect(await generations()).toEqual(before);
+      const { chain, key, bundle } = await seen();
+      await verify({ chain, key }, bundle);
+    },
+  );
+});
