@@ -15,6 +15,17 @@ export const certificates: Row = {
       ],
     },
     {
+      title: 'Time until each retiring generation of the CA is removed',
+      description: 'Restart before then what loads its certificate or its bundle only at start.',
+      unit: 's',
+      queries: [
+        {
+          expr: `${highest('generation', 'gatehouse_serving_ca_retirement_seconds')} - time()`,
+          legend: '{{generation}}',
+        },
+      ],
+    },
+    {
       title: 'Phase of the authority',
       description: 'The phase with the value 1, or the reason why the stored authority cannot be used.',
       unit: 'short',
@@ -50,6 +61,10 @@ export const certificates: Row = {
           legend: 'generation {{generation}}',
         },
         { expr: `max(${of('gatehouse_serving_reissue_waiting')})`, legend: 'waiting for their turn' },
+        {
+          expr: `max(${of('gatehouse_serving_secrets_contended')})`,
+          legend: 'Secrets that another client keeps changing',
+        },
       ],
     },
     {
@@ -72,6 +87,13 @@ export const certificates: Row = {
           legend: 'failed, {{pod}}',
         },
       ],
+    },
+    {
+      title: 'What servers present',
+      description:
+        'Endpoints of Services by the certificate of the last handshake. Stale: not the one in the Secret.',
+      unit: 'short',
+      queries: [{ expr: highest('state', 'gatehouse_serving_endpoints'), legend: '{{state}}' }],
     },
     {
       title: 'No longer renewed',

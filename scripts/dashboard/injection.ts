@@ -9,6 +9,10 @@ export const injection: Row = {
       unit: 'short',
       queries: [
         { expr: highest('kind, state', 'gatehouse_cabundle_targets'), legend: '{{kind}}: {{state}}' },
+        {
+          expr: `${highest('kind', 'gatehouse_cabundle_unreadable_kinds')} == 1`,
+          legend: '{{kind}}: may not be listed',
+        },
       ],
     },
     {

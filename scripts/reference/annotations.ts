@@ -30,6 +30,11 @@ const ASKED: readonly Entry[] = [
     SERVICE,
     'The key algorithm: see [serving certificates](../serving-certs.md).',
   ],
+  [
+    pki.SERVING_CERT_PORTS,
+    SERVICE,
+    'Names or numbers of the ports that present the serving cert, separated by commas, or `none`. The leader checks [whether servers have reloaded](../serving-certs.md#servers-that-do-not-reload). Default: each TCP port that answers with TLS.',
+  ],
   [pki.SERVING_CERT_DURATION, SERVICE, 'Lifetime of the serving cert, e.g. `90d` or `36h`.'],
   [
     pki.SERVING_CERT_DNS_NAMES,

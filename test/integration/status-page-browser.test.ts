@@ -53,6 +53,7 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
     const headings = await page.getByRole('heading', { level: 2 }).allTextContents();
     expect(headings.map((text) => text.replaceAll(/\s+/g, ' ').trim())).toEqual([
       ...['2 problems need attention', 'Certificate authority', 'Serving certificates 3'],
+      ...['Certificates that servers present'],
       ...['Injection targets 4', 'Admission policies 2', 'Restore windows 2', 'Leader and replicas'],
     ]);
     expect(

@@ -57,6 +57,17 @@ export const SCENE: StatusReport = {
       { ...{ id: '03ac88f0', state: 'retiring', expired: false }, notBefore: day(-700), notAfter: day(30) },
     ],
   },
+  servedCerts: {
+    unread: [],
+    checkedAt: day(0),
+    endpoints: { current: 41, stale: 2, foreign: 0, unreachable: 1 },
+    items: [
+      {
+        ...{ namespace: 'shop', service: 'orders', secret: 'orders-tls', pods: ['orders-0', 'orders-1'] },
+        ...{ count: 2, since: day(-1), notAfter: day(20) },
+      },
+    ],
+  },
   servingCerts: {
     unread: [],
     items: [

@@ -75,3 +75,29 @@ export async function listen(server: Server): Promise<number> {
   if (address === null || typeof address === 'string') throw new Error('a TCP server has a port');
   return address.port;
 }
+
+/** What `openssl s_client` says after a handshake with a server of this chain and key. Throws if it refuses. */
+export async function opensslClient(chain: string, key: string, ca: string, host: string): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-openssl-'));
+  const server = createServer({ cert: chain, key }, (socket) => socket.end());
+  server.on('tlsClientError', () => undefined); // only the client's verdict counts
+  try {
+    const caFile = join(folder, 'ca.pem');
+    writeFileSync(caFile, ca);
+    const to = [
+      '-connect',
+      `127.0.0.1:${await listen(server)}`,
+      '-servername',
+      host,
+      '-verify_hostname',
+      host,
+    ];
+    const trust = ['-CAfile', caFile, '-no-CApath', '-no-CAstore', '-verify_return_error'];
+    const client = run('openssl', ['s_client', ...to, ...trust]);
+    client.child.stdin?.end();
+    return (await client).stdout;
+  } finally {
+    server.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

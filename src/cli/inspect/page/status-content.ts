@@ -7,13 +7,19 @@ import { relative, span } from '../status/time-line.ts';
 import { policyCells, type Tone } from '../status/cells.ts';
 import type { PolicyRow } from '../status/report/policies.ts';
 import { badge, lines, listSection, pieces } from './parts.ts';
-import { authoritySection, leaderSection, servingCertsSection, targetsSection } from './trust-sections.ts';
+import {
+  authoritySection,
+  leaderSection,
+  servedCertsSection,
+  servingCertsSection,
+  targetsSection,
+} from './trust-sections.ts';
 import { windowsSection } from './windows-section.ts';
 
 /** @param windows all RestoreWindows: the report contains only open ones and those with violations */
 export function statusContent(report: StatusReport, windows: readonly RestoreWindow[]): Html {
   const now = new Date(report.checkedAt);
-  return html`${verdict(report)}${tiles(report, now)}${authoritySection(report, now)}${servingCertsSection(report, now)}${targetsSection(report)}${policiesSection(report, now)}${windowsSection(report, windows, now)}${leaderSection(report, now)}`;
+  return html`${verdict(report)}${tiles(report, now)}${authoritySection(report, now)}${servingCertsSection(report, now)}${servedCertsSection(report, now)}${targetsSection(report)}${policiesSection(report, now)}${windowsSection(report, windows, now)}${leaderSection(report, now)}`;
 }
 
 const MAX_ATTENTION = 50;

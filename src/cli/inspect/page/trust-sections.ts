@@ -6,7 +6,9 @@ import {
   generationCells,
   generationTone,
   nextGeneration,
+  endpointCounts,
   servingCertCells,
+  staleCells,
   targetCells,
   type Tone,
 } from '../status/cells.ts';
@@ -125,6 +127,26 @@ export function servingCertsSection({ servingCerts: { unread, items } }: StatusR
     rows,
     'Serving certificates by expiry',
     ['Secret', 'Service', 'State', 'Ends', 'Renewal', 'Signer'],
+  );
+}
+
+/** Undefined if the leader has found no endpoint. */
+export function servedCertsSection({ servedCerts }: StatusReport, now: Date): Html | undefined {
+  const { unread, checkedAt, endpoints, items } = servedCerts;
+  if (endpoints === undefined && unread.length === 0) return undefined;
+  const rows = items.map((item) => ({ cells: pieces(staleCells(item, now)), isProblem: true }));
+  const counts =
+    endpoints === undefined ? '' : `${endpointCounts(endpoints)}, as of ${relative(checkedAt, now)}`;
+  return section(
+    'served-certs',
+    'Certificates that servers present',
+    html`<p class="lead">${counts}</p>`,
+    unreadParts(unread),
+    table(
+      'Servers that present an earlier certificate than their Secret contains',
+      ['Service', 'Secret', 'Stale since', 'Ends', 'Pods'],
+      rows,
+    ),
   );
 }
 

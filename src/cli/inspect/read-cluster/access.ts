@@ -1,5 +1,6 @@
 /** Reads which of its permissions the ServiceAccount of Gatehouse has. */
 import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
+import { toGroupResource } from '../../../api/policy-match.ts';
 import { groupResourceName, type GroupResource, type KubeObject } from '../../../json/kube-object.ts';
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
 import { mayUser, type AccessQuestion } from '../../../kube/access.ts';
@@ -137,10 +138,7 @@ export function governedKinds(policies: readonly AdmissionPolicy[]): readonly Go
     const needed = references.length > 0 || unique.length > 0;
     return [
       ...governed(spec).map((kind) => ({ ...kind, policy, needed })),
-      ...references.map(({ target: { apiGroup, resource } }) => ({
-        ...{ group: apiGroup ?? '', resource, policy },
-        needed: true,
-      })),
+      ...references.map(({ target }) => ({ ...toGroupResource(target), policy, needed: true })),
     ];
   });
   const neededFirst = all.toSorted((a, b) => Number(b.needed) - Number(a.needed));

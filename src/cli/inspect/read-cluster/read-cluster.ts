@@ -10,6 +10,7 @@ import { configMaps, leases, secrets } from '../../../kube/well-known.ts';
 import { AUTHORITY_SECRET, CABUNDLE_CONFIGMAP, SERVING_CERT_SELECTOR } from '../../../pki/annotations.ts';
 import { toStoredSecret, type StoredSecret } from '../../../pki/serving-certs/facts.ts';
 import type { Secret } from '../../../pki/serving-certs/secret.ts';
+import { SERVED_CERTS_CONFIGMAP } from '../../../runtime/endpoints/report.ts';
 import { ADMISSION_POLICIES, RESTORE_WINDOWS } from '../../../runtime/resources.ts';
 import {
   readSources,
@@ -33,6 +34,8 @@ export interface ClusterReadings extends SharedReadings {
   readonly pods: Reading<readonly Pod[]>;
   /** Contains private keys: show only what {@link parseAuthority} makes public. */
   readonly authority: Reading<Secret | undefined>;
+  /** The ConfigMap with the certificates that servers present. */
+  readonly servedCerts: Reading<ConfigMap | undefined>;
   readonly servingSecrets: Reading<readonly StoredSecret[]>;
   readonly targets: readonly TargetsReading[];
   readonly sources: SourceReadings;
@@ -63,18 +66,20 @@ export async function readCluster(
 ): Promise<ClusterReadings> {
   const { namespace } = scope;
   const { get, list } = createReader(client, TIMEOUT_MS);
-  const [lease, pods, authority, caBundle, servingSecrets, targets, policies, windows] = await Promise.all([
-    get<LeaseObject>(leases, { namespace, name: INSTALLATION_NAME }),
-    list<Pod>(PODS, { namespace, labelSelector: 'app.kubernetes.io/name=gatehouse' }),
-    get<Secret>(secrets, { namespace, name: AUTHORITY_SECRET }),
-    get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }),
-    list<Secret>(secrets, { labelSelector: SERVING_CERT_SELECTOR }),
-    readTargets(client, scope, TIMEOUT_MS),
-    list<AdmissionPolicy & KubeObject>(ADMISSION_POLICIES),
-    list<RestoreWindow & KubeObject>(RESTORE_WINDOWS),
-  ]);
+  const [lease, pods, authority, caBundle, servedCerts, servingSecrets, targets, policies, windows] =
+    await Promise.all([
+      get<LeaseObject>(leases, { namespace, name: INSTALLATION_NAME }),
+      list<Pod>(PODS, { namespace, labelSelector: 'app.kubernetes.io/name=gatehouse' }),
+      get<Secret>(secrets, { namespace, name: AUTHORITY_SECRET }),
+      get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }),
+      get<ConfigMap>(configMaps, { namespace, name: SERVED_CERTS_CONFIGMAP }),
+      list<Secret>(secrets, { labelSelector: SERVING_CERT_SELECTOR }),
+      readTargets(client, scope, TIMEOUT_MS),
+      list<AdmissionPolicy & KubeObject>(ADMISSION_POLICIES),
+      list<RestoreWindow & KubeObject>(RESTORE_WINDOWS),
+    ]);
   return {
-    ...{ lease, pods, authority, caBundle, targets, policies, windows },
+    ...{ lease, pods, authority, caBundle, servedCerts, targets, policies, windows },
     // Keeps no private key: only whether the key fits the certificate.
     servingSecrets: mapReading(servingSecrets, (items) => items.map(toStoredSecret)),
     sources: await readSources(client, targets, scope, TIMEOUT_MS),

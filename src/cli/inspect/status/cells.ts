@@ -1,7 +1,9 @@
 /** The cells of the report that terminal and status page show alike. */
+import type { ServedCertsReport, StaleRow } from '../../../runtime/endpoints/report.ts';
 import type { GenerationRow } from './report/authority.ts';
 import type { InjectionTargetRow } from './report/injection-targets.ts';
 import type { PolicyRow } from './report/policies.ts';
+import { namedPods } from './report/served-certs.ts';
 import type { ServingCertRow } from './report/serving-certs.ts';
 import { minute, relative } from './time-line.ts';
 
@@ -29,10 +31,16 @@ export function generationCells(generation: GenerationRow, now: Date): readonly 
   ];
 }
 
-/** When the active generation is replaced; empty if unknown. */
+/** When the active generation is replaced, and the old ones are removed; empty if unknown. */
 export function nextGeneration(generations: readonly GenerationRow[], now: Date): string {
   const { rotationAt } = generations.find(({ state }) => state === 'active') ?? {};
-  return rotationAt === undefined ? '' : `; the next generation is due ${relative(rotationAt, now)}`;
+  const next = rotationAt === undefined ? '' : `; the next generation is due ${relative(rotationAt, now)}`;
+  const retirements = generations.flatMap(({ id, retiresAt }) =>
+    retiresAt === undefined
+      ? []
+      : `; ${id} is removed ${relative(retiresAt, now)}: restart before then what loads certificates only at start`,
+  );
+  return `${next}${retirements.at(-1) ?? ''}`;
 }
 
 export const CERT_TONES = {
@@ -54,6 +62,20 @@ export function servingCertCells(cert: ServingCertRow, now: Date): readonly Stat
     plain(renewAt === undefined && notAfter !== undefined ? 'with the CA' : relative(renewAt, now)),
   ];
 }
+
+/** E.g. `298 current, 2 stale, 0 foreign, 1 unreachable`. */
+export const endpointCounts = (endpoints: ServedCertsReport['endpoints']): string =>
+  Object.entries(endpoints)
+    .map(([state, count]) => `${count} ${state}`)
+    .join(', ');
+
+export const staleCells = (row: StaleRow, now: Date): readonly StatusCell[] => [
+  plain(`${row.namespace}/${row.service}`),
+  plain(row.secret),
+  { text: relative(row.since, now), tone: 'bad' },
+  plain(relative(row.notAfter, now)),
+  plain(namedPods(row)),
+];
 
 const TARGET_TONES = {
   Current: 'good',

@@ -27,6 +27,24 @@ test('the text shows each part, and the verdict at the end', () => {
   expect(text.endsWith('\n\nGatehouse is healthy.\n')).toBe(true);
 });
 
+test('the text shows which servers present an earlier certificate', () => {
+  expect(shown({})).not.toContain('servers present');
+  const report = {
+    ...{ checkedAt: at(-60_000), endpoints: { current: 3, stale: 1, foreign: 0, unreachable: 2 } },
+    stale: [
+      {
+        ...{ namespace: 'prod', service: 'db', secret: 'db-tls', pods: ['db-0'], count: 1 },
+        ...{ since: at(-3_600_000), notAfter: at(7_200_000) },
+      },
+    ],
+  };
+  const text = shown({ servedCerts: read({ data: { 'report.json': JSON.stringify(report) } }) });
+  expect(text).toMatch(
+    /^Certificates that servers present: 3 current, 1 stale, 0 foreign, 2 unreachable, as of \S+ ago$/m,
+  );
+  expect(text).toMatch(/^ {2}prod\/db +db-tls +\S+ ago +in \S+ +db-0$/m);
+});
+
 test('problems come at the end, and unreadable parts in their section', () => {
   const text = shown({
     servingSecrets: FORBIDDEN,

@@ -7,8 +7,10 @@ import {
   generationCells,
   nextGeneration,
   plain,
+  endpointCounts,
   policyCells,
   servingCertCells,
+  staleCells,
   targetCells,
   type StatusCell,
 } from './cells.ts';
@@ -24,10 +26,18 @@ interface Style {
 export function formatStatus(report: StatusReport, colours: boolean): string {
   const { server, version, namespace, checkedAt } = report;
   const style = { colours, now: new Date(checkedAt) };
-  const parts = [leader, authority, servingCerts, injectionTargets, admissionPolicies, restoreWindows];
+  const parts = [
+    leader,
+    authority,
+    servingCerts,
+    servedCerts,
+    injectionTargets,
+    admissionPolicies,
+    restoreWindows,
+  ];
   const blocks = [
     [printable(`Gatehouse in namespace ${namespace} of ${server} (${version}), ${checkedAt}`)],
-    ...parts.map((part) => part(report, style)),
+    ...parts.map((part) => part(report, style)).filter((lines) => lines.length > 0),
     verdict(report, colours),
   ];
   return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
@@ -103,6 +113,16 @@ function servingCerts({ servingCerts: part }: StatusReport, style: Style): reado
   );
   const headings = ['SECRET', 'SERVICE', 'STATE', 'ENDS', 'RENEWAL', ''];
   return section(`Serving certificates: ${count(part)}`, part, headings, rows, style);
+}
+
+function servedCerts({ servedCerts: part }: StatusReport, style: Style): readonly string[] {
+  const { checkedAt, endpoints, items, unread } = part;
+  if (endpoints === undefined && unread.length === 0) return [];
+  const counts =
+    endpoints === undefined ? '' : `: ${endpointCounts(endpoints)}, as of ${relative(checkedAt, style.now)}`;
+  const rows = items.map((item) => row(staleCells(item, style.now), ''));
+  const headings = ['SERVICE', 'SECRET', 'STALE SINCE', 'ENDS', 'PODS', ''];
+  return section(`Certificates that servers present${counts}`, part, headings, rows, style);
 }
 
 function injectionTargets({ injectionTargets: part }: StatusReport, style: Style): readonly string[] {

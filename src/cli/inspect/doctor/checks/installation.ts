@@ -3,7 +3,7 @@ import { customResourceDefinitions } from '../../../../api/crds.ts';
 import { VERSION } from '../../../../api/group.ts';
 import { groupResourceName } from '../../../../json/kube-object.ts';
 import type { AccessQuestion } from '../../../../kube/access.ts';
-import { isJsonObject } from '../../../../json/json.ts';
+import { isJsonObject, objectIn } from '../../../../json/json.ts';
 import { missingAccessMessage } from '../../../../runtime/policies/read-access.ts';
 import type { GovernedKind, ServiceAccount } from '../../read-cluster/access.ts';
 import type { Definition, InstallationReadings } from '../../read-cluster/read-installation.ts';
@@ -47,9 +47,8 @@ const versionIn = ({ spec }: Definition) => spec?.versions?.find(({ name }) => n
 /** The paths of fields in `wanted` that `live` lacks, without their subfields. */
 function missingFields(wanted: unknown, live: unknown, path: string): readonly string[] {
   if (!isJsonObject(wanted) || !isJsonObject(live)) return [];
-  const properties = isJsonObject(wanted.properties) ? wanted.properties : {};
-  const known = isJsonObject(live.properties) ? live.properties : {};
-  const below = Object.entries(properties).flatMap(([name, schema]) =>
+  const known = objectIn(live, 'properties');
+  const below = Object.entries(objectIn(wanted, 'properties')).flatMap(([name, schema]) =>
     Object.hasOwn(known, name)
       ? missingFields(schema, known[name], `${path}.${name}`)
       : [`${path}.${name}`.slice(1)],

@@ -5,6 +5,7 @@ export const PARTS = [
   'leader',
   'authority',
   'servingCerts',
+  'servedCerts',
   'injectionTargets',
   'admissionPolicies',
   'restoreWindows',

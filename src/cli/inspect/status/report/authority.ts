@@ -7,14 +7,17 @@ import { parseAuthority } from '../../../../pki/authority/secret.ts';
 import type { Authority } from '../../../../pki/authority/authority.ts';
 import { caBundle } from '../../../../pki/authority/bundle.ts';
 import {
+  caOf,
   generationId,
   isOwnGeneration,
-  rootOf,
+  isOwnRoot,
+  lifeOf,
   type Generation,
   type GenerationState,
 } from '../../../../pki/authority/generation.ts';
 import type { BundleState } from '../../../../pki/injection/source.ts';
 import { parseCertificatePem, splitCertificates } from '../../../../pki/x509/pem.ts';
+import { retirementTime } from '../../../../pki/authority/trust-record.ts';
 import { rotationPhase, rotationTime, type RotationPhase } from '../../../../pki/authority/rotation-plan.ts';
 import type { Secret } from '../../../../pki/serving-certs/secret.ts';
 import type { ClusterReadings } from '../../read-cluster/read-cluster.ts';
@@ -44,18 +47,23 @@ export interface GenerationRow {
   readonly activatedAt?: string | undefined;
   /** Of the active generation: when the next generation is due. Absent for an imported CA, which its owner replaces. */
   readonly rotationAt?: string | undefined;
+  /** Of a retiring generation: when its root is removed. Restart before then what loads certificates only at start. */
+  readonly retiresAt?: string | undefined;
 }
 
-/** A root that verifies serving certificates. */
-export interface KnownRoot {
+/** A CA that signs serving certificates. */
+export interface KnownSigner {
   readonly id: string;
   readonly certificate: X509Certificate;
+  /** When it or the first of its issuers expires. */
+  readonly notAfter: Date;
 }
 
 export interface JudgedAuthority extends Judged<AuthorityPart> {
   /** The bundle that injection targets should contain. */
   readonly bundle: BundleState;
-  readonly roots: readonly KnownRoot[];
+  /** Empty: unknown. */
+  readonly signers: readonly KnownSigner[];
 }
 
 /** Returns only data from certificates: no private key leaves this function. */
@@ -100,33 +108,38 @@ function ofSecret(authority: Authority, object: string, now: Date): JudgedAuthor
     part: { unread: [], source: 'Secret', phase, generations: rows },
     problems: activeProblems(authority, object, now),
     bundle: bundleOf(authority, now),
-    roots: generations.map((generation) => ({ id: generation.id, certificate: rootOf(generation) })),
+    signers: generations.map((generation) => ({
+      id: generation.id,
+      certificate: caOf(generation),
+      notAfter: lifeOf(generation).notAfter,
+    })),
   };
 }
 
 function rowOf(generation: Generation, now: Date): GenerationRow {
   const { id, state, createdAt, publishedAt, activatedAt } = generation;
   return {
-    ...lifeOf(id, state, rootOf(generation), now),
+    ...rowOfLife(id, state, lifeOf(generation), now),
     createdAt: createdAt.toISOString(),
     publishedAt: publishedAt?.toISOString(),
     activatedAt: activatedAt?.toISOString(),
     rotationAt:
       state === 'active' && isOwnGeneration(generation) ? rotationTime(generation).toISOString() : undefined,
+    retiresAt: retirementTime(generation)?.toISOString(),
   };
 }
 
-const lifeOf = (
+const rowOfLife = (
   id: string,
   state: GenerationRow['state'],
-  { validFromDate, validToDate }: X509Certificate,
+  { notBefore, notAfter }: ReturnType<typeof lifeOf>,
   now: Date,
 ): GenerationRow => ({
   id,
   state,
-  notBefore: validFromDate.toISOString(),
-  notAfter: validToDate.toISOString(),
-  expired: validToDate <= now,
+  notBefore: notBefore.toISOString(),
+  notAfter: notAfter.toISOString(),
+  expired: notAfter <= now,
 });
 
 function bundleOf(authority: Authority, now: Date): BundleState {
@@ -141,13 +154,13 @@ function bundleOf(authority: Authority, now: Date): BundleState {
 function activeProblems({ generations }: Authority, object: string, now: Date): Problems {
   const active = generations.find(({ state }) => state === 'active');
   if (active === undefined) return [];
-  const { validFromDate, validToDate } = rootOf(active);
-  const end = validToDate.toISOString();
-  if (validToDate <= now) {
+  const { notBefore, notAfter } = lifeOf(active);
+  const end = notAfter.toISOString();
+  if (notAfter <= now) {
     const message = `the active generation ${active.id} expired at ${end}: rotate the authority now`;
     return [{ object, message }];
   }
-  const isLate = now.getTime() > validFromDate.getTime() * 0.25 + validToDate.getTime() * 0.75;
+  const isLate = now.getTime() > notBefore.getTime() * 0.25 + notAfter.getTime() * 0.75;
   if (!isLate || generations.some(({ state }) => state === 'pending')) return [];
   const next = isOwnGeneration(active)
     ? 'find out why the leader does not rotate the authority'
@@ -162,24 +175,29 @@ function ofConfigMap(reading: Reading<ConfigMap | undefined>, namespace: string,
     part: { unread: unreadOf(object, reading), generations: [] },
     problems: messages.map((message) => ({ object, message })),
     bundle: { kind: 'unknown' },
-    roots: [],
+    signers: [],
   });
   if (reading.kind === 'unread') return unusable();
   const text = reading.value?.data?.[CA_BUNDLE_KEY];
   if (text === undefined) return unusable('it has no CA bundle: the leader has not published one yet');
   try {
     const pem = parseCertificatePem(text);
-    const roots = splitCertificates(pem).map((certificate) => ({
+    const roots = splitCertificates(pem);
+    const signers = roots.map((certificate) => ({
       id: generationId(certificate.publicKey),
       certificate,
+      notAfter: certificate.validToDate,
     }));
-    const generations = roots.map(({ id, certificate }) => lifeOf(id, 'trusted', certificate, now));
+    const generations = signers.map(({ id, certificate: { validFromDate, validToDate } }) =>
+      rowOfLife(id, 'trusted', { notBefore: validFromDate, notAfter: validToDate }, now),
+    );
     const message = 'all its certificates have expired: rotate the authority now';
     return {
       part: { unread: [], source: 'ConfigMap', generations },
       problems: generations.every(({ expired }) => expired) ? [{ object, message }] : [],
       bundle: { kind: 'bundle', pem },
-      roots,
+      // Below another root, an intermediate CA may sign. The bundle does not contain it.
+      signers: roots.every(isOwnRoot) ? signers : [],
     };
   } catch (error) {
     return unusable(`${CA_BUNDLE_KEY} is invalid: ${messageOf(error)}`);

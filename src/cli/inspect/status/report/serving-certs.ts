@@ -8,7 +8,7 @@ import { renewalTime } from '../../../../pki/serving-certs/plan.ts';
 import { latestServingCertEnd } from '../../../../pki/serving-certs/issue.ts';
 import { unreadOf, valueOf, type Reading } from '../../read-cluster/reading.ts';
 import type { Judged, Listing, Problems } from './attention.ts';
-import type { KnownRoot } from './authority.ts';
+import type { KnownSigner } from './authority.ts';
 
 export interface ServingCertRow {
   readonly namespace: string;
@@ -35,13 +35,13 @@ export interface ServingCertRow {
 /** Grace period: a leader that starts, or renews thousands of certificates, needs some time. */
 const OVERDUE_MS = HOUR;
 
-/** @param roots of the authority; empty: unknown, so that signers are not checked */
+/** @param signers of the authority; empty: unknown, so that they are not checked */
 export function servingCertsPart(
   secrets: Reading<readonly StoredSecret[]>,
-  roots: readonly KnownRoot[],
+  signers: readonly KnownSigner[],
   now: Date,
 ): Judged<Listing<ServingCertRow>> {
-  const items = (valueOf(secrets) ?? []).map((secret) => rowOf(secret, roots, now)).toSorted(bySoonest);
+  const items = (valueOf(secrets) ?? []).map((secret) => rowOf(secret, signers, now)).toSorted(bySoonest);
   return {
     part: { unread: unreadOf('Secrets with serving certificates', secrets), items },
     problems: items.flatMap(problemsOf),
@@ -50,7 +50,7 @@ export function servingCertsPart(
 
 function rowOf(
   { metadata = {}, summary }: StoredSecret,
-  roots: readonly KnownRoot[],
+  signers: readonly KnownSigner[],
   now: Date,
 ): ServingCertRow {
   const { namespace = '', name = '', annotations = {} } = metadata;
@@ -63,13 +63,13 @@ function rowOf(
       message: summary?.message ?? 'it has neither certificate nor key',
     };
   const { notBefore, notAfter, dnsNames, leaf } = summary;
-  const signer = signerAmong(roots, leaf);
-  const reachesEnd = signer !== undefined && notAfter >= latestServingCertEnd(signer.certificate.validToDate);
+  const signer = signerAmong(signers, leaf);
+  const reachesEnd = signer !== undefined && notAfter >= latestServingCertEnd(signer.notAfter);
   const renewAt = reachesEnd ? undefined : renewalTime(summary, annotations[SERVING_CERT_SERVICE_UID] ?? '');
   return {
     ...identity,
     state:
-      roots.length > 0 && signer === undefined && notAfter > now
+      signers.length > 0 && signer === undefined && notAfter > now
         ? 'UnknownSigner'
         : stateOf(notAfter, renewAt, now),
     dnsNames,
@@ -81,9 +81,9 @@ function rowOf(
 }
 
 /** Verifies the signature: the issuer name in a certificate proves nothing. */
-function signerAmong(roots: readonly KnownRoot[], leaf: string): KnownRoot | undefined {
+function signerAmong(signers: readonly KnownSigner[], leaf: string): KnownSigner | undefined {
   const certificate = new X509Certificate(Buffer.from(leaf, 'base64'));
-  return roots.find((root) => certificate.verify(root.certificate.publicKey));
+  return signers.find((signer) => certificate.verify(signer.certificate.publicKey));
 }
 
 function stateOf(notAfter: Date, renewAt: Date | undefined, now: Date): ServingCertRow['state'] {

@@ -254,3 +254,35 @@ test('a bundle from another source is compared with it, if it is readable', () =
   expect(sourceOf(read(undefined))).toEqual(['Secret prod/their-ca', 'Invalid', 0]);
   expect(sourceOf(FORBIDDEN)).toEqual(['Secret prod/their-ca', 'Unknown', 1]);
 });
+
+const stale = {
+  ...{ namespace: 'prod', service: 'db', secret: 'db-tls', pods: ['db-0', 'db-1'], count: 5 },
+  ...{ since: at(-HOUR), notAfter: at(DAY) },
+};
+const served = (checkedAt: string, current = 3) =>
+  read({
+    data: {
+      'report.json': JSON.stringify({
+        ...{ checkedAt, stale: current === 0 ? [] : [stale] },
+        endpoints: { current, stale: 0, foreign: 0, unreachable: 0 },
+      }),
+    },
+  });
+
+test('servers that present an earlier certificate need attention', () => {
+  const report = reportOf({ servedCerts: served(at(-HOUR / 4)) });
+  expect(report.servedCerts).toMatchObject({ endpoints: { current: 3 }, items: [{ service: 'db' }] });
+  expect(problems(report)).toEqual([
+    `Service prod/db: pods db-0, db-1 and 3 more are still presenting an earlier certificate than Secret db-tls contains; it ends at ${at(DAY)}: restart the pods before`,
+  ]);
+});
+
+test.each([
+  ['that no leader maintains', served(at(-HOUR))],
+  ['without endpoints', served(at(0), 0)],
+  ['that is no report', read({ data: { 'report.json': 'x' } })],
+])('a report %s is left out', (_what, servedCerts) => {
+  const report = reportOf({ servedCerts });
+  expect(report.healthy).toBe(true);
+  expect(report.servedCerts).toEqual({ unread: [], items: [] });
+});

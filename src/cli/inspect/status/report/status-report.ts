@@ -6,6 +6,7 @@ import { authorityPart, type AuthorityPart } from './authority.ts';
 import { injectionTargetsPart, type InjectionTargetRow } from './injection-targets.ts';
 import { leaderPart, type LeaderPart } from './leader.ts';
 import { admissionPoliciesPart, type PolicyRow } from './policies.ts';
+import { servedCertsPart, type ServedCertsPart } from './served-certs.ts';
 import { servingCertsPart, type ServingCertRow } from './serving-certs.ts';
 import { restoreWindowsPart, type RestoreWindowsPart } from './windows.ts';
 
@@ -23,6 +24,8 @@ export interface StatusReport {
   readonly authority: AuthorityPart;
   /** Unusable certificates first, then by `notAfter`. */
   readonly servingCerts: Listing<ServingCertRow>;
+  /** Services with servers that present an earlier certificate; the certificate that ends first goes first. */
+  readonly servedCerts: ServedCertsPart;
   /** By kind and name. */
   readonly injectionTargets: Listing<InjectionTargetRow>;
   /** By name. */
@@ -43,7 +46,8 @@ export function statusReport(readings: ClusterReadings, context: ReportContext):
   const judged = {
     leader: leaderPart(readings, namespace, now),
     authority,
-    servingCerts: servingCertsPart(readings.servingSecrets, authority.roots, now),
+    servingCerts: servingCertsPart(readings.servingSecrets, authority.signers, now),
+    servedCerts: servedCertsPart(readings.servedCerts, namespace, now),
     injectionTargets: injectionTargetsPart(readings, authority.bundle, context, now),
     admissionPolicies: admissionPoliciesPart(readings.policies),
     restoreWindows: restoreWindowsPart(readings.windows, now),
@@ -53,6 +57,7 @@ export function statusReport(readings: ClusterReadings, context: ReportContext):
     leader: judged.leader.part,
     authority: authority.part,
     servingCerts: judged.servingCerts.part,
+    servedCerts: judged.servedCerts.part,
     injectionTargets: judged.injectionTargets.part,
     admissionPolicies: judged.admissionPolicies.part,
     restoreWindows: judged.restoreWindows.part,

@@ -1,0 +1,238 @@
+/**
+ * What servers present, compared with their Secrets, and when to ask next. Holds no timer, and reads no clock: times are
+ * milliseconds of a monotonic clock.
+ */
+import type { Endpoint } from './slices.ts';
+
+/** A Service with a serving cert, and its endpoints. */
+export interface ServedService {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly secretName: string;
+  /** The fingerprint of the leaf in the Secret. */
+  readonly leaf: string;
+  /** The first name in the leaf, for SNI. */
+  readonly serverName: string;
+  readonly endpoints: readonly Endpoint[];
+}
+
+/** The result of one handshake. */
+export type Served =
+  | {
+      readonly kind: 'leaf';
+      /** The fingerprint. */
+      readonly leaf: string;
+      readonly notAfter: Date;
+      /** Whether it holds the name that the question asked for. */
+      readonly isFor: boolean;
+    }
+  | { readonly kind: 'unreachable' | 'no-tls' };
+
+/**
+ * - `stale`: the server presents another certificate for the same names, in most cases an earlier one of the Secret;
+ * - `foreign`: a certificate for other names, such as that of a sidecar;
+ * - `unreachable`: no certificate from a port that should serve TLS, e.g. because of a NetworkPolicy;
+ * - `plain`: a port without TLS;
+ * - `unknown`: not asked yet.
+ */
+export type EndpointState = 'current' | 'stale' | 'foreign' | 'unreachable' | 'plain' | 'unknown';
+
+interface Seen {
+  readonly endpoint: Endpoint;
+  served?: Served;
+  /** When it became stale. */
+  staleSince: number | undefined;
+  /** Whether it presented the old leaf after it had time to reload. */
+  isOverdue: boolean;
+  failures: number;
+}
+
+interface Watched {
+  service: ServedService;
+  readonly endpoints: Map<string, Seen>;
+  /** The ports that have answered with a certificate at least once. */
+  readonly tlsPorts: Set<string>;
+}
+
+export interface StaleServer {
+  readonly pod: string;
+  readonly address: string;
+  readonly since: number;
+  readonly notAfter: Date;
+}
+
+export interface StaleService {
+  readonly service: ServedService;
+  /** The servers that had time to load the leaf of the Secret. */
+  readonly servers: readonly StaleServer[];
+}
+
+export type ServedCerts = ReturnType<typeof createServedCerts>;
+
+const HOUR = 60 * 60_000;
+/** A container that restarts is back within seconds. Doubles up to an hour. */
+const UNREACHABLE_RECHECK_MS = 10_000;
+/** A port without TLS may be configured later. Its server may log every attempt. */
+const PLAIN_RECHECK_MS = 6 * HOUR;
+
+/** @param reloadMs how long a server may take to load a new leaf */
+export function createServedCerts(reloadMs: number) {
+  const services = new Map<string, Watched>();
+  const owners = new Map<string, string>();
+
+  const find = (key: string) => {
+    const serviceKey = owners.get(key) ?? '';
+    const watched = services.get(serviceKey);
+    const seen = watched?.endpoints.get(key);
+    return watched === undefined || seen === undefined ? undefined : { serviceKey, watched, seen };
+  };
+  const forget = ({ endpoints }: Watched, key: string): void => {
+    endpoints.delete(key);
+    owners.delete(key);
+  };
+  const states = function* () {
+    for (const watched of services.values())
+      for (const seen of watched.endpoints.values()) yield stateOf(seen, watched);
+  };
+
+  return {
+    /** Returns the keys of endpoints that are new, of those whose leaf was renewed, and of those that are gone. */
+    update: (serviceKey: string, service: ServedService, now: number) => {
+      const watched = services.get(serviceKey) ?? {
+        service,
+        endpoints: new Map<string, Seen>(),
+        tlsPorts: new Set<string>(),
+      };
+      const isRenewed = watched.service.leaf !== service.leaf;
+      watched.service = service;
+      services.set(serviceKey, watched);
+      const wanted = new Map(service.endpoints.map((endpoint) => [keyOf(serviceKey, endpoint), endpoint]));
+      const gone = [...watched.endpoints.keys()].filter((key) => !wanted.has(key));
+      for (const key of gone) forget(watched, key);
+      const added: string[] = [];
+      for (const [key, endpoint] of wanted) {
+        owners.set(key, serviceKey);
+        const seen = watched.endpoints.get(key);
+        if (seen === undefined) watched.endpoints.set(key, unseen(endpoint));
+        else judge(seen, watched, now);
+        if (seen === undefined) added.push(key);
+      }
+      return { added, renewed: isRenewed ? [...wanted.keys()] : [], gone };
+    },
+    /** The Service is gone, or has no serving cert. Returns the keys of its endpoints. */
+    remove: (serviceKey: string): readonly string[] => {
+      const watched = services.get(serviceKey);
+      const gone = [...(watched?.endpoints.keys() ?? [])];
+      if (watched !== undefined) for (const key of gone) forget(watched, key);
+      services.delete(serviceKey);
+      return gone;
+    },
+    /** The namespace of an endpoint, and the question to its server; undefined: it is gone. */
+    question: (key: string) => {
+      const found = find(key);
+      if (found === undefined) return undefined;
+      const { service } = found.watched;
+      const { address, port } = found.seen.endpoint;
+      return { namespace: service.namespace, serverName: service.serverName, address, port };
+    },
+    /** Takes note of an answer. Returns the state, and when to ask again; undefined: the endpoint is gone. */
+    record: (key: string, served: Served, now: number) => {
+      const found = find(key);
+      if (found === undefined) return undefined;
+      const { serviceKey, watched, seen } = found;
+      const [before, wasOverdue] = [stateOf(seen, watched), seen.isOverdue];
+      take(seen, served, watched);
+      judge(seen, watched, now);
+      const state = stateOf(seen, watched);
+      if (state === 'stale') seen.isOverdue = now >= (seen.staleSince ?? now) + reloadMs;
+      seen.failures = state === 'unreachable' ? seen.failures + 1 : 0;
+      return {
+        serviceKey,
+        state,
+        isChanged: state !== before || seen.isOverdue !== wasOverdue,
+        askAt: askAt(state, seen, now, reloadMs),
+      };
+    },
+    counts: (): Readonly<Record<EndpointState, number>> => {
+      const counts = { current: 0, stale: 0, foreign: 0, unreachable: 0, plain: 0, unknown: 0 };
+      for (const state of states()) counts[state] += 1;
+      return counts;
+    },
+    /** Undefined if all servers of the Service have loaded the leaf, or still have time for it. */
+    staleIn: (serviceKey: string): StaleService | undefined => {
+      const watched = services.get(serviceKey);
+      return watched === undefined ? undefined : staleService(watched);
+    },
+    /** All Services with stale servers. */
+    stale: (): readonly StaleService[] =>
+      [...services.values()].flatMap((watched) => staleService(watched) ?? []),
+  };
+}
+
+const unseen = (endpoint: Endpoint): Seen => ({
+  ...{ endpoint, staleSince: undefined, isOverdue: false, failures: 0 },
+});
+
+const keyOf = (serviceKey: string, { pod, address, port }: Endpoint): string =>
+  `${serviceKey} ${pod} ${address} ${port}`;
+
+/** The leaf in the Secret is ours, also after the Secret has changed. */
+function take(seen: Seen, served: Served, { service, tlsPorts }: Watched): void {
+  if (served.kind !== 'leaf') {
+    seen.served = served;
+    return;
+  }
+  seen.served = { ...served, isFor: served.isFor || served.leaf === service.leaf };
+  tlsPorts.add(seen.endpoint.portId);
+}
+
+function stateOf({ endpoint, served }: Seen, { service, tlsPorts }: Watched): EndpointState {
+  switch (served?.kind) {
+    case undefined:
+      return 'unknown';
+    case 'unreachable':
+      return 'unreachable';
+    case 'no-tls':
+      return endpoint.isTls || tlsPorts.has(endpoint.portId) ? 'unreachable' : 'plain';
+    case 'leaf':
+      return served.leaf === service.leaf ? 'current' : served.isFor ? 'stale' : 'foreign';
+  }
+}
+
+/** The time to reload starts when the leaf was replaced, or when this leader first saw the old one. */
+function judge(seen: Seen, watched: Watched, now: number): void {
+  const state = stateOf(seen, watched);
+  if (state === 'stale') seen.staleSince ??= now;
+  // A server that cannot be reached for a moment has not reloaded.
+  else if (state === 'current' || state === 'foreign') [seen.staleSince, seen.isOverdue] = [undefined, false];
+}
+
+function askAt(
+  state: EndpointState,
+  { staleSince, isOverdue, failures }: Seen,
+  now: number,
+  reloadMs: number,
+): number {
+  switch (state) {
+    case 'stale':
+      return isOverdue ? now + reloadMs : (staleSince ?? now) + reloadMs;
+    case 'unreachable':
+      return now + Math.min(HOUR, UNREACHABLE_RECHECK_MS * 2 ** Math.min(failures - 1, 10));
+    case 'plain':
+      return now + PLAIN_RECHECK_MS;
+    case 'current':
+    case 'foreign':
+    case 'unknown':
+      return now + HOUR;
+  }
+}
+
+function staleService({ service, endpoints }: Watched): StaleService | undefined {
+  const servers = [...endpoints.values()].flatMap(({ endpoint, served, staleSince, isOverdue }) =>
+    isOverdue && staleSince !== undefined && served?.kind === 'leaf' && served.leaf !== service.leaf
+      ? [{ pod: endpoint.pod, address: endpoint.address, since: staleSince, notAfter: served.notAfter }]
+      : [],
+  );
+  return servers.length === 0 ? undefined : { service, servers };
+}

@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest';
+
+import { endpointsOf, servicesOf, toStoredSlice, type EndpointSlice } from './slices.ts';
+
+const pod = (name: string, address: string, ready?: boolean) => ({
+  addresses: [address],
+  ...(ready === undefined ? {} : { conditions: { ready } }),
+  targetRef: { kind: 'Pod', name },
+});
+
+const slice = (change: Partial<EndpointSlice> = {}): EndpointSlice =>
+  toStoredSlice({
+    metadata: {
+      namespace: 'shop',
+      name: 'db-x',
+      labels: { 'kubernetes.io/service-name': 'db', team: 'data' },
+    },
+    addressType: 'IPv4',
+    endpoints: [pod('db-0', '10.0.0.1')],
+    ports: [{ name: 'https', port: 8443, protocol: 'TCP' }],
+    ...change,
+  });
+
+const asked = (slices: readonly EndpointSlice[], named?: string, limit = 10) =>
+  endpointsOf(slices, named, limit).map(({ pod, address, port }) => `${pod} ${address} ${port}`);
+
+test('a slice belongs to the Service in its label', () => {
+  expect(servicesOf(slice())).toEqual(['shop/db']);
+  expect(servicesOf(slice({ metadata: { namespace: 'shop', name: 'own' } }))).toEqual([]);
+});
+
+test('each ready pod is asked at each TCP port', () => {
+  const ports = [
+    { name: 'https', port: 8443, protocol: 'TCP' },
+    { name: 'metrics', port: 9443 },
+    { name: 'dns', port: 53, protocol: 'UDP' },
+  ];
+  const endpoints = [pod('db-0', '10.0.0.1', true), pod('db-1', '10.0.0.2'), pod('db-2', '10.0.0.3', false)];
+  expect(asked([slice({ ports, endpoints })])).toEqual([
+    'db-0 10.0.0.1 8443',
+    'db-1 10.0.0.2 8443',
+    'db-0 10.0.0.1 9443',
+    'db-1 10.0.0.2 9443',
+  ]);
+});
+
+test('the result ends one endpoint behind the limit', () => {
+  const ports = [1, 2, 3, 4].map((port) => ({ name: `p${port}`, port }));
+  const endpoints = [1, 2, 3, 4].map((number) => pod(`db-${number}`, `10.0.0.${number}`));
+  expect(asked([slice({ ports, endpoints })], undefined, 6)).toHaveLength(7);
+});
+
+test('a pod with two addresses is asked once, by IPv4', () => {
+  const six = slice({ addressType: 'IPv6', endpoints: [pod('db-0', 'fd00::1'), pod('db-1', 'fd00::2')] });
+  expect(asked([six, slice()])).toEqual(['db-0 10.0.0.1 8443', 'db-1 fd00::2 8443']);
+});
+
+describe('never asked:', () => {
+  test.each<[string, Partial<EndpointSlice>]>([
+    ['an address without a pod', { endpoints: [{ addresses: ['10.0.0.1'] }] }],
+    ['another kind', { endpoints: [{ addresses: ['10.0.0.1'], targetRef: { kind: 'Node', name: 'a' } }] }],
+    ['the metadata of the cloud', { endpoints: [pod('db-0', '169.254.169.254')] }],
+    ['the leader itself', { endpoints: [pod('db-0', '127.0.0.1')] }],
+    ['a name', { addressType: 'FQDN', endpoints: [pod('db-0', 'db.example.com')] }],
+    ['a port that says that it has no TLS', { ports: [{ name: 'web', port: 80, appProtocol: 'http' }] }],
+    ['a slice without ports', { ports: [] }],
+  ])('%s', (_what, change) => {
+    expect(asked([slice(change)])).toEqual([]);
+  });
+});
+
+test.each([
+  [undefined, [8443, 9443]],
+  ['https', [8443]],
+  ['9443, https', [8443, 9443]],
+  ['web', [80]],
+  ['none', []],
+  ['', []],
+])('with the annotation %j, the ports are %j', (named, expected) => {
+  const ports = [
+    { name: 'https', port: 8443 },
+    { name: 'metrics', port: 9443 },
+    { name: 'web', port: 80, appProtocol: 'http' },
+  ];
+  expect(endpointsOf([slice({ ports })], named, 10).map(({ port }) => port)).toEqual(expected);
+});
+
+test('an empty annotation does not name the port without a name', () => {
+  expect(endpointsOf([slice({ ports: [{ port: 8443 }] })], ' , ', 10)).toEqual([]);
+});
+
+test('a port is TLS for certain if the annotation or its protocol says so', () => {
+  const https = slice({ ports: [{ name: 'a', port: 1, appProtocol: 'https' }] });
+  expect(endpointsOf([https], undefined, 10).map(({ isTls }) => isTls)).toEqual([true]);
+  expect(endpointsOf([slice()], undefined, 10).map(({ isTls }) => isTls)).toEqual([false]);
+  expect(endpointsOf([slice()], '8443', 10).map(({ isTls }) => isTls)).toEqual([true]);
+});
+
+test('the store keeps nothing that is not needed', () => {
+  const stored = slice({
+    endpoints: [{ ...pod('db-0', '10.0.0.1'), ...{ nodeName: 'node-1', hints: {} } }],
+  });
+  expect(JSON.stringify(stored)).not.toMatch(/node-1|hints|team/);
+});

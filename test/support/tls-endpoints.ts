@@ -1,0 +1,159 @@
+/** Servers of a Service on loopback addresses, and the EndpointSlices that name them. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { createServer, type TLSSocket } from 'node:tls';
+
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import { startProgram, eventually, type Program } from './processes.ts';
+
+export interface KeyPair {
+  readonly chain: string;
+  readonly key: string;
+}
+
+export interface TlsEndpoint {
+  readonly pod: string;
+  /** As in the EndpointSlice. The server listens on the loopback address to which replicas are diverted. */
+  readonly address: string;
+  readonly stop: () => Promise<unknown>;
+}
+
+export const DIVERT = ['--import', join(import.meta.dirname, 'divert-to-loopback.ts')];
+
+export const loopbackOf = (address: string): string => address.replace(/^198\.18\./, '127.18.');
+
+export interface Connections {
+  open: number;
+  most: number;
+  lastAt: number;
+}
+
+/** A Node server in this process. `load` replaces its certificate; a server that loads once never calls it. */
+export async function nodeServer(
+  pod: string,
+  address: string,
+  port: number,
+  { chain, key }: KeyPair,
+  connections: Connections = { open: 0, most: 0, lastAt: 0 },
+): Promise<TlsEndpoint & { readonly load: (next: KeyPair) => void }> {
+  const server = createServer({ cert: chain, key }, (socket: TLSSocket) =>
+    socket.on('error', () => undefined).resume(),
+  );
+  server.on('connection', (socket: Socket) => {
+    connections.lastAt = Date.now();
+    connections.most = Math.max(connections.most, (connections.open += 1));
+    socket.on('close', () => (connections.open -= 1));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, loopbackOf(address), resolve);
+  });
+  return {
+    ...{ pod, address },
+    load: (next) => server.setSecureContext({ cert: next.chain, key: next.key }),
+    stop: () => new Promise((resolve) => server.close(resolve)),
+  };
+}
+
+/** OpenSSL and nginx load their files once. Undefined if the program is not installed. */
+export async function programServer(
+  program: 'openssl' | 'nginx',
+  address: string,
+  port: number,
+  { chain, key }: KeyPair,
+  folder: string,
+): Promise<TlsEndpoint | undefined> {
+  if (!isInstalled(program)) return undefined;
+  const own = join(folder, program);
+  mkdirSync(own, { recursive: true });
+  const [certFile, keyFile] = [join(own, 'tls.crt'), join(own, 'tls.key')];
+  writeFileSync(certFile, chain);
+  writeFileSync(keyFile, key);
+  const listen = `${loopbackOf(address)}:${port}`;
+  const started: Program =
+    program === 'openssl'
+      ? startProgram(
+          'openssl',
+          [
+            's_server',
+            '-accept',
+            listen,
+            '-cert',
+            certFile,
+            '-cert_chain',
+            certFile,
+            '-key',
+            keyFile,
+            '-www',
+          ],
+          { logFile: join(own, 'log') },
+        )
+      : startProgram('nginx', ['-p', own, '-c', nginxConfig(own, listen, certFile, keyFile)], {
+          logFile: join(own, 'log'),
+        });
+  await eventually(`${program} listens`, () => answers(loopbackOf(address), port));
+  return { pod: program, address, stop: () => started.stop() };
+}
+
+function isInstalled(program: string): boolean {
+  try {
+    execFileSync('sh', ['-c', `command -v ${program}`]);
+    return true;
+  } catch {
+    console.log(`${program} is not installed, so its server is left out: scripts/install-test-tools.sh`);
+    return false;
+  }
+}
+
+function nginxConfig(own: string, listen: string, certFile: string, keyFile: string): string {
+  const path = join(own, 'nginx.conf');
+  writeFileSync(
+    path,
+    `daemon off; master_process off; pid ${own}/pid; error_log ${own}/error.log;
+events {}
+http {
+  access_log off;
+  client_body_temp_path ${own}; proxy_temp_path ${own}; fastcgi_temp_path ${own};
+  uwsgi_temp_path ${own}; scgi_temp_path ${own};
+  server { listen ${listen} ssl; ssl_certificate ${certFile}; ssl_certificate_key ${keyFile}; return 200; }
+}
+`,
+  );
+  return path;
+}
+
+const answers = (host: string, port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect({ host, port }, () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.on('error', () => resolve(false));
+  });
+
+/** What the EndpointSlice controller writes. */
+export function sliceOf(
+  namespace: string,
+  service: string,
+  port: number,
+  endpoints: readonly Pick<TlsEndpoint, 'pod' | 'address'>[],
+): KubeObject {
+  const slice = {
+    metadata: { namespace, name: `${service}-1`, labels: { 'kubernetes.io/service-name': service } },
+    addressType: 'IPv4',
+    ports: [{ name: 'https', port, protocol: 'TCP' }],
+    endpoints: endpoints.map(({ pod, address }) => ({
+      ...{ addresses: [address], conditions: { ready: true } },
+      targetRef: { kind: 'Pod', namespace, name: pod },
+    })),
+  };
+  return slice;
+}
+
+/** The counts in the metric. */
+export function servedStates(metrics: string): Readonly<Record<string, number>> {
+  const lines = metrics.matchAll(/^gatehouse_serving_endpoints\{state="(\w+)"\} (\d+)$/gm);
+  return Object.fromEntries([...lines].map(([, state = '', count]) => [state, Number(count)]));
+}
