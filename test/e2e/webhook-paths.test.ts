@@ -149,6 +149,11 @@ test('a forged request without the token gets 404, and Gatehouse looks nothing u
 test('no request fails while the token rotates with the serving certificate, and then the old one gets 404', async () => {
   const first = await current();
   let last = first;
+  // The leader rotates when another certificate than the recorded one is served.
+  await eventually(
+    'the certificate is recorded with the token',
+    async () => (await stored())?.certificate !== undefined,
+  );
   await underLoad(async () => {
     for (let rotation = 1; rotation <= 3; rotation++) {
       await cluster.admin.delete(secrets, SERVING);
