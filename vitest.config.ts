@@ -1,5 +1,7 @@
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 import { e2eSuites, processSuites } from './scripts/suites.ts';
 
@@ -10,13 +12,24 @@ const E2E_TIMEOUT_MS = 120_000;
 
 /** Which suites run where is said by the tag in their first line: scripts/suites.ts. */
 const PROCESSES = processSuites(ROOT);
+const SLOW = new Set(e2eSuites(ROOT, ({ isSlow }) => isSlow).map((path) => join(ROOT, path)));
 /** `1`: all suites of the sandbox; `only`: those that `npm test` leaves out. */
 const long = process.env.GATEHOUSE_LONG;
 
+/** Without it, a slow suite may start last, and the others have ended long before. */
+class SlowFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const isSlow = ({ moduleId }: TestSpecification) => SLOW.has(moduleId);
+    return [...sorted.filter(isSlow), ...sorted.filter((file) => !isSlow(file))];
+  }
+}
+
 export default defineConfig({
   test: {
-    // The long suites mostly wait, for a lease to end or a process to start: one worker more than cores, not one fewer.
-    maxWorkers: availableParallelism() + 1,
+    // The long suites mostly wait, for a lease to end or a process to start: more workers than cores, not one fewer.
+    maxWorkers: availableParallelism() + 2,
+    sequence: { sequencer: SlowFirst },
     projects: [
       {
         test: {

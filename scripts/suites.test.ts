@@ -6,11 +6,17 @@ import { parseSuiteTag, processSuites, readSuites } from './suites.ts';
 const ROOT = join(import.meta.dirname, '..');
 
 test.each([
-  ['// suite: shared-plane, sandbox: yes\n', { plane: 'shared-plane', sandbox: 'yes', isNightly: false }],
-  ['// suite: own-plane, sandbox: long\n', { plane: 'own-plane', sandbox: 'long', isNightly: false }],
+  [
+    '// suite: shared-plane, sandbox: yes\n',
+    { plane: 'shared-plane', sandbox: 'yes', isSlow: false, isNightly: false },
+  ],
+  [
+    '// suite: own-plane, sandbox: long, slow\n',
+    { plane: 'own-plane', sandbox: 'long', isSlow: true, isNightly: false },
+  ],
   [
     '// suite: shared-plane, sandbox: no (it has no etcd), nightly\n',
-    { plane: 'shared-plane', sandbox: 'no', isNightly: true },
+    { plane: 'shared-plane', sandbox: 'no', isSlow: false, isNightly: true },
   ],
 ])('%s is a tag', (source, tag) => {
   expect(parseSuiteTag('a.test.ts', source)).toEqual(tag);

@@ -2,11 +2,12 @@
  * Which tests run where. Each file in test/e2e starts with a tag:
  *
  *     // suite: shared-plane, sandbox: yes
- *     // suite: own-plane, sandbox: no (it has no admission plugins), nightly
+ *     // suite: own-plane, sandbox: no (it has no admission plugins), slow, nightly
  *
  * - `shared-plane`: the control plane goes back to the pool after the file; see test/support/control-plane-pool.ts.
  *   `own-plane`: the file restarts the servers, or needs flags of its own.
  * - `sandbox`: `yes` in `npm test`, `long` only in `npm run test:sandbox` and in CI, `no (reason)` never.
+ * - `slow`: it takes about a minute or more, most of it waiting, so it starts before the others.
  * - `nightly`: `npm run test:nightly` runs a longer form of it.
  *
  * A file in test/integration that starts many processes has the tag `// suite: processes`: `npm test` leaves it out.
@@ -17,15 +18,16 @@ import { join } from 'node:path';
 export interface SuiteTag {
   readonly plane: 'shared-plane' | 'own-plane';
   readonly sandbox: 'yes' | 'long' | 'no';
+  readonly isSlow: boolean;
   readonly isNightly: boolean;
 }
 
-const TAG = /^\/\/ suite: (shared-plane|own-plane), sandbox: (yes|long|no \([^()]+\))(, nightly)?\n/;
+const TAG = /^\/\/ suite: (shared-plane|own-plane), sandbox: (yes|long|no \([^()]+\))(, slow)?(, nightly)?\n/;
 const PROCESSES = '// suite: processes\n';
 
 /** @throws Error when the first line is not a tag */
 export function parseSuiteTag(path: string, source: string): SuiteTag {
-  const [, plane, sandbox, nightly] = TAG.exec(source) ?? [];
+  const [, plane, sandbox, slow, nightly] = TAG.exec(source) ?? [];
   if (plane === undefined || sandbox === undefined)
     throw new Error(
       `${path}: the first line must be a tag, for example "// suite: shared-plane, sandbox: yes"`,
@@ -33,6 +35,7 @@ export function parseSuiteTag(path: string, source: string): SuiteTag {
   return {
     plane: plane === 'own-plane' ? 'own-plane' : 'shared-plane',
     sandbox: sandbox === 'yes' || sandbox === 'long' ? sandbox : 'no',
+    isSlow: slow !== undefined,
     isNightly: nightly !== undefined,
   };
 }

@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: long, nightly
+// suite: shared-plane, sandbox: long, slow, nightly
 /**
  * Each write of a rotation fails in every possible way, and the process dies before and after it. Every time, the
  * rotation ends normally, and no client that trusts the CA is shown a certificate that it does not trust.

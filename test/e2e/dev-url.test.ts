@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: long
+// suite: shared-plane, sandbox: long, slow
 /**
  * `gatehouse serve --dev-url`: a developer's machine answers for a cluster, and restores the original configuration at
  * its end.

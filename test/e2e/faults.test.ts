@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: long
+// suite: shared-plane, sandbox: long, slow
 /**
  * Gatehouse behind the fault harness: one fault at a time between Gatehouse and the API server. faults-webhook.test.ts
  * covers the other direction. Other tests of faults: src/kube/reflector.test.ts has the reflector against a scripted

@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: long
+// suite: shared-plane, sandbox: long, slow
 /** Restores while Gatehouse, Velero or the network fails. The ids are those of research/restore.md. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: long
+// suite: shared-plane, sandbox: long, slow
 /** Servers load their certificate once. Gatehouse finds those that have not loaded a renewed one. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
