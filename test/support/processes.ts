@@ -71,11 +71,15 @@ function waitForExit(child: ChildProcess): Program['exited'] {
 
 /** Below the ports that Linux gives to outgoing connections (ip_local_port_range): none of them can take one of these. */
 const PORTS = { from: 18_000, to: 32_000 };
+/** The program that got a port may not have opened it yet. */
+const given = new Set<number>();
 
 /** A TCP port on 127.0.0.1 that was free a moment ago. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(PORTS.from, PORTS.to);
+    if (given.has(port)) continue;
+    given.add(port);
     if (await isFree(port)) return port;
   }
 }

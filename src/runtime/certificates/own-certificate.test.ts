@@ -2,6 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import type { Authority } from '../../pki/authority/authority.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
 import { base64, firstAuthority, rotated, serverOf } from '../../../test/support/pki/fixtures.ts';
+import { PortUnavailable } from '../../server/listener/listener.ts';
 import type { ServingCertificate } from '../../server/listener/serving-certificate.ts';
 import { configMaps, mutatingWebhookConfigurations } from '../../kube/well-known.ts';
 import { createCluster, OWN_NAMESPACE } from '../../../test/support/runtime/fixtures.ts';
@@ -30,6 +31,7 @@ function createReplica(...reads: readonly (readonly string[] | undefined)[]) {
   const presented: string[] = [];
   let time = NOW;
   let slept = 0;
+  let refusals = 0;
   const { client } = createCluster({
     get: ({ resource }) => {
       const found = reads[Math.min(slept, reads.length - 1)];
@@ -45,6 +47,7 @@ function createReplica(...reads: readonly (readonly string[] | undefined)[]) {
     listener: {
       present: ({ chain, key }) => {
         if (key === '') return Promise.reject(new Error('no such key'));
+        if (refusals-- > 0) return Promise.reject(new PortUnavailable('listen EADDRINUSE'));
         presented.push(chain);
         return Promise.resolve();
       },
@@ -61,6 +64,7 @@ function createReplica(...reads: readonly (readonly string[] | undefined)[]) {
   return {
     presented,
     slept: () => slept,
+    refuseToListen: (times: number) => (refusals = times),
     offer: (certificate: ServingCertificate) => offer(certificate, signal),
     passTime: () => (time = DAYS_LATER),
   };
@@ -154,4 +158,13 @@ test('a mismatched key changes nothing, and the next certificate is presented', 
   ];
   for (const certificate of [first, broken, next]) await offer(certificate);
   expect(presented).toEqual([first.chain, next.chain]);
+});
+
+test('a port that is in use is opened when it is free', async () => {
+  const { presented, offer, slept, refuseToListen } = createReplica([bundleOf(current)]);
+  refuseToListen(3);
+  const certificate = await certificateOf(current);
+  await offer(certificate);
+  expect(presented).toEqual([certificate.chain]);
+  expect(slept()).toBe(3);
 });

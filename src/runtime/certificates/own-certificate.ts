@@ -6,7 +6,7 @@ import { secrets } from '../../kube/well-known.ts';
 import { SERVING_SECRET, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../../pki/annotations.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { isTrustedBy } from '../../pki/x509/chain-trust.ts';
-import type { Listener } from '../../server/listener/listener.ts';
+import { PortUnavailable, type Listener } from '../../server/listener/listener.ts';
 import type { ServingCertificate } from '../../server/listener/serving-certificate.ts';
 import type { Context } from '../context.ts';
 import { watch } from '../watch.ts';
@@ -62,6 +62,8 @@ interface ReloaderOptions {
 
 /** In milliseconds. The leader publishes bundles quickly, and repairs restored bundles equally quickly. */
 const RECHECK_MS = 500;
+/** In milliseconds. A port is free again when the process that had it has ended. */
+const LISTEN_AGAIN_MS = 2_000;
 
 /**
  * Presents a new certificate when at least as many published bundles trust it as trust the current one. The result
@@ -100,14 +102,25 @@ export function createCertificateReloader(options: ReloaderOptions) {
     }
   };
 
+  const present = async (certificate: ServingCertificate, signal: AbortSignal): Promise<void> => {
+    await waitForTrust(certificate, signal);
+    if (offered !== certificate) return;
+    metrics.certificateRead();
+    try {
+      await listener.present(certificate);
+      presented = certificate;
+    } catch (err) {
+      if (!(err instanceof PortUnavailable)) throw err;
+      log.error({ err }, 'cannot open the port of the webhooks');
+      await pause(LISTEN_AGAIN_MS, signal);
+      await present(certificate, signal);
+    }
+  };
+
   return async (certificate: ServingCertificate, signal: AbortSignal): Promise<void> => {
     offered = certificate;
     try {
-      await waitForTrust(certificate, signal);
-      if (offered !== certificate) return;
-      metrics.certificateRead();
-      await listener.present(certificate);
-      presented = certificate;
+      await present(certificate, signal);
     } catch (err) {
       if (signal.aborted) return;
       metrics.certificateReadFailed();

@@ -1,9 +1,11 @@
+import { createServer, type AddressInfo } from 'node:net';
+
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { ALLOWED } from '../../admission/review/decision.ts';
 import { firstAuthority, serverOf } from '../../../test/support/pki/fixtures.ts';
 import { noConversions } from '../../../test/support/server/conversion.ts';
-import { createListener } from './listener.ts';
+import { createListener, PortUnavailable } from './listener.ts';
 import type { Log } from '../../log.ts';
 import { loadSheddingOf } from '../../../test/support/server/load-shedding.ts';
 
@@ -16,7 +18,7 @@ async function certificate() {
   return { pair: { chain, key: keyPair.privateKey }, notAfter };
 }
 
-function start() {
+function start(port = 0) {
   const lines: unknown[] = [];
   const log: Pick<Log, 'info' | 'warn' | 'error'> = {
     info: (fields, message) => lines.push({ ...fields, message }),
@@ -39,7 +41,7 @@ function start() {
       scrape: () => undefined,
     },
   };
-  const listener = createListener({ host: '127.0.0.1', port: 0 }, options);
+  const listener = createListener({ host: '127.0.0.1', port }, options);
   onTestFinished(() => listener.close());
   return { listener, lines };
 }
@@ -76,6 +78,19 @@ test('the same certificate is presented only once', async () => {
   await listener.present(pair);
   await listener.present({ ...pair });
   expect(lines).toEqual([{ notAfter: notAfter.toISOString(), message: 'presenting serving certificate' }]);
+});
+
+test('a port that is in use is named, and opened once it is free', async () => {
+  const other = createServer();
+  await new Promise<void>((listening) => other.listen(0, '127.0.0.1', listening));
+  const { port } = other.address() as AddressInfo;
+  const { listener } = start(port);
+  const { pair } = await certificate();
+  await expect(listener.present(pair)).rejects.toThrow(PortUnavailable);
+  expect(listener.problem(now)).toContain(`cannot listen on port ${port}: listen EADDRINUSE`);
+  await new Promise((closed) => other.close(closed));
+  await listener.present(pair);
+  expect(listener.problem(now)).toBeUndefined();
 });
 
 test('closing twice, or before a certificate is presented, is not an error', async () => {

@@ -1,9 +1,13 @@
 /** The webhook listener: it starts with the first serving certificate and takes each later one without a restart. */
 import { X509Certificate } from 'node:crypto';
 
+import { messageOf } from '../../json/error-message.ts';
 import type { ClientTrust } from './client-certificates.ts';
 import { swapCertificate, type ServingCertificate } from './serving-certificate.ts';
 import { buildWebhookServer, type WebhookServer, type WebhookServerOptions } from '../webhook-server.ts';
+
+/** The port is in use, or this process may not open it: another attempt may succeed. */
+export class PortUnavailable extends Error {}
 
 export type Listener = ReturnType<typeof createListener>;
 
@@ -14,6 +18,7 @@ export function createListener(
   const { clients, log } = options;
   let app: WebhookServer | undefined;
   let presented: { readonly certificate: ServingCertificate; readonly notAfter: Date } | undefined;
+  let obstacle = 'there is no serving certificate yet';
   let closed = false;
   let last: Promise<void> = Promise.resolve();
 
@@ -23,7 +28,10 @@ export function createListener(
     const notAfter = new Date(new X509Certificate(chain).validTo);
     if (app === undefined) {
       const server = buildWebhookServer(certificate, options);
-      await server.listen({ host, port });
+      await server.listen({ host, port }).catch((cause: unknown) => {
+        obstacle = `cannot listen on port ${port}: ${messageOf(cause)}`;
+        throw new PortUnavailable(obstacle, { cause });
+      });
       app = server;
     } else {
       swapCertificate(app.server, certificate, clients?.trust().ca);
@@ -42,6 +50,7 @@ export function createListener(
     /**
      * Presents `certificate` from now on. The first certificate opens the port. After a close it has no effect.
      * @throws if key and certificate do not match; the previous certificate stays in use
+     * @throws PortUnavailable
      */
     present: (certificate: ServingCertificate) => inSequence(() => present(certificate)),
     /** Accepts clients by `trust` from now on. Needs a listener that authenticates clients. */
@@ -53,7 +62,7 @@ export function createListener(
       }),
     /** Why no client can be served; undefined when one can. */
     problem: (now: Date): string | undefined => {
-      if (presented === undefined) return 'there is no serving certificate yet';
+      if (presented === undefined) return obstacle;
       return now < presented.notAfter
         ? undefined
         : `the serving certificate ended at ${presented.notAfter.toISOString()}`;
