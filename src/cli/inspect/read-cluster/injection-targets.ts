@@ -39,26 +39,35 @@ type Client = Pick<KubeClient, 'get' | 'listAll'>;
 
 const MAX_CONCURRENT_READS = 8;
 
+/** Whether the metadata of an object shows that it is to be read. */
+type IsWanted = (kind: TargetKind, object: KubeObject) => boolean;
+
 export const readTargets = (
   client: Client,
-  scope: Scope,
+  isWanted: IsWanted,
   timeoutMs: number,
 ): Promise<readonly TargetsReading[]> =>
   Promise.all(
-    INJECTION_TARGETS.map(([kind, resource]) => readTargetsOf(client, kind, resource, scope, timeoutMs)),
+    INJECTION_TARGETS.map(([kind, resource]) => readTargetsOf(client, kind, resource, isWanted, timeoutMs)),
   );
+
+/** The targets of Gatehouse. */
+export const isTarget =
+  (scope: Scope): IsWanted =>
+  (kind, object) =>
+    requestOf(kind, object, scope).kind !== 'none';
 
 /** Clusters can have many large ConfigMaps and CRDs: list the metadata of all, and get only the targets. */
 async function readTargetsOf(
   client: Client,
   kind: TargetKind,
   resource: Resource,
-  scope: Scope,
+  isWanted: IsWanted,
   timeoutMs: number,
 ): Promise<TargetsReading> {
   const objects = await tryToRead(permissionTo('list', resource), async () => {
     const { items } = await client.listAll(resource, { metadataOnly: true, timeoutMs });
-    const wanted = items.filter((object) => requestOf(kind, object, scope).kind !== 'none');
+    const wanted = items.filter((object) => isWanted(kind, object));
     const found = await mapConcurrent(wanted, MAX_CONCURRENT_READS, ({ metadata = {} }) => {
       const { namespace, name = '' } = metadata;
       return client.get<RawTarget & KubeObject>(resource, { namespace, name }, { timeoutMs });

@@ -13,6 +13,7 @@ import type { Secret } from '../../../pki/serving-certs/secret.ts';
 import { SERVED_CERTS_CONFIGMAP } from '../../../runtime/endpoints/report.ts';
 import { ADMISSION_POLICIES, RESTORE_WINDOWS } from '../../../runtime/resources.ts';
 import {
+  isTarget,
   readSources,
   readTargets,
   type Scope,
@@ -74,7 +75,7 @@ export async function readCluster(
       get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }),
       get<ConfigMap>(configMaps, { namespace, name: SERVED_CERTS_CONFIGMAP }),
       list<Secret>(secrets, { labelSelector: SERVING_CERT_SELECTOR }),
-      readTargets(client, scope, TIMEOUT_MS),
+      readTargets(client, isTarget(scope), TIMEOUT_MS),
       list<AdmissionPolicy & KubeObject>(ADMISSION_POLICIES),
       list<RestoreWindow & KubeObject>(RESTORE_WINDOWS),
     ]);

@@ -81,7 +81,7 @@ function rowOf(
 }
 
 /** Verifies the signature: the issuer name in a certificate proves nothing. */
-function signerAmong(signers: readonly KnownSigner[], leaf: string): KnownSigner | undefined {
+export function signerAmong(signers: readonly KnownSigner[], leaf: string): KnownSigner | undefined {
   const certificate = new X509Certificate(Buffer.from(leaf, 'base64'));
   return signers.find((signer) => certificate.verify(signer.certificate.publicKey));
 }
