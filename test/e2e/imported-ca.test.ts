@@ -17,7 +17,6 @@ import { hasOpenssl } from '../support/trust-verdicts.ts';
 const HOST = `gatehouse.${SYSTEM_NAMESPACE}.svc`;
 const SETTINGS = { 'ca-propagation-wait': '1s', 'ca-secret': 'our-ca' } as const;
 const OUR_CA = { namespace: SYSTEM_NAMESPACE, name: 'our-ca' };
-if (!hasOpenssl) console.log('skipped: imported CAs need openssl on the PATH');
 
 /** The `data` of the Secret as cert-manager writes it: the root is only in `ca.crt`. */
 const dataOf = (ca: MadeCa, root: MadeCa) => {

@@ -11,7 +11,6 @@ import { hasOpenssl, nodeVerdict, opensslTrusts } from '../../../test/support/tr
 
 // A CA from openssl is valid from the current second on. One minute later it is valid for certain.
 const now = new Date(Date.now() + 60_000);
-if (!hasOpenssl) console.log('skipped: the tests of imported CAs need openssl on the PATH');
 
 const NAMES = [SERVER_NAME, `${SERVER_NAME}.cluster.local`];
 

@@ -17,6 +17,7 @@ import {
   bridgesFrom,
   distrustedWith,
   prepare,
+  recordTrust,
   renewRoot,
   type Authority,
 } from './authority.ts';
@@ -29,10 +30,6 @@ import { parseAuthority, toSecretData } from './secret.ts';
 
 // A CA from openssl is valid from the current second on. One minute later it is valid for certain.
 const now = new Date(Date.now() + 60_000);
-if (!hasOpenssl) console.log('skipped: the tests of intermediate CAs need openssl on the PATH');
-for (const { name, missing } of FOREIGN_STACKS)
-  if (missing !== undefined)
-    console.log(`skipped: intermediate CAs are not judged by ${name}, because ${missing}`);
 
 const intermediate = (issuer: MadeCa, name: string, constraints = 'critical,CA:TRUE,pathlen:0'): MadeCa =>
   makeCa({ issuer, subject: `/O=Acme/CN=${name}`, constraints });
@@ -223,6 +220,25 @@ describe.skipIf(!hasOpenssl)('an intermediate CA', () => {
     expect(refusal({ ...state, imported })).toContain(
       'root than before and the same key: put a CA with a new key',
     );
+  });
+
+  test('a renewed certificate of the CA waits until it begins, and must last as long as the certs that are signed', () => {
+    const authority = firstOf(read(dataOf(issuing, [], root)));
+    const state = {
+      ...{ authority, now, times: { propagationWaitMs: HOUR }, targetsWithout: () => undefined },
+      ...{ longestLifeMs: undefined, rotate: undefined, distrust: [], paused: undefined },
+    };
+    const imported = read(dataOf(issuing, [], makeCa({ key: root.key, days: 700 })));
+    const early = { ...state, now: after(now, -2 * HOUR), imported };
+    expect(planRotation(early).kind).toBe('none');
+    expect(refusal(early)).toContain('the current one stays in use until then');
+    const recorded = recordTrust(authority, [imported.id], after(now, 90 * DAY));
+    const short = read(dataOf(issuing, [], makeCa({ key: root.key, days: 30 })));
+    expect(planRotation({ ...state, authority: recorded, imported: short }).kind).toBe('none');
+    expect(refusal({ ...state, authority: recorded, imported: short })).toContain(
+      'before the certs that the CA has signed',
+    );
+    expect(planRotation({ ...state, authority: recorded, imported }).kind).toBe('renew-root');
   });
 
   test.each<[string, () => Readonly<Record<string, string>>, string]>([

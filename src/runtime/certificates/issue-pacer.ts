@@ -60,8 +60,8 @@ export function createIssuePacer({ after, release, ...rate }: PacerOptions) {
 }
 
 /**
- * Waiting keys (`namespace/name`). Three lanes take turns, so that nobody who edits objects, or asks for very short
- * certs, can make the certs of other namespaces wait: the edited keys, the cert that ends first, and all keys. In the
+ * Waiting keys (`namespace/name`). Three lanes take turns, so that a tenant who edits objects, or asks for very short
+ * certs, cannot make the certs of other namespaces wait: the edited keys, the cert that ends first, and all keys. In the
  * first and the last lane, the namespaces take turns.
  */
 function createFairQueue() {

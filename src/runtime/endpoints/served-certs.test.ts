@@ -49,6 +49,18 @@ test.each<[string, Served, Partial<Endpoint>, string]>([
   expect(scene(first, change).first?.state).toBe(state);
 });
 
+test('the endpoints of other Services are counted, per namespace and in total', () => {
+  const { served } = scene();
+  served.update('shop/web', { ...service('W', endpoint(1), endpoint(2)), name: 'web' }, 0);
+  served.update('else/db', { ...service('E', endpoint(3)), namespace: 'else' }, 0);
+  expect(served.others('shop/db', 'shop')).toEqual({ here: 2, all: 3 });
+  served.update('shop/web', { ...service('W', endpoint(2)), name: 'web' }, 0);
+  expect(served.others('shop/new', 'shop')).toEqual({ here: 2, all: 3 });
+  served.remove('shop/web');
+  served.remove('shop/db');
+  expect(served.others('shop/new', 'shop')).toEqual({ here: 0, all: 1 });
+});
+
 test('a port that has answered with TLS once is not plain when it does not answer', () => {
   const { answer } = scene();
   expect(answer({ kind: 'no-tls' }, 1)?.state).toBe('unreachable');

@@ -80,6 +80,7 @@ const PLAIN_RECHECK_MS = 6 * HOUR;
 export function createServedCerts(reloadMs: number) {
   const services = new Map<string, Watched>();
   const owners = new Map<string, string>();
+  const perNamespace = new Map<string, number>();
 
   const find = (key: string) => {
     const serviceKey = owners.get(key) ?? '';
@@ -87,8 +88,13 @@ export function createServedCerts(reloadMs: number) {
     const seen = watched?.endpoints.get(key);
     return watched === undefined || seen === undefined ? undefined : { serviceKey, watched, seen };
   };
-  const forget = ({ endpoints }: Watched, key: string): void => {
-    endpoints.delete(key);
+  const tally = ({ namespace }: ServedService, change: number): void => {
+    const count = (perNamespace.get(namespace) ?? 0) + change;
+    if (count > 0) perNamespace.set(namespace, count);
+    else perNamespace.delete(namespace);
+  };
+  const forget = ({ endpoints, service }: Watched, key: string): void => {
+    if (endpoints.delete(key)) tally(service, -1);
     owners.delete(key);
   };
   const states = function* () {
@@ -118,6 +124,7 @@ export function createServedCerts(reloadMs: number) {
         else judge(seen, watched, now);
         if (seen === undefined) added.push(key);
       }
+      tally(service, added.length);
       return { added, renewed: isRenewed ? [...wanted.keys()] : [], gone };
     },
     /** The Service is gone, or has no serving cert. Returns the keys of its endpoints. */
@@ -127,6 +134,11 @@ export function createServedCerts(reloadMs: number) {
       if (watched !== undefined) for (const key of gone) forget(watched, key);
       services.delete(serviceKey);
       return gone;
+    },
+    /** How many endpoints other Services have: in this namespace, and in all. */
+    others: (serviceKey: string, namespace: string): { readonly here: number; readonly all: number } => {
+      const own = services.get(serviceKey)?.endpoints.size ?? 0;
+      return { here: (perNamespace.get(namespace) ?? 0) - own, all: owners.size - own };
     },
     /** The namespace of an endpoint, and the question to its server; undefined: it is gone. */
     question: (key: string) => {

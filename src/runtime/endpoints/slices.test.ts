@@ -61,6 +61,7 @@ describe('never asked:', () => {
     ['another kind', { endpoints: [{ addresses: ['10.0.0.1'], targetRef: { kind: 'Node', name: 'a' } }] }],
     ['the metadata of the cloud', { endpoints: [pod('db-0', '169.254.169.254')] }],
     ['the leader itself', { endpoints: [pod('db-0', '127.0.0.1')] }],
+    ['what no pod can be called', { endpoints: [pod('db-0\nall is well', '10.0.0.1'), pod('', '10.0.0.2')] }],
     ['a name', { addressType: 'FQDN', endpoints: [pod('db-0', 'db.example.com')] }],
     ['a port that says that it has no TLS', { ports: [{ name: 'web', port: 80, appProtocol: 'http' }] }],
     ['a slice without ports', { ports: [] }],

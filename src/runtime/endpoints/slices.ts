@@ -1,6 +1,7 @@
 /** The endpoints of a Service that may serve its certificate, from its EndpointSlices. */
 import { pick } from '../../json/objects.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
+import { isDnsSubdomain } from '../../json/names.ts';
 import { mayProbe } from './addresses.ts';
 
 /** discovery.k8s.io v1 and v1beta1 agree on these fields. */
@@ -41,7 +42,10 @@ export function servicesOf({ metadata }: EndpointSlice): readonly string[] {
   return name === undefined ? [] : [`${metadata?.namespace ?? ''}/${name}`];
 }
 
-/** Drops everything that {@link endpointsOf} does not read. The watch sees every slice of the cluster. */
+/**
+ * Drops everything that {@link endpointsOf} does not read, and pods with names that no pod can have: the API server does
+ * not check them, and Events contain them. The watch sees every slice of the cluster.
+ */
 export function toStoredSlice({
   metadata = {},
   addressType = '',
@@ -56,7 +60,7 @@ export function toStoredSlice({
     },
     addressType,
     endpoints: (endpoints ?? []).flatMap(({ addresses = [], conditions, targetRef }) =>
-      conditions?.ready === false || targetRef?.kind !== 'Pod'
+      conditions?.ready === false || targetRef?.kind !== 'Pod' || !isDnsSubdomain(targetRef.name ?? '')
         ? []
         : [{ addresses: addresses.slice(0, 1), targetRef: pick(targetRef, 'kind', 'name') }],
     ),

@@ -62,8 +62,9 @@ export function startEndpointProbes(
     if (slicesOf === undefined) return;
     const found = servedServiceOf(key, stores, requests, slicesOf(key), maxEndpoints);
     if (found === 'unissued') return; // for a moment, in most cases
-    const isTooLarge = found !== undefined && found.endpoints.length > maxEndpoints;
-    if (isTooLarge) context.log.warn({ key, limit: maxEndpoints }, 'too many endpoints for handshakes');
+    const limit = found === undefined ? 0 : roomFor(served.others(key, found.namespace), maxEndpoints);
+    const isTooLarge = found !== undefined && found.endpoints.length > limit;
+    if (isTooLarge) context.log.warn({ key, limit }, 'too many endpoints for handshakes');
     if (found === undefined || isTooLarge) prober.remove(key);
     else prober.update(key, found);
     announce(key, false);
@@ -97,6 +98,10 @@ export function startEndpointProbes(
   });
   return changed;
 }
+
+/** A tenant can write EndpointSlices without an end. No namespace may use the whole memory for endpoints. */
+export const roomFor = (others: ReturnType<ServedCerts['others']>, maxEndpoints: number): number =>
+  Math.max(0, Math.min(maxEndpoints - others.here, 10 * maxEndpoints - others.all));
 
 /** Kubernetes serves v1 since 1.21, and only v1beta1 before. */
 async function sliceResource({ discovery, log }: LeaderContext, signal: AbortSignal): Promise<Resource> {
