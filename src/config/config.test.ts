@@ -67,6 +67,16 @@ test('a CA has defaults for its lifetime and the propagation wait, and a minimum
   expect(() => resolveConfig({ 'ca-lifetime': '90m' }, {})).toThrow('--ca-lifetime: "90m" is too short');
 });
 
+test('the longest life of a certificate is 90 days, and the operator may allow up to a year', () => {
+  const longest = (value?: string) =>
+    resolveConfig(value === undefined ? {} : { 'serving-cert-max-duration': value }, {}).servingCerts
+      .maxLifetimeMs;
+  expect(longest()).toBe(90 * 86_400_000);
+  expect(longest('365d')).toBe(365 * 86_400_000);
+  for (const odd of ['366d', '30m', 'soon'])
+    expect(() => longest(odd)).toThrow('--serving-cert-max-duration');
+});
+
 test('a CA with name constraints cannot sign short names', () => {
   const both = { 'ca-name-constraints': 'true', 'serving-cert-short-names': 'true' };
   expect(() => resolveConfig(both, {})).toThrow(

@@ -68,6 +68,7 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
     servingCerts: Object.freeze({
       dnsSuffixes: read('serving-cert-dns-suffixes'),
       shortNames: read('serving-cert-short-names'),
+      maxLifetimeMs: read('serving-cert-max-duration'),
       onRemoval: read('serving-cert-on-removal'),
     }),
     endpointProbes: Object.freeze({

@@ -4,6 +4,7 @@ import { parseDuration } from './quantities.ts';
 import {
   bodyLimit,
   caLifetime,
+  certLifetime,
   clientNames,
   choice,
   choices,
@@ -110,13 +111,18 @@ export const SETTINGS = {
     'false',
     yesOrNo,
   ),
+  'serving-cert-max-duration': setting(
+    'longest lifetime of a certificate that a Service may request; an old CA stays trusted this long after a rotation',
+    '90d',
+    certLifetime,
+  ),
   'serving-cert-on-removal': setting(
     'what happens to the Secret when a Service no longer requests it: retain or delete',
     'retain',
     choice(['retain', 'delete']),
   ),
   'serving-cert-max-endpoints': setting(
-    'the leader checks which certificate the endpoints of a Service present, if there are at most this many; 0: never',
+    'the leader checks which certificate the endpoints of a Service present, if its namespace has at most this many; 0: never',
     '10000',
     countOrZero,
   ),

@@ -98,6 +98,14 @@ export function caLifetime(value: string): number {
   return ms;
 }
 
+/** The same range as in the annotation of a Service. */
+export function certLifetime(value: string): number {
+  const ms = parseDuration(value);
+  if (ms < 3_600_000 || ms > 365 * 86_400_000)
+    throw new Error(`"${value}" is not a duration from 1h to 365d`);
+  return ms;
+}
+
 export function dnsName(value: string): string {
   if (!value.split('.').every((label) => DNS_LABEL.test(label)))
     throw new Error(`"${value}" is not a DNS name`);

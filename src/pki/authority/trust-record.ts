@@ -1,6 +1,6 @@
 /** Until when clients need the root of a generation. It is stored before a signer makes a cert that needs it longer. */
 import { after, DAY, earliest } from '../durations.ts';
-import { CLOCK_TOLERANCE, MAX_SERVING_CERT_LIFETIME } from '../lifetimes.ts';
+import { CLOCK_TOLERANCE, DEFAULT_SERVING_CERT_LIFETIME, MAX_SERVING_CERT_LIFETIME } from '../lifetimes.ts';
 import { activeGeneration, type Authority } from './authority.ts';
 import { rootOf, type Generation } from './generation.ts';
 
@@ -28,6 +28,18 @@ export function laterTrust(authority: Authority, longestLifeMs: number | undefin
 const isRecorded = (generation: Generation, until: Date): boolean =>
   generation.trustedUntil !== undefined &&
   generation.trustedUntil >= earliest(until, rootOf(generation).validToDate);
+
+/**
+ * Since when the record of the signing generation is too short for new certs of the default life, although the leader
+ * extends it half a day before; undefined: it is long enough.
+ */
+export function lateRecord({ generations }: Authority, now: Date): Date | undefined {
+  const active = generations.find(({ state }) => state === 'active');
+  if (active?.trustedUntil === undefined) return undefined;
+  return isRecorded(active, after(now, DEFAULT_SERVING_CERT_LIFETIME))
+    ? undefined
+    : after(active.trustedUntil, -DEFAULT_SERVING_CERT_LIFETIME);
+}
 
 /** When {@link laterTrust} extends the record of this generation next. */
 export const nextRecordTime = ({ trustedUntil }: Generation, longestLifeMs: number | undefined) =>

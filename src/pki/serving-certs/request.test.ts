@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { DAY } from '../durations.ts';
 import {
+  requestedLifetime,
   servingCertRequest,
   type RequestRules,
   type Service,
@@ -16,6 +17,7 @@ const rules: RequestRules = {
   dnsSuffixes: ['apps.example.com'],
   shortNames: false,
   nameConstraints: false,
+  maxLifetimeMs: 365 * 86_400_000,
   openshift: false,
 };
 const DURATION = 'gatehouse.dev/serving-cert-duration';
@@ -58,6 +60,18 @@ test('a Service can request another algorithm and lifetime', () => {
     algorithm: 'RSA-2048',
     lifetimeMs: 1.5 * DAY,
   });
+});
+
+test('no Service gets a longer life than the operator allows, and a shorter request stays', () => {
+  const limited = { ...rules, maxLifetimeMs: 60 * DAY };
+  const lifeFor = (annotations: Record<string, string>) => {
+    const one = service({ [NAME]: 'db-tls', ...annotations });
+    expect(servingCertRequest(one, limited)).toMatchObject({ lifetimeMs: requestedLifetime(one, limited) });
+    return requestedLifetime(one, limited);
+  };
+  expect(lifeFor({ [DURATION]: '365d' })).toBe(60 * DAY);
+  expect(lifeFor({})).toBe(60 * DAY);
+  expect(lifeFor({ [DURATION]: '36h' })).toBe(1.5 * DAY);
 });
 
 test('a headless Service gets names for its pods', () => {

@@ -29,6 +29,8 @@ export interface Service extends KubeObject {
 export interface RequestRules extends NameRules {
   /** Whether Gatehouse also honours the annotations of OpenShift's service-ca. */
   readonly openshift: boolean;
+  /** The longest life of a cert, in milliseconds: it prolongs the retirement of a CA for the whole cluster. */
+  readonly maxLifetimeMs: number;
 }
 
 export interface AcceptedRequest {
@@ -98,7 +100,7 @@ function orderOf(
     secretName,
     dnsNames: servingCertNames({ name, namespace, headless, annotations }, rules),
     algorithm: algorithmOf(annotations[SERVING_CERT_KEY_ALGORITHM]),
-    lifetimeMs: lifetimeOf(annotations[SERVING_CERT_DURATION]),
+    lifetimeMs: Math.min(lifetimeOf(annotations[SERVING_CERT_DURATION]), rules.maxLifetimeMs),
     outputs: outputsOf(annotations[SERVING_CERT_OUTPUTS]),
     keystorePassword: passwordOf(annotations[SERVING_CERT_KEYSTORE_PASSWORD]),
     replaceSecret: annotations[SERVING_CERT_REPLACE_SECRET] === 'true',
@@ -106,10 +108,13 @@ function orderOf(
   };
 }
 
-/** The life that a valid request of this Service asks for, in milliseconds; undefined: its annotation is invalid. */
-export function requestedLifetime({ metadata }: Pick<Service, 'metadata'>): number | undefined {
+/** The life of a cert for a valid request of this Service, in milliseconds; undefined: its annotation is invalid. */
+export function requestedLifetime(
+  { metadata }: Pick<Service, 'metadata'>,
+  { maxLifetimeMs }: Pick<RequestRules, 'maxLifetimeMs'>,
+): number | undefined {
   try {
-    return lifetimeOf(metadata?.annotations?.[SERVING_CERT_DURATION]);
+    return Math.min(lifetimeOf(metadata?.annotations?.[SERVING_CERT_DURATION]), maxLifetimeMs);
   } catch {
     return undefined;
   }

@@ -31,6 +31,14 @@ export const caRefused = (namespace: string, name: string, problem: string): Aut
     `the CA in secret ${namespace}/${name} cannot be used: ${problem}. Put the CA, its chain up to the root and its key there.`,
   );
 
+/** The CA that was read before stays in use. */
+export const caUnreadable = (namespace: string, name: string, problem: string): AuthorityEvent =>
+  warning(
+    'CaUnreadable',
+    `secret ${namespace}/${name} (--ca-secret) cannot be read, so a new CA in it is not noticed. Permit it (${CLUSTER_ROLE}). ` +
+      `The error: ${problem}`,
+  );
+
 export function authorityCreated(kind: 'bootstrap' | 'start-over', authority: Authority): AuthorityEvent {
   const { id } = activeGeneration(authority);
   return kind === 'bootstrap'
@@ -66,6 +74,14 @@ export const signerBroken = ({
 
 export const writeRefused = (problem: string): AuthorityEvent =>
   warning('WriteRefused', `secret ${AUTHORITY_SECRET} is not written: ${problem}`);
+
+export const trustNotRecorded = (since: Date): AuthorityEvent =>
+  warning(
+    'TrustNotRecorded',
+    `Gatehouse signs no certificates of full length since ${since.toISOString()}: it cannot record in secret ${AUTHORITY_SECRET} until when ` +
+      'their root must be trusted. Existing certificates stay in use, and are not renewed. Find out why the secret is not written: ' +
+      'the Event WriteRefused and the log of the leader have the reason',
+  );
 
 export const rotationRefused = (message: string): AuthorityEvent => warning('RotationRefused', message);
 

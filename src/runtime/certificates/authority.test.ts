@@ -13,6 +13,7 @@ import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { configMaps as CONFIG_MAPS, secrets as SECRETS, services } from '../../kube/well-known.ts';
 import { createAuthorityReconciler, type AuthorityContext } from './authority.ts';
 import {
+  ApiError,
   createEvents,
   createCluster,
   NEVER,
@@ -77,7 +78,7 @@ function leader({ importFrom, ...change }: LeaderChange = {}) {
         propagationWaitMs: 10 * MINUTE,
       },
       clusterDomain: undefined,
-      servingCerts: { dnsSuffixes: [], shortNames: false, onRemoval: 'retain' },
+      servingCerts: { dnsSuffixes: [], shortNames: false, maxLifetimeMs: 90 * DAY, onRemoval: 'retain' },
     },
     evidence: {
       targetsWithout: () => ({ vetoing: [], delaying: [] }),
@@ -530,6 +531,45 @@ describe('a rotation', () => {
     expect(statesOf(stored())).toEqual(['pending', 'active']);
   });
 
+  test('the record of trust does not wait for a distrust that waits for the restore windows', async () => {
+    const one = leader({
+      client: {
+        ...cluster.client,
+        listAll: (...args) =>
+          args[0].kind === RESTORE_WINDOWS.kind
+            ? Promise.reject(new ApiError(403, 'restorewindows is forbidden'))
+            : cluster.client.listAll(...args),
+      },
+    });
+    await until(one, () => one.reports.at(-1)?.phase === 'steady');
+    const before = activeGeneration(stored());
+    annotate({ 'gatehouse.dev/distrust': before.id });
+    now = new Date(now.getTime() + 2 * DAY);
+    await one.reconcile();
+    const result = await one.reconcile();
+    expect(activeGeneration(stored()).id).toBe(before.id);
+    expect(activeGeneration(stored()).trustedUntil?.getTime()).toBe(now.getTime() + 91 * DAY);
+    expect(result).toEqual({ kind: 'requeue', at: new Date(now.getTime() + MINUTE) });
+    expect(one.events.all.at(-1)?.message).toContain('restorewindows is forbidden');
+  });
+
+  test('a record of trust that is not extended is reported, and again before Kubernetes forgets the Event', async () => {
+    const one = leader();
+    await until(one, () => one.reports.at(-1)?.phase === 'steady');
+    const until90 = (activeGeneration(stored()).trustedUntil?.getTime() ?? 0) - 90 * DAY;
+    now = new Date(now.getTime() + 2 * DAY);
+    const full = {
+      replace: () => Promise.reject(new ApiError(500, 'etcdserver: mvcc: database space exceeded')),
+    };
+    const unable = leader({ client: { ...cluster.client, ...full } });
+    for (let minutes = 0; minutes < 80; minutes += 10) {
+      await expect(unable.reconcile()).rejects.toThrow('database space exceeded');
+      now = new Date(now.getTime() + 10 * MINUTE);
+    }
+    expect(unable.events.reasons()).toEqual(['TrustNotRecorded', 'TrustNotRecorded']);
+    expect(unable.events.all[0]?.message).toContain(`since ${new Date(until90).toISOString()}`);
+  });
+
   test('a distrust drops the signing generation at once, and another one signs', async () => {
     const one = leader();
     await one.reconcile();
@@ -598,6 +638,31 @@ describe('an imported CA', () => {
     await one.reconcile();
     expect(statesOf(stored())).toEqual(['active']);
     expect(one.events.reasons()).toEqual(['AuthorityCreated', 'CaRefused']);
+  });
+
+  test('is reported if its Secret cannot be read, and what the authority needs meanwhile is done', async () => {
+    await give();
+    const before = leader({ importFrom });
+    await until(before, () => before.reports.at(-1)?.phase === 'steady');
+    const { id, trustedUntil } = activeGeneration(stored());
+    now = new Date(now.getTime() + 2 * DAY);
+    const one = leader({
+      importFrom,
+      client: {
+        ...cluster.client,
+        get: (resource, ref, ...more) =>
+          ref.name === importFrom
+            ? Promise.reject(new ApiError(403, 'secrets "corporate-ca" is forbidden'))
+            : cluster.client.get(resource, ref, ...more),
+      },
+    });
+    for (let runs = 0; runs < 3; runs++) await expect(one.reconcile()).rejects.toThrow('the imported CA');
+    const active = activeGeneration(stored());
+    expect(active.id).toBe(id);
+    expect(active.trustedUntil?.getTime()).toBe((trustedUntil?.getTime() ?? 0) + 2 * DAY);
+    expect(one.used.at(-1)).toEqual(stored());
+    expect(one.events.reasons()).toEqual(['CaUnreadable']);
+    expect(one.events.all.at(-1)?.message).toContain('is forbidden');
   });
 
   test('T11: that clients would reject never replaces one that they accept', async () => {

@@ -15,10 +15,10 @@ import {
   SERVING_CERT_SERVICE_UID,
 } from '../../pki/annotations.ts';
 import { activeGeneration, authorityOf, type Authority } from '../../pki/authority/authority.ts';
-import { lifeOf, type ImportedAuthority } from '../../pki/authority/generation.ts';
-import { importAuthority } from '../../pki/authority/import.ts';
+import { lifeOf } from '../../pki/authority/generation.ts';
+import { MINUTE } from '../../pki/durations.ts';
 import { judgeAuthority, startOver, type StoredAuthority } from '../../pki/authority/recovery.ts';
-import { retirementTime } from '../../pki/authority/trust-record.ts';
+import { lateRecord, retirementTime } from '../../pki/authority/trust-record.ts';
 import { AuthorityBroken, parseAuthority, withAuthority } from '../../pki/authority/secret.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
@@ -39,16 +39,16 @@ import { CLUSTER_ROLE, createRefusedWrites, refusable, WriteRefused } from '../w
 import {
   authorityCreated,
   authorityRestored,
-  caRefused,
   createAnnouncer,
   signerBroken,
   targetsUnreadable,
+  trustNotRecorded,
   writeRefused,
   type Announce,
   type AuthorityEvent,
 } from './authority-events.ts';
 import { ownStateLabels, readPublishedBundles } from './ca-bundle.ts';
-import { namesOfTrial } from './service-requests.ts';
+import { readImported, standIn } from './read-imported-ca.ts';
 import { makeGeneration, stepRotation, type RotationContext, type TrustEvidence } from './rotation.ts';
 
 export interface AuthorityContext extends RotationContext {
@@ -70,6 +70,8 @@ interface Running extends AuthorityContext {
   readonly announce: Announce;
   /** Records the event now, and again before Kubernetes forgets it. */
   readonly remind: (secret: Secret, event: AuthorityEvent) => void;
+  /** After a step: reports a record of trust that stays too short. */
+  readonly checkRecord: (secret: Secret, authority: Authority) => void;
 }
 
 /** Watches the Secret with the authority, and the Secret with an imported CA. */
@@ -103,6 +105,7 @@ export function startAuthority(
 export function createAuthorityReconciler(context: AuthorityContext): Reconcile {
   const { config, serverClock, record, log } = context;
   let lastGood: Authority | undefined;
+  let lateAt: Date | undefined;
   const reminders = createReminders();
   const running: Running = {
     ...context,
@@ -116,6 +119,14 @@ export function createAuthorityReconciler(context: AuthorityContext): Reconcile 
     remind: (secret, event) => {
       if (reminders.isDue(event.message, event.message, serverClock.now()))
         createAnnouncer(config.namespace, record, log)(secret, event);
+    },
+    checkRecord: (secret, authority) => {
+      const now = serverClock.now();
+      const late = lateRecord(authority, now);
+      lateAt = late && (lateAt ?? now);
+      // Late for a moment: no replica has led for some days.
+      if (late !== undefined && lateAt !== undefined && now.getTime() - lateAt.getTime() >= MINUTE)
+        running.remind(secret, trustNotRecorded(late));
     },
   };
   const refusedWrites = createRefusedWrites(serverClock.now);
@@ -186,8 +197,8 @@ async function advance(observed: Observed, running: Running, signal: AbortSignal
       return requeueIn(BROKEN_MS, now);
     case 'bootstrap':
     case 'start-over': {
-      const { imported, refused } = await readImported(running, now, signal);
-      if (refused !== undefined) throw new Error(refused.message);
+      const { imported, refused, cause } = await readImported(running, now, signal);
+      if (refused !== undefined) throw new Error(refused.message, { cause });
       const fresh = authorityOf(await makeGeneration(running, imported, now, undefined), now);
       const authority = verdict.kind === 'bootstrap' ? fresh : startOver(fresh, verdict.retained);
       return await write(observed, authority, authorityCreated(verdict.kind, authority), running, signal);
@@ -222,45 +233,21 @@ async function rotate(
 ): Promise<ReconcileResult> {
   for (const kind of running.evidence.unreadable()) running.remind(secret, targetsUnreadable(kind));
   running.distribute(authority); // before any step that may fail, so that renewals continue
-  const { imported, refused } = await readImported(running, now, signal);
+  const { imported, refused, cause } = await readImported(running, now, signal);
   if (refused !== undefined) running.announce(secret, refused);
   const usable = running.config.ca.secret === undefined ? undefined : (imported ?? standIn(authority));
-  const outcome = await stepRotation(
-    running,
-    { secret, authority, published, imported: usable, now },
-    signal,
-  );
+  const input = { secret, authority, published, imported: usable, now };
+  const outcome = await stepRotation(running, input, signal).catch((error: unknown) => {
+    running.checkRecord(secret, authority);
+    throw error;
+  });
+  running.checkRecord(secret, outcome.authority);
   report(outcome.phase, outcome.authority, running);
   if (refused === undefined) running.announce(secret, outcome.event);
+  if (outcome.recheckAt === undefined) running.distribute(outcome.authority);
+  if (cause !== undefined) throw new Error('could not read the imported CA', { cause }); // retried with backoff
   if (outcome.recheckAt !== undefined) return { kind: 'requeue', at: outcome.recheckAt };
-  running.distribute(outcome.authority);
   return requeueIn(0, now); // the next step may be due at once
-}
-
-/** Reads the CA that its owner makes and rotates, if the configuration names one. `refused`: it cannot be used. */
-async function readImported(
-  { client, config }: Running,
-  now: Date,
-  signal: AbortSignal,
-): Promise<{ readonly imported?: ImportedAuthority; readonly refused?: AuthorityEvent }> {
-  const { namespace, ca } = config;
-  if (ca.secret === undefined) return {};
-  const secret = await client.get<Secret>(secrets, { namespace, name: ca.secret }, { signal });
-  if (secret === undefined) return { refused: caRefused(namespace, ca.secret, 'the secret does not exist') };
-  const result = importAuthority(secret.data, namesOfTrial(config), now);
-  return result.kind === 'imported'
-    ? { imported: result.authority }
-    : { refused: caRefused(namespace, ca.secret, result.problem) };
-}
-
-/**
- * While the owner's Secret is unusable, the latest CA from it counts as imported, so that Gatehouse neither replaces an
- * active one nor withdraws a pending one.
- */
-function standIn({ generations: [newest] }: Authority): ImportedAuthority | undefined {
-  if (newest?.key === undefined) return undefined;
-  const { id, certificate, chain, key } = newest;
-  return { id, certificate, chain, key };
 }
 
 /** Creates the Secret, or replaces the version that was read. The write removes the consent annotation. */

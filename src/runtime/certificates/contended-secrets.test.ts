@@ -35,6 +35,7 @@ async function revert(times: number, how: () => void): Promise<void> {
     world.now = result.kind === 'requeue' && result.at < next ? result.at : next;
   }
 }
+let edits = 0;
 const empty = () => {
   world.secrets.edit('prod/db-tls', (secret) => ({ ...secret, data: {} }));
 };
@@ -45,6 +46,15 @@ test.each<[string, () => void]>([
     'deletes it',
     () => {
       world.secrets.remove('prod/db-tls');
+    },
+  ],
+  [
+    'edits its Service too, so that each content is new',
+    () => {
+      world.add(
+        serviceNamed('db', { 'gatehouse.dev/serving-cert-duration': `${edits++ % 2 === 0 ? 36 : 48}h` }),
+      );
+      empty();
     },
   ],
   [
@@ -70,6 +80,31 @@ test.each<[string, () => void]>([
   },
 );
 
+test('a Service that is deleted and created again 200 times causes at most 20 writes', async () => {
+  for (let n = 0; n < 200; n++) {
+    world.services.clear();
+    world.secrets.remove('prod/db-tls');
+    await reconcile('prod/db', NEVER);
+    const { metadata } = serviceNamed('db');
+    world.add({ metadata: { ...metadata, uid: `uid ${n}` } });
+    await reconcile('prod/db', NEVER);
+    world.now = after(world.now, SECOND);
+  }
+  expect(world.secrets.writes()).toBeLessThan(20);
+});
+
+test('a Service that is created again after some minutes has its Secret at once', async () => {
+  await revert(60, empty);
+  world.services.clear();
+  await reconcile('prod/db', NEVER);
+  world.now = after(world.now, HOUR);
+  world.add(serviceNamed('db'));
+  const before = world.secrets.writes();
+  await reconcile('prod/db', NEVER);
+  expect(world.secrets.writes()).toBe(before + 1);
+  expect(world.contended.count()).toBe(0);
+});
+
 test('a Secret that stays whole for some minutes is no longer contended', async () => {
   await revert(60, empty);
   for (let n = 0; n < 10 && world.contended.count() > 0; n++) {
@@ -85,7 +120,7 @@ test('a Secret that stays whole for some minutes is no longer contended', async 
   expect(world.secrets.writes()).toBe(before + 1);
 });
 
-test('a new signer and a new request are written at once to a contended Secret', async () => {
+test('a new signer is written at once to a contended Secret', async () => {
   await revert(60, empty);
   world.now = after(world.now, HOUR);
   await reconcile('prod/db', NEVER);

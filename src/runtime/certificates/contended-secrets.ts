@@ -10,13 +10,20 @@ import {
 export type ContendedSecrets = ReturnType<typeof createContendedSecrets>;
 
 export function createContendedSecrets() {
-  /** By Service. */
+  /** By Service, the one with the oldest write first. A Service that is created again keeps its history. */
   const histories = new Map<string, RevertHistory>();
   return {
     /** Whether to write now. Store the history of a wait at once, and that of a write once it has succeeded. */
     attempt: (key: string, wanted: string, now: Date): Attempt =>
       nextAttempt(histories.get(key), wanted, now),
-    remember: (key: string, history: RevertHistory): void => void histories.set(key, history),
+    remember: (key: string, history: RevertHistory, now: Date): void => {
+      histories.delete(key);
+      histories.set(key, history);
+      for (const [oldest, settled] of histories) {
+        if (now < settledAt(settled)) break;
+        histories.delete(oldest);
+      }
+    },
     /** The Secret is as it should be. Until when it still counts as contended; undefined: it does not. */
     contendedUntil: (key: string, now: Date): Date | undefined => {
       const history = histories.get(key);
@@ -26,8 +33,6 @@ export function createContendedSecrets() {
       histories.delete(key);
       return undefined;
     },
-    /** The Service no longer asks for a Secret. */
-    forget: (key: string): void => void histories.delete(key),
     count: (): number => [...histories.values()].filter(isContended).length,
   };
 }

@@ -15,14 +15,21 @@ import { deleteSecret } from './repair-secret.ts';
 import { regardingSecret, regardingService } from './serving-cert-events.ts';
 import { identityOf, type ServingCertsContext } from './serving-cert-task.ts';
 
-/** An orphan is no longer renewed, so it is reported once, and counted as long as it exists. */
+/** What became of an orphan. `refused`: the API server refuses the write, so try again later. */
+type Outcome = 'removed' | 'kept' | 'refused';
+
+/**
+ * An orphan is no longer renewed, so it is reported once, and counted as long as it exists. Returns whether the API
+ * server refused a write: no watch reports when it would accept it.
+ */
 export async function releaseOrphans(
   key: string,
   service: Service | undefined,
   context: ServingCertsContext,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   const { stores, requests, inventory, onRemoval } = context;
+  const outcomes: Outcome[] = [];
   const wanted = service === undefined ? undefined : requests.claimOf(service)?.secretName;
   for (const secret of stores.secretsOf(key)) {
     const { namespace = '', name = '' } = secret.metadata ?? {};
@@ -30,37 +37,40 @@ export async function releaseOrphans(
     if (name === wanted || stores.claimants(secretKey).length > 0) continue;
     if (service === undefined) {
       // The garbage collector deletes it, because the Service owns it. But data of other clients stays.
-      if (secret.hasForeignKeys === true) await clearAbandoned(secret, context, signal);
+      if (secret.hasForeignKeys === true) outcomes.push(await clearAbandoned(secret, context, signal));
       else inventory.stopped(secretKey, 'ServiceGone');
       continue;
     }
     if (secret.summary === undefined && secret.hasForeignKeys === true) continue; // holds no cert of ours
-    if (onRemoval === 'delete' && (await deleteOrphan(name, service, context, signal))) continue;
-    if (inventory.stopped(secretKey, 'NotRequested')) reportOrphan(secret, service, context);
+    const outcome = onRemoval === 'delete' ? await deleteOrphan(name, service, context, signal) : 'kept';
+    outcomes.push(outcome);
+    if (outcome !== 'removed' && inventory.stopped(secretKey, 'NotRequested'))
+      reportOrphan(secret, service, context);
   }
+  return outcomes.includes('refused');
 }
 
-/** Returns whether the Secret is gone, or its deletion waits for a finalizer. Decides on live reads of both the Service and the Secret. */
+/** `removed`: also if the deletion waits for a finalizer. Decides on live reads of both the Service and the Secret. */
 async function deleteOrphan(
   name: string,
   { metadata }: Service,
   context: ServingCertsContext,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<Outcome> {
   const { client, requests, inventory, record, log } = context;
   const { namespace = '', name: serviceName = '' } = metadata ?? {};
   const service = await client.get<Service>(services, { namespace, name: serviceName }, { signal });
-  if (service === undefined || requests.claimOf(service)?.secretName === name) return false;
+  if (service === undefined || requests.claimOf(service)?.secretName === name) return 'kept';
   const secret = await client.get<Secret>(secrets, { namespace, name }, { signal });
-  if (secret === undefined || secret.metadata?.deletionTimestamp !== undefined) return true;
+  if (secret === undefined || secret.metadata?.deletionTimestamp !== undefined) return 'removed';
   const identity = identityOf(service);
   if (
     markedService(secret) !== serviceName ||
     ['foreign', 'another-service'].includes(ownership(secret, identity))
   )
-    return false;
+    return 'kept';
   if (hasForeignKeys(secret)) return await clear(secret, identity, context, signal);
-  if ((secret.metadata?.ownerReferences ?? []).length > 1) return false;
+  if ((secret.metadata?.ownerReferences ?? []).length > 1) return 'kept';
   const key = `${namespace}/${serviceName}`;
   try {
     await deleteSecret(client, secret, signal);
@@ -68,7 +78,7 @@ async function deleteOrphan(
     if (!(error instanceof WriteRefused)) throw error;
     // The refusal must not keep the Service from the Secret that it asks for now.
     log.warn({ key, secret: name, problem: error.message }, 'serving secret is not deleted');
-    return false;
+    return 'refused';
   }
   inventory.renewed(`${namespace}/${name}`);
   log.info({ key, secret: name }, 'deleted serving secret');
@@ -78,7 +88,7 @@ async function deleteOrphan(
     reason: 'SecretDeleted',
     message: `secret ${name} with a serving cert is deleted: the Service no longer asks for it`,
   });
-  return true;
+  return 'removed';
 }
 
 /** For a Service that is gone. Decides on live reads of both the Service and the Secret. */
@@ -86,24 +96,24 @@ async function clearAbandoned(
   { metadata, summary }: StoredSecret,
   context: ServingCertsContext,
   signal: AbortSignal,
-): Promise<void> {
-  if (summary === undefined) return;
+): Promise<Outcome> {
+  if (summary === undefined) return 'kept';
   const { namespace = '', name = '' } = metadata ?? {};
   const secret = await context.client.get<Secret>(secrets, { namespace, name }, { signal });
   const serviceName = secret && markedService(secret);
-  if (secret === undefined || serviceName === undefined || !hasForeignKeys(secret)) return;
+  if (secret === undefined || serviceName === undefined || !hasForeignKeys(secret)) return 'kept';
   const service = { namespace, name: serviceName, uid: '' };
-  if ((await context.client.get<Service>(services, service, { signal })) !== undefined) return;
-  if (ownership(secret, service) === 'ours') await clear(secret, service, context, signal);
+  if ((await context.client.get<Service>(services, service, { signal })) !== undefined) return 'kept';
+  return ownership(secret, service) === 'ours' ? await clear(secret, service, context, signal) : 'kept';
 }
 
-/** Removes the cert and leaves the data of other clients. Returns whether the API server accepted that. */
+/** Removes the cert and leaves the data of other clients. */
 async function clear(
   secret: Secret,
   service: ServiceIdentity,
   { client, inventory, record, log }: ServingCertsContext,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<Outcome> {
   const { namespace = '', name = '' } = secret.metadata ?? {};
   const key = `${service.namespace}/${service.name}`;
   try {
@@ -113,7 +123,7 @@ async function clear(
   } catch (error) {
     if (!(error instanceof WriteRefused)) throw error;
     log.warn({ key, secret: name, problem: error.message }, 'the cert stays in a serving secret');
-    return false;
+    return 'refused';
   }
   inventory.renewed(`${namespace}/${name}`);
   log.info({ key, secret: name }, 'removed the cert from a serving secret');
@@ -123,7 +133,7 @@ async function clear(
     reason: 'CertificateRemoved',
     message: `the serving cert is removed, because no Service asks for it; the data of other clients stays`,
   });
-  return true;
+  return 'removed';
 }
 
 function reportOrphan(secret: StoredSecret, service: Service, { record, log }: ServingCertsContext): void {

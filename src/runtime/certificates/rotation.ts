@@ -1,6 +1,7 @@
 /** One step of the authority: read the evidence, plan, and write the Secret at most once, if it is unchanged. */
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import type { Config } from '../../config/config.ts';
+import { messageOf } from '../../json/error-message.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { ServerClock } from '../../kube/clock.ts';
 import { secrets } from '../../kube/well-known.ts';
@@ -32,6 +33,7 @@ import {
   type RotationPlan,
   type RotationState,
 } from '../../pki/authority/rotation-plan.ts';
+import { after, earliest, MINUTE } from '../../pki/durations.ts';
 import { withAuthority } from '../../pki/authority/secret.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { DEFAULT_KEY_ALGORITHM, type KeyAlgorithm, type KeyPair } from '../../pki/x509/keys.ts';
@@ -92,7 +94,8 @@ export async function stepRotation(context: RotationContext, input: RotationInpu
   if (plan.kind === 'none') {
     const why = refusal({ ...state, paused });
     const event = why === undefined ? waitingEvent(state, plan.phase) : rotationRefused(why);
-    return { ...plan, authority, event };
+    const recheckAt = paused === undefined ? plan.recheckAt : earliest(plan.recheckAt, after(now, MINUTE));
+    return { ...plan, authority, event, recheckAt };
   }
 
   const next = await apply(context, input, plan);
@@ -103,17 +106,26 @@ export async function stepRotation(context: RotationContext, input: RotationInpu
   return { authority: next, phase: rotationPhase({ authority: next, paused }), event, recheckAt: undefined };
 }
 
-/** Why no change is allowed now. Reads live, and only if the plan would change something. */
+/**
+ * Why no change is allowed now. Reads live, and only if the plan would change something. If the windows cannot be read,
+ * one may be open; the record of trust does not wait for them.
+ */
 async function pauseReason(
-  { client, serverClock }: Pick<RotationContext, 'client' | 'serverClock'>,
+  { client, serverClock, log }: Pick<RotationContext, 'client' | 'serverClock' | 'log'>,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const skew = Math.abs(serverClock.skewMs() ?? 0);
   if (skew > CLOCK_TOLERANCE)
     return `the clock of this replica and that of the API server are ${Math.round(skew / 60_000)} minutes apart`;
-  const { items } = await client.listAll<RestoreWindow>(RESTORE_WINDOWS, { signal });
-  const open = items.find((window) => windowState(window, serverClock.now()).kind === 'open');
-  return open === undefined ? undefined : `the restore window ${open.metadata.name ?? ''} is open`;
+  try {
+    const { items } = await client.listAll<RestoreWindow>(RESTORE_WINDOWS, { signal });
+    const open = items.find((window) => windowState(window, serverClock.now()).kind === 'open');
+    return open === undefined ? undefined : `the restore window ${open.metadata.name ?? ''} is open`;
+  } catch (err) {
+    signal.throwIfAborted();
+    log.warn({ err }, 'the restore windows cannot be read: the rotation of the authority waits');
+    return `the restore windows cannot be read (${messageOf(err)})`;
+  }
 }
 
 function stateOf({ evidence, config }: RotationContext, input: RotationInput): RotationState {

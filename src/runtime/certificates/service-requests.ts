@@ -31,6 +31,7 @@ export function createServiceRequests(
     dnsSuffixes: config.servingCerts.dnsSuffixes,
     shortNames: config.servingCerts.shortNames,
     nameConstraints: config.ca.nameConstraints,
+    maxLifetimeMs: config.servingCerts.maxLifetimeMs,
     openshift: config.compat.includes('openshift'),
   };
   const isOwn = ({ metadata }: Service): boolean =>
@@ -55,7 +56,7 @@ export function createServiceRequests(
     lifetimeMs: (service: Service | undefined): number | undefined =>
       service === undefined || claimOf(annotated(service), rules) === undefined
         ? undefined
-        : requestedLifetime(annotated(service)),
+        : requestedLifetime(annotated(service), rules),
     request: (service: Service): ServingCertRequest => {
       const request = servingCertRequest(annotated(service), rules);
       return request.kind === 'request' && isOwn(service)

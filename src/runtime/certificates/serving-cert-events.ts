@@ -2,6 +2,7 @@
 import type { EventNote } from '../../kube/events.ts';
 import { withKind } from '../../kube/object.ts';
 import { secrets, services } from '../../kube/well-known.ts';
+import { AUTHORITY_SECRET } from '../../pki/annotations.ts';
 import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
 import type { ServiceIdentity } from '../../pki/serving-certs/secret.ts';
 import { regarding } from '../controller.ts';
@@ -11,7 +12,7 @@ export type Refusal =
   | { readonly kind: 'foreign' | 'wrong-type' | 'immutable' | 'namespace-ends' | 'contended' }
   /** An older Service owns the Secret. */
   | { readonly kind: 'taken'; readonly by: string }
-  | { readonly kind: 'write-refused' | 'clock'; readonly message: string }
+  | { readonly kind: 'write-refused' | 'clock' | 'trust'; readonly message: string }
   /** The Secret must be replaced, and is being deleted. */
   | { readonly kind: 'terminating'; readonly finalizers: readonly string[] }
   /** Only the key stores cannot be written. */
@@ -51,6 +52,11 @@ export function explain(refusal: Refusal, secretName: string): Explanation {
         reason: 'ClockSkewed',
         message: `no serving cert is made for secret ${secretName}: ${refusal.message}`,
       };
+    case 'trust':
+      return {
+        reason: 'TrustNotRecorded',
+        message: `no serving cert is made for secret ${secretName}: ${refusal.message}. It has not for a minute: the Events of secret ${AUTHORITY_SECRET} say why`,
+      };
     case 'namespace-ends':
       return {
         reason: 'NamespaceTerminating',
@@ -60,7 +66,7 @@ export function explain(refusal: Refusal, secretName: string): Explanation {
       return {
         reason: 'SecretContended',
         message:
-          `another client keeps changing or deleting secret ${secretName}: Gatehouse repairs it with increasing delays, up to 5 minutes. ` +
+          `another client keeps changing or deleting secret ${secretName} or its Service: Gatehouse repairs it with increasing delays, up to 5 minutes. ` +
           'Find the client in metadata.managedFields of the secret, or in the audit log, and exclude the secret from it',
       };
     case 'terminating':

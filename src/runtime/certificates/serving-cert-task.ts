@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 
+import { memoizeWeak } from '../../json/objects.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { ServerClock } from '../../kube/clock.ts';
 import type { Log } from '../../log.ts';
@@ -101,11 +102,15 @@ export function isPaced(
 /** Whether a wrong clock could make the result worse than the present cert. */
 export const needsClock = ({ kind }: ServingCertPlan): boolean => kind === 'issue' || kind === 'rechain';
 
-/** A hash of the desired content: only another client can make a Secret differ from it soon after a write. */
-export const wantedBy = ({ identity, request, signing }: ServingCertTask): string =>
+/**
+ * Changes only with the authority. A tenant chooses the rest of the content: to change it often, or to create the
+ * Service again, is like reverting the Secret.
+ */
+export const signingIdOf = memoizeWeak(({ generationId, bridges, bundle }: Signing): string =>
   createHash('sha256')
-    .update(JSON.stringify([identity.uid, request, signing.generationId, signing.bridges, signing.bundle]))
-    .digest('base64');
+    .update(JSON.stringify([generationId, bridges, bundle]))
+    .digest('base64'),
+);
 
 /** Labels and annotations that the Secret needs in addition to Gatehouse's own marks. */
 export function extraMarks({ identity, request }: ServingCertTask, notAfter: Date | undefined): ExtraMarks {

@@ -346,6 +346,19 @@ describe('a Secret with data of other clients', () => {
     expect(world.secret('db-tls')?.data?.password).toBe('eA==');
   });
 
+  test('loses the certificate later if the API server refuses the write at first', async () => {
+    world.add(serviceNamed('db'));
+    await world.run('db');
+    addPassword();
+    await world.run('db');
+    world.services.delete('prod/db');
+    const refused = { replace: () => Promise.reject(new WriteRefused('a policy forbids it')) };
+    const result = await world.run('db', { client: refused });
+    expect(result).toEqual({ kind: 'requeue', at: after(start, MINUTE) });
+    expect(await world.run('db')).toEqual({ kind: 'gone' });
+    expect(world.secret('db-tls')?.data).toMatchObject({ 'tls.key': '' });
+  });
+
   test('keeps the certificate if only a stale store says that the Service is gone', async () => {
     world.add(serviceNamed('db'));
     await world.run('db');

@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
 import { remove, type Authority } from '../../pki/authority/authority.ts';
-import { after, DAY } from '../../pki/durations.ts';
+import { after, DAY, MINUTE } from '../../pki/durations.ts';
 import { splitCertificates } from '../../pki/x509/pem.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { activated, firstAuthority, prepared, rotated } from '../../../test/support/pki/fixtures.ts';
@@ -120,4 +120,28 @@ test('a cert that the API server changes at each write is tried again after a mi
     },
   });
   expect(result).toEqual({ kind: 'requeue', at: after(start, 60_000) });
+});
+
+test('a Service is told if its cert waits for more than a minute for the record of trust', async () => {
+  const { generations } = authority;
+  world.authority = {
+    ...authority,
+    generations: generations.map((one) => ({ ...one, trustedUntil: start })),
+  };
+  let extensions = 0;
+  const reconcile = world.reconciler({ extendTrust: () => extensions++ });
+  const soon = { kind: 'requeue', at: after(start, MINUTE) };
+  expect(await reconcile('prod/db', NEVER)).toEqual(soon);
+  expect(world.events.all).toEqual([]);
+  world.now = soon.at;
+  await reconcile('prod/db', NEVER);
+  await reconcile('prod/db', NEVER);
+  expect(world.events.all).toMatchObject([
+    { regarding: { kind: 'Service', name: 'db' }, type: 'Warning', reason: 'TrustNotRecorded' },
+  ]);
+  expect(world.observed).toContain('refused TrustNotRecorded');
+  expect(extensions).toBe(3);
+  world.authority = authority;
+  await reconcile('prod/db', NEVER);
+  expect(world.events.reasons()).toEqual(['TrustNotRecorded', 'Issued']);
 });

@@ -1,4 +1,5 @@
 /** On the leader: maintains a serving cert in the Secret of every Service that asks for one. */
+import type { Authority } from '../../pki/authority/authority.ts';
 import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
 import { TrustTooShort } from '../../pki/serving-certs/issue.ts';
 import type { IssueReason, ServingCertPlan } from '../../pki/serving-certs/plan.ts';
@@ -42,7 +43,7 @@ import {
   passwordRecheckAt,
   planOf,
   secretKeyOf,
-  wantedBy,
+  signingIdOf,
   type CheckedOutputs,
   type ServingCertsContext,
   type ServingCertTask,
@@ -55,6 +56,8 @@ interface Running extends ServingCertsContext {
   readonly refusedWrites: RefusedWrites;
   /** Services whose Secret exists, although it is not in the store. */
   readonly unseen: Set<string>;
+  /** Services that wait until the leader has recorded a later trust, and since when. */
+  readonly untrusted: Map<string, Date>;
 }
 
 export function createServingCertsReconciler(context: ServingCertsContext): Reconcile {
@@ -66,13 +69,9 @@ export function createServingCertsReconciler(context: ServingCertsContext): Reco
     checked: createCheckedOutputs(),
     refusedWrites: createRefusedWrites(serverClock.now),
     unseen: new Set(),
+    untrusted: new Map(),
   };
-  return async (key, signal) => {
-    const service = stores.service(key);
-    const authority = context.authority();
-    if (!stores.synced() || authority === undefined) return AWAIT_CHANGE; // a change of either causes a resync
-    await releaseOrphans(key, service, running, signal);
-    if (service === undefined) return forget(key, running);
+  const reconcile = async (key: string, service: Service, authority: Authority, signal: AbortSignal) => {
     const request = requests.request(service);
     switch (request.kind) {
       case 'none':
@@ -88,13 +87,23 @@ export function createServingCertsReconciler(context: ServingCertsContext): Reco
       }
     }
   };
+  return async (key, signal) => {
+    const service = stores.service(key);
+    const authority = context.authority();
+    if (!stores.synced() || authority === undefined) return AWAIT_CHANGE; // a change of either causes a resync
+    const isRefused = await releaseOrphans(key, service, running, signal);
+    const result =
+      service === undefined ? forget(key, running) : await reconcile(key, service, authority, signal);
+    const retry = requeueIn(REFUSED_RECHECK_MS, serverClock.now());
+    return !isRefused || (result.kind === 'requeue' && result.at < retry.at) ? result : retry;
+  };
 }
 
 /** The Service is gone, or no longer asks for a cert. */
 function forget(key: string, running: Running): ReconcileResult {
-  const { pacer, refusedWrites, unseen, checked, reminders, contended } = running;
-  contended.forget(key);
+  const { pacer, refusedWrites, unseen, untrusted, checked, reminders } = running;
   unseen.delete(key);
+  untrusted.delete(key);
   refusedWrites.over(key);
   pacer.forget(key);
   checked.forget(key);
@@ -123,9 +132,9 @@ async function reconcileTask(task: ServingCertTask, running: Running): Promise<R
   const problem =
     facts?.kind === 'usable' && needsClock(plan) ? skewProblem(serverClock.skewMs()) : undefined;
   if (problem !== undefined) return await refuse(task, { kind: 'clock', message: problem }, running);
-  const attempt = running.contended.attempt(task.key, wantedBy(task), task.now);
+  const attempt = running.contended.attempt(task.key, signingIdOf(task.signing), task.now);
   if (attempt.kind === 'wait') {
-    running.contended.remember(task.key, attempt.history);
+    running.contended.remember(task.key, attempt.history, task.now);
     return { ...(await refuse(task, { kind: 'contended' }, running)), at: attempt.until };
   }
   const endsAt = facts?.kind === 'usable' ? facts.notAfter : undefined;
@@ -163,10 +172,8 @@ async function repair(
       observe('failed', 'Error');
       throw error;
     });
-  if (done instanceof TrustTooShort) {
-    running.extendTrust();
-    return requeueIn(REFUSED_RECHECK_MS, task.now);
-  }
+  if (done instanceof TrustTooShort) return await awaitTrust(task, done, running);
+  running.untrusted.delete(task.key);
   if (done instanceof WriteRefused || done.kind === 'refused') {
     unseen.add(task.key);
     const refusal =
@@ -176,7 +183,7 @@ async function repair(
   if (hasLabel(done.secret)) unseen.delete(task.key);
   else unseen.add(task.key);
   settle(task, running);
-  if (done.kind !== 'unchanged') contended.remember(task.key, history);
+  if (done.kind !== 'unchanged') contended.remember(task.key, history, task.now);
   if (done.missing === undefined) {
     checked.add(done.secret, task);
     if (!isContended(history)) reminders.clear(task.key);
@@ -186,6 +193,17 @@ async function repair(
   if (!answered || done.missing !== undefined) return requeueIn(REFUSED_RECHECK_MS, task.now);
   const plan = done.kind === 'issued' ? { kind: 'keep' as const, recheckAt: done.recheckAt } : done.plan;
   return recheck(plan, task, contended.contendedUntil(task.key, task.now));
+}
+
+/** The leader records a later end within seconds, unless it cannot write the authority. */
+async function awaitTrust(task: ServingCertTask, { message }: TrustTooShort, running: Running) {
+  const { untrusted, extendTrust } = running;
+  extendTrust();
+  const since = untrusted.get(task.key) ?? task.now;
+  untrusted.set(task.key, since);
+  return task.now.getTime() - since.getTime() < REFUSED_RECHECK_MS
+    ? requeueIn(REFUSED_RECHECK_MS, task.now)
+    : await refuse(task, { kind: 'trust', message }, running);
 }
 
 /** The request is invalid until the Service is edited. Until then its cert is not renewed. */

@@ -65,6 +65,7 @@ const RULES = {
   dnsSuffixes: ['example.com'],
   shortNames: true,
   nameConstraints: false,
+  maxLifetimeMs: 365 * 86_400_000,
   openshift: true,
 };
 

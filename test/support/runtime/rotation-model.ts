@@ -146,7 +146,7 @@ export function createModel({ seed, skewMs }: ModelOptions) {
         namespace: OWN_NAMESPACE,
         ca: { secret: undefined, nameConstraints: false, lifetimeMs: 730 * DAY, ...TIMES },
         clusterDomain: undefined,
-        servingCerts: { dnsSuffixes: [], shortNames: false, onRemoval: 'retain' },
+        servingCerts: { dnsSuffixes: [], shortNames: false, maxLifetimeMs: 365 * DAY, onRemoval: 'retain' },
       },
       evidence: {
         targetsWithout: rootless,

@@ -114,6 +114,7 @@ export function createWorld(authority: Authority, now: Date): ServingCertsWorld 
       dnsSuffixes: [],
       shortNames: false,
       nameConstraints: false,
+      maxLifetimeMs: 365 * 86_400_000,
       openshift: false,
     },
     services,

@@ -17,7 +17,7 @@ import {
 } from '../../../../pki/authority/generation.ts';
 import type { BundleState } from '../../../../pki/injection/source.ts';
 import { parseCertificatePem, splitCertificates } from '../../../../pki/x509/pem.ts';
-import { retirementTime } from '../../../../pki/authority/trust-record.ts';
+import { lateRecord, retirementTime } from '../../../../pki/authority/trust-record.ts';
 import { rotationPhase, rotationTime, type RotationPhase } from '../../../../pki/authority/rotation-plan.ts';
 import type { Secret } from '../../../../pki/serving-certs/secret.ts';
 import type { ClusterReadings } from '../../read-cluster/read-cluster.ts';
@@ -106,7 +106,7 @@ function ofSecret(authority: Authority, object: string, now: Date): JudgedAuthor
   const rows = generations.map((generation) => rowOf(generation, now));
   return {
     part: { unread: [], source: 'Secret', phase, generations: rows },
-    problems: activeProblems(authority, object, now),
+    problems: [...activeProblems(authority, object, now), ...recordProblems(authority, object, now)],
     bundle: bundleOf(authority, now),
     signers: generations.map((generation) => ({
       id: generation.id,
@@ -167,6 +167,15 @@ function activeProblems({ generations }: Authority, object: string, now: Date): 
     : 'the CA is imported, so store a new CA in its Secret';
   const seen = `the active generation ${active.id} expires at ${end}, and no next generation is prepared`;
   return [{ object, message: `${seen}: ${next}` }];
+}
+
+function recordProblems(authority: Authority, object: string, now: Date): Problems {
+  const late = lateRecord(authority, now);
+  if (late === undefined) return [];
+  const message =
+    `no certificates of full length are issued since ${late.toISOString()}, because the leader cannot record in it until when their root must ` +
+    'be trusted: see its events';
+  return [{ object, message }];
 }
 
 function ofConfigMap(reading: Reading<ConfigMap | undefined>, namespace: string, now: Date): JudgedAuthority {
