@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Installs the tools that some tests need in addition to Node. For verdicts on trust: openssl, python3, curl and Java (with its
-# compiler, because the client is run from source); for the status page: Chromium; for the Helm chart: Go with the template
-# functions that Helm has. It installs missing tools where possible; tests report what they skip.
+# compiler, because the client is run from source); as a server: nginx; for the status page: Chromium; for the Helm chart: Go with
+# the template functions that Helm has. It installs missing tools where possible; tests report what they skip.
 set -euo pipefail
 
-declare -A packages=([openssl]=openssl [python3]=python3 [curl]=curl [javac]=default-jdk-headless [chromium]=chromium [go]=golang-go)
+declare -A packages=([openssl]=openssl [python3]=python3 [curl]=curl [javac]=default-jdk-headless [chromium]=chromium [go]=golang-go
+  [nginx]=nginx)
 missing=()
 for command in "${!packages[@]}"; do
   command -v "$command" >/dev/null || missing+=("${packages[$command]}")
@@ -14,6 +15,12 @@ done
 if ((${#missing[@]} == 0)); then
   echo "all of them are there: ${!packages[*]}"
 elif [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
+  # Debian starts a service when its package is installed, unless this file forbids it.
+  policy=/usr/sbin/policy-rc.d
+  if [[ ! -e $policy ]]; then
+    trap 'rm -f "$policy"' EXIT
+    install -m 755 /dev/stdin "$policy" <<<$'#!/bin/sh\nexit 101'
+  fi
   apt-get update
   DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
 else

@@ -121,10 +121,15 @@ test('servers that load their certificate once are named after a renewal, until 
   const reloading = await nodeServer('reloads', '198.18.0.1', serverPort, first);
   const once = await nodeServer('node', '198.18.0.2', serverPort, first);
   const { folder } = cluster.plane;
-  const programs = [
-    await programServer('openssl', '198.18.0.3', serverPort, first, folder),
-    await programServer('nginx', '198.18.0.4', serverPort, first, folder),
-  ].filter((one) => one !== undefined);
+  const startPrograms = async (pair: KeyPair) =>
+    (
+      await Promise.all([
+        programServer('openssl', '198.18.0.3', serverPort, pair, folder),
+        programServer('nginx', '198.18.0.4', serverPort, pair, folder),
+        programServer('java', '198.18.0.6', serverPort, pair, folder),
+      ])
+    ).filter((one) => one !== undefined);
+  const programs = await startPrograms(first);
   endpoints = [reloading, once, ...programs];
   const stale = endpoints.length - 1;
   const absent = { pod: 'absent', address: '198.18.0.5' };
@@ -148,9 +153,8 @@ test('servers that load their certificate once are named after a renewal, until 
   await Promise.all([once, ...programs].map(({ stop }) => stop()));
   const restarted = [
     await nodeServer('node', '198.18.0.2', serverPort, second),
-    await programServer('openssl', '198.18.0.3', serverPort, second, folder),
-    await programServer('nginx', '198.18.0.4', serverPort, second, folder),
-  ].filter((one) => one !== undefined);
+    ...(await startPrograms(second)),
+  ];
   endpoints = [reloading, ...restarted];
   await untilStates(replica, { current: endpoints.length, stale: 0 }, 60_000);
   await seeEvent('shop', 'CertificateReloaded');

@@ -1,12 +1,12 @@
 /** Servers of a Service on loopback addresses, and the EndpointSlices that name them. */
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { createServer, type TLSSocket } from 'node:tls';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { startProgram, eventually, type Program } from './processes.ts';
+import { startProgram, eventually } from './processes.ts';
+import { isInstalled, peerCommand } from './tls-peers.ts';
 
 export interface KeyPair {
   readonly chain: string;
@@ -39,7 +39,9 @@ export async function nodeServer(
   connections: Connections = { open: 0, most: 0, lastAt: 0 },
 ): Promise<TlsEndpoint & { readonly load: (next: KeyPair) => void }> {
   const server = createServer({ cert: chain, key }, (socket: TLSSocket) =>
-    socket.on('error', () => undefined).resume(),
+    socket
+      .on('error', () => undefined)
+      .once('data', () => socket.end('HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n')),
   );
   server.on('connection', (socket: Socket) => {
     connections.lastAt = Date.now();
@@ -57,57 +59,55 @@ export async function nodeServer(
   };
 }
 
-/** OpenSSL and nginx load their files once. Undefined if the program is not installed. */
+/** Servers that load their files once. Undefined if the program is not installed. */
 export async function programServer(
-  program: 'openssl' | 'nginx',
+  program: keyof typeof COMMANDS,
   address: string,
   port: number,
   { chain, key }: KeyPair,
   folder: string,
 ): Promise<TlsEndpoint | undefined> {
   if (!isInstalled(program)) return undefined;
-  const own = join(folder, program);
-  mkdirSync(own, { recursive: true });
-  const [certFile, keyFile] = [join(own, 'tls.crt'), join(own, 'tls.key')];
-  writeFileSync(certFile, chain);
-  writeFileSync(keyFile, key);
-  const listen = `${loopbackOf(address)}:${port}`;
-  const started: Program =
-    program === 'openssl'
-      ? startProgram(
-          'openssl',
-          [
-            's_server',
-            '-accept',
-            listen,
-            '-cert',
-            certFile,
-            '-cert_chain',
-            certFile,
-            '-key',
-            keyFile,
-            '-www',
-          ],
-          { logFile: join(own, 'log') },
-        )
-      : startProgram('nginx', ['-p', own, '-c', nginxConfig(own, listen, certFile, keyFile)], {
-          logFile: join(own, 'log'),
-        });
-  await eventually(`${program} listens`, () => answers(loopbackOf(address), port));
+  const own = mkdtempSync(join(folder, `${program}-`));
+  const [leaf = '', ...rest] = chain.split(/(?<=END CERTIFICATE-----\n)/);
+  const contents = { 'tls.crt': chain, 'tls.key': key, 'leaf.pem': leaf, 'rest.pem': rest.join('') };
+  for (const [name, content] of Object.entries(contents)) writeFileSync(join(own, name), content);
+  const host = loopbackOf(address);
+  const [command, ...args] = COMMANDS[program]({ own, folder, host, port, isChain: rest.length > 0 });
+  const started = startProgram(command, args, { logFile: join(own, 'log') });
+  await eventually(`${program} listens`, () => answers(host, port), { timeoutMs: 30_000 });
+  for (const name of Object.keys(contents)) rmSync(join(own, name)); // it cannot load them again
   return { pod: program, address, stop: () => started.stop() };
 }
 
-function isInstalled(program: string): boolean {
-  try {
-    execFileSync('sh', ['-c', `command -v ${program}`]);
-    return true;
-  } catch {
-    console.log(`${program} is not installed, so its server is left out: scripts/install-test-tools.sh`);
-    return false;
-  }
+interface Place {
+  /** With the files of the server. */
+  readonly own: string;
+  /** That servers share. */
+  readonly folder: string;
+  readonly host: string;
+  readonly port: number;
+  readonly isChain: boolean;
 }
 
-function nginxConfig(own: string, listen: string, certFile: string, keyFile: string): string {
+const peer = (language: 'python' | 'java', { own, folder, host, port }: Place) => {
+  const files = [join(own, 'tls.crt'), join(own, 'tls.key')];
+  return [...peerCommand(language, folder), 'serve', ...files, host, String(port)] as const;
+};
+
+const COMMANDS = {
+  openssl: ({ own, host, port, isChain }: Place) => {
+    const rest = isChain ? ['-cert_chain', join(own, 'rest.pem')] : [];
+    const pair = ['-cert', join(own, 'leaf.pem'), '-key', join(own, 'tls.key')];
+    return ['openssl', 's_server', '-accept', `${host}:${port}`, ...pair, ...rest, '-www'] as const;
+  },
+  nginx: ({ own, host, port }: Place) =>
+    ['nginx', '-p', own, '-c', nginxConfig(own, `${host}:${port}`)] as const,
+  python: (place: Place) => peer('python', place),
+  java: (place: Place) => peer('java', place),
+};
+
+function nginxConfig(own: string, listen: string): string {
   const path = join(own, 'nginx.conf');
   writeFileSync(
     path,
@@ -117,7 +117,7 @@ http {
   access_log off;
   client_body_temp_path ${own}; proxy_temp_path ${own}; fastcgi_temp_path ${own};
   uwsgi_temp_path ${own}; scgi_temp_path ${own};
-  server { listen ${listen} ssl; ssl_certificate ${certFile}; ssl_certificate_key ${keyFile}; return 200; }
+  server { listen ${listen} ssl; ssl_certificate ${own}/tls.crt; ssl_certificate_key ${own}/tls.key; return 200; }
 }
 `,
   );
