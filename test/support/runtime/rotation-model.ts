@@ -1,17 +1,22 @@
-/** A model cluster for random schedules of years: two leaders, targets, serving certs, servers and clients. */
+/**
+ * A model cluster for random schedules of years: two leaders, targets, serving certs, servers and clients. Tenants have
+ * targets of their own: one that cannot be written, and one that they keep reverting.
+ */
 import { generateKeyPairSync } from 'node:crypto';
 import { DAY, HOUR, MINUTE, SECOND } from '../../../src/pki/durations.ts';
 import { ROTATE } from '../../../src/pki/annotations.ts';
 import { parseAuthority } from '../../../src/pki/authority/secret.ts';
-import type { Authority } from '../../../src/pki/authority/authority.ts';
-import { caBundle, trusts, signingOf } from '../../../src/pki/authority/bundle.ts';
+import { activeGeneration, type Authority } from '../../../src/pki/authority/authority.ts';
+import { rootOf } from '../../../src/pki/authority/generation.ts';
+import { caBundle, signingOf } from '../../../src/pki/authority/bundle.ts';
 import { generateKeyPair, randomSerial, type KeyPair } from '../../../src/pki/x509/keys.ts';
-import { toPrivateKeyPem, type CertificatePem } from '../../../src/pki/x509/pem.ts';
+import { splitCertificates, toPrivateKeyPem, type CertificatePem } from '../../../src/pki/x509/pem.ts';
 import { configMaps as CONFIG_MAPS, secrets as SECRETS, services } from '../../../src/kube/well-known.ts';
 import type { Secret } from '../../../src/pki/serving-certs/secret.ts';
 import { issueServingCert, TrustTooShort } from '../../../src/pki/serving-certs/issue.ts';
 import { createAuthorityReconciler } from '../../../src/runtime/certificates/authority.ts';
 import { createCaBundleReconciler, type ConfigMap } from '../../../src/runtime/certificates/ca-bundle.ts';
+import { createRootEvidence } from '../../../src/runtime/injection/root-evidence.ts';
 import { createCluster, NEVER, OWN_NAMESPACE, silent } from './fixtures.ts';
 import type { Reconcile } from '../../../src/runtime/controller.ts';
 
@@ -24,6 +29,8 @@ export const TIMES = { propagationWaitMs: 10 * MINUTE } as const;
 export const LIFE_MS = 90 * DAY;
 /** How long a process that hears nothing may still write. It may sign for much longer than a Lease allows. */
 const STALE = { writer: HOUR, signer: 60 * DAY } as const;
+/** How long tenants can delay a rotation, and a minute. */
+const DELAY_MS = 6 * HOUR + MINUTE;
 /** How far the time moves at once. */
 const PASSES = [SECOND, MINUTE, 15 * MINUTE, HOUR, 12 * HOUR, 3 * DAY, 20 * DAY] as const;
 
@@ -96,6 +103,8 @@ export function createModel({ seed, skewMs }: ModelOptions) {
     /** The API server's time. */
     now: start,
     targets: ['', '', ''],
+    /** The bundle in the target that tenants keep reverting. */
+    contended: '',
     leaves: [undefined, undefined, undefined] as (Leaf | undefined)[],
     /** `servers`: the cert in memory of each. `clients`: the bundle that each trusts. */
     servers: [undefined, undefined, undefined] as (Leaf | undefined)[],
@@ -111,6 +120,17 @@ export function createModel({ seed, skewMs }: ModelOptions) {
   /** The interface of Secrets over the serving certs, which the model stores separately. */
   const servingSecrets = () =>
     world.leaves.flatMap((leaf) => (leaf === undefined ? [] : [{ metadata: servingSecretMetadata }]));
+  /** What the injectors know about the targets. */
+  const evidence = () => {
+    const all = createRootEvidence(() => undefined);
+    const rootsIn = (bundle: string) =>
+      new Set(bundle === '' ? [] : splitCertificates(bundle).map(({ fingerprint256 }) => fingerprint256));
+    for (const [index, bundle] of [...world.targets, world.contended].entries())
+      all.set(`target ${index}`, { roots: rootsIn(bundle), canVeto: true });
+    all.contend(`target ${world.targets.length}`, true);
+    all.set('target of a tenant', { roots: new Set(), canVeto: false });
+    return all;
+  };
   const clockOf = (leader: Leader) => () => new Date(world.now + leader.skewMs);
 
   const startProcess = (skew: number): Leader => {
@@ -128,11 +148,7 @@ export function createModel({ seed, skewMs }: ModelOptions) {
     };
     const rootless = (id: string) => {
       const generation = leader.authority?.generations.find((one) => one.id === id);
-      if (generation === undefined) return undefined;
-      const vetoing = world.targets.flatMap((bundle, index) =>
-        trusts(bundle, generation) ? [] : [`target ${index}`],
-      );
-      return { vetoing, delaying: [] };
+      return generation && evidence().without(rootOf(generation).fingerprint256);
     };
     const reconcile = createAuthorityReconciler({
       client: {
@@ -184,14 +200,17 @@ export function createModel({ seed, skewMs }: ModelOptions) {
   };
   const heardWithin = (one: Leader, ms: number) => world.now - one.heardAt < ms;
 
-  const issue = (one: Leader, index: number) => {
+  const isCurrent = (leaf: Leaf | undefined, { generationId, bridges }: ReturnType<typeof signingOf>) =>
+    leaf?.generation === generationId &&
+    leaf.bridges === bridges.join('') &&
+    world.now < leaf.issuedAt + (leaf.endsAt - leaf.issuedAt) / 2;
+  const issue = (one: Leader, index: number, isForced = false) => {
     const { authority } = one;
     if (authority === undefined || !heardWithin(one, STALE.signer)) return;
     const now = new Date(world.now + one.localSkewMs);
-    const { generationId, bridges } = signingOf(authority, now);
-    const current = world.leaves[index];
-    const isCurrent = current?.generation === generationId && current.bridges === bridges.join('');
-    if (isCurrent && world.now < current.issuedAt + (current.endsAt - current.issuedAt) / 2) return;
+    const signing = signingOf(authority, now);
+    const { generationId, bridges } = signing;
+    if (!isForced && isCurrent(world.leaves[index], signing)) return;
     const order = { authority, dnsNames: [HOST], keyPair, serial: randomSerial(), now };
     const lifetimeMs = LIFE_MS / (1 + pick(3));
     const { chain, notAfter } = issueServingCert({ ...order, lifetimeMs });
@@ -202,6 +221,16 @@ export function createModel({ seed, skewMs }: ModelOptions) {
     world.leaves[index] = leaf;
     world.servers[index] ??= leaf;
     world.issued.push(leaf);
+  };
+
+  const passTime = (ms: number): void => {
+    world.now += ms;
+    // A server loads its cert once and keeps it until it expires. Then it is restarted.
+    for (const [index, server] of world.servers.entries()) {
+      const leaf = world.leaves[index];
+      const isOver = server !== undefined && server.endsAt <= world.now;
+      if (isOver) world.servers[index] = leaf !== undefined && leaf.endsAt > world.now ? leaf : undefined;
+    }
   };
 
   const operations = {
@@ -216,7 +245,13 @@ export function createModel({ seed, skewMs }: ModelOptions) {
     inject: () => {
       const one = leader();
       const bundle = bundleOf(one);
-      if (bundle !== undefined && heardWithin(one, STALE.writer)) world.targets[pick(3)] = bundle;
+      if (bundle === undefined || !heardWithin(one, STALE.writer)) return;
+      const target = pick(4);
+      if (target < world.targets.length) world.targets[target] = bundle;
+      else world.contended = bundle;
+    },
+    revert: () => {
+      world.contended = '';
     },
     reissue: async () => {
       const one = leader();
@@ -257,16 +292,62 @@ export function createModel({ seed, skewMs }: ModelOptions) {
     stepClock: () => {
       leader().localSkewMs = (pick(3) - 1) * 10 * MINUTE;
     },
-    pass: () => {
-      world.now += (1 + pick(4)) * (PASSES[pick(PASSES.length)] ?? SECOND);
-      // A server loads its cert once and keeps it until it expires. Then it is restarted.
-      for (const [index, server] of world.servers.entries()) {
-        const leaf = world.leaves[index];
-        const isOver = server !== undefined && server.endsAt <= world.now;
-        if (isOver) world.servers[index] = leaf !== undefined && leaf.endsAt > world.now ? leaf : undefined;
-      }
-    },
+    pass: () => passTime((1 + pick(4)) * (PASSES[pick(PASSES.length)] ?? SECOND)),
   } satisfies Record<string, () => Promise<void> | void>;
 
-  return { world, operations, stored, pick, keyPair, configMaps };
+  const activeId = () => {
+    const authority = stored();
+    return authority && activeGeneration(authority).id;
+  };
+
+  /**
+   * A rotation of which one leader learns nothing, although it still signs. Yields after each change.
+   * @throws Error if the targets of tenants prevent it
+   */
+  async function* lastRotation(): AsyncGenerator<void> {
+    const [leading, deaf] = leaders;
+    const lead = async () => {
+      const steps = 4; // one write each
+      for (let step = 0; step < steps; step++) await quietly(leading.reconcile('gatehouse-authority', NEVER));
+      await quietly(leading.publish('gatehouse-cabundle', NEVER));
+      world.targets = world.targets.map(() => bundleOf(leading) ?? '');
+    };
+    for (let round = 0; round < 3; round++) {
+      await lead();
+      yield;
+      passTime(DELAY_MS);
+    }
+    await lead();
+    await quietly(deaf.reconcile('gatehouse-authority', NEVER));
+    yield;
+    const before = activeId();
+    operations.rotate();
+    for (const ms of [0, DELAY_MS, TIMES.propagationWaitMs + MINUTE]) {
+      passTime(ms);
+      await lead();
+      yield;
+    }
+    if (activeId() === before) throw new Error('T12: targets of tenants prevent a rotation');
+    for (let time = 0; time < 12; time++) {
+      passTime(5 * DAY);
+      await lead();
+      for (const index of world.leaves.keys()) signDeaf(deaf, index);
+      yield;
+    }
+    for (let time = 0; time < 5; time++) {
+      passTime(20 * DAY);
+      await lead();
+      yield;
+    }
+  }
+
+  const signDeaf = (deaf: Leader, index: number): void => {
+    try {
+      issue(deaf, index, true);
+    } catch (error) {
+      if (!(error instanceof TrustTooShort)) throw error;
+    }
+  };
+
+  return { world, operations, lastRotation, stored, pick, keyPair, configMaps };
 }
