@@ -226,11 +226,13 @@ function renewRoot({ authority, imported, now }: RotationState): RotationPlan | 
 }
 
 function prepareNext(state: RotationState): RotationPlan | undefined {
-  const { authority, now } = state;
+  const { authority, imported, now } = state;
   if (pendingGeneration(authority) !== undefined) return undefined;
   const reason = prepareReason(state);
   if (reason === undefined) return undefined;
-  return isFull(state) && !isLastCall(authority, now) ? undefined : { kind: 'prepare', reason };
+  // At last call, a chain that does not reach the oldest bundles is better than none. A bundle without room stays full.
+  const mayExceed = imported === undefined && isLastCall(authority, now);
+  return isFull(state) && !mayExceed ? undefined : { kind: 'prepare', reason };
 }
 
 /** The owner of an imported CA may have to replace it at once: chains then do not reach the oldest bundles. */

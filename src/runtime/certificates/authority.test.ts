@@ -621,6 +621,27 @@ describe('an imported CA', () => {
     expect(keysMade).toBe(0);
   });
 
+  test('that is pending is withdrawn by another CA in its Secret, never by a Secret that is unusable for a moment', async () => {
+    await give();
+    const first = secrets.read(`${OWN_NAMESPACE}/${importFrom}`);
+    const one = leader({ importFrom });
+    await one.reconcile();
+    const next = await give();
+    await one.reconcile();
+    put('garbage', 'garbage');
+    await one.reconcile();
+    secrets.remove(`${OWN_NAMESPACE}/${importFrom}`);
+    await one.reconcile();
+    expect(statesOf(stored())).toEqual(['pending', 'active']);
+    secrets.add({ metadata: { namespace: OWN_NAMESPACE, name: importFrom }, data: first?.data ?? {} });
+    await one.reconcile();
+    expect(stored()).toMatchObject({ generations: [{ state: 'active' }], gone: [next] });
+    expect(one.events.all.at(-1)).toMatchObject({
+      reason: 'RotationAbandoned',
+      message: expect.stringContaining(`generation ${next} is no longer the CA to be used`) as string,
+    });
+  });
+
   test('is waited for if it is missing at the start', async () => {
     await expect(leader({ importFrom }).reconcile()).rejects.toThrow(
       'the CA in secret gatehouse-system/corporate-ca cannot be used: the secret does not exist',
