@@ -105,6 +105,21 @@ describe.skipIf(!hasOpenssl)('a CA of an organisation', () => {
     await verify(third, otherRoot.cert);
   });
 
+  test('T9: a renewed root for the same key is published beside the former one: clients with either accept all servers', async () => {
+    const subject = '/O=Acme/CN=Acme Root 3';
+    const ca = makeCa({ subject });
+    const first = await rotateTo(ca, ca);
+    const renewed = makeCa({ subject, key: ca.key, days: 700 });
+    await put(dataOf(renewed, renewed));
+    const both = await eventually('the renewed root is published', async () => {
+      const after = await seen();
+      return after.bundle.includes(renewed.cert) ? after : undefined;
+    });
+    expect(both.bundle.startsWith(renewed.cert + ca.cert)).toBe(true);
+    for (const server of [first, both])
+      for (const bundle of [first.bundle, both.bundle, ca.cert, renewed.cert]) await verify(server, bundle);
+  });
+
   test.each<[string, () => readonly [MadeCa, MadeCa], string]>([
     ...(
       [

@@ -4,6 +4,7 @@ import {
   intermediatesOf,
   isSameCa,
   rootOf,
+  rootsOf,
   type Generation,
   type ImportedAuthority,
   type NewGeneration,
@@ -145,11 +146,24 @@ export function replaceActive(
   return { ...rest, generations: [...generations, ...rest.generations.map(retired)] };
 }
 
-/** Replaces the certificates of a generation. The key stays the same. */
+/**
+ * Replaces the certificates of a generation. The key stays the same. Clients that hold only an earlier root accept all its
+ * certs until that root ends, so such a root stays: running clients and servers notice nothing.
+ */
 export const renewRoot = (
   authority: Authority,
   { id, certificate, chain }: Omit<ImportedAuthority, 'key'>,
-): Authority => changeOne(authority, id, { certificate, chain });
+  now: Date,
+): Authority =>
+  change(authority, (generation) => {
+    if (generation.id !== id) return generation;
+    const renewed = { ...generation, certificate, chain };
+    const { fingerprint256 } = rootOf(renewed);
+    const former = rootsOf(generation).filter(
+      (root) => root.validToDate > now && root.fingerprint256 !== fingerprint256,
+    );
+    return { ...renewed, formerRoots: former.length === 0 ? undefined : toCertificatePem(former) };
+  });
 
 /**
  * The generations to remove when generation `id` is distrusted: the generation itself, and each older one whose root

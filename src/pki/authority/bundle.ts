@@ -1,6 +1,6 @@
 import type { X509Certificate } from 'node:crypto';
 import { type Authority, activeGeneration, bridgesFrom } from './authority.ts';
-import { lifeOf, rootOf, type Generation } from './generation.ts';
+import { lifeOf, rootOf, rootsOf, type Generation } from './generation.ts';
 import {
   readableCertificates,
   toCertificatePem,
@@ -33,7 +33,9 @@ export function caBundle(authority: Authority, now: Date): CertificatePem {
 
 /** The roots in {@link caBundle}, each once. */
 export function bundleRoots({ generations }: Authority, now: Date): readonly X509Certificate[] {
-  const roots = generations.map(rootOf).filter((root) => root.validToDate > now && root.checkIssued(root));
+  const roots = generations
+    .flatMap(rootsOf)
+    .filter((root) => root.validToDate > now && root.checkIssued(root));
   return [...new Map(roots.map((root) => [root.fingerprint256, root])).values()];
 }
 

@@ -34,6 +34,8 @@ export interface Generation {
   readonly certificate: CertificatePem;
   /** The issuers of an intermediate CA, up to the self-signed root. Undefined for a root. */
   readonly chain?: CertificatePem | undefined;
+  /** Earlier roots for the same key and name, which their owner renewed. Clients trust each until its own end. */
+  readonly formerRoots?: CertificatePem | undefined;
   /** Undefined when the generation no longer signs. */
   readonly key: PrivateKeyPem | undefined;
   /** A certificate for the key of the root, signed by the previous generation, for clients that know only its root. */
@@ -62,6 +64,7 @@ export interface ImportedAuthority {
 /** Every generation has all fields, so that a stored one equals the one in memory. */
 export const UNUSED = {
   chain: undefined,
+  formerRoots: undefined,
   key: undefined,
   bridge: undefined,
   publishedAt: undefined,
@@ -179,6 +182,12 @@ export const caOf = (generation: Certificates): X509Certificate => present(pathO
 
 /** The self-signed root, which clients trust. */
 export const rootOf = (generation: Certificates): X509Certificate => present(pathOf(generation).at(-1));
+
+/** The root, then earlier roots for its key. */
+export const rootsOf = memoizeWeak((generation: Generation): readonly X509Certificate[] => [
+  rootOf(generation),
+  ...splitCertificates(generation.formerRoots ?? ''),
+]);
 
 /** The CAs between a leaf and the root: a client with the root needs them from the server. */
 export const intermediatesOf = (generation: Certificates): readonly X509Certificate[] =>

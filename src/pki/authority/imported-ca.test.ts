@@ -1,15 +1,40 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
+import {
+  base64,
+  firstAuthority,
+  SERVER_NAME,
+  serverOf,
+  type Server,
+} from '../../../test/support/pki/fixtures.ts';
+import { makeCa, type MadeCa } from '../../../test/support/pki/openssl-ca.ts';
+import {
+  FOREIGN_STACKS,
+  hasOpenssl,
+  nodeVerdict,
+  opensslTrusts,
+} from '../../../test/support/trust-verdicts.ts';
 import { after, DAY, HOUR } from '../durations.ts';
 import { signRoot } from '../x509/certificate.ts';
 import { generateKeyPair, randomSerial, type KeyPair } from '../x509/keys.ts';
-import { toCertificatePem } from '../x509/pem.ts';
-import { activeGeneration, authorityOf, recordTrust, type Authority } from './authority.ts';
-import { MAX_BUNDLE_BYTES } from './bundle.ts';
+import { splitCertificates, toCertificatePem } from '../x509/pem.ts';
+import {
+  activate,
+  activeGeneration,
+  authorityOf,
+  prepare,
+  recordTrust,
+  remove,
+  renewRoot,
+  type Authority,
+} from './authority.ts';
+import { bundleRoots, caBundle, MAX_BUNDLE_BYTES, signingOf } from './bundle.ts';
 import { generationId, importGeneration, rootOf, type ImportedAuthority } from './generation.ts';
+import { importAuthority } from './import.ts';
 import { planRotation, refusal, type RotationState } from './rotation-plan.ts';
+import { parseAuthority, toSecretData } from './secret.ts';
 
-const now = new Date('2026-03-01T12:00:00Z');
+/** Certificates have whole seconds. TLS stacks read the clock. */
+const now = new Date(Math.floor(Date.now() / 1_000) * 1_000);
 let keyPair: KeyPair;
 let ours: ImportedAuthority;
 let authority: Authority;
@@ -33,6 +58,18 @@ const stateOf = (imported: ImportedAuthority, change: Partial<RotationState> = {
   imported,
   ...change,
 });
+
+/** As many roots as the bundle can hold, of CAs that were imported before. Their names are short, and so are they. */
+function full(): Authority {
+  const generations = [...authority.generations];
+  const roomFor = (root: string) => caBundle({ generations }, now).length + root.length <= MAX_BUNDLE_BYTES;
+  for (let number = 0; ; number += 1) {
+    const { certificate } = rootFor(-100, 265, String(number));
+    if (!roomFor(certificate)) return { generations };
+    const id = number.toString(16).padStart(8, '0');
+    generations.push({ ...activeGeneration(authority), id, state: 'retiring', key: undefined, certificate });
+  }
+}
 
 beforeAll(async () => {
   keyPair = await generateKeyPair('ECDSA-P256');
@@ -71,30 +108,142 @@ describe('a renewed certificate of an imported CA', () => {
 });
 
 describe('the size of the bundle', () => {
-  /** As many roots as the bundle can hold, of CAs that were imported before. */
-  async function full(): Promise<Authority> {
-    const root = rootOf(activeGeneration(await firstAuthority(now)));
-    const room = Math.floor(MAX_BUNDLE_BYTES / (toCertificatePem([root]).length + 4));
-    const older = Array.from({ length: room - 1 }, (_, index) => ({
-      ...activeGeneration(authority),
-      ...{ id: index.toString(16).padStart(8, '0'), state: 'retiring', key: undefined } as const,
-      certificate: rootFor(-100, 265, `CA number ${index}`).certificate,
-    }));
-    return { generations: [...authority.generations, ...older] };
-  }
-
   test('limits how many CAs are trusted, and the message says when there is room', async () => {
     const next = activeGeneration(await firstAuthority(now));
     const imported = { id: next.id, certificate: next.certificate, key: keyPair.privateKey };
     expect(planRotation(stateOf(imported))).toMatchObject({ kind: 'prepare' });
-    const crowded = await full();
+    const crowded = full();
     const rest = { generations: crowded.generations.slice(0, -2) };
     expect(planRotation(stateOf(imported, { authority: rest }))).toMatchObject({ kind: 'prepare' });
     const state = stateOf(imported, { authority: crowded });
     expect(planRotation(state).kind).toBe('none');
-    expect(refusal(state)).toMatch(/the bundle has no room for the CA .*: the next one is made after 2026-/);
+    expect(refusal(state)).toMatch(/the bundle has no room for the CA .*: the next one is made after \d{4}-/);
     // Such a bundle could not be published, so nothing would be gained at last call either.
     const late = stateOf(imported, { authority: crowded, now: after(now, 250 * DAY), longestLifeMs: HOUR });
     expect(planRotation(late).kind).not.toBe('prepare');
   });
+});
+
+describe('the former root of an imported CA', () => {
+  let renewed: Authority;
+  let twice: Authority;
+  beforeAll(() => {
+    renewed = renewRoot(authority, rootFor(0, 700), now);
+    twice = renewRoot(renewed, rootFor(0, 1000), now);
+  });
+  const endsOf = (one: Authority, at: Date) => bundleRoots(one, at).map(({ validToDate }) => validToDate);
+  const days = (...ends: readonly number[]) => ends.map((end) => after(now, end * DAY));
+
+  test('stays in the bundle until it ends', () => {
+    expect(endsOf(renewed, now)).toEqual(days(700, 265));
+    expect(endsOf(twice, now)).toEqual(days(1000, 700, 265));
+    expect(signingOf(twice, now).validUntil).toEqual(after(now, 265 * DAY));
+    expect(endsOf(twice, after(now, 265 * DAY))).toEqual(days(1000, 700));
+    expect(endsOf(renewRoot(twice, rootFor(0, 1200), after(now, 700 * DAY)), now)).toEqual(days(1200, 1000));
+  });
+
+  test('is there once if its owner puts it back', () => {
+    expect(endsOf(renewRoot(renewed, ours, now), now)).toEqual(days(265, 700));
+    expect(renewRoot(authority, ours, now)).toEqual(authority);
+  });
+
+  test('goes with its generation: when the generation retires, and when it is distrusted', async () => {
+    const next = { ...activeGeneration(await firstAuthority(now)), state: 'pending' } as const;
+    const behind = activate(prepare(renewed, next, undefined), next.id, now);
+    expect(endsOf(behind, now)).toEqual([rootOf(next).validToDate, ...days(700, 265)]);
+    expect(endsOf(remove(behind, [ours.id]), now)).toEqual([rootOf(next).validToDate]);
+  });
+
+  test('is stored where an older version keeps it and ignores it', () => {
+    const data = toSecretData(twice);
+    expect(parseAuthority(data)).toEqual(twice);
+    const { [`${ours.id}.former.crt`]: former, ...seenByOlder } = data;
+    expect(splitCertificates(Buffer.from(former ?? '', 'base64').toString())).toHaveLength(2);
+    const withoutFormer = { ...activeGeneration(twice), formerRoots: undefined };
+    expect(parseAuthority(seenByOlder).generations).toEqual([withoutFormer]);
+  });
+
+  test('of a stranger is not trusted', () => {
+    const stranger = rootFor(0, 365, 'Stranger').certificate;
+    const data = { ...toSecretData(authority), [`${ours.id}.former.crt`]: base64(stranger) };
+    expect(parseAuthority(data)).toEqual(authority);
+    const garbage = { ...data, [`${ours.id}.former.crt`]: base64('-----BEGIN CERTIFICATE-----') };
+    expect(() => parseAuthority(garbage)).toThrow(`${ours.id}.former.crt: certificate 1 is cut off`);
+  });
+
+  describe('and the renewed one are interchangeable: servers and clients of any time trust each other', () => {
+    const cells = [0, 1, 2].flatMap((server) => [0, 1, 2, 3].map((client) => ({ server, client })));
+    let servers: readonly Server[];
+    let bundles: readonly string[];
+    beforeAll(async () => {
+      servers = await Promise.all([authority, renewed, twice].map((one) => serverOf(one, now)));
+      const newestOnly = activeGeneration(twice).certificate;
+      bundles = [...[authority, renewed, twice].map((one) => caBundle(one, now)), newestOnly];
+    });
+    const caseOf = ({ server, client }: (typeof cells)[number]) => {
+      const { chain = '', keyPair } = servers[server] ?? {};
+      return { server: { chain, privateKey: keyPair?.privateKey ?? '' }, bundle: bundles[client] ?? '' };
+    };
+
+    test.each(cells)('server $server, client $client', async (cell) => {
+      const { server, bundle } = caseOf(cell);
+      expect(await nodeVerdict(server, bundle, SERVER_NAME)).toBe('ok');
+    });
+
+    for (const { name, missing, judge } of FOREIGN_STACKS)
+      test.skipIf(missing !== undefined)(`${name} gives the same results`, { timeout: 60_000 }, async () => {
+        const verdicts = await judge(cells.map(caseOf), SERVER_NAME);
+        expect(cells.filter((_cell, index) => verdicts[index] !== true)).toEqual([]);
+      });
+
+    test.skipIf(!hasOpenssl)(
+      'a client with both accepts servers after the former root has ended',
+      async () => {
+        const late = after(now, 266 * DAY);
+        const recorded = recordTrust(renewed, [ours.id], after(late, 2 * DAY));
+        const server = await serverOf(recorded, late);
+        const at = after(late, HOUR);
+        expect(opensslTrusts(server, bundles[1] ?? '', SERVER_NAME, at)).toBe(true);
+        expect(opensslTrusts(server, bundles[0] ?? '', SERVER_NAME, at)).toBe(false);
+      },
+    );
+  });
+
+  test('needs room in the bundle', () => {
+    const state = stateOf(rootFor(0, 365), { authority: full() });
+    expect(planRotation(state).kind).toBe('none');
+    expect(refusal(state)).toContain('the bundle has no room for the renewed root');
+  });
+
+  test.skipIf(!hasOpenssl)(
+    'must verify a renewed intermediate CA too, because clients hold only that root',
+    () => {
+      const root = makeCa({ usage: 'critical,keyCertSign' });
+      const issuing = makeCa({ issuer: root, subject: '/CN=Issuing' });
+      const imported = (ca: MadeCa, top: MadeCa): ImportedAuthority => {
+        const data = { 'tls.crt': base64(ca.cert), 'tls.key': base64(ca.key), 'ca.crt': base64(top.cert) };
+        const result = importAuthority(data, [SERVER_NAME], after(now, HOUR));
+        if (result.kind === 'refused') throw new Error(result.problem);
+        return result.authority;
+      };
+      const before = importGeneration(imported(issuing, root), { serial: randomSerial(), now });
+      const at = after(now, HOUR);
+      const start = authorityOf(before, at);
+      const newRoot = makeCa({ key: root.key, days: 700 });
+      const renewedBy = (authorityKeyId: string) => {
+        const options = {
+          issuer: newRoot,
+          subject: '/CN=Issuing',
+          key: issuing.key,
+          days: 500,
+          authorityKeyId,
+        };
+        return stateOf(imported(makeCa(options), newRoot), { authority: start, now: at });
+      };
+      expect(planRotation(renewedBy('keyid'))).toEqual({ kind: 'renew-root' });
+      const bound = renewedBy('keyid,issuer:always');
+      expect(planRotation(bound).kind).toBe('none');
+      expect(refusal(bound)).toContain('leads only to its new root, by the serial number');
+    },
+  );
 });

@@ -193,7 +193,7 @@ describe.skipIf(!hasOpenssl)('an intermediate CA', () => {
     const renewed = read(
       dataOf(makeCa({ issuer: root, subject: '/O=Acme/CN=Issuing', key: issuing.key }), [], root),
     );
-    const behind = renewRoot(before, renewed);
+    const behind = renewRoot(before, renewed, now);
     expect(bridgesFrom(behind, renewed.id, now)).toEqual([renewed.certificate]);
     expect(behind.generations.map((generation) => rootOf(generation).raw)).toEqual([
       splitCertificates(root.cert)[0]?.raw,

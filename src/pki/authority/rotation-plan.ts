@@ -121,7 +121,8 @@ export function refusal(state: RotationState): string | undefined {
     return `the CA ${imported.id} was replaced before and its key is destroyed here: put a new CA into its secret`;
   if (known?.state === 'active' && !isRenewal(imported, known))
     return `the CA ${imported.id} has another subject, key id or root than before and the same key: put a CA with a new key into its secret`;
-  if (known?.state === 'active' && isRenewed(imported, known)) return renewalProblem(imported, known, now);
+  if (known?.state === 'active' && isRenewed(imported, known))
+    return renewalProblem(imported, authority, now);
   if (state.distrust.includes(imported.id))
     return `the CA ${imported.id} is not to be trusted any more: put a new CA into its secret`;
   if (known === undefined && isFull(state))
@@ -222,7 +223,7 @@ function renewRoot({ authority, imported, now }: RotationState): RotationPlan | 
   const active = activeGeneration(authority);
   if (imported === undefined || !isRenewal(imported, active) || !isRenewed(imported, active))
     return undefined;
-  return renewalProblem(imported, active, now) === undefined ? { kind: 'renew-root' } : undefined;
+  return renewalProblem(imported, authority, now) === undefined ? { kind: 'renew-root' } : undefined;
 }
 
 function prepareNext(state: RotationState): RotationPlan | undefined {

@@ -1,3 +1,4 @@
+import type { X509Certificate } from 'node:crypto';
 import { messageOf } from '../../json/error-message.ts';
 import { isJsonObject } from '../../json/json.ts';
 import { AUTHORITY_SECRET } from '../annotations.ts';
@@ -5,6 +6,7 @@ import { base64, textOf, type SecretData } from '../secret-data.ts';
 import type { Authority } from './authority.ts';
 import {
   GENERATION_STATES,
+  isSameCa,
   onlyCertificate,
   pathOf,
   rootOf,
@@ -19,7 +21,9 @@ import {
   parseCertificatePem,
   parsePrivateKeyPem,
   privateKeyOf,
+  splitCertificates,
   toCertificatePem,
+  type CertificatePem,
 } from '../x509/pem.ts';
 
 /*
@@ -29,6 +33,7 @@ import {
  *     history.json             { gone: [id], rotatedFor? }; absent before the first rotation
  *     <id>.crt                 the certificate of the CA: the self-signed root, or an intermediate CA
  *     <id>.chain.crt           the issuers of an intermediate CA, up to the self-signed root; absent for a root
+ *     <id>.former.crt          earlier roots for the same key; absent unless its owner renewed the root
  *     <id>.key                 the private key of <id>.crt, PKCS#8; absent when the generation no longer signs
  *     <id>.bridge.crt          a certificate for the key of the root, signed by the previous generation; absent for the first
  *
@@ -37,10 +42,11 @@ import {
 
 const LIST_KEY = 'generations.json';
 const HISTORY_KEY = 'history.json';
-const OWN_KEY = /^(generations\.json|history\.json|[0-9a-f]{8}\.(crt|key|(chain|bridge)\.crt))$/;
+const OWN_KEY = /^(generations\.json|history\.json|[0-9a-f]{8}\.(crt|key|(chain|former|bridge)\.crt))$/;
 const certificateKey = (id: string) => `${id}.crt`;
 const privateKeyKey = (id: string) => `${id}.key`;
 const chainKey = (id: string) => `${id}.chain.crt`;
+const formerKey = (id: string) => `${id}.former.crt`;
 const bridgeKey = (id: string) => `${id}.bridge.crt`;
 
 /**
@@ -70,9 +76,10 @@ export function toSecretData({ generations, gone = [], rotatedFor }: Authority):
   const files: readonly (readonly [string, string | undefined])[] = [
     [LIST_KEY, toJson(list)],
     [HISTORY_KEY, gone.length === 0 && rotatedFor === undefined ? undefined : toJson({ gone, rotatedFor })],
-    ...generations.flatMap(({ id, certificate, chain, key, bridge }) => [
+    ...generations.flatMap(({ id, certificate, chain, formerRoots, key, bridge }) => [
       [certificateKey(id), certificate] as const,
       [chainKey(id), chain] as const,
+      [formerKey(id), formerRoots] as const,
       [privateKeyKey(id), key] as const,
       [bridgeKey(id), bridge] as const,
     ]),
@@ -166,7 +173,8 @@ function parseGeneration(entry: ListEntry, data: SecretData): Generation {
   const chain = read(data, chainKey(id), parseCertificatePem);
   const key = read(data, privateKeyKey(id), parsePrivateKeyPem);
   const bridge = read(data, bridgeKey(id), parseOneCertificate);
-  const generation: Generation = { ...entry, certificate, chain, key, bridge };
+  const formerRoots = read(data, formerKey(id), (text) => sameCas(text, rootOf({ certificate, chain })));
+  const generation: Generation = { ...entry, certificate, chain, formerRoots, key, bridge };
   const problem = read(data, certificateKey(id), () => structureProblem(pathOf(generation)));
   if (problem !== undefined) throw new AuthorityBroken(certificateKey(id), problem);
   if (key === undefined && state !== 'retiring')
@@ -174,6 +182,12 @@ function parseGeneration(entry: ListEntry, data: SecretData): Generation {
   if (key !== undefined && !caOf(generation).checkPrivateKey(privateKeyOf(key)))
     throw new AuthorityBroken(privateKeyKey(id), `it is not the private key of ${certificateKey(id)}`);
   return generation;
+}
+
+/** Without strangers: an older version ignores this key and lets it stay when it replaces the root. */
+function sameCas(text: string, root: X509Certificate): CertificatePem | undefined {
+  const former = splitCertificates(text).filter((one) => isSameCa(one, root));
+  return former.length === 0 ? undefined : toCertificatePem(former);
 }
 
 const parseOneCertificate = (text: string) => toCertificatePem([onlyCertificate(text)]);

@@ -5,7 +5,7 @@ import { withKind } from '../../kube/object.ts';
 import { secrets } from '../../kube/well-known.ts';
 import { AUTHORITY_SECRET, NEW_AUTHORITY } from '../../pki/annotations.ts';
 import { activeGeneration, isLinked, type Authority } from '../../pki/authority/authority.ts';
-import type { Generation } from '../../pki/authority/generation.ts';
+import { rootsOf, type Generation } from '../../pki/authority/generation.ts';
 import {
   delayEnd,
   namesOf,
@@ -163,7 +163,7 @@ export function rotationStepped(
     case 'distrust':
       return warning('GenerationDistrusted', distrustMessage(plan, generations[0]?.id));
     case 'renew-root':
-      return normal('RootRenewed', 'the owner of the CA renewed its certificate; the key is the same');
+      return renewed(generations.find(({ state }) => state === 'active'));
   }
 }
 
@@ -179,6 +179,16 @@ function prepared(
         'RotationStarted',
         `${message}; clients that load their CA bundle only once must restart until then, because generation ${active.id} cannot sign a bridge to it`,
       );
+}
+
+function renewed(generation: Generation | undefined): AuthorityEvent {
+  const [, former] = generation === undefined ? [] : rootsOf(generation);
+  const stays =
+    former === undefined ? '' : `; its former root stays trusted until ${former.validToDate.toISOString()}`;
+  return normal(
+    'RootRenewed',
+    `the owner of the CA renewed its certificate, and the key is the same${stays}`,
+  );
 }
 
 function activated(

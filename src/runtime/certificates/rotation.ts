@@ -178,7 +178,7 @@ async function apply(
         ? replaceActive(authority, plan.ids, await makeGeneration(context, imported, now, undefined), now)
         : remove(authority, plan.ids);
     case 'renew-root':
-      return imported === undefined ? authority : renewRoot(authority, imported);
+      return imported === undefined ? authority : renewRoot(authority, imported, now);
   }
 }
 

@@ -24,6 +24,8 @@ export interface WantedCa {
   readonly key?: string;
   /** Default: itself. */
   readonly issuer?: MadeCa;
+  /** The form of the authority key identifier below an issuer. Default: `keyid`. */
+  readonly authorityKeyId?: string;
   readonly days?: number;
   readonly digest?: string;
 }
@@ -40,9 +42,10 @@ export const makeLeaf = (issuer: MadeCa, hostName: string): MadeCa =>
   sign({ issuer, subject: '/CN=server' }, [`subjectAltName=DNS:${hostName}`]);
 
 function sign(
-  { subject = '', newKey = P256, key, issuer, days = 365, digest = 'sha256' }: WantedCa,
+  { subject = '', newKey = P256, key, issuer, authorityKeyId = 'keyid', ...rest }: WantedCa,
   extensions: readonly string[],
 ): MadeCa {
+  const { days = 365, digest = 'sha256' } = rest;
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-ca-'));
   const path = (name: string) => join(folder, name);
   const openssl = (...args: readonly string[]) => execFileSync('openssl', args, { stdio: 'ignore' });
@@ -50,7 +53,7 @@ function sign(
     if (key !== undefined) writeFileSync(path('own.key'), key);
     const keys =
       key === undefined ? [...newKey, '-nodes', '-keyout', path('own.key')] : ['-key', path('own.key')];
-    const keyId = issuer === undefined ? [] : ['authorityKeyIdentifier=keyid'];
+    const keyId = issuer === undefined ? [] : [`authorityKeyIdentifier=${authorityKeyId}`];
     const written = [...extensions, ...keyId].filter((text) => !text.endsWith('='));
     writeFileSync(path('extensions'), `${written.join('\n')}\n`);
     writeFileSync(path('config'), '[req]\ndistinguished_name=name\n[name]\n');
