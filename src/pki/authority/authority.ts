@@ -52,6 +52,9 @@ export function activeGeneration({ generations }: Authority): Generation {
   return active;
 }
 
+export const pendingGeneration = ({ generations }: Authority): Generation | undefined =>
+  generations.find(({ state }) => state === 'pending');
+
 /** Java follows at most five intermediate certificates by default (PKIXBuilderParameters, maxPathLength). */
 export const MAX_BRIDGES = 5;
 

@@ -156,7 +156,7 @@ function signBridge(
 }
 
 /** @throws Error if the generation has lost its private key. */
-export function issuerOf(generation: Generation): Issuer {
+export function issuerOf(generation: Certificates & Pick<Generation, 'id' | 'key'>): Issuer {
   const { id, key } = generation;
   if (key === undefined)
     throw new Error(`generation ${id} of the authority cannot sign: its private key is gone`);

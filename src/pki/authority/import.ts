@@ -3,30 +3,11 @@ import type { X509Certificate } from 'node:crypto';
 import { messageOf } from '../../json/error-message.ts';
 import { quote } from '../../json/printable.ts';
 import { CA_BUNDLE_KEY, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../annotations.ts';
-import { after, HOUR, latest } from '../durations.ts';
 import { inKey, textOf, type SecretData } from '../secret-data.ts';
-import { certificateFields } from '../x509/certificate-fields.ts';
-import { signServingCert, subjectOf } from '../x509/certificate.ts';
-import { isTrustedBy } from '../x509/chain-trust.ts';
-import { forbiddenName } from '../x509/name-constraints.ts';
-import { nameOf, pathProblem } from '../x509/path-problem.ts';
-import {
-  firstCertificate,
-  parsePrivateKeyPem,
-  privateKeyOf,
-  splitCertificates,
-  toCertificatePem,
-} from '../x509/pem.ts';
-import {
-  caOf,
-  generationId,
-  intermediatesOf,
-  isOwnRoot,
-  lifeOf,
-  pathOf,
-  rootOf,
-  type ImportedAuthority,
-} from './generation.ts';
+import { nameOf } from '../x509/path-problem.ts';
+import { parsePrivateKeyPem, privateKeyOf, splitCertificates, toCertificatePem } from '../x509/pem.ts';
+import { generationId, type ImportedAuthority } from './generation.ts';
+import { signTrial } from './trial.ts';
 
 export type ImportResult =
   | { readonly kind: 'imported'; readonly authority: ImportedAuthority }
@@ -65,9 +46,7 @@ function parseImported(
     throw new Error(`${TLS_PRIVATE_KEY_KEY}: it is not the key of the first certificate in ${TLS_CERT_KEY}`);
   const chain = issuers.length === 0 ? undefined : toCertificatePem(issuers);
   const authority = { id: generationId(ca.publicKey), certificate: toCertificatePem([ca]), chain, key };
-  inKey(TLS_CERT_KEY, () => {
-    tryToSign(authority, dnsNames, now);
-  });
+  inKey(TLS_CERT_KEY, () => signTrial(authority, dnsNames, now));
   return authority;
 }
 
@@ -114,36 +93,6 @@ function shortestPath(ca: X509Certificate, pool: readonly X509Certificate[]): Pa
   return undefined;
 }
 
-/** Without the checks of Node, so that {@link pathProblem} can say what is wrong with the issuer. */
+/** Without the checks of Node, so that `pathProblem` can say what is wrong with the issuer. */
 const hasSigned = (issuer: X509Certificate, certificate: X509Certificate): boolean =>
   certificate.issuer === issuer.subject && certificate.verify(issuer.publicKey);
-
-/**
- * Signs a certificate that never leaves this function, because a CA that cannot be used must not replace another one.
- * @throws Error if clients would reject it.
- */
-function tryToSign(authority: ImportedAuthority, dnsNames: readonly string[], now: Date): void {
-  const path = pathOf(authority);
-  const root = rootOf(authority);
-  const problem = pathProblem(path, now);
-  if (problem !== undefined) throw new Error(problem);
-  if (path.length > 1 && isOwnRoot(root))
-    throw new Error(
-      `its root ${nameOf(root)} is a CA of Gatehouse, which signs no other CAs: use another root`,
-    );
-  const forbidden = forbiddenName(path.map(certificateFields), dnsNames);
-  if (forbidden !== undefined)
-    throw new Error(
-      `its name constraints exclude ${forbidden}, and so names that serving certs hold: permit svc, the cluster domain and the domains of --serving-cert-dns-suffixes`,
-    );
-  const notBefore = latest(now, lifeOf(authority).notBefore);
-  const leaf = signServingCert(
-    { dnsNames },
-    caOf(authority).publicKey, // any key will do
-    { serial: Uint8Array.of(1), notBefore, notAfter: after(notBefore, HOUR) },
-    { ...subjectOf(caOf(authority)), privateKey: authority.key },
-  );
-  const served = toCertificatePem([firstCertificate(leaf), ...intermediatesOf(authority)]);
-  if (!isTrustedBy(served, toCertificatePem([root]), notBefore))
-    throw new Error('clients reject a certificate that it signs');
-}

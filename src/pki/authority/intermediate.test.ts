@@ -209,7 +209,13 @@ describe.skipIf(!hasOpenssl)('an intermediate CA', () => {
         times: { propagationWaitMs: HOUR },
         targetsWithout: () => undefined,
       },
-      ...{ longestLifeMs: undefined, rotate: undefined, distrust: [], paused: undefined },
+      ...{
+        longestLifeMs: undefined,
+        rotate: undefined,
+        distrust: [],
+        paused: undefined,
+        trialNames: () => [SERVER_NAME],
+      },
     };
     const renewed = read(dataOf(issuing, [], makeCa({ key: root.key, days: 700 })));
     expect(planRotation({ ...state, imported: renewed })).toEqual({ kind: 'renew-root' });

@@ -42,6 +42,7 @@ beforeAll(async () => {
     rotate: undefined,
     distrust: [],
     paused: undefined,
+    trialNames: () => ['db.prod.svc'],
     imported: undefined,
   };
 });
@@ -195,6 +196,71 @@ describe('T7: activation of a new root', () => {
     });
   });
 });
+
+describe('T11: a generation whose certs clients would reject', () => {
+  const due = after(now, -10 * MINUTE);
+  const atLastCall = after(start, 640 * DAY);
+  const unusable = (change: Partial<Generation>) => with0(pending, { publishedAt: due, ...change });
+  const strangers = async () => createPendingOf(await firstAuthority(start), start);
+
+  test.each<[string, () => Promise<Partial<Generation>>, string]>([
+    [
+      'because its key is another one',
+      async () => ({ key: (await strangers()).key }),
+      'clients reject a certificate that it signs',
+    ],
+    [
+      'because its bridge leads nowhere',
+      async () => ({ bridge: (await strangers()).bridge }),
+      'clients that hold the root of generation',
+    ],
+    [
+      'because its CA has ended meanwhile',
+      async () => {
+        const short = { lifetimeMs: DAY - HOUR, previous: activeGeneration(one) };
+        const keyPair = await generateKeyPair('ECDSA-P256');
+        return createGeneration({ ...short, keyPair, serial: randomSerial(), now: start });
+      },
+      'it ended at',
+    ],
+    [
+      'because it may not sign names that are new in the settings',
+      async () => {
+        const limits = { domains: ['example.com'], previous: activeGeneration(one) };
+        const keyPair = await generateKeyPair('ECDSA-P256');
+        return createGeneration({ ...limits, keyPair, serial: randomSerial(), now: start });
+      },
+      'its name constraints exclude db.prod.svc',
+    ],
+  ])('%s never signs: the active one continues, also at last call', async (_why, change, text) => {
+    const made = await change();
+    const authority = unusable({ ...made, publishedAt: due });
+    const problem = expect.stringContaining(text) as string;
+    const abandoned = { kind: 'abandon', id: idAt(authority, 0), problem };
+    expect(plan({ authority })).toEqual(abandoned);
+    expect(plan({ authority, now: atLastCall, targetsWithout: () => VETO }).kind).toBe('abandon');
+    expect(plan({ authority: unusable({}) }).kind).toBe('activate');
+  });
+
+  test('stays pending if it is imported, and the message names the problem', async () => {
+    const authority = unusable({ key: (await strangers()).key });
+    const { id, certificate, key } = activeGeneration(one);
+    const [imported] = authority.generations;
+    if (imported?.key === undefined || key === undefined) throw new Error('there is no key');
+    const state = { authority, imported: { ...imported, key: imported.key } };
+    for (const at of [now, atLastCall]) expect(plan({ ...state, now: at }).kind).toBe('none');
+    expect(refusal({ ...healthy, ...state })).toBe(
+      `the CA ${imported.id} is published, and must not sign: clients reject a certificate that it signs. Put another CA into its secret`,
+    );
+    expect(plan({ authority, imported: { id, certificate, key } })).toMatchObject({ reason: 'Withdrawn' });
+  });
+});
+
+const createPendingOf = async (authority: Authority, at: Date): Promise<Generation> => {
+  const [generation] = (await prepared(authority, at)).generations;
+  if (generation === undefined) throw new Error('the authority is empty');
+  return generation;
+};
 
 async function createPending(at: Date): Promise<Authority> {
   const keyPair = await generateKeyPair('ECDSA-P256');

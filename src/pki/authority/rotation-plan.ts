@@ -1,20 +1,24 @@
-import { activeGeneration, type Authority, distrustedWith, MAX_BRIDGES } from './authority.ts';
+import {
+  activeGeneration,
+  distrustedWith,
+  MAX_BRIDGES,
+  pendingGeneration,
+  type Authority,
+} from './authority.ts';
 import { after, earliest, HOUR, MINUTE } from '../durations.ts';
 import { isExpired, isOwnGeneration, lifeOf, type Generation, type ImportedAuthority } from './generation.ts';
 import { canReplaceBy, hasRoomFor, isRenewal, isRenewed, renewalProblem } from './imported-ca.ts';
 import { delayEnd, namesOf, waitsForTargets, type LaggingTargets } from './lagging-targets.ts';
-import { laterTrust, nextPossible, nextRecordTime, retirementTime } from './trust-record.ts';
-
-/** In milliseconds. */
-export interface RotationTimes {
-  /** The wait between "every target holds the new root" and its first use: clients may mount or cache the bundle. */
-  readonly propagationWaitMs: number;
-}
+import { activationProblem } from './trial.ts';
+import { laterTrust, nextPossible, nextRecordTime, retirementTime, unneeded } from './trust-record.ts';
 
 export interface RotationState {
   readonly authority: Authority;
   readonly now: Date;
-  readonly times: RotationTimes;
+  readonly times: {
+    /** The wait between "every target holds the new root" and its first use: clients may mount or cache the bundle. */
+    readonly propagationWaitMs: number;
+  };
   /** The targets that lack the root of a generation; undefined: not known. */
   readonly targetsWithout: (generation: string) => LaggingTargets | undefined;
   /** The longest life, in milliseconds, of a serving cert that a signer may make now; undefined: not known. */
@@ -25,6 +29,8 @@ export interface RotationState {
   readonly distrust: readonly string[];
   /** For users: why no change is allowed now; undefined: changes are allowed. */
   readonly paused: string | undefined;
+  /** Names that every CA must be able to sign. */
+  readonly trialNames: () => readonly string[];
   /** The CA that its owner makes and rotates; undefined: Gatehouse makes its own. */
   readonly imported: ImportedAuthority | undefined;
 }
@@ -53,6 +59,8 @@ export type RotationPlan =
       readonly ids: readonly string[];
       readonly reason: 'CertsExpired' | 'Expired' | 'FromTheFuture' | 'Withdrawn';
     }
+  /** Remove the pending generation of ours, because clients would reject its certs. */
+  | { readonly kind: 'abandon'; readonly id: string; readonly problem: string }
   /** `ids`: the generation and all that lead to it. `replace`: the active generation is among them. */
   | {
       readonly kind: 'distrust';
@@ -68,10 +76,8 @@ const MAX_GENERATIONS = MAX_BRIDGES + 1;
 /** How often to check evidence whose changes no watch reports. */
 const RECHECK = MINUTE;
 
-type Rule = (state: RotationState) => RotationPlan | undefined;
-
 /** The first rule that returns a plan wins. */
-const RULES: readonly Rule[] = [
+const RULES: readonly ((state: RotationState) => RotationPlan | undefined)[] = [
   distrust,
   recordTrust,
   dropUnstarted,
@@ -119,6 +125,10 @@ export function refusal(state: RotationState): string | undefined {
   const known = authority.generations.find(({ id }) => id === imported.id);
   if (known?.state === 'retiring')
     return `the CA ${imported.id} was replaced before and its key is destroyed here: put a new CA into its secret`;
+  const problem =
+    known?.state === 'pending' ? activationProblem(authority, state.trialNames(), now) : undefined;
+  if (problem !== undefined)
+    return `the CA ${imported.id} is published, and must not sign: ${problem}. Put another CA into its secret`;
   if (known?.state === 'active' && !isRenewal(imported, known))
     return `the CA ${imported.id} has another subject, key id or root than before and the same key: put a CA with a new key into its secret`;
   if (known?.state === 'active' && isRenewed(imported, known))
@@ -131,9 +141,6 @@ export function refusal(state: RotationState): string | undefined {
     return 'the CA is not ours to rotate: put a new one into its secret';
   return undefined;
 }
-
-const pendingGeneration = ({ generations }: Authority): Generation | undefined =>
-  generations.find(({ state }) => state === 'pending');
 
 /** At half of its life. With the default lifetime, a failing rotation then has a year before the generation expires. */
 export function rotationTime(generation: Generation): Date {
@@ -201,7 +208,15 @@ function publishPending(state: RotationState): RotationPlan | undefined {
     : undefined;
 }
 
+/** T11: a generation that cannot sign never takes over. The owner of an imported CA replaces it. */
 function activatePending(state: RotationState): RotationPlan | undefined {
+  const plan = dueActivation(state);
+  const problem = plan && activationProblem(state.authority, state.trialNames(), state.now);
+  if (plan === undefined || problem === undefined) return plan;
+  return state.imported === undefined ? { kind: 'abandon', id: plan.id, problem } : undefined;
+}
+
+function dueActivation(state: RotationState): Extract<RotationPlan, { kind: 'activate' }> | undefined {
   const { authority, now, times, longestLifeMs } = state;
   const pending = pendingGeneration(authority);
   if (pending === undefined || lifeOf(pending).notBefore > now) return undefined;
@@ -232,8 +247,8 @@ function prepareNext(state: RotationState): RotationPlan | undefined {
   const reason = prepareReason(state);
   if (reason === undefined) return undefined;
   // At last call, a chain that does not reach the oldest bundles is better than none. A bundle without room stays full.
-  const mayExceed = imported === undefined && isLastCall(authority, now);
-  return isFull(state) && !mayExceed ? undefined : { kind: 'prepare', reason };
+  const isBound = imported !== undefined || !isLastCall(authority, now);
+  return isFull(state) && isBound ? undefined : { kind: 'prepare', reason };
 }
 
 /** The owner of an imported CA may have to replace it at once: chains then do not reach the oldest bundles. */
@@ -255,20 +270,10 @@ function prepareReason(state: RotationState): PrepareReason | undefined {
 const isRequested = ({ authority, rotate, imported }: RotationState): boolean =>
   imported === undefined && rotate !== undefined && rotate !== authority.rotatedFor;
 
-/**
- * Retires generations that nothing needs any more, from the oldest on. A generation before a needed one stays, because
- * bridges lead through it. A target without the active root delays this until the old root expires.
- */
+/** A target without the active root delays this until the old root expires. */
 function retireOldest({ authority, now, targetsWithout }: RotationState): RotationPlan | undefined {
   const active = activeGeneration(authority);
-  const updated = !waitsForTargets(targetsWithout(active.id), active, now);
-  const isOver = (generation: Generation): boolean => {
-    if (generation.state !== 'retiring') return false;
-    const at = retirementTime(generation);
-    return isExpired(generation, now) || (at !== undefined && now >= at && updated);
-  };
-  const needed = authority.generations.findLastIndex((generation) => !isOver(generation));
-  const over = authority.generations.slice(needed + 1);
+  const over = unneeded(authority, !waitsForTargets(targetsWithout(active.id), active, now), now);
   if (over.length === 0) return undefined;
   const reason = over.every((generation) => isExpired(generation, now)) ? 'Expired' : 'CertsExpired';
   return { kind: 'retire', ids: over.map(({ id }) => id), reason };

@@ -2,7 +2,7 @@
 import { after, DAY, earliest } from '../durations.ts';
 import { CLOCK_TOLERANCE, DEFAULT_SERVING_CERT_LIFETIME, MAX_SERVING_CERT_LIFETIME } from '../lifetimes.ts';
 import { activeGeneration, type Authority } from './authority.ts';
-import { rootOf, type Generation } from './generation.ts';
+import { isExpired, rootOf, type Generation } from './generation.ts';
 
 /** A record is this much longer than needed, and is extended at half of it: at most two writes a day. */
 const AHEAD = DAY;
@@ -55,6 +55,20 @@ export function retirementTime(generation: Generation): Date | undefined {
   const { state, trustedUntil } = generation;
   if (state !== 'retiring' || trustedUntil === undefined) return undefined;
   return earliest(after(trustedUntil, CLOCK_TOLERANCE), rootOf(generation).validToDate);
+}
+
+/**
+ * The oldest generations, as far as nothing needs them any more. A generation before a needed one stays, because bridges
+ * lead through it.
+ * @param updated whether the targets hold the active root
+ */
+export function unneeded({ generations }: Authority, updated: boolean, now: Date): readonly Generation[] {
+  const isOver = (generation: Generation): boolean => {
+    const at = retirementTime(generation);
+    const areCertsOver = at !== undefined && now >= at && updated;
+    return generation.state === 'retiring' && (isExpired(generation, now) || areCertsOver);
+  };
+  return generations.slice(generations.findLastIndex((generation) => !isOver(generation)) + 1);
 }
 
 /** For users: when the oldest generation makes room for another one. */

@@ -3,7 +3,7 @@ import { pick } from '../../json/objects.ts';
 import type { EventNote } from '../../kube/events.ts';
 import { withKind } from '../../kube/object.ts';
 import { secrets } from '../../kube/well-known.ts';
-import { AUTHORITY_SECRET, NEW_AUTHORITY } from '../../pki/annotations.ts';
+import { AUTHORITY_SECRET, NEW_AUTHORITY, ROTATE } from '../../pki/annotations.ts';
 import { activeGeneration, isLinked, type Authority } from '../../pki/authority/authority.ts';
 import { rootsOf, type Generation } from '../../pki/authority/generation.ts';
 import {
@@ -160,6 +160,11 @@ export function rotationStepped(
             'RotationRetired',
             `nothing needs generation ${plan.ids.join(', ')} any more (${plan.reason}): it is no longer trusted`,
           );
+    case 'abandon':
+      return warning(
+        'RotationAbandoned',
+        `generation ${plan.id} must not sign: ${plan.problem}; it is removed unused, and the current one continues to sign. Set ${ROTATE} to a new value to try again before half of its life`,
+      );
     case 'distrust':
       return warning('GenerationDistrusted', distrustMessage(plan, generations[0]?.id));
     case 'renew-root':

@@ -67,19 +67,20 @@ function leader({ importFrom, ...change }: LeaderChange = {}) {
   const used: Authority[] = [];
   const reports: AuthorityState[] = [];
   const events = createEvents();
+  const config: AuthorityContext['config'] = {
+    namespace: OWN_NAMESPACE,
+    ca: {
+      secret: importFrom,
+      nameConstraints: false,
+      lifetimeMs: 730 * 24 * HOUR,
+      propagationWaitMs: 10 * MINUTE,
+    },
+    clusterDomain: undefined,
+    servingCerts: { dnsSuffixes: [], shortNames: false, maxLifetimeMs: 90 * DAY, onRemoval: 'retain' },
+  };
   const reconcile = createAuthorityReconciler({
     client: cluster.client,
-    config: {
-      namespace: OWN_NAMESPACE,
-      ca: {
-        secret: importFrom,
-        nameConstraints: false,
-        lifetimeMs: 730 * 24 * HOUR,
-        propagationWaitMs: 10 * MINUTE,
-      },
-      clusterDomain: undefined,
-      servingCerts: { dnsSuffixes: [], shortNames: false, maxLifetimeMs: 90 * DAY, onRemoval: 'retain' },
-    },
+    config,
     evidence: {
       targetsWithout: () => ({ vetoing: [], delaying: [] }),
       longestLifeMs: () => 90 * DAY,
@@ -100,7 +101,7 @@ function leader({ importFrom, ...change }: LeaderChange = {}) {
     log: silent,
     ...change,
   });
-  return { reconcile: () => reconcile(NAME, NEVER), used, reports, events };
+  return { reconcile: () => reconcile(NAME, NEVER), config, used, reports, events };
 }
 
 /** A serving cert of a Service of this cluster. */
@@ -351,6 +352,28 @@ describe('a rotation', () => {
     await until(one, () => stored().generations.length === 2, 0);
     expect(statesOf(stored())).toEqual(['pending', 'active']);
     expect(one.events.all.at(-1)?.message).toContain('HalfLife');
+  });
+
+  test('T11: to a CA that cannot sign the names of the settings is abandoned, and the next one can', async () => {
+    const constrained = (dnsSuffixes: readonly string[]) => {
+      const { config } = leader();
+      const ca = { ...config.ca, nameConstraints: true };
+      return leader({ config: { ...config, ca, servingCerts: { ...config.servingCerts, dnsSuffixes } } });
+    };
+    await leader().reconcile();
+    const first = activeGeneration(stored()).id;
+    rotateNow('audit');
+    await constrained([]).reconcile();
+    const one = constrained(['apps.example.com']);
+    await until(one, () => statesOf(stored()).join() === 'active');
+    expect(stored().gone).toHaveLength(1);
+    expect(activeGeneration(stored()).id).toBe(first);
+    expect(one.events.all.at(-1)).toMatchObject({
+      ...{ type: 'Warning', reason: 'RotationAbandoned' },
+      message: expect.stringContaining('its name constraints exclude name.apps.example.com') as string,
+    });
+    rotateNow('again');
+    await until(one, () => statesOf(stored()).join() === 'active,retiring');
   });
 
   test('D4: runs once per reason, even after a leader change', async () => {
@@ -626,8 +649,15 @@ describe('an imported CA', () => {
     const first = secrets.read(`${OWN_NAMESPACE}/${importFrom}`);
     const one = leader({ importFrom });
     await one.reconcile();
-    const next = await give();
+    const keyPair = await generateKeyPair('ECDSA-P256');
+    const term = {
+      serial: randomSerial(),
+      notBefore: start,
+      notAfter: new Date(start.getTime() + 400 * DAY),
+    };
+    put(signRoot('Acme Root', keyPair, term).certificate, keyPair.privateKey);
     await one.reconcile();
+    const [next] = stored().generations.map(({ id }) => id);
     put('garbage', 'garbage');
     await one.reconcile();
     secrets.remove(`${OWN_NAMESPACE}/${importFrom}`);
@@ -638,7 +668,7 @@ describe('an imported CA', () => {
     expect(stored()).toMatchObject({ generations: [{ state: 'active' }], gone: [next] });
     expect(one.events.all.at(-1)).toMatchObject({
       reason: 'RotationAbandoned',
-      message: expect.stringContaining(`generation ${next} is no longer the CA to be used`) as string,
+      message: expect.stringContaining(`generation ${next ?? ''} is no longer the CA to be used`) as string,
     });
   });
 

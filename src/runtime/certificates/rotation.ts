@@ -49,7 +49,7 @@ import {
 } from './authority-events.ts';
 import type { PublishedBundle } from './ca-bundle.ts';
 import { CLOCK_TOLERANCE } from '../../pki/lifetimes.ts';
-import { domainsOfNewCa } from './service-requests.ts';
+import { domainsOfNewCa, namesOfTrial } from './service-requests.ts';
 
 /** The state of a generation in the cluster. A rotation reads it before each step. */
 export interface TrustEvidence {
@@ -149,6 +149,7 @@ function stateOf({ evidence, config }: RotationContext, input: RotationInput): R
     rotate: annotations[ROTATE] === '' ? undefined : annotations[ROTATE],
     distrust: (annotations[DISTRUST] ?? '').split(/[\s,]+/).filter((id) => id !== ''),
     paused: undefined,
+    trialNames: () => namesOfTrial(config),
     imported,
   };
 }
@@ -173,6 +174,8 @@ async function apply(
       return recordTrust(authority, plan.ids, plan.until);
     case 'retire':
       return remove(authority, plan.ids);
+    case 'abandon':
+      return remove(authority, [plan.id]);
     case 'distrust':
       return plan.replace
         ? replaceActive(authority, plan.ids, await makeGeneration(context, imported, now, undefined), now)

@@ -77,15 +77,20 @@ export const domainsOfNewCa = ({
 }: Pick<Config, 'ca' | 'servingCerts' | 'clusterDomain'>): readonly string[] | undefined =>
   ca.nameConstraints ? permittedDomains({ clusterDomain: clusterDomainOf(config), dnsSuffixes }) : undefined;
 
-/** Names in every domain in which serving certs hold names: an imported CA must be able to sign all of them. */
+/** Names in every domain in which serving certs hold names: a CA must be able to sign all of them. */
 export function namesOfTrial({
   servingCerts: { dnsSuffixes, shortNames },
+  ca,
   ...config
-}: Pick<Config, 'servingCerts' | 'clusterDomain'>): readonly string[] {
+}: Pick<Config, 'servingCerts' | 'clusterDomain' | 'ca'>): readonly string[] {
   const service = { name: 'name', namespace: 'namespace', headless: true, annotations: {} };
   const clusterDomain = clusterDomainOf(config);
+  const isConstrained = ca.secret === undefined && ca.nameConstraints;
   return [
-    ...servingCertNames(service, { clusterDomain, dnsSuffixes, shortNames, nameConstraints: false }),
+    ...servingCertNames(service, {
+      ...{ clusterDomain, dnsSuffixes, nameConstraints: false },
+      shortNames: shortNames && !isConstrained,
+    }),
     ...dnsSuffixes.map((suffix) => `name.${suffix}`),
   ];
 }

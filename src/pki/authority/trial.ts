@@ -1,0 +1,80 @@
+/** T11: a CA signs a trial certificate before it replaces another one. The certificate never leaves this file. */
+import { messageOf } from '../../json/error-message.ts';
+import { after, HOUR, latest } from '../durations.ts';
+import { certificateFields } from '../x509/certificate-fields.ts';
+import { signServingCert } from '../x509/certificate.ts';
+import { isTrustedBy } from '../x509/chain-trust.ts';
+import { forbiddenName } from '../x509/name-constraints.ts';
+import { nameOf, pathProblem } from '../x509/path-problem.ts';
+import { joinCertificatePems, toCertificatePem, type CertificatePem } from '../x509/pem.ts';
+import { activeGeneration, bridgesFrom, pendingGeneration, type Authority } from './authority.ts';
+import { caBundle } from './bundle.ts';
+import {
+  caOf,
+  intermediatesOf,
+  isOwnRoot,
+  issuerOf,
+  lifeOf,
+  pathOf,
+  rootOf,
+  type Generation,
+} from './generation.ts';
+
+type Signer = Pick<Generation, 'id' | 'certificate' | 'chain' | 'key'>;
+
+/**
+ * A trial certificate for `dnsNames`.
+ * @throws Error if some client that trusts the root would reject it.
+ */
+export function signTrial(ca: Signer, dnsNames: readonly string[], now: Date): CertificatePem {
+  const path = pathOf(ca);
+  const root = rootOf(ca);
+  const problem = pathProblem(path, now);
+  if (problem !== undefined) throw new Error(problem);
+  if (path.length > 1 && isOwnRoot(root))
+    throw new Error(
+      `its root ${nameOf(root)} is a CA of Gatehouse, which signs no other CAs: use another root`,
+    );
+  const forbidden = forbiddenName(path.map(certificateFields), dnsNames);
+  if (forbidden !== undefined)
+    throw new Error(
+      `its name constraints exclude ${forbidden}, and so names that serving certs hold: permit svc, the cluster domain and the domains of --serving-cert-dns-suffixes`,
+    );
+  const notBefore = latest(now, lifeOf(ca).notBefore);
+  const leaf = signServingCert(
+    { dnsNames },
+    caOf(ca).publicKey, // any key will do
+    { serial: Uint8Array.of(1), notBefore, notAfter: after(notBefore, HOUR) },
+    issuerOf(ca),
+  );
+  const served = [leaf, ...intermediatesOf(ca).map((one) => toCertificatePem([one]))];
+  if (!isTrustedBy(joinCertificatePems(served), toCertificatePem([root]), notBefore))
+    throw new Error('clients reject a certificate that it signs');
+  return leaf;
+}
+
+/**
+ * Why the pending generation must not sign; undefined if it may. Its clients hold the bundle, or only the root of the
+ * generation before it. What changed since it was made counts: its life, the names that it must sign, the bundle.
+ */
+export function activationProblem(
+  authority: Authority,
+  dnsNames: readonly string[],
+  now: Date,
+): string | undefined {
+  const pending = pendingGeneration(authority);
+  if (pending === undefined) return undefined;
+  try {
+    const leaf = signTrial(pending, dnsNames, now);
+    const bridges = bridgesFrom(authority, pending.id, now);
+    const served = joinCertificatePems([leaf, ...bridges]);
+    const previous = activeGeneration(authority);
+    const isBridged = pending.bridge !== undefined && bridges.includes(pending.bridge);
+    const bundles = [caBundle(authority, now), ...(isBridged ? [toCertificatePem([rootOf(previous)])] : [])];
+    return bundles.every((bundle) => isTrustedBy(served, bundle, now))
+      ? undefined
+      : `clients that hold the root of generation ${previous.id} reject a certificate that it signs`;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
