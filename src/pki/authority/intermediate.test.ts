@@ -17,7 +17,6 @@ import {
   bridgesFrom,
   distrustedWith,
   prepare,
-  recordTrust,
   renewRoot,
   type Authority,
 } from './authority.ts';
@@ -226,25 +225,6 @@ describe.skipIf(!hasOpenssl)('an intermediate CA', () => {
     expect(refusal({ ...state, imported })).toContain(
       'root than before and the same key: put a CA with a new key',
     );
-  });
-
-  test('a renewed certificate of the CA waits until it begins, and must last as long as the certs that are signed', () => {
-    const authority = firstOf(read(dataOf(issuing, [], root)));
-    const state = {
-      ...{ authority, now, times: { propagationWaitMs: HOUR }, targetsWithout: () => undefined },
-      ...{ longestLifeMs: undefined, rotate: undefined, distrust: [], paused: undefined },
-    };
-    const imported = read(dataOf(issuing, [], makeCa({ key: root.key, days: 700 })));
-    const early = { ...state, now: after(now, -2 * HOUR), imported };
-    expect(planRotation(early).kind).toBe('none');
-    expect(refusal(early)).toContain('the current one stays in use until then');
-    const recorded = recordTrust(authority, [imported.id], after(now, 90 * DAY));
-    const short = read(dataOf(issuing, [], makeCa({ key: root.key, days: 30 })));
-    expect(planRotation({ ...state, authority: recorded, imported: short }).kind).toBe('none');
-    expect(refusal({ ...state, authority: recorded, imported: short })).toContain(
-      'before the certs that the CA has signed',
-    );
-    expect(planRotation({ ...state, authority: recorded, imported }).kind).toBe('renew-root');
   });
 
   test.each<[string, () => Readonly<Record<string, string>>, string]>([
