@@ -23,6 +23,7 @@ export const COMPONENTS: Readonly<Record<string, string | undefined>> = {
   'delete-secrets': '.Values.deleteSecrets',
   'disruption-budget': '.Values.podDisruptionBudget.enabled',
   'network-policy': '.Values.networkPolicy.enabled',
+  'cert-manager-compat': '.Values.compat.certManager',
   'openshift-compat': '.Values.compat.openshift',
   'status-page': '.Values.statusPage',
 };

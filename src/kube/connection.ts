@@ -79,6 +79,11 @@ export function createConnection(
     namespace,
     /** The headers that authenticate a request. */
     headers: async (): Promise<Headers> => (await read()).headers,
+    /** The PEM certificates that verify the API server; undefined: those of the operating system. */
+    ca: async (): Promise<string | undefined> => {
+      const { ca } = (await read()).tls;
+      return ca === undefined ? undefined : [ca].flat().map(String).join('\n');
+    },
     /** Drops the cached credentials. Call it after a 401. */
     dropCredentials: (): void => memo.forget(() => true),
     /** Paces the requests that can wait after the API server was away. */

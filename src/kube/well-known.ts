@@ -1,4 +1,4 @@
-/** Resources that every supported API server (1.20 and newer) serves in these versions. */
+/** Resources that, unless noted otherwise, every supported API server (1.20 and newer) serves in these versions. */
 import type { Resource } from './object.ts';
 
 const inCluster = (group: string, resource: string, kind: string): Resource => ({
@@ -39,6 +39,8 @@ export const customResourceDefinitions = inCluster(
   'customresourcedefinitions',
   'CustomResourceDefinition',
 );
+/** Of cert-manager, if it is installed. */
+export const certificates = inNamespace('cert-manager.io', 'certificates', 'Certificate');
 export const apiServices = inCluster('apiregistration.k8s.io', 'apiservices', 'APIService');
 
 const review = (group: string, kind: string): Resource =>

@@ -31,6 +31,8 @@ export interface Context {
   /** Features of the API server, detected once at start. */
   readonly capabilities: { readonly matchConditions: boolean };
   readonly serverClock: ServerClock;
+  /** The PEM certificates that verify the API server; undefined: those of the operating system. */
+  readonly apiServerCa: () => Promise<string | undefined>;
   /** Called when the cluster was rolled back: everything must be read again. */
   readonly rollbacks: Listeners<[]>;
   readonly metrics: Metrics;
@@ -88,6 +90,7 @@ export async function connect(
   const context: Context = {
     ...parts,
     ...{ rest, client, exact, discovery, capabilities, serverClock },
+    apiServerCa: connection.ca,
     rollbacks: createListeners(),
   };
   return {

@@ -195,6 +195,13 @@ const EFFECTS: readonly (readonly [
     `${CONTAINER}.args`,
     ['serve', '--compat=openshift,cert-manager'],
   ],
+  [
+    'compat.certManager',
+    { compat: { certManager: true } },
+    'ClusterRole gatehouse-cert-manager-compat',
+    'rules.0.resources',
+    ['certificates'],
+  ],
   ['statusPage', { statusPage: true }, DEPLOYMENT, `${CONTAINER}.args`, ['serve', '--status-page']],
   [
     'deleteSecrets',

@@ -42,7 +42,14 @@ import {
   type GrantingRole,
   type Permission,
 } from '../support/grants.ts';
-import { edit, KINDS, seeBundle, type Carrier } from '../support/injection-objects.ts';
+import {
+  certificateKind,
+  edit,
+  KINDS,
+  seeBundle,
+  seeEvent,
+  type Carrier,
+} from '../support/injection-objects.ts';
 import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
 import { referencesRole, server, text, type SecretObject } from '../support/objects.ts';
 import { createOwnerScene, ownersOf, type OwnerScene } from '../support/owner-scene.ts';
@@ -96,7 +103,8 @@ const NOT_USED_HERE: Readonly<Record<Permission, string>> = {
 const HARDENING = join(import.meta.dirname, '..', '..', 'docs', 'hardening.md');
 
 /** Kinds that API servers serve since Kubernetes 1.30: `group/resource`. */
-const LATER = /^\w+ admissionregistration\.k8s\.io\/validatingadmissionpolic(ies|ybindings)$/;
+const LATER =
+  /^\w+ (admissionregistration\.k8s\.io\/validatingadmissionpolic(ies|ybindings))$/;
 
 const own = (name: string) => ({ namespace: SYSTEM_NAMESPACE, name });
 const inShop = (name: string) => ({ namespace: 'shop', name });
@@ -311,10 +319,17 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
   test('another replica takes over, and the components work', async () => {
     await deployed.apply('overlays/compat-openshift');
     await deployed.apply('components/delete-secrets');
+    await deployed.apply('components/cert-manager-compat');
+    const { validatingwebhook } = KINDS;
+    await cluster.admin.create(KINDS.crd.resource, certificateKind());
+    await cluster.admin.create(
+      validatingwebhook.resource,
+      validatingwebhook.make('certified', { 'cert-manager.io/inject-ca-from': 'shop/none' }),
+    );
     const [one] = replicas;
     one?.program.kill('SIGKILL');
     await one?.program.exited;
-    await start('two', { compat: 'openshift', 'serving-cert-on-removal': 'delete' });
+    await start('two', { compat: 'openshift,cert-manager', 'serving-cert-on-removal': 'delete' });
     await cluster.see<KubeObject & { readonly spec: { readonly holderIdentity: string } }>(
       'the other replica leads',
       leases,
@@ -322,6 +337,10 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
       ({ spec }) => spec.holderIdentity === 'two',
       30_000,
     );
+    const { message } = await seeEvent(cluster, 'default', 'certified', 'InvalidInjection');
+    expect(message).toContain('Certificate shop/none does not exist or has no Secret yet');
+    // Gatehouse ends its watch of the Certificate, and the audit log contains only finished requests.
+    await cluster.admin.delete(validatingwebhook.resource, { name: 'certified' });
     const wish = 'service.beta.openshift.io/serving-cert-secret-name';
     await cluster.admin.create(services, localService('shop', 'shift', 443, { [wish]: 'shift-tls' }));
     await cluster.see('the certificate', secrets, inShop('shift-tls'));

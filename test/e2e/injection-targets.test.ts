@@ -3,14 +3,22 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-import { configMaps, secrets, validatingWebhookConfigurations } from '../../src/kube/well-known.ts';
+import { loadConnection } from '../../src/kube/connection.ts';
+import {
+  certificates,
+  configMaps,
+  secrets,
+  validatingWebhookConfigurations,
+} from '../../src/kube/well-known.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { caBundle } from '../../src/pki/authority/bundle.ts';
 import { firstAuthority } from '../support/pki/fixtures.ts';
 import type { CertificatePem } from '../../src/pki/x509/pem.ts';
-import { createNamespace, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { createNamespace, established, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import {
   annotate,
+  certificateKind,
   edit,
   entry,
   KINDS,
@@ -29,6 +37,7 @@ let bundle: string;
 beforeAll(async () => {
   ({ cluster, replica, bundle } = await startInjecting({ compat: 'openshift,cert-manager' }));
   await createNamespace(cluster, 'vault');
+  await cluster.applyFolder('components/cert-manager-compat');
 });
 
 afterAll(async () => {
@@ -239,6 +248,60 @@ describe.each(Object.entries(KINDS).filter(([what]) => what !== 'configmap'))(
     });
   },
 );
+
+describe("cert-manager's Certificates as sources", () => {
+  const certificate = (name: string, secretName: string): KubeObject =>
+    ({ metadata: { namespace: 'vault', name }, spec: { secretName } }) as KubeObject;
+  const from = (name: string) =>
+    validatingwebhook.make(`from-${name}`, { 'cert-manager.io/inject-ca-from': `vault/${name}` });
+  const issued = (name: string, ca: string, owner: string) =>
+    secret(name, { 'ca.crt': ca }, { 'cert-manager.io/certificate-name': owner });
+
+  test('without their kind, the target says so and nothing else fails', async () => {
+    await cluster.admin.create(validatingwebhook.resource, from('tls'));
+    const { message } = await seeEvent(cluster, 'default', 'from-tls', 'InvalidInjection');
+    expect(message).toBe(
+      'Certificate vault/tls is not read: the API server does not serve certificates.cert-manager.io',
+    );
+  });
+
+  test('cert-manager cainjector: from certificate: when they exist, the bundle follows the Secret that they name', async () => {
+    const [first, second, third] = [await otherCa(), await otherCa(), await otherCa()];
+    await cluster.admin.create(crd.resource, certificateKind());
+    await established(cluster, 'certificates.cert-manager.io');
+    await cluster.admin.create(certificates, certificate('tls', 'tls-one'));
+    await cluster.admin.create(secrets, issued('tls-one', first, 'tls'));
+    // The backoff of the watch is 30 s at most.
+    await seeBundle(cluster, validatingwebhook, 'from-tls', first, 40_000);
+    const ref = { namespace: 'vault', name: 'tls-one' };
+    await cluster.admin.patchMerge(secrets, ref, { data: { 'ca.crt': base64(second) } });
+    await seeBundle(cluster, validatingwebhook, 'from-tls', second);
+    await cluster.admin.create(secrets, issued('tls-two', third, 'tls'));
+    const named = { spec: { secretName: 'tls-two' } };
+    await cluster.admin.patchMerge(certificates, { namespace: 'vault', name: 'tls' }, named);
+    await seeBundle(cluster, validatingwebhook, 'from-tls', third);
+  });
+
+  test('a Secret that belongs to another Certificate is no source', async () => {
+    await cluster.admin.create(secrets, issued('stolen', await otherCa(), 'victim'));
+    await cluster.admin.create(certificates, certificate('thief', 'stolen'));
+    await cluster.admin.create(validatingwebhook.resource, from('thief'));
+    const { message } = await seeEvent(cluster, 'default', 'from-thief', 'InvalidInjection');
+    expect(message).toContain('cert-manager.io/certificate-name: "thief"');
+    const refused = await cluster.admin.get<Carrier>(validatingwebhook.resource, { name: 'from-thief' });
+    expect(validatingwebhook.bundles(refused ?? {})).toEqual([undefined, undefined]);
+  });
+});
+
+test('cert-manager cainjector: inject-apiserver-ca: the CA that verifies the API server', async () => {
+  const asking = { 'cert-manager.io/inject-apiserver-ca': 'true' };
+  await cluster.admin.create(validatingwebhook.resource, validatingwebhook.make('apiserver', asking));
+  const connection = await loadConnection({ kubeconfig: cluster.plane.kubeconfig('admin') });
+  const ca = (await connection.ca())?.trim();
+  await connection.close();
+  expect(ca).toMatch(/^-----BEGIN CERTIFICATE-----/);
+  await seeBundle(cluster, validatingwebhook, 'apiserver', `${ca ?? ''}\n`);
+});
 
 test('B1: fifty entries get the bundle, and a configuration without entries is accepted', async () => {
   const many = {

@@ -26,7 +26,13 @@ import { eventually } from '../support/processes.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 /** An administrator can grant less by leaving out folders. */
-const FOLDERS = ['base', 'components/delete-secrets', 'components/openshift-compat', 'detectors/velero'];
+const FOLDERS = [
+  'base',
+  'components/delete-secrets',
+  'components/openshift-compat',
+  'components/cert-manager-compat',
+  'detectors/velero',
+];
 const RBAC = 'rbac.authorization.k8s.io';
 
 /** Permissions whose removal causes no refusal, each with the reason to keep it. */

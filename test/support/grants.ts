@@ -69,7 +69,7 @@ export function roleWithout(role: GrantingRole, taken: Permission, name: string)
  */
 export function purposesIn(page: string): readonly Purpose[] {
   const granted =
-    /(?<verb>[a-z]+) (?<resource>[a-z]+)(?:\.(?<group>[a-z0-9.]+))?(?<sub>\/[a-z]+)?(?: in (?<namespace>[a-z-]+))?/;
+    /(?<verb>[a-z]+) (?<resource>[a-z]+)(?:\.(?<group>[a-z0-9.-]+))?(?<sub>\/[a-z]+)?(?: in (?<namespace>[a-z-]+))?/;
   const request = /(?<method>[A-Z]+) (?<path>\/[^`]+)/;
   const row = new RegExp(
     `^\\| \`${granted.source}\` +\\| (?<breaks>[^|]+?) +\\| \`${request.source}\` +\\|$`,

@@ -106,17 +106,26 @@ export const crdOf = (
   name: string,
   how: { readonly strategy: string; readonly webhook?: { readonly clientConfig: ClientConfig } },
   annotations: Readonly<Record<string, string>> = ASKS,
+  group = 'example.com',
 ): Carrier => {
-  const schema = { openAPIV3Schema: { type: 'object' } };
+  const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } };
   const spec = {
-    group: 'example.com',
+    group,
     scope: 'Namespaced',
     names: { plural: name, singular: name, kind: name, listKind: `${name}list` },
     conversion: how,
     versions: [{ name: 'v1', served: true, storage: true, schema }],
   };
-  return { metadata: { name: `${name}.example.com`, annotations }, spec };
+  return { metadata: { name: `${name}.${group}`, annotations }, spec };
 };
+
+/** The CustomResourceDefinition of cert-manager's Certificates. */
+export function certificateKind(): Carrier {
+  const definition = crdOf('certificates', { strategy: 'None' }, {}, 'cert-manager.io');
+  const names = { plural: 'certificates', singular: 'certificate', kind: 'Certificate' };
+  const spec = { ...definition.spec, names };
+  return { ...definition, spec };
+}
 
 type KindName = 'mutatingwebhook' | 'validatingwebhook' | 'crd' | 'apiservice' | 'configmap';
 

@@ -14,7 +14,11 @@ const asked = (
 
 const wanted = { kind: 'wanted', source: { kind: 'authority' }, webhooks: 'all', key: 'ca.crt' } as const;
 const from = (kind: 'Secret' | 'ConfigMap', consent: string) =>
-  ({ kind: 'object', ref: { kind, namespace: 'vault', name: 'ca' }, consent }) as const;
+  ({
+    kind: 'object',
+    ref: { kind, namespace: 'vault', name: 'ca' },
+    consent: { annotation: consent, value: 'true' },
+  }) as const;
 const OURS = 'gatehouse.dev/allow-direct-injection';
 
 test('an object without annotations asks for nothing', () => {
@@ -83,6 +87,44 @@ test("cert-manager's annotation is honoured where cainjector honours it", () => 
   expect(asked(annotations, 'APIService', ['cert-manager'])).toEqual(request);
   expect(asked(annotations, 'ConfigMap', ['cert-manager'])).toEqual({ kind: 'none' });
   expect(asked(annotations, 'APIService', ['openshift'])).toEqual({ kind: 'none' });
+});
+
+const CERTIFICATE = 'cert-manager.io/inject-ca-from';
+const API_SERVER = 'cert-manager.io/inject-apiserver-ca';
+
+test('a Certificate stands for its Secret, which names the Certificate', () => {
+  const source = {
+    kind: 'object',
+    ref: { kind: 'Certificate', namespace: 'mail', name: 'mail-tls' },
+    consent: { annotation: 'cert-manager.io/certificate-name', value: 'mail-tls' },
+  } as const;
+  const annotations = { [CERTIFICATE]: 'mail/mail-tls' };
+  expect(asked(annotations, 'APIService', ['cert-manager'])).toEqual({ ...wanted, source });
+  expect(asked(annotations, 'ConfigMap', ['cert-manager'])).toEqual({ kind: 'none' });
+  expect(asked(annotations, 'APIService', ['openshift'])).toEqual({ kind: 'none' });
+});
+
+test.each(['mail-tls', 'mail/', 'a/b/c', 'mail/tls,metadata.name!=x', ''])(
+  'no Certificate can have the name "%s"',
+  (value) => {
+    expect(asked({ [CERTIFICATE]: value }, 'APIService', ['cert-manager'])).toMatchObject({
+      kind: 'invalid',
+      message: expect.stringContaining('namespace/name of a Certificate') as string,
+    });
+  },
+);
+
+test('cert-manager cainjector: the CA of the API server is requested with "true" only, and after the other sources', () => {
+  const request = { ...wanted, source: { kind: 'api-server' } };
+  expect(asked({ [API_SERVER]: 'true' }, 'APIService', ['cert-manager'])).toEqual(request);
+  expect(asked({ [API_SERVER]: 'True' }, 'APIService', ['cert-manager'])).toEqual({ kind: 'none' });
+  expect(asked({ [API_SERVER]: 'true' }, 'ConfigMap', ['cert-manager'])).toEqual({ kind: 'none' });
+  const all = { [API_SERVER]: 'true', [CERTIFICATE]: 'mail/tls', [CERT_MANAGER]: 'vault/ca' };
+  expect(asked(all, 'APIService', ['cert-manager'])).toMatchObject({ source: { ref: { kind: 'Secret' } } });
+  const { [CERT_MANAGER]: _first, ...others } = all;
+  expect(asked(others, 'APIService', ['cert-manager'])).toMatchObject({
+    source: { ref: { kind: 'Certificate' } },
+  });
 });
 
 test.each(['ca', 'configmap/vault/ca', '/ca', ''])(

@@ -19,17 +19,24 @@ export type TargetKindName =
   | 'APIService'
   | 'ConfigMap';
 
-/** An object that holds a CA bundle for other objects. */
+/** An object that holds a CA bundle for other objects. A Certificate of cert-manager stands for its Secret. */
 export interface SourceRef {
-  readonly kind: 'Secret' | 'ConfigMap';
+  readonly kind: 'Secret' | 'ConfigMap' | 'Certificate';
   readonly namespace: string;
   readonly name: string;
 }
 
+/** The annotation by which the owner of a source agrees. */
+export interface Consent {
+  readonly annotation: string;
+  readonly value: string;
+}
+
 export type BundleSource =
   | { readonly kind: 'authority' }
-  /** `consent`: the annotation by which the owner of the source agrees. */
-  | { readonly kind: 'object'; readonly ref: SourceRef; readonly consent: string };
+  /** The CA that verifies the API server. */
+  | { readonly kind: 'api-server' }
+  | { readonly kind: 'object'; readonly ref: SourceRef; readonly consent: Consent };
 
 export type InjectionRequest =
   | { readonly kind: 'none' }
@@ -46,8 +53,12 @@ export type InjectionRequest =
 const OPENSHIFT_BETA = 'service.beta.openshift.io/inject-cabundle';
 const OPENSHIFT_ALPHA = 'service.alpha.openshift.io/inject-cabundle';
 const OPENSHIFT_KEY = 'service-ca.crt';
-const CERT_MANAGER_FROM = 'cert-manager.io/inject-ca-from-secret';
+const CERT_MANAGER_FROM_SECRET = 'cert-manager.io/inject-ca-from-secret';
+const CERT_MANAGER_FROM = 'cert-manager.io/inject-ca-from';
+const CERT_MANAGER_API_SERVER = 'cert-manager.io/inject-apiserver-ca';
 const CERT_MANAGER_CONSENT = 'cert-manager.io/allow-direct-injection';
+/** cert-manager sets it on the Secret of a Certificate. */
+const CERTIFICATE_NAME = 'cert-manager.io/certificate-name';
 
 /** The relevant annotations of a target. The injector keeps no others in memory. */
 export const TARGET_ANNOTATIONS: readonly string[] = [
@@ -56,10 +67,16 @@ export const TARGET_ANNOTATIONS: readonly string[] = [
   INJECT_CABUNDLE_KEY,
   OPENSHIFT_BETA,
   OPENSHIFT_ALPHA,
+  CERT_MANAGER_FROM_SECRET,
   CERT_MANAGER_FROM,
+  CERT_MANAGER_API_SERVER,
 ];
 /** The same for a source. */
-export const SOURCE_ANNOTATIONS: readonly string[] = [ALLOW_DIRECT_INJECTION, CERT_MANAGER_CONSENT];
+export const SOURCE_ANNOTATIONS: readonly string[] = [
+  ALLOW_DIRECT_INJECTION,
+  CERT_MANAGER_CONSENT,
+  CERTIFICATE_NAME,
+];
 
 type Annotations = Readonly<Record<string, string>>;
 
@@ -125,17 +142,32 @@ function openshiftRequest(kind: TargetKindName, annotations: Annotations): Injec
     : undefined;
 }
 
-/** cert-manager's cainjector does not fill ConfigMaps. */
+/** As in cert-manager's cainjector: the first of three annotations has an effect, and none on ConfigMaps. */
 function certManagerRequest(kind: TargetKindName, annotations: Annotations): InjectionRequest | undefined {
-  const from = annotations[CERT_MANAGER_FROM];
-  if (from === undefined || kind === 'ConfigMap') return undefined;
-  const source = sourceOf(from, CERT_MANAGER_CONSENT);
-  if (source?.kind !== 'object' || source.ref.kind !== 'Secret')
-    return invalidSource(CERT_MANAGER_FROM, from);
-  return { kind: 'wanted', source, webhooks: 'all', key: CA_BUNDLE_KEY };
+  if (kind === 'ConfigMap') return undefined;
+  const wanted = { kind: 'wanted', webhooks: 'all', key: CA_BUNDLE_KEY } as const;
+  const secret = annotations[CERT_MANAGER_FROM_SECRET];
+  if (secret !== undefined) {
+    const source = sourceOf(secret, CERT_MANAGER_CONSENT);
+    return source?.kind === 'object' && source.ref.kind === 'Secret'
+      ? { ...wanted, source }
+      : invalidSource(CERT_MANAGER_FROM_SECRET, secret);
+  }
+  const certificate = annotations[CERT_MANAGER_FROM];
+  if (certificate !== undefined) {
+    const [namespace = '', name = '', ...rest] = certificate.trim().split('/');
+    if (rest.length > 0 || !NAME.test(namespace) || !NAME.test(name))
+      return invalidSource(CERT_MANAGER_FROM, certificate);
+    const consent = { annotation: CERTIFICATE_NAME, value: name };
+    return { ...wanted, source: { kind: 'object', ref: { kind: 'Certificate', namespace, name }, consent } };
+  }
+  return annotations[CERT_MANAGER_API_SERVER] === 'true'
+    ? { ...wanted, source: { kind: 'api-server' } }
+    : undefined;
 }
 
-function sourceOf(text: string, consent: string): BundleSource | undefined {
+function sourceOf(text: string, annotation: string): BundleSource | undefined {
+  const consent = { annotation, value: 'true' };
   const parts = text.trim().split('/');
   const [kind, namespace = '', name = ''] = parts.length === 2 ? ['secret', ...parts] : parts;
   if (parts.length > 3 || !NAME.test(namespace) || !NAME.test(name)) return undefined;
@@ -154,7 +186,8 @@ const invalid = (message: string): InjectionRequest => ({ kind: 'invalid', messa
 
 const invalidSource = (annotation: string, value = ''): InjectionRequest =>
   invalid(
-    `${annotation} is ${quote(value)}, which names no source: write namespace/name of a Secret` +
+    `${annotation} is ${quote(value)}, which names no source: write namespace/name of a ` +
+      (annotation === CERT_MANAGER_FROM ? 'Certificate' : 'Secret') +
       (annotation === INJECT_CABUNDLE_FROM ? ', or configmap/namespace/name' : ''),
   );
 
@@ -164,3 +197,15 @@ export const sourcesOf = (request: InjectionRequest): readonly SourceRef[] =>
 
 /** The display name of a source, for messages. */
 export const sourceName = ({ kind, namespace, name }: SourceRef): string => `${kind} ${namespace}/${name}`;
+
+/** The display name of where the bundle of a request comes from. */
+export function originName(source: BundleSource): string {
+  switch (source.kind) {
+    case 'authority':
+      return 'the authority of Gatehouse';
+    case 'api-server':
+      return 'the API server';
+    case 'object':
+      return sourceName(source.ref);
+  }
+}

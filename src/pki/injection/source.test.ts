@@ -2,11 +2,12 @@ import { beforeAll, expect, test } from 'vitest';
 
 import { caBundle } from '../authority/bundle.ts';
 import { base64, firstAuthority, serverOf } from '../../../test/support/pki/fixtures.ts';
-import { bundleOfSource, toSourceObject, type SourceObject } from './source.ts';
+import { bundleOfApiServer, bundleOfSource, toSourceObject, type SourceObject } from './source.ts';
 
 const now = new Date('2026-03-01T00:00:00Z');
 const later = new Date('2040-03-01T00:00:00Z');
 const CONSENT = 'gatehouse.dev/allow-direct-injection';
+const CONSENTS = { annotation: CONSENT, value: 'true' } as const;
 const ref = { kind: 'Secret', namespace: 'vault', name: 'ca' } as const;
 let ca: string;
 let other: string;
@@ -19,7 +20,7 @@ const source = (data: Readonly<Record<string, string>>, consent = 'true'): Sourc
   metadata: { namespace: 'vault', name: 'ca', annotations: { [CONSENT]: consent } },
   data: Object.fromEntries(Object.entries(data).map(([key, text]) => [key, base64(text)])),
 });
-const bundleOf = (object: SourceObject | undefined, at = now) => bundleOfSource(ref, CONSENT, object, at);
+const bundleOf = (object: SourceObject | undefined, at = now) => bundleOfSource(ref, CONSENTS, object, at);
 
 test('ca.crt of a consenting Secret is used, or tls.crt if it has no ca.crt', () => {
   expect(bundleOf(source({ 'ca.crt': ca, 'tls.crt': other }))).toEqual({ kind: 'bundle', pem: ca });
@@ -30,7 +31,7 @@ test('a ConfigMap contains its certificates as text', () => {
   const metadata = { annotations: { [CONSENT]: 'true' } };
   const state = bundleOfSource(
     { ...ref, kind: 'ConfigMap' },
-    CONSENT,
+    CONSENTS,
     { metadata, data: { 'ca.crt': ca } },
     now,
   );
@@ -79,7 +80,12 @@ test('a source with more than 64 KiB of certificates is refused', async () => {
 
 test('an annotation with another name is no consent', () => {
   expect(
-    bundleOfSource(ref, 'cert-manager.io/allow-direct-injection', source({ 'ca.crt': ca }), now),
+    bundleOfSource(
+      ref,
+      { ...CONSENTS, annotation: 'cert-manager.io/allow-direct-injection' },
+      source({ 'ca.crt': ca }),
+      now,
+    ),
   ).toMatchObject({
     kind: 'unusable',
   });
@@ -111,4 +117,28 @@ test('a stored source has no private key and no annotation except its consent', 
     metadata: { namespace: 'vault', name: 'ca', annotations: { [CONSENT]: 'true' } },
     data: { 'ca.crt': 'a', 'tls.crt': 'b' },
   });
+});
+
+test('the Secret of a Certificate counts only if it names this Certificate', () => {
+  const certificate = { kind: 'Certificate', namespace: 'mail', name: 'tls' } as const;
+  const consent = { annotation: 'cert-manager.io/certificate-name', value: 'tls' };
+  const secretOf = (owner: string): SourceObject => ({
+    metadata: { annotations: { [consent.annotation]: owner } },
+    data: { 'ca.crt': base64(ca) },
+  });
+  expect(bundleOfSource(certificate, consent, secretOf('tls'), now)).toEqual({ kind: 'bundle', pem: ca });
+  for (const secret of [secretOf('other'), secretOf('true'), undefined])
+    expect(bundleOfSource(certificate, consent, secret, now)).toEqual({
+      kind: 'unusable',
+      message:
+        'Certificate mail/tls does not exist or has no Secret yet: cert-manager annotates the Secret with cert-manager.io/certificate-name: "tls"',
+    });
+});
+
+test('the CA of the API server keeps only its certificates', () => {
+  expect(bundleOfApiServer(`# a comment\n${ca}${ca}`, now)).toEqual({ kind: 'bundle', pem: ca });
+  expect(bundleOfApiServer(undefined, now)).toMatchObject({
+    message: 'the connection of Gatehouse to the API server names no CA',
+  });
+  expect(bundleOfApiServer('garbage', now)).toMatchObject({ kind: 'unusable' });
 });

@@ -5,7 +5,7 @@ import { pick } from '../../json/objects.ts';
 import { CA_BUNDLE_KEY, TLS_CERT_KEY } from '../annotations.ts';
 import { textOf } from '../secret-data.ts';
 import { MAX_BUNDLE_BYTES } from '../authority/bundle.ts';
-import { SOURCE_ANNOTATIONS, sourceName, type SourceRef } from './request.ts';
+import { SOURCE_ANNOTATIONS, sourceName, type Consent, type SourceRef } from './request.ts';
 import { splitCertificates, toCertificatePem, type CertificatePem } from '../x509/pem.ts';
 
 /** The stored part of a source: its certificates and its consent. A private key in it is dropped on arrival. */
@@ -44,17 +44,19 @@ export function toSourceObject(source: SourceObject): SourceObject {
  */
 export function bundleOfSource(
   ref: SourceRef,
-  consent: string,
+  consent: Consent,
   source: SourceObject | undefined,
   now: Date,
 ): BundleState {
-  const unusable = (problem: string): BundleState => ({
-    kind: 'unusable',
-    message: `${sourceName(ref)} ${problem}`,
-  });
-  // The same message for both cases: an annotation must not reveal which Secrets exist.
-  if (source?.metadata?.annotations?.[consent] !== 'true')
-    return unusable(`does not exist or does not consent: its owner annotates it with ${consent}: "true"`);
+  const unusable = unusableOf(sourceName(ref));
+  const { annotation, value } = consent;
+  // The same message for all cases: an annotation must not reveal which Secrets exist.
+  if (source?.metadata?.annotations?.[annotation] !== value)
+    return unusable(
+      ref.kind === 'Certificate'
+        ? `does not exist or has no Secret yet: cert-manager annotates the Secret with ${annotation}: "${value}"`
+        : `does not exist or does not consent: its owner annotates it with ${annotation}: "${value}"`,
+    );
 
   const bundle = valueOf(source, ref, CA_BUNDLE_KEY);
   const [key, text] =
@@ -65,13 +67,20 @@ export function bundleOfSource(
   return parse(key, text, now, unusable);
 }
 
+/** @param pem undefined: the connection to the API server relies on the CAs of the operating system */
+export const bundleOfApiServer = (pem: string | undefined, now: Date): BundleState => {
+  const unusable = unusableOf('the connection of Gatehouse to the API server');
+  return pem === undefined ? unusable('names no CA') : parse('its CA', pem, now, unusable);
+};
+
+type Unusable = (problem: string) => BundleState;
+
+const unusableOf =
+  (what: string): Unusable =>
+  (problem) => ({ kind: 'unusable', message: `${what} ${problem}` });
+
 /** Keeps each certificate once, and drops expired ones. */
-function parse(
-  key: string,
-  text: string,
-  now: Date,
-  unusable: (problem: string) => BundleState,
-): BundleState {
+function parse(key: string, text: string, now: Date, unusable: Unusable): BundleState {
   try {
     const certificates = splitCertificates(text);
     if (certificates.length === 0) return unusable(`has no PEM certificate in ${key}`);

@@ -1,8 +1,12 @@
-/** On the leader: watches the Secrets and ConfigMaps from which targets take their bundle. */
-import { isForbidden } from '../../kube/api-error.ts';
-import { configMaps, secrets } from '../../kube/well-known.ts';
+/** On the leader: watches the Secrets, ConfigMaps and Certificates from which targets take their bundle. */
+import { isDnsSubdomain } from '../../json/names.ts';
+import { pick } from '../../json/objects.ts';
+import { groupResourceName, type KubeObject } from '../../json/kube-object.ts';
+import { isForbidden, isNotFound } from '../../kube/api-error.ts';
+import { certificates, configMaps, secrets } from '../../kube/well-known.ts';
+import type { Resource } from '../../kube/object.ts';
 import { dropManagedFields } from '../../kube/watch/change.ts';
-import { sourceName, type SourceRef } from '../../pki/injection/request.ts';
+import { sourceName, type Consent, type SourceRef } from '../../pki/injection/request.ts';
 import { admitSources, OVER_QUOTA, type SourceDemand } from '../../pki/injection/source-quota.ts';
 import {
   bundleOfSource,
@@ -13,13 +17,15 @@ import {
 import { watch, type WatchContext } from '../watch.ts';
 import { CLUSTER_ROLE } from '../write-refused.ts';
 
+const CERTIFICATES_ROLE = 'deploy/components/cert-manager-compat/role.yaml';
+
 /** Watches only named sources, so the other Secrets of the cluster cost no memory. */
 export function createBundleSources(
   context: WatchContext,
   onChange: (ref: SourceRef) => void,
   signal: AbortSignal,
 ) {
-  const sources = new Map<string, ReturnType<typeof start>>();
+  const sources = new Map<string, Source>();
   let refused: ReadonlySet<string> = new Set();
 
   return {
@@ -28,55 +34,129 @@ export function createBundleSources(
       const admitted = admitSources(demands, (name) => sources.has(name));
       for (const [name, { stop }] of sources) {
         if (admitted.has(name)) continue;
-        stop.abort();
+        stop();
         sources.delete(name);
       }
       for (const [name, ref] of admitted)
-        if (!sources.has(name)) sources.set(name, start(context, ref, onChange, signal));
+        if (!sources.has(name))
+          sources.set(
+            name,
+            start(context, ref, () => onChange(ref), signal),
+          );
       const before = refused;
       const over = demands.filter(({ ref }) => !admitted.has(sourceName(ref)));
       refused = new Set(over.map(({ ref }) => sourceName(ref)));
       // Targets of a source that is no longer watched must say so: they would become stale without an Event.
       for (const { ref } of over) if (!before.has(sourceName(ref))) onChange(ref);
     },
-    bundle: (ref: SourceRef, consent: string): BundleState => {
+    bundle: (ref: SourceRef, consent: Consent): BundleState => {
       const name = sourceName(ref);
       if (refused.has(name)) return { kind: 'unusable', message: `${name} ${OVER_QUOTA}` };
-      const watched = sources.get(name)?.watched;
-      const error = watched?.failure();
-      if (isForbidden(error))
-        return {
-          kind: 'unusable',
-          message: `${name} is not read: the API server forbids it. Permit it (${CLUSTER_ROLE}). It says: ${error.message}`,
-        };
-      if (watched?.hasSynced() !== true) return { kind: 'unknown' };
-      return bundleOfSource(ref, consent, watched.store.get(`${ref.namespace}/${ref.name}`), new Date());
+      const reading = sources.get(name)?.read() ?? { kind: 'pending' };
+      switch (reading.kind) {
+        case 'pending':
+          return { kind: 'unknown' };
+        case 'unreadable':
+          return { kind: 'unusable', message: `${name} ${reading.problem}` };
+        case 'read':
+          return bundleOfSource(ref, consent, reading.object, new Date());
+      }
     },
   };
 }
 
-function start(
+type SourceReading<T> =
+  | { readonly kind: 'pending' }
+  | { readonly kind: 'unreadable'; readonly problem: string }
+  | { readonly kind: 'read'; readonly object: T | undefined };
+
+interface Source {
+  readonly read: () => SourceReading<SourceObject>;
+  readonly stop: () => void;
+}
+
+function start(context: WatchContext, ref: SourceRef, tell: () => void, signal: AbortSignal): Source {
+  const own = new AbortController();
+  const either = AbortSignal.any([signal, own.signal]);
+  const stop = () => own.abort();
+  if (ref.kind === 'Certificate') return { read: startCertificate(context, ref, tell, either), stop };
+  const resource = ref.kind === 'Secret' ? secrets : configMaps;
+  const transform = (object: SourceObject) => toSourceObject(dropManagedFields(object));
+  return { read: watchOne(context, resource, ref, transform, tell, either), stop };
+}
+
+interface Certificate extends KubeObject {
+  readonly spec?: { readonly secretName?: unknown };
+}
+
+/** Follows a Certificate to the Secret that it names. */
+function startCertificate(
   context: WatchContext,
-  ref: SourceRef,
-  onChange: (ref: SourceRef) => void,
+  { namespace, name }: SourceRef,
+  tell: () => void,
   signal: AbortSignal,
-) {
-  const stop = new AbortController();
-  const either = AbortSignal.any([signal, stop.signal]);
-  const tell = () => onChange(ref);
-  const watched = watch<SourceObject>(
+): Source['read'] {
+  let secret: (Source & { readonly name: string }) | undefined;
+  const onCertificate = () => {
+    const reading = certificate();
+    const wanted = reading.kind === 'read' ? secretOf(reading.object) : undefined;
+    // A Certificate that cannot be read for a moment still has its Secret.
+    if (reading.kind === 'read' && wanted !== secret?.name) {
+      secret?.stop();
+      const follow = (of: string) => start(context, { kind: 'Secret', namespace, name: of }, tell, signal);
+      secret = wanted === undefined ? undefined : { ...follow(wanted), name: wanted };
+    }
+    tell();
+  };
+  const transform = ({ metadata = {}, ...rest }: Certificate): Certificate => ({
+    ...pick(rest, 'apiVersion', 'kind'),
+    metadata: pick(metadata, 'name', 'namespace', 'uid', 'resourceVersion'),
+    spec: pick(rest.spec ?? {}, 'secretName'),
+  });
+  const ref = { namespace, name };
+  const certificate = watchOne(context, certificates, ref, transform, onCertificate, signal);
+  return () => {
+    const reading = certificate();
+    if (reading.kind !== 'read') return reading;
+    return secret === undefined ? { kind: 'read', object: undefined } : secret.read();
+  };
+}
+
+/** The name becomes part of a field selector. */
+function secretOf(certificate: Certificate | undefined): string | undefined {
+  const name = certificate?.spec?.secretName;
+  return typeof name === 'string' && isDnsSubdomain(name) ? name : undefined;
+}
+
+function watchOne<T extends KubeObject>(
+  context: WatchContext,
+  resource: Resource,
+  { namespace, name }: Pick<SourceRef, 'namespace' | 'name'>,
+  transform: (object: T) => T,
+  tell: () => void,
+  signal: AbortSignal,
+): () => SourceReading<T> {
+  const fieldSelector = `metadata.name=${name}`;
+  const watched = watch<T>(
     context,
-    {
-      resource: ref.kind === 'Secret' ? secrets : configMaps,
-      namespace: ref.namespace,
-      fieldSelector: `metadata.name=${ref.name}`,
-      transform: (object) => toSourceObject(dropManagedFields(object)),
-      onChange: tell,
-      onFailure: tell,
-    },
-    either,
+    { resource, namespace, fieldSelector, transform, onChange: tell, onFailure: tell },
+    signal,
   );
   // The watch reports no change for a source that does not exist.
-  watched.whenSynced(either).then(tell, () => undefined);
-  return { watched, stop };
+  watched.whenSynced(signal).then(tell, () => undefined);
+  return () => {
+    const error = watched.failure();
+    if (isForbidden(error)) {
+      const role = resource === certificates ? CERTIFICATES_ROLE : CLUSTER_ROLE;
+      const problem = `is not read: the API server forbids it. Permit it (${role}). It says: ${error.message}`;
+      return { kind: 'unreadable', problem };
+    }
+    if (isNotFound(error))
+      return {
+        kind: 'unreadable',
+        problem: `is not read: the API server does not serve ${groupResourceName(resource)}`,
+      };
+    if (!watched.hasSynced()) return { kind: 'pending' };
+    return { kind: 'read', object: watched.store.get(`${namespace}/${name}`) };
+  };
 }

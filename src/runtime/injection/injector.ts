@@ -4,7 +4,7 @@ import { guardedJsonPatch, type KubeClient } from '../../kube/client.ts';
 import { withKind, type NamedRef, type Resource } from '../../kube/object.ts';
 import { INJECTION_MANAGER } from '../../pki/annotations.ts';
 import { handBackOperations, planInjection, type InjectionPlan } from '../../pki/injection/plan.ts';
-import { sourceName, sourcesOf, type BundleSource } from '../../pki/injection/request.ts';
+import { originName, type BundleSource } from '../../pki/injection/request.ts';
 import type { BundleState } from '../../pki/injection/source.ts';
 import type { InjectionTarget, TargetKind } from '../../pki/injection/target.ts';
 import { isContended, nextAttempt, settledAt, type RevertHistory } from '../../pki/revert-backoff.ts';
@@ -237,8 +237,8 @@ const releasedMessage = (slots: readonly string[]): string =>
   `the CA bundle is no longer kept up to date${inParentheses(slots)}; its current value stays`;
 
 function injectedMessage({ request }: InjectionTarget, slots: readonly string[]): string {
-  const [source = 'the authority of Gatehouse'] = sourcesOf(request).map(sourceName);
-  return `the CA bundle of ${source} was injected${inParentheses(slots)}`;
+  const source = request.kind === 'wanted' ? request.source : ({ kind: 'authority' } as const);
+  return `the CA bundle of ${originName(source)} was injected${inParentheses(slots)}`;
 }
 
 const inParentheses = (slots: readonly string[]): string =>

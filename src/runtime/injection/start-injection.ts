@@ -11,6 +11,7 @@ import {
   sourceName,
   sourcesOf,
   type BundleSource,
+  type InjectionRequest,
   type SourceRef,
   type TargetKindName,
 } from '../../pki/injection/request.ts';
@@ -21,6 +22,7 @@ import type { CertificatePem } from '../../pki/x509/pem.ts';
 import type { Context } from '../context.ts';
 import { startController, type LeaderContext } from '../controller.ts';
 import { INJECTION_TARGETS } from '../resources.ts';
+import { followApiServerCa } from './api-server-ca.ts';
 import { createBundleSources } from './bundle-sources.ts';
 import { createInjector, type InjectorContext } from './injector.ts';
 import { createRootEvidence, type TargetTrust } from './root-evidence.ts';
@@ -52,6 +54,10 @@ export function startInjection(
     resync((target) => refsOf(target).some((ref) => sourceName(ref) === sourceName(changed)));
   };
   const sources = createBundleSources(context, onSource, signal);
+  const onApiServerCa = () => resync(({ request }) => originOf(request) === 'api-server');
+  const apiServerCa = context.config.compat.includes('cert-manager')
+    ? followApiServerCa(context, onApiServerCa, signal)
+    : () => ({ kind: 'unknown' }) as const; // no annotation asks for it
   const evidence = createRootEvidence(onEvidence);
   const states = createTargetStates(
     INJECTION_TARGETS.map(([{ kind }]) => kind),
@@ -69,8 +75,16 @@ export function startInjection(
     },
   };
   const injection = {
-    bundle: (source: BundleSource) =>
-      source.kind === 'object' ? sources.bundle(source.ref, source.consent) : stateOf(bundle()),
+    bundle: (source: BundleSource): BundleState => {
+      switch (source.kind) {
+        case 'authority':
+          return stateOf(bundle());
+        case 'api-server':
+          return apiServerCa();
+        case 'object':
+          return sources.bundle(source.ref, source.consent);
+      }
+    },
     record: context.record,
     states: {
       report: (kind: TargetKindName, key: string, state: TargetState | undefined) => {
@@ -162,6 +176,9 @@ function startInjector(
 
 const stateOf = (pem: CertificatePem | undefined): BundleState =>
   pem === undefined ? { kind: 'unknown' } : { kind: 'bundle', pem };
+
+const originOf = (request: InjectionRequest): BundleSource['kind'] | undefined =>
+  request.kind === 'wanted' ? request.source.kind : undefined;
 
 const refsOf = ({ request }: InjectionTarget): readonly SourceRef[] => sourcesOf(request);
 

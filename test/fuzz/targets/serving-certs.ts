@@ -39,7 +39,12 @@ export const servingSecret = fuzzTarget(
     if (edits.length === 0) hold(summary?.kind === 'usable', () => 'the unchanged Secret is not usable');
     const ref = { kind: 'Secret', namespace: 'a', name: 'b' } as const;
     const metadata = { annotations: { 'gatehouse.dev/allow-direct-injection': 'true' } };
-    const state = bundleOfSource(ref, 'gatehouse.dev/allow-direct-injection', { metadata, data }, NOW);
+    const state = bundleOfSource(
+      ref,
+      { annotation: 'gatehouse.dev/allow-direct-injection', value: 'true' },
+      { metadata, data },
+      NOW,
+    );
     if (state.kind === 'unusable')
       hold(isDiscreet(new Error(state.message)), () => 'the message reveals the key');
     if (state.kind === 'bundle') hold(!state.pem.includes('PRIVATE'), () => 'a key is injected');

@@ -1,7 +1,7 @@
 /** Objects into which another system injects CA bundles. */
 import type { X509Certificate } from 'node:crypto';
 
-import { sourcesOf, sourceName } from '../../../pki/injection/request.ts';
+import { sourceName } from '../../../pki/injection/request.ts';
 import { planInjection, textIn, wantedSlots } from '../../../pki/injection/plan.ts';
 import { bundleOfSource, type BundleState } from '../../../pki/injection/source.ts';
 import {
@@ -46,9 +46,19 @@ function rowOf(kind: TargetKind, raw: RawTarget, context: MigrationContext): Mig
     return owner === 'Gatehouse'
       ? { ...row, state: 'Done', changes: [] }
       : { ...row, state: 'Ready', changes: ['the bundle stays; Gatehouse keeps it up to date'] };
-  const isOwn = sourcesOf(target.request).length === 0;
+  const origin = target.request.kind === 'wanted' ? target.request.source.kind : undefined;
   const wanted =
-    bundle.kind === 'bundle' ? readableCertificates(bundle.pem) : isOwn ? context.ownRoots : undefined;
+    bundle.kind === 'bundle'
+      ? readableCertificates(bundle.pem)
+      : origin === 'authority'
+        ? context.ownRoots
+        : undefined;
+  if (origin === 'api-server')
+    return {
+      ...row,
+      state: 'Ready',
+      changes: ['the bundle gets the CA that Gatehouse trusts for the API server'],
+    };
   if (wanted === undefined)
     return { ...row, state: 'Unknown', changes: ['the bundle that Gatehouse would inject is unknown'] };
   return { ...row, state: 'Ready', changes: bundleChanges(kind, target, wanted, context) };
@@ -60,6 +70,7 @@ function bundleFor(
 ): BundleState {
   if (request.kind !== 'wanted') return { kind: 'unknown' };
   if (request.source.kind === 'authority') return authority.bundle;
+  if (request.source.kind === 'api-server') return { kind: 'unknown' }; // only the leader knows it
   const { ref, consent } = request.source;
   const reading = readings.sources.get(sourceName(ref));
   return reading?.kind === 'read' ? bundleOfSource(ref, consent, reading.value, now) : { kind: 'unknown' };
@@ -122,8 +133,6 @@ export function systemOf(manager: string): string {
 }
 
 function hint(annotation: string): string {
-  if (annotation.endsWith('/inject-ca-from'))
-    return 'Name the Secret of that Certificate in gatehouse.dev/inject-cabundle-from';
   if (annotation.endsWith('legacy-cabundle'))
     return 'Use inject-cabundle, and the ConfigMap kube-root-ca.crt for the CA of the API server';
   return 'Remove it, or keep the other system for this object';

@@ -4,7 +4,7 @@ import { mapConcurrent } from '../../../json/map-concurrent.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../admission/webhooks/webhook-configurations.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import type { Resource } from '../../../kube/object.ts';
-import { configMaps, secrets } from '../../../kube/well-known.ts';
+import { certificates, configMaps, secrets } from '../../../kube/well-known.ts';
 import { CABUNDLE_CONFIGMAP, INJECT_CABUNDLE } from '../../../pki/annotations.ts';
 import {
   injectionRequest,
@@ -17,7 +17,7 @@ import {
 import { toSourceObject, type SourceObject } from '../../../pki/injection/source.ts';
 import type { RawTarget, TargetKind } from '../../../pki/injection/target.ts';
 import { INJECTION_TARGETS } from '../../../runtime/resources.ts';
-import { permissionTo, tryToRead, valueOf, type Reading } from './reading.ts';
+import { mapReading, permissionTo, tryToRead, valueOf, type Reading } from './reading.ts';
 
 export interface Scope {
   /** The namespace of Gatehouse. */
@@ -89,17 +89,51 @@ export async function readSources(
     for (const object of valueOf(objects) ?? [])
       for (const ref of sourcesOf(requestOf(kind, object, scope))) refs.set(sourceName(ref), ref);
   const sources = new Map<string, Reading<SourceObject | undefined>>();
-  for (const [key, { kind, namespace, name }] of refs) {
-    const resource = kind === 'Secret' ? secrets : configMaps;
-    const reading = await tryToRead(permissionTo('get', resource, namespace), async () => {
-      const ref = { namespace, name };
-      const source = await client.get<SourceObject & KubeObject>(resource, ref, { timeoutMs });
-      return source === undefined ? undefined : toSourceObject(source);
-    });
-    sources.set(key, reading);
+  for (const [key, ref] of refs) {
+    const { kind, namespace } = ref;
+    if (kind !== 'Certificate') {
+      sources.set(key, await readSource(client, { ...ref, kind }, timeoutMs));
+      continue;
+    }
+    const secret = await readSecretName(client, ref, timeoutMs);
+    const name = valueOf(secret);
+    const reading = (): Promise<SourceReading> =>
+      name === undefined
+        ? Promise.resolve(mapReading(secret, () => undefined))
+        : readSource(client, { kind: 'Secret', namespace, name }, timeoutMs);
+    sources.set(key, await reading());
   }
   return sources;
 }
+
+type SourceReading = Reading<SourceObject | undefined>;
+
+function readSource(
+  client: Client,
+  { kind, namespace, name }: SourceRef & { readonly kind: 'Secret' | 'ConfigMap' },
+  timeoutMs: number,
+): Promise<SourceReading> {
+  const resource = kind === 'Secret' ? secrets : configMaps;
+  return tryToRead(permissionTo('get', resource, namespace), async () => {
+    const source = await client.get<SourceObject & KubeObject>(resource, { namespace, name }, { timeoutMs });
+    return source === undefined ? undefined : toSourceObject(source);
+  });
+}
+
+/** The Secret of a Certificate. By a list: Gatehouse itself, which serves the status page, may only list them. */
+const readSecretName = (
+  client: Client,
+  { namespace, name }: SourceRef,
+  timeoutMs: number,
+): Promise<Reading<string | undefined>> =>
+  tryToRead(permissionTo('list', certificates, namespace), async () => {
+    const fieldSelector = `metadata.name=${name}`;
+    const { items } = await client.listAll<KubeObject & { readonly spec?: { readonly secretName?: string } }>(
+      certificates,
+      { namespace, fieldSelector, timeoutMs },
+    );
+    return items[0]?.spec?.secretName;
+  });
 
 const requestOf = (kind: TargetKind, object: KubeObject, scope: Scope): InjectionRequest =>
   injectionRequest(kind.kind, withOwnRequest(kind, object, scope).metadata, scope.compat);

@@ -1,7 +1,7 @@
 /** Objects into which Gatehouse injects a CA bundle, and whether the bundle is current. */
 import {
+  originName,
   sourceName,
-  sourcesOf,
   type BundleSource,
   type InjectionRequest,
 } from '../../../../pki/injection/request.ts';
@@ -18,7 +18,7 @@ export interface InjectionTargetRow {
   readonly kind: TargetKind['kind'];
   readonly namespace?: string | undefined;
   readonly name: string;
-  /** `authority`, or the object from which the bundle is copied. */
+  /** `authority`, `the API server`, or the object from which the bundle is copied. */
   readonly source: string;
   /**
    * `Stale`: the bundle is missing or differs. `Invalid`: an annotation or the source is invalid. `Empty`: the object
@@ -35,8 +35,16 @@ export function injectionTargetsPart(
   scope: Scope,
   now: Date,
 ): Judged<Listing<InjectionTargetRow>> {
-  const bundleFrom = (source: BundleSource): BundleState =>
-    source.kind === 'authority' ? bundle : ofObject(source, sources, now);
+  const bundleFrom = (source: BundleSource): BundleState => {
+    switch (source.kind) {
+      case 'authority':
+        return bundle;
+      case 'api-server':
+        return { kind: 'unknown' }; // only the leader knows it
+      case 'object':
+        return ofObject(source, sources, now);
+    }
+  };
   const items = targets.flatMap(({ kind, objects }) =>
     (valueOf(objects) ?? []).flatMap((object) =>
       rowOf(kind, withOwnRequest(kind, object, scope), bundleFrom, scope),
@@ -74,7 +82,8 @@ function rowOf(
   return [{ kind: kind.kind, namespace, name, source: sourceOf(request), ...stateOf(plan) }];
 }
 
-const sourceOf = (request: InjectionRequest): string => sourcesOf(request).map(sourceName)[0] ?? 'authority';
+const sourceOf = (request: InjectionRequest): string =>
+  request.kind === 'wanted' && request.source.kind !== 'authority' ? originName(request.source) : 'authority';
 
 function stateOf(plan: InjectionPlan): Pick<InjectionTargetRow, 'state' | 'message'> {
   switch (plan.kind) {
