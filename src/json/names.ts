@@ -45,7 +45,7 @@ export function isObjectName(
   return allowsOtherNames(target) ? isPathSegment(name) : isDnsSubdomain(name);
 }
 
-/** Whether the API server accepts names that are not DNS names here, such as `system:node` and `fd00::1`. */
+/** Whether the API server accepts names that are not DNS names here, such as `system:node`. */
 function allowsOtherNames({
   group,
   resource,
@@ -54,7 +54,9 @@ function allowsOtherNames({
   readonly resource: string;
 }): boolean {
   return (
-    group === 'rbac.authorization.k8s.io' || (group === 'networking.k8s.io' && resource === 'ipaddresses')
+    group === 'rbac.authorization.k8s.io' ||
+    (group === 'networking.k8s.io' && resource === 'ipaddresses') ||
+    (group === 'certificates.k8s.io' && resource === 'clustertrustbundles')
   );
 }
 

@@ -67,6 +67,9 @@ export const NEW_AUTHORITY = 'gatehouse.dev/new-authority';
 export const AUTHORITY_SECRET = 'gatehouse-authority';
 /** ConfigMap with the CA bundle. */
 export const CABUNDLE_CONFIGMAP = 'gatehouse-cabundle';
+/** ClusterTrustBundle with the CA bundle, and the signer whose roots it holds. Its name must begin with the signer. */
+export const TRUST_BUNDLE = 'gatehouse.dev:ca:bundle';
+export const TRUST_BUNDLE_SIGNER = 'gatehouse.dev/ca';
 /** Secret with the serving cert of Gatehouse itself. */
 export const SERVING_SECRET = 'gatehouse-serving';
 

@@ -25,7 +25,7 @@ export const RESTORE_REPORTS = own('restorereports', 'RestoreReport');
 export const RESTORE_WINDOWS = own('restorewindows', 'RestoreWindow');
 export const UNIQUE_CLAIMS = own('uniqueclaims', 'UniqueClaim');
 
-/** The kinds that can carry a CA bundle. */
+/** The kinds that can carry a CA bundle, and that every API server with an aggregation layer serves. */
 export const INJECTION_TARGETS: readonly (readonly [TargetKind, Resource])[] = [
   [TARGET_KINDS.mutating, mutatingWebhookConfigurations],
   [TARGET_KINDS.validating, validatingWebhookConfigurations],
@@ -33,3 +33,12 @@ export const INJECTION_TARGETS: readonly (readonly [TargetKind, Resource])[] = [
   [TARGET_KINDS.apiService, apiServices],
   [TARGET_KINDS.configMap, configMaps],
 ];
+
+/** Newer API servers serve it, if an administrator enables it: in v1, or in v1beta1 only. */
+export const CLUSTER_TRUST_BUNDLES: readonly Resource[] = ['v1', 'v1beta1'].map((version) => ({
+  group: 'certificates.k8s.io',
+  version,
+  resource: 'clustertrustbundles',
+  kind: 'ClusterTrustBundle',
+  namespaced: false,
+}));

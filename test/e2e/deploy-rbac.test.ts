@@ -104,7 +104,7 @@ const HARDENING = join(import.meta.dirname, '..', '..', 'docs', 'hardening.md');
 
 /** Kinds that API servers serve since Kubernetes 1.30: `group/resource`. */
 const LATER =
-  /^\w+ (admissionregistration\.k8s\.io\/validatingadmissionpolic(ies|ybindings))$/;
+  /^\w+ (admissionregistration\.k8s\.io\/validatingadmissionpolic(ies|ybindings)|certificates\.k8s\.io\/\w+)$/;
 
 const own = (name: string) => ({ namespace: SYSTEM_NAMESPACE, name });
 const inShop = (name: string) => ({ namespace: 'shop', name });

@@ -37,6 +37,8 @@ const RBAC = 'rbac.authorization.k8s.io';
 
 /** Permissions whose removal causes no refusal, each with the reason to keep it. */
 const NOT_MISSED: Readonly<Record<Permission, string>> = {
+  'attest certificates.k8s.io/signers':
+    'only the admission plugin of API servers that serve ClusterTrustBundles asks for it',
   'create authorization.k8s.io/selfsubjectaccessreviews':
     'Kubernetes gives it to everybody (system:basic-user), which an administrator can take back',
 };

@@ -88,7 +88,9 @@ function sharesCertificate(text: string, bundle: CertificatePem): boolean {
 
 /** The PEM text in a slot. */
 export const textIn = ({ kind }: Pick<TargetKind, 'kind'>, { present = '' }: Slot): string =>
-  kind === 'ConfigMap' ? present : Buffer.from(present, 'base64').toString('utf8');
+  kind === 'ConfigMap' || kind === 'ClusterTrustBundle'
+    ? present
+    : Buffer.from(present, 'base64').toString('utf8');
 
 function problemOf({ request, slots }: InjectionTarget): string | undefined {
   if (request.kind !== 'wanted' || request.webhooks === 'all') return undefined;

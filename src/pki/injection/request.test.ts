@@ -136,6 +136,13 @@ test.each(['ca', 'configmap/vault/ca', '/ca', ''])(
   },
 );
 
+test('no annotation makes a ClusterTrustBundle a target: Gatehouse writes only its own', () => {
+  const annotations = { [INJECT]: 'true' };
+  const of = (name: string) => injectionRequest('ClusterTrustBundle', { name, annotations }, []);
+  expect(of('gatehouse.dev:ca:bundle')).toEqual(wanted);
+  expect(of('gatehouse.dev:ca:other')).toEqual({ kind: 'none' });
+});
+
 test("Gatehouse's own annotation takes precedence over those of other projects", () => {
   const all = { [INJECT]: 'false', [BETA]: 'true', [CERT_MANAGER]: 'vault/ca' };
   expect(asked(all, 'APIService', ['openshift', 'cert-manager'])).toEqual({ kind: 'none' });

@@ -7,6 +7,7 @@ import {
   INJECT_CABUNDLE,
   INJECT_CABUNDLE_FROM,
   INJECT_CABUNDLE_KEY,
+  TRUST_BUNDLE,
 } from '../annotations.ts';
 
 /** Other projects whose annotations Gatehouse also honours. */
@@ -17,7 +18,8 @@ export type TargetKindName =
   | 'ValidatingWebhookConfiguration'
   | 'CustomResourceDefinition'
   | 'APIService'
-  | 'ConfigMap';
+  | 'ConfigMap'
+  | 'ClusterTrustBundle';
 
 /** An object that holds a CA bundle for other objects. A Certificate of cert-manager stands for its Secret. */
 export interface SourceRef {
@@ -85,6 +87,12 @@ const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 /** The API server applies the same check to keys of ConfigMaps. */
 const KEY = /^[-._a-zA-Z0-9]{1,253}$/;
 const NONE: InjectionRequest = { kind: 'none' };
+const OWN_TRUST_BUNDLE: InjectionRequest = {
+  kind: 'wanted',
+  source: { kind: 'authority' },
+  webhooks: 'all',
+  key: CA_BUNDLE_KEY,
+};
 
 /** Our own annotations take precedence over OpenShift's, and those over cert-manager's. */
 export function injectionRequest(
@@ -92,6 +100,8 @@ export function injectionRequest(
   metadata: ObjectMeta | undefined,
   compat: readonly Compat[],
 ): InjectionRequest {
+  // Only Gatehouse asks: the owners of other trust bundles vouch for what is in them.
+  if (kind === 'ClusterTrustBundle') return metadata?.name === TRUST_BUNDLE ? OWN_TRUST_BUNDLE : NONE;
   const annotations = metadata?.annotations ?? {};
   const own = ownRequest(kind, annotations);
   if (own !== undefined) return own;

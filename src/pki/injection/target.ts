@@ -2,7 +2,7 @@
 import type { KubeObject, ObjectMeta } from '../../json/kube-object.ts';
 import { pick } from '../../json/objects.ts';
 import { base64 } from '../secret-data.ts';
-import { CA_BUNDLE_KEY, INJECTION_MANAGER } from '../annotations.ts';
+import { CA_BUNDLE_KEY, INJECTION_MANAGER, TRUST_BUNDLE_SIGNER } from '../annotations.ts';
 import {
   injectionRequest,
   TARGET_ANNOTATIONS,
@@ -16,7 +16,7 @@ import type { CertificatePem } from '../x509/pem.ts';
 export interface Slot {
   /** The name of a webhook, the key of a ConfigMap, or the path of the field if the kind has only one. */
   readonly name: string;
-  /** The raw value: base64 of PEM, or PEM in a ConfigMap. */
+  /** The raw value: base64 of PEM, or PEM in ConfigMaps and ClusterTrustBundles. */
   readonly present: string | undefined;
   /** A `url` leads to a server outside the cluster. Its cert is not from our authority. */
   readonly reach: 'service' | 'url';
@@ -65,6 +65,7 @@ export interface RawTarget extends KubeObject {
     readonly service?: object | null;
     readonly insecureSkipTLSVerify?: boolean;
     readonly caBundle?: string;
+    readonly trustBundle?: string;
   };
   readonly data?: Readonly<Record<string, string>>;
   readonly immutable?: boolean;
@@ -171,12 +172,24 @@ const configMap: TargetKind = {
     slots.length === 0 ? undefined : { 'f:data': Object.fromEntries(slots.map((key) => [`f:${key}`, {}])) },
 };
 
+const TRUSTED = 'spec.trustBundle';
+
+const clusterTrustBundle: TargetKind = {
+  kind: 'ClusterTrustBundle',
+  slots: ({ spec }) => [{ name: TRUSTED, present: spec?.trustBundle, reach: 'service' }],
+  configuration: (_slots, bundle) => ({ spec: { signerName: TRUST_BUNDLE_SIGNER, trustBundle: bundle } }),
+  ownedSlots: (fields) => (fields['f:spec']?.['f:trustBundle'] === undefined ? [] : [TRUSTED]),
+  ownership: (slots) =>
+    slots.length === 0 ? undefined : { 'f:spec': { 'f:signerName': {}, 'f:trustBundle': {} } },
+};
+
 export const TARGET_KINDS = {
   mutating: webhookConfiguration('MutatingWebhookConfiguration'),
   validating: webhookConfiguration('ValidatingWebhookConfiguration'),
   customResourceDefinition,
   apiService,
   configMap,
+  clusterTrustBundle,
 } as const;
 
 /** Reduces an object to what the injector needs, because most of thousands of CRDs and ConfigMaps ask for nothing. */

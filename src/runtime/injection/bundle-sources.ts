@@ -1,4 +1,4 @@
-/** On the leader: watches the Secrets, ConfigMaps and Certificates from which targets take their bundle. */
+/** On the leader: the CA bundles for targets, and the watches of the Secrets, ConfigMaps and Certificates that hold some. */
 import { isDnsSubdomain } from '../../json/names.ts';
 import { pick } from '../../json/objects.ts';
 import { groupResourceName, type KubeObject } from '../../json/kube-object.ts';
@@ -6,7 +6,7 @@ import { isForbidden, isNotFound } from '../../kube/api-error.ts';
 import { certificates, configMaps, secrets } from '../../kube/well-known.ts';
 import type { Resource } from '../../kube/object.ts';
 import { dropManagedFields } from '../../kube/watch/change.ts';
-import { sourceName, type Consent, type SourceRef } from '../../pki/injection/request.ts';
+import { sourceName, type BundleSource, type Consent, type SourceRef } from '../../pki/injection/request.ts';
 import { admitSources, OVER_QUOTA, type SourceDemand } from '../../pki/injection/source-quota.ts';
 import {
   bundleOfSource,
@@ -14,19 +14,41 @@ import {
   type BundleState,
   type SourceObject,
 } from '../../pki/injection/source.ts';
+import type { CertificatePem } from '../../pki/x509/pem.ts';
+import type { Context } from '../context.ts';
 import { watch, type WatchContext } from '../watch.ts';
 import { CLUSTER_ROLE } from '../write-refused.ts';
+import { followApiServerCa } from './api-server-ca.ts';
 
 const CERTIFICATES_ROLE = 'deploy/components/cert-manager-compat/role.yaml';
 
 /** Watches only named sources, so the other Secrets of the cluster cost no memory. */
 export function createBundleSources(
-  context: WatchContext,
-  onChange: (ref: SourceRef) => void,
+  context: Context,
+  ofAuthority: () => CertificatePem | undefined,
+  onChange: (isAffected: (source: BundleSource) => boolean) => void,
   signal: AbortSignal,
 ) {
   const sources = new Map<string, Source>();
   let refused: ReadonlySet<string> = new Set();
+  const onSource = (ref: SourceRef) =>
+    onChange((source) => source.kind === 'object' && sourceName(source.ref) === sourceName(ref));
+  const ofApiServer = context.config.compat.includes('cert-manager')
+    ? followApiServerCa(context, () => onChange(({ kind }) => kind === 'api-server'), signal)
+    : () => UNKNOWN; // no annotation asks for it
+  const ofObject = (ref: SourceRef, consent: Consent): BundleState => {
+    const name = sourceName(ref);
+    if (refused.has(name)) return { kind: 'unusable', message: `${name} ${OVER_QUOTA}` };
+    const reading = sources.get(name)?.read() ?? { kind: 'pending' };
+    switch (reading.kind) {
+      case 'pending':
+        return UNKNOWN;
+      case 'unreadable':
+        return { kind: 'unusable', message: `${name} ${reading.problem}` };
+      case 'read':
+        return bundleOfSource(ref, consent, reading.object, new Date());
+    }
+  };
 
   return {
     /** Watches the sources that targets name, within their quotas, and stops watching all others. */
@@ -41,29 +63,31 @@ export function createBundleSources(
         if (!sources.has(name))
           sources.set(
             name,
-            start(context, ref, () => onChange(ref), signal),
+            start(context, ref, () => onSource(ref), signal),
           );
       const before = refused;
       const over = demands.filter(({ ref }) => !admitted.has(sourceName(ref)));
       refused = new Set(over.map(({ ref }) => sourceName(ref)));
       // Targets of a source that is no longer watched must say so: they would become stale without an Event.
-      for (const { ref } of over) if (!before.has(sourceName(ref))) onChange(ref);
+      for (const { ref } of over) if (!before.has(sourceName(ref))) onSource(ref);
     },
-    bundle: (ref: SourceRef, consent: Consent): BundleState => {
-      const name = sourceName(ref);
-      if (refused.has(name)) return { kind: 'unusable', message: `${name} ${OVER_QUOTA}` };
-      const reading = sources.get(name)?.read() ?? { kind: 'pending' };
-      switch (reading.kind) {
-        case 'pending':
-          return { kind: 'unknown' };
-        case 'unreadable':
-          return { kind: 'unusable', message: `${name} ${reading.problem}` };
-        case 'read':
-          return bundleOfSource(ref, consent, reading.object, new Date());
+    bundle: (source: BundleSource): BundleState => {
+      switch (source.kind) {
+        case 'authority':
+          return stateOf(ofAuthority());
+        case 'api-server':
+          return ofApiServer();
+        case 'object':
+          return ofObject(source.ref, source.consent);
       }
     },
   };
 }
+
+const UNKNOWN: BundleState = { kind: 'unknown' };
+
+const stateOf = (pem: CertificatePem | undefined): BundleState =>
+  pem === undefined ? UNKNOWN : { kind: 'bundle', pem };
 
 type SourceReading<T> =
   | { readonly kind: 'pending' }

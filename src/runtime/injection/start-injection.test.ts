@@ -1,14 +1,17 @@
 import { pino } from 'pino';
-import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 
 import { resolveConfig } from '../../config/config.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
 import { createClient } from '../../kube/client.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
+import { caBundle } from '../../pki/authority/bundle.ts';
 import { createMetrics } from '../../server/metrics/metrics.ts';
 import { sendJson, startServer, status } from '../../../test/support/kube/fake-api-server.ts';
 import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
 import { createEvents } from '../../../test/support/runtime/fixtures.ts';
 import type { LeaderContext } from '../controller.ts';
+import { CLUSTER_TRUST_BUNDLES } from '../resources.ts';
 import { createListeners } from '../listeners.ts';
 import { startInjection } from './start-injection.ts';
 
@@ -18,19 +21,23 @@ beforeAll(async () => {
 });
 
 /** @param codes how the API server answers a list, by resource; otherwise the list is empty */
-async function startWith(codes: Readonly<Record<string, number>>) {
+async function startWith(codes: Readonly<Record<string, number>>, trustBundles?: readonly KubeObject[]) {
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
   const server = await startServer(({ url }, response) => {
     const code = codes[url.pathname.split('/').at(-1) ?? ''];
     if (code !== undefined) sendJson(response, status(code, code === 403 ? 'Forbidden' : 'NotFound'), code);
     else if (url.searchParams.get('watch') === 'true') response.writeHead(200).flushHeaders();
-    else sendJson(response, { metadata: { resourceVersion: '10' }, items: [] });
+    else {
+      const items = url.pathname.endsWith('/clustertrustbundles') ? trustBundles : [];
+      sendJson(response, { metadata: { resourceVersion: '10' }, items });
+    }
   });
   const rest = server.rest();
   // The parts of the context that injection uses.
   const context = {
     ...{ rest, client: createClient(rest), rollbacks: createListeners<[]>(), metrics: createMetrics() },
+    discovery: { resolveKind: () => Promise.resolve(trustBundles && CLUSTER_TRUST_BUNDLES[0]) },
     ...{ config: resolveConfig({}, {}), log: pino({ level: 'silent' }), record: createEvents().record },
   } as unknown as LeaderContext;
   const hooks = { onEvidence: () => undefined, onUnreadable: () => undefined };
@@ -64,4 +71,27 @@ test('a kind that may not be listed counts as a target, and is reported', async 
     { kind: 'APIService', namespaced: false },
     { kind: 'ConfigMap', namespaced: true, problem: expect.stringContaining('Forbidden') as string },
   ]);
+});
+
+describe('the ClusterTrustBundle', () => {
+  const published = (trustBundle: string, name = 'gatehouse.dev:ca:bundle'): KubeObject =>
+    ({ metadata: { name, resourceVersion: '9' }, spec: { trustBundle } }) as KubeObject;
+
+  test('holds up a rotation until it has the new root', async () => {
+    const { lagging } = await startWith({}, [published('')]);
+    expect(lagging?.vetoing).toEqual([OWN, 'ClusterTrustBundle gatehouse.dev:ca:bundle']);
+    const current = await startWith({}, [published(caBundle(authority, new Date()))]);
+    expect(current.lagging).toEqual({ vetoing: [OWN], delaying: [] });
+  });
+
+  test('has no veto until it is published: the API server may refuse it forever', async () => {
+    const { lagging } = await startWith({}, []);
+    expect(lagging).toEqual({ vetoing: [OWN], delaying: ['ClusterTrustBundle gatehouse.dev:ca:bundle'] });
+  });
+
+  test('that may not be listed is reported', async () => {
+    const { lagging, unreadable } = await startWith({ clustertrustbundles: 403 }, []);
+    expect(lagging?.vetoing).toEqual(['all clustertrustbundles, which cannot be listed', OWN]);
+    expect(unreadable).toMatchObject([{ kind: 'ClusterTrustBundle' }]);
+  });
 });

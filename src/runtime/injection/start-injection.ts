@@ -3,30 +3,27 @@ import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-con
 import { keyOf } from '../../json/kube-object.ts';
 import { isForbidden } from '../../kube/api-error.ts';
 import type { Resource } from '../../kube/object.ts';
-import { CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
+import { CABUNDLE_CONFIGMAP, TRUST_BUNDLE } from '../../pki/annotations.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
 import { rootOf } from '../../pki/authority/generation.ts';
 import type { LaggingTargets, UnreadableKind } from '../../pki/authority/lagging-targets.ts';
 import {
-  sourceName,
   sourcesOf,
   type BundleSource,
-  type InjectionRequest,
   type SourceRef,
   type TargetKindName,
 } from '../../pki/injection/request.ts';
 import type { SourceDemand } from '../../pki/injection/source-quota.ts';
-import type { BundleState } from '../../pki/injection/source.ts';
-import type { InjectionTarget, TargetKind } from '../../pki/injection/target.ts';
+import { TARGET_KINDS, type InjectionTarget, type TargetKind } from '../../pki/injection/target.ts';
 import type { CertificatePem } from '../../pki/x509/pem.ts';
 import type { Context } from '../context.ts';
 import { startController, type LeaderContext } from '../controller.ts';
 import { INJECTION_TARGETS } from '../resources.ts';
-import { followApiServerCa } from './api-server-ca.ts';
 import { createBundleSources } from './bundle-sources.ts';
 import { createInjector, type InjectorContext } from './injector.ts';
 import { createRootEvidence, type TargetTrust } from './root-evidence.ts';
 import { createTargetStates, type TargetState } from './target-states.ts';
+import { findTrustBundles } from './find-trust-bundles.ts';
 import { watchTargets, type Listing } from './target-store.ts';
 
 /** ConfigMaps may ask for a bundle in each of a thousand namespaces. */
@@ -50,17 +47,12 @@ export function startInjection(
     for (const { targets, add } of injectors)
       for (const target of targets.asking().filter(isAffected)) add(keyOf(target));
   };
-  const onSource = (changed: SourceRef) => {
-    resync((target) => refsOf(target).some((ref) => sourceName(ref) === sourceName(changed)));
-  };
-  const sources = createBundleSources(context, onSource, signal);
-  const onApiServerCa = () => resync(({ request }) => originOf(request) === 'api-server');
-  const apiServerCa = context.config.compat.includes('cert-manager')
-    ? followApiServerCa(context, onApiServerCa, signal)
-    : () => ({ kind: 'unknown' }) as const; // no annotation asks for it
+  const onBundle = (isAffected: (source: BundleSource) => boolean) =>
+    resync(({ request }) => request.kind === 'wanted' && isAffected(request.source));
+  const sources = createBundleSources(context, bundle, onBundle, signal);
   const evidence = createRootEvidence(onEvidence);
   const states = createTargetStates(
-    INJECTION_TARGETS.map(([{ kind }]) => kind),
+    [...INJECTION_TARGETS.map(([{ kind }]) => kind), TARGET_KINDS.clusterTrustBundle.kind],
     () => performance.now(),
   );
   const hooks = {
@@ -75,16 +67,7 @@ export function startInjection(
     },
   };
   const injection = {
-    bundle: (source: BundleSource): BundleState => {
-      switch (source.kind) {
-        case 'authority':
-          return stateOf(bundle());
-        case 'api-server':
-          return apiServerCa();
-        case 'object':
-          return sources.bundle(source.ref, source.consent);
-      }
-    },
+    bundle: sources.bundle,
     record: context.record,
     states: {
       report: (kind: TargetKindName, key: string, state: TargetState | undefined) => {
@@ -93,9 +76,20 @@ export function startInjection(
       },
     },
   };
-  const injectors = INJECTION_TARGETS.map(([kind, resource]) =>
-    startInjector(context, kind, resource, injection, hooks, signal),
-  );
+  const start = (kind: TargetKind, resource: Resource) =>
+    startInjector(context, kind, resource, injection, hooks, signal);
+  const injectors = INJECTION_TARGETS.map(([kind, resource]) => start(kind, resource));
+  let isSearching = true;
+  const onSearched = () => {
+    isSearching = false;
+    hooks.onListing();
+  };
+  const trustBundles = findTrustBundles(context, onSearched, signal).then((resource) => {
+    const injector = start(TARGET_KINDS.clusterTrustBundle, resource);
+    injectors.push(injector);
+    onSearched();
+    return injector.stopped;
+  });
   const listings = () => injectors.map(({ targets, resource }) => ({ resource, listing: targets.listing() }));
   const unreadable = () => unreadableIn(listings());
   context.metrics.scrape({ caBundles: { ...states, unreadable } }, signal);
@@ -103,12 +97,16 @@ export function startInjection(
     resync: () => resync(),
     targetsWithout: (id: string): LaggingTargets | undefined => {
       const generation = authority()?.generations.find((one) => one.id === id);
-      if (generation === undefined || listings().some(({ listing }) => listing.kind === 'pending'))
+      if (
+        generation === undefined ||
+        isSearching ||
+        listings().some(({ listing }) => listing.kind === 'pending')
+      )
         return undefined;
       return withUnlisted(evidence.without(rootOf(generation).fingerprint256), listings());
     },
     unreadable,
-    stopped: Promise.all(injectors.map(({ stopped }) => stopped)),
+    stopped: Promise.all([...injectors.map(({ stopped }) => stopped), trustBundles.catch(() => undefined)]),
   };
 }
 
@@ -155,7 +153,7 @@ function startInjector(
   const own =
     kind.kind === 'ConfigMap'
       ? { namespace: config.namespace, name: CABUNDLE_CONFIGMAP }
-      : { name: WEBHOOK_CONFIGURATION_NAME };
+      : { name: kind.kind === 'ClusterTrustBundle' ? TRUST_BUNDLE : WEBHOOK_CONFIGURATION_NAME };
   const onTarget = (key: string, changed: readonly InjectionTarget[]) => {
     controller.add(key);
     hooks.onTarget(changed);
@@ -173,12 +171,6 @@ function startInjector(
   );
   return { ...controller, targets, resource };
 }
-
-const stateOf = (pem: CertificatePem | undefined): BundleState =>
-  pem === undefined ? { kind: 'unknown' } : { kind: 'bundle', pem };
-
-const originOf = (request: InjectionRequest): BundleSource['kind'] | undefined =>
-  request.kind === 'wanted' ? request.source.kind : undefined;
 
 const refsOf = ({ request }: InjectionTarget): readonly SourceRef[] => sourcesOf(request);
 

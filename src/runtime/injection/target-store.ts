@@ -39,6 +39,8 @@ export function watchTargets(
   // ConfigMaps are many and large: watch only their metadata, and read the few that matter.
   const metadataOnly = kind.kind === 'ConfigMap';
   const ownKey = objectKey(own);
+  /** Gatehouse creates its ClusterTrustBundle; the others are of no interest. */
+  const initial = kind.kind === 'ClusterTrustBundle' ? toTarget(kind, { metadata: own }, compat) : undefined;
   const onContent = (key: string, target: InjectionTarget) =>
     onTrust(key, trustOf(kind, target, key === ownKey));
   const reader = createContentReader(context, kind, resource, onContent);
@@ -48,6 +50,7 @@ export function watchTargets(
     {
       resource,
       metadataOnly,
+      fieldSelector: initial && `metadata.name=${ownKey}`,
       transform: (raw) => toTarget(kind, raw, compat),
       onChange: (key, change) => {
         if (change.kind === 'deleted') reader.forget(key);
@@ -60,12 +63,22 @@ export function watchTargets(
     },
     signal,
   );
-  whenSynced(signal).then(onListing, () => undefined);
+  const onSynced = () => {
+    onListing();
+    const absent = missing();
+    if (absent === undefined) return;
+    onTrust(ownKey, trustAt(ownKey));
+    onTarget(ownKey, [absent]);
+  };
+  const missing = () => (hasSynced() && store.get(ownKey) === undefined ? initial : undefined);
+  whenSynced(signal).then(onSynced, () => undefined);
   const trustAt = (key: string): TargetTrust | undefined => {
     const stored = store.get(key);
-    // Clients copy the own ConfigMap. While it is missing, no client can have learnt of a new root from it.
-    if (stored === undefined) return metadataOnly && key === ownKey ? NO_TRUST : undefined;
-    return trustOf(kind, metadataOnly ? reader.withContent(stored) : stored, key === ownKey);
+    if (stored !== undefined)
+      return trustOf(kind, metadataOnly ? reader.withContent(stored) : stored, key === ownKey);
+    if (key !== ownKey) return undefined;
+    if (missing() !== undefined) return UNPUBLISHED;
+    return metadataOnly ? NO_TRUST : undefined;
   };
   onTrust(ownKey, trustAt(ownKey));
 
@@ -73,11 +86,14 @@ export function watchTargets(
     kind,
     /** Reads live if the watch covers only metadata. */
     read: (key: string, waiting: AbortSignal) => {
-      const known = store.get(key);
+      const known = store.get(key) ?? (key === ownKey ? missing() : undefined);
       return known === undefined || !metadataOnly || !matters(known) ? known : reader.read(known, waiting);
     },
-    /** The objects that ask for a bundle, or hold fields of Gatehouse. */
-    asking: (): readonly InjectionTarget[] => store.list().filter(asks),
+    /** The objects that ask for a bundle, hold fields of Gatehouse, or are yet to be created by it. */
+    asking: (): readonly InjectionTarget[] => {
+      const absent = missing();
+      return [...store.list(), ...(absent === undefined ? [] : [absent])].filter(asks);
+    },
     listing: (): Listing => listingOf(failure(), hasSynced()),
   };
 }
@@ -122,7 +138,10 @@ export function listingOf(error: unknown, hasSynced: boolean): Listing {
   return { kind: hasSynced ? 'complete' : 'pending' };
 }
 
+/** Clients copy the own ConfigMap. While it is missing, no client can have learnt of a new root from it. */
 const NO_TRUST: TargetTrust = { roots: new Set(), canVeto: true };
+/** Pods cannot mount it yet. If the API server refuses it forever, rotations go on. */
+const UNPUBLISHED: TargetTrust = { roots: new Set(), canVeto: false };
 
 /**
  * What a target must trust for a rotation to continue; undefined: nothing.

@@ -5,7 +5,7 @@ import { WEBHOOK_CONFIGURATION_NAME } from '../../../admission/webhooks/webhook-
 import type { KubeClient } from '../../../kube/client.ts';
 import type { Resource } from '../../../kube/object.ts';
 import { certificates, configMaps, secrets } from '../../../kube/well-known.ts';
-import { CABUNDLE_CONFIGMAP, INJECT_CABUNDLE } from '../../../pki/annotations.ts';
+import { CABUNDLE_CONFIGMAP, INJECT_CABUNDLE, TRUST_BUNDLE } from '../../../pki/annotations.ts';
 import {
   injectionRequest,
   sourceName,
@@ -15,9 +15,9 @@ import {
   type SourceRef,
 } from '../../../pki/injection/request.ts';
 import { toSourceObject, type SourceObject } from '../../../pki/injection/source.ts';
-import type { RawTarget, TargetKind } from '../../../pki/injection/target.ts';
-import { INJECTION_TARGETS } from '../../../runtime/resources.ts';
-import { mapReading, permissionTo, tryToRead, valueOf, type Reading } from './reading.ts';
+import { TARGET_KINDS, type RawTarget, type TargetKind } from '../../../pki/injection/target.ts';
+import { CLUSTER_TRUST_BUNDLES, INJECTION_TARGETS } from '../../../runtime/resources.ts';
+import { mapReading, orEmpty, permissionTo, read, tryToRead, valueOf, type Reading } from './reading.ts';
 
 export interface Scope {
   /** The namespace of Gatehouse. */
@@ -50,6 +50,21 @@ export const readTargets = (
   Promise.all(
     INJECTION_TARGETS.map(([kind, resource]) => readTargetsOf(client, kind, resource, isWanted, timeoutMs)),
   );
+
+/** Gatehouse's ClusterTrustBundle, in the newest version that the API server serves, if any. */
+export async function readTrustBundle(client: Client, timeoutMs: number): Promise<TargetsReading> {
+  const fieldSelector = `metadata.name=${TRUST_BUNDLE}`;
+  let objects: Reading<readonly RawTarget[]> = read([]);
+  for (const resource of CLUSTER_TRUST_BUNDLES) {
+    const found = await tryToRead(permissionTo('list', resource), async () => {
+      const { items } = await client.listAll<RawTarget & KubeObject>(resource, { fieldSelector, timeoutMs });
+      return items;
+    });
+    objects = orEmpty(found);
+    if (found.kind === 'read' || found.reason !== 'NotInstalled') break;
+  }
+  return { kind: TARGET_KINDS.clusterTrustBundle, objects };
+}
 
 /** The targets of Gatehouse. */
 export const isTarget =

@@ -16,6 +16,7 @@ import {
   isTarget,
   readSources,
   readTargets,
+  readTrustBundle,
   type Scope,
   type SourceReadings,
   type TargetsReading,
@@ -67,7 +68,7 @@ export async function readCluster(
 ): Promise<ClusterReadings> {
   const { namespace } = scope;
   const { get, list } = createReader(client, TIMEOUT_MS);
-  const [lease, pods, authority, caBundle, servedCerts, servingSecrets, targets, policies, windows] =
+  const [lease, pods, authority, caBundle, servedCerts, servingSecrets, annotated, own, policies, windows] =
     await Promise.all([
       get<LeaseObject>(leases, { namespace, name: INSTALLATION_NAME }),
       list<Pod>(PODS, { namespace, labelSelector: 'app.kubernetes.io/name=gatehouse' }),
@@ -76,9 +77,11 @@ export async function readCluster(
       get<ConfigMap>(configMaps, { namespace, name: SERVED_CERTS_CONFIGMAP }),
       list<Secret>(secrets, { labelSelector: SERVING_CERT_SELECTOR }),
       readTargets(client, isTarget(scope), TIMEOUT_MS),
+      readTrustBundle(client, TIMEOUT_MS),
       list<AdmissionPolicy & KubeObject>(ADMISSION_POLICIES),
       list<RestoreWindow & KubeObject>(RESTORE_WINDOWS),
     ]);
+  const targets = [...annotated, own];
   return {
     ...{ lease, pods, authority, caBundle, servedCerts, targets, policies, windows },
     // Keeps no private key: only whether the key fits the certificate.

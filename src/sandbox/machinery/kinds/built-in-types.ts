@@ -1,6 +1,7 @@
 import type { ResourceType } from '../resource-type.ts';
 import { reviewKinds, type ReviewAnswers, SERVICE_ACCOUNT } from './rbac/access-reviews.ts';
 import { API_SERVICE } from './webhooks/api-service.ts';
+import { CLUSTER_TRUST_BUNDLE } from './certificates/cluster-trust-bundle.ts';
 import { CONFIG_MAP } from './core/config-map.ts';
 import { ENDPOINT_SLICE, ENDPOINTS } from './services/endpoints.ts';
 import { CORE_EVENT, EVENT } from './core/event.ts';
@@ -38,6 +39,7 @@ export const builtInTypes = (
   DEPLOYMENT,
   REPLICA_SET,
   ...reviewKinds(answers),
+  CLUSTER_TRUST_BUNDLE,
   LEASE,
   ENDPOINT_SLICE,
   EVENT,

@@ -79,18 +79,21 @@ function rowOf(
   const bundle = request.kind === 'wanted' ? bundleFrom(request.source) : ({ kind: 'unknown' } as const);
   // Field ownership does not matter for the status.
   const plan = planInjection(kind, { ...target, own: [] }, bundle);
-  return [{ kind: kind.kind, namespace, name, source: sourceOf(request), ...stateOf(plan) }];
+  return [{ kind: kind.kind, namespace, name, source: sourceOf(request), ...stateOf(plan, request) }];
 }
 
 const sourceOf = (request: InjectionRequest): string =>
   request.kind === 'wanted' && request.source.kind !== 'authority' ? originName(request.source) : 'authority';
 
-function stateOf(plan: InjectionPlan): Pick<InjectionTargetRow, 'state' | 'message'> {
+function stateOf(
+  plan: InjectionPlan,
+  request: InjectionRequest,
+): Pick<InjectionTargetRow, 'state' | 'message'> {
   switch (plan.kind) {
     case 'none':
       return { state: 'Empty', message: 'no webhook or endpoint of it uses a Service' };
     case 'wait':
-      return { state: 'Unknown', message: 'the expected CA bundle could not be read' };
+      return { state: 'Unknown', message: unknownBundle(request) };
     case 'invalid':
       return { state: 'Invalid', message: plan.problem };
     case 'inject':
@@ -102,6 +105,11 @@ function stateOf(plan: InjectionPlan): Pick<InjectionTargetRow, 'state' | 'messa
         : { state: 'Current' };
   }
 }
+
+const unknownBundle = (request: InjectionRequest): string =>
+  request.kind === 'wanted' && request.source.kind === 'api-server'
+    ? 'the leader takes the bundle from its own connection to the API server'
+    : 'the expected CA bundle could not be read';
 
 function problemsOf({ state, message = '', ...row }: InjectionTargetRow): Problems {
   if (state !== 'Stale' && state !== 'Invalid') return [];

@@ -255,6 +255,18 @@ test('a bundle from another source is compared with it, if it is readable', () =
   expect(sourceOf(FORBIDDEN)).toEqual(['Secret prod/their-ca', 'Unknown', 1]);
 });
 
+test('the CA of the API server is known to the leader only, which is no problem', () => {
+  const asking = {
+    metadata: { name: 'hooks', annotations: { 'cert-manager.io/inject-apiserver-ca': 'true' } },
+    webhooks: [{ name: 'a.b.c', clientConfig: { service: {}, caBundle: '' } }],
+  };
+  const targets = [{ kind: TARGET_KINDS.validating, objects: read([asking]) }];
+  const scope = { ...REPORT_CONTEXT, now: NOW, compat: ['cert-manager'] as const };
+  const { injectionTargets, attention } = statusReport({ ...healthy, targets }, scope);
+  expect(injectionTargets.items).toMatchObject([{ source: 'the API server', state: 'Unknown' }]);
+  expect(attention).toEqual([]);
+});
+
 const stale = {
   ...{ namespace: 'prod', service: 'db', secret: 'db-tls', pods: ['db-0', 'db-1'], count: 5 },
   ...{ since: at(-HOUR), notAfter: at(DAY) },

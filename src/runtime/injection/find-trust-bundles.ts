@@ -1,0 +1,52 @@
+/** On the leader: finds out in which version the API server serves ClusterTrustBundles. */
+import { sleep, systemClock } from '../../kube/clock.ts';
+import type { Resource } from '../../kube/object.ts';
+import type { Context } from '../context.ts';
+import { CLUSTER_TRUST_BUNDLES } from '../resources.ts';
+
+/** An upgrade of the API server may add the kind. */
+const ABSENT_RECHECK_MS = 10 * 60_000;
+const RETRY_MS = 10_000;
+
+/**
+ * Waits until the API server serves the kind, perhaps forever.
+ * @param onAbsent called once: it does not serve the kind yet
+ * @throws the reason of `signal` on abort
+ */
+export async function findTrustBundles(
+  { discovery, log }: Pick<Context, 'discovery' | 'log'>,
+  onAbsent: () => void,
+  signal: AbortSignal,
+  clock = systemClock,
+): Promise<Resource> {
+  let isAbsent = false;
+  for (;;) {
+    let waitMs = ABSENT_RECHECK_MS;
+    try {
+      const found = await resolve(discovery, signal);
+      if (found !== undefined) return found;
+      if (!isAbsent) {
+        log.info({}, 'the API server serves no ClusterTrustBundles: the CA bundle is not published as one');
+        onAbsent();
+      }
+      isAbsent = true;
+    } catch (err) {
+      signal.throwIfAborted();
+      log.warn({ err }, 'could not find out whether the API server serves ClusterTrustBundles');
+      waitMs = RETRY_MS;
+    }
+    await sleep(clock, waitMs, signal);
+  }
+}
+
+/** v1 if served, else v1beta1. v1alpha1 does not count: it may change without notice. */
+async function resolve(
+  discovery: Pick<Context['discovery'], 'resolveKind'>,
+  signal: AbortSignal,
+): Promise<Resource | undefined> {
+  for (const wanted of CLUSTER_TRUST_BUNDLES) {
+    const served = await discovery.resolveKind(wanted, signal);
+    if (served?.version === wanted.version) return served;
+  }
+  return undefined;
+}
