@@ -37,6 +37,11 @@ const ASKED: readonly Entry[] = [
   ],
   [pki.SERVING_CERT_DURATION, SERVICE, 'Lifetime of the serving cert, e.g. `90d` or `36h`.'],
   [
+    pki.SERVING_CERT_RENEW_AFTER,
+    `${SERVICE}; ${TLS_SECRET}`,
+    'How much of its lifetime the serving cert has passed when it is renewed, `20%` to `90%`. Default: `--serving-cert-renew-after`. On the Secret: the same, unless it is `66%`.',
+  ],
+  [
     pki.SERVING_CERT_DNS_NAMES,
     SERVICE,
     'Additional DNS names, separated by commas, in the domains that `--serving-cert-dns-suffixes` allows.',

@@ -92,6 +92,17 @@ test.each([
   expect(() => resolveConfig({ 'ca-lifetime': lifetime }, {})).toThrow(message);
 });
 
+test.each(['66', '0%', '19%', '91%', '100%', '50.5%', '30d', ''])('"%s" is no point of renewal', (written) => {
+  expect(() => resolveConfig({ 'serving-cert-renew-after': written }, {})).toThrow(
+    `--serving-cert-renew-after: "${written}" is not a whole percentage from 20% to 90%`,
+  );
+});
+
+test('certificates are renewed after two thirds of their lifetime, or at the point of the operator', () => {
+  expect(resolveConfig({}, {}).servingCerts.renewAfter).toBe(66);
+  expect(resolveConfig({ 'serving-cert-renew-after': '20%' }, {}).servingCerts.renewAfter).toBe(20);
+});
+
 test('DNS suffixes are a list, and none may cover the short names of Services', () => {
   const suffixes = (text: string) =>
     resolveConfig({ 'serving-cert-dns-suffixes': text }, {}).servingCerts.dnsSuffixes;

@@ -69,6 +69,8 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
       dnsSuffixes: read('serving-cert-dns-suffixes'),
       shortNames: read('serving-cert-short-names'),
       maxLifetimeMs: read('serving-cert-max-duration'),
+      /** Percent of the lifetime. */
+      renewAfter: read('serving-cert-renew-after'),
       onRemoval: read('serving-cert-on-removal'),
     }),
     endpointProbes: Object.freeze({

@@ -15,6 +15,7 @@ import {
   dnsSuffixes,
   limit,
   port,
+  renewalPoint,
   text,
   yesOrNo,
 } from './values.ts';
@@ -115,6 +116,11 @@ export const SETTINGS = {
     'longest lifetime of a certificate that a Service may request; an old CA stays trusted this long after a rotation',
     '90d',
     certLifetime,
+  ),
+  'serving-cert-renew-after': setting(
+    'how much of its lifetime a certificate has passed when it is renewed, 20% to 90%; a Service can choose with an annotation',
+    '66%',
+    renewalPoint,
   ),
   'serving-cert-on-removal': setting(
     'what happens to the Secret when a Service no longer requests it: retain or delete',

@@ -106,6 +106,13 @@ export function certLifetime(value: string): number {
   return ms;
 }
 
+/** Earlier, a certificate would be due soon after its issue. Later, an outage of hours would do harm. */
+export function renewalPoint(value: string): number {
+  if (!/^([2-8]\d|90)%$/.test(value))
+    throw new Error(`"${value}" is not a whole percentage from 20% to 90%, such as 50%`);
+  return Number.parseInt(value, 10);
+}
+
 export function dnsName(value: string): string {
   if (!value.split('.').every((label) => DNS_LABEL.test(label)))
     throw new Error(`"${value}" is not a DNS name`);

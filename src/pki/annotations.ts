@@ -11,6 +11,11 @@ export const SERVING_CERT_KEY_ALGORITHM = 'gatehouse.dev/serving-cert-key-algori
 export const SERVING_CERT_PORTS = 'gatehouse.dev/serving-cert-ports';
 /** On such a Service: how long a serving cert lives, e.g. `90d` or `36h`. */
 export const SERVING_CERT_DURATION = 'gatehouse.dev/serving-cert-duration';
+/**
+ * On such a Service: how much of its life a serving cert has passed when it is renewed, e.g. `50%`. On a Secret: the
+ * same, if it is not the default.
+ */
+export const SERVING_CERT_RENEW_AFTER = 'gatehouse.dev/serving-cert-renew-after';
 /** On such a Service: more DNS names, separated by commas, inside the suffixes that the operator allows. */
 export const SERVING_CERT_DNS_NAMES = 'gatehouse.dev/serving-cert-dns-names';
 /** On such a headless Service: its pods, e.g. `db:3` for db-0 to db-2, or `db-0,db-7`. They replace the wildcard. */

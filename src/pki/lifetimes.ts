@@ -9,6 +9,13 @@ export const CLOCK_TOLERANCE = HOUR;
 export const DEFAULT_SERVING_CERT_LIFETIME = 90 * DAY;
 /** For Gatehouse's own serving cert, which Gatehouse reloads without a restart. */
 export const OWN_SERVING_CERT_LIFETIME = 7 * DAY;
+/** Percent of its life that a serving cert has passed when it is renewed at the latest. */
+export const DEFAULT_RENEW_AFTER = 66;
+/** `50%` as a number; undefined for text other than a whole percentage from 20% to 90%. */
+export function parseRenewAfter(text: string): number | undefined {
+  const [, percent] = /^([2-8]\d|90)%$/.exec(text) ?? [];
+  return percent === undefined ? undefined : Number(percent);
+}
 export const MIN_SERVING_CERT_LIFETIME = HOUR;
 /** Half of the life of the authority, so that every leaf can live its full life before its CA ends. */
 export const MAX_SERVING_CERT_LIFETIME = 365 * DAY;

@@ -43,13 +43,21 @@ beforeAll(async () => {
     dnsNames: ['db.prod.svc', 'db'],
     algorithm: 'ECDSA-P256',
     lifetimeMs: 90 * DAY,
+    renewAfter: 66,
     signing,
     current,
   };
 });
 
+test('a Service moves the renewal of a good cert', () => {
+  const early = renewalTime(current, { ...healthy, renewAfter: 20 });
+  expect(early < renewalTime(current, healthy)).toBe(true);
+  expect(planServingCert({ ...healthy, now: early })).toMatchObject({ kind: 'keep' });
+  expect(planServingCert({ ...healthy, now: early, renewAfter: 20 })).toMatchObject({ reason: 'RenewalDue' });
+});
+
 test('OPA TestCertExpiry, cert-manager TestStartRenewalWatcher: about to expire: a good cert is kept until its renewal is due', () => {
-  const recheckAt = renewalTime(current, healthy.serviceUid);
+  const recheckAt = renewalTime(current, healthy);
   expect(planServingCert(healthy)).toEqual({ kind: 'keep', recheckAt });
   expect(planServingCert({ ...healthy, now: after(recheckAt, -1) })).toEqual({ kind: 'keep', recheckAt });
   expect(planServingCert({ ...healthy, now: recheckAt })).toEqual({ kind: 'issue', reason: 'RenewalDue' });
@@ -190,7 +198,7 @@ test('C2: 10,000 certs of the same minute are renewed over a tenth of their life
   const due = Array.from({ length: 10_000 }, (_, service) =>
     renewalTime(
       { notBefore: start, notAfter: day(90) },
-      `7c9e6679-7425-40de-944b-${String(service).padStart(12, '0')}`,
+      { serviceUid: `7c9e6679-7425-40de-944b-${String(service).padStart(12, '0')}`, renewAfter: 66 },
     ).getTime(),
   );
   const [first, last] = [Math.min(...due), Math.max(...due)];
@@ -202,15 +210,17 @@ test('C2: 10,000 certs of the same minute are renewed over a tenth of their life
 });
 
 describe('renewal', () => {
-  const fractionLeft = (uid: string) =>
-    (day(90).getTime() - renewalTime({ notBefore: start, notAfter: day(90) }, uid).getTime()) / (90 * DAY);
+  const life = { notBefore: after(start, -HOUR), notAfter: day(90) };
+  const percentLeft = (serviceUid: string, renewAfter: number) =>
+    (day(90).getTime() - renewalTime(life, { serviceUid, renewAfter }).getTime()) / (0.9 * DAY);
 
-  test('is always due at the same time, between a third and 43 % of the lifetime before the end', () => {
+  test('is always due at the same time, at most a tenth of the lifetime before the requested point', () => {
     fc.assert(
-      fc.property(fc.uuid(), (uid) => {
-        expect(fractionLeft(uid)).toBeGreaterThanOrEqual(1 / 3 - 1e-9);
-        expect(fractionLeft(uid)).toBeLessThanOrEqual(1 / 3 + 0.1);
-        expect(fractionLeft(uid)).toBe(fractionLeft(uid));
+      fc.property(fc.uuid(), fc.integer({ min: 20, max: 90 }), (uid, renewAfter) => {
+        const left = percentLeft(uid, renewAfter);
+        expect(left).toBeGreaterThanOrEqual(100 - renewAfter - 1e-6);
+        expect(left).toBeLessThanOrEqual(110 - renewAfter + 1e-6);
+        expect(percentLeft(uid, renewAfter)).toBe(left);
       }),
     );
   });
@@ -218,7 +228,7 @@ describe('renewal', () => {
   test('of certs from the same minute is spread evenly', () => {
     const buckets = new Array<number>(10).fill(0);
     for (let service = 0; service < 10_000; service += 1) {
-      const bucket = Math.floor((fractionLeft(`uid-${service}`) - 1 / 3) * 100);
+      const bucket = Math.floor(percentLeft(`uid-${service}`, 66) - 34);
       buckets[bucket] = (buckets[bucket] ?? 0) + 1;
     }
     expect(Math.min(...buckets)).toBeGreaterThan(800);
@@ -246,9 +256,10 @@ test('a new cert is kept, for any names, time and lifetime', () => {
   const names = fc.uniqueArray(name, { minLength: 1, maxLength: 8 });
   const instant = fc.date({ noInvalidDate: true, min: start, max: day(700) });
   const lifetime = fc.integer({ min: HOUR, max: 365 * DAY });
-  const generations = fc.constantFrom(1, 2);
+  const point = fc.integer({ min: 20, max: 90 });
+  const owner = fc.tuple(fc.constantFrom(1, 2), fc.uuid());
   fc.assert(
-    fc.property(names, instant, lifetime, generations, fc.uuid(), (dnsNames, now, lifetimeMs, count, uid) => {
+    fc.property(names, instant, lifetime, point, owner, (dnsNames, now, lifetimeMs, renewAfter, [count, uid]) => {
       const signer = count === 1 ? authority : rotatedAuthority;
       const view = signingOf(signer, now);
       const { chain } = issueServingCert({
@@ -266,6 +277,7 @@ test('a new cert is kept, for any names, time and lifetime', () => {
         dnsNames,
         algorithm: 'ECDSA-P256',
         lifetimeMs,
+        renewAfter,
         signing: view,
       } as const;
       const plan = planServingCert({ ...state, current: facts });

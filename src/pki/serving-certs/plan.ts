@@ -16,6 +16,8 @@ export interface ServingCertState {
   readonly algorithm: KeyAlgorithm;
   /** The lifetime that the Service asks for, in milliseconds. */
   readonly lifetimeMs: number;
+  /** The percentage of its life after which the Service wants it renewed. */
+  readonly renewAfter: number;
   /** Computed at the same `now`. */
   readonly signing: Signing;
   /** The content of its Secret. */
@@ -82,7 +84,7 @@ function startsInFuture({ notBefore }: UsableServingCert, { now, signing }: Serv
  */
 function isRenewalDue(cert: UsableServingCert, state: ServingCertState): boolean {
   const { now, signing } = state;
-  if (now < renewalTime(cert, state.serviceUid)) return false;
+  if (now < renewalTime(cert, state)) return false;
   return now >= cert.notAfter || cert.notAfter < latestServingCertEnd(signing.notAfter);
 }
 
@@ -95,18 +97,20 @@ function hasOtherDuration({ notBefore, notAfter }: UsableServingCert, state: Ser
   return Math.abs(expected.getTime() - notAfter.getTime()) > SAME_DURATION;
 }
 
+/** The jitter in percent of the life. Every percentage that {@link parseRenewAfter} accepts is greater. */
+const JITTER = 10;
+
 /**
- * At least a third of the life remains, so that an outage must last for days before it does harm. The jitter (up to a
- * tenth of the life) spreads certs that were made in the same minute. It derives from the uid, so a restart does not
- * change it.
+ * The jitter spreads certs that were made in the same minute. It derives from the uid, so a restart does not change it.
+ * The life counts from the issue: a cert that lives for an hour must not be due when it is issued.
  */
 export function renewalTime(
   { notBefore, notAfter }: Pick<UsableServingCert, 'notBefore' | 'notAfter'>,
-  serviceUid: string,
+  { serviceUid, renewAfter }: Pick<ServingCertState, 'serviceUid' | 'renewAfter'>,
 ): Date {
-  const life = notAfter.getTime() - notBefore.getTime();
-  const jitter = 0.1 * fractionOf(serviceUid);
-  return after(notBefore, Math.floor(life * (2 / 3 - jitter)));
+  const issuedAt = issueTime(notBefore);
+  const life = notAfter.getTime() - issuedAt.getTime();
+  return after(issuedAt, Math.floor((life * (renewAfter - JITTER * fractionOf(serviceUid))) / 100));
 }
 
 /** A number from 0 (inclusive) to 1 (exclusive), derived from `text`. */
@@ -117,9 +121,10 @@ function fractionOf(text: string): number {
 /** The next instant at which the passage of time alone may change the result of a check. */
 export function recheckTime(
   cert: Pick<UsableServingCert, 'notBefore' | 'notAfter'>,
-  { now, serviceUid, signing }: Pick<ServingCertState, 'now' | 'serviceUid' | 'signing'>,
+  state: Pick<ServingCertState, 'now' | 'serviceUid' | 'renewAfter' | 'signing'>,
 ): Date {
-  const instants = [renewalTime(cert, serviceUid), cert.notAfter, signing.validUntil, signing.notBefore];
+  const { now, signing } = state;
+  const instants = [renewalTime(cert, state), cert.notAfter, signing.validUntil, signing.notBefore];
   const ahead = instants.filter((instant) => instant > now);
   return ahead.length === 0 ? after(now, HOUR) : earliest(...ahead);
 }

@@ -18,10 +18,12 @@ const rules: RequestRules = {
   shortNames: false,
   nameConstraints: false,
   maxLifetimeMs: 365 * 86_400_000,
+  renewAfter: 66,
   openshift: false,
 };
 const DURATION = 'gatehouse.dev/serving-cert-duration';
 
+const RENEWAL = 'gatehouse.dev/serving-cert-renew-after';
 const NAMES = 'gatehouse.dev/serving-cert-dns-names';
 const PODS = 'gatehouse.dev/serving-cert-pod-names';
 const WILDCARD = 'gatehouse.dev/serving-cert-wildcard';
@@ -47,6 +49,7 @@ test('a Service with the annotation asks for a P-256 cert of 90 days', () => {
     dnsNames: ['db.prod.svc', 'db.prod.svc.k8s.example'],
     algorithm: 'ECDSA-P256',
     lifetimeMs: 90 * DAY,
+    renewAfter: 66,
     outputs: [],
     keystorePassword: undefined,
     replaceSecret: false,
@@ -72,6 +75,12 @@ test('no Service gets a longer life than the operator allows, and a shorter requ
   expect(lifeFor({ [DURATION]: '365d' })).toBe(60 * DAY);
   expect(lifeFor({})).toBe(60 * DAY);
   expect(lifeFor({ [DURATION]: '36h' })).toBe(1.5 * DAY);
+});
+
+test('the annotation of a Service precedes the operator’s point of renewal', () => {
+  const early = { ...rules, renewAfter: 20 };
+  expect(servingCertRequest(service({ [NAME]: 'x' }), early)).toMatchObject({ renewAfter: 20 });
+  expect(servingCertRequest(service({ [NAME]: 'x', [RENEWAL]: '90%' }), early)).toMatchObject({ renewAfter: 90 });
 });
 
 test('a headless Service gets names for its pods', () => {
@@ -171,6 +180,9 @@ test.each([
   ['a lifetime that is not a duration', { [NAME]: 'x', [DURATION]: 'long' }, {}, '"long" is not a duration'],
   ['a lifetime that is too short', { [NAME]: 'x', [DURATION]: '59m' }, {}, 'from 1h to 365d'],
   ['a lifetime that is too long', { [NAME]: 'x', [DURATION]: '366d' }, {}, 'from 1h to 365d'],
+  ['a renewal after the end', { [NAME]: 'x', [RENEWAL]: '100%' }, {}, 'from 20% to 90% of the lifetime'],
+  ['a renewal soon after the issue', { [NAME]: 'x', [RENEWAL]: '19%' }, {}, '"19%" is not a whole percentage'],
+  ['a renewal that is not a percentage', { [NAME]: 'x', [RENEWAL]: '15d' }, {}, '"15d" is not a whole'],
   [
     'a name outside the allowed domains',
     { [NAME]: 'x', [NAMES]: 'shop.example.com' },

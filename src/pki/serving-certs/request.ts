@@ -7,6 +7,7 @@ import {
   SERVING_CERT_KEY_ALGORITHM,
   SERVING_CERT_KEYSTORE_PASSWORD,
   SERVING_CERT_OUTPUTS,
+  SERVING_CERT_RENEW_AFTER,
   SERVING_CERT_REPLACE_SECRET,
   SERVING_CERT_SECRET_NAME,
 } from '../annotations.ts';
@@ -15,6 +16,7 @@ import {
   DEFAULT_SERVING_CERT_LIFETIME,
   MAX_SERVING_CERT_LIFETIME,
   MIN_SERVING_CERT_LIFETIME,
+  parseRenewAfter,
 } from '../lifetimes.ts';
 import { DEFAULT_KEY_ALGORITHM, isKeyAlgorithm, KEY_ALGORITHMS, type KeyAlgorithm } from '../x509/keys.ts';
 import { openshiftSecretName } from './openshift.ts';
@@ -31,6 +33,8 @@ export interface RequestRules extends NameRules {
   readonly openshift: boolean;
   /** The longest life of a cert, in milliseconds: it prolongs the retirement of a CA for the whole cluster. */
   readonly maxLifetimeMs: number;
+  /** The percentage of its life after which a cert is renewed, unless its Service says otherwise. */
+  readonly renewAfter: number;
 }
 
 export interface AcceptedRequest {
@@ -40,6 +44,8 @@ export interface AcceptedRequest {
   readonly algorithm: KeyAlgorithm;
   /** Milliseconds. */
   readonly lifetimeMs: number;
+  /** The percentage of its life after which the cert is renewed. */
+  readonly renewAfter: number;
   /** The outputs to write in addition to the PEM files. */
   readonly outputs: readonly Output[];
   /** The Secret with the password of the key stores, in the Service's namespace; undefined: the default password. */
@@ -101,6 +107,7 @@ function orderOf(
     dnsNames: servingCertNames({ name, namespace, headless, annotations }, rules),
     algorithm: algorithmOf(annotations[SERVING_CERT_KEY_ALGORITHM]),
     lifetimeMs: Math.min(lifetimeOf(annotations[SERVING_CERT_DURATION]), rules.maxLifetimeMs),
+    renewAfter: renewAfterOf(annotations[SERVING_CERT_RENEW_AFTER], rules),
     outputs: outputsOf(annotations[SERVING_CERT_OUTPUTS]),
     keystorePassword: passwordOf(annotations[SERVING_CERT_KEYSTORE_PASSWORD]),
     replaceSecret: annotations[SERVING_CERT_REPLACE_SECRET] === 'true',
@@ -139,6 +146,15 @@ function lifetimeOf(text: string | undefined): number {
       `${SERVING_CERT_DURATION}: ${quote(text)} is not a duration from 1h to 365d such as 90d or 36h`,
     );
   return lifetimeMs;
+}
+
+function renewAfterOf(text: string | undefined, { renewAfter }: RequestRules): number {
+  const percent = text === undefined ? renewAfter : parseRenewAfter(text);
+  if (percent === undefined)
+    throw new InvalidAnnotation(
+      `${SERVING_CERT_RENEW_AFTER}: ${quote(text ?? '')} is not a whole percentage from 20% to 90% of the lifetime such as 50%`,
+    );
+  return percent;
 }
 
 /** In the order of `OUTPUTS`, each once, so that equal requests compare as equal. */

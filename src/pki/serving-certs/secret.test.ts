@@ -2,7 +2,10 @@ import { beforeAll, expect, test } from 'vitest';
 import { caBundle } from '../authority/bundle.ts';
 import { base64, firstAuthority, serverOf } from '../../../test/support/pki/fixtures.ts';
 import {
+  markedRenewAfter,
   ownership,
+  withMarks,
+  withoutServingCert,
   withTrust,
   withOutputs,
   withServingCert,
@@ -50,6 +53,17 @@ test('Knative TestMakeSecret: a new Secret contains the cert, its key and the bu
   });
   expect(readable(secret)).toBe(true);
   expect(ownership(secret, service)).toBe('ours');
+});
+
+test('the Secret says when its cert is renewed, if that is not the default', () => {
+  const secret = withServingCert(undefined, content);
+  const early = withMarks(secret, service, { renewAfter: 50 });
+  expect(early.metadata?.annotations).toMatchObject({ 'gatehouse.dev/serving-cert-renew-after': '50%' });
+  expect(markedRenewAfter(early)).toBe(50);
+  expect(withMarks(early, service, { renewAfter: 66 })).toEqual(secret);
+  expect(withoutServingCert(early, service)).toEqual(withoutServingCert(secret, service));
+  const edited = { metadata: { annotations: { 'gatehouse.dev/serving-cert-renew-after': '1%' } } };
+  expect([secret, edited].map(markedRenewAfter)).toEqual([66, 66]);
 });
 
 test('content of other writers stays in the Secret', () => {

@@ -4,12 +4,14 @@ import {
   SERVING_CERT_ADOPT,
   SERVING_CERT_LABEL,
   SERVING_CERT_OUTPUTS,
+  SERVING_CERT_RENEW_AFTER,
   SERVING_CERT_SERVICE,
   SERVING_CERT_SERVICE_UID,
   TLS_CERT_KEY,
   TLS_PRIVATE_KEY_KEY,
   TLS_SECRET_TYPE,
 } from '../annotations.ts';
+import { DEFAULT_RENEW_AFTER, parseRenewAfter } from '../lifetimes.ts';
 import { base64, type SecretData } from '../secret-data.ts';
 import type { CertificatePem, PrivateKeyPem } from '../x509/pem.ts';
 import { madeByServiceCa } from './openshift.ts';
@@ -99,14 +101,11 @@ function foreignData(secret: Secret): SecretData {
  */
 export function withoutServingCert(secret: Secret, service: Pick<ServiceIdentity, 'name'>): Secret {
   const { metadata } = secret;
-  const annotations = Object.entries(metadata?.annotations ?? {}).filter(
-    ([name]) => name !== SERVING_CERT_OUTPUTS,
-  );
   return {
     ...secret,
     metadata: {
       ...metadata,
-      annotations: Object.fromEntries(annotations),
+      annotations: annotationsWithout(secret, SERVING_CERT_OUTPUTS, SERVING_CERT_RENEW_AFTER),
       ownerReferences: ownersWithout(metadata?.ownerReferences, service),
     },
     data: { ...foreignData(secret), [TLS_CERT_KEY]: '', [TLS_PRIVATE_KEY_KEY]: '' },
@@ -115,10 +114,17 @@ export function withoutServingCert(secret: Secret, service: Pick<ServiceIdentity
 
 type Strings = Readonly<Record<string, string>>;
 
+const annotationsWithout = ({ metadata }: Secret, ...names: readonly string[]): Strings =>
+  Object.fromEntries(
+    Object.entries(metadata?.annotations ?? {}).filter(([name]) => !names.includes(name)),
+  );
+
 /** Labels and annotations that a Secret needs in addition to our own marks. */
 export interface ExtraMarks {
   readonly labels?: Strings | undefined;
   readonly annotations?: Strings | undefined;
+  /** The percentage of its life after which the cert is renewed. */
+  readonly renewAfter?: number;
 }
 
 export interface ServingCertContent {
@@ -158,7 +164,7 @@ export function withServingCert(existing: Secret | undefined, content: ServingCe
 export function withMarks(
   secret: MaybeStored,
   service: ServiceIdentity,
-  { labels, annotations }: ExtraMarks = {},
+  { labels, annotations, renewAfter = DEFAULT_RENEW_AFTER }: ExtraMarks = {},
 ): Secret {
   const { metadata } = secret;
   return {
@@ -167,8 +173,9 @@ export function withMarks(
       ...metadata,
       labels: { ...metadata?.labels, ...labels, [SERVING_CERT_LABEL.name]: SERVING_CERT_LABEL.value },
       annotations: {
-        ...metadata?.annotations,
+        ...annotationsWithout(secret, SERVING_CERT_RENEW_AFTER),
         ...annotations,
+        ...(renewAfter === DEFAULT_RENEW_AFTER ? {} : { [SERVING_CERT_RENEW_AFTER]: `${renewAfter}%` }),
         [SERVING_CERT_SERVICE]: service.name,
         [SERVING_CERT_SERVICE_UID]: service.uid,
       },
@@ -180,6 +187,10 @@ export function withMarks(
     },
   };
 }
+
+/** When the cert in the Secret is renewed, as {@link withMarks} wrote it. */
+export const markedRenewAfter = ({ metadata }: Secret): number =>
+  parseRenewAfter(metadata?.annotations?.[SERVING_CERT_RENEW_AFTER] ?? '') ?? DEFAULT_RENEW_AFTER;
 
 /** A reference with an earlier uid names an owner that no longer exists. An object can have only one controller. */
 const ownersWithout = (
@@ -206,13 +217,11 @@ export function withOutputs(secret: Secret, outputs: readonly Output[], files: S
     outputs.includes(output) ? [] : OUTPUT_KEYS[output],
   );
   const kept = Object.entries(secret.data ?? {}).filter(([key]) => !stale.includes(key));
-  const annotations = Object.entries(secret.metadata?.annotations ?? {}).filter(
-    ([name]) => name !== SERVING_CERT_OUTPUTS,
-  );
+  const annotations = annotationsWithout(secret, SERVING_CERT_OUTPUTS);
   const mark = outputs.length === 0 ? {} : { [SERVING_CERT_OUTPUTS]: outputs.join(',') };
   return {
     ...secret,
-    metadata: { ...secret.metadata, annotations: { ...Object.fromEntries(annotations), ...mark } },
+    metadata: { ...secret.metadata, annotations: { ...annotations, ...mark } },
     data: { ...Object.fromEntries(kept), ...files },
   };
 }

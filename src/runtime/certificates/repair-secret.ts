@@ -200,7 +200,12 @@ async function issue(existing: Secret | undefined, task: ServingCertTask, contex
     privateKey: keyPair.privateKey,
     bundle: signing.bundle,
   });
-  const recheckAt = recheckTime(validity, { now, serviceUid: identity.uid, signing });
+  const recheckAt = recheckTime(validity, {
+    now,
+    serviceUid: identity.uid,
+    renewAfter: request.renewAfter,
+    signing,
+  });
   return { ...(await complete(fresh, undefined, validity.notAfter, task, context)), recheckAt };
 }
 

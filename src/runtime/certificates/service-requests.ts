@@ -33,6 +33,7 @@ export function createServiceRequests(
     nameConstraints: config.ca.nameConstraints,
     maxLifetimeMs: config.servingCerts.maxLifetimeMs,
     openshift: config.compat.includes('openshift'),
+    renewAfter: config.servingCerts.renewAfter,
   };
   const isOwn = ({ metadata }: Service): boolean =>
     metadata?.namespace === config.namespace && metadata.name === config.service;

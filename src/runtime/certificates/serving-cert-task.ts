@@ -9,11 +9,12 @@ import type { Log } from '../../log.ts';
 import { activeGeneration, type Authority } from '../../pki/authority/authority.ts';
 import { signingOf, type Signing } from '../../pki/authority/bundle.ts';
 import { caOf } from '../../pki/authority/generation.ts';
-import type { ServingCertFacts } from '../../pki/serving-certs/facts.ts';
+import type { ServingCertFacts, StoredSecret } from '../../pki/serving-certs/facts.ts';
 import { openshiftSecretMarks } from '../../pki/serving-certs/openshift.ts';
 import { planServingCert, type ServingCertPlan } from '../../pki/serving-certs/plan.ts';
 import type { AcceptedRequest, Service } from '../../pki/serving-certs/request.ts';
 import {
+  markedRenewAfter,
   withMarks,
   writtenOutputs,
   type ExtraMarks,
@@ -81,6 +82,7 @@ export function planOf(
     dnsNames: request.dnsNames,
     algorithm: request.algorithm,
     lifetimeMs: request.lifetimeMs,
+    renewAfter: request.renewAfter,
     signing,
     current: facts,
   });
@@ -92,11 +94,13 @@ export function planOf(
  */
 export function isPaced(
   plan: ServingCertPlan,
-  facts: ServingCertFacts | undefined,
-  { request }: ServingCertTask,
+  stored: StoredSecret | undefined,
+  task: ServingCertTask,
 ): boolean {
-  if (request.own === true) return false; // the API server needs this cert to call Gatehouse, so it never waits
-  return facts?.kind === 'usable' && plan.kind !== 'keep';
+  if (task.request.own === true) return false; // the API server needs this cert to call Gatehouse, so it never waits
+  const { summary } = stored ?? {};
+  if (stored === undefined || summary?.kind !== 'usable') return false;
+  return plan.kind !== 'keep' || markedRenewAfter(stored) !== task.request.renewAfter;
 }
 
 /** Whether a wrong clock could make the result worse than the present cert. */
@@ -114,10 +118,10 @@ export const signingIdOf = memoizeWeak(({ generationId, bridges, bundle }: Signi
 
 /** Labels and annotations that the Secret needs in addition to Gatehouse's own marks. */
 export function extraMarks({ identity, request }: ServingCertTask, notAfter: Date | undefined): ExtraMarks {
-  const { labels, via } = request;
+  const { labels, renewAfter, via } = request;
   return via === 'openshift' && notAfter !== undefined
-    ? { labels, annotations: openshiftSecretMarks(identity, notAfter) }
-    : { labels };
+    ? { labels, renewAfter, annotations: openshiftSecretMarks(identity, notAfter) }
+    : { labels, renewAfter };
 }
 
 /** Whether the Secret has the expected marks and outputs. Does not check the content of the outputs. */

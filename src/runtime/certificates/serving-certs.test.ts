@@ -169,6 +169,25 @@ describe('a cert is reissued when', () => {
     expect(world.calls.keys).toBe(2);
   });
 
+  test('the Service moves its renewal to the past; the Secret says when the cert is renewed', async () => {
+    await healthySecret();
+    world.now = after(start, 20 * DAY);
+    const moved = async (renewAfter: string, pacer = { take: () => true, forget: () => undefined }) => {
+      world.add(serviceNamed('db', { 'gatehouse.dev/serving-cert-renew-after': renewAfter }));
+      await world.reconciler({ pacer })(SERVICE, NEVER);
+      const annotations = world.secrets.read(SECRET)?.metadata?.annotations;
+      return annotations?.['gatehouse.dev/serving-cert-renew-after'];
+    };
+    const waiting = { take: () => false, forget: () => undefined };
+    expect(await moved('80%', waiting)).toBeUndefined(); // a changed setting moves thousands at once
+    expect(await moved('80%')).toBe('80%');
+    expect(world.calls.keys).toBe(1);
+    expect(await moved('20%')).toBe('20%');
+    expect(world.observed).toEqual(['issued Missing', 'issued RenewalDue']);
+    expect(await moved('66%')).toBeUndefined();
+    expect(world.secrets.writes()).toBe(4);
+  });
+
   test('a reissue keeps the data of other clients', async () => {
     await healthySecret();
     world.secrets.edit(SECRET, (secret) => ({

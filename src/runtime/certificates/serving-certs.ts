@@ -138,7 +138,7 @@ async function reconcileTask(task: ServingCertTask, running: Running): Promise<R
     return { ...(await refuse(task, { kind: 'contended' }, running)), at: attempt.until };
   }
   const endsAt = facts?.kind === 'usable' ? facts.notAfter : undefined;
-  if (isPaced(plan, facts, task) && !pacer.take(task.key, endsAt)) return AWAIT_CHANGE; // the pacer adds the key again
+  if (isPaced(plan, stored, task) && !pacer.take(task.key, endsAt)) return AWAIT_CHANGE; // the pacer adds the key again
   return await repair(task, stored, attempt.history, running);
 }
 

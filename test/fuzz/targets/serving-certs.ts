@@ -71,6 +71,7 @@ const RULES = {
   shortNames: true,
   nameConstraints: false,
   maxLifetimeMs: 365 * 86_400_000,
+  renewAfter: 66,
   openshift: true,
 };
 

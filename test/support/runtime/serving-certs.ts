@@ -115,6 +115,7 @@ export function createWorld(authority: Authority, now: Date): ServingCertsWorld 
       shortNames: false,
       nameConstraints: false,
       maxLifetimeMs: 365 * 86_400_000,
+      renewAfter: 66,
       openshift: false,
     },
     services,

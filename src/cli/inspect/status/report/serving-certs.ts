@@ -6,6 +6,7 @@ import { after, HOUR } from '../../../../pki/durations.ts';
 import type { StoredSecret } from '../../../../pki/serving-certs/facts.ts';
 import { renewalTime } from '../../../../pki/serving-certs/plan.ts';
 import { latestServingCertEnd } from '../../../../pki/serving-certs/issue.ts';
+import { markedRenewAfter } from '../../../../pki/serving-certs/secret.ts';
 import { unreadOf, valueOf, type Reading } from '../../read-cluster/reading.ts';
 import type { Judged, Listing, Problems } from './attention.ts';
 import type { KnownSigner } from './authority.ts';
@@ -48,11 +49,8 @@ export function servingCertsPart(
   };
 }
 
-function rowOf(
-  { metadata = {}, summary }: StoredSecret,
-  signers: readonly KnownSigner[],
-  now: Date,
-): ServingCertRow {
+function rowOf(secret: StoredSecret, signers: readonly KnownSigner[], now: Date): ServingCertRow {
+  const { metadata = {}, summary } = secret;
   const { namespace = '', name = '', annotations = {} } = metadata;
   const identity = { namespace, name, service: annotations[SERVING_CERT_SERVICE] ?? '' };
   if (summary === undefined || summary.kind === 'unusable')
@@ -65,7 +63,8 @@ function rowOf(
   const { notBefore, notAfter, dnsNames, leaf } = summary;
   const signer = signerAmong(signers, leaf);
   const reachesEnd = signer !== undefined && notAfter >= latestServingCertEnd(signer.notAfter);
-  const renewAt = reachesEnd ? undefined : renewalTime(summary, annotations[SERVING_CERT_SERVICE_UID] ?? '');
+  const wish = { serviceUid: annotations[SERVING_CERT_SERVICE_UID] ?? '', renewAfter: markedRenewAfter(secret) };
+  const renewAt = reachesEnd ? undefined : renewalTime(summary, wish);
   return {
     ...identity,
     state:

@@ -185,6 +185,20 @@ test('a certificate is due for renewal for an hour, then overdue, then expired; 
   expect(stateAt(after(NOW, 2 * DAY))).toEqual(['Expired', 1]);
 });
 
+test('the renewal is at the point that the Secret names', () => {
+  const secret = servingSecret('db-tls', serving);
+  const annotations = {
+    ...secret.metadata?.annotations,
+    'gatehouse.dev/serving-cert-renew-after': '90%',
+  };
+  const moved = { ...secret, metadata: { ...secret.metadata, annotations } };
+  const [usual, late] = [secret, moved].map((one) => {
+    const [row] = reportOf({ servingSecrets: read([one]) }).servingCerts.items;
+    return new Date(row?.renewAt ?? '').getTime();
+  });
+  expect((late ?? 0) - (usual ?? 0)).toBe(0.24 * DAY);
+});
+
 test('an authority needs attention at three quarters of its lifetime, unless the next generation is prepared', async () => {
   const lateAt = after(NOW, 0.76 * 730 * DAY);
   const lateWith = (data: Readonly<Record<string, string>>) =>
