@@ -1,8 +1,10 @@
 import { X509Certificate } from 'node:crypto';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { activeGeneration, type Authority } from '../authority/authority.ts';
 import { after, DAY, HOUR, MINUTE } from '../durations.ts';
-import { firstAuthority, rotated } from '../../../test/support/pki/fixtures.ts';
+import { firstAuthority, rotated, SERVER_NAME, serverOf } from '../../../test/support/pki/fixtures.ts';
+import { FOREIGN_STACKS, nodeVerdict } from '../../../test/support/trust-verdicts.ts';
+import { caBundle } from '../authority/bundle.ts';
 import { rootOf } from '../authority/generation.ts';
 import { generateKeyPair, randomSerial, type KeyPair } from '../x509/keys.ts';
 import { firstCertificate, splitCertificates } from '../x509/pem.ts';
@@ -39,6 +41,25 @@ test('OPA TestCertSigning, Knative TestCreateCerts: a serving cert has its key a
   expect(leaf.keyUsage).toEqual(['1.3.6.1.5.5.7.3.1']);
   const root = rootOf(activeGeneration(authority));
   expect(leaf.checkIssued(root) && leaf.verify(root.publicKey)).toBe(true);
+});
+
+describe('an Ed25519 key', () => {
+  test.each(['ECDSA-P256', 'RSA-2048'] as const)('is certified by an authority of type %s', async (algorithm) => {
+    const realNow = new Date();
+    const signer = await firstAuthority(realNow, algorithm);
+    const { chain, keyPair: pair } = await serverOf(await rotated(signer, realNow), realNow, 'Ed25519');
+    const server = { chain, privateKey: pair.privateKey };
+    const bundle = caBundle(signer, realNow);
+    expect(new X509Certificate(chain).publicKey.asymmetricKeyType).toBe('ed25519');
+    expect(await nodeVerdict(server, bundle, SERVER_NAME)).toBe('ok');
+    const stacks = FOREIGN_STACKS.filter(({ missing }) => missing === undefined);
+    const verdicts = await Promise.all(stacks.map(({ judge }) => judge([{ server, bundle }], SERVER_NAME)));
+    expect(verdicts.flat()).toEqual(stacks.map(() => true));
+  });
+
+  test('cannot sign: an authority with such a key is refused', async () => {
+    await expect(firstAuthority(now, 'Ed25519')).rejects.toThrow('only RSA, P-256 and P-384 keys can sign');
+  });
 });
 
 test('a serving cert ends an hour before its authority', () => {

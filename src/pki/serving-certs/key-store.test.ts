@@ -47,7 +47,7 @@ function file(name: string, content: Uint8Array | string): string {
 const openssl = async (...args: readonly string[]) => (await run('openssl', args)).stdout;
 
 describe('OpenSSL', () => {
-  test.each<KeyAlgorithm>(['ECDSA-P256', 'ECDSA-P384', 'RSA-2048'])(
+  test.each<KeyAlgorithm>(['ECDSA-P256', 'ECDSA-P384', 'RSA-2048', 'Ed25519'])(
     'reads key and chain of a %s store',
     async (algorithm) => {
       const one = await serverOf(authority, now, algorithm);

@@ -176,7 +176,7 @@ test('an ExternalName Service gets its names in the cluster, never the external 
 test.each([
   ['a name that no Secret can have', { [NAME]: 'DB_TLS' }, {}, '"DB_TLS" cannot be the name of a Secret'],
   ['an empty name', { [NAME]: '' }, {}, '"" cannot be the name of a Secret'],
-  ['an unknown algorithm', { [NAME]: 'x', [ALGORITHM]: 'ed25519' }, {}, 'ECDSA-P256, ECDSA-P384, RSA-2048'],
+  ['an unknown algorithm', { [NAME]: 'x', [ALGORITHM]: 'ed25519' }, {}, 'RSA-2048, RSA-3072, Ed25519'],
   ['a lifetime that is not a duration', { [NAME]: 'x', [DURATION]: 'long' }, {}, '"long" is not a duration'],
   ['a lifetime that is too short', { [NAME]: 'x', [DURATION]: '59m' }, {}, 'from 1h to 365d'],
   ['a lifetime that is too long', { [NAME]: 'x', [DURATION]: '366d' }, {}, 'from 1h to 365d'],

@@ -10,6 +10,8 @@ const GENERATORS = {
   'ECDSA-P384': () => generate('ec', { namedCurve: 'secp384r1' }),
   'RSA-2048': () => generate('rsa', { modulusLength: 2048 }),
   'RSA-3072': () => generate('rsa', { modulusLength: 3072 }),
+  /** For leaves only: a CA with such a key cannot sign. */
+  Ed25519: () => generate('ed25519'),
 };
 export type KeyAlgorithm = keyof typeof GENERATORS;
 
@@ -42,6 +44,7 @@ export function keyAlgorithmOf(key: KeyObject): KeyAlgorithm | undefined {
     ['ec secp384r1', 'ECDSA-P384'],
     ['rsa 2048', 'RSA-2048'],
     ['rsa 3072', 'RSA-3072'],
+    ['ed25519 ', 'Ed25519'],
   ]).get(`${key.asymmetricKeyType ?? ''} ${namedCurve ?? modulusLength ?? ''}`);
 }
 
