@@ -47,6 +47,11 @@ const ASKED: readonly Entry[] = [
     'Additional DNS names, separated by commas, in the domains that `--serving-cert-dns-suffixes` allows.',
   ],
   [
+    pki.SERVING_CERT_CLUSTER_IPS,
+    SERVICE,
+    '`true`: add the cluster IPs of the Service, if the operator allows them (`--serving-cert-cluster-ips`).',
+  ],
+  [
     pki.SERVING_CERT_POD_NAMES,
     SERVICE,
     'For a headless Service: its pods, `db:3` for db-0 to db-2, or `db-0,db-7`, instead of the wildcard.',

@@ -85,6 +85,11 @@ test('a CA with name constraints cannot sign short names', () => {
   expect(resolveConfig({ 'ca-name-constraints': 'true' }, {}).ca.nameConstraints).toBe(true);
 });
 
+test('a CA with name constraints cannot sign IP addresses', () => {
+  const both = { 'ca-name-constraints': 'true', 'serving-cert-cluster-ips': 'true' };
+  expect(() => resolveConfig(both, {})).toThrow('--serving-cert-cluster-ips cannot be true with');
+});
+
 test.each([
   ['zero', '0s', '--ca-lifetime: "0s" is too short: a CA needs at least 2h'],
   ['negative', '-2h', '--ca-lifetime: "-2h" is not a duration'],

@@ -69,6 +69,8 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
       dnsSuffixes: read('serving-cert-dns-suffixes'),
       shortNames: read('serving-cert-short-names'),
       maxLifetimeMs: read('serving-cert-max-duration'),
+      /** Whether a Service may ask for its cluster IPs. */
+      clusterIPs: read('serving-cert-cluster-ips'),
       /** Percent of the lifetime. */
       renewAfter: read('serving-cert-renew-after'),
       onRemoval: read('serving-cert-on-removal'),
@@ -100,6 +102,10 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
   if (config.ca.nameConstraints && config.servingCerts.shortNames)
     problems.push(
       '--serving-cert-short-names cannot be true with --ca-name-constraints: no CA could sign them',
+    );
+  if (config.ca.nameConstraints && config.servingCerts.clusterIPs)
+    problems.push(
+      '--serving-cert-cluster-ips cannot be true with --ca-name-constraints: such a CA signs no IP addresses',
     );
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   return config;

@@ -117,6 +117,12 @@ export const SETTINGS = {
     '90d',
     certLifetime,
   ),
+  'serving-cert-cluster-ips': setting(
+    'whether a Service may request its cluster IPs in its certificate, with an annotation',
+    'false',
+    yesOrNo,
+    'true',
+  ),
   'serving-cert-renew-after': setting(
     'how much of its lifetime a certificate has passed when it is renewed, 20% to 90%; a Service can choose with an annotation',
     '66%',

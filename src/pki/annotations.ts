@@ -18,6 +18,8 @@ export const SERVING_CERT_DURATION = 'gatehouse.dev/serving-cert-duration';
 export const SERVING_CERT_RENEW_AFTER = 'gatehouse.dev/serving-cert-renew-after';
 /** On such a Service: more DNS names, separated by commas, inside the suffixes that the operator allows. */
 export const SERVING_CERT_DNS_NAMES = 'gatehouse.dev/serving-cert-dns-names';
+/** On such a Service, `true`: its cluster IPs, if the operator allows them. */
+export const SERVING_CERT_CLUSTER_IPS = 'gatehouse.dev/serving-cert-cluster-ips';
 /** On such a headless Service: its pods, e.g. `db:3` for db-0 to db-2, or `db-0,db-7`. They replace the wildcard. */
 export const SERVING_CERT_POD_NAMES = 'gatehouse.dev/serving-cert-pod-names';
 /** On such a Service, `true` or `false`: a wildcard for the pods. Default: only if it is headless and names no pods. */

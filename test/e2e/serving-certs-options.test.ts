@@ -31,6 +31,7 @@ beforeAll(async () => {
       compat: 'openshift',
       'serving-cert-dns-suffixes': 'apps.example.com',
       'serving-cert-on-removal': 'delete',
+      'serving-cert-cluster-ips': 'true',
     },
   }));
   await createNamespace(cluster, 'shop');
@@ -56,6 +57,10 @@ const eventOn = (name: string, reason: string) =>
     const { items } = await cluster.admin.listAll<EventObject>(events, { namespace: 'shop' });
     return items.find((event) => event.reason === reason && event.involvedObject.name === name);
   });
+
+interface ServiceObject extends KubeObject {
+  readonly spec?: { readonly clusterIP?: string };
+}
 
 interface EventObject extends KubeObject {
   readonly reason: string;
@@ -98,6 +103,31 @@ test('Services get additional names that the operator allows, and an Event repor
   await cluster.admin.create(services, asked('thief', 'thief-tls', { [names]: 'front.shop.svc' }));
   expect((await eventOn('thief', 'InvalidRequest')).message).toContain("cluster's own domain");
   expect(await cluster.admin.get(secrets, named('thief-tls'))).toBeUndefined();
+});
+
+test('a Service gets its cluster IP; a headless one has none, and an Event says so', async () => {
+  const wish = { 'gatehouse.dev/serving-cert-cluster-ips': 'true' };
+  const created = await cluster.admin.create<ServiceObject>(services, asked('fixed', 'fixed-tls', wish));
+  const address = created.spec?.clusterIP ?? '';
+  expect(address).toMatch(/^[\d.]+$/);
+  const secret = await seeSecret('fixed-tls');
+  expect(namesOf(secret)).toContain(`IP Address:${address}`);
+  expect(new X509Certificate(text(secret, 'tls.crt')).checkIP(address)).toBe(address);
+  await cluster.admin.create(services, headless(asked('floating', 'floating-tls', wish)));
+  expect((await eventOn('floating', 'InvalidRequest')).message).toContain('has no cluster IP');
+});
+
+test('a Service chooses the key algorithm and the time of its renewal', async () => {
+  const wish = {
+    'gatehouse.dev/serving-cert-key-algorithm': 'Ed25519',
+    'gatehouse.dev/serving-cert-renew-after': '20%',
+  };
+  await cluster.admin.create(services, asked('modern', 'modern-tls', wish));
+  const secret = await seeSecret('modern-tls');
+  const [chain, key, ca] = ['tls.crt', 'tls.key', 'ca.crt'].map((one) => text(secret, one));
+  expect(new X509Certificate(chain ?? '').publicKey.asymmetricKeyType).toBe('ed25519');
+  expect(await handshake(chain ?? '', key ?? '', ca ?? '', 'modern.shop.svc')).toEqual({ authorized: true });
+  expect(secret.metadata?.annotations).toMatchObject({ 'gatehouse.dev/serving-cert-renew-after': '20%' });
 });
 
 test('key stores are in the Secret, follow their inputs, and are not rewritten unnecessarily', async () => {

@@ -1,14 +1,21 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   clusterDomainFrom,
   dnsNameProblem,
   podNames,
+  servingCertAddresses,
   servingCertNames,
   type NamedService,
 } from './dns-names.ts';
 
 const service: NamedService = { name: 'db', namespace: 'prod', headless: false, annotations: {} };
-const rules = { clusterDomain: 'cluster.local', dnsSuffixes: [], shortNames: false, nameConstraints: false };
+const rules = {
+  clusterDomain: 'cluster.local',
+  dnsSuffixes: [],
+  shortNames: false,
+  clusterIPs: false,
+  nameConstraints: false,
+};
 
 const SHORT_NAMES = 'gatehouse.dev/serving-cert-short-names';
 
@@ -30,6 +37,28 @@ test('a Service cannot request short names that no CA may sign', () => {
   expect(() => servingCertNames({ ...service, annotations: { [SHORT_NAMES]: 'true' } }, constrained)).toThrow(
     /serving-cert-short-names: the CA signs no short names \(--ca-name-constraints\)/,
   );
+});
+
+describe('cluster IPs', () => {
+  const asking = {
+    ...service,
+    clusterIPs: ['10.96.7.8', 'FD00::7'],
+    annotations: { 'gatehouse.dev/serving-cert-cluster-ips': 'true' },
+  };
+  const allowed = { ...rules, clusterIPs: true };
+
+  test('are in the cert if the operator allows them and the Service asks for them', () => {
+    expect(servingCertAddresses(asking, allowed)).toEqual(['10.96.7.8', 'fd00::7']);
+    expect(servingCertAddresses({ ...asking, annotations: {} }, allowed)).toEqual([]);
+  });
+
+  test.each<[string, Partial<NamedService>, Partial<typeof allowed>, string]>([
+    ['the operator does not allow them', {}, { clusterIPs: false }, 'the operator allows no IP addresses'],
+    ['the Service has none', { clusterIPs: [] }, {}, 'headless or an ExternalName'],
+    ['it is not allocated yet', { clusterIPs: [''] }, {}, 'has no cluster IP'],
+  ])('are refused if %s', (_when, change, ruled, message) => {
+    expect(() => servingCertAddresses({ ...asking, ...change }, { ...allowed, ...ruled })).toThrow(message);
+  });
 });
 
 test('a headless Service gets a wildcard for the names below it', () => {

@@ -1,11 +1,13 @@
 import { isDnsLabel } from '../../json/names.ts';
 import { quote } from '../../json/printable.ts';
 import {
+  SERVING_CERT_CLUSTER_IPS,
   SERVING_CERT_DNS_NAMES,
   SERVING_CERT_POD_NAMES,
   SERVING_CERT_SHORT_NAMES,
   SERVING_CERT_WILDCARD,
 } from '../annotations.ts';
+import { canonicalAddress } from '../x509/addresses.ts';
 import { isInside } from '../x509/name-constraints.ts';
 
 export const DEFAULT_CLUSTER_DOMAIN = 'cluster.local';
@@ -66,6 +68,8 @@ export interface NamedService {
   readonly namespace: string;
   /** `clusterIP: None`. */
   readonly headless: boolean;
+  /** The addresses that the API server has allocated to it. */
+  readonly clusterIPs?: readonly string[];
   readonly annotations: Readonly<Record<string, string>>;
 }
 
@@ -77,6 +81,8 @@ export interface NameRules {
   readonly dnsSuffixes: readonly string[];
   /** Whether certificates hold `db` and `db.prod`, unless the Service says otherwise. */
   readonly shortNames: boolean;
+  /** Whether Services may ask for their cluster IPs. */
+  readonly clusterIPs: boolean;
   /** Whether the CA may sign only names in {@link permittedDomains}. */
   readonly nameConstraints: boolean;
 }
@@ -95,7 +101,10 @@ export const permittedDomains = ({
  * The DNS names in the serving cert of a Service, each once.
  * @throws InvalidAnnotation
  */
-export function servingCertNames(service: NamedService, rules: NameRules): readonly string[] {
+export function servingCertNames(
+  service: NamedService,
+  rules: Omit<NameRules, 'clusterIPs'>,
+): readonly string[] {
   const { name, namespace, annotations, headless } = service;
   const pods = podsOf(service);
   const shortNames = flag(annotations, SERVING_CERT_SHORT_NAMES) ?? rules.shortNames;
@@ -124,6 +133,27 @@ export function servingCertNames(service: NamedService, rules: NameRules): reado
       `the Service asks for ${unique.length} DNS names: at most ${MAX_NAMES} fit a cert`,
     );
   return unique;
+}
+
+/**
+ * The cluster IPs in the serving cert of a Service that asks for them, in their canonical form.
+ * @throws InvalidAnnotation
+ */
+export function servingCertAddresses(
+  { annotations, clusterIPs = [] }: NamedService,
+  rules: NameRules,
+): readonly string[] {
+  if (flag(annotations, SERVING_CERT_CLUSTER_IPS) !== true) return [];
+  if (!rules.clusterIPs)
+    throw new InvalidAnnotation(
+      `${SERVING_CERT_CLUSTER_IPS}: the operator allows no IP addresses (--serving-cert-cluster-ips): remove the annotation`,
+    );
+  const addresses = clusterIPs.map(canonicalAddress);
+  if (addresses.length === 0 || !addresses.every((address) => address !== undefined))
+    throw new InvalidAnnotation(
+      `${SERVING_CERT_CLUSTER_IPS}: the Service has no cluster IP, because it is headless or an ExternalName: remove the annotation`,
+    );
+  return addresses;
 }
 
 function podsOf({ annotations, headless }: NamedService): readonly string[] {

@@ -42,6 +42,7 @@ test('the facts describe the cert in the Secret', () => {
     dnsNames: [SERVER_NAME],
     notBefore: new Date('2026-03-01T11:00:00Z'),
     notAfter: after(now, DAY),
+    addresses: [],
     algorithm: 'ECDSA-P384',
     signedBy: active?.id,
     bridges: [active?.bridge && firstCertificate(active.bridge).fingerprint256],

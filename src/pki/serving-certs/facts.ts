@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { messageOf } from '../../json/error-message.ts';
 import { CA_BUNDLE_KEY, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../annotations.ts';
 import type { Authority } from '../authority/authority.ts';
+import { addressText } from '../x509/addresses.ts';
 import { certificateFields, OID } from '../x509/certificate-fields.ts';
 import { caOf } from '../authority/generation.ts';
 import { keyAlgorithmOf, type KeyAlgorithm } from '../x509/keys.ts';
@@ -26,6 +27,8 @@ interface ReadServingCert {
   /** The leaf: DER in base64. */
   readonly leaf: string;
   readonly dnsNames: readonly string[];
+  /** IP addresses. */
+  readonly addresses: readonly string[];
   readonly notBefore: Date;
   readonly notAfter: Date;
   /** Undefined for a type of key that Gatehouse does not make. */
@@ -86,13 +89,14 @@ function summaryOf(
   bridges: readonly X509Certificate[],
   bundle: string,
 ): ServingCertSummary {
-  const { dnsNames, extendedKeyUsage } = certificateFields(leaf);
+  const { dnsNames, addresses, extendedKeyUsage } = certificateFields(leaf);
   if (extendedKeyUsage?.includes(OID.serverAuth) !== true)
     return unusable('WrongUsage', `${TLS_CERT_KEY}: the first certificate is not that of a server`);
   return {
     kind: 'usable',
     leaf: leaf.raw.toString('base64'),
     dnsNames,
+    addresses: addresses.map(addressText),
     notBefore: leaf.validFromDate,
     notAfter: leaf.validToDate,
     algorithm: keyAlgorithmOf(leaf.publicKey),

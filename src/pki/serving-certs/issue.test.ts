@@ -1,14 +1,15 @@
 import { X509Certificate } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { activeGeneration, type Authority } from '../authority/authority.ts';
+import { activeGeneration, createAuthority, type Authority } from '../authority/authority.ts';
 import { after, DAY, HOUR, MINUTE } from '../durations.ts';
-import { firstAuthority, rotated, SERVER_NAME, serverOf } from '../../../test/support/pki/fixtures.ts';
+import { base64, firstAuthority, rotated, SERVER_NAME, serverOf } from '../../../test/support/pki/fixtures.ts';
 import { FOREIGN_STACKS, nodeVerdict } from '../../../test/support/trust-verdicts.ts';
 import { caBundle } from '../authority/bundle.ts';
 import { rootOf } from '../authority/generation.ts';
 import { generateKeyPair, randomSerial, type KeyPair } from '../x509/keys.ts';
 import { firstCertificate, splitCertificates } from '../x509/pem.ts';
-import { issueServingCert, TrustTooShort, type ServingCertOrder } from './issue.ts';
+import { summarizeServingCert } from './facts.ts';
+import { issueServingCert, OutsideConstraints, TrustTooShort, type ServingCertOrder } from './issue.ts';
 
 const now = new Date('2026-03-01T12:00:00Z');
 let authority: Authority;
@@ -59,6 +60,30 @@ describe('an Ed25519 key', () => {
 
   test('cannot sign: an authority with such a key is refused', async () => {
     await expect(firstAuthority(now, 'Ed25519')).rejects.toThrow('only RSA, P-256 and P-384 keys can sign');
+  });
+});
+
+describe('IP addresses', () => {
+  const withAddresses = () => ({ ...order, addresses: ['10.96.0.7', 'fd00::7'] });
+
+  test('are in the cert, and its facts name them', () => {
+    const leaf = new X509Certificate(issueServingCert(withAddresses()).chain);
+    expect(['10.96.0.7', 'fd00::7', '10.96.0.8'].map((address) => leaf.checkIP(address) !== undefined)).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    const data = { 'tls.crt': base64(leaf.toString()), 'tls.key': base64(keyPair.privateKey) };
+    expect(summarizeServingCert(data)).toMatchObject({ addresses: ['10.96.0.7', 'fd00::7'] });
+  });
+
+  test('are refused with the reason if the CA may not sign them', () => {
+    const domains = ['svc', 'db'];
+    const constrained = createAuthority({ keyPair, serial: randomSerial(), now, domains });
+    expect(() => issueServingCert({ ...order, authority: constrained })).not.toThrow();
+    const refused = () => issueServingCert({ ...withAddresses(), authority: constrained });
+    expect(refused).toThrow(OutsideConstraints);
+    expect(refused).toThrow(/^the IP address 10\.96\.0\.7 is outside the name constraints .*serving-cert-cluster-ips/);
   });
 });
 

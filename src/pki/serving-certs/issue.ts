@@ -1,8 +1,10 @@
 import { activeGeneration, bridgesFrom, type Authority } from '../authority/authority.ts';
 import { signServingCert } from '../x509/certificate.ts';
 import { memoizeWeak } from '../../json/objects.ts';
-import { certificateFields } from '../x509/certificate-fields.ts';
-import { describeLimits, forbiddenName } from '../x509/name-constraints.ts';
+import { SERVING_CERT_CLUSTER_IPS } from '../annotations.ts';
+import { addressBytes } from '../x509/addresses.ts';
+import { certificateFields, type CertificateFields } from '../x509/certificate-fields.ts';
+import { describeLimits, forbiddenAddress, forbiddenName } from '../x509/name-constraints.ts';
 import { dnsNameProblem } from './dns-names.ts';
 import { after, earliest } from '../durations.ts';
 import { CLOCK_TOLERANCE } from '../lifetimes.ts';
@@ -18,9 +20,16 @@ export class TrustTooShort extends Error {
   override readonly name = 'TrustTooShort';
 }
 
+/** A CA above the cert has name constraints that exclude a requested name or address. Retries do not help. */
+export class OutsideConstraints extends Error {
+  override readonly name = 'OutsideConstraints';
+}
+
 export interface ServingCertOrder {
   readonly authority: Authority;
   readonly dnsNames: readonly string[];
+  /** IP addresses in their canonical form. */
+  readonly addresses?: readonly string[];
   readonly keyPair: Pick<KeyPair, 'publicKey'>;
   readonly serial: Uint8Array;
   readonly now: Date;
@@ -41,20 +50,16 @@ export interface ServingCert {
 /**
  * Issues a serving cert for `dnsNames`, signed by the active generation.
  * @throws TrustTooShort
- * @throws Error if a cert cannot hold a name, if the active generation may not sign it, or if the active generation is not valid yet or ends too soon.
+ * @throws OutsideConstraints
+ * @throws Error if a cert cannot hold a name, or if the active generation is not valid yet or ends too soon.
  */
 export function issueServingCert(order: ServingCertOrder): ServingCert {
-  const { authority, keyPair, serial, now, lifetimeMs } = order;
+  const { authority, keyPair, serial, now, lifetimeMs, addresses = [] } = order;
   const dnsNames = [...new Set(order.dnsNames)];
   checkDnsNames(dnsNames);
 
   const { signer, life, issuer, limits } = signerOf(authority);
-  const outside = forbiddenName(limits, dnsNames);
-  if (outside !== undefined)
-    throw new Error(
-      `the DNS name "${outside}" is outside the name constraints of generation ${signer.id} of the authority ` +
-        `(${describeLimits(limits)}): rotate the authority, so that the next generation permits it`,
-    );
+  checkLimits(dnsNames, addresses, signer.id, limits);
   if (now < life.notBefore)
     throw new Error(
       `the clock says ${now.toISOString()}, which is before generation ${signer.id} of the authority begins ` +
@@ -74,9 +79,30 @@ export function issueServingCert(order: ServingCertOrder): ServingCert {
     );
 
   const notBefore = after(now, -CLOCK_TOLERANCE);
-  const leaf = signServingCert({ dnsNames }, keyPair.publicKey, { serial, notBefore, notAfter }, issuer);
+  const names = { dnsNames, addresses: addresses.map(addressBytes).filter((one) => one !== undefined) };
+  const leaf = signServingCert(names, keyPair.publicKey, { serial, notBefore, notAfter }, issuer);
   const chain = joinCertificatePems([leaf, ...bridgesFrom(authority, signer.id, now)]);
   return { chain, notBefore: inSeconds(notBefore), notAfter: inSeconds(notAfter) };
+}
+
+function checkLimits(
+  dnsNames: readonly string[],
+  addresses: readonly string[],
+  id: string,
+  limits: readonly CertificateFields[],
+): void {
+  const name = forbiddenName(limits, dnsNames);
+  if (name !== undefined)
+    throw new OutsideConstraints(
+      `the DNS name "${name}" is outside the name constraints of generation ${id} of the authority ` +
+        `(${describeLimits(limits)}): rotate the authority, so that the next generation permits it`,
+    );
+  const address = forbiddenAddress(limits, addresses);
+  if (address !== undefined)
+    throw new OutsideConstraints(
+      `the IP address ${address} is outside the name constraints of generation ${id} of the authority: ` +
+        `remove the annotation ${SERVING_CERT_CLUSTER_IPS}, or use a CA that may sign IP addresses`,
+    );
 }
 
 /** X.509 has whole seconds. */

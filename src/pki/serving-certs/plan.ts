@@ -13,6 +13,8 @@ export interface ServingCertState {
   readonly serviceUid: string;
   /** The names that the Service asks for. */
   readonly dnsNames: readonly string[];
+  /** The IP addresses that the Service asks for. */
+  readonly addresses: readonly string[];
   readonly algorithm: KeyAlgorithm;
   /** The lifetime that the Service asks for, in milliseconds. */
   readonly lifetimeMs: number;
@@ -40,6 +42,7 @@ type When = (cert: UsableServingCert, state: ServingCertState) => boolean;
 const CHECKS = [
   { reason: 'SignerChanged', when: (cert, { signing }) => cert.signedBy !== signing.generationId },
   { reason: 'DnsNamesChanged', when: (cert, { dnsNames }) => !sameNames(cert.dnsNames, dnsNames) },
+  { reason: 'AddressesChanged', when: (cert, { addresses }) => !sameNames(cert.addresses, addresses) },
   { reason: 'AlgorithmChanged', when: (cert, { algorithm }) => cert.algorithm !== algorithm },
   { reason: 'NotYetValid', when: startsInFuture },
   { reason: 'RenewalDue', when: isRenewalDue },

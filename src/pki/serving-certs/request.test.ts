@@ -16,6 +16,7 @@ const rules: RequestRules = {
   clusterDomain: 'cluster.local',
   dnsSuffixes: ['apps.example.com'],
   shortNames: false,
+  clusterIPs: false,
   nameConstraints: false,
   maxLifetimeMs: 365 * 86_400_000,
   renewAfter: 66,
@@ -47,6 +48,7 @@ test('a Service with the annotation asks for a P-256 cert of 90 days', () => {
     kind: 'request',
     secretName: 'db-tls',
     dnsNames: ['db.prod.svc', 'db.prod.svc.k8s.example'],
+    addresses: [],
     algorithm: 'ECDSA-P256',
     lifetimeMs: 90 * DAY,
     renewAfter: 66,
@@ -165,6 +167,18 @@ describe('with --compat openshift', () => {
       secretName: 'b',
     });
   });
+});
+
+test.each<[string, Service['spec'], readonly string[] | undefined]>([
+  ['both cluster IPs', { clusterIP: '10.96.0.7', clusterIPs: ['10.96.0.7', 'fd00::7'] }, ['10.96.0.7', 'fd00::7']],
+  ['its cluster IP', { type: 'LoadBalancer', clusterIP: '10.96.0.7' }, ['10.96.0.7']],
+  ['no other address', { type: 'ExternalName', clusterIP: '10.96.0.7' }, undefined],
+  ['none if it is headless', { clusterIP: 'None', clusterIPs: ['None'] }, undefined],
+  ['none before it has one', {}, undefined],
+])('a Service that asks for addresses gets %s', (_which, spec, addresses) => {
+  const asking = service({ [NAME]: 'db-tls', 'gatehouse.dev/serving-cert-cluster-ips': 'true' }, spec);
+  const request = servingCertRequest(asking, { ...rules, clusterIPs: true });
+  expect(request).toMatchObject(addresses === undefined ? { kind: 'invalid' } : { addresses });
 });
 
 test('an ExternalName Service gets its names in the cluster, never the external name', () => {

@@ -11,7 +11,13 @@ import {
   SERVING_CERT_REPLACE_SECRET,
   SERVING_CERT_SECRET_NAME,
 } from '../annotations.ts';
-import { InvalidAnnotation, listOf, servingCertNames, type NameRules } from './dns-names.ts';
+import {
+  InvalidAnnotation,
+  listOf,
+  servingCertAddresses,
+  servingCertNames,
+  type NameRules,
+} from './dns-names.ts';
 import {
   DEFAULT_SERVING_CERT_LIFETIME,
   MAX_SERVING_CERT_LIFETIME,
@@ -24,7 +30,11 @@ import { isOutput, OUTPUTS, type Output } from './outputs.ts';
 
 /** The relevant fields of a Service. */
 export interface Service extends KubeObject {
-  readonly spec?: { readonly type?: string; readonly clusterIP?: string };
+  readonly spec?: {
+    readonly type?: string;
+    readonly clusterIP?: string;
+    readonly clusterIPs?: readonly string[];
+  };
 }
 
 /** The settings of the operator for requests. */
@@ -41,6 +51,8 @@ export interface AcceptedRequest {
   readonly kind: 'request';
   readonly secretName: string;
   readonly dnsNames: readonly string[];
+  /** Its cluster IPs. */
+  readonly addresses: readonly string[];
   readonly algorithm: KeyAlgorithm;
   /** Milliseconds. */
   readonly lifetimeMs: number;
@@ -100,11 +112,15 @@ function orderOf(
       `${SERVING_CERT_SECRET_NAME}: ${quote(secretName)} cannot be the name of a Secret: use lower-case letters, digits, "-" and ".", ` +
         'at most 253, beginning and ending with a letter or digit',
     );
-  const headless = service.spec?.clusterIP === 'None';
+  const { type, clusterIP = '', clusterIPs = [clusterIP] } = service.spec ?? {};
+  const headless = clusterIP === 'None';
+  const fixed = headless || type === 'ExternalName' ? [] : clusterIPs;
+  const named = { name, namespace, headless, annotations, clusterIPs: fixed };
   return {
     kind: 'request',
     secretName,
-    dnsNames: servingCertNames({ name, namespace, headless, annotations }, rules),
+    dnsNames: servingCertNames(named, rules),
+    addresses: servingCertAddresses(named, rules),
     algorithm: algorithmOf(annotations[SERVING_CERT_KEY_ALGORITHM]),
     lifetimeMs: Math.min(lifetimeOf(annotations[SERVING_CERT_DURATION]), rules.maxLifetimeMs),
     renewAfter: renewAfterOf(annotations[SERVING_CERT_RENEW_AFTER], rules),

@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { expect, test } from 'vitest';
 
 import { DEFAULT_KEY_ALGORITHM, generateKeyPair, randomSerial } from '../x509/keys.ts';
-import { addressBytes, issueSessionCert } from './session-cert.ts';
+import { issueSessionCert } from './session-cert.ts';
 
 const now = new Date('2026-11-22T06:00:00Z');
 
@@ -30,16 +30,3 @@ test.each(['laptop.example.com', 'localhost', '192.168.1.7', 'fd00::7', '::1'])(
     expect(notAfter.getTime() - now.getTime()).toBeLessThanOrEqual(7 * 86_400_000);
   },
 );
-
-test.each([
-  ['10.0.0.1', [10, 0, 0, 1]],
-  ['::', Array.from({ length: 16 }, () => 0)],
-  ['fd00::7', [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7]],
-  ['2001:db8:1:2:3:4:5:6', [0x20, 1, 0xd, 0xb8, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6]],
-])('the octets of %s are correct', (host, octets) => {
-  expect([...(addressBytes(host) ?? [])]).toEqual(octets);
-});
-
-test('a DNS name has no octets', () => {
-  expect(addressBytes('laptop')).toBeUndefined();
-});

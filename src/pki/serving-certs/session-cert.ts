@@ -1,4 +1,5 @@
 /** A serving cert for one development session, from a CA that signs only this cert. */
+import { addressBytes } from '../x509/addresses.ts';
 import { signRoot, signServingCert } from '../x509/certificate.ts';
 import { after, DAY } from '../durations.ts';
 import { CLOCK_TOLERANCE } from '../lifetimes.ts';
@@ -41,21 +42,3 @@ export function issueSessionCert(order: SessionCertOrder): SessionCert {
   );
   return { authority, chain, notAfter: validity.notAfter };
 }
-
-/** URLs normalise IPv4 addresses to this form. No DNS name ends in a number (RFC 1123 §2.1). */
-const DOTTED = /^\d+\.\d+\.\d+\.\d+$/;
-
-/** 4 or 16 octets, the format of addresses in certificates (RFC 5280 §4.2.1.6); undefined for a DNS name. */
-export function addressBytes(host: string): Uint8Array | undefined {
-  if (DOTTED.test(host)) return Uint8Array.from(host.split('.'), Number);
-  if (!host.includes(':')) return undefined;
-  const [head = '', tail] = host.split('::');
-  const left = groupsOf(head);
-  const right = tail === undefined ? [] : groupsOf(tail);
-  const gap = Array.from({ length: 8 - left.length - right.length }, () => 0);
-  return Uint8Array.from([...left, ...gap, ...right].flatMap((group) => [group >> 8, group & 0xff]));
-}
-
-/** URLs normalise IPv6 addresses to hexadecimal groups, without a dotted IPv4 end. */
-const groupsOf = (text: string): readonly number[] =>
-  text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16));

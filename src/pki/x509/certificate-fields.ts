@@ -37,8 +37,9 @@ export interface CertificateFields {
   /** The DER of the subject. The issuer name in certificates that this CA signs is a copy of these bytes. */
   readonly subject: Uint8Array;
   readonly subjectKeyId: Uint8Array | undefined;
-  /** DNS names only. */
   readonly dnsNames: readonly string[];
+  /** IP addresses, as octets. */
+  readonly addresses: readonly Uint8Array[];
   /** Bits of {@link KEY_USAGE}; undefined if the certificate does not restrict its key. */
   readonly keyUsage: number | undefined;
   /** How many CAs are allowed between this one and a leaf; undefined: any number. */
@@ -49,6 +50,10 @@ export interface CertificateFields {
   readonly permittedDomains: readonly string[] | undefined;
   /** The domains in which the CA may sign no DNS name, even if they are permitted. The empty domain is every name. */
   readonly excludedDomains: readonly string[];
+  /** The address ranges (address, then mask) in which the CA may sign IP addresses; undefined if it may sign any. */
+  readonly permittedAddresses: readonly Uint8Array[] | undefined;
+  /** The address ranges in which the CA may sign no IP address. */
+  readonly excludedAddresses: readonly Uint8Array[];
   /** Whether it constrains other names than DNS names, email addresses, URIs and IP addresses. */
   readonly constrainsOtherNames: boolean;
   /** Object identifiers; undefined if the certificate does not restrict its purpose. */
@@ -58,6 +63,12 @@ export interface CertificateFields {
   /** Object identifiers, and whether the extension is critical: a verifier that does not know it must refuse. */
   readonly extensions: ReadonlyMap<string, boolean>;
 }
+
+/** Which names a CA may sign. The names in a leaf must be within the limits of each CA above it. */
+export type NameLimits = Pick<
+  CertificateFields,
+  'permittedDomains' | 'excludedDomains' | 'permittedAddresses' | 'excludedAddresses'
+>;
 
 /** @throws Error if the certificate does not have the structure of RFC 5280 §4.1. */
 export function certificateFields(certificate: X509Certificate): CertificateFields {
@@ -77,6 +88,7 @@ export function certificateFields(certificate: X509Certificate): CertificateFiel
     subject: encode(subject),
     subjectKeyId: subjectKeyId && contentOf(subjectKeyId),
     dnsNames: dnsNamesIn(childrenOf(extensions.get(OID.subjectAltName))),
+    addresses: addressesIn(childrenOf(extensions.get(OID.subjectAltName))),
     keyUsage: keyUsage && (contentOf(keyUsage)[1] ?? 0), // octet 0 counts unused bits
     pathLength: pathLengthOf(extensions.get(OID.basicConstraints)),
     nameConstraints: constraints && encode(constraints),
@@ -90,27 +102,33 @@ export function certificateFields(certificate: X509Certificate): CertificateFiel
 const dnsNamesIn = (names: readonly DerNode[]): readonly string[] =>
   names.filter((name) => isContext(name, 2)).map((name) => Buffer.from(contentOf(name)).toString('latin1'));
 
+const addressesIn = (names: readonly DerNode[]): readonly Uint8Array[] =>
+  names.filter((name) => isContext(name, 7)).map(contentOf);
+
 /** The tags of the names that Go, and so the API server, can constrain: email, DNS, URI, IP address. */
 const KNOWN_NAMES: ReadonlySet<number> = new Set([1, 2, 6, 7]);
 
 /** RFC 5280 §4.2.1.10. A CA without permitted DNS names may sign any. */
 function constraintsIn(
   constraints: DerNode | undefined,
-): Pick<CertificateFields, 'permittedDomains' | 'excludedDomains' | 'constrainsOtherNames'> {
-  const [permitted, excluded] = ([0, 1] as const).map((tag) => {
+): NameLimits & Pick<CertificateFields, 'constrainsOtherNames'> {
+  const [permitted = [], excluded = []] = ([0, 1] as const).map((tag) => {
     const subtrees = childrenOf(constraints).find((child) => isContext(child, tag));
     return childrenOf(subtrees).flatMap((subtree) => childrenOf(subtree).slice(0, 1));
   });
   const domains = domainsIn(permitted);
+  const ranges = addressesIn(permitted);
   return {
     permittedDomains: domains.length === 0 || domains.includes('') ? undefined : domains,
     excludedDomains: domainsIn(excluded),
-    constrainsOtherNames: [permitted, excluded].flat().some((name) => name && !KNOWN_NAMES.has(name.type)),
+    permittedAddresses: ranges.length === 0 ? undefined : ranges,
+    excludedAddresses: addressesIn(excluded),
+    constrainsOtherNames: [...permitted, ...excluded].some((name) => !KNOWN_NAMES.has(name.type)),
   };
 }
 
 /** In lower case, without the leading dot that some CAs write. It would exclude only the domain itself. */
-const domainsIn = (names: readonly DerNode[] = []): readonly string[] =>
+const domainsIn = (names: readonly DerNode[]): readonly string[] =>
   dnsNamesIn(names).map((domain) => domain.toLowerCase().replace(/^\./, ''));
 
 const idOf = (extension: DerNode): string => objectIdOf(childrenOf(extension)[0]);

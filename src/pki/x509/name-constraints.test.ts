@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isInside } from './name-constraints.ts';
+import { forbiddenAddress, isInside } from './name-constraints.ts';
 
 test.each([
   ['a.example.com', 'example.com', true],
@@ -9,4 +9,30 @@ test.each([
   ['example.com.evil', 'example.com', false],
 ])('%s is inside %s: %s', (name, domain, inside) => {
   expect(isInside(name, domain)).toBe(inside);
+});
+
+const range = (...octets: readonly number[]) => Uint8Array.from(octets);
+const EVERY_IPV4 = new Uint8Array(8);
+const TEN = range(10, 96, 0, 0, 255, 240, 0, 0);
+const FIRST = range(10, 96, 0, 1, 255, 255, 255, 255);
+
+test.each([
+  ['no range', undefined, [], undefined],
+  ['its range', [TEN], [], undefined],
+  ['another range', [range(192, 168, 0, 0, 255, 255, 0, 0)], [], '10.96.0.1'],
+  ['only IPv6', [new Uint8Array(32)], [], '10.96.0.1'],
+  ['its range without it', [TEN], [FIRST], '10.96.0.1'],
+  ['all but every address', undefined, [EVERY_IPV4], '10.96.0.1'],
+  ['all but every IPv6 address', undefined, [new Uint8Array(32)], undefined],
+])('a CA that may sign %s: %s, %s, forbids %s', (_which, permittedAddresses, excludedAddresses, forbidden) => {
+  const limits = [{ permittedAddresses, excludedAddresses }];
+  expect(forbiddenAddress(limits, ['10.96.0.1'])).toBe(forbidden);
+});
+
+test('IPv6 ranges are compared with all octets', () => {
+  const mask = [...new Array<number>(8).fill(255), ...new Array<number>(8).fill(0)];
+  const net = [0xfd, 0, 0, 1, ...new Array<number>(12).fill(0)];
+  const limits = [{ permittedAddresses: [range(...net, ...mask)], excludedAddresses: [] }];
+  expect(forbiddenAddress(limits, ['fd00:1::7'])).toBeUndefined();
+  expect(forbiddenAddress(limits, ['fd00:2::7'])).toBe('fd00:2::7');
 });

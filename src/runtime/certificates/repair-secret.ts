@@ -188,6 +188,7 @@ async function issue(existing: Secret | undefined, task: ServingCertTask, contex
   const { chain, ...validity } = issueServingCert({
     authority,
     dnsNames: request.dnsNames,
+    addresses: request.addresses,
     keyPair,
     serial: context.randomSerial(),
     now,

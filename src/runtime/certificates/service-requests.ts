@@ -30,6 +30,7 @@ export function createServiceRequests(
     clusterDomain: clusterDomainOf(config),
     dnsSuffixes: config.servingCerts.dnsSuffixes,
     shortNames: config.servingCerts.shortNames,
+    clusterIPs: config.servingCerts.clusterIPs,
     nameConstraints: config.ca.nameConstraints,
     maxLifetimeMs: config.servingCerts.maxLifetimeMs,
     openshift: config.compat.includes('openshift'),

@@ -12,7 +12,7 @@ export type Refusal =
   | { readonly kind: 'foreign' | 'wrong-type' | 'immutable' | 'namespace-ends' | 'contended' }
   /** An older Service owns the Secret. */
   | { readonly kind: 'taken'; readonly by: string }
-  | { readonly kind: 'write-refused' | 'clock' | 'trust'; readonly message: string }
+  | { readonly kind: 'write-refused' | 'clock' | 'trust' | 'constraints'; readonly message: string }
   /** The Secret must be replaced, and is being deleted. */
   | { readonly kind: 'terminating'; readonly finalizers: readonly string[] }
   /** Only the key stores cannot be written. */
@@ -56,6 +56,11 @@ export function explain(refusal: Refusal, secretName: string): Explanation {
       return {
         reason: 'TrustNotRecorded',
         message: `no serving cert is made for secret ${secretName}: ${refusal.message}. It has not for a minute: the Events of secret ${AUTHORITY_SECRET} say why`,
+      };
+    case 'constraints':
+      return {
+        reason: 'NameNotPermitted',
+        message: `no serving cert is made for secret ${secretName}: ${refusal.message}`,
       };
     case 'namespace-ends':
       return {

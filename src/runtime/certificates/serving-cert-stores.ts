@@ -119,6 +119,6 @@ function onlyCertificateFields({ metadata = {}, spec = {} }: Service): Service {
       ...pick(metadata, 'name', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp'),
       annotations: ownAnnotations(metadata.annotations ?? {}),
     },
-    spec: pick(spec, 'type', 'clusterIP'),
+    spec: pick(spec, 'type', 'clusterIP', 'clusterIPs'),
   };
 }

@@ -80,6 +80,7 @@ export function planOf(
     now,
     serviceUid: identity.uid,
     dnsNames: request.dnsNames,
+    addresses: request.addresses,
     algorithm: request.algorithm,
     lifetimeMs: request.lifetimeMs,
     renewAfter: request.renewAfter,

@@ -1,10 +1,10 @@
 import { X509Certificate } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
-import type { Authority } from '../../pki/authority/authority.ts';
+import { createAuthority, type Authority } from '../../pki/authority/authority.ts';
 import { after, DAY, MINUTE } from '../../pki/durations.ts';
 import { base64, firstAuthority, rotated } from '../../../test/support/pki/fixtures.ts';
-import { generateKeyPair } from '../../pki/x509/keys.ts';
+import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import { toStoredSecret, type StoredSecret } from '../../pki/serving-certs/facts.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { servingCertRequest } from '../../pki/serving-certs/request.ts';
@@ -167,6 +167,36 @@ describe('a cert is reissued when', () => {
     expect(leafOf(world.secrets.read(SECRET)).validToDate > after(dueAt, 89 * DAY)).toBe(true);
     await world.reconciler()(SERVICE, NEVER);
     expect(world.calls.keys).toBe(2);
+  });
+
+  test('its cluster IPs changed; a CA that may not sign them is reported, and the cert stays', async () => {
+    const asking = (...clusterIPs: readonly string[]) => ({
+      ...serviceNamed('db', { 'gatehouse.dev/serving-cert-cluster-ips': 'true' }),
+      spec: { clusterIPs, clusterIP: clusterIPs[0] ?? '' },
+    });
+    world.rules = { ...world.rules, clusterIPs: true };
+    for (const address of ['10.96.0.7', '10.96.0.8']) {
+      world.add(asking(address));
+      await world.reconciler()(SERVICE, NEVER);
+      expect(leafOf(world.secrets.read(SECRET)).subjectAltName).toContain(`IP Address:${address}`);
+    }
+    expect(world.observed).toEqual(['issued Missing', 'issued AddressesChanged']);
+
+    const before = world.secrets.read(SECRET);
+    world.authority = createAuthority({
+      keyPair: await generateKeyPair('ECDSA-P256'),
+      serial: randomSerial(),
+      now: world.now,
+      domains: ['svc', 'svc.cluster.local'],
+    });
+    await world.reconciler()(SERVICE, NEVER);
+    expect(world.secrets.read(SECRET)).toEqual(before);
+    expect(world.observed.at(-1)).toBe('refused NameNotPermitted');
+    expect(world.events.all.at(-1)).toMatchObject({
+      type: 'Warning',
+      reason: 'NameNotPermitted',
+      message: expect.stringContaining('remove the annotation gatehouse.dev/serving-cert-cluster-ips') as string,
+    });
   });
 
   test('the Service moves its renewal to the past; the Secret says when the cert is renewed', async () => {

@@ -1,7 +1,7 @@
 /** On the leader: maintains a serving cert in the Secret of every Service that asks for one. */
 import type { Authority } from '../../pki/authority/authority.ts';
 import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
-import { TrustTooShort } from '../../pki/serving-certs/issue.ts';
+import { OutsideConstraints, TrustTooShort } from '../../pki/serving-certs/issue.ts';
 import type { IssueReason, ServingCertPlan } from '../../pki/serving-certs/plan.ts';
 import { isContended, type RevertHistory } from '../../pki/revert-backoff.ts';
 import { firstClaim, type Service, type ServingCertRequest } from '../../pki/serving-certs/request.ts';
@@ -169,6 +169,8 @@ async function repair(
     .attempt(task.key, () => repairSecret(task, isAbsent, running))
     .catch((error: unknown) => {
       if (error instanceof TrustTooShort) return error;
+      if (error instanceof OutsideConstraints)
+        return { kind: 'refused', refusal: { kind: 'constraints', message: error.message } } as const;
       observe('failed', 'Error');
       throw error;
     });

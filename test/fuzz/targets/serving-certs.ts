@@ -62,6 +62,8 @@ const SERVICE: JsonObject = {
     'gatehouse.dev/serving-cert-outputs': 'combined-pem,pkcs12',
     'gatehouse.dev/serving-cert-pod-names': 'db:3',
     'gatehouse.dev/serving-cert-wildcard': 'true',
+    'gatehouse.dev/serving-cert-renew-after': '50%',
+    'gatehouse.dev/serving-cert-cluster-ips': 'false',
     'gatehouse.dev/serving-cert-keystore-password': 'secret/key',
   },
 };
@@ -69,6 +71,7 @@ const RULES = {
   clusterDomain: 'cluster.local',
   dnsSuffixes: ['example.com'],
   shortNames: true,
+  clusterIPs: true,
   nameConstraints: false,
   maxLifetimeMs: 365 * 86_400_000,
   renewAfter: 66,

@@ -113,6 +113,7 @@ export function createWorld(authority: Authority, now: Date): ServingCertsWorld 
       clusterDomain: 'cluster.local',
       dnsSuffixes: [],
       shortNames: false,
+      clusterIPs: false,
       nameConstraints: false,
       maxLifetimeMs: 365 * 86_400_000,
       renewAfter: 66,
