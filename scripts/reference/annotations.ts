@@ -44,7 +44,7 @@ const ASKED: readonly Entry[] = [
   [
     pki.SERVING_CERT_DNS_NAMES,
     SERVICE,
-    'Additional DNS names, separated by commas, in the domains that `--serving-cert-dns-suffixes` allows.',
+    'Additional DNS names, separated by commas, in the domains that `--serving-cert-dns-suffixes` and `--serving-cert-namespace-suffixes` allow.',
   ],
   [
     pki.SERVING_CERT_CLUSTER_IPS,

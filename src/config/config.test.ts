@@ -117,6 +117,26 @@ test('DNS suffixes are a list, and none may cover the short names of Services', 
   expect(() => suffixes('*.example.com')).toThrow('is not a DNS name');
 });
 
+test('each domain belongs to one namespace', () => {
+  const suffixes = (text: string, all = '') =>
+    resolveConfig({ 'serving-cert-namespace-suffixes': text, 'serving-cert-dns-suffixes': all }, {}).servingCerts
+      .namespaceSuffixes;
+  expect([...suffixes('')]).toEqual([]);
+  expect([...suffixes('shop=shop.example.com, shop=example.org,pay = pay.example.com')]).toEqual([
+    ['shop.example.com', 'shop'],
+    ['example.org', 'shop'],
+    ['pay.example.com', 'pay'],
+  ]);
+  expect(() => suffixes('shop.example.com')).toThrow('is not a namespace and a domain, such as shop=');
+  expect(() => suffixes('a=b.c=d.e')).toThrow('is not a namespace and a domain');
+  expect(() => suffixes('a=example.com,b=example.com')).toThrow('a and b cannot share "example.com"');
+  expect(() => suffixes('Shop=example.com')).toThrow('"Shop" is not a DNS label');
+  expect(() => suffixes('shop=com')).toThrow('"com" is too wide');
+  expect(() => suffixes('shop=*.example.com')).toThrow('is not a DNS name');
+  expect(() => suffixes('shop=')).toThrow('"shop=" is not a namespace and a domain');
+  expect(() => suffixes('shop=example.com', 'example.com')).toThrow('is also in --serving-cert-dns-suffixes');
+});
+
 test('OpenShift compatibility is off by default', () => {
   expect(resolveConfig({}, {}).compat).toEqual([]);
   expect(resolveConfig({ compat: 'openshift,cert-manager' }, {}).compat).toEqual([

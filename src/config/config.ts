@@ -67,6 +67,8 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
     compat: read('compat'),
     servingCerts: Object.freeze({
       dnsSuffixes: read('serving-cert-dns-suffixes'),
+      /** The namespace to which each suffix belongs. */
+      namespaceSuffixes: read('serving-cert-namespace-suffixes'),
       shortNames: read('serving-cert-short-names'),
       maxLifetimeMs: read('serving-cert-max-duration'),
       /** Whether a Service may ask for its cluster IPs. */
@@ -103,6 +105,12 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
     problems.push(
       '--serving-cert-short-names cannot be true with --ca-name-constraints: no CA could sign them',
     );
+  const { dnsSuffixes, namespaceSuffixes } = config.servingCerts;
+  for (const suffix of dnsSuffixes)
+    if (namespaceSuffixes.has(suffix))
+      problems.push(
+        `--serving-cert-namespace-suffixes: "${suffix}" is also in --serving-cert-dns-suffixes, for all namespaces`,
+      );
   if (config.ca.nameConstraints && config.servingCerts.clusterIPs)
     problems.push(
       '--serving-cert-cluster-ips cannot be true with --ca-name-constraints: such a CA signs no IP addresses',

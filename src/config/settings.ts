@@ -14,6 +14,7 @@ import {
   dnsName,
   dnsSuffixes,
   limit,
+  namespaceSuffixes,
   port,
   renewalPoint,
   text,
@@ -107,6 +108,11 @@ export const SETTINGS = {
     '',
     dnsSuffixes,
   ),
+  'serving-cert-namespace-suffixes': setting(
+    'such domains for the Services of one namespace only, comma-separated: shop=shop.example.com,pay=pay.example.com',
+    '',
+    namespaceSuffixes,
+  ),
   'serving-cert-short-names': setting(
     'whether certificates also have the names without svc (db, db.prod); a Service can choose with an annotation',
     'false',
@@ -150,7 +156,7 @@ export const SETTINGS = {
   ),
   'ca-lifetime': setting('lifetime of a CA that Gatehouse creates; it rotates at half', '730d', caLifetime),
   'ca-name-constraints': setting(
-    'whether new CAs of Gatehouse may sign only names in svc, the cluster domain and --serving-cert-dns-suffixes',
+    'whether new CAs of Gatehouse may sign only names in svc, the cluster domain and the suffixes above',
     'false',
     yesOrNo,
   ),

@@ -76,6 +76,24 @@ export function dnsSuffixes(value: string): readonly string[] {
   return suffixes;
 }
 
+/**
+ * `namespace=suffix` pairs, as a map from each suffix to its namespace. A namespace may have several suffixes, but no two
+ * namespaces share one: each could then get the names of the other.
+ */
+export function namespaceSuffixes(value: string): ReadonlyMap<string, string> {
+  const owners = new Map<string, string>();
+  for (const pair of listOf(value)) {
+    const [namespace = '', suffix, ...rest] = pair.split('=').map((part) => part.trim());
+    if (suffix === undefined || suffix === '' || rest.length > 0)
+      throw new Error(`"${pair}" is not a namespace and a domain, such as shop=shop.example.com`);
+    const owner = owners.get(suffix);
+    if (owner !== undefined && owner !== namespace)
+      throw new Error(`the namespaces ${owner} and ${namespace} cannot share "${suffix}"`);
+    for (const domain of dnsSuffixes(suffix)) owners.set(domain, dnsLabel(namespace));
+  }
+  return owners;
+}
+
 /** Names of client certificates. Rejects patterns, because names are compared literally. */
 export function clientNames(value: string): readonly string[] {
   const names = new Set(listOf(value));

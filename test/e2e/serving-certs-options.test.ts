@@ -30,6 +30,7 @@ beforeAll(async () => {
     settings: {
       compat: 'openshift',
       'serving-cert-dns-suffixes': 'apps.example.com',
+      'serving-cert-namespace-suffixes': 'shop=shop.example.com,pay=pay.apps.example.com',
       'serving-cert-on-removal': 'delete',
       'serving-cert-cluster-ips': 'true',
     },
@@ -103,6 +104,18 @@ test('Services get additional names that the operator allows, and an Event repor
   await cluster.admin.create(services, asked('thief', 'thief-tls', { [names]: 'front.shop.svc' }));
   expect((await eventOn('thief', 'InvalidRequest')).message).toContain("cluster's own domain");
   expect(await cluster.admin.get(secrets, named('thief-tls'))).toBeUndefined();
+});
+
+test('only the Services of a namespace get names in its domains', async () => {
+  const names = 'gatehouse.dev/serving-cert-dns-names';
+  await cluster.admin.create(services, asked('owner', 'owner-tls', { [names]: '*.shop.example.com' }));
+  expect(namesOf(await seeSecret('owner-tls'))).toContain('DNS:*.shop.example.com');
+  for (const name of ['www.pay.apps.example.com', '*.apps.example.com']) {
+    const service = `grabs-${name.length}`;
+    await cluster.admin.create(services, asked(service, `${service}-tls`, { [names]: name }));
+    expect((await eventOn(service, 'InvalidRequest')).message).toContain('belongs to another namespace');
+    expect(await cluster.admin.get(secrets, named(`${service}-tls`))).toBeUndefined();
+  }
 });
 
 test('a Service gets its cluster IP; a headless one has none, and an Event says so', async () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   clusterDomainFrom,
   dnsNameProblem,
+  permittedDomains,
   podNames,
   servingCertAddresses,
   servingCertNames,
@@ -14,6 +15,7 @@ const rules = {
   dnsSuffixes: [],
   shortNames: false,
   clusterIPs: false,
+  namespaceSuffixes: new Map<string, string>(),
   nameConstraints: false,
 };
 
@@ -37,6 +39,71 @@ test('a Service cannot request short names that no CA may sign', () => {
   expect(() => servingCertNames({ ...service, annotations: { [SHORT_NAMES]: 'true' } }, constrained)).toThrow(
     /serving-cert-short-names: the CA signs no short names \(--ca-name-constraints\)/,
   );
+});
+
+describe('domains of namespaces', () => {
+  const suffixes = {
+    ...rules,
+    dnsSuffixes: ['example.com'],
+    namespaceSuffixes: new Map([
+      ['prod.example.com', 'prod'],
+      ['pay.prod.example.com', 'pay'],
+      ['bank.example.org', 'pay'],
+      ['prod.example.org', 'prod'],
+      ['deep.below.prod.example.org', 'pay'],
+    ]),
+  };
+  const asking = (name: string, namespace = 'prod') =>
+    servingCertNames(
+      { ...service, namespace, annotations: { 'gatehouse.dev/serving-cert-dns-names': name } },
+      suffixes,
+    );
+
+  test.each([
+    ['prod', 'prod.example.com'],
+    ['prod', 'a.prod.example.com'],
+    ['prod', '*.a.prod.example.com'],
+    ['prod', '*.prod.example.org'],
+    ['prod', 'mypay.prod.example.com'],
+    ['pay', 'pay.prod.example.com'],
+    ['pay', '*.pay.prod.example.com'],
+    ['pay', 'bank.example.org'],
+    ['shop', 'shop.example.com'],
+  ])('%s may use %s', (namespace, name) => {
+    expect(asking(name, namespace)).toContain(name);
+  });
+
+  test.each([
+    ['prod', 'pay.prod.example.com'],
+    ['prod', 'a.pay.prod.example.com'],
+    ['prod', '*.prod.example.com'], // covers pay.prod.example.com
+    ['prod', 'bank.example.org'],
+    ['prod', '*.below.prod.example.org'], // covers deep.below.prod.example.org
+    ['pay', 'prod.example.com'],
+    ['shop', 'a.prod.example.com'],
+    ['shop', '*.example.com'], // covers prod.example.com
+    ['shop', '*.prod.example.com'],
+  ])('%s may not use %s, which belongs to another namespace', (namespace, name) => {
+    expect(() => asking(name, namespace)).toThrow('belongs to another namespace');
+  });
+
+  test('the message names only the domains of the namespace itself', () => {
+    expect(() => asking('other.example.org')).toThrow(
+      '(example.com, prod.example.com, prod.example.org; --serving-cert-dns-suffixes,',
+    );
+  });
+
+  test('no namespace gets a name of the cluster', () => {
+    const rule = { ...suffixes, namespaceSuffixes: new Map([['web.svc', 'prod'], ['cluster.local', 'prod']]) };
+    for (const name of ['db.web.svc', 'db.web.svc.cluster.local']) {
+      const annotations = { 'gatehouse.dev/serving-cert-dns-names': name };
+      expect(() => servingCertNames({ ...service, annotations }, rule)).toThrow("the cluster's own domain");
+    }
+  });
+
+  test('a CA with name constraints permits them', () => {
+    expect(permittedDomains(suffixes)).toEqual(expect.arrayContaining([...suffixes.namespaceSuffixes.keys()]));
+  });
 });
 
 describe('cluster IPs', () => {

@@ -79,6 +79,8 @@ export interface NameRules {
   readonly clusterDomain: string;
   /** Domains in which Services may ask for names of their own, e.g. `apps.example.com`. */
   readonly dnsSuffixes: readonly string[];
+  /** Domains in which only the Services of one namespace may do so, each with its namespace. */
+  readonly namespaceSuffixes: ReadonlyMap<string, string>;
   /** Whether certificates hold `db` and `db.prod`, unless the Service says otherwise. */
   readonly shortNames: boolean;
   /** Whether Services may ask for their cluster IPs. */
@@ -91,20 +93,19 @@ export interface NameRules {
 export const permittedDomains = ({
   clusterDomain,
   dnsSuffixes,
-}: Pick<NameRules, 'clusterDomain' | 'dnsSuffixes'>): readonly string[] => [
+  namespaceSuffixes,
+}: Pick<NameRules, 'clusterDomain' | 'dnsSuffixes' | 'namespaceSuffixes'>): readonly string[] => [
   'svc',
   `svc.${clusterDomain}`,
   ...dnsSuffixes,
+  ...namespaceSuffixes.keys(),
 ];
 
 /**
  * The DNS names in the serving cert of a Service, each once.
  * @throws InvalidAnnotation
  */
-export function servingCertNames(
-  service: NamedService,
-  rules: Omit<NameRules, 'clusterIPs'>,
-): readonly string[] {
+export function servingCertNames(service: NamedService, rules: NameRules): readonly string[] {
   const { name, namespace, annotations, headless } = service;
   const pods = podsOf(service);
   const shortNames = flag(annotations, SERVING_CERT_SHORT_NAMES) ?? rules.shortNames;
@@ -174,7 +175,8 @@ function podsOf({ annotations, headless }: NamedService): readonly string[] {
   });
 }
 
-function extraNames(service: NamedService, { clusterDomain, dnsSuffixes }: NameRules): readonly string[] {
+function extraNames(service: NamedService, rules: NameRules): readonly string[] {
+  const { clusterDomain, dnsSuffixes, namespaceSuffixes } = rules;
   const own = `${service.name}.${service.namespace}.svc`;
   return listOf(service.annotations[SERVING_CERT_DNS_NAMES] ?? '').map((name) => {
     if (isInside(name, own) || isInside(name, `${own}.${clusterDomain}`)) return name;
@@ -183,13 +185,32 @@ function extraNames(service: NamedService, { clusterDomain, dnsSuffixes }: NameR
       throw new InvalidAnnotation(
         `${SERVING_CERT_DNS_NAMES}: ${quote(name)} lies in the cluster's own domain and not below ${own}`,
       );
-    if (!dnsSuffixes.some((suffix) => isInside(name, suffix)))
+    if (isReserved(name, service.namespace, rules))
       throw new InvalidAnnotation(
-        `${SERVING_CERT_DNS_NAMES}: ${quote(name)} is in none of the domains that --serving-cert-dns-suffixes allows (` +
-          `${dnsSuffixes.join(', ') || 'it allows none'})`,
+        `${SERVING_CERT_DNS_NAMES}: ${quote(name)} is in a domain that belongs to another namespace`,
+      );
+    const mine = [...namespaceSuffixes.keys()].filter(
+      (suffix) => namespaceSuffixes.get(suffix) === service.namespace,
+    );
+    const allowed = [...dnsSuffixes, ...mine];
+    if (!allowed.some((suffix) => isInside(name, suffix)))
+      throw new InvalidAnnotation(
+        `${SERVING_CERT_DNS_NAMES}: ${quote(name)} is in none of the domains that the operator allows for this namespace (` +
+          `${allowed.join(', ') || 'none'}; --serving-cert-dns-suffixes, --serving-cert-namespace-suffixes)`,
       );
     return name;
   });
+}
+
+/**
+ * Whether `name` belongs to another namespace: the longest suffix around it decides. A wildcard also covers the domain
+ * of another namespace that is one label longer.
+ */
+function isReserved(name: string, namespace: string, { dnsSuffixes, namespaceSuffixes }: NameRules): boolean {
+  const around = [...dnsSuffixes, ...namespaceSuffixes.keys()].filter((suffix) => isInside(name, suffix));
+  const longest = around.reduce((one, other) => (other.length > one.length ? other : one), '');
+  const covered = [...namespaceSuffixes.keys()].filter((suffix) => name === suffix.replace(/^[^.]*/, '*'));
+  return [longest, ...covered].some((suffix) => (namespaceSuffixes.get(suffix) ?? namespace) !== namespace);
 }
 
 function flag(annotations: NamedService['annotations'], annotation: string): boolean | undefined {

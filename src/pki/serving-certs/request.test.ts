@@ -17,6 +17,7 @@ const rules: RequestRules = {
   dnsSuffixes: ['apps.example.com'],
   shortNames: false,
   clusterIPs: false,
+  namespaceSuffixes: new Map<string, string>(),
   nameConstraints: false,
   maxLifetimeMs: 365 * 86_400_000,
   renewAfter: 66,
@@ -201,7 +202,7 @@ test.each([
     'a name outside the allowed domains',
     { [NAME]: 'x', [NAMES]: 'shop.example.com' },
     {},
-    'allows (apps.example.com)',
+    'allows for this namespace (apps.example.com;',
   ],
   [
     'a name with the same ending',

@@ -76,7 +76,7 @@ function leader({ importFrom, ...change }: LeaderChange = {}) {
       propagationWaitMs: 10 * MINUTE,
     },
     clusterDomain: undefined,
-    servingCerts: { dnsSuffixes: [], shortNames: false, maxLifetimeMs: 90 * DAY, onRemoval: 'retain' },
+    servingCerts: { dnsSuffixes: [], namespaceSuffixes: new Map(), shortNames: false, clusterIPs: false, renewAfter: 66, maxLifetimeMs: 90 * DAY, onRemoval: 'retain' },
   };
   const reconcile = createAuthorityReconciler({
     client: cluster.client,

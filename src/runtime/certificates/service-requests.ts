@@ -29,6 +29,7 @@ export function createServiceRequests(
   const rules: RequestRules = {
     clusterDomain: clusterDomainOf(config),
     dnsSuffixes: config.servingCerts.dnsSuffixes,
+    namespaceSuffixes: config.servingCerts.namespaceSuffixes,
     shortNames: config.servingCerts.shortNames,
     clusterIPs: config.servingCerts.clusterIPs,
     nameConstraints: config.ca.nameConstraints,
@@ -74,27 +75,27 @@ const clusterDomainOf = ({ clusterDomain }: Pick<Config, 'clusterDomain'>): stri
 /** The domains in which a new CA may sign names; undefined: any name. */
 export const domainsOfNewCa = ({
   ca,
-  servingCerts: { dnsSuffixes },
+  servingCerts,
   ...config
 }: Pick<Config, 'ca' | 'servingCerts' | 'clusterDomain'>): readonly string[] | undefined =>
-  ca.nameConstraints ? permittedDomains({ clusterDomain: clusterDomainOf(config), dnsSuffixes }) : undefined;
+  ca.nameConstraints
+    ? permittedDomains({ ...servingCerts, clusterDomain: clusterDomainOf(config) })
+    : undefined;
 
 /** Names in every domain in which serving certs hold names: a CA must be able to sign all of them. */
 export function namesOfTrial({
-  servingCerts: { dnsSuffixes, shortNames },
+  servingCerts,
   ca,
   ...config
 }: Pick<Config, 'servingCerts' | 'clusterDomain' | 'ca'>): readonly string[] {
   const service = { name: 'name', namespace: 'namespace', headless: true, annotations: {} };
-  const clusterDomain = clusterDomainOf(config);
+  const { shortNames, dnsSuffixes, namespaceSuffixes } = servingCerts;
   const isConstrained = ca.secret === undefined && ca.nameConstraints;
-  return [
-    ...servingCertNames(service, {
-      ...{ clusterDomain, dnsSuffixes, nameConstraints: false },
-      shortNames: shortNames && !isConstrained,
-    }),
-    ...dnsSuffixes.map((suffix) => `name.${suffix}`),
-  ];
+  const names = servingCertNames(service, {
+    ...{ ...servingCerts, clusterDomain: clusterDomainOf(config), nameConstraints: false },
+    shortNames: shortNames && !isConstrained,
+  });
+  return [...names, ...[...dnsSuffixes, ...namespaceSuffixes.keys()].map((suffix) => `name.${suffix}`)];
 }
 
 /** The kubelet writes the cluster domain into the resolver configuration of every pod. */

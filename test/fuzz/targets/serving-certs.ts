@@ -56,7 +56,7 @@ const SERVICE: JsonObject = {
   namespace: 'prod',
   annotations: {
     'gatehouse.dev/serving-cert-secret-name': 'db-tls',
-    'gatehouse.dev/serving-cert-dns-names': 'db.example.com,*.db.example.com',
+    'gatehouse.dev/serving-cert-dns-names': 'db.example.com,*.db.example.com,shopping.example.com',
     'gatehouse.dev/serving-cert-key-algorithm': 'RSA-2048',
     'gatehouse.dev/serving-cert-duration': '24h',
     'gatehouse.dev/serving-cert-outputs': 'combined-pem,pkcs12',
@@ -72,6 +72,7 @@ const RULES = {
   dnsSuffixes: ['example.com'],
   shortNames: true,
   clusterIPs: true,
+  namespaceSuffixes: new Map([['shop.example.com', 'shop']]),
   nameConstraints: false,
   maxLifetimeMs: 365 * 86_400_000,
   renewAfter: 66,
@@ -103,6 +104,7 @@ export const serviceRequests = fuzzTarget(
     if (request.kind !== 'request') return;
     for (const name of request.dnsNames) {
       const isOwn = name === 'db' || /^([a-z0-9*-]+\.)*db\.prod(\.svc(\.cluster\.local)?)?$/.test(name);
+      hold(!/(^|\.)shop\.example\.com$/.test(name) && name !== '*.example.com', () => `${name} is of another namespace`);
       hold(isOwn || /^(\*\.)?([a-z0-9-]+\.)*example\.com$/.test(name), () => `it has the name ${name}`);
     }
     hold(

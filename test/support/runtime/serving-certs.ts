@@ -114,6 +114,7 @@ export function createWorld(authority: Authority, now: Date): ServingCertsWorld 
       dnsSuffixes: [],
       shortNames: false,
       clusterIPs: false,
+      namespaceSuffixes: new Map<string, string>(),
       nameConstraints: false,
       maxLifetimeMs: 365 * 86_400_000,
       renewAfter: 66,
