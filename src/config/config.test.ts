@@ -97,11 +97,14 @@ test.each([
   expect(() => resolveConfig({ 'ca-lifetime': lifetime }, {})).toThrow(message);
 });
 
-test.each(['66', '0%', '19%', '91%', '100%', '50.5%', '30d', ''])('"%s" is no point of renewal', (written) => {
-  expect(() => resolveConfig({ 'serving-cert-renew-after': written }, {})).toThrow(
-    `--serving-cert-renew-after: "${written}" is not a whole percentage from 20% to 90%`,
-  );
-});
+test.each(['66', '0%', '19%', '91%', '100%', '50.5%', '30d', ''])(
+  '"%s" is no point of renewal',
+  (written) => {
+    expect(() => resolveConfig({ 'serving-cert-renew-after': written }, {})).toThrow(
+      `--serving-cert-renew-after: "${written}" is not a whole percentage from 20% to 90%`,
+    );
+  },
+);
 
 test('certificates are renewed after two thirds of their lifetime, or at the point of the operator', () => {
   expect(resolveConfig({}, {}).servingCerts.renewAfter).toBe(66);
@@ -119,8 +122,8 @@ test('DNS suffixes are a list, and none may cover the short names of Services', 
 
 test('each domain belongs to one namespace', () => {
   const suffixes = (text: string, all = '') =>
-    resolveConfig({ 'serving-cert-namespace-suffixes': text, 'serving-cert-dns-suffixes': all }, {}).servingCerts
-      .namespaceSuffixes;
+    resolveConfig({ 'serving-cert-namespace-suffixes': text, 'serving-cert-dns-suffixes': all }, {})
+      .servingCerts.namespaceSuffixes;
   expect([...suffixes('')]).toEqual([]);
   expect([...suffixes('shop=shop.example.com, shop=example.org,pay = pay.example.com')]).toEqual([
     ['shop.example.com', 'shop'],

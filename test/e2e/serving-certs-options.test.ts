@@ -60,7 +60,7 @@ const eventOn = (name: string, reason: string) =>
   });
 
 interface ServiceObject extends KubeObject {
-  readonly spec?: { readonly clusterIP?: string };
+  readonly spec?: { readonly clusterIP?: string; readonly ports?: readonly { readonly port: number }[] };
 }
 
 interface EventObject extends KubeObject {
@@ -120,7 +120,11 @@ test('only the Services of a namespace get names in its domains', async () => {
 
 test('a Service gets its cluster IP; a headless one has none, and an Event says so', async () => {
   const wish = { 'gatehouse.dev/serving-cert-cluster-ips': 'true' };
-  const created = await cluster.admin.create<ServiceObject>(services, asked('fixed', 'fixed-tls', wish));
+  const { metadata = {} } = asked('fixed', 'fixed-tls', wish);
+  const created = await cluster.admin.create<ServiceObject>(services, {
+    metadata,
+    spec: { ports: [{ port: 443 }] },
+  });
   const address = created.spec?.clusterIP ?? '';
   expect(address).toMatch(/^[\d.]+$/);
   const secret = await seeSecret('fixed-tls');

@@ -186,7 +186,7 @@ const filesOf = (cases: readonly Case[]): Readonly<Record<string, string>> =>
   );
 
 export const hasOpenssl = runs('openssl', 'version');
-const hasJava = runs('java', '-version') && runs('javac', '-version');
+export const hasJava = runs('java', '-version') && runs('javac', '-version');
 
 const absent = (command: string): string => `there is no ${command} on the PATH`;
 

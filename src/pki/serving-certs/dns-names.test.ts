@@ -94,7 +94,13 @@ describe('domains of namespaces', () => {
   });
 
   test('no namespace gets a name of the cluster', () => {
-    const rule = { ...suffixes, namespaceSuffixes: new Map([['web.svc', 'prod'], ['cluster.local', 'prod']]) };
+    const rule = {
+      ...suffixes,
+      namespaceSuffixes: new Map([
+        ['web.svc', 'prod'],
+        ['cluster.local', 'prod'],
+      ]),
+    };
     for (const name of ['db.web.svc', 'db.web.svc.cluster.local']) {
       const annotations = { 'gatehouse.dev/serving-cert-dns-names': name };
       expect(() => servingCertNames({ ...service, annotations }, rule)).toThrow("the cluster's own domain");
@@ -102,7 +108,9 @@ describe('domains of namespaces', () => {
   });
 
   test('a CA with name constraints permits them', () => {
-    expect(permittedDomains(suffixes)).toEqual(expect.arrayContaining([...suffixes.namespaceSuffixes.keys()]));
+    expect(permittedDomains(suffixes)).toEqual(
+      expect.arrayContaining([...suffixes.namespaceSuffixes.keys()]),
+    );
   });
 });
 

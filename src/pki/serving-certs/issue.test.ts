@@ -2,7 +2,13 @@ import { X509Certificate } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { activeGeneration, createAuthority, type Authority } from '../authority/authority.ts';
 import { after, DAY, HOUR, MINUTE } from '../durations.ts';
-import { base64, firstAuthority, rotated, SERVER_NAME, serverOf } from '../../../test/support/pki/fixtures.ts';
+import {
+  base64,
+  firstAuthority,
+  rotated,
+  SERVER_NAME,
+  serverOf,
+} from '../../../test/support/pki/fixtures.ts';
 import { FOREIGN_STACKS, nodeVerdict } from '../../../test/support/trust-verdicts.ts';
 import { caBundle } from '../authority/bundle.ts';
 import { rootOf } from '../authority/generation.ts';
@@ -45,18 +51,21 @@ test('OPA TestCertSigning, Knative TestCreateCerts: a serving cert has its key a
 });
 
 describe('an Ed25519 key', () => {
-  test.each(['ECDSA-P256', 'RSA-2048'] as const)('is certified by an authority of type %s', async (algorithm) => {
-    const realNow = new Date();
-    const signer = await firstAuthority(realNow, algorithm);
-    const { chain, keyPair: pair } = await serverOf(await rotated(signer, realNow), realNow, 'Ed25519');
-    const server = { chain, privateKey: pair.privateKey };
-    const bundle = caBundle(signer, realNow);
-    expect(new X509Certificate(chain).publicKey.asymmetricKeyType).toBe('ed25519');
-    expect(await nodeVerdict(server, bundle, SERVER_NAME)).toBe('ok');
-    const stacks = FOREIGN_STACKS.filter(({ missing }) => missing === undefined);
-    const verdicts = await Promise.all(stacks.map(({ judge }) => judge([{ server, bundle }], SERVER_NAME)));
-    expect(verdicts.flat()).toEqual(stacks.map(() => true));
-  });
+  test.each(['ECDSA-P256', 'RSA-2048'] as const)(
+    'is certified by an authority of type %s',
+    async (algorithm) => {
+      const realNow = new Date();
+      const signer = await firstAuthority(realNow, algorithm);
+      const { chain, keyPair: pair } = await serverOf(await rotated(signer, realNow), realNow, 'Ed25519');
+      const server = { chain, privateKey: pair.privateKey };
+      const bundle = caBundle(signer, realNow);
+      expect(new X509Certificate(chain).publicKey.asymmetricKeyType).toBe('ed25519');
+      expect(await nodeVerdict(server, bundle, SERVER_NAME)).toBe('ok');
+      const stacks = FOREIGN_STACKS.filter(({ missing }) => missing === undefined);
+      const verdicts = await Promise.all(stacks.map(({ judge }) => judge([{ server, bundle }], SERVER_NAME)));
+      expect(verdicts.flat()).toEqual(stacks.map(() => true));
+    },
+  );
 
   test('cannot sign: an authority with such a key is refused', async () => {
     await expect(firstAuthority(now, 'Ed25519')).rejects.toThrow('only RSA, P-256 and P-384 keys can sign');
@@ -68,11 +77,9 @@ describe('IP addresses', () => {
 
   test('are in the cert, and its facts name them', () => {
     const leaf = new X509Certificate(issueServingCert(withAddresses()).chain);
-    expect(['10.96.0.7', 'fd00::7', '10.96.0.8'].map((address) => leaf.checkIP(address) !== undefined)).toEqual([
-      true,
-      true,
-      false,
-    ]);
+    expect(
+      ['10.96.0.7', 'fd00::7', '10.96.0.8'].map((address) => leaf.checkIP(address) !== undefined),
+    ).toEqual([true, true, false]);
     const data = { 'tls.crt': base64(leaf.toString()), 'tls.key': base64(keyPair.privateKey) };
     expect(summarizeServingCert(data)).toMatchObject({ addresses: ['10.96.0.7', 'fd00::7'] });
   });
@@ -83,7 +90,9 @@ describe('IP addresses', () => {
     expect(() => issueServingCert({ ...order, authority: constrained })).not.toThrow();
     const refused = () => issueServingCert({ ...withAddresses(), authority: constrained });
     expect(refused).toThrow(OutsideConstraints);
-    expect(refused).toThrow(/^the IP address 10\.96\.0\.7 is outside the name constraints .*serving-cert-cluster-ips/);
+    expect(refused).toThrow(
+      /^the IP address 10\.96\.0\.7 is outside the name constraints .*serving-cert-cluster-ips/,
+    );
   });
 });
 

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, connect } from 'node:tls';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +14,9 @@ import {
   serverOf,
   type Server,
 } from '../../../test/support/pki/fixtures.ts';
+import { hasJava } from '../../../test/support/trust-verdicts.ts';
 import type { KeyAlgorithm } from '../x509/keys.ts';
+import { toJksKeyStore, toJksTrustStore } from './jks.ts';
 import { toKeyStore, toTrustStore } from './key-store.ts';
 import { splitCertificates } from '../x509/pem.ts';
 
@@ -112,29 +114,103 @@ test('an empty password makes a store that opens with an empty password', async 
   );
 });
 
-const hasKeytool = await run('keytool', ['-help']).then(
-  () => true,
-  () => false,
-);
-if (!hasKeytool)
-  console.log('skipped: Java does not read the key stores, because there is no keytool on the PATH');
+if (!hasJava)
+  console.log(
+    'skipped: Java does not read the key stores, because there is no java with a compiler on the PATH',
+  );
 
-describe.skipIf(!hasKeytool)('Java', () => {
+/** Serves each key store to a client with its trust store, and prints the names in the certificate. */
+const JAVA = `
+import java.io.*; import java.security.*; import java.security.cert.X509Certificate; import javax.net.ssl.*;
+class Handshake {
+  static KeyStore open(String type, String path) throws Exception {
+    KeyStore store = KeyStore.getInstance(type);
+    try (InputStream in = new FileInputStream(path)) { store.load(in, "changeit".toCharArray()); }
+    return store;
+  }
+  static void shake(String type, String keyPath, String trustPath) throws Exception {
+    KeyManagerFactory keys = KeyManagerFactory.getInstance("PKIX");
+    keys.init(open(type, keyPath), "changeit".toCharArray());
+    TrustManagerFactory trust = TrustManagerFactory.getInstance("PKIX");
+    trust.init(open(type, trustPath));
+    SSLContext context = SSLContext.getInstance("TLS");
+    context.init(keys.getKeyManagers(), trust.getTrustManagers(), null);
+    SSLServerSocket server = (SSLServerSocket) context.getServerSocketFactory().createServerSocket(0);
+    Thread serving = new Thread(() -> {
+      try (SSLSocket accepted = (SSLSocket) server.accept()) { accepted.startHandshake(); }
+      catch (IOException error) { error.printStackTrace(); }
+    });
+    serving.start();
+    try (SSLSocket client = (SSLSocket) context.getSocketFactory().createSocket("127.0.0.1", server.getLocalPort())) {
+      client.startHandshake();
+      X509Certificate leaf = (X509Certificate) client.getSession().getPeerCertificates()[0];
+      System.out.println(leaf.getPublicKey().getAlgorithm() + leaf.getSubjectAlternativeNames());
+    }
+    serving.join();
+  }
+  public static void main(String[] args) throws Exception {
+    for (int i = 1; i + 1 < args.length; i += 2) shake(args[0], args[i], args[i + 1]);
+  }
+}
+`;
+
+describe.skipIf(!hasJava).each([
+  { type: 'PKCS12', keyStore: toKeyStore, trustStore: toTrustStore },
+  { type: 'JKS', keyStore: toJksKeyStore, trustStore: toJksTrustStore },
+])('Java with $type', ({ type, keyStore, trustStore }) => {
   const ascii = 'changeit';
-  const list = async (path: string) =>
-    (await run('keytool', ['-list', '-v', '-storetype', 'PKCS12', '-storepass', ascii, '-keystore', path]))
+  const write = async (secret: string, one: Server = server, name = 'java') => {
+    const { chain, keyPair } = one;
+    const keys = file(
+      `${name}.${type}`,
+      await keyStore({ chain, privateKey: keyPair.privateKey, password: secret }),
+    );
+    return { keys, trust: file(`${name}-trust.${type}`, trustStore(caBundle(authority, now), secret)) };
+  };
+  const list = async (path: string, secret = ascii) =>
+    (await run('keytool', ['-list', '-v', '-storetype', type, '-storepass', secret, '-keystore', path]))
       .stdout;
 
-  test('finds the key with its whole chain', async () => {
-    const text = await list(file('java.p12', await storeOf(server, ascii)));
+  test('keytool finds the key with its whole chain, and a trusted entry for every root', async () => {
+    const { keys, trust } = await write(ascii);
+    const text = await list(keys);
     expect(text).toMatch(/Alias name: tls\n/);
     expect(text).toContain('PrivateKeyEntry');
     expect(text).toContain('Certificate chain length: 3');
+    const roots = await list(trust);
+    expect(roots).toContain('Your keystore contains 3 entries');
+    expect(roots.match(/trustedCertEntry/g)).toHaveLength(3);
   });
 
-  test('finds a trusted entry for every root', async () => {
-    const text = await list(file('java-trust.p12', toTrustStore(caBundle(authority, now), ascii)));
-    expect(text).toContain('Your keystore contains 3 entries');
-    expect(text.match(/trustedCertEntry/g)).toHaveLength(3);
+  test('keytool rejects another password and an edited file', async () => {
+    const { keys } = await write(ascii);
+    await expect(list(keys, 'another')).rejects.toThrow();
+    const bytes = readFileSync(keys);
+    bytes[bytes.length - 200] = (bytes[bytes.length - 200] ?? 0) ^ 1;
+    await expect(list(file(`edited.${type}`, bytes))).rejects.toThrow();
   });
+
+  test('a server and a client use them, with each type of key', async () => {
+    const paths: string[] = [];
+    for (const algorithm of ['ECDSA-P256', 'RSA-2048', 'Ed25519'] as const) {
+      const { keys, trust } = await write(ascii, await serverOf(authority, now, algorithm), algorithm);
+      paths.push(keys, trust);
+    }
+    const { stdout } = await run('java', [file('Handshake.java', JAVA), type, ...paths]);
+    expect(stdout.trim().split('\n')).toEqual(
+      ['EC', 'RSA', 'EdDSA'].map((algorithm) => `${algorithm}[[2, ${SERVER_NAME}]]`),
+    );
+  });
+});
+
+test('a JKS file has the same bytes for the same input, and another password gives other bytes', () => {
+  const made = (secret: string) =>
+    Buffer.from(
+      toJksKeyStore({ chain: server.chain, privateKey: server.keyPair.privateKey, password: secret }),
+    );
+  expect(made('a').equals(made('a'))).toBe(true);
+  expect(made('a').equals(made('b'))).toBe(false);
+  expect(made('a').includes(Buffer.from(server.keyPair.privateKey.split('\n')[1] ?? '', 'base64'))).toBe(
+    false,
+  );
 });

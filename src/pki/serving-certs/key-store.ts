@@ -19,7 +19,11 @@ import { promisify } from 'node:util';
 export const DEFAULT_KEYSTORE_PASSWORD = 'changeit';
 
 /** The name under which Java and others find the key. */
-const KEY_ALIAS = 'tls';
+export const KEY_ALIAS = 'tls';
+
+/** The name of a trusted certificate in a trust store. */
+export const trustAlias = ({ fingerprint256 }: X509Certificate): string =>
+  `ca-${fingerprint256.replaceAll(':', '').slice(0, 16).toLowerCase()}`;
 
 const OID = {
   data: '1.2.840.113549.1.7.1',
@@ -71,7 +75,7 @@ export function toTrustStore(bundle: CertificatePem, password: string): Uint8Arr
   const certificates = splitCertificates(bundle).map((certificate) =>
     certificateBag(
       certificate,
-      friendlyName(`ca-${certificate.fingerprint256.replaceAll(':', '').slice(0, 16).toLowerCase()}`),
+      friendlyName(trustAlias(certificate)),
       attribute(OID.trustedKeyUsage, objectId(OID.anyExtendedKeyUsage)),
     ),
   );

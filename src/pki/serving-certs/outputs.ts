@@ -1,18 +1,23 @@
 /** Additional files in a serving Secret, for applications that cannot read the PEM files. */
 import { base64, type SecretData } from '../secret-data.ts';
+import { toJksKeyStore, toJksTrustStore } from './jks.ts';
 import { toKeyStore, toTrustStore, type KeyStore } from './key-store.ts';
 import type { CertificatePem } from '../x509/pem.ts';
 
-export const OUTPUTS = ['pkcs12', 'combined-pem'] as const;
+export const OUTPUTS = ['pkcs12', 'jks', 'combined-pem'] as const;
 export type Output = (typeof OUTPUTS)[number];
 
 /** Keys of `data`. cert-manager uses the same names, so applications already look for them. */
 export const OUTPUT_KEYS: Readonly<Record<Output, readonly string[]>> = {
   pkcs12: ['keystore.p12', 'truststore.p12'],
+  jks: ['keystore.jks', 'truststore.jks'],
   'combined-pem': ['tls-combined.pem'],
 };
 
 export const isOutput = (text: string): text is Output => OUTPUTS.some((output) => output === text);
+
+/** Whether its files have a password. */
+export const isKeyStore = (output: Output): boolean => output !== 'combined-pem';
 
 /** The password is that of the key stores. */
 type OutputSource = KeyStore & { readonly bundle: CertificatePem };
@@ -32,6 +37,11 @@ async function filesOf(
       return [
         ['keystore.p12', await toKeyStore({ chain, privateKey, password })],
         ['truststore.p12', toTrustStore(bundle, password)],
+      ];
+    case 'jks':
+      return [
+        ['keystore.jks', toJksKeyStore({ chain, privateKey, password })],
+        ['truststore.jks', toJksTrustStore(bundle, password)],
       ];
     case 'combined-pem':
       // The key first: HAProxy, MongoDB and others expect this order.

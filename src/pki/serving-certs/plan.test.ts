@@ -263,32 +263,39 @@ test('a new cert is kept, for any names, time and lifetime', () => {
   const point = fc.integer({ min: 20, max: 90 });
   const owner = fc.tuple(fc.constantFrom(1, 2), fc.uuid());
   fc.assert(
-    fc.property(names, instant, lifetime, point, owner, (dnsNames, now, lifetimeMs, renewAfter, [count, uid]) => {
-      const signer = count === 1 ? authority : rotatedAuthority;
-      const view = signingOf(signer, now);
-      const { chain } = issueServingCert({
-        authority: signer,
-        dnsNames,
-        lifetimeMs,
-        keyPair,
-        serial: randomSerial(),
-        now,
-      });
-      const facts = readServingCert(secretOf(chain, view.bundle), signer);
-      const state = {
-        now,
-        serviceUid: uid,
-        dnsNames,
-        addresses: [],
-        algorithm: 'ECDSA-P256',
-        lifetimeMs,
-        renewAfter,
-        signing: view,
-      } as const;
-      const plan = planServingCert({ ...state, current: facts });
-      expect(plan.kind).toBe('keep');
-      if (plan.kind === 'keep') expect(plan.recheckAt.getTime()).toBeGreaterThan(now.getTime());
-    }),
+    fc.property(
+      names,
+      instant,
+      lifetime,
+      point,
+      owner,
+      (dnsNames, now, lifetimeMs, renewAfter, [count, uid]) => {
+        const signer = count === 1 ? authority : rotatedAuthority;
+        const view = signingOf(signer, now);
+        const { chain } = issueServingCert({
+          authority: signer,
+          dnsNames,
+          lifetimeMs,
+          keyPair,
+          serial: randomSerial(),
+          now,
+        });
+        const facts = readServingCert(secretOf(chain, view.bundle), signer);
+        const state = {
+          now,
+          serviceUid: uid,
+          dnsNames,
+          addresses: [],
+          algorithm: 'ECDSA-P256',
+          lifetimeMs,
+          renewAfter,
+          signing: view,
+        } as const;
+        const plan = planServingCert({ ...state, current: facts });
+        expect(plan.kind).toBe('keep');
+        if (plan.kind === 'keep') expect(plan.recheckAt.getTime()).toBeGreaterThan(now.getTime());
+      },
+    ),
     { numRuns: 60 },
   );
 });

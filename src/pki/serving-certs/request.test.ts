@@ -83,7 +83,9 @@ test('no Service gets a longer life than the operator allows, and a shorter requ
 test('the annotation of a Service precedes the operator’s point of renewal', () => {
   const early = { ...rules, renewAfter: 20 };
   expect(servingCertRequest(service({ [NAME]: 'x' }), early)).toMatchObject({ renewAfter: 20 });
-  expect(servingCertRequest(service({ [NAME]: 'x', [RENEWAL]: '90%' }), early)).toMatchObject({ renewAfter: 90 });
+  expect(servingCertRequest(service({ [NAME]: 'x', [RENEWAL]: '90%' }), early)).toMatchObject({
+    renewAfter: 90,
+  });
 });
 
 test('a headless Service gets names for its pods', () => {
@@ -171,7 +173,11 @@ describe('with --compat openshift', () => {
 });
 
 test.each<[string, Service['spec'], readonly string[] | undefined]>([
-  ['both cluster IPs', { clusterIP: '10.96.0.7', clusterIPs: ['10.96.0.7', 'fd00::7'] }, ['10.96.0.7', 'fd00::7']],
+  [
+    'both cluster IPs',
+    { clusterIP: '10.96.0.7', clusterIPs: ['10.96.0.7', 'fd00::7'] },
+    ['10.96.0.7', 'fd00::7'],
+  ],
   ['its cluster IP', { type: 'LoadBalancer', clusterIP: '10.96.0.7' }, ['10.96.0.7']],
   ['no other address', { type: 'ExternalName', clusterIP: '10.96.0.7' }, undefined],
   ['none if it is headless', { clusterIP: 'None', clusterIPs: ['None'] }, undefined],
@@ -196,7 +202,12 @@ test.each([
   ['a lifetime that is too short', { [NAME]: 'x', [DURATION]: '59m' }, {}, 'from 1h to 365d'],
   ['a lifetime that is too long', { [NAME]: 'x', [DURATION]: '366d' }, {}, 'from 1h to 365d'],
   ['a renewal after the end', { [NAME]: 'x', [RENEWAL]: '100%' }, {}, 'from 20% to 90% of the lifetime'],
-  ['a renewal soon after the issue', { [NAME]: 'x', [RENEWAL]: '19%' }, {}, '"19%" is not a whole percentage'],
+  [
+    'a renewal soon after the issue',
+    { [NAME]: 'x', [RENEWAL]: '19%' },
+    {},
+    '"19%" is not a whole percentage',
+  ],
   ['a renewal that is not a percentage', { [NAME]: 'x', [RENEWAL]: '15d' }, {}, '"15d" is not a whole'],
   [
     'a name outside the allowed domains',
@@ -237,7 +248,12 @@ test.each([
     {},
     'neither true nor false',
   ],
-  ['an unknown output', { [NAME]: 'x', [OUTPUTS]: 'jks' }, {}, '"jks" is not one of pkcs12, combined-pem'],
+  [
+    'an unknown output',
+    { [NAME]: 'x', [OUTPUTS]: 'der' },
+    {},
+    '"der" is not one of pkcs12, jks, combined-pem',
+  ],
   [
     'a password in another namespace',
     { [NAME]: 'x', [PASSWORD]: 'ns/secret/key' },

@@ -115,9 +115,7 @@ export function withoutServingCert(secret: Secret, service: Pick<ServiceIdentity
 type Strings = Readonly<Record<string, string>>;
 
 const annotationsWithout = ({ metadata }: Secret, ...names: readonly string[]): Strings =>
-  Object.fromEntries(
-    Object.entries(metadata?.annotations ?? {}).filter(([name]) => !names.includes(name)),
-  );
+  Object.fromEntries(Object.entries(metadata?.annotations ?? {}).filter(([name]) => !names.includes(name)));
 
 /** Labels and annotations that a Secret needs in addition to our own marks. */
 export interface ExtraMarks {

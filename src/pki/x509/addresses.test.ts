@@ -32,7 +32,9 @@ test.each([
 });
 
 test('any octets have one canonical text, which gives the same octets', () => {
-  const octets = fc.constantFrom(4, 16).chain((length) => fc.uint8Array({ minLength: length, maxLength: length }));
+  const octets = fc
+    .constantFrom(4, 16)
+    .chain((length) => fc.uint8Array({ minLength: length, maxLength: length }));
   fc.assert(
     fc.property(octets, (bytes) => {
       const text = addressText(bytes);

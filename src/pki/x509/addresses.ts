@@ -28,6 +28,10 @@ export function canonicalAddress(text: string): string | undefined {
 /** The canonical text of these octets. For another number of octets, a text that no address has. */
 export function addressText(octets: Uint8Array): string {
   if (octets.length !== 16) return octets.join('.');
-  const groups = Array.from({ length: 8 }, (_, group) => Buffer.from(octets).readUInt16BE(2 * group).toString(16));
+  const groups = Array.from({ length: 8 }, (_, group) =>
+    Buffer.from(octets)
+      .readUInt16BE(2 * group)
+      .toString(16),
+  );
   return canonicalAddress(groups.join(':')) ?? groups.join(':');
 }

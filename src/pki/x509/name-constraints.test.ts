@@ -24,10 +24,13 @@ test.each([
   ['its range without it', [TEN], [FIRST], '10.96.0.1'],
   ['all but every address', undefined, [EVERY_IPV4], '10.96.0.1'],
   ['all but every IPv6 address', undefined, [new Uint8Array(32)], undefined],
-])('a CA that may sign %s: %s, %s, forbids %s', (_which, permittedAddresses, excludedAddresses, forbidden) => {
-  const limits = [{ permittedAddresses, excludedAddresses }];
-  expect(forbiddenAddress(limits, ['10.96.0.1'])).toBe(forbidden);
-});
+])(
+  'a CA that may sign %s: %s, %s, forbids %s',
+  (_which, permittedAddresses, excludedAddresses, forbidden) => {
+    const limits = [{ permittedAddresses, excludedAddresses }];
+    expect(forbiddenAddress(limits, ['10.96.0.1'])).toBe(forbidden);
+  },
+);
 
 test('IPv6 ranges are compared with all octets', () => {
   const mask = [...new Array<number>(8).fill(255), ...new Array<number>(8).fill(0)];

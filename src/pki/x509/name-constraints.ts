@@ -22,7 +22,8 @@ const permits = ({ permittedDomains, excludedDomains }: DomainLimits, name: stri
 export const forbiddenAddress = (
   limits: readonly AddressLimits[],
   addresses: readonly string[],
-): string | undefined => addresses.find((address) => !limits.every((limit) => permitsAddress(limit, address)));
+): string | undefined =>
+  addresses.find((address) => !limits.every((limit) => permitsAddress(limit, address)));
 
 function permitsAddress({ permittedAddresses, excludedAddresses }: AddressLimits, text: string): boolean {
   const address = addressBytes(text) ?? Uint8Array.of();

@@ -76,7 +76,15 @@ function leader({ importFrom, ...change }: LeaderChange = {}) {
       propagationWaitMs: 10 * MINUTE,
     },
     clusterDomain: undefined,
-    servingCerts: { dnsSuffixes: [], namespaceSuffixes: new Map(), shortNames: false, clusterIPs: false, renewAfter: 66, maxLifetimeMs: 90 * DAY, onRemoval: 'retain' },
+    servingCerts: {
+      dnsSuffixes: [],
+      namespaceSuffixes: new Map(),
+      shortNames: false,
+      clusterIPs: false,
+      renewAfter: 66,
+      maxLifetimeMs: 90 * DAY,
+      onRemoval: 'retain',
+    },
   };
   const reconcile = createAuthorityReconciler({
     client: cluster.client,

@@ -8,7 +8,7 @@ import { TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../../pki/annotations.ts';
 import { readServingCert, type ServingCertFacts } from '../../pki/serving-certs/facts.ts';
 import { chainOf, issueServingCert } from '../../pki/serving-certs/issue.ts';
 import { DEFAULT_KEYSTORE_PASSWORD } from '../../pki/serving-certs/key-store.ts';
-import { outputData, type Output } from '../../pki/serving-certs/outputs.ts';
+import { isKeyStore, outputData, type Output } from '../../pki/serving-certs/outputs.ts';
 import { recheckTime, type IssueReason, type ServingCertPlan } from '../../pki/serving-certs/plan.ts';
 import { hasPrecedence, type Service } from '../../pki/serving-certs/request.ts';
 import {
@@ -247,7 +247,7 @@ async function complete(
 ): Promise<{ readonly secret: Secret; readonly missing: Refusal | undefined }> {
   const { identity, request, signing } = task;
   const password = await readPassword(task, client);
-  const possible = request.outputs.filter((output) => output !== 'pkcs12' || password !== undefined);
+  const possible = request.outputs.filter((output) => !isKeyStore(output) || password !== undefined);
   const files =
     possible.length === 0
       ? {} // the usual case: parses nothing
@@ -257,9 +257,8 @@ async function complete(
           bundle: signing.bundle,
           password: password ?? '',
         });
-  const keepsStores =
-    password === undefined && before !== undefined && writtenOutputs(before).includes('pkcs12');
-  const outputs: readonly Output[] = keepsStores ? request.outputs : possible;
+  const kept: readonly Output[] = before === undefined ? [] : writtenOutputs(before);
+  const outputs = request.outputs.filter((output) => possible.includes(output) || kept.includes(output));
   return {
     secret: withMarks(withOutputs(secret, outputs, files), identity, extraMarks(task, notAfter)),
     missing:
@@ -275,7 +274,7 @@ async function readPassword(
   client: Pick<KubeClient, 'get'>,
 ): Promise<string | undefined> {
   const { keystorePassword: source } = request;
-  if (source === undefined || !request.outputs.includes('pkcs12')) return DEFAULT_KEYSTORE_PASSWORD;
+  if (source === undefined || !request.outputs.some(isKeyStore)) return DEFAULT_KEYSTORE_PASSWORD;
   const ref = { namespace: identity.namespace, name: source.secretName };
   const secret = await client.get<Secret>(secrets, ref, { signal });
   const value = secret?.data?.[source.key];

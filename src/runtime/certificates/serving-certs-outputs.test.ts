@@ -87,6 +87,28 @@ test('the trust store follows the CA bundle', async () => {
   expect(file('keystore.p12').equals(before)).toBe(true);
 });
 
+test('JKS files have the password of the other stores, and stay while that cannot be read', async () => {
+  const asking = (outputs: string) => {
+    world.add(serviceNamed('db', { [OUTPUTS]: outputs, [PASSWORD]: 'stores' }));
+  };
+  const stores = { metadata: { namespace: 'prod', name: 'stores' }, data: { password: base64('secret') } };
+  world.secrets.add(stores);
+  asking('jks');
+  await world.run('db');
+  const before = world.secret('db-tls')?.data;
+  expect(file('keystore.jks').readUInt32BE(0)).toBe(0xfeedfeed);
+  world.secrets.remove('prod/stores');
+  asking('jks,pkcs12');
+  await world.run('db');
+  expect(world.secret('db-tls')?.data).toEqual(before);
+  expect(world.secret('db-tls')?.metadata?.annotations).toMatchObject({ [OUTPUTS]: 'jks' });
+  expect(world.events.reasons()).toContain('KeystorePasswordMissing');
+  world.secrets.add(stores);
+  await world.run('db');
+  expect(opened('keystore.p12', 'secret')).toContain(lines(file('tls.crt')));
+  expect(file('keystore.jks').toString('base64')).toBe(before?.['keystore.jks']);
+});
+
 test('outputs that are no longer requested are removed', async () => {
   await world.run('db');
   world.add(serviceNamed('db', { [OUTPUTS]: 'combined-pem' }));

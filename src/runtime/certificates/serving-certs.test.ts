@@ -195,7 +195,9 @@ describe('a cert is reissued when', () => {
     expect(world.events.all.at(-1)).toMatchObject({
       type: 'Warning',
       reason: 'NameNotPermitted',
-      message: expect.stringContaining('remove the annotation gatehouse.dev/serving-cert-cluster-ips') as string,
+      message: expect.stringContaining(
+        'remove the annotation gatehouse.dev/serving-cert-cluster-ips',
+      ) as string,
     });
   });
 

@@ -104,7 +104,10 @@ export const serviceRequests = fuzzTarget(
     if (request.kind !== 'request') return;
     for (const name of request.dnsNames) {
       const isOwn = name === 'db' || /^([a-z0-9*-]+\.)*db\.prod(\.svc(\.cluster\.local)?)?$/.test(name);
-      hold(!/(^|\.)shop\.example\.com$/.test(name) && name !== '*.example.com', () => `${name} is of another namespace`);
+      hold(
+        !/(^|\.)shop\.example\.com$/.test(name) && name !== '*.example.com',
+        () => `${name} is of another namespace`,
+      );
       hold(isOwn || /^(\*\.)?([a-z0-9-]+\.)*example\.com$/.test(name), () => `it has the name ${name}`);
     }
     hold(

@@ -162,7 +162,15 @@ export function createModel({ seed, skewMs }: ModelOptions) {
         namespace: OWN_NAMESPACE,
         ca: { secret: undefined, nameConstraints: false, lifetimeMs: 730 * DAY, ...TIMES },
         clusterDomain: undefined,
-        servingCerts: { dnsSuffixes: [], namespaceSuffixes: new Map(), shortNames: false, clusterIPs: false, renewAfter: 66, maxLifetimeMs: 365 * DAY, onRemoval: 'retain' },
+        servingCerts: {
+          dnsSuffixes: [],
+          namespaceSuffixes: new Map(),
+          shortNames: false,
+          clusterIPs: false,
+          renewAfter: 66,
+          maxLifetimeMs: 365 * DAY,
+          onRemoval: 'retain',
+        },
       },
       evidence: {
         targetsWithout: rootless,

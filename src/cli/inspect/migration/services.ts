@@ -1,6 +1,6 @@
 /** Services for which service-ca makes certificates. */
 import { SERVING_CERT_DNS_NAMES } from '../../../pki/annotations.ts';
-import { DEFAULT_SERVING_CERT_LIFETIME } from '../../../pki/lifetimes.ts';
+import { DEFAULT_RENEW_AFTER, DEFAULT_SERVING_CERT_LIFETIME } from '../../../pki/lifetimes.ts';
 import { DEFAULT_CLUSTER_DOMAIN, listOf } from '../../../pki/serving-certs/dns-names.ts';
 import {
   claimOf,
@@ -82,7 +82,10 @@ function rulesFor({ metadata = {} }: Service, present: PresentSecret | undefined
     dnsSuffixes: listOf(metadata.annotations?.[SERVING_CERT_DNS_NAMES] ?? ''),
     ...{
       shortNames: false,
+      clusterIPs: true,
+      namespaceSuffixes: new Map(),
       nameConstraints: false,
+      renewAfter: DEFAULT_RENEW_AFTER,
       maxLifetimeMs: DEFAULT_SERVING_CERT_LIFETIME,
       ...OPENSHIFT,
     },

@@ -63,7 +63,10 @@ function rowOf(secret: StoredSecret, signers: readonly KnownSigner[], now: Date)
   const { notBefore, notAfter, dnsNames, leaf } = summary;
   const signer = signerAmong(signers, leaf);
   const reachesEnd = signer !== undefined && notAfter >= latestServingCertEnd(signer.notAfter);
-  const wish = { serviceUid: annotations[SERVING_CERT_SERVICE_UID] ?? '', renewAfter: markedRenewAfter(secret) };
+  const wish = {
+    serviceUid: annotations[SERVING_CERT_SERVICE_UID] ?? '',
+    renewAfter: markedRenewAfter(secret),
+  };
   const renewAt = reachesEnd ? undefined : renewalTime(summary, wish);
   return {
     ...identity,
