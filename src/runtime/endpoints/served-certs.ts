@@ -55,6 +55,13 @@ interface Watched {
   readonly tlsPorts: Set<string>;
 }
 
+/** The keys of endpoints that are new, of those whose leaf was renewed, and of those that are gone. */
+interface Changes {
+  readonly added: readonly string[];
+  readonly renewed: readonly string[];
+  readonly gone: readonly string[];
+}
+
 export interface StaleServer {
   readonly pod: string;
   readonly address: string;
@@ -76,62 +83,41 @@ const UNREACHABLE_RECHECK_MS = 10_000;
 /** A port without TLS may be configured later. Its server may log every attempt. */
 const PLAIN_RECHECK_MS = 6 * HOUR;
 
-/** @param reloadMs how long a server may take to load a new leaf */
-export function createServedCerts(reloadMs: number) {
+/** The Services and their endpoints. */
+function createRegistry() {
   const services = new Map<string, Watched>();
+  /** The Service of each endpoint. */
   const owners = new Map<string, string>();
   const perNamespace = new Map<string, number>();
 
-  const find = (key: string) => {
-    const serviceKey = owners.get(key) ?? '';
-    const watched = services.get(serviceKey);
-    const seen = watched?.endpoints.get(key);
-    return watched === undefined || seen === undefined ? undefined : { serviceKey, watched, seen };
-  };
-  const tally = ({ namespace }: ServedService, change: number): void => {
-    const count = (perNamespace.get(namespace) ?? 0) + change;
+  const note = (serviceKey: string, namespace: string, { added, gone }: Omit<Changes, 'renewed'>): void => {
+    for (const key of added) owners.set(key, serviceKey);
+    for (const key of gone) owners.delete(key);
+    const count = (perNamespace.get(namespace) ?? 0) + added.length - gone.length;
     if (count > 0) perNamespace.set(namespace, count);
     else perNamespace.delete(namespace);
   };
-  const forget = ({ endpoints, service }: Watched, key: string): void => {
-    if (endpoints.delete(key)) tally(service, -1);
-    owners.delete(key);
-  };
-  const states = function* () {
-    for (const watched of services.values())
-      for (const seen of watched.endpoints.values()) yield stateOf(seen, watched);
-  };
-
   return {
-    /** Returns the keys of endpoints that are new, of those whose leaf was renewed, and of those that are gone. */
-    update: (serviceKey: string, service: ServedService, now: number) => {
-      const watched = services.get(serviceKey) ?? {
-        service,
-        endpoints: new Map<string, Seen>(),
-        tlsPorts: new Set<string>(),
-      };
-      const isRenewed = watched.service.leaf !== service.leaf;
-      watched.service = service;
+    watched: (serviceKey: string): Watched | undefined => services.get(serviceKey),
+    all: () => services.values(),
+    find: (key: string) => {
+      const serviceKey = owners.get(key) ?? '';
+      const watched = services.get(serviceKey);
+      const seen = watched?.endpoints.get(key);
+      return watched === undefined || seen === undefined ? undefined : { serviceKey, watched, seen };
+    },
+    update: (serviceKey: string, service: ServedService, now: number): Changes => {
+      const watched = services.get(serviceKey) ?? { service, endpoints: new Map(), tlsPorts: new Set() };
       services.set(serviceKey, watched);
-      const wanted = new Map(service.endpoints.map((endpoint) => [keyOf(serviceKey, endpoint), endpoint]));
-      const gone = [...watched.endpoints.keys()].filter((key) => !wanted.has(key));
-      for (const key of gone) forget(watched, key);
-      const added: string[] = [];
-      for (const [key, endpoint] of wanted) {
-        owners.set(key, serviceKey);
-        const seen = watched.endpoints.get(key);
-        if (seen === undefined) watched.endpoints.set(key, unseen(endpoint));
-        else judge(seen, watched, now);
-        if (seen === undefined) added.push(key);
-      }
-      tally(service, added.length);
-      return { added, renewed: isRenewed ? [...wanted.keys()] : [], gone };
+      const changes = renew(watched, serviceKey, service, now);
+      note(serviceKey, service.namespace, changes);
+      return changes;
     },
     /** The Service is gone, or has no serving cert. Returns the keys of its endpoints. */
     remove: (serviceKey: string): readonly string[] => {
-      const watched = services.get(serviceKey);
-      const gone = [...(watched?.endpoints.keys() ?? [])];
-      if (watched !== undefined) for (const key of gone) forget(watched, key);
+      const { endpoints, service } = services.get(serviceKey) ?? {};
+      const gone = [...(endpoints?.keys() ?? [])];
+      if (service !== undefined) note(serviceKey, service.namespace, { added: [], gone });
       services.delete(serviceKey);
       return gone;
     },
@@ -140,6 +126,14 @@ export function createServedCerts(reloadMs: number) {
       const own = services.get(serviceKey)?.endpoints.size ?? 0;
       return { here: (perNamespace.get(namespace) ?? 0) - own, all: owners.size - own };
     },
+  };
+}
+
+/** @param reloadMs how long a server may take to load a new leaf */
+export function createServedCerts(reloadMs: number) {
+  const { find, watched: watchedOf, all, ...registry } = createRegistry();
+  return {
+    ...registry,
     /** The namespace of an endpoint, and the question to its server; undefined: it is gone. */
     question: (key: string) => {
       const found = find(key);
@@ -168,18 +162,32 @@ export function createServedCerts(reloadMs: number) {
     },
     counts: (): Readonly<Record<EndpointState, number>> => {
       const counts = { current: 0, stale: 0, foreign: 0, unreachable: 0, plain: 0, unknown: 0 };
-      for (const state of states()) counts[state] += 1;
+      for (const watched of all())
+        for (const seen of watched.endpoints.values()) counts[stateOf(seen, watched)] += 1;
       return counts;
     },
     /** Undefined if all servers of the Service have loaded the leaf, or still have time for it. */
     staleIn: (serviceKey: string): StaleService | undefined => {
-      const watched = services.get(serviceKey);
+      const watched = watchedOf(serviceKey);
       return watched === undefined ? undefined : staleService(watched);
     },
     /** All Services with stale servers. */
-    stale: (): readonly StaleService[] =>
-      [...services.values()].flatMap((watched) => staleService(watched) ?? []),
+    stale: (): readonly StaleService[] => [...all()].flatMap((watched) => staleService(watched) ?? []),
   };
+}
+
+/** Brings the endpoints of a Service up to date. */
+function renew(watched: Watched, serviceKey: string, service: ServedService, now: number): Changes {
+  const isRenewed = watched.service.leaf !== service.leaf;
+  watched.service = service;
+  const { endpoints } = watched;
+  const wanted = new Map(service.endpoints.map((endpoint) => [keyOf(serviceKey, endpoint), endpoint]));
+  const gone = [...endpoints.keys()].filter((key) => !wanted.has(key));
+  for (const key of gone) endpoints.delete(key);
+  const added = [...wanted.keys()].filter((key) => !endpoints.has(key));
+  for (const seen of endpoints.values()) judge(seen, watched, now);
+  for (const [key, endpoint] of wanted) if (!endpoints.has(key)) endpoints.set(key, unseen(endpoint));
+  return { added, renewed: isRenewed ? [...wanted.keys()] : [], gone };
 }
 
 const unseen = (endpoint: Endpoint): Seen => ({

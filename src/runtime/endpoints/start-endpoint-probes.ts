@@ -75,21 +75,7 @@ export function startEndpointProbes(
     if (slicesOf !== undefined && !signal.aborted) changes.set(key, systemClock.monotonic() + GATHER_MS);
   };
   const follow = async (): Promise<void> => {
-    const resource = await sliceResource(context, signal);
-    const slices = watch<EndpointSlice>(
-      context,
-      {
-        resource,
-        transform: toStoredSlice,
-        indexes: { [BY_SERVICE]: servicesOf },
-        onChange: (_key, change) => {
-          for (const key of new Set(versionsOf(change).flatMap(servicesOf))) changed(key);
-        },
-      },
-      signal,
-    );
-    await Promise.all([slices.whenSynced(signal), stores.whenSynced(signal)]);
-    slicesOf = (key) => slices.store.byIndex(BY_SERVICE, key);
+    [slicesOf] = await Promise.all([watchSlices(context, changed, signal), stores.whenSynced(signal)]);
     for (const key of stores.serviceKeys()) changed(key);
     context.metrics.scrape({ servedCerts: served.counts }, signal);
   };
@@ -97,6 +83,28 @@ export function startEndpointProbes(
     if (!signal.aborted) context.log.error({ err }, 'no server is asked for its certificate');
   });
   return changed;
+}
+
+/** Returns the lookup of the slices of a Service, once all are known. */
+async function watchSlices(
+  context: LeaderContext,
+  changed: (serviceKey: string) => void,
+  signal: AbortSignal,
+): Promise<(serviceKey: string) => readonly EndpointSlice[]> {
+  const slices = watch<EndpointSlice>(
+    context,
+    {
+      resource: await sliceResource(context, signal),
+      transform: toStoredSlice,
+      indexes: { [BY_SERVICE]: servicesOf },
+      onChange: (_key, change) => {
+        for (const key of new Set(versionsOf(change).flatMap(servicesOf))) changed(key);
+      },
+    },
+    signal,
+  );
+  await slices.whenSynced(signal);
+  return (key) => slices.store.byIndex(BY_SERVICE, key);
 }
 
 /** A tenant can write EndpointSlices without an end. No namespace may use the whole memory for endpoints. */
