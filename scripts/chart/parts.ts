@@ -25,6 +25,7 @@ export const COMPONENTS: Readonly<Record<string, string | undefined>> = {
   'network-policy': '.Values.networkPolicy.enabled',
   'cert-manager-compat': '.Values.compat.certManager',
   'openshift-compat': '.Values.compat.openshift',
+  restarts: '.Values.restarts',
   'status-page': '.Values.statusPage',
 };
 

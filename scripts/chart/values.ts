@@ -139,6 +139,11 @@ const permissionValues = (): TProperties => ({
       'replacement of a Secret that cannot be written.',
     false,
   ),
+  restarts: boolean(
+    'Install the ClusterRole `gatehouse-restarts` for `gatehouse.dev/restart-on-renewal`. Bind it in each namespace where ' +
+      'Gatehouse may restart workloads.',
+    false,
+  ),
   restore: group('Restores by backup tools.', {
     velero: group('The detector for restores of Velero.', {
       enabled: boolean(

@@ -91,9 +91,15 @@ export const certificates: Row = {
     {
       title: 'What servers present',
       description:
-        'Endpoints of Services by the certificate of the last handshake. Stale: not the one in the Secret.',
+        'Endpoints of Services by the certificate of the last handshake. Stale: not the one in the Secret. Restarts: of workloads with gatehouse.dev/restart-on-renewal.',
       unit: 'short',
-      queries: [{ expr: highest('state', 'gatehouse_serving_endpoints'), legend: '{{state}}' }],
+      queries: [
+        { expr: highest('state', 'gatehouse_serving_endpoints'), legend: '{{state}}' },
+        {
+          expr: `sum by (result) (increase(${of('gatehouse_workload_restarts_total')}[$__rate_interval]))`,
+          legend: 'restarts: {{result}}',
+        },
+      ],
     },
     {
       title: 'No longer renewed',

@@ -82,6 +82,11 @@ const ASKED: readonly Entry[] = [
     '`true`: Gatehouse may delete and recreate a Secret of the Service that it cannot write (wrong type, immutable).',
   ],
   [
+    pki.RESTART_ON_RENEWAL,
+    'Deployment, StatefulSet, DaemonSet',
+    '`true`: restart the workload if its pods [do not load a renewed certificate](../serving-certs.md#restart-servers-automatically).',
+  ],
+  [
     pki.SERVING_CERT_ADOPT,
     'Secret',
     'The name of the Service for which Gatehouse may take over this existing Secret.',
@@ -119,6 +124,11 @@ const WRITTEN: readonly Entry[] = [
     'The Service, in the namespace of the Secret. It marks the Secret as owned by Gatehouse.',
   ],
   [pki.SERVING_CERT_SERVICE_UID, TLS_SECRET, 'The uid of that Service when the Secret was last written.'],
+  [
+    pki.RESTARTED_FOR,
+    'Deployment, StatefulSet, DaemonSet',
+    'The certificates for which Gatehouse restarted the workload, the latest first. Remove it to allow another restart for the same one.',
+  ],
   [
     OWNER_RECORD_ANNOTATION,
     'objects of policies with `spec.owners.preserve`',

@@ -18,7 +18,11 @@ export const services = inNamespace('', 'services', 'Service');
 export const configMaps = inNamespace('', 'configmaps', 'ConfigMap');
 export const events = inNamespace('', 'events', 'Event');
 export const namespaces = inCluster('', 'namespaces', 'Namespace');
+export const pods = inNamespace('', 'pods', 'Pod');
 export const deployments = inNamespace('apps', 'deployments', 'Deployment');
+export const replicaSets = inNamespace('apps', 'replicasets', 'ReplicaSet');
+export const statefulSets = inNamespace('apps', 'statefulsets', 'StatefulSet');
+export const daemonSets = inNamespace('apps', 'daemonsets', 'DaemonSet');
 export const clusterRoles = inCluster('rbac.authorization.k8s.io', 'clusterroles', 'ClusterRole');
 export const leases = inNamespace('coordination.k8s.io', 'leases', 'Lease');
 

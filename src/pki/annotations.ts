@@ -38,6 +38,11 @@ export const SERVING_CERT_REPLACE_SECRET = 'gatehouse.dev/serving-cert-replace-s
 /** On a Secret of another owner: the name of the Service that may take it over. */
 export const SERVING_CERT_ADOPT = 'gatehouse.dev/serving-cert-adopt';
 
+/** On a Deployment, StatefulSet or DaemonSet, `true`: restart it if its pods present an earlier serving cert. */
+export const RESTART_ON_RENEWAL = 'gatehouse.dev/restart-on-renewal';
+/** On such a workload: the certificates for which Gatehouse restarted it, the latest first. */
+export const RESTARTED_FOR = 'gatehouse.dev/restarted-for';
+
 /** On a Secret with a serving cert: the name of the Service, in the same namespace. This makes the Secret ours. */
 export const SERVING_CERT_SERVICE = 'gatehouse.dev/serving-cert-service';
 /** On such a Secret: the uid of that Service at the last write. A recreated or restored Service has another uid. */

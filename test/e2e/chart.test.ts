@@ -210,6 +210,7 @@ const EFFECTS: readonly (readonly [
     'rules.0.verbs',
     ['delete'],
   ],
+  ['restarts', { restarts: true }, 'ClusterRole gatehouse-restarts', 'rules.0.resources', ['pods']],
   [
     'restore.velero.enabled',
     VELERO,
@@ -309,6 +310,7 @@ const WITH_COMPONENT: readonly (readonly [component: string, options: RenderOpti
   ['crd-rules', { values: { crds: { rules: true } } }],
   ['delete-secrets', { values: { deleteSecrets: true } }],
   ['kubernetes-1.20', { kubeVersion: '1.20.2' }],
+  ['restarts', { values: { restarts: true } }],
   ['status-page', { values: { statusPage: true } }],
 ];
 
@@ -419,6 +421,7 @@ const everything = {
   statusPage: true,
   compat: { openshift: true, certManager: true },
   deleteSecrets: true,
+  restarts: true,
   logLevel: 'debug',
   extraArgs: ['--drain-delay=20s'],
   extraEnv: [{ name: 'OTEL_SERVICE_NAME', value: 'gatehouse' }],

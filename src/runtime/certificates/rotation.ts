@@ -117,13 +117,22 @@ async function pauseReason(
   const skew = Math.abs(serverClock.skewMs() ?? 0);
   if (skew > CLOCK_TOLERANCE)
     return `the clock of this replica and that of the API server are ${Math.round(skew / 60_000)} minutes apart`;
+  return await restorePause({ client, log }, serverClock.now(), signal);
+}
+
+/** Why nothing may change because of a restore, for users. Reads live. */
+export async function restorePause(
+  { client, log }: { readonly client: Pick<KubeClient, 'listAll'>; readonly log: Log },
+  now: Date,
+  signal: AbortSignal,
+): Promise<string | undefined> {
   try {
     const { items } = await client.listAll<RestoreWindow>(RESTORE_WINDOWS, { signal });
-    const open = items.find((window) => windowState(window, serverClock.now()).kind === 'open');
+    const open = items.find((window) => windowState(window, now).kind === 'open');
     return open === undefined ? undefined : `the restore window ${open.metadata.name ?? ''} is open`;
   } catch (err) {
     signal.throwIfAborted();
-    log.warn({ err }, 'the restore windows cannot be read: the rotation of the authority waits');
+    log.warn({ err }, 'the restore windows cannot be read');
     return `the restore windows cannot be read (${messageOf(err)})`;
   }
 }

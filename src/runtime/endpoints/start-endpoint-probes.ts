@@ -19,6 +19,7 @@ import { announceAt, announcementOf, type Announced } from './announce.ts';
 import { askForLeaf, type Answer } from './handshake.ts';
 import { createProber } from './prober.ts';
 import { createReportReconciler, reportOf, SERVED_CERTS_CONFIGMAP } from './report.ts';
+import { createRestarts } from './restarts.ts';
 import { createServedCerts, type Served, type ServedCerts, type ServedService } from './served-certs.ts';
 import { endpointsOf, servicesOf, toStoredSlice, type EndpointSlice } from './slices.ts';
 
@@ -43,7 +44,8 @@ export function startEndpointProbes(
   if (maxEndpoints === 0) return () => undefined;
   const served = createServedCerts(reloadMs);
   const report = startReport(context, served, signal);
-  const announce = startAnnouncements(context, stores, served, signal);
+  const restart = createRestarts({ ...context, clock: systemClock }, served, signal);
+  const announce = startAnnouncements(context, stores, served, restart, signal);
   const prober = createProber(
     {
       served,
@@ -178,6 +180,7 @@ function startAnnouncements(
   { record, log }: LeaderContext,
   stores: Stores,
   served: ServedCerts,
+  restart: (serviceKey: string) => void,
   signal: AbortSignal,
 ): (serviceKey: string, isStale: boolean) => void {
   const announced = new Map<string, Announced>();
@@ -185,6 +188,7 @@ function startAnnouncements(
   const later = createDelayedKeys(systemClock, (key) => {
     const service = stores.service(key);
     const stale = served.staleIn(key);
+    if (stale !== undefined) restart(key);
     const next = announcementOf(stale, announced.get(key), monotonic());
     if (next.announced === undefined || service === undefined) announced.delete(key);
     else announced.set(key, next.announced);

@@ -80,6 +80,7 @@ export const METRICS = {
   certGeneration: gauge('gatehouse_serving_leaf_generation', 'Serving certs by the generation of the authority that signed them; unknown: another signer.', 'generation'),
   certNotRenewed: gauge('gatehouse_serving_leaf_not_renewed', 'Serving certs in Secrets that Gatehouse no longer renews, by reason.', 'reason'),
   servedCerts: gauge('gatehouse_serving_endpoints', 'Endpoints of Services with a serving cert, by what they present: current (the leaf in the Secret), stale (another one for the Service), foreign (one for other names) or unreachable.', 'state'),
+  workloadRestarts: counter('gatehouse_workload_restarts_total', 'Workloads with gatehouse.dev/restart-on-renewal whose pods presented an earlier certificate, by result: restarted, refused (see the Event) or unfinished (the rollout takes longer than ten minutes).', 'result'),
   reissueWaiting: gauge('gatehouse_serving_reissue_waiting', 'Serving certs in the queue to be issued again.'),
   secretsContended: gauge('gatehouse_serving_secrets_contended', 'Serving Secrets that another client keeps changing or deleting.'),
   caBundleTargets: gauge('gatehouse_cabundle_targets', 'Objects that request a CA bundle, by kind and state.', 'kind', 'state'),

@@ -27,6 +27,7 @@ const OVERLOADS = ['reviews', 'entry', 'requester', 'event-loop', 'bodies'] as c
 export type Overload = (typeof OVERLOADS)[number];
 const CLIENT_REFUSALS = ['no-certificate', 'untrusted', 'name'] as const;
 export type ClientRefusal = (typeof CLIENT_REFUSALS)[number];
+const RESTARTS = ['restarted', 'refused', 'unfinished'] as const;
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
@@ -88,6 +89,10 @@ export function createMetrics(exemplar?: ExemplarLabels) {
     /** The last good copy of the authority replaced an older or broken one. */
     authorityRestored: count<[]>(METRICS.authorityRestored),
     issue: count<[result: string, reason: string]>(METRICS.issued),
+    workloadRestart: count<[result: (typeof RESTARTS)[number]]>(
+      METRICS.workloadRestarts,
+      RESTARTS.map((result) => [result]),
+    ),
     /** A user has too many unsettled UniqueClaims. */
     refusedClaims: count<[]>(METRICS.refusedClaims),
     deferred: count<[policy: string]>(METRICS.deferred),

@@ -1,0 +1,369 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+
+import {
+  ApiError,
+  createCluster,
+  createEvents,
+  silent,
+  type Cluster,
+} from '../../../test/support/runtime/fixtures.ts';
+import type { KubeObject, ObjectMeta } from '../../json/kube-object.ts';
+import { systemClock } from '../../kube/clock.ts';
+import { daemonSets, deployments, pods, replicaSets, services, statefulSets } from '../../kube/well-known.ts';
+import { RESTORE_WINDOWS } from '../resources.ts';
+import { planRestart, type Workload } from './restart-plan.ts';
+import { createRestarts } from './restarts.ts';
+import type { StaleService } from './served-certs.ts';
+
+const MINUTE = 60_000;
+const now = new Date('2026-11-23T12:00:00Z');
+beforeEach(() => void vi.useFakeTimers({ now }));
+afterEach(() => void vi.useRealTimers());
+
+const WANTED = { 'gatehouse.dev/restart-on-renewal': 'true' };
+const DONE = { observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1 };
+const selector = (app: string) => ({ matchLabels: { app } });
+const metadata = (namespace: string, name: string, more: ObjectMeta = {}): ObjectMeta => ({
+  ...{ namespace, name, uid: `uid-of-${namespace}-${name}`, generation: 1 },
+  creationTimestamp: '2026-11-01T00:00:00Z',
+  ...more,
+});
+const ownedBy = (kind: string, namespace: string, name: string): ObjectMeta => ({
+  ownerReferences: [
+    { apiVersion: 'apps/v1', kind, name, uid: `uid-of-${namespace}-${name}`, controller: true },
+  ],
+});
+
+let cluster: Cluster;
+let stale: Map<string, StaleService>;
+let stop: AbortController;
+beforeEach(() => {
+  cluster = createCluster();
+  stale = new Map();
+  stop = new AbortController();
+});
+afterEach(() => stop.abort());
+
+const add = (resource: Parameters<Cluster['objects']>[0], object: object) =>
+  cluster.objects<KubeObject>(resource).add(object);
+
+/** A Deployment with one pod behind a Service, all of one name. The pod presents an earlier certificate than `leaf`. */
+function addScene(namespace: string, name: string, leaf = 'leaf-of-today-0123'): void {
+  const labels = { app: name };
+  const set = `${name}-rs`;
+  add(services, { metadata: metadata(namespace, name), spec: { selector: labels } });
+  add(deployments, {
+    metadata: metadata(namespace, name, { uid: `deployment-${namespace}-${name}`, annotations: WANTED }),
+    spec: { replicas: 1, selector: selector(name), template: { metadata: { labels } } },
+    status: DONE,
+  });
+  const owner = ownedBy('Deployment', namespace, name).ownerReferences?.[0];
+  if (owner === undefined) throw new Error('there is no owner');
+  add(replicaSets, {
+    metadata: metadata(namespace, set, {
+      ownerReferences: [{ ...owner, uid: `deployment-${namespace}-${name}` }],
+    }),
+    spec: { selector: selector(name) },
+  });
+  add(pods, {
+    metadata: metadata(namespace, `${name}-1`, { labels, ...ownedBy('ReplicaSet', namespace, set) }),
+    status: { podIP: '10.0.0.1' },
+  });
+  stale.set(`${namespace}/${name}`, {
+    service: {
+      ...{ namespace, name, uid: `uid-of-${namespace}-${name}`, secretName: `${name}-tls`, leaf },
+      ...{ serverName: `${name}.${namespace}.svc`, endpoints: [] },
+    },
+    servers: [{ pod: `${name}-1`, address: '10.0.0.1', since: 0, notAfter: now }],
+  });
+}
+
+interface Restarted extends Workload {
+  readonly spec?: Workload['spec'] & {
+    readonly template?: { readonly metadata?: ObjectMeta };
+  };
+}
+
+const deployment = (key = 'shop/api') => cluster.objects<Restarted>(deployments).read(key);
+const restartedAt = (key?: string) =>
+  deployment(key)?.spec?.template?.metadata?.annotations?.['kubectl.kubernetes.io/restartedAt'];
+const edit = (change: (workload: Restarted) => Restarted, key = 'shop/api') =>
+  cluster.objects<Restarted>(deployments).edit(key, change);
+
+/** As the controller of Deployments does: it sees the new template, and replaces the pods some time later. */
+const roll = (key: string, status: Partial<Workload['status']>) =>
+  edit((one) => ({ ...one, status: { ...one.status, ...status } }), key);
+
+function restarter() {
+  const events = createEvents();
+  const outcomes: string[] = [];
+  const notice = createRestarts(
+    {
+      client: cluster.client,
+      config: { endpointProbes: { reloadMs: 2 * MINUTE } },
+      metrics: { workloadRestart: (outcome) => outcomes.push(outcome) },
+      record: events.record,
+      serverClock: { now: () => new Date() },
+      clock: systemClock,
+      log: silent,
+    },
+    { staleIn: (key) => stale.get(key) },
+    stop.signal,
+  );
+  const look = async (...keys: readonly string[]) => {
+    for (const key of keys) notice(key);
+    await vi.advanceTimersByTimeAsync(1);
+  };
+  return { look, events, outcomes };
+}
+
+test('a workload with stale pods is restarted as kubectl does, with Events on it and on the Service', async () => {
+  addScene('shop', 'api');
+  const { look, events, outcomes } = restarter();
+  await look('shop/api');
+  expect(restartedAt()).toBe('2026-11-23T12:00:00.000Z');
+  expect(deployment()?.metadata?.annotations).toMatchObject({
+    'gatehouse.dev/restarted-for': 'leaf-of-today-01',
+  });
+  expect(outcomes).toEqual(['restarted']);
+  expect(events.all.map(({ regarding, reason }) => [regarding.kind, reason])).toEqual([
+    ['Deployment', 'RestartedForCertificate'],
+    ['Service', 'RestartedForCertificate'],
+  ]);
+});
+
+test('it is restarted once for a certificate: then a Warning names the problem, also after a leader change', async () => {
+  addScene('shop', 'api');
+  await restarter().look('shop/api');
+  const first = restartedAt();
+  stop.abort();
+  stop = new AbortController();
+  await vi.advanceTimersByTimeAsync(10 * MINUTE);
+  const next = restarter();
+  await next.look('shop/api');
+  expect(restartedAt()).toBe(first);
+  expect(next.outcomes).toEqual(['refused']);
+  expect(next.events.all[0]).toMatchObject({
+    ...{ type: 'Warning', reason: 'RestartRefused' },
+    message: expect.stringContaining('a restart for this certificate did not help') as string,
+  });
+  addScene('shop', 'api', 'leaf-of-tomorrow-1');
+  edit((one) => ({
+    ...one,
+    metadata: { ...one.metadata, annotations: { ...WANTED, 'gatehouse.dev/restarted-for': 'a' } },
+  }));
+  await next.look('shop/api');
+  expect(deployment()?.metadata?.annotations?.['gatehouse.dev/restarted-for']).toBe('leaf-of-tomorrow,a');
+});
+
+test('a GitOps tool that removes the record causes no loop', async () => {
+  addScene('shop', 'api');
+  const { look, outcomes } = restarter();
+  await look('shop/api');
+  await vi.advanceTimersByTimeAsync(5_000);
+  edit((one) => ({ ...one, metadata: { ...one.metadata, annotations: WANTED } }));
+  await look('shop/api');
+  expect(outcomes).toEqual(['restarted', 'refused']);
+});
+
+test('one workload at a time in the cluster, and namespaces take turns', async () => {
+  for (const name of ['a', 'b', 'c']) addScene('greedy', name);
+  addScene('shop', 'api');
+  const keys = ['greedy/a', 'greedy/b', 'greedy/c', 'shop/api'];
+  const patch = cluster.client.patchMerge;
+  vi.spyOn(cluster.client, 'patchMerge').mockImplementation(async (resource, ref, body) => {
+    const patched = await patch(resource, ref, body);
+    roll(`${ref.namespace ?? ''}/${ref.name}`, { updatedReplicas: 0 });
+    return patched;
+  });
+  const { look, outcomes } = restarter();
+  const restarted = () => keys.filter((key) => restartedAt(key) !== undefined);
+  await look(...keys);
+  await vi.advanceTimersByTimeAsync(5 * MINUTE);
+  expect(restarted()).toEqual(['greedy/a']);
+  roll('greedy/a', { updatedReplicas: 1 });
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(restarted()).toEqual(['greedy/a', 'greedy/b']);
+  await vi.advanceTimersByTimeAsync(10 * MINUTE); // a rollout that hangs holds up others no longer than this
+  expect(restarted()).toEqual(['greedy/a', 'greedy/b', 'shop/api']);
+  expect(outcomes).toEqual(['restarted', 'restarted', 'unfinished', 'restarted']);
+});
+
+describe('nothing is restarted', () => {
+  const untouched = async (change: () => void) => {
+    addScene('shop', 'api');
+    change();
+    const { look, events, outcomes } = restarter();
+    await look('shop/api');
+    expect(restartedAt()).toBeUndefined();
+    return { events, outcomes };
+  };
+  const editPod = (change: (pod: KubeObject & { status?: unknown }) => KubeObject) =>
+    cluster.objects<KubeObject>(pods).edit('shop/api-1', change);
+
+  test.each<[string, () => void]>([
+    [
+      'without the annotation',
+      () =>
+        edit(({ metadata: { ...rest } = {}, ...one }) => ({
+          ...one,
+          metadata: { ...rest, annotations: {} },
+        })),
+    ],
+    [
+      'if the pod has another address: the EndpointSlice is forged',
+      () => editPod((pod) => ({ ...pod, status: { podIP: '10.0.0.2' } })),
+    ],
+    [
+      'if the Service does not select the pod: the EndpointSlice is forged',
+      () =>
+        cluster
+          .objects<KubeObject>(services)
+          .edit('shop/api', (one) => ({ ...one, spec: { selector: { app: 'web' } } })),
+    ],
+    [
+      'if the Service has no selector',
+      () => cluster.objects<KubeObject>(services).edit('shop/api', (one) => ({ ...one, spec: {} })),
+    ],
+    [
+      'if the owner has another uid: the reference is forged',
+      () => edit((one) => ({ ...one, metadata: { ...one.metadata, uid: 'another' } })),
+    ],
+    [
+      'if the owner does not select the pod: the reference is forged',
+      () => edit((one) => ({ ...one, spec: { ...one.spec, selector: selector('web') } })),
+    ],
+    [
+      'if the owner is in another namespace',
+      () => {
+        cluster.objects(deployments).remove('shop/api');
+        add(deployments, {
+          metadata: metadata('other', 'api', { uid: 'deployment-shop-api', annotations: WANTED }),
+          spec: { selector: selector('api') },
+          status: DONE,
+        });
+      },
+    ],
+    [
+      'if the pod is being deleted: the restart is in progress',
+      () =>
+        editPod((pod) => ({ ...pod, metadata: { ...pod.metadata, deletionTimestamp: now.toISOString() } })),
+    ],
+    [
+      'if the pod is younger than the answer',
+      () =>
+        editPod((pod) => ({
+          ...pod,
+          metadata: { ...pod.metadata, creationTimestamp: '2026-11-23T11:59:00Z' },
+        })),
+    ],
+    [
+      'if another controller owns the pod',
+      () =>
+        editPod((pod) => ({ ...pod, metadata: { ...pod.metadata, ...ownedBy('Rollout', 'shop', 'api') } })),
+    ],
+    [
+      'if the Service was made again',
+      () =>
+        cluster
+          .objects<KubeObject>(services)
+          .edit('shop/api', (one) => ({ ...one, metadata: { ...one.metadata, uid: 'new' } })),
+    ],
+  ])('%s', async (_why, change) => {
+    const { events, outcomes } = await untouched(change);
+    expect([events.all, outcomes]).toEqual([[], []]);
+  });
+
+  test.each<[string, () => void, string]>([
+    [
+      'while a rollout runs',
+      () => roll('shop/api', { updatedReplicas: 0 }),
+      'not all of its pods are up to date',
+    ],
+    ['while a pod is unavailable', () => roll('shop/api', { availableReplicas: 0 }), 'not all of its pods'],
+    [
+      'while the rollout is paused',
+      () => edit((one) => ({ ...one, spec: { ...one.spec, paused: true } })),
+      'its rollout is paused',
+    ],
+    [
+      'while a restore window is open',
+      () =>
+        add(RESTORE_WINDOWS, {
+          metadata: { name: 'w', creationTimestamp: now.toISOString() },
+          spec: { expiresAt: '2026-11-23T13:00:00Z' },
+        }),
+      'the restore window w is open',
+    ],
+  ])('%s, and an Event says why', async (_why, change, text) => {
+    const { events, outcomes } = await untouched(change);
+    const message = expect.stringContaining(text) as string;
+    expect(events.all[0]).toMatchObject({ type: 'Normal', reason: 'RestartWaiting', message });
+    expect(outcomes).toEqual([]);
+  });
+
+  test('if Gatehouse may not read the pods: the administrator has not permitted restarts here', async () => {
+    cluster = createCluster({
+      get: () => Promise.reject(new ApiError(403, 'no')),
+    });
+    const { events } = await untouched(() => undefined);
+    expect(events.all).toEqual([]);
+  });
+
+  test('if the API server refuses the patch, and the Event quotes its answer', async () => {
+    cluster = createCluster({ patchMerge: () => Promise.reject(new ApiError(422, 'the policy says no')) });
+    const { events, outcomes } = await untouched(() => undefined);
+    const message = expect.stringContaining('the policy says no') as string;
+    expect(events.all[0]).toMatchObject({ type: 'Warning', reason: 'RestartRefused', message });
+    expect(outcomes).toEqual(['refused']);
+  });
+
+  test('if the workload has changed since it was read', async () => {
+    const patch = cluster.client.patchMerge;
+    vi.spyOn(cluster.client, 'patchMerge').mockImplementation(async (...args) => {
+      edit((one) => ({ ...one, spec: { ...one.spec, replicas: 3 } }));
+      return await patch(...args);
+    });
+    const { outcomes } = await untouched(() => undefined);
+    expect(outcomes).toEqual([]);
+  });
+});
+
+test.each([
+  ['a StatefulSet', statefulSets, { updateStrategy: { type: 'RollingUpdate' } }],
+  ['a DaemonSet', daemonSets, {}],
+])('%s is restarted, too', async (_what, resource, spec) => {
+  addScene('shop', 'api');
+  const status = { ...DONE, desiredNumberScheduled: 1, updatedNumberScheduled: 1, numberAvailable: 1 };
+  add(resource, {
+    metadata: metadata('shop', 'set', { annotations: WANTED }),
+    spec: { ...spec, selector: selector('api') },
+    status,
+  });
+  cluster.objects<KubeObject>(pods).edit('shop/api-1', (pod) => ({
+    ...pod,
+    metadata: { ...pod.metadata, ...ownedBy(resource.kind, 'shop', 'set') },
+  }));
+  await restarter().look('shop/api');
+  const { template } = cluster.objects<Restarted>(resource).read('shop/set')?.spec ?? {};
+  expect(template?.metadata?.annotations).toHaveProperty(['kubectl.kubernetes.io/restartedAt']);
+});
+
+test.each<[string, Workload, string]>([
+  ['OnDelete', { spec: { updateStrategy: { type: 'OnDelete' } } }, 'does not replace all pods'],
+  [
+    'a partition',
+    { spec: { updateStrategy: { rollingUpdate: { partition: 1 } } } },
+    'does not replace all pods',
+  ],
+  [
+    'a wrong annotation',
+    { metadata: { annotations: { 'gatehouse.dev/restart-on-renewal': 'yes' } } },
+    'must be "true" or "false"',
+  ],
+])('a workload with %s is not restarted, and the reason is given', (_what, change, why) => {
+  const healthy: Workload = { metadata: { generation: 1, annotations: WANTED }, spec: {}, status: DONE };
+  expect(planRestart(healthy, 'leaf', false)).toEqual({ kind: 'restart' });
+  const refused = { kind: 'refuse', why: expect.stringContaining(why) as string };
+  expect(planRestart({ ...healthy, ...change }, 'leaf', false)).toEqual(refused);
+});

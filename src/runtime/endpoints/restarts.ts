@@ -1,0 +1,167 @@
+/**
+ * On the leader: restarts workloads that ask for it when their pods present an earlier certificate, as `kubectl rollout
+ * restart` does. One workload at a time in the cluster, and once for each certificate.
+ */
+import type { Config } from '../../config/config.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
+import { isForbidden, isRefused } from '../../kube/api-error.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { sleep, type Clock } from '../../kube/clock.ts';
+import { withKind } from '../../kube/object.ts';
+import { services } from '../../kube/well-known.ts';
+import type { Log } from '../../log.ts';
+import { after } from '../../pki/durations.ts';
+import { regardingService } from '../certificates/serving-cert-events.ts';
+import { restorePause } from '../certificates/rotation.ts';
+import { createReminders, regarding, type LeaderContext, type Reminders } from '../controller.ts';
+import { isRollingOut, planRestart, restartPatch, type Workload } from './restart-plan.ts';
+import type { ServedCerts, StaleService } from './served-certs.ts';
+import { createTurns } from './turns.ts';
+import { workloadOf, type FoundWorkload } from './workloads.ts';
+
+/** A rollout that takes longer no longer holds up the next workload, in milliseconds. */
+const ROLLOUT_MS = 10 * 60_000;
+const LOOK_MS = 5_000;
+/** The pods of a Service have few owners. */
+const MAX_PODS = 10;
+const FIELD_MANAGER = 'gatehouse-restarts';
+
+export interface RestartContext extends Pick<LeaderContext, 'record'> {
+  readonly log: Log;
+  readonly client: Pick<KubeClient, 'get' | 'listAll' | 'patchMerge'>;
+  readonly config: { readonly endpointProbes: Pick<Config['endpointProbes'], 'reloadMs'> };
+  readonly metrics: Pick<LeaderContext['metrics'], 'workloadRestart'>;
+  readonly serverClock: Pick<LeaderContext['serverClock'], 'now'>;
+  readonly clock: Clock;
+}
+
+interface Running extends RestartContext {
+  readonly reminders: Reminders;
+  /** The restarts of this process: a GitOps tool may remove the annotation that records them. */
+  readonly done: Set<string>;
+}
+
+/** Returns a function that takes note of a Service with stale servers (`namespace/name`). */
+export function createRestarts(
+  context: RestartContext,
+  served: Pick<ServedCerts, 'staleIn'>,
+  signal: AbortSignal,
+): (serviceKey: string) => void {
+  const running: Running = { ...context, reminders: createReminders(), done: new Set() };
+  const turns = createTurns(); // a tenant with many stale workloads must not hold up others
+  let isBusy = false;
+  const work = async (): Promise<void> => {
+    if (isBusy) return;
+    isBusy = true;
+    for (let key = turns.next(always); key !== undefined && !signal.aborted; key = turns.next(always)) {
+      const stale = served.staleIn(key);
+      if (stale !== undefined) await restartStale(stale, running, signal).catch(failed);
+    }
+    isBusy = false;
+  };
+  const failed = (err: unknown): void => {
+    if (!signal.aborted) context.log.warn({ err }, 'could not restart a stale workload');
+  };
+  return (key) => {
+    turns.add(key.split('/')[0] ?? '', key, false);
+    void work();
+  };
+}
+
+const always = (): boolean => true;
+
+async function restartStale(stale: StaleService, running: Running, signal: AbortSignal): Promise<void> {
+  const { client, config, serverClock } = running;
+  const { namespace, name, uid } = stale.service;
+  const service = await client.get<KubeObject>(services, { namespace, name }, { signal });
+  if (service?.metadata?.uid !== uid) return;
+  const createdBefore = after(serverClock.now(), -config.endpointProbes.reloadMs);
+  const seen = new Set<string>();
+  for (const server of stale.servers.slice(0, MAX_PODS)) {
+    const found = await workloadOf(client, service, server, createdBefore, signal).catch(withoutPermission);
+    const id = found?.workload.metadata?.uid;
+    if (found === undefined || id === undefined || seen.has(id)) continue;
+    seen.add(id);
+    if (await restart(found, stale, running, signal)) await untilRolledOut(found, running, signal);
+  }
+}
+
+/** The administrator has not permitted restarts in this namespace. */
+function withoutPermission(error: unknown): undefined {
+  if (isForbidden(error)) return undefined;
+  throw error;
+}
+
+/** Whether the workload was restarted. */
+async function restart(
+  found: FoundWorkload,
+  stale: StaleService,
+  running: Running,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { client, done, metrics, serverClock } = running;
+  const { resource, workload } = found;
+  const { namespace = '', name = '', uid = '' } = workload.metadata ?? {};
+  const { leaf, secretName } = stale.service;
+  const say = (type: 'Normal' | 'Warning', reason: string, message: string) =>
+    report(found, stale, { type, reason, message }, running);
+  const refused = (why: string): void => {
+    metrics.workloadRestart('refused');
+    say('Warning', 'RestartRefused', `not restarted for the certificate in secret ${secretName}: ${why}`);
+  };
+
+  const plan = planRestart(workload, leaf, done.has(`${uid} ${leaf}`));
+  const open = plan.kind === 'restart' ? await restorePause(running, serverClock.now(), signal) : undefined;
+  const why = plan.kind === 'wait' ? plan.why : open;
+  if (why !== undefined)
+    say('Normal', 'RestartWaiting', `the restart for the certificate in secret ${secretName} waits: ${why}`);
+  if (plan.kind === 'refuse') refused(plan.why);
+  if (plan.kind !== 'restart' || why !== undefined) return false;
+  try {
+    const patch = restartPatch(workload, leaf, serverClock.now());
+    await client.patchMerge(resource, { namespace, name }, patch, { signal, fieldManager: FIELD_MANAGER });
+  } catch (error) {
+    if (!isRefused(error)) throw error; // e.g. a conflict: the next answer of a server leads here again
+    refused(`the API server refuses it. It says: ${error.message}`);
+    return false;
+  }
+  done.add(`${uid} ${leaf}`);
+  metrics.workloadRestart('restarted');
+  const message = `restarted, because pods still presented an earlier certificate than secret ${secretName} contains`;
+  say('Normal', 'RestartedForCertificate', message);
+  return true;
+}
+
+/** Events on the workload and on the Service. */
+function report(
+  { resource, workload }: FoundWorkload,
+  { service }: StaleService,
+  event: { readonly type: 'Normal' | 'Warning'; readonly reason: string; readonly message: string },
+  { log, record, reminders, serverClock }: Running,
+): void {
+  const { name = '', uid = '' } = workload.metadata ?? {};
+  if (!reminders.isDue(`${uid} ${service.uid}`, event.reason + event.message, serverClock.now())) return;
+  const message = `${resource.kind.toLowerCase()} ${name}: ${event.message}`;
+  record({ regarding: regarding(withKind(resource, workload)), ...event });
+  record({ regarding: regardingService(service), ...event, message });
+  log.info({ namespace: service.namespace, service: service.name, reason: event.reason }, message);
+}
+
+async function untilRolledOut(
+  { resource, workload }: FoundWorkload,
+  { client, clock, log, metrics }: Running,
+  signal: AbortSignal,
+): Promise<void> {
+  const { namespace = '', name = '' } = workload.metadata ?? {};
+  const end = clock.monotonic() + ROLLOUT_MS;
+  while (clock.monotonic() < end) {
+    await sleep(clock, LOOK_MS, signal);
+    const now = await client.get<Workload>(resource, { namespace, name }, { signal });
+    if (now === undefined || !isRollingOut(now)) return;
+  }
+  metrics.workloadRestart('unfinished');
+  log.warn(
+    { namespace, workload: name },
+    'the rollout after a restart takes long: the next workload may start',
+  );
+}
