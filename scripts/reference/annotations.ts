@@ -26,6 +26,11 @@ const CONFIGURATIONS = 'webhook configurations `gatehouse`';
 const ASKED: readonly Entry[] = [
   [pki.SERVING_CERT_SECRET_NAME, SERVICE, 'Requests a serving cert in the Secret of this name.'],
   [
+    pki.CLIENT_CERT_SECRET_NAME,
+    SERVICE,
+    'Requests a [client certificate](../serving-certs.md#client-certificates) in the Secret of this name. The annotations below with `serving-cert-` in their name exist for it with `client-cert-`, except `ports` and `adopt`.',
+  ],
+  [
     pki.SERVING_CERT_KEY_ALGORITHM,
     SERVICE,
     'The key algorithm: see [serving certificates](../serving-certs.md).',

@@ -1,5 +1,16 @@
 /** Annotations, labels and names that Gatehouse uses for its certificates. */
 
+/**
+ * Annotations of a Service with the first prefix ask for a certificate for servers, and those with the second one for
+ * clients. Both kinds have the same names and meanings, and the marks on their Secrets are the same.
+ */
+export const CERT_PREFIXES = {
+  serving: 'gatehouse.dev/serving-cert-',
+  client: 'gatehouse.dev/client-cert-',
+} as const;
+/** On a Service: asks for a client cert in the Secret of this name. */
+export const CLIENT_CERT_SECRET_NAME = `${CERT_PREFIXES.client}secret-name`;
+
 /** On a Service: asks for a serving cert in the Secret of this name. */
 export const SERVING_CERT_SECRET_NAME = 'gatehouse.dev/serving-cert-secret-name';
 /** On such a Service: the key algorithm. */

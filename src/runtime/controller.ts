@@ -25,6 +25,13 @@ export function requeueIn(ms: number, now: Date): Extract<ReconcileResult, { kin
   return { kind: 'requeue', at: new Date(now.getTime() + ms) };
 }
 
+/** One result for a key with several parts. */
+export function soonest(results: readonly ReconcileResult[]): ReconcileResult {
+  const due = results.filter((result) => result.kind === 'requeue');
+  const [first = GONE] = due.toSorted((a, b) => a.at.getTime() - b.at.getTime());
+  return due.length > 0 ? first : (results.find(({ kind }) => kind === 'await-change') ?? GONE);
+}
+
 /** Writes an Event about an object. Never throws. */
 export type RecordEvent = EventRecorder['record'];
 

@@ -3,8 +3,10 @@
 import { execFileSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connect, createServer } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
@@ -133,6 +135,47 @@ test('a Service gets its cluster IP; a headless one has none, and an Event says 
   await cluster.admin.create(services, headless(asked('floating', 'floating-tls', wish)));
   expect((await eventOn('floating', 'InvalidRequest')).message).toContain('has no cluster IP');
 });
+
+test('two Services talk by mutual TLS, and a serving certificate is no client certificate', async () => {
+  const both = asked('mutual', 'mutual-tls', {
+    'gatehouse.dev/client-cert-secret-name': 'mutual-client-tls',
+  });
+  await cluster.admin.create(services, both);
+  const [server, client] = [await seeSecret('mutual-tls'), await seeSecret('mutual-client-tls')];
+  expect(await mutualTls(server, client)).toContain('DNS:mutual.shop.svc');
+  await expect(mutualTls(server, server)).rejects.toThrow();
+  await cluster.admin.delete(secrets, named('mutual-client-tls'));
+  const again = await seeSecret(
+    'mutual-client-tls',
+    ({ metadata }) => metadata?.uid !== client.metadata?.uid,
+  );
+  expect(await mutualTls(server, again)).toContain('DNS:mutual.shop.svc');
+});
+
+/** The names that a server sees in the certificate of a client. */
+async function mutualTls(server: SecretObject, client: SecretObject): Promise<string> {
+  const material = (secret: SecretObject) => ({
+    cert: text(secret, 'tls.crt'),
+    key: text(secret, 'tls.key'),
+    ca: text(secret, 'ca.crt'),
+  });
+  return await new Promise((resolve, reject) => {
+    const listener = createServer({ ...material(server), requestCert: true }, (socket) => {
+      resolve(socket.getPeerCertificate().subjectaltname ?? '');
+      socket.end();
+      listener.close();
+    });
+    listener.on('tlsClientError', (error) => {
+      reject(error);
+      listener.close();
+    });
+    listener.listen(0, '127.0.0.1', () => {
+      const { port } = listener.address() as AddressInfo;
+      const socket = connect({ ...material(client), port, servername: 'mutual.shop.svc' });
+      socket.on('error', () => undefined); // the server judges the client
+    });
+  });
+}
 
 test('a Service chooses the key algorithm and the time of its renewal', async () => {
   const wish = {

@@ -75,6 +75,7 @@ export function opensslTrusts(
   bundle: string,
   hostName: string,
   at?: Date,
+  purpose: 'sslserver' | 'sslclient' = 'sslserver',
 ): boolean {
   const [leaf, ...bridges] = splitCertificates(chain);
   if (leaf === undefined) throw new Error('the chain is empty');
@@ -89,7 +90,7 @@ export function opensslTrusts(
     for (const [name, content] of Object.entries(files)) writeFileSync(path(name), content);
     const untrusted = bridges.length === 0 ? [] : ['-untrusted', path('bridges.pem')];
     const time = at === undefined ? [] : ['-attime', String(Math.floor(at.getTime() / 1000))];
-    const strict = ['-x509_strict', '-purpose', 'sslserver', '-verify_hostname', hostName, ...time];
+    const strict = ['-x509_strict', '-purpose', purpose, '-verify_hostname', hostName, ...time];
     const trusted = ['-CAfile', path('bundle.pem'), '-no-CApath', '-no-CAstore'];
     return runs('openssl', 'verify', ...strict, ...trusted, ...untrusted, path('leaf.pem'));
   } finally {

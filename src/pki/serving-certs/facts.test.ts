@@ -38,6 +38,7 @@ test('the facts describe the cert in the Secret', () => {
   const [active] = authority.generations;
   expect(readServingCert(data, authority)).toEqual({
     kind: 'usable',
+    purpose: 'serving',
     leaf: firstCertificate(server.chain).raw.toString('base64'),
     dnsNames: [SERVER_NAME],
     notBefore: new Date('2026-03-01T11:00:00Z'),
@@ -101,7 +102,7 @@ test.each([
     'has the root as its cert',
     () => ({ 'tls.crt': base64(root().certificate), 'tls.key': base64(root().key ?? '') }),
     'WrongUsage',
-    'not that of a server',
+    'neither servers nor clients',
   ],
 ])('a Secret that %s is unusable, and the facts give the reason', (_what, change, reason, message) => {
   const facts = readServingCert({ ...data, ...change() }, authority);

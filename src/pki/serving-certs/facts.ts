@@ -3,7 +3,7 @@ import { messageOf } from '../../json/error-message.ts';
 import { CA_BUNDLE_KEY, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../annotations.ts';
 import type { Authority } from '../authority/authority.ts';
 import { addressText } from '../x509/addresses.ts';
-import { certificateFields, OID } from '../x509/certificate-fields.ts';
+import { certificateFields, LEAF_PURPOSES, USAGE_OF, type LeafPurpose } from '../x509/certificate-fields.ts';
 import { caOf } from '../authority/generation.ts';
 import { keyAlgorithmOf, type KeyAlgorithm } from '../x509/keys.ts';
 import { fingerprintsOf, privateKeyOf, splitCertificates } from '../x509/pem.ts';
@@ -24,6 +24,7 @@ interface UnusableServingCert {
 
 interface ReadServingCert {
   readonly kind: 'usable';
+  readonly purpose: LeafPurpose;
   /** The leaf: DER in base64. */
   readonly leaf: string;
   readonly dnsNames: readonly string[];
@@ -90,10 +91,15 @@ function summaryOf(
   bundle: string,
 ): ServingCertSummary {
   const { dnsNames, addresses, extendedKeyUsage } = certificateFields(leaf);
-  if (extendedKeyUsage?.includes(OID.serverAuth) !== true)
-    return unusable('WrongUsage', `${TLS_CERT_KEY}: the first certificate is not that of a server`);
+  const purpose = LEAF_PURPOSES.find((one) => extendedKeyUsage?.includes(USAGE_OF[one]));
+  if (purpose === undefined)
+    return unusable(
+      'WrongUsage',
+      `${TLS_CERT_KEY}: the first certificate is for neither servers nor clients`,
+    );
   return {
     kind: 'usable',
+    purpose,
     leaf: leaf.raw.toString('base64'),
     dnsNames,
     addresses: addresses.map(addressText),

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { activeGeneration, createAuthority, type Authority } from '../authority/authority.ts';
+import { activeGeneration, authorityOf, createAuthority, type Authority } from '../authority/authority.ts';
 import { after, DAY, HOUR, MINUTE } from '../durations.ts';
 import {
   base64,
@@ -9,9 +9,16 @@ import {
   SERVER_NAME,
   serverOf,
 } from '../../../test/support/pki/fixtures.ts';
-import { FOREIGN_STACKS, nodeVerdict } from '../../../test/support/trust-verdicts.ts';
+import {
+  FOREIGN_STACKS,
+  hasOpenssl,
+  nodeVerdict,
+  opensslTrusts,
+} from '../../../test/support/trust-verdicts.ts';
 import { caBundle } from '../authority/bundle.ts';
-import { rootOf } from '../authority/generation.ts';
+import { importGeneration, rootOf } from '../authority/generation.ts';
+import { importAuthority } from '../authority/import.ts';
+import { makeCa } from '../../../test/support/pki/openssl-ca.ts';
 import { generateKeyPair, randomSerial, type KeyPair } from '../x509/keys.ts';
 import { firstCertificate, splitCertificates } from '../x509/pem.ts';
 import { summarizeServingCert } from './facts.ts';
@@ -93,6 +100,43 @@ describe('IP addresses', () => {
     expect(refused).toThrow(
       /^the IP address 10\.96\.0\.7 is outside the name constraints .*serving-cert-cluster-ips/,
     );
+  });
+});
+
+describe('a client cert', () => {
+  const issued = () => issueServingCert({ ...order, purpose: 'client' }).chain;
+
+  test('is for clients only, and names no user of the API server', () => {
+    const leaf = new X509Certificate(issued());
+    expect(leaf.keyUsage).toEqual(['1.3.6.1.5.5.7.3.2']);
+    expect(leaf.subject).toBeUndefined();
+    expect(leaf.subjectAltName).toBe('DNS:db, DNS:db.prod.svc');
+  });
+
+  test.skipIf(!hasOpenssl)(
+    'is accepted by OpenSSL from a client, and from no server; a serving cert the other way round',
+    () => {
+      const bundle = caBundle(authority, now);
+      const [client, serving] = [issued(), issueServingCert(order).chain];
+      const accepts = (chain: string, purpose: 'sslclient' | 'sslserver') =>
+        opensslTrusts({ chain }, bundle, 'db.prod.svc', now, purpose);
+      expect([accepts(client, 'sslclient'), accepts(client, 'sslserver')]).toEqual([true, false]);
+      expect([accepts(serving, 'sslclient'), accepts(serving, 'sslserver')]).toEqual([false, true]);
+    },
+  );
+
+  test.skipIf(!hasOpenssl)('is refused by a CA that may sign only for servers', () => {
+    const soon = after(new Date(), MINUTE);
+    const ca = makeCa({ more: ['extendedKeyUsage=serverAuth'] });
+    const data = { 'tls.crt': base64(ca.cert), 'tls.key': base64(ca.key) };
+    const result = importAuthority(data, order.dnsNames, soon);
+    if (result.kind === 'refused') throw new Error(result.problem);
+    const generation = importGeneration(result.authority, { serial: randomSerial(), now: soon });
+    const forServers = { ...order, authority: authorityOf(generation, soon), now: soon };
+    expect(() => issueServingCert(forServers)).not.toThrow();
+    const refused = () => issueServingCert({ ...forServers, purpose: 'client' });
+    expect(refused).toThrow(OutsideConstraints);
+    expect(refused).toThrow(/may not sign certificates for clients: its extended key usage/);
   });
 });
 

@@ -3,7 +3,12 @@ import { signServingCert } from '../x509/certificate.ts';
 import { memoizeWeak } from '../../json/objects.ts';
 import { SERVING_CERT_CLUSTER_IPS } from '../annotations.ts';
 import { addressBytes } from '../x509/addresses.ts';
-import { certificateFields, type CertificateFields } from '../x509/certificate-fields.ts';
+import {
+  certificateFields,
+  USAGE_OF,
+  type CertificateFields,
+  type LeafPurpose,
+} from '../x509/certificate-fields.ts';
 import { describeLimits, forbiddenAddress, forbiddenName } from '../x509/name-constraints.ts';
 import { dnsNameProblem } from './dns-names.ts';
 import { after, earliest } from '../durations.ts';
@@ -20,13 +25,14 @@ export class TrustTooShort extends Error {
   override readonly name = 'TrustTooShort';
 }
 
-/** A CA above the cert has name constraints that exclude a requested name or address. Retries do not help. */
+/** A CA above the cert may not sign a requested name, address or purpose. Retries do not help. */
 export class OutsideConstraints extends Error {
   override readonly name = 'OutsideConstraints';
 }
 
 export interface ServingCertOrder {
   readonly authority: Authority;
+  readonly purpose?: LeafPurpose;
   readonly dnsNames: readonly string[];
   /** IP addresses in their canonical form. */
   readonly addresses?: readonly string[];
@@ -54,12 +60,12 @@ export interface ServingCert {
  * @throws Error if a cert cannot hold a name, or if the active generation is not valid yet or ends too soon.
  */
 export function issueServingCert(order: ServingCertOrder): ServingCert {
-  const { authority, keyPair, serial, now, lifetimeMs, addresses = [] } = order;
+  const { authority, keyPair, serial, now, lifetimeMs, addresses = [], purpose = 'serving' } = order;
   const dnsNames = [...new Set(order.dnsNames)];
   checkDnsNames(dnsNames);
 
   const { signer, life, issuer, limits } = signerOf(authority);
-  checkLimits(dnsNames, addresses, signer.id, limits);
+  checkLimits({ dnsNames, addresses, purpose }, signer.id, limits);
   if (now < life.notBefore)
     throw new Error(
       `the clock says ${now.toISOString()}, which is before generation ${signer.id} of the authority begins ` +
@@ -80,14 +86,13 @@ export function issueServingCert(order: ServingCertOrder): ServingCert {
 
   const notBefore = after(now, -CLOCK_TOLERANCE);
   const names = { dnsNames, addresses: addresses.map(addressBytes).filter((one) => one !== undefined) };
-  const leaf = signServingCert(names, keyPair.publicKey, { serial, notBefore, notAfter }, issuer);
+  const leaf = signServingCert(names, keyPair.publicKey, { serial, notBefore, notAfter }, issuer, purpose);
   const chain = joinCertificatePems([leaf, ...bridgesFrom(authority, signer.id, now)]);
   return { chain, notBefore: inSeconds(notBefore), notAfter: inSeconds(notAfter) };
 }
 
 function checkLimits(
-  dnsNames: readonly string[],
-  addresses: readonly string[],
+  { dnsNames, addresses, purpose }: Required<Pick<ServingCertOrder, 'dnsNames' | 'addresses' | 'purpose'>>,
   id: string,
   limits: readonly CertificateFields[],
 ): void {
@@ -102,6 +107,11 @@ function checkLimits(
     throw new OutsideConstraints(
       `the IP address ${address} is outside the name constraints of generation ${id} of the authority: ` +
         `remove the annotation ${SERVING_CERT_CLUSTER_IPS}, or use a CA that may sign IP addresses`,
+    );
+  if (limits.some(({ extendedKeyUsage }) => extendedKeyUsage?.includes(USAGE_OF[purpose]) === false))
+    throw new OutsideConstraints(
+      `generation ${id} of the authority may not sign certificates for ${purpose === 'client' ? 'clients' : 'servers'}: ` +
+        'its extended key usage does not allow it',
     );
 }
 

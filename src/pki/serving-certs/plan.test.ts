@@ -28,6 +28,7 @@ beforeAll(async () => {
   const [{ id } = { id: '' }] = authority.generations;
   current = {
     kind: 'usable',
+    purpose: 'serving',
     leaf: '',
     dnsNames: ['db', 'db.prod.svc'],
     addresses: [],
@@ -41,6 +42,7 @@ beforeAll(async () => {
   healthy = {
     now: day(1),
     serviceUid: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
+    purpose: 'serving',
     dnsNames: ['db.prod.svc', 'db'],
     addresses: [],
     algorithm: 'ECDSA-P256',
@@ -85,6 +87,7 @@ const issueCases: readonly [string, () => Partial<ServingCertState>, string][] =
     () => ({ dnsNames: ['db', 'db.prod.svc', '*.db.prod.svc'] }),
     'DnsNamesChanged',
   ],
+  ['it is for clients', () => cert({ purpose: 'client' }), 'WrongUsage'],
   ['the Service lost a name', () => ({ dnsNames: ['db'] }), 'DnsNamesChanged'],
   ['the Service has another address', () => ({ addresses: ['10.96.0.7'] }), 'AddressesChanged'],
   ['the Service lost an address', () => cert({ addresses: ['10.96.0.7'] }), 'AddressesChanged'],
@@ -284,6 +287,7 @@ test('a new cert is kept, for any names, time and lifetime', () => {
         const state = {
           now,
           serviceUid: uid,
+          purpose: 'serving',
           dnsNames,
           addresses: [],
           algorithm: 'ECDSA-P256',

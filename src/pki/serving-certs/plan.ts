@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { memoizeWeak } from '../../json/objects.ts';
 import { after, earliest, HOUR, MINUTE } from '../durations.ts';
 import { CLOCK_TOLERANCE } from '../lifetimes.ts';
+import type { LeafPurpose } from '../x509/certificate-fields.ts';
 import type { KeyAlgorithm } from '../x509/keys.ts';
 import { fingerprintsOf } from '../x509/pem.ts';
 import { issueTime, latestServingCertEnd, servingCertEnd } from './issue.ts';
@@ -11,6 +12,7 @@ import type { Signing } from '../authority/bundle.ts';
 export interface ServingCertState {
   readonly now: Date;
   readonly serviceUid: string;
+  readonly purpose: LeafPurpose;
   /** The names that the Service asks for. */
   readonly dnsNames: readonly string[];
   /** The IP addresses that the Service asks for. */
@@ -41,6 +43,7 @@ type When = (cert: UsableServingCert, state: ServingCertState) => boolean;
 /** Why a usable cert is replaced. Users see the reason of the first check that applies. */
 const CHECKS = [
   { reason: 'SignerChanged', when: (cert, { signing }) => cert.signedBy !== signing.generationId },
+  { reason: 'WrongUsage', when: (cert, { purpose }) => cert.purpose !== purpose },
   { reason: 'DnsNamesChanged', when: (cert, { dnsNames }) => !sameNames(cert.dnsNames, dnsNames) },
   { reason: 'AddressesChanged', when: (cert, { addresses }) => !sameNames(cert.addresses, addresses) },
   { reason: 'AlgorithmChanged', when: (cert, { algorithm }) => cert.algorithm !== algorithm },

@@ -47,6 +47,7 @@ test('a Service with the annotation asks for a P-256 cert of 90 days', () => {
     servingCertRequest(service({ [NAME]: 'db-tls' }), { ...rules, clusterDomain: 'k8s.example' }),
   ).toEqual({
     kind: 'request',
+    purpose: 'serving',
     secretName: 'db-tls',
     dnsNames: ['db.prod.svc', 'db.prod.svc.k8s.example'],
     addresses: [],
@@ -192,6 +193,56 @@ test('an ExternalName Service gets its names in the cluster, never the external 
   const external = { type: 'ExternalName', externalName: 'db.example.com' };
   const request = servingCertRequest(service({ [NAME]: 'db-tls' }, external), rules);
   expect(request).toMatchObject({ dnsNames: ['db.prod.svc', 'db.prod.svc.cluster.local'] });
+});
+
+describe('a client cert', () => {
+  const CLIENT = 'gatehouse.dev/client-cert-secret-name';
+  const both = service({
+    [NAME]: 'db-tls',
+    [DURATION]: '30d',
+    [CLIENT]: 'db-client-tls',
+    'gatehouse.dev/client-cert-duration': '12h',
+    'gatehouse.dev/client-cert-dns-names': 'db.apps.example.com',
+  });
+
+  test('has its own Secret and options, and the names of the Service', () => {
+    expect(servingCertRequest(both, rules, 'client')).toMatchObject({
+      purpose: 'client',
+      secretName: 'db-client-tls',
+      lifetimeMs: 0.5 * DAY,
+      dnsNames: ['db.prod.svc', 'db.prod.svc.cluster.local', 'db.apps.example.com'],
+    });
+    expect(servingCertRequest(both, rules)).toMatchObject({
+      purpose: 'serving',
+      lifetimeMs: 30 * DAY,
+      dnsNames: ['db.prod.svc', 'db.prod.svc.cluster.local'],
+    });
+  });
+
+  test('is requested only by its own annotation', () => {
+    expect(servingCertRequest(service({ [NAME]: 'db-tls' }), rules, 'client').kind).toBe('none');
+    expect(servingCertRequest(service({ [CLIENT]: 'x' }), rules).kind).toBe('none');
+    const openshift = service({ 'service.beta.openshift.io/serving-cert-secret-name': 'x' });
+    expect(servingCertRequest(openshift, { ...rules, openshift: true }, 'client').kind).toBe('none');
+  });
+
+  test.each<[string, Record<string, string>, string]>([
+    [
+      'an invalid option',
+      { 'gatehouse.dev/client-cert-duration': '5' },
+      'gatehouse.dev/client-cert-duration: "5" is not',
+    ],
+    ['the Secret of the serving cert', { [NAME]: 'x' }, '"x" already gets the serving cert of the Service'],
+    [
+      'a name of another Service',
+      { 'gatehouse.dev/client-cert-dns-names': 'pay.prod.svc' },
+      "the cluster's own domain",
+    ],
+  ])('%s is invalid, and the message names the annotation', (_what, annotations, message) => {
+    const request = servingCertRequest(service({ [CLIENT]: 'x', ...annotations }), rules, 'client');
+    expect(request.kind === 'invalid' && request.message).toContain(message);
+    expect(request.kind === 'invalid' && request.message).toContain('gatehouse.dev/client-cert-');
+  });
 });
 
 test.each([

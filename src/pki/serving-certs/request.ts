@@ -3,6 +3,8 @@ import type { KubeObject } from '../../json/kube-object.ts';
 import { isDnsSubdomain } from '../../json/names.ts';
 import { quote } from '../../json/printable.ts';
 import {
+  CERT_PREFIXES,
+  CLIENT_CERT_SECRET_NAME,
   SERVING_CERT_DURATION,
   SERVING_CERT_KEY_ALGORITHM,
   SERVING_CERT_KEYSTORE_PASSWORD,
@@ -24,6 +26,7 @@ import {
   MIN_SERVING_CERT_LIFETIME,
   parseRenewAfter,
 } from '../lifetimes.ts';
+import type { LeafPurpose } from '../x509/certificate-fields.ts';
 import { DEFAULT_KEY_ALGORITHM, isKeyAlgorithm, KEY_ALGORITHMS, type KeyAlgorithm } from '../x509/keys.ts';
 import { openshiftSecretName } from './openshift.ts';
 import { isOutput, OUTPUTS, type Output } from './outputs.ts';
@@ -49,6 +52,7 @@ export interface RequestRules extends NameRules {
 
 export interface AcceptedRequest {
   readonly kind: 'request';
+  readonly purpose: LeafPurpose;
   readonly secretName: string;
   readonly dnsNames: readonly string[];
   /** Its cluster IPs. */
@@ -78,26 +82,48 @@ export type ServingCertRequest =
   | { readonly kind: 'invalid'; readonly message: string; readonly via: AcceptedRequest['via'] }
   | AcceptedRequest;
 
-/** The Secret that a Service claims, and by whose annotation. Gatehouse's own annotation takes precedence. */
+/** The Service with its annotations for this purpose, all under the prefix of serving certs. */
+function askingFor(purpose: LeafPurpose, service: Pick<Service, 'metadata'>): Service {
+  if (purpose === 'serving') return service;
+  const annotations = Object.entries(service.metadata?.annotations ?? {}).flatMap(([name, value]) =>
+    name.startsWith(CERT_PREFIXES[purpose])
+      ? [[name.replace(CERT_PREFIXES[purpose], CERT_PREFIXES.serving), value] as const]
+      : [],
+  );
+  return { ...service, metadata: { ...service.metadata, annotations: Object.fromEntries(annotations) } };
+}
+
+/** The Secret that a Service claims for this purpose, and by whose annotation. Gatehouse's own annotation takes precedence. */
 export function claimOf(
-  { metadata }: Pick<Service, 'metadata'>,
+  service: Pick<Service, 'metadata'>,
   { openshift }: Pick<RequestRules, 'openshift'>,
+  purpose: LeafPurpose = 'serving',
 ): Pick<AcceptedRequest, 'secretName' | 'via'> | undefined {
-  const annotations = metadata?.annotations ?? {};
+  const annotations = askingFor(purpose, service).metadata?.annotations ?? {};
   const own = annotations[SERVING_CERT_SECRET_NAME];
   if (own !== undefined) return { secretName: own, via: 'gatehouse' };
   const theirs = openshift ? openshiftSecretName(annotations) : undefined;
   return theirs === undefined ? undefined : { secretName: theirs, via: 'openshift' };
 }
 
-export function servingCertRequest(service: Service, rules: RequestRules): ServingCertRequest {
-  const claim = claimOf(service, rules);
+export function servingCertRequest(
+  service: Service,
+  rules: RequestRules,
+  purpose: LeafPurpose = 'serving',
+): ServingCertRequest {
+  const claim = claimOf(service, rules, purpose);
   if (claim === undefined) return { kind: 'none' };
+  const { secretName, via } = claim;
   try {
-    return orderOf(service, claim, rules);
+    if (purpose === 'client' && claimOf(service, rules)?.secretName === secretName)
+      throw new InvalidAnnotation(
+        `${CLIENT_CERT_SECRET_NAME}: ${quote(secretName)} already gets the serving cert of the Service: name another Secret`,
+      );
+    return { ...orderOf(askingFor(purpose, service), claim, rules), purpose };
   } catch (error) {
     if (!(error instanceof InvalidAnnotation)) throw error;
-    return { kind: 'invalid', message: error.message, via: claim.via };
+    const message = error.message.replaceAll(CERT_PREFIXES.serving, CERT_PREFIXES[purpose]);
+    return { kind: 'invalid', message, via };
   }
 }
 
@@ -105,7 +131,7 @@ function orderOf(
   service: Service,
   { secretName, via }: Pick<AcceptedRequest, 'secretName' | 'via'>,
   rules: RequestRules,
-): AcceptedRequest {
+): Omit<AcceptedRequest, 'purpose'> {
   const { name = '', namespace = '', annotations = {} } = service.metadata ?? {};
   if (!isDnsSubdomain(secretName))
     throw new InvalidAnnotation(
@@ -133,9 +159,11 @@ function orderOf(
 
 /** The life of a cert for a valid request of this Service, in milliseconds; undefined: its annotation is invalid. */
 export function requestedLifetime(
-  { metadata }: Pick<Service, 'metadata'>,
+  service: Pick<Service, 'metadata'>,
   { maxLifetimeMs }: Pick<RequestRules, 'maxLifetimeMs'>,
+  purpose: LeafPurpose = 'serving',
 ): number | undefined {
+  const { metadata } = askingFor(purpose, service);
   try {
     return Math.min(lifetimeOf(metadata?.annotations?.[SERVING_CERT_DURATION]), maxLifetimeMs);
   } catch {

@@ -22,7 +22,14 @@ export const OID = {
   extendedKeyUsage: '2.5.29.37',
   certificatePolicies: '2.5.29.32',
   serverAuth: '1.3.6.1.5.5.7.3.1',
+  clientAuth: '1.3.6.1.5.5.7.3.2',
 } as const;
+
+/** Who presents a leaf. */
+export const LEAF_PURPOSES = ['serving', 'client'] as const;
+export type LeafPurpose = (typeof LEAF_PURPOSES)[number];
+/** A leaf has exactly one extended key usage: no server accepts a serving cert from a client. */
+export const USAGE_OF = { serving: OID.serverAuth, client: OID.clientAuth } as const;
 
 /** Bits in the first octet of KeyUsage (RFC 5280 §4.2.1.3). */
 export const KEY_USAGE = {

@@ -1,5 +1,5 @@
 import { createHash, sign, type KeyObject, type X509Certificate } from 'node:crypto';
-import { certificateFields, KEY_USAGE, OID } from './certificate-fields.ts';
+import { certificateFields, KEY_USAGE, OID, USAGE_OF, type LeafPurpose } from './certificate-fields.ts';
 import {
   bitString,
   bitStringContent,
@@ -37,12 +37,13 @@ type CertificatePurpose =
       /** The DER of the extension, from {@link nameConstraints}. Undefined: the CA may sign any name. */
       readonly nameConstraints?: Uint8Array | undefined;
     }
-  | {
-      readonly kind: 'serving';
-      readonly dnsNames: readonly string[];
-      /** IP addresses, of 4 or 16 octets. */
-      readonly addresses?: readonly Uint8Array[];
-    };
+  | ({ readonly kind: LeafPurpose } & LeafNames);
+
+interface LeafNames {
+  readonly dnsNames: readonly string[];
+  /** IP addresses, of 4 or 16 octets. */
+  readonly addresses?: readonly Uint8Array[];
+}
 
 export interface CertificateTemplate {
   readonly subject: Subject;
@@ -132,15 +133,16 @@ export function signRoot(
   return { issuer, certificate: signCertificate(template, issuer) };
 }
 
-/** A leaf for a server. @throws Error as {@link signCertificate} */
+/** A leaf for a server or a client. Its subject is empty, so the API server accepts it as no user. @throws Error as {@link signCertificate} */
 export function signServingCert(
-  names: Omit<Extract<CertificatePurpose, { kind: 'serving' }>, 'kind'>,
+  names: LeafNames,
   publicKey: KeyObject,
   term: Term,
   issuer: Issuer,
+  kind: LeafPurpose = 'serving',
 ): CertificatePem {
   const subject = { name: EMPTY_NAME, keyId: keyIdOf(publicKey) };
-  return signCertificate({ ...term, subject, publicKey, purpose: { kind: 'serving', ...names } }, issuer);
+  return signCertificate({ ...term, subject, publicKey, purpose: { kind, ...names } }, issuer);
 }
 
 function extensions({ subject, purpose, publicKey }: CertificateTemplate, issuer: Issuer): DerNode[] {
@@ -173,7 +175,7 @@ function extensions({ subject, purpose, publicKey }: CertificateTemplate, issuer
   return [
     constraints,
     critical(OID.keyUsage, usage(KEY_USAGE.digitalSignature | (isRsa ? KEY_USAGE.keyEncipherment : 0))),
-    extension(OID.extendedKeyUsage, sequence(objectId(OID.serverAuth))),
+    extension(OID.extendedKeyUsage, sequence(objectId(USAGE_OF[purpose.kind]))),
     ...keyIds,
     hasSubject ? extension(OID.subjectAltName, names) : critical(OID.subjectAltName, names), // RFC 5280 §4.2.1.6
   ];

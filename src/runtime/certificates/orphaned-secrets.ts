@@ -30,11 +30,11 @@ export async function releaseOrphans(
 ): Promise<boolean> {
   const { stores, requests, inventory, onRemoval } = context;
   const outcomes: Outcome[] = [];
-  const wanted = service === undefined ? undefined : requests.claimOf(service)?.secretName;
+  const wanted = service === undefined ? [] : requests.claims(service).map(({ secretName }) => secretName);
   for (const secret of stores.secretsOf(key)) {
     const { namespace = '', name = '' } = secret.metadata ?? {};
     const secretKey = `${namespace}/${name}`;
-    if (name === wanted || stores.claimants(secretKey).length > 0) continue;
+    if (wanted.includes(name) || stores.claimants(secretKey).length > 0) continue;
     if (service === undefined) {
       // The garbage collector deletes it, because the Service owns it. But data of other clients stays.
       if (secret.hasForeignKeys === true) outcomes.push(await clearAbandoned(secret, context, signal));
@@ -60,7 +60,8 @@ async function deleteOrphan(
   const { client, requests, inventory, record, log } = context;
   const { namespace = '', name: serviceName = '' } = metadata ?? {};
   const service = await client.get<Service>(services, { namespace, name: serviceName }, { signal });
-  if (service === undefined || requests.claimOf(service)?.secretName === name) return 'kept';
+  if (service === undefined || requests.claims(service).some(({ secretName }) => secretName === name))
+    return 'kept';
   const secret = await client.get<Secret>(secrets, { namespace, name }, { signal });
   if (secret === undefined || secret.metadata?.deletionTimestamp !== undefined) return 'removed';
   const identity = identityOf(service);

@@ -126,9 +126,10 @@ async function standingOf(
   if (owner !== 'another-service') return owner;
   const ref = { namespace: identity.namespace, name: markedService(live) ?? '' };
   const holder = await client.get<Service>(services, ref, { signal });
-  const [theirs, ours] = [holder && requests.claimOf(holder), requests.claimOf(service)];
-  const holds =
-    theirs?.secretName === request.secretName && (ours === undefined || hasPrecedence(theirs, ours));
+  const theirs =
+    holder && requests.claims(holder).find(({ secretName }) => secretName === request.secretName);
+  const ours = requests.claimOf(service, request.purpose);
+  const holds = theirs !== undefined && (ours === undefined || hasPrecedence(theirs, ours));
   return holds ? 'taken' : writability(live);
 }
 
@@ -187,6 +188,7 @@ async function issue(existing: Secret | undefined, task: ServingCertTask, contex
   const keyPair = await context.generateKeyPair(request.algorithm);
   const { chain, ...validity } = issueServingCert({
     authority,
+    purpose: request.purpose,
     dnsNames: request.dnsNames,
     addresses: request.addresses,
     keyPair,

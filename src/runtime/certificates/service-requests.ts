@@ -19,7 +19,10 @@ import {
   type Service,
   type ServingCertRequest,
 } from '../../pki/serving-certs/request.ts';
+import { LEAF_PURPOSES, type LeafPurpose } from '../../pki/x509/certificate-fields.ts';
 import { ownStateLabels } from './ca-bundle.ts';
+
+type Claim = SecretClaim & { readonly secretName: string };
 
 export type ServiceRequests = ReturnType<typeof createServiceRequests>;
 
@@ -46,22 +49,26 @@ export function createServiceRequests(
           metadata: { ...service.metadata, annotations: { [SERVING_CERT_SECRET_NAME]: SERVING_SECRET } },
         }
       : service;
+  const claimFor = (service: Service, purpose: LeafPurpose = 'serving'): Claim | undefined => {
+    const claim = claimOf(annotated(service), rules, purpose);
+    const { name = '', uid = '', creationTimestamp } = service.metadata ?? {};
+    if (claim === undefined) return undefined;
+    return { secretName: claim.secretName, name, uid, createdAt: creationTimestamp, own: isOwn(service) };
+  };
   return {
     isOwn,
     /** The claim of the Service to a Secret in its namespace. */
-    claimOf: (service: Service): (SecretClaim & { readonly secretName: string }) | undefined => {
-      const claim = claimOf(annotated(service), rules);
-      const { name = '', uid = '', creationTimestamp } = service.metadata ?? {};
-      if (claim === undefined) return undefined;
-      return { secretName: claim.secretName, name, uid, createdAt: creationTimestamp, own: isOwn(service) };
+    claimOf: claimFor,
+    /** Its claims for all purposes. */
+    claims: (service: Service): readonly Claim[] =>
+      LEAF_PURPOSES.flatMap((purpose) => claimFor(service, purpose) ?? []),
+    /** The longest life of the certs that this Service requests, in milliseconds; 0: it requests none. */
+    lifetimeMs: (service: Service): number => {
+      const asking = LEAF_PURPOSES.filter((purpose) => claimFor(service, purpose) !== undefined);
+      return Math.max(0, ...asking.map((one) => requestedLifetime(annotated(service), rules, one) ?? 0));
     },
-    /** The life of the cert that this Service requests, in milliseconds; undefined: it requests none. */
-    lifetimeMs: (service: Service | undefined): number | undefined =>
-      service === undefined || claimOf(annotated(service), rules) === undefined
-        ? undefined
-        : requestedLifetime(annotated(service), rules),
-    request: (service: Service): ServingCertRequest => {
-      const request = servingCertRequest(annotated(service), rules);
+    request: (service: Service, purpose: LeafPurpose): ServingCertRequest => {
+      const request = servingCertRequest(annotated(service), rules, purpose);
       return request.kind === 'request' && isOwn(service)
         ? { ...request, own: true, lifetimeMs: OWN_SERVING_CERT_LIFETIME, labels: ownStateLabels }
         : request;

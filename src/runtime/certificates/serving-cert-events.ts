@@ -3,6 +3,8 @@ import type { EventNote } from '../../kube/events.ts';
 import { withKind } from '../../kube/object.ts';
 import { secrets, services } from '../../kube/well-known.ts';
 import { AUTHORITY_SECRET } from '../../pki/annotations.ts';
+import { CERT_PREFIXES } from '../../pki/annotations.ts';
+import type { AcceptedRequest } from '../../pki/serving-certs/request.ts';
 import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
 import type { ServiceIdentity } from '../../pki/serving-certs/secret.ts';
 import { regarding } from '../controller.ts';
@@ -21,7 +23,11 @@ export type Refusal =
 export type Explanation = Pick<EventNote, 'reason' | 'message'>;
 
 /** The message says what to do. */
-export function explain(refusal: Refusal, secretName: string): Explanation {
+export function explain(
+  refusal: Refusal,
+  { secretName, purpose }: Pick<AcceptedRequest, 'secretName' | 'purpose'>,
+): Explanation {
+  const onRequest = `, or have Gatehouse delete it with ${CERT_PREFIXES[purpose]}replace-secret: "true" on this Service`;
   switch (refusal.kind) {
     case 'foreign':
       return {
@@ -38,29 +44,29 @@ export function explain(refusal: Refusal, secretName: string): Explanation {
     case 'wrong-type':
       return {
         reason: 'SecretTypeConflict',
-        message: `secret ${secretName} is not of type kubernetes.io/tls, which cannot be changed: delete it${ON_REQUEST}`,
+        message: `secret ${secretName} is not of type kubernetes.io/tls, which cannot be changed: delete it${onRequest}`,
       };
     case 'immutable':
       return {
         reason: 'SecretImmutable',
-        message: `secret ${secretName} is immutable: delete it${ON_REQUEST}; Gatehouse then creates it again`,
+        message: `secret ${secretName} is immutable: delete it${onRequest}; Gatehouse then creates it again`,
       };
     case 'write-refused':
       return { reason: 'WriteRefused', message: `secret ${secretName} is not written: ${refusal.message}` };
     case 'clock':
       return {
         reason: 'ClockSkewed',
-        message: `no serving cert is made for secret ${secretName}: ${refusal.message}`,
+        message: `no ${purpose} cert is made for secret ${secretName}: ${refusal.message}`,
       };
     case 'trust':
       return {
         reason: 'TrustNotRecorded',
-        message: `no serving cert is made for secret ${secretName}: ${refusal.message}. It has not for a minute: the Events of secret ${AUTHORITY_SECRET} say why`,
+        message: `no ${purpose} cert is made for secret ${secretName}: ${refusal.message}. It has not for a minute: the Events of secret ${AUTHORITY_SECRET} say why`,
       };
     case 'constraints':
       return {
         reason: 'NameNotPermitted',
-        message: `no serving cert is made for secret ${secretName}: ${refusal.message}`,
+        message: `no ${purpose} cert is made for secret ${secretName}: ${refusal.message}`,
       };
     case 'namespace-ends':
       return {
@@ -92,9 +98,6 @@ export function explain(refusal: Refusal, secretName: string): Explanation {
       };
   }
 }
-
-const ON_REQUEST =
-  ', or have Gatehouse delete it with gatehouse.dev/serving-cert-replace-secret: "true" on this Service';
 
 export const regardingService = (service: ServiceIdentity) =>
   regarding(withKind(services, { metadata: service }));

@@ -30,7 +30,7 @@ const BY_SERVICE = 'service';
 
 export function watchServingCerts(
   context: Context,
-  requests: Pick<ServiceRequests, 'claimOf'>,
+  requests: Pick<ServiceRequests, 'claims'>,
   { onService, onEdit, onSecret, onSecretGone }: Listeners,
   signal: AbortSignal,
 ) {
@@ -76,14 +76,13 @@ export function watchServingCerts(
 
 function watchServices(
   context: Context,
-  { claimOf }: Pick<ServiceRequests, 'claimOf'>,
+  { claims }: Pick<ServiceRequests, 'claims'>,
   { onService, onEdit }: Pick<Listeners, 'onService' | 'onEdit'>,
   signal: AbortSignal,
 ): Watched<Service> {
-  const claimedBy = (service: Service): readonly string[] => {
-    const claim = claimOf(service);
-    return claim === undefined ? [] : [`${service.metadata?.namespace ?? ''}/${claim.secretName}`];
-  };
+  const claimedBy = (service: Service): readonly string[] => [
+    ...new Set(claims(service).map(({ secretName }) => `${service.metadata?.namespace ?? ''}/${secretName}`)),
+  ];
   const watched = watch<Service>(
     context,
     {

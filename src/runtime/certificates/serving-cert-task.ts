@@ -21,6 +21,7 @@ import {
   type Secret,
   type ServiceIdentity,
 } from '../../pki/serving-certs/secret.ts';
+import type { LeafPurpose } from '../../pki/x509/certificate-fields.ts';
 import type { RecordEvent } from '../controller.ts';
 import type { CertInventory } from './cert-inventory.ts';
 import type { ContendedSecrets } from './contended-secrets.ts';
@@ -34,7 +35,7 @@ export interface ServingCertsContext extends KeySource {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete' | 'patchMerge'>;
   /** Used only to decide that no write is needed. Every write is decided on a live read. */
   readonly stores: Pick<ServingCertStores, 'synced' | 'service' | 'claimants' | 'secret' | 'secretsOf'>;
-  readonly requests: Pick<ServiceRequests, 'request' | 'claimOf'>;
+  readonly requests: Pick<ServiceRequests, 'request' | 'claimOf' | 'claims'>;
   /** While the clocks disagree, a usable cert stays: on other machines a new cert could be expired or not yet valid. */
   readonly serverClock: Pick<ServerClock, 'now' | 'skewMs'>;
   readonly authority: () => Authority | undefined;
@@ -52,7 +53,7 @@ export interface ServingCertsContext extends KeySource {
 }
 
 export interface ServingCertTask {
-  /** The key of the Service: `namespace/name`. */
+  /** From {@link taskKeyOf}. */
   readonly key: string;
   readonly service: Service;
   readonly identity: ServiceIdentity;
@@ -64,6 +65,12 @@ export interface ServingCertTask {
   /** Aborts the reconcile. */
   readonly signal: AbortSignal;
 }
+
+/** Keys of a pacer and of all other state: each Secret of a Service has its own. Begins with the namespace. */
+export const taskKeyOf = (serviceKey: string, purpose: LeafPurpose): string =>
+  purpose === 'serving' ? serviceKey : `${serviceKey}/${purpose}`;
+
+export const serviceKeyOf = (taskKey: string): string => taskKey.split('/', 2).join('/');
 
 export const secretKeyOf = ({ identity, request }: Pick<ServingCertTask, 'identity' | 'request'>): string =>
   `${identity.namespace}/${request.secretName}`;
@@ -79,6 +86,7 @@ export function planOf(
   return planServingCert({
     now,
     serviceUid: identity.uid,
+    purpose: request.purpose,
     dnsNames: request.dnsNames,
     addresses: request.addresses,
     algorithm: request.algorithm,

@@ -119,7 +119,10 @@ describe('C3: while other certs are issued,', () => {
     world.authority = await rotated(authority, start);
     const own: Change = {
       ...holding,
-      requests: { request: (service) => ({ ...createRequest(service.metadata?.name ?? ''), own: true }) },
+      requests: {
+        request: ({ metadata }, purpose) =>
+          purpose === 'serving' ? { ...createRequest(metadata?.name ?? ''), own: true } : { kind: 'none' },
+      },
     };
     await world.run('db', own);
     expect(world.observed).toEqual(['issued Missing', 'issued SignerChanged']);
@@ -129,6 +132,7 @@ describe('C3: while other certs are issued,', () => {
 const createRequest = (name: string) =>
   ({
     kind: 'request',
+    purpose: 'serving',
     secretName: 'db-tls',
     dnsNames: [`${name}.prod.svc`, name, `${name}.prod`, `${name}.prod.svc.cluster.local`],
     addresses: [],

@@ -277,8 +277,8 @@ describe('a Secret is repaired and keeps its certificate when', () => {
     await healthySecret();
     const wanting = world.reconciler({
       requests: {
-        request: (wanted) => {
-          const request = servingCertRequest(wanted, world.rules);
+        request: (wanted, purpose) => {
+          const request = servingCertRequest(wanted, world.rules, purpose);
           return request.kind === 'request' ? { ...request, labels: { own: 'true' } } : request;
         },
       },

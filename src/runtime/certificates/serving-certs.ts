@@ -1,17 +1,19 @@
 /** On the leader: maintains a serving cert in the Secret of every Service that asks for one. */
 import type { Authority } from '../../pki/authority/authority.ts';
 import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
+import { LEAF_PURPOSES, type LeafPurpose } from '../../pki/x509/certificate-fields.ts';
 import { OutsideConstraints, TrustTooShort } from '../../pki/serving-certs/issue.ts';
-import type { IssueReason, ServingCertPlan } from '../../pki/serving-certs/plan.ts';
+import type { ServingCertPlan } from '../../pki/serving-certs/plan.ts';
 import { isContended, type RevertHistory } from '../../pki/revert-backoff.ts';
 import { firstClaim, type Service, type ServingCertRequest } from '../../pki/serving-certs/request.ts';
-import { hasLabel, ownership, type ServiceIdentity } from '../../pki/serving-certs/secret.ts';
+import { hasLabel, ownership } from '../../pki/serving-certs/secret.ts';
 import {
   AWAIT_CHANGE,
   createReminders,
   GONE,
   REPEAT_MS,
   requeueIn,
+  soonest,
   type Reconcile,
   type ReconcileResult,
   type Reminders,
@@ -25,14 +27,9 @@ import {
 import { skewProblem } from '../clock-skew.ts';
 import { annotate, annotateSigned } from './serving-cert-outcome.ts';
 import { releaseOrphans } from './orphaned-secrets.ts';
-import { repairSecret, type RepairResult } from './repair-secret.ts';
-import {
-  explain,
-  regardingSecret,
-  regardingService,
-  type Explanation,
-  type Refusal,
-} from './serving-cert-events.ts';
+import { repairSecret } from './repair-secret.ts';
+import { report, warn } from './report-serving-cert.ts';
+import { explain, regardingSecret, type Refusal } from './serving-cert-events.ts';
 import {
   createCheckedOutputs,
   createSigningCache,
@@ -43,6 +40,7 @@ import {
   passwordRecheckAt,
   planOf,
   secretKeyOf,
+  taskKeyOf,
   signingIdOf,
   type CheckedOutputs,
   type ServingCertsContext,
@@ -71,13 +69,19 @@ export function createServingCertsReconciler(context: ServingCertsContext): Reco
     unseen: new Set(),
     untrusted: new Map(),
   };
-  const reconcile = async (key: string, service: Service, authority: Authority, signal: AbortSignal) => {
-    const request = requests.request(service);
+  const reconcile = async (
+    key: string,
+    service: Service,
+    purpose: LeafPurpose,
+    authority: Authority,
+    signal: AbortSignal,
+  ) => {
+    const request = requests.request(service, purpose);
     switch (request.kind) {
       case 'none':
         return forget(key, running);
       case 'invalid':
-        return await reject(service, request, running, signal);
+        return await reject({ key, service, signal }, purpose, request, running);
       case 'request': {
         const now = serverClock.now();
         const identity = identityOf(service);
@@ -92,11 +96,22 @@ export function createServingCertsReconciler(context: ServingCertsContext): Reco
     const authority = context.authority();
     if (!stores.synced() || authority === undefined) return AWAIT_CHANGE; // a change of either causes a resync
     const isRefused = await releaseOrphans(key, service, running, signal);
-    const result =
-      service === undefined ? forget(key, running) : await reconcile(key, service, authority, signal);
-    const retry = requeueIn(REFUSED_RECHECK_MS, serverClock.now());
-    return !isRefused || (result.kind === 'requeue' && result.at < retry.at) ? result : retry;
+    // A failure of one purpose does not keep the other from its cert.
+    const results = await Promise.allSettled(
+      LEAF_PURPOSES.map(async (purpose) => {
+        const taskKey = taskKeyOf(key, purpose);
+        if (service === undefined) return forget(taskKey, running);
+        return await reconcile(taskKey, service, purpose, authority, signal);
+      }),
+    );
+    const retry = isRefused ? [requeueIn(REFUSED_RECHECK_MS, serverClock.now())] : [];
+    return soonest([...results.map(valueOf), ...retry]);
   };
+}
+
+function valueOf<T>(result: PromiseSettledResult<T>): T {
+  if (result.status === 'rejected') throw result.reason;
+  return result.value;
 }
 
 /** The Service is gone, or no longer asks for a cert. */
@@ -113,9 +128,9 @@ function forget(key: string, running: Running): ReconcileResult {
 
 /** Decides from the stores whether a write may be needed. */
 async function reconcileTask(task: ServingCertTask, running: Running): Promise<ReconcileResult> {
-  const { stores, requests, inventory, serverClock, pacer } = running;
+  const { stores, inventory, serverClock, pacer } = running;
   const secretKey = secretKeyOf(task);
-  const first = firstClaim(stores.claimants(secretKey).flatMap((one) => requests.claimOf(one) ?? []));
+  const first = firstClaim(claimsTo(secretKey, task, running));
   if (first !== undefined && first.name !== task.identity.name)
     return await refuse(task, { kind: 'taken', by: first.name }, running);
 
@@ -141,6 +156,12 @@ async function reconcileTask(task: ServingCertTask, running: Running): Promise<R
   if (isPaced(plan, stored, task) && !pacer.take(task.key, endsAt)) return AWAIT_CHANGE; // the pacer adds the key again
   return await repair(task, stored, attempt.history, running);
 }
+
+const claimsTo = (secretKey: string, { request }: ServingCertTask, { stores, requests }: Running) =>
+  stores
+    .claimants(secretKey)
+    .flatMap(requests.claims)
+    .filter(({ secretName }) => secretName === request.secretName);
 
 function isSettled(
   stored: StoredSecret,
@@ -210,30 +231,30 @@ async function awaitTrust(task: ServingCertTask, { message }: TrustTooShort, run
 
 /** The request is invalid until the Service is edited. Until then its cert is not renewed. */
 async function reject(
-  service: Service,
+  { key, service, signal }: Pick<ServingCertTask, 'key' | 'service' | 'signal'>,
+  purpose: LeafPurpose,
   { message, via }: Extract<ServingCertRequest, { kind: 'invalid' }>,
   running: Running,
-  signal: AbortSignal,
 ): Promise<ReconcileResult> {
   const { pacer, observe, requests, stores, inventory, serverClock } = running;
   const identity = identityOf(service);
   const now = serverClock.now();
-  pacer.forget(`${identity.namespace}/${identity.name}`);
+  pacer.forget(key);
   observe('refused', 'InvalidRequest');
-  warn(identity, { reason: 'InvalidRequest', message }, now, running);
-  const secretKey = `${identity.namespace}/${requests.claimOf(service)?.secretName ?? ''}`;
+  warn({ key, identity, now }, { reason: 'InvalidRequest', message }, running);
+  const secretKey = `${identity.namespace}/${requests.claimOf(service, purpose)?.secretName ?? ''}`;
   if (stores.secret(secretKey) !== undefined) inventory.stopped(secretKey, 'InvalidRequest');
   if (via === 'openshift') await annotate(service, { kind: 'failed', message }, running, signal);
   return requeueIn(REPEAT_MS, now);
 }
 
 async function refuse(task: ServingCertTask, refusal: Refusal, running: Running) {
-  const { reason, message } = explain(refusal, task.request.secretName);
+  const { reason, message } = explain(refusal, task.request);
   running.observe('refused', reason);
   running.pacer.forget(task.key);
   // The clock check reports a wrong clock once, and a namespace that is being deleted has no readers.
   const isReported = refusal.kind !== 'clock' && refusal.kind !== 'namespace-ends';
-  if (isReported && warn(task.identity, { reason, message }, task.now, running)) {
+  if (isReported && warn(task, { reason, message }, running)) {
     running.log.warn({ key: task.key, reason, problem: message }, 'serving secret is left as it is');
     const secret = running.stores.secret(secretKeyOf(task));
     if (['write-refused', 'contended'].includes(refusal.kind) && secret !== undefined)
@@ -247,45 +268,6 @@ async function refuse(task: ServingCertTask, refusal: Refusal, running: Running)
 function settle(task: ServingCertTask, { pacer, inventory }: Running): void {
   pacer.forget(task.key);
   inventory.renewed(secretKeyOf(task));
-}
-
-function report(
-  { key, identity, request, now }: ServingCertTask,
-  done: Exclude<RepairResult, { kind: 'refused' }>,
-  running: Running,
-): void {
-  const { observe, record, log } = running;
-  const { secretName } = request;
-  if (done.kind === 'issued') {
-    observe('issued', done.reason);
-    log.info({ key, secret: secretName, reason: done.reason }, 'issued serving cert');
-    const reason = eventReasonOf(done.reason);
-    const message = `serving cert in secret ${secretName} (${done.reason})`;
-    if (reason !== undefined)
-      record({ regarding: regardingService(identity), type: 'Normal', reason, message });
-  } else if (done.kind === 'updated') {
-    log.info({ key, secret: secretName, reason: done.plan.kind }, 'updated serving secret');
-  }
-  if (done.missing !== undefined) warn(identity, explain(done.missing, secretName), now, running);
-}
-
-/** Reports the state of a Service. Returns whether an Event was recorded now. */
-function warn(
-  service: ServiceIdentity,
-  { reason, message }: Explanation,
-  now: Date,
-  { reminders, record }: Running,
-): boolean {
-  const key = `${service.namespace}/${service.name}`;
-  const isDue = reminders.isDue(key, `${service.uid} ${reason} ${message}`, now);
-  if (isDue) record({ regarding: regardingService(service), type: 'Warning', reason, message });
-  return isDue;
-}
-
-/** Undefined for a rotation, which would record an Event for each of ten thousand Services. */
-function eventReasonOf(reason: IssueReason): 'Renewed' | 'Issued' | undefined {
-  if (reason === 'SignerChanged') return undefined;
-  return reason === 'RenewalDue' ? 'Renewed' : 'Issued';
 }
 
 function recheck(plan: ServingCertPlan, task: ServingCertTask, calmAt?: Date): ReconcileResult {

@@ -11,6 +11,7 @@ import { startCaBundle } from './ca-bundle.ts';
 import { systemClock } from '../../kube/clock.ts';
 import { keyOf } from '../../json/kube-object.ts';
 import { DEFAULT_SERVING_CERT_LIFETIME } from '../../pki/lifetimes.ts';
+import { LEAF_PURPOSES } from '../../pki/x509/certificate-fields.ts';
 import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import { createCertInventory, withSecrets } from './cert-inventory.ts';
 import { createContendedSecrets } from './contended-secrets.ts';
@@ -19,6 +20,7 @@ import { startEndpointProbes } from '../endpoints/start-endpoint-probes.ts';
 import { createIssuePacer } from './issue-pacer.ts';
 import { createServiceRequests, type ServiceRequests } from './service-requests.ts';
 import { markedFor, watchServingCerts, type ServingCertStores } from './serving-cert-stores.ts';
+import { serviceKeyOf, taskKeyOf } from './serving-cert-task.ts';
 import { createServingCertsReconciler } from './serving-certs.ts';
 
 export type Certificates = ReturnType<typeof startCertificates>;
@@ -79,7 +81,13 @@ function startServingCerts(
   const { now } = serverClock;
   const requests = createServiceRequests(config);
   const add = (key: string): void => controller.add(key);
-  const pacer = createIssuePacer({ ...REISSUE, ...systemClock, release: add });
+  const pacer = createIssuePacer({
+    ...REISSUE,
+    ...systemClock,
+    release: (task) => {
+      add(serviceKeyOf(task));
+    },
+  });
   const stores = watchServingCerts(
     context,
     requests,
@@ -88,7 +96,9 @@ function startServingCerts(
         add(key);
         onServingCert(key);
       },
-      onEdit: pacer.hurry,
+      onEdit: (key) => {
+        for (const purpose of LEAF_PURPOSES) pacer.hurry(taskKeyOf(key, purpose));
+      },
       onSecret: onEvidence,
       onSecretGone: (secretKey) => inventory.renewed(secretKey),
     },
@@ -136,7 +146,8 @@ function startServingCerts(
   signal.addEventListener('abort', pacer.stop);
   const longestLifeMs = (): number | undefined => {
     if (!stores.synced()) return undefined;
-    const lives = [...stores.serviceKeys()].map((key) => requests.lifetimeMs(stores.service(key)) ?? 0);
+    const asking = [...stores.serviceKeys()].flatMap((key) => stores.service(key) ?? []);
+    const lives = asking.map(requests.lifetimeMs);
     return lives.reduce((a, b) => Math.max(a, b), DEFAULT_SERVING_CERT_LIFETIME);
   };
   return { resync, longestLifeMs, secretsWithout, stopped: controller.stopped };

@@ -10,6 +10,7 @@ import {
   type RequestRules,
   type Service,
 } from '../../../src/pki/serving-certs/request.ts';
+import { LEAF_PURPOSES, type LeafPurpose } from '../../../src/pki/x509/certificate-fields.ts';
 import { secrets as SECRETS } from '../../../src/kube/well-known.ts';
 import { createCertInventory, type CertInventory } from '../../../src/runtime/certificates/cert-inventory.ts';
 import {
@@ -94,16 +95,18 @@ export function createWorld(authority: Authority, now: Date): ServingCertsWorld 
     synced: () => true,
     service: (key: string) => services.get(key),
     claimants: (secretKey: string) =>
-      [...services.values()].filter(
-        (one) => keyOf(claimed(one, world.rules)?.secretName ?? '') === secretKey,
+      [...services.values()].filter((one) =>
+        requests.claims(one).some(({ secretName }) => keyOf(secretName) === secretKey),
       ),
     secret: stored,
     secrets: allStored,
     secretsOf: (key: string) => allStored().filter((secret) => keyOf(markedService(secret) ?? '') === key),
   };
   const requests = {
-    request: (wanted: Service) => servingCertRequest(wanted, world.rules),
-    claimOf: (wanted: Service) => claimed(wanted, world.rules),
+    request: (wanted: Service, purpose: LeafPurpose) => servingCertRequest(wanted, world.rules, purpose),
+    claimOf: (wanted: Service, purpose?: LeafPurpose) => claimed(wanted, world.rules, purpose),
+    claims: (wanted: Service) =>
+      LEAF_PURPOSES.flatMap((purpose) => claimed(wanted, world.rules, purpose) ?? []),
   };
 
   const world: ServingCertsWorld = {
@@ -162,8 +165,8 @@ export function createWorld(authority: Authority, now: Date): ServingCertsWorld 
   return world;
 }
 
-function claimed(service: Service, rules: RequestRules) {
-  const claim = claimOf(service, rules);
+function claimed(service: Service, rules: RequestRules, purpose?: LeafPurpose) {
+  const claim = claimOf(service, rules, purpose);
   const { name = '', uid = '', creationTimestamp } = service.metadata ?? {};
   return claim && { secretName: claim.secretName, name, uid, createdAt: creationTimestamp, own: false };
 }

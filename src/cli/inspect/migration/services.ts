@@ -55,14 +55,14 @@ function judge(service: Service, claimants: readonly Service[], context: Migrati
     })),
   );
   if (first !== undefined && first.name !== identity.name)
-    return blocked(explain({ kind: 'taken', by: first.name }, secretName).message);
+    return blocked(explain({ kind: 'taken', by: first.name }, request).message);
   if (reading?.kind === 'unread')
     return { state: 'Unknown', changes: [`Secret ${secretName} is unreadable`] };
   if (present === undefined)
     return { state: 'Ready', changes: [...otherSecret(service, request), `Secret ${secretName} is created`] };
   const owner = ownership(present, identity, OPENSHIFT);
   if (owner !== 'ours')
-    return blocked(explain({ kind: owner === 'another-service' ? 'foreign' : owner }, secretName).message);
+    return blocked(explain({ kind: owner === 'another-service' ? 'foreign' : owner }, request).message);
   if (ownerOfSecret(reading, context) === 'Gatehouse') return { state: 'Done', changes: [] };
   const changes = [
     ...otherSecret(service, request),

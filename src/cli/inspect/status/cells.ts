@@ -53,10 +53,10 @@ export const CERT_TONES = {
 } as const;
 
 export function servingCertCells(cert: ServingCertRow, now: Date): readonly StatusCell[] {
-  const { namespace, name, service, state, notAfter, renewAt } = cert;
+  const { namespace, name, service, purpose, state, notAfter, renewAt } = cert;
   return [
     plain(`${namespace}/${name}`),
-    plain(service),
+    plain(purpose === 'client' ? `${service} (client)` : service),
     { text: state, tone: CERT_TONES[state] },
     plain(relative(notAfter, now)),
     plain(renewAt === undefined && notAfter !== undefined ? 'with the CA' : relative(renewAt, now)),

@@ -5,6 +5,7 @@ import { SERVING_CERT_SERVICE, SERVING_CERT_SERVICE_UID } from '../../../../pki/
 import { after, HOUR } from '../../../../pki/durations.ts';
 import type { StoredSecret } from '../../../../pki/serving-certs/facts.ts';
 import { renewalTime } from '../../../../pki/serving-certs/plan.ts';
+import type { LeafPurpose } from '../../../../pki/x509/certificate-fields.ts';
 import { latestServingCertEnd } from '../../../../pki/serving-certs/issue.ts';
 import { markedRenewAfter } from '../../../../pki/serving-certs/secret.ts';
 import { unreadOf, valueOf, type Reading } from '../../read-cluster/reading.ts';
@@ -16,6 +17,8 @@ export interface ServingCertRow {
   /** The name of the Secret. */
   readonly name: string;
   readonly service: string;
+  /** Who presents it; undefined if unusable. */
+  readonly purpose?: LeafPurpose;
   /**
    * `RenewalDue`: the renewal time is reached; `Overdue`: for more than an hour; `UnknownSigner`: no generation of the
    * authority has signed it; `Unusable`: it cannot be parsed, or the key does not fit the certificate.
@@ -60,7 +63,7 @@ function rowOf(secret: StoredSecret, signers: readonly KnownSigner[], now: Date)
       dnsNames: [],
       message: summary?.message ?? 'it has neither certificate nor key',
     };
-  const { notBefore, notAfter, dnsNames, leaf } = summary;
+  const { purpose, notBefore, notAfter, dnsNames, leaf } = summary;
   const signer = signerAmong(signers, leaf);
   const reachesEnd = signer !== undefined && notAfter >= latestServingCertEnd(signer.notAfter);
   const wish = {
@@ -70,6 +73,7 @@ function rowOf(secret: StoredSecret, signers: readonly KnownSigner[], now: Date)
   const renewAt = reachesEnd ? undefined : renewalTime(summary, wish);
   return {
     ...identity,
+    purpose,
     state:
       signers.length > 0 && signer === undefined && notAfter > now
         ? 'UnknownSigner'
