@@ -49,16 +49,20 @@ test.each<[string, Served, Partial<Endpoint>, string]>([
   expect(scene(first, change).first?.state).toBe(state);
 });
 
-test('the endpoints of other Services are counted, per namespace and in total', () => {
+test('a Service has room for as many endpoints as others leave, in its namespace and in total', () => {
   const { served } = scene();
   served.update('shop/web', { ...service('W', endpoint(1), endpoint(2)), name: 'web' }, 0);
   served.update('else/db', { ...service('E', endpoint(3)), namespace: 'else' }, 0);
-  expect(served.others('shop/db', 'shop')).toEqual({ here: 2, all: 3 });
+  expect(served.roomFor('shop/db', 'shop', 5)).toBe(3);
   served.update('shop/web', { ...service('W', endpoint(2)), name: 'web' }, 0);
-  expect(served.others('shop/new', 'shop')).toEqual({ here: 2, all: 3 });
+  expect(served.roomFor('shop/new', 'shop', 5)).toBe(3);
+  expect(served.roomFor('shop/new', 'shop', 1)).toBe(0);
   served.remove('shop/web');
   served.remove('shop/db');
-  expect(served.others('shop/new', 'shop')).toEqual({ here: 0, all: 1 });
+  expect(served.roomFor('shop/new', 'shop', 5)).toBe(5);
+  for (const name of 'abcdefghijk')
+    served.update(`${name}/db`, { ...service(name, endpoint(4)), namespace: name }, 0);
+  expect(served.roomFor('shop/new', 'shop', 1)).toBe(0); // 12 of 10 are in use
 });
 
 test('a port that has answered with TLS once is not plain when it does not answer', () => {

@@ -83,6 +83,9 @@ const UNREACHABLE_RECHECK_MS = 10_000;
 /** A port without TLS may be configured later. Its server may log every attempt. */
 const PLAIN_RECHECK_MS = 6 * HOUR;
 
+/** All namespaces have as many endpoints as this many full ones. */
+const ALL_NAMESPACES = 10;
+
 /** The Services and their endpoints. */
 function createRegistry() {
   const services = new Map<string, Watched>();
@@ -121,10 +124,14 @@ function createRegistry() {
       services.delete(serviceKey);
       return gone;
     },
-    /** How many endpoints other Services have: in this namespace, and in all. */
-    others: (serviceKey: string, namespace: string): { readonly here: number; readonly all: number } => {
+    /**
+     * How many endpoints the Service may have. A tenant can write EndpointSlices without an end: no namespace may use the
+     * whole memory.
+     */
+    roomFor: (serviceKey: string, namespace: string, maxPerNamespace: number): number => {
       const own = services.get(serviceKey)?.endpoints.size ?? 0;
-      return { here: (perNamespace.get(namespace) ?? 0) - own, all: owners.size - own };
+      const here = maxPerNamespace - (perNamespace.get(namespace) ?? 0);
+      return Math.max(0, own + Math.min(here, ALL_NAMESPACES * maxPerNamespace - owners.size));
     },
   };
 }

@@ -30,6 +30,8 @@ const WANTED = { group: 'discovery.k8s.io', resource: 'endpointslices' };
 const RETRY_MS = 30_000;
 /** A rollout changes a slice many times per second: gather, in milliseconds. */
 const GATHER_MS = 1_000;
+/** Another Service may make room: check again after this time, in milliseconds. */
+const ROOM_MS = 60 * 60_000;
 /** The report has a reader only now and then. */
 const REPORT_MS = 5_000;
 
@@ -64,9 +66,12 @@ export function startEndpointProbes(
     if (slicesOf === undefined) return;
     const found = servedServiceOf(key, stores, requests, slicesOf(key), maxEndpoints);
     if (found === 'unissued') return; // for a moment, in most cases
-    const limit = found === undefined ? 0 : roomFor(served.others(key, found.namespace), maxEndpoints);
+    const limit = found === undefined ? 0 : served.roomFor(key, found.namespace, maxEndpoints);
     const isTooLarge = found !== undefined && found.endpoints.length > limit;
-    if (isTooLarge) context.log.warn({ key, limit }, 'too many endpoints for handshakes');
+    if (isTooLarge) {
+      context.log.warn({ key, limit }, 'too many endpoints for handshakes');
+      changes.set(key, systemClock.monotonic() + ROOM_MS);
+    }
     if (found === undefined || isTooLarge) prober.remove(key);
     else prober.update(key, found);
     announce(key, false);
@@ -108,10 +113,6 @@ async function watchSlices(
   await slices.whenSynced(signal);
   return (key) => slices.store.byIndex(BY_SERVICE, key);
 }
-
-/** A tenant can write EndpointSlices without an end. No namespace may use the whole memory for endpoints. */
-export const roomFor = (others: ReturnType<ServedCerts['others']>, maxEndpoints: number): number =>
-  Math.max(0, Math.min(maxEndpoints - others.here, 10 * maxEndpoints - others.all));
 
 /** Kubernetes serves v1 since 1.21, and only v1beta1 before. */
 async function sliceResource({ discovery, log }: LeaderContext, signal: AbortSignal): Promise<Resource> {

@@ -35,6 +35,15 @@ const reportOf = (change: Partial<ClusterReadings> = {}, now = NOW): StatusRepor
 const problems = (report: StatusReport) =>
   report.attention.map(({ object, message }) => `${object}: ${message}`);
 
+test('a record of trust that is late needs attention, because no certificate of full length is issued', () => {
+  const [active] = authority.generations;
+  if (active === undefined) throw new Error('the authority is empty');
+  const late = { ...authority, generations: [{ ...active, trustedUntil: after(NOW, 80 * DAY) }] };
+  expect(problems(reportOf({ authority: read({ data: toSecretData(late) }) }))).toEqual([
+    expect.stringContaining(`no certificates of full length are issued since ${at(-10 * DAY)}`),
+  ]);
+});
+
 test('a healthy cluster needs no attention, even with violations and open windows', () => {
   const report = reportOf();
   expect(report.attention).toEqual([]);
