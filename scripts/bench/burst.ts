@@ -23,7 +23,7 @@ interface SecretObject extends KubeObject {
 }
 
 /** Prints the problems of the watch. */
-const log: Log = {
+export const log: Log = {
   debug: () => undefined,
   info: () => undefined,
   warn: (fields, message) => {

@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util';
 import { printFigures, type Figure } from './figures.ts';
 import { measureLeaves } from './leaves.ts';
 import { measureMemory, WHY_SANDBOX } from './memory.ts';
+import { measureProber } from './prober.ts';
 import { measureRotation } from './rotation.ts';
 import { measureServices } from './services.ts';
 
@@ -17,9 +18,10 @@ const load = () => loadavg()[0]?.toFixed(1) ?? '';
 const before = load();
 const figures: readonly Figure[] = [
   ...(await measureLeaves()),
-  ...(await realServices()),
+  ...(await onKubeApiserver('Services at once', measureServices)),
   ...(await measureServices('sandbox')),
-  ...(await measureRotation('sandbox')),
+  ...(await onKubeApiserver('one rotation', measureRotation)),
+  ...(await measureProber()),
   ...(await measureMemory()),
 ];
 printFigures(figures);
@@ -37,12 +39,15 @@ if (flags.check && missed.length > 0) {
 }
 
 /** A machine without a control plane can still measure the rest, but cannot show that the target is met. */
-async function realServices(): Promise<readonly Figure[]> {
+async function onKubeApiserver(
+  what: string,
+  measure: (kind: 'kube-apiserver') => Promise<readonly Figure[]>,
+): Promise<readonly Figure[]> {
   try {
-    return await measureServices('kube-apiserver');
+    return await measure('kube-apiserver');
   } catch (error) {
     console.warn('kube-apiserver:', error);
     const target = { wanted: 'a measurement', met: false };
-    return [{ what: 'Services at once, kube-apiserver', measured: 'none, see above', target }];
+    return [{ what: `${what}, kube-apiserver`, measured: 'none, see above', target }];
   }
 }

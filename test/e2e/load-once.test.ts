@@ -34,7 +34,7 @@ const HOST = 'db.shop.svc';
 const RATE = isNightly ? 200 : 100;
 /** More concurrent handshakes would only queue. */
 const LANES = 16;
-/** How long all of them handshake with all others, at least. */
+/** The minimum duration, besides the rotations. */
 const SOAK_MS = isNightly ? 60_000 : 0;
 /** How often a client has its turn, for one turn of a client that starts a process for each handshake. */
 const TURNS: Readonly<Record<string, number>> = { node: 6, python: 6, java: 6 };
@@ -184,16 +184,17 @@ test(
     await startVintage();
     const load = startLoad({ perSecond: RATE, lanes: LANES, request: handshake });
     for (let rotation = 1; rotation <= ROTATIONS; rotation++) {
+      await sleep(SOAK_MS / (ROTATIONS + 1));
       await rotate(`load-once-${rotation}`);
       await startVintage();
     }
-    await sleep(SOAK_MS);
+    await sleep(SOAK_MS / (ROTATIONS + 1));
     await eventually('every pair made a handshake', () => pairs.every(({ handshakes }) => handshakes > 0), {
       timeoutMs: 60_000,
     });
     const { sent, failures, seconds } = await load.stop();
     report(sent, seconds, failures.length);
-    expect(failures.map(({ message }) => message)).toEqual([]);
+    expect([...new Set(failures.map(({ message }) => message))].slice(0, 20)).toEqual([]);
     expect(new Set(vintages.map(({ chain }) => issuerId(leafOf(chain)))).size).toBe(ROTATIONS + 1);
   },
   SOAK_MS + 240_000,

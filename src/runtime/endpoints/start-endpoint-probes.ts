@@ -152,7 +152,7 @@ function servedServiceOf(
 
 const fingerprint = (der: Uint8Array): string => createHash('sha256').update(der).digest('base64');
 
-function servedBy(answer: Answer, serverName: string): Served {
+export function servedBy(answer: Answer, serverName: string): Served {
   if (answer.kind !== 'leaf') return answer;
   const { leaf } = answer;
   return {
