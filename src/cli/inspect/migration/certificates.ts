@@ -1,7 +1,11 @@
 /** Certificates and issuers of cert-manager. Gatehouse issues only for Services, from one CA. */
 import { keyOf } from '../../../json/kube-object.ts';
 import { quote } from '../../../json/printable.ts';
-import { SERVING_CERT_ADOPT, SERVING_CERT_SECRET_NAME } from '../../../pki/annotations.ts';
+import {
+  CLIENT_CERT_SECRET_NAME,
+  SERVING_CERT_ADOPT,
+  SERVING_CERT_SECRET_NAME,
+} from '../../../pki/annotations.ts';
 import { someOf } from '../doctor/finding.ts';
 import { valueOf } from '../read-cluster/reading.ts';
 import { ownerOfSecret, placeOf, type MigrationContext, type MigrationRow } from './migration-row.ts';
@@ -53,8 +57,10 @@ function problemOf({ spec = {} }: Certificate): string | undefined {
   const { isCA, usages = [], ipAddresses = [], uris = [], emailAddresses = [], otherNames = [] } = spec;
   if (isCA === true)
     return 'it is a CA: Gatehouse has its own, or takes one from a Secret in its namespace (--ca-secret)';
-  if (usages.includes('client auth') || (usages.length > 0 && !usages.includes('server auth')))
-    return 'it is not only for a server (spec.usages): keep it in cert-manager';
+  if (usages.includes('client auth'))
+    return `it is for a client too (spec.usages): a Service asks for such a certificate in another Secret, with ${CLIENT_CERT_SECRET_NAME}`;
+  if (usages.length > 0 && !usages.includes('server auth'))
+    return 'it is not for a server (spec.usages): keep it in cert-manager';
   if (ipAddresses.length + uris.length + emailAddresses.length + otherNames.length > 0)
     return 'it has names that are not DNS names: keep it in cert-manager';
   return (spec.dnsNames ?? []).length === 0 ? 'it has no DNS names: keep it in cert-manager' : undefined;

@@ -224,7 +224,18 @@ test.each<[string, object, string, string]>([
   ['a name of another Service', { dnsNames: ['xdb.prod.svc'] }, 'Blocked', 'the names xdb.prod.svc'],
   ['no name', {}, 'Blocked', 'it has no DNS names'],
   ['an address', { dnsNames: ['db.prod.svc'], ipAddresses: ['10.0.0.1'] }, 'Blocked', 'not DNS names'],
-  ['the use of a client', { dnsNames: ['db.prod.svc'], usages: ['client auth'] }, 'Blocked', 'spec.usages'],
+  [
+    'the use of a client',
+    { dnsNames: ['db.prod.svc'], usages: ['client auth'] },
+    'Blocked',
+    'client-cert-secret-name',
+  ],
+  [
+    'another use',
+    { dnsNames: ['db.prod.svc'], usages: ['code signing'] },
+    'Blocked',
+    'keep it in cert-manager',
+  ],
   ['the right to sign', { dnsNames: ['db.prod.svc'], isCA: true }, 'Blocked', 'it is a CA'],
 ])('a Certificate with %s', (_what, spec, state, message) => {
   const row = onlyRow(certificate(spec), 'cert-manager');
