@@ -97,6 +97,7 @@ const roll = (key: string, status: Partial<Workload['status']>) =>
 function restarter() {
   const events = createEvents();
   const outcomes: string[] = [];
+  const warnings: unknown[] = [];
   const notice = createRestarts(
     {
       client: cluster.client,
@@ -105,7 +106,7 @@ function restarter() {
       record: events.record,
       serverClock: { now: () => new Date() },
       clock: systemClock,
-      log: silent,
+      log: { ...silent, warn: (_fields, message) => void warnings.push(message) },
     },
     { staleIn: (key) => stale.get(key) },
     stop.signal,
@@ -114,7 +115,7 @@ function restarter() {
     for (const key of keys) notice(key);
     await vi.advanceTimersByTimeAsync(1);
   };
-  return { look, events, outcomes };
+  return { look, events, outcomes, warnings };
 }
 
 test('a workload with stale pods is restarted as kubectl does, with Events on it and on the Service', async () => {
@@ -142,6 +143,7 @@ test('it is restarted once for a certificate: then a Warning names the problem, 
   const next = restarter();
   await next.look('shop/api');
   expect(restartedAt()).toBe(first);
+  await next.look('shop/api');
   expect(next.outcomes).toEqual(['refused']);
   expect(next.events.all[0]).toMatchObject({
     ...{ type: 'Warning', reason: 'RestartRefused' },
@@ -193,10 +195,10 @@ describe('nothing is restarted', () => {
   const untouched = async (change: () => void) => {
     addScene('shop', 'api');
     change();
-    const { look, events, outcomes } = restarter();
+    const { look, events, outcomes, warnings } = restarter();
     await look('shop/api');
     expect(restartedAt()).toBeUndefined();
-    return { events, outcomes };
+    return { events, outcomes, warnings };
   };
   const editPod = (change: (pod: KubeObject & { status?: unknown }) => KubeObject) =>
     cluster.objects<KubeObject>(pods).edit('shop/api-1', change);
@@ -303,11 +305,14 @@ describe('nothing is restarted', () => {
   });
 
   test('if Gatehouse may not read the pods: the administrator has not permitted restarts here', async () => {
-    cluster = createCluster({
-      get: () => Promise.reject(new ApiError(403, 'no')),
+    const { get } = cluster.client;
+    const refuse = ({ resource }: { readonly resource: string }) => resource === 'pods';
+    vi.spyOn(cluster.client, 'get').mockImplementation(async (resource, ...rest) => {
+      if (refuse(resource)) throw new ApiError(403, 'no');
+      return await get(resource, ...rest);
     });
-    const { events } = await untouched(() => undefined);
-    expect(events.all).toEqual([]);
+    const { events, warnings } = await untouched(() => undefined);
+    expect([events.all, warnings]).toEqual([[], []]);
   });
 
   test('if the API server refuses the patch, and the Event quotes its answer', async () => {
@@ -324,8 +329,8 @@ describe('nothing is restarted', () => {
       edit((one) => ({ ...one, spec: { ...one.spec, replicas: 3 } }));
       return await patch(...args);
     });
-    const { outcomes } = await untouched(() => undefined);
-    expect(outcomes).toEqual([]);
+    const { outcomes, warnings } = await untouched(() => undefined);
+    expect([outcomes, warnings]).toEqual([[], ['could not restart a stale workload']]);
   });
 });
 

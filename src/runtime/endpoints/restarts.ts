@@ -106,8 +106,8 @@ async function restart(
   const say = (type: 'Normal' | 'Warning', reason: string, message: string) =>
     report(found, stale, { type, reason, message }, running);
   const refused = (why: string): void => {
-    metrics.workloadRestart('refused');
-    say('Warning', 'RestartRefused', `not restarted for the certificate in secret ${secretName}: ${why}`);
+    const message = `not restarted for the certificate in secret ${secretName}: ${why}`;
+    if (say('Warning', 'RestartRefused', message)) metrics.workloadRestart('refused');
   };
 
   const plan = planRestart(workload, leaf, done.has(`${uid} ${leaf}`));
@@ -132,19 +132,21 @@ async function restart(
   return true;
 }
 
-/** Events on the workload and on the Service. */
+/** Events on the workload and on the Service. Returns false if both were recorded already. */
 function report(
   { resource, workload }: FoundWorkload,
   { service }: StaleService,
   event: { readonly type: 'Normal' | 'Warning'; readonly reason: string; readonly message: string },
   { log, record, reminders, serverClock }: Running,
-): void {
+): boolean {
   const { name = '', uid = '' } = workload.metadata ?? {};
-  if (!reminders.isDue(`${uid} ${service.uid}`, event.reason + event.message, serverClock.now())) return;
+  if (!reminders.isDue(`${uid} ${service.uid}`, event.reason + event.message, serverClock.now()))
+    return false;
   const message = `${resource.kind.toLowerCase()} ${name}: ${event.message}`;
   record({ regarding: regarding(withKind(resource, workload)), ...event });
   record({ regarding: regardingService(service), ...event, message });
   log.info({ namespace: service.namespace, service: service.name, reason: event.reason }, message);
+  return true;
 }
 
 async function untilRolledOut(

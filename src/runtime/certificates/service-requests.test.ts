@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+
+import { createGeneration } from '../../pki/authority/generation.ts';
+import { signTrial } from '../../pki/authority/trial.ts';
+import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
+import { domainsOfNewCa, namesOfTrial } from './service-requests.ts';
+
+type Settings = Parameters<typeof namesOfTrial>[0];
+
+const DAY = 24 * 60 * 60_000;
+const plain: Settings = {
+  clusterDomain: undefined,
+  ca: { secret: undefined, nameConstraints: true, lifetimeMs: 730 * DAY, propagationWaitMs: 0 },
+  servingCerts: {
+    ...{ dnsSuffixes: [], namespaceSuffixes: new Map(), shortNames: false, clusterIPs: false },
+    ...{ renewAfter: 66, maxLifetimeMs: 90 * DAY, onRemoval: 'retain' },
+  },
+};
+
+test.each<[string, Partial<Settings['servingCerts']>, string | undefined]>([
+  ['the default settings', {}, undefined],
+  ['short names, which certs of such a CA never have', { shortNames: true }, undefined],
+  ['a domain of its own', { dnsSuffixes: ['apps.example.com'] }, undefined],
+  ['a domain for one namespace', { namespaceSuffixes: new Map([['shop.example.com', 'shop']]) }, undefined],
+  ['another cluster domain', {}, 'k8s.example.com'],
+])('a new CA with name constraints passes its trial with %s', async (_what, change, clusterDomain) => {
+  const config = { ...plain, clusterDomain, servingCerts: { ...plain.servingCerts, ...change } };
+  const keyPair = await generateKeyPair('ECDSA-P256');
+  const now = new Date();
+  const pending = createGeneration({ keyPair, serial: randomSerial(), now, domains: domainsOfNewCa(config) });
+  expect(signTrial(pending, namesOfTrial(config), now)).toContain('BEGIN CERTIFICATE');
+  const other = { ...config, servingCerts: { ...config.servingCerts, dnsSuffixes: ['example.org'] } };
+  expect(() => signTrial(pending, namesOfTrial(other), now)).toThrow('exclude name.example.org');
+});
