@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: long
+// suite: shared-plane, sandbox: long, slow
 /** A Deployment asks for restarts, and its server loads the certificate once. No controller replaces pods here. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 

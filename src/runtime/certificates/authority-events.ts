@@ -189,7 +189,9 @@ function prepared(
 function renewed(generation: Generation | undefined): AuthorityEvent {
   const [, former] = generation === undefined ? [] : rootsOf(generation);
   const stays =
-    former === undefined ? '' : `; its former root stays trusted until ${former.validToDate.toISOString()}`;
+    former === undefined
+      ? ''
+      : `; its former root stays trusted until it ends: restart before ${former.validToDate.toISOString()} what loads its bundle only at start`;
   return normal(
     'RootRenewed',
     `the owner of the CA renewed its certificate, and the key is the same${stays}`,

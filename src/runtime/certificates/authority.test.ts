@@ -680,6 +680,30 @@ describe('an imported CA', () => {
     });
   });
 
+  test('T9: with a renewed root is published with both roots, and the Event says when the former one ends', async () => {
+    const keyPair = await generateKeyPair('ECDSA-P256');
+    const rootUntil = (days: number) => {
+      const term = { notBefore: start, notAfter: new Date(start.getTime() + days * DAY) };
+      return signRoot('Acme Root', keyPair, { ...term, serial: randomSerial() }).certificate;
+    };
+    const [former, renewed] = [rootUntil(400), rootUntil(800)];
+    put(former, keyPair.privateKey);
+    const one = leader({ importFrom });
+    await one.reconcile();
+    put(renewed, keyPair.privateKey);
+    await one.reconcile();
+    await one.reconcile();
+    expect(statesOf(stored())).toEqual(['active']);
+    const published = configMaps.read(`${OWN_NAMESPACE}/gatehouse-cabundle`);
+    expect(published?.data?.['ca.crt']).toBe(renewed + former);
+    expect(one.events.all.at(-1)).toMatchObject({
+      ...{ type: 'Normal', reason: 'RootRenewed' },
+      message: expect.stringContaining(
+        `restart before ${new Date(start.getTime() + 400 * DAY).toISOString()}`,
+      ) as string,
+    });
+  });
+
   test('is waited for if it is missing at the start', async () => {
     await expect(leader({ importFrom }).reconcile()).rejects.toThrow(
       'the CA in secret gatehouse-system/corporate-ca cannot be used: the secret does not exist',
