@@ -21,6 +21,7 @@ export const COMPONENTS: Readonly<Record<string, string | undefined>> = {
   'crd-rules': undefined, // crds.rules
   'kubernetes-1.20': undefined, // depends on the version of the cluster
   'delete-secrets': '.Values.deleteSecrets',
+  'distribute-bundles': '.Values.distributeBundles',
   'disruption-budget': '.Values.podDisruptionBudget.enabled',
   'network-policy': '.Values.networkPolicy.enabled',
   'cert-manager-compat': '.Values.compat.certManager',

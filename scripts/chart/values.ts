@@ -144,6 +144,10 @@ const permissionValues = (): TProperties => ({
       'Gatehouse may restart workloads.',
     false,
   ),
+  distributeBundles: boolean(
+    'Let Gatehouse create, update and delete ConfigMaps in all namespaces: for CA bundles with `gatehouse.dev/distribute-to`.',
+    false,
+  ),
   restore: group('Restores by backup tools.', {
     velero: group('The detector for restores of Velero.', {
       enabled: boolean(

@@ -112,6 +112,16 @@ const ASKED: readonly Entry[] = [
     'Secret, ConfigMap',
     '`true`: its owner allows the use of its certificates as a CA bundle in any object.',
   ],
+  [
+    pki.DISTRIBUTE_TO,
+    "ConfigMap in Gatehouse's namespace",
+    'Copies its [CA bundle](../ca-bundles.md#one-bundle-in-many-namespaces) into the namespaces that this label selector selects; empty: all.',
+  ],
+  [
+    pki.BUNDLE_SOURCES,
+    'such a ConfigMap',
+    'What its bundle contains besides its own certificates: `authority` (default), `public`, both separated by a comma, or nothing.',
+  ],
   [pki.ROTATE, AUTHORITY, 'Requests a rotation, once for each value. The value is the reason.'],
   [pki.DISTRUST, AUTHORITY, 'Generations that clients must no longer trust, separated by commas.'],
   [
@@ -175,6 +185,11 @@ const LABELS: readonly Entry[] = [
     pki.SERVING_CERT_LABEL.name,
     TLS_SECRET,
     `\`${pki.SERVING_CERT_LABEL.value}\`: a watch selects only these Secrets.`,
+  ],
+  [
+    pki.DISTRIBUTED,
+    'copy of a distributed CA bundle',
+    '`"true"`: a watch selects only these ConfigMaps. As an annotation: `namespace/name` of the copy, which shows that Gatehouse made it.',
   ],
   [CLAIM_POLICY_LABEL, 'UniqueClaim', 'The AdmissionPolicy whose rule it belongs to.'],
   [SOURCE_LABEL, 'RestoreWindow', 'The RestoreDetector that opened it.'],

@@ -76,6 +76,16 @@ export const ALLOW_DIRECT_INJECTION = 'gatehouse.dev/allow-direct-injection';
 /** The field manager that owns the caBundle fields, and no other fields. */
 export const INJECTION_MANAGER = 'gatehouse-cabundle';
 
+/**
+ * On a ConfigMap in the namespace of Gatehouse: writes its bundle into all namespaces that this label selector selects;
+ * empty: all namespaces.
+ */
+export const DISTRIBUTE_TO = 'gatehouse.dev/distribute-to';
+/** On such a ConfigMap: what the bundle contains besides its own certificates: `authority`, `public`, both or nothing. */
+export const BUNDLE_SOURCES = 'gatehouse.dev/bundle-sources';
+/** Label on a copy of such a bundle, and annotation with `namespace/name` of the copy. They mark it as ours. */
+export const DISTRIBUTED = 'gatehouse.dev/distributed-bundle';
+
 /** On the Secret of the authority: requests a rotation, once for each value. The value gives the reason. */
 export const ROTATE = 'gatehouse.dev/rotate';
 /** On the Secret of the authority: generations to distrust from now on, separated by commas. */

@@ -204,6 +204,13 @@ const EFFECTS: readonly (readonly [
   ],
   ['statusPage', { statusPage: true }, DEPLOYMENT, `${CONTAINER}.args`, ['serve', '--status-page']],
   [
+    'distributeBundles',
+    { distributeBundles: true },
+    'ClusterRole gatehouse-distribute-bundles',
+    'rules.1.verbs',
+    ['create', 'update', 'delete'],
+  ],
+  [
     'deleteSecrets',
     { deleteSecrets: true },
     'ClusterRole gatehouse-delete-secrets',
@@ -422,6 +429,7 @@ const everything = {
   compat: { openshift: true, certManager: true },
   deleteSecrets: true,
   restarts: true,
+  distributeBundles: true,
   logLevel: 'debug',
   extraArgs: ['--drain-delay=20s'],
   extraEnv: [{ name: 'OTEL_SERVICE_NAME', value: 'gatehouse' }],

@@ -320,6 +320,14 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     await deployed.apply('overlays/compat-openshift');
     await deployed.apply('components/delete-secrets');
     await deployed.apply('components/cert-manager-compat');
+    await deployed.apply('components/distribute-bundles');
+    const distributed = { 'gatehouse.dev/distribute-to': 'kubernetes.io/metadata.name=shop' };
+    await cluster.admin.patchMerge(
+      namespaces,
+      { name: 'shop' },
+      { metadata: { labels: { 'kubernetes.io/metadata.name': 'shop' } } }, // API servers set it from 1.21
+    );
+    await cluster.admin.create(configMaps, { metadata: { ...own('trust'), annotations: distributed } });
     const { validatingwebhook } = KINDS;
     await cluster.admin.create(KINDS.crd.resource, certificateKind());
     await cluster.admin.create(
@@ -341,6 +349,12 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     expect(message).toContain('Certificate shop/none does not exist or has no Secret yet');
     // Gatehouse ends its watch of the Certificate, and the audit log contains only finished requests.
     await cluster.admin.delete(validatingwebhook.resource, { name: 'certified' });
+    const { data } = await cluster.see<Carrier>('the copy', configMaps, inShop('trust'));
+    await cluster.admin.patchMerge(configMaps, inShop('trust'), { data: { 'ca.crt': 'other' } });
+    const isRestored = (copy: Carrier) => copy.data?.['ca.crt'] === data?.['ca.crt'];
+    await cluster.see<Carrier>('the restored copy', configMaps, inShop('trust'), isRestored);
+    await cluster.admin.delete(configMaps, own('trust'));
+    await eventually('no copy', async () => !(await cluster.admin.get(configMaps, inShop('trust'))));
     const wish = 'service.beta.openshift.io/serving-cert-secret-name';
     await cluster.admin.create(services, localService('shop', 'shift', 443, { [wish]: 'shift-tls' }));
     await cluster.see('the certificate', secrets, inShop('shift-tls'));

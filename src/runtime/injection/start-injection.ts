@@ -19,12 +19,14 @@ import type { CertificatePem } from '../../pki/x509/pem.ts';
 import type { Context } from '../context.ts';
 import { startController, type LeaderContext } from '../controller.ts';
 import { INJECTION_TARGETS } from '../resources.ts';
+import { startDistribution } from './distribute.ts';
+import type { CopyTrust } from './distributed-copy.ts';
 import { createBundleSources } from './bundle-sources.ts';
 import { createInjector, type InjectorContext } from './injector.ts';
 import { createRootEvidence, type TargetTrust } from './root-evidence.ts';
 import { createTargetStates, type TargetState } from './target-states.ts';
 import { findTrustBundles } from './find-trust-bundles.ts';
-import { watchTargets, type Listing } from './target-store.ts';
+import { certificatesIn, watchTargets, type Listing } from './target-store.ts';
 
 /** ConfigMaps may ask for a bundle in each of a thousand namespaces. */
 const WORKERS = 4;
@@ -90,11 +92,17 @@ export function startInjection(
     onSearched();
     return injector.stopped;
   });
+  const onCopy = (key: string, trust: CopyTrust | undefined) =>
+    evidence.set(`ConfigMap ${key}, a distributed bundle`, trust && trustOfCopy(trust, bundle()));
+  const distribution = startDistribution(context, bundle, onCopy, signal);
   const listings = () => injectors.map(({ targets, resource }) => ({ resource, listing: targets.listing() }));
   const unreadable = () => unreadableIn(listings());
   context.metrics.scrape({ caBundles: { ...states, unreadable } }, signal);
   return {
-    resync: () => resync(),
+    resync: () => {
+      resync();
+      distribution.resync();
+    },
     targetsWithout: (id: string): LaggingTargets | undefined => {
       const generation = authority()?.generations.find((one) => one.id === id);
       if (
@@ -106,9 +114,19 @@ export function startInjection(
       return withUnlisted(evidence.without(rootOf(generation).fingerprint256), listings());
     },
     unreadable,
-    stopped: Promise.all([...injectors.map(({ stopped }) => stopped), trustBundles.catch(() => undefined)]),
+    stopped: Promise.all([
+      ...injectors.map(({ stopped }) => stopped),
+      distribution.stopped,
+      trustBundles.catch(() => undefined),
+    ]),
   };
 }
+
+/** Copies are in namespaces, so they cannot hold up a rotation for long. */
+const trustOfCopy = (trust: CopyTrust, bundle = ''): TargetTrust => ({
+  roots: trust === 'current' ? certificatesIn(bundle) : new Set(),
+  canVeto: false,
+});
 
 interface ListedKind {
   readonly resource: Resource;

@@ -160,7 +160,7 @@ const MAX_TEXTS = 32;
 const bundles = new Map<string, ReadonlySet<string>>();
 
 /** The fingerprints of the certificates in a bundle. A text that is broken or too large holds none. */
-function certificatesIn(text: string): ReadonlySet<string> {
+export function certificatesIn(text: string): ReadonlySet<string> {
   const before = bundles.get(text);
   if (before !== undefined) return before;
   const readable = text.length > MAX_BUNDLE_BYTES ? [] : (readableCertificates(text) ?? []);

@@ -1,0 +1,70 @@
+/** A CA bundle of several sources, which Gatehouse writes into the namespaces that a label selector selects. */
+import type { X509Certificate } from 'node:crypto';
+
+import { messageOf } from '../../json/error-message.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
+import { uniqueBy } from '../../json/objects.ts';
+import { quote } from '../../json/printable.ts';
+import { BUNDLE_SOURCES, DISTRIBUTE_TO } from '../annotations.ts';
+import { splitCertificates, toCertificatePem, type CertificatePem } from '../x509/pem.ts';
+
+/** A ConfigMap in the namespace of Gatehouse, where only operators write. */
+export interface DistributionSource extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+export type Distribution =
+  /** The ConfigMap asks for nothing, or no longer. */
+  | { readonly kind: 'none' }
+  /** All copies stay as they are until a user fixes the problem. */
+  | { readonly kind: 'invalid'; readonly message: string }
+  | {
+      readonly kind: 'wanted';
+      /** A label selector, as in `kubectl get namespaces -l`; empty: all namespaces. */
+      readonly selector: string;
+      readonly withAuthority: boolean;
+      readonly withPublic: boolean;
+      /** The certificates in the ConfigMap itself. */
+      readonly own: readonly X509Certificate[];
+    };
+
+const SOURCES: readonly string[] = ['authority', 'public'];
+/** A ConfigMap of 1 MiB is the limit of the API server; a copy also has metadata. */
+export const MAX_DISTRIBUTED_BYTES = 1_000_000;
+
+/** @param source undefined: it does not exist */
+export function distributionOf(source: DistributionSource | undefined): Distribution {
+  const { annotations = {}, deletionTimestamp } = source?.metadata ?? {};
+  const selector = annotations[DISTRIBUTE_TO];
+  if (selector === undefined || deletionTimestamp !== undefined) return { kind: 'none' };
+  const given = annotations[BUNDLE_SOURCES] ?? 'authority';
+  const names = given.split(',').map((name) => name.trim());
+  if (given.trim() !== '' && !names.every((name) => SOURCES.includes(name)))
+    return invalid(`${BUNDLE_SOURCES} is ${quote(given)}: write authority, public, both, or nothing`);
+  const own: X509Certificate[] = [];
+  for (const [key, text] of Object.entries(source?.data ?? {})) {
+    try {
+      const found = splitCertificates(text);
+      if (found.length === 0) return invalid(`there is no PEM certificate in ${key}`);
+      own.push(...found);
+    } catch (error) {
+      return invalid(`${key} is broken: ${messageOf(error)}`);
+    }
+  }
+  return {
+    ...{ kind: 'wanted', selector: selector.trim(), own },
+    ...{ withAuthority: names.includes('authority'), withPublic: names.includes('public') },
+  };
+}
+
+const invalid = (message: string) => ({ kind: 'invalid', message }) as const;
+
+/** Each certificate once, without expired ones. @returns an Error if no copy can hold them, or there are none */
+export function composeBundle(certificates: readonly X509Certificate[], now: Date): CertificatePem | Error {
+  const living = certificates.filter(({ validToDate }) => validToDate > now);
+  if (living.length === 0) return new Error('the bundle would contain no certificate that is valid');
+  const pem = toCertificatePem(uniqueBy(living, ({ fingerprint256 }) => fingerprint256));
+  return pem.length > MAX_DISTRIBUTED_BYTES
+    ? new Error(`the bundle has ${pem.length} bytes: at most ${MAX_DISTRIBUTED_BYTES} are distributed`)
+    : pem;
+}

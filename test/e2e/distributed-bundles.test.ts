@@ -1,0 +1,130 @@
+// suite: shared-plane, sandbox: yes
+/** CA bundles of several sources, in the namespaces that a label selector selects. */
+import { rootCertificates } from 'node:tls';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { configMaps, namespaces, secrets } from '../../src/kube/well-known.ts';
+import { caBundle } from '../../src/pki/authority/bundle.ts';
+import { splitCertificates } from '../../src/pki/x509/pem.ts';
+import { firstAuthority } from '../support/pki/fixtures.ts';
+import { createNamespace, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
+import { seeEvent, startInjecting, type Carrier } from '../support/injection-objects.ts';
+import { eventually } from '../support/processes.ts';
+
+let cluster: Cluster;
+let replica: Replica;
+let bundle: string;
+let company: string;
+const NAME = 'company-trust';
+const source = { namespace: SYSTEM_NAMESPACE, name: NAME };
+
+beforeAll(async () => {
+  ({ cluster, replica, bundle } = await startInjecting());
+  await cluster.applyFolder('components/distribute-bundles');
+  company = caBundle(await firstAuthority(new Date()), new Date());
+  for (const name of ['web-one', 'web-two', 'batch']) await createNamespace(cluster, name);
+  await label('web-one', 'web');
+  await label('web-two', 'web');
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+const label = (name: string, team: string | null) =>
+  cluster.admin.patchMerge(namespaces, { name }, { metadata: { labels: { team } } });
+const copyIn = (namespace: string) => cluster.admin.get<Carrier>(configMaps, { namespace, name: NAME });
+const seeCopy = (namespace: string, accept: (text: string) => boolean, timeoutMs = 40_000) =>
+  cluster.see<Carrier>(
+    `the copy in ${namespace}`,
+    configMaps,
+    { namespace, name: NAME },
+    ({ data = {} }) => accept(data['ca.crt'] ?? ''),
+    timeoutMs,
+  );
+const seeNone = (namespace: string) =>
+  eventually(`no copy in ${namespace}`, async () => (await copyIn(namespace)) === undefined);
+
+test('the bundle of the authority and of the company is written into the selected namespaces only', async () => {
+  const annotations = { 'gatehouse.dev/distribute-to': 'team=web' };
+  await cluster.admin.create<Carrier>(configMaps, {
+    metadata: { ...source, annotations },
+    data: { 'company.pem': `# our root\n${company}${company}` },
+  });
+  for (const namespace of ['web-one', 'web-two'])
+    await seeCopy(namespace, (text) => text === bundle + company);
+  expect(await copyIn('batch')).toBeUndefined();
+});
+
+test('an edited copy is restored, and a deleted one is created again', async () => {
+  const ref = { namespace: 'web-one', name: NAME };
+  await cluster.admin.patchMerge(configMaps, ref, { data: { 'ca.crt': 'mine', other: 'x' } });
+  const { data } = await seeCopy('web-one', (text) => text === bundle + company);
+  expect(Object.keys(data ?? {})).toEqual(['ca.crt']);
+  await cluster.admin.delete(configMaps, ref);
+  await seeCopy('web-one', (text) => text === bundle + company);
+});
+
+test('a ConfigMap of another owner is not overwritten, and stays when its namespace is no longer selected', async () => {
+  const theirs = { metadata: { namespace: 'batch', name: NAME }, data: { 'ca.crt': 'theirs' } };
+  await cluster.admin.create<Carrier>(configMaps, theirs);
+  await label('batch', 'web');
+  const { message } = await seeEvent(cluster, SYSTEM_NAMESPACE, NAME, 'ForeignConfigMap');
+  expect(message).toContain('ConfigMap batch/company-trust belongs to another owner');
+  await label('batch', null);
+  await label('web-two', 'batch');
+  await seeNone('web-two');
+  expect((await copyIn('batch'))?.data).toEqual(theirs.data);
+});
+
+test('a namespace that is selected later gets its copy', async () => {
+  await label('web-two', 'web');
+  await seeCopy('web-two', (text) => text === bundle + company);
+});
+
+test('a broken source changes no copy, and a repaired one is distributed', async () => {
+  const edit = (text: string) =>
+    cluster.admin.patchMerge(configMaps, source, { data: { 'company.pem': text } });
+  await edit(company.slice(0, 200));
+  const { message } = await seeEvent(cluster, SYSTEM_NAMESPACE, NAME, 'InvalidDistribution');
+  expect(message).toBe('company.pem is broken: certificate 1 is cut off: it has no END line');
+  expect((await copyIn('web-one'))?.data?.['ca.crt']).toBe(bundle + company);
+  const other = caBundle(await firstAuthority(new Date()), new Date());
+  await edit(other);
+  await seeCopy('web-one', (text) => text === bundle + other);
+});
+
+test('public CAs can be added', async () => {
+  const annotations = { 'gatehouse.dev/bundle-sources': 'authority,public' };
+  await cluster.admin.patchMerge(configMaps, source, { metadata: { annotations } });
+  const hasAll = (text: string) => text.startsWith(bundle) && text.length > 100_000;
+  const { data } = await seeCopy('web-one', hasAll);
+  const fingerprints = new Set(splitCertificates(data?.['ca.crt'] ?? '').map((one) => one.fingerprint256));
+  const living = rootCertificates.flatMap(splitCertificates).filter((one) => one.validToDate > new Date());
+  expect(living.filter((one) => !fingerprints.has(one.fingerprint256))).toEqual([]);
+});
+
+test('a rotation brings the new root to every copy', async () => {
+  await cluster.admin.patchMerge(
+    secrets,
+    { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-authority' },
+    { metadata: { annotations: { 'gatehouse.dev/rotate': 'test' } } },
+  );
+  const published = await cluster.see<Carrier>(
+    'the new root',
+    configMaps,
+    { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-cabundle' },
+    ({ data = {} }) => data['ca.crt'] !== bundle,
+  );
+  const both = published.data?.['ca.crt'] ?? '';
+  for (const namespace of ['web-one', 'web-two']) await seeCopy(namespace, (text) => text.startsWith(both));
+});
+
+test('copies are deleted with their source', async () => {
+  await cluster.admin.delete(configMaps, source);
+  await seeNone('web-one');
+  await seeNone('web-two');
+  expect(await copyIn('batch')).toBeDefined();
+});
