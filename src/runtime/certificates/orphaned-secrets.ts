@@ -28,13 +28,12 @@ export async function releaseOrphans(
   context: ServingCertsContext,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { stores, requests, inventory, onRemoval } = context;
+  const { stores, inventory, onRemoval } = context;
   const outcomes: Outcome[] = [];
-  const wanted = service === undefined ? [] : requests.claims(service).map(({ secretName }) => secretName);
   for (const secret of stores.secretsOf(key)) {
     const { namespace = '', name = '' } = secret.metadata ?? {};
     const secretKey = `${namespace}/${name}`;
-    if (wanted.includes(name) || stores.claimants(secretKey).length > 0) continue;
+    if (stores.claimants(secretKey).length > 0) continue;
     if (service === undefined) {
       // The garbage collector deletes it, because the Service owns it. But data of other clients stays.
       if (secret.hasForeignKeys === true) outcomes.push(await clearAbandoned(secret, context, signal));

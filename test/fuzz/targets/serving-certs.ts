@@ -4,7 +4,8 @@ import fc from 'fast-check';
 import { isJsonObject, type JsonObject } from '../../../src/json/json.ts';
 import { bundleOfSource } from '../../../src/pki/injection/source.ts';
 import { summarizeServingCert } from '../../../src/pki/serving-certs/facts.ts';
-import { servingCertRequest } from '../../../src/pki/serving-certs/request.ts';
+import { servingCertRequest, type ServingCertRequest } from '../../../src/pki/serving-certs/request.ts';
+import { LEAF_PURPOSES } from '../../../src/pki/x509/certificate-fields.ts';
 import { bundle, isDiscreet, key, KEYS, NOW, server } from '../keys.ts';
 import { mutatedObject, mutatedText } from '../mutated.ts';
 import { fuzzTarget, hold } from '../target.ts';
@@ -65,6 +66,8 @@ const SERVICE: JsonObject = {
     'gatehouse.dev/serving-cert-renew-after': '50%',
     'gatehouse.dev/serving-cert-cluster-ips': 'false',
     'gatehouse.dev/serving-cert-keystore-password': 'secret/key',
+    'gatehouse.dev/client-cert-secret-name': 'db-client-tls',
+    'gatehouse.dev/client-cert-dns-names': 'db.example.com',
   },
 };
 const RULES = {
@@ -92,27 +95,28 @@ export const serviceRequests = fuzzTarget(
     const texts = Object.entries(isJsonObject(annotations) ? annotations : {}).filter(
       (entry): entry is [string, string] => typeof entry[1] === 'string', // the API server allows only strings
     );
-    const request = servingCertRequest(
-      {
-        metadata: { name: 'db', namespace: 'prod', annotations: Object.fromEntries(texts) },
-        spec: { clusterIP: 'None' },
-      },
-      RULES,
-    );
-    if (request.kind === 'invalid')
-      hold(request.message.length < 2_000, () => `${request.message.length} characters`);
-    if (request.kind !== 'request') return;
-    for (const name of request.dnsNames) {
-      const isOwn = name === 'db' || /^([a-z0-9*-]+\.)*db\.prod(\.svc(\.cluster\.local)?)?$/.test(name);
-      hold(
-        !/(^|\.)shop\.example\.com$/.test(name) && name !== '*.example.com',
-        () => `${name} is of another namespace`,
-      );
-      hold(isOwn || /^(\*\.)?([a-z0-9-]+\.)*example\.com$/.test(name), () => `it has the name ${name}`);
-    }
-    hold(
-      request.lifetimeMs > 0 && Number.isFinite(request.lifetimeMs),
-      () => `its lifetime is ${request.lifetimeMs} ms`,
-    );
+    const service = {
+      metadata: { name: 'db', namespace: 'prod', annotations: Object.fromEntries(texts) },
+      spec: { clusterIP: 'None' },
+    };
+    for (const purpose of LEAF_PURPOSES) holdRequest(servingCertRequest(service, RULES, purpose));
   },
 );
+
+function holdRequest(request: ServingCertRequest): void {
+  if (request.kind === 'invalid')
+    hold(request.message.length < 2_000, () => `${request.message.length} characters`);
+  if (request.kind !== 'request') return;
+  for (const name of request.dnsNames) {
+    const isOwn = name === 'db' || /^([a-z0-9*-]+\.)*db\.prod(\.svc(\.cluster\.local)?)?$/.test(name);
+    hold(
+      !/(^|\.)shop\.example\.com$/.test(name) && name !== '*.example.com',
+      () => `${name} is of another namespace`,
+    );
+    hold(isOwn || /^(\*\.)?([a-z0-9-]+\.)*example\.com$/.test(name), () => `it has the name ${name}`);
+  }
+  hold(
+    request.lifetimeMs > 0 && Number.isFinite(request.lifetimeMs),
+    () => `its lifetime is ${request.lifetimeMs} ms`,
+  );
+}

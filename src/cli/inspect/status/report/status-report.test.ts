@@ -27,6 +27,7 @@ import {
   validating,
   webhookConfiguration,
 } from '../../../../../test/support/cli/readings.ts';
+import { servingCertCells } from '../cells.ts';
 import { statusReport, type StatusReport } from './status-report.ts';
 
 const reportOf = (change: Partial<ClusterReadings> = {}, now = NOW): StatusReport =>
@@ -192,6 +193,15 @@ test('a certificate is due for renewal for an hour, then overdue, then expired; 
   expect(stateAt(due)).toEqual(['RenewalDue', 0]);
   expect(stateAt(after(due, HOUR))).toEqual(['Overdue', 1]);
   expect(stateAt(after(NOW, 2 * DAY))).toEqual(['Expired', 1]);
+});
+
+test('the certificate of a client is listed with its purpose', () => {
+  const { summary, ...secret } = servingSecret('db-client', serving);
+  if (summary?.kind !== 'usable') throw new Error('the fixture is unusable');
+  const client = { ...secret, summary: { ...summary, purpose: 'client' } as const };
+  const { items } = reportOf({ servingSecrets: read([client]) }).servingCerts;
+  expect(items).toMatchObject([{ service: 'db', purpose: 'client', state: 'Valid' }]);
+  expect(items.map((row) => servingCertCells(row, NOW)[1]?.text)).toEqual(['db (client)']);
 });
 
 test('the renewal is at the point that the Secret names', () => {
