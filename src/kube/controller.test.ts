@@ -177,3 +177,14 @@ test('the configured number of keys is reconciled concurrently', async () => {
   expect([most, queue.load().depth]).toEqual([3, 0]);
   await stop();
 });
+
+test('other work has its turn while thousands of keys wait that need no I/O', async () => {
+  vi.useRealTimers();
+  const reconcile = vi.fn<Reconcile>(() => Promise.resolve({ kind: 'await-change' }));
+  const { queue, stop } = start(reconcile, { concurrency: 8 });
+  for (let key = 0; key < 5_000; key += 1) queue.add(`key-${key}`);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(reconcile.mock.calls.length).toBeLessThan(200);
+  await vi.waitFor(() => expect(reconcile).toHaveBeenCalledTimes(5_000));
+  await stop();
+});

@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers/promises';
+
 import { isConflict } from './api-error.ts';
 import { linkedController, systemClock, type Clock } from './clock.ts';
 import { NotLeaderError } from './lease/fence.ts';
@@ -33,6 +35,8 @@ export interface ControllerOptions {
 const TIMEOUT_MS = 120_000;
 /** A reconcile that ignores its signal loses its worker after this time; its key stays in flight until it ends. */
 const GRACE_MS = 5_000;
+/** A change of the authority adds thousands of keys, most of which need no I/O: yield to other work after this many. */
+const YIELD_EVERY = 50;
 /** A `requeue` in the past must not become a busy loop. */
 const MIN_REQUEUE_MS = 1_000;
 
@@ -50,9 +54,15 @@ export async function runController(options: ControllerOptions, signal: AbortSig
   if (signal.aborted) stop();
   else signal.addEventListener('abort', stop, { once: true });
 
+  let done = 0;
+  let pause: Promise<void> | undefined;
   const worker = async (): Promise<void> => {
-    for (let key = await queue.next(); key !== undefined; key = await queue.next())
+    for (let key = await queue.next(); key !== undefined; key = await queue.next()) {
       await work(options, key, signal);
+      done += 1;
+      if (done % YIELD_EVERY === 0) pause = setImmediate();
+      await pause; // all workers, otherwise the others would go on
+    }
   };
   await Promise.all(Array.from({ length: concurrency }, worker));
   await stopped.promise;
