@@ -206,6 +206,40 @@ test('an annotation that Gatehouse does not honour blocks', () => {
   });
 });
 
+const hooks = (annotation: string, value: string) =>
+  targets(
+    {
+      metadata: { name: 'hooks', annotations: { [`cert-manager.io/${annotation}`]: value } },
+      webhooks: [{ name: 'a.b.c', clientConfig: { service: {}, caBundle: base64(legacyBundle) } }],
+    },
+    TARGET_KINDS.validating,
+  );
+
+test('a target of a Certificate gets the bundle of its Secret', () => {
+  const issued = (owner: string) => ({
+    ...hooks('inject-ca-from', 'prod/db'),
+    sources: new Map([
+      [
+        'Certificate prod/db',
+        read({
+          metadata: { annotations: { 'cert-manager.io/certificate-name': owner } },
+          data: { 'ca.crt': base64(legacyBundle) },
+        }),
+      ],
+    ]),
+  });
+  expect(onlyRow(issued('db'), 'cert-manager')).toMatchObject({
+    ...{ state: 'Ready', changes: ['the bundle stays; Gatehouse keeps it up to date'] },
+  });
+  expect(onlyRow(issued('other'), 'cert-manager')).toMatchObject({ state: 'Blocked' });
+});
+
+test('a target of the CA of the API server is ready, although only the leader knows that CA', () => {
+  expect(onlyRow(hooks('inject-apiserver-ca', 'true'), 'cert-manager')).toMatchObject({
+    ...{ state: 'Ready', changes: ['the bundle gets the CA that Gatehouse trusts for the API server'] },
+  });
+});
+
 const certificate = (spec: object) => ({
   certificates: read([
     { metadata: { namespace: 'prod', name: 'db' }, spec: { secretName: 'db-tls', ...spec } },
