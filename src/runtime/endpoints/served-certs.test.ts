@@ -95,6 +95,29 @@ test('a server is reported only when it has had time to reload and was asked aga
   expect(served.stale()).toEqual([]);
 });
 
+test('a server that reloads has time again when the leaf that it loaded is replaced', () => {
+  const { served, answer } = scene();
+  served.update('shop/db', service('B', endpoint(0)), 1_000);
+  answer(leaf('A'), 11_000);
+  served.update('shop/db', service('C', endpoint(0)), 120_000);
+  expect(answer(leaf('B'), 121_500)).toMatchObject({ state: 'stale', askAt: 120_000 + RELOAD_MS });
+  expect(served.stale()).toEqual([]);
+  answer(leaf('B'), 120_000 + RELOAD_MS);
+  expect(served.stale()).toMatchObject([{ servers: [{ since: 120_000 }] }]);
+  served.update('shop/db', service('D', endpoint(0)), 300_000); // the server has reloaded late
+  answer(leaf('C'), 310_000);
+  expect(served.stale()).toEqual([]);
+});
+
+test('renewals one after the other do not hide a server that does not reload', () => {
+  const { served, answer } = scene();
+  for (let minute = 1; minute <= 30; minute += 1) {
+    served.update('shop/db', service(`leaf ${minute}`, endpoint(0)), minute * 60_000);
+    answer(leaf('A'), minute * 60_000 + 10_000);
+    expect(served.stale()).toHaveLength(minute < 3 ? 0 : 1);
+  }
+});
+
 test('a new leader gives servers time from its first handshake', () => {
   const { served, first, answer } = scene(leaf('Z'));
   expect(first?.askAt).toBe(RELOAD_MS);

@@ -41,7 +41,7 @@ export type EndpointState = 'current' | 'stale' | 'foreign' | 'unreachable' | 'p
 interface Seen {
   readonly endpoint: Endpoint;
   served?: Served;
-  /** When it became stale. */
+  /** When the leaf that it presents became stale. */
   staleSince: number | undefined;
   /** Whether it presented the old leaf after it had time to reload. */
   isOverdue: boolean;
@@ -50,6 +50,8 @@ interface Seen {
 
 interface Watched {
   service: ServedService;
+  /** When the Secret lost its latest earlier leaves. */
+  readonly replacedAt: Map<string, number>;
   readonly endpoints: Map<string, Seen>;
   /** The ports that have answered with a certificate at least once. */
   readonly tlsPorts: Set<string>;
@@ -83,6 +85,9 @@ const UNREACHABLE_RECHECK_MS = 10_000;
 /** A port without TLS may be configured later. Its server may log every attempt. */
 const PLAIN_RECHECK_MS = 6 * HOUR;
 
+/** A server that reloads presents one of the latest leaves. */
+const MAX_REPLACED = 10;
+
 /** All namespaces have as many endpoints as this many full ones. */
 const ALL_NAMESPACES = 10;
 
@@ -110,7 +115,9 @@ function createRegistry() {
       return watched === undefined || seen === undefined ? undefined : { serviceKey, watched, seen };
     },
     update: (serviceKey: string, service: ServedService, now: number): Changes => {
-      const watched = services.get(serviceKey) ?? { service, endpoints: new Map(), tlsPorts: new Set() };
+      const watched = services.get(serviceKey) ?? {
+        ...{ service, replacedAt: new Map(), endpoints: new Map(), tlsPorts: new Set() },
+      };
       services.set(serviceKey, watched);
       const changes = renew(watched, serviceKey, service, now);
       note(serviceKey, service.namespace, changes);
@@ -155,6 +162,7 @@ export function createServedCerts(reloadMs: number) {
       if (found === undefined) return undefined;
       const { serviceKey, watched, seen } = found;
       const [before, wasOverdue] = [stateOf(seen, watched), seen.isOverdue];
+      if (served.kind === 'leaf') seen.staleSince = watched.replacedAt.get(served.leaf) ?? seen.staleSince;
       take(seen, served, watched);
       judge(seen, watched, now);
       const state = stateOf(seen, watched);
@@ -186,6 +194,7 @@ export function createServedCerts(reloadMs: number) {
 /** Brings the endpoints of a Service up to date. */
 function renew(watched: Watched, serviceKey: string, service: ServedService, now: number): Changes {
   const isRenewed = watched.service.leaf !== service.leaf;
+  if (isRenewed) noteReplaced(watched, service.leaf, now);
   watched.service = service;
   const { endpoints } = watched;
   const wanted = new Map(service.endpoints.map((endpoint) => [keyOf(serviceKey, endpoint), endpoint]));
@@ -195,6 +204,13 @@ function renew(watched: Watched, serviceKey: string, service: ServedService, now
   for (const seen of endpoints.values()) judge(seen, watched, now);
   for (const [key, endpoint] of wanted) if (!endpoints.has(key)) endpoints.set(key, unseen(endpoint));
   return { added, renewed: isRenewed ? [...wanted.keys()] : [], gone };
+}
+
+function noteReplaced({ service, replacedAt }: Watched, leaf: string, now: number): void {
+  replacedAt.set(service.leaf, now);
+  replacedAt.delete(leaf);
+  const [oldest] = replacedAt.keys();
+  if (replacedAt.size > MAX_REPLACED && oldest !== undefined) replacedAt.delete(oldest);
 }
 
 const unseen = (endpoint: Endpoint): Seen => ({
@@ -227,7 +243,10 @@ function stateOf({ endpoint, served }: Seen, { service, tlsPorts }: Watched): En
   }
 }
 
-/** The time to reload starts when the leaf was replaced, or when this leader first saw the old one. */
+/**
+ * The time to reload starts when the leaf that the server presents was replaced, or when this leader first saw an old one.
+ * A server that reloads gets it anew, and further renewals give no more time to one that does not.
+ */
 function judge(seen: Seen, watched: Watched, now: number): void {
   const state = stateOf(seen, watched);
   if (state === 'stale') seen.staleSince ??= now;
