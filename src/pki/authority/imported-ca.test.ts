@@ -14,7 +14,7 @@ import {
   opensslTrusts,
 } from '../../../test/support/trust-verdicts.ts';
 import { after, DAY, HOUR } from '../durations.ts';
-import { signRoot } from '../x509/certificate.ts';
+import { nameConstraints, signRoot } from '../x509/certificate.ts';
 import { generateKeyPair, randomSerial, type KeyPair } from '../x509/keys.ts';
 import { splitCertificates } from '../x509/pem.ts';
 import {
@@ -22,6 +22,7 @@ import {
   activeGeneration,
   authorityOf,
   prepare,
+  publish,
   recordTrust,
   remove,
   renewRoot,
@@ -32,6 +33,7 @@ import { generationId, importGeneration, rootOf, type ImportedAuthority } from '
 import { importAuthority } from './import.ts';
 import { planRotation, refusal, type RotationState } from './rotation-plan.ts';
 import { parseAuthority, toSecretData } from './secret.ts';
+import { activationProblem } from './trial.ts';
 
 /** Certificates have whole seconds. TLS stacks read the clock. */
 const now = new Date(Math.floor(Date.now() / 1_000) * 1_000);
@@ -40,9 +42,14 @@ let ours: ImportedAuthority;
 let authority: Authority;
 
 /** The root of the organisation for `keyPair`, from and to so many days from now. */
-function rootFor(from: number, to: number, name = 'Acme Root'): ImportedAuthority {
-  const [notBefore, notAfter] = [after(now, from * DAY), after(now, to * DAY)];
-  const { certificate } = signRoot(name, keyPair, { serial: randomSerial(), notBefore, notAfter });
+function rootFor(
+  from: number,
+  to: number,
+  name = 'Acme Root',
+  domains?: readonly string[],
+): ImportedAuthority {
+  const term = { serial: randomSerial(), notBefore: after(now, from * DAY), notAfter: after(now, to * DAY) };
+  const { certificate } = signRoot(name, keyPair, term, domains && nameConstraints(domains));
   return { id: generationId(keyPair.publicKey), certificate, key: keyPair.privateKey };
 }
 
@@ -105,6 +112,51 @@ describe('a renewed certificate of an imported CA', () => {
     const renamed = rootFor(0, 365, 'Acme Root 2');
     expect(planRotation(stateOf(renamed)).kind).toBe('none');
     expect(refusal(stateOf(renamed))).toContain('put a CA with a new key');
+  });
+
+  test('T9: is refused if its name constraints are others: clients apply those of any of its roots', () => {
+    const constrained = rootFor(-1, 265, 'Acme Root', ['svc']);
+    const first = authorityOf(importGeneration(constrained, { serial: randomSerial(), now }), now);
+    const cases = [
+      { authority, renewed: constrained },
+      { authority: first, renewed: ours },
+      { authority: first, renewed: rootFor(0, 365, 'Acme Root', ['svc', 'apps.example.com']) },
+    ];
+    for (const { authority, renewed } of cases) {
+      const state = stateOf(renewed, { authority, longestLifeMs: undefined });
+      expect(planRotation(state).kind).toBe('none');
+      expect(refusal(state)).toMatch(/other name constraints .* put a CA with a new key/);
+    }
+    const same = rootFor(0, 365, 'Acme Root', ['svc']);
+    const state = stateOf(same, { authority: first, longestLifeMs: undefined });
+    expect(planRotation(state)).toEqual({ kind: 'renew-root' });
+  });
+});
+
+describe('a pending CA', () => {
+  test('T11: that its owner repairs with the same key is imported again, with another bridge', async () => {
+    const next = await generateKeyPair('ECDSA-P256');
+    const rootOfNext = (days: number, domains?: readonly string[]): ImportedAuthority => {
+      const term = { serial: randomSerial(), notBefore: after(now, -DAY), notAfter: after(now, days * DAY) };
+      const { certificate } = signRoot('Next', next, term, domains && nameConstraints(domains));
+      return { id: generationId(next.publicKey), certificate, key: next.privateKey };
+    };
+    const wrong = rootOfNext(60, ['example.com']);
+    const importNext = (imported: ImportedAuthority, previous: Authority) =>
+      importGeneration(imported, { serial: randomSerial(), now, previous: activeGeneration(previous) });
+    const published = after(now, -2 * HOUR);
+    const behind = publish(prepare(authority, importNext(wrong, authority), undefined), wrong.id, published);
+    expect(refusal(stateOf(wrong, { authority: behind }))).toContain('must not sign');
+    expect(planRotation(stateOf(wrong, { authority: behind })).kind).toBe('none');
+
+    const repaired = rootOfNext(365);
+    const dropped = { kind: 'retire', ids: [wrong.id], reason: 'Withdrawn' };
+    expect(planRotation(stateOf(repaired, { authority: behind }))).toEqual(dropped);
+    const without = remove(behind, [wrong.id]);
+    const prepared = { kind: 'prepare', reason: 'ImportedCaChanged' };
+    expect(planRotation(stateOf(repaired, { authority: without }))).toEqual(prepared);
+    const again = publish(prepare(without, importNext(repaired, without), undefined), repaired.id, published);
+    expect(planRotation(stateOf(repaired, { authority: again }))).toMatchObject({ kind: 'activate' });
   });
 });
 
@@ -231,7 +283,7 @@ describe('the former root of an imported CA', () => {
       const at = after(now, HOUR);
       const start = authorityOf(before, at);
       const newRoot = makeCa({ key: root.key, days: 700 });
-      const renewedBy = (authorityKeyId: string) => {
+      const renewedBy = (authorityKeyId: string, authority = start) => {
         const options = {
           issuer: newRoot,
           subject: '/CN=Issuing',
@@ -239,12 +291,24 @@ describe('the former root of an imported CA', () => {
           days: 500,
           authorityKeyId,
         };
-        return stateOf(imported(makeCa(options), newRoot), { authority: start, now: at });
+        return stateOf(imported(makeCa(options), newRoot), { authority, now: at });
       };
       expect(planRotation(renewedBy('keyid'))).toEqual({ kind: 'renew-root' });
       const bound = renewedBy('keyid,issuer:always');
       expect(planRotation(bound).kind).toBe('none');
       expect(refusal(bound)).toContain('leads only to its new root, by the serial number');
+
+      // The current root is the one that the serial number names. Some clients still hold only the former one.
+      const { imported: second = ours } = renewedBy('keyid');
+      const boundAgain = renewedBy('keyid,issuer:always', renewRoot(start, second, at));
+      expect(planRotation(boundAgain).kind).toBe('none');
+      expect(refusal(boundAgain)).toContain('so clients that hold only an earlier root would reject');
+
+      const cutOff = renewRoot(boundAgain.authority, boundAgain.imported ?? ours, at);
+      const previous = activeGeneration(cutOff);
+      const next = importGeneration(ours, { serial: randomSerial(), now: at, previous });
+      const problem = activationProblem(prepare(cutOff, next, undefined), [SERVER_NAME], at);
+      expect(problem).toContain(`clients that hold the root of generation ${previous.id} reject`);
     },
   );
 });

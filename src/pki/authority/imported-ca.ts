@@ -1,4 +1,6 @@
 /** What a rotation may do with an imported CA: its owner renews and replaces it. */
+import { isDeepStrictEqual } from 'node:util';
+import { certificateFields } from '../x509/certificate-fields.ts';
 import { toCertificatePem } from '../x509/pem.ts';
 import { activeGeneration, type Authority } from './authority.ts';
 import { bundleRoots, MAX_BUNDLE_BYTES } from './bundle.ts';
@@ -9,6 +11,7 @@ import {
   lifeOf,
   pathOf,
   rootOf,
+  rootsOf,
   type Generation,
   type ImportedAuthority,
 } from './generation.ts';
@@ -20,15 +23,15 @@ export const isRenewal = (imported: ImportedAuthority, active: Generation): bool
   isSameCa(caOf(imported), caOf(active)) &&
   isSameCa(rootOf(imported), rootOf(active));
 
-/** Whether the owner made other certificates for the key of the active generation. */
-export function isRenewed(imported: ImportedAuthority, active: Generation): boolean {
-  const [before, after] = [active, imported].map((one) => toCertificatePem(pathOf(one)));
+/** Whether the owner put other certificates than those of this generation into the secret. */
+export function isRenewed(imported: ImportedAuthority, generation: Generation): boolean {
+  const [before, after] = [generation, imported].map((one) => toCertificatePem(pathOf(one)));
   return before !== after;
 }
 
 /**
  * Why renewed certificates cannot replace those of the active generation now; undefined if they can. Certs that the
- * generation signed must be trusted until their own end, and clients that hold only the current root must accept new ones.
+ * generation signed must be trusted until their own end, and clients that hold only one of the roots until now must accept new ones.
  */
 export function renewalProblem(
   imported: ImportedAuthority,
@@ -37,6 +40,11 @@ export function renewalProblem(
 ): string | undefined {
   const active = activeGeneration(authority);
   const { id, trustedUntil } = active;
+  if (!isDeepStrictEqual(limitsOf(imported), limitsOf(active)))
+    return (
+      `the renewed certificates of the CA ${id} have other name constraints or extended key usages, so clients with one root would ` +
+      'reject what the other one permits: put a CA with a new key into its secret'
+    );
   const { notBefore, notAfter } = lifeOf(imported);
   if (notBefore > now)
     return `the renewed certificate of the CA ${id} begins at ${notBefore.toISOString()}: the current one stays in use until then`;
@@ -45,16 +53,23 @@ export function renewalProblem(
       `the renewed certificate of the CA ${id} ends at ${notAfter.toISOString()}, before the certs that the CA has signed ` +
       `(${trustedUntil.toISOString()}): put one that lasts longer into its secret`
     );
-  const [before, highest] = [rootOf(active), intermediatesOf(imported).at(-1)];
-  if (highest?.checkIssued(before) === false && before.validToDate > now)
+  const highest = intermediatesOf(imported).at(-1);
+  if (rootsOf(active).some((root) => root.validToDate > now && highest?.checkIssued(root) === false))
     return (
       `the renewed certificate of the CA ${id} leads only to its new root, by the serial number in its authority key identifier, ` +
-      'so clients with the current root would reject it: issue it without that number, or put a CA with a new key into its secret'
+      'so clients that hold only an earlier root would reject it: issue it without that number, or put a CA with a new key into its secret'
     );
   if (!hasRoomFor(imported, authority, now))
     return `the bundle has no room for the renewed root of the CA ${id}: ${nextPossible(authority)}`;
   return undefined;
 }
+
+/** A client applies the limits of the root that it holds, or finds first, to all certs of the key. */
+const limitsOf = (one: Generation | ImportedAuthority) =>
+  pathOf(one)
+    .map(certificateFields)
+    .flatMap(({ nameConstraints = [], extendedKeyUsage = [] }) => [[...nameConstraints], extendedKeyUsage])
+    .filter(({ length }) => length > 0);
 
 /** Whether the bundle can hold the root of this CA too. */
 export function hasRoomFor(imported: ImportedAuthority, authority: Authority, now: Date): boolean {

@@ -187,11 +187,12 @@ function dropUnstarted({ authority, now }: RotationState): RotationPlan | undefi
   return { kind: 'retire', ids: [pending.id], reason: 'FromTheFuture' };
 }
 
-/** Removes a pending imported CA that is no longer in its Secret. It has signed nothing. */
+/** Removes a pending imported CA that its owner replaced, or repaired with the same key. It has signed nothing. */
 function dropWithdrawn({ authority, imported }: RotationState): RotationPlan | undefined {
   const pending = pendingGeneration(authority);
-  const isWanted = imported === undefined ? pending && isOwnGeneration(pending) : pending?.id === imported.id;
-  if (pending === undefined || isWanted === true) return undefined;
+  if (pending === undefined) return undefined;
+  const isWanted = imported === undefined ? isOwnGeneration(pending) : !isRenewed(imported, pending);
+  if (isWanted) return undefined;
   return { kind: 'retire', ids: [pending.id], reason: 'Withdrawn' };
 }
 

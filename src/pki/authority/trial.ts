@@ -17,6 +17,7 @@ import {
   lifeOf,
   pathOf,
   rootOf,
+  rootsOf,
   type Generation,
 } from './generation.ts';
 
@@ -54,7 +55,7 @@ export function signTrial(ca: Signer, dnsNames: readonly string[], now: Date): C
 }
 
 /**
- * Why the pending generation must not sign; undefined if it may. Its clients hold the bundle, or only the root of the
+ * Why the pending generation must not sign; undefined if it may. Its clients hold the bundle, or only a root of the
  * generation before it. What changed since it was made counts: its life, the names that it must sign, the bundle.
  */
 export function activationProblem(
@@ -70,7 +71,11 @@ export function activationProblem(
     const served = joinCertificatePems([leaf, ...bridges]);
     const previous = activeGeneration(authority);
     const isBridged = pending.bridge !== undefined && bridges.includes(pending.bridge);
-    const bundles = [caBundle(authority, now), ...(isBridged ? [toCertificatePem([rootOf(previous)])] : [])];
+    const former = rootsOf(previous).filter(({ validToDate }) => validToDate > now);
+    const bundles = [
+      caBundle(authority, now),
+      ...(isBridged ? former.map((root) => toCertificatePem([root])) : []),
+    ];
     return bundles.every((bundle) => isTrustedBy(served, bundle, now))
       ? undefined
       : `clients that hold the root of generation ${previous.id} reject a certificate that it signs`;

@@ -149,7 +149,7 @@ export function rotationStepped(
       if (plan.reason === 'Withdrawn')
         return normal(
           'RotationAbandoned',
-          `generation ${plan.ids.join()} is no longer the CA to be used and has signed nothing: it is removed`,
+          `generation ${plan.ids.join()} is no longer the CA to be used, or its certificates were replaced: it is removed unused`,
         );
       return plan.reason === 'FromTheFuture'
         ? warning(
