@@ -224,20 +224,14 @@ function distrustMessage(
   return `generation ${id} is no longer trusted${alsoGone}${replace ? `; generation ${active ?? ''} signs from now on` : ''}`;
 }
 
-/** Records an Event on the Secret, unless it repeats the previous one. */
+/** Records an Event on the Secret. */
 export type Announce = (secret: Secret | undefined, event: AuthorityEvent | undefined) => void;
 
-/** Each of these Events reports a write. A repeated message reports another write. */
-const WRITTEN: ReadonlySet<string> = new Set(['SignerRestored', 'AuthorityAdopted']);
-
-/** A reconcile runs every minute, so a state is announced once, until another follows it. */
-export function createAnnouncer(namespace: string, record: RecordEvent, log: Log): Announce {
-  let last: string | undefined;
-  return (secret, event) => {
-    if (event === undefined || (event.message === last && !WRITTEN.has(event.reason))) return;
-    last = event.message;
+export const createAnnouncer =
+  (namespace: string, record: RecordEvent, log: Log): Announce =>
+  (secret, event) => {
+    if (event === undefined) return;
     const metadata = { namespace, name: AUTHORITY_SECRET, ...pick(secret?.metadata ?? {}, 'uid') };
     record({ regarding: regarding(withKind(secrets, { metadata })), ...event });
     if (event.type === 'Warning') log.warn({ reason: event.reason }, event.message);
   };
-}

@@ -241,6 +241,9 @@ describe('D5: an unusable authority', () => {
     expect(used).toEqual([]);
     expect(events.reasons()).toEqual(['SignerBroken']); // once, not every 30 seconds
     expect(events.all[0]?.message).toContain('Restore the secret from a good copy, or annotate it');
+    now = new Date(start.getTime() + HOUR);
+    await reconcile();
+    expect(events.reasons()).toEqual(['SignerBroken', 'SignerBroken']); // Kubernetes has dropped the first one
     expect(reports.at(-1)).toEqual({ phase: 'broken', broken: reason, generations: [] });
   });
 
@@ -480,10 +483,12 @@ describe('a rotation', () => {
     await one.reconcile();
     expect(statesOf(stored())).toEqual(['active']);
     expect(one.reports.at(-1)).toMatchObject({ phase: 'paused' });
-    expect(one.events.all.at(-1)).toMatchObject({
-      reason: 'RotationRefused',
-      message: expect.stringContaining('while the restore window x is open') as string,
-    });
+    const refusals = () => one.events.all.filter(({ reason }) => reason === 'RotationRefused');
+    const message = expect.stringContaining('while the restore window x is open') as string;
+    expect(refusals()).toMatchObject([{ message }]);
+    now = new Date(now.getTime() + 51 * MINUTE);
+    await one.reconcile();
+    expect(refusals()).toMatchObject([{ message }, { message }]);
     windows.remove('x');
     await one.reconcile();
     expect(statesOf(stored())).toEqual(['pending', 'active']);
@@ -721,6 +726,24 @@ describe('an imported CA', () => {
     await one.reconcile();
     expect(statesOf(stored())).toEqual(['active']);
     expect(one.events.reasons()).toEqual(['AuthorityCreated', 'CaRefused']);
+    now = new Date(now.getTime() + HOUR);
+    await one.reconcile();
+    expect(one.events.reasons()).toEqual(['AuthorityCreated', 'CaRefused', 'CaRefused']);
+  });
+
+  test('that takes over while its Secret is unusable is announced', async () => {
+    await give();
+    const one = leader({ importFrom });
+    await one.reconcile();
+    const next = await give();
+    await one.reconcile();
+    put('garbage', 'garbage');
+    await until(one, () => activeGeneration(stored()).id === next);
+    expect(one.events.reasons()).toContain('CaRefused');
+    expect(one.events.all.at(-1)).toMatchObject({
+      reason: 'RotationActivated',
+      message: expect.stringContaining('the key of the previous generation is destroyed') as string,
+    });
   });
 
   test('is reported if its Secret cannot be read, and what the authority needs meanwhile is done', async () => {
@@ -745,6 +768,9 @@ describe('an imported CA', () => {
     expect(active.trustedUntil?.getTime()).toBe((trustedUntil?.getTime() ?? 0) + 2 * DAY);
     expect(one.used.at(-1)).toEqual(stored());
     expect(one.events.reasons()).toEqual(['CaUnreadable']);
+    now = new Date(now.getTime() + HOUR);
+    await expect(one.reconcile()).rejects.toThrow('the imported CA');
+    expect(one.events.reasons()).toEqual(['CaUnreadable', 'CaUnreadable']);
     expect(one.events.all.at(-1)?.message).toContain('is forbidden');
   });
 

@@ -67,9 +67,10 @@ interface Running extends AuthorityContext {
   readonly lastGood: () => Authority | undefined;
   /** Gives the authority to signers and publishers if it has changed. They check everything derived from it again. */
   readonly distribute: (authority: Authority) => void;
+  /** Records an event about a write. */
   readonly announce: Announce;
-  /** Records the event now, and again before Kubernetes forgets it. */
-  readonly remind: (secret: Secret, event: AuthorityEvent) => void;
+  /** Records an event about a state, and again before Kubernetes forgets it. Different states have different keys. */
+  readonly remind: (secret: Secret | undefined, event: AuthorityEvent | undefined, key?: string) => void;
   /** After a step: reports a record of trust that stays too short. */
   readonly checkRecord: (secret: Secret, authority: Authority) => void;
 }
@@ -107,6 +108,7 @@ export function createAuthorityReconciler(context: AuthorityContext): Reconcile 
   let lastGood: Authority | undefined;
   let lateAt: Date | undefined;
   const reminders = createReminders();
+  const announce = createAnnouncer(config.namespace, record, log);
   const running: Running = {
     ...context,
     lastGood: () => lastGood,
@@ -115,10 +117,10 @@ export function createAuthorityReconciler(context: AuthorityContext): Reconcile 
       lastGood = authority;
       if (isNew) context.onAuthority(authority);
     },
-    announce: createAnnouncer(config.namespace, record, log),
-    remind: (secret, event) => {
-      if (reminders.isDue(event.message, event.message, serverClock.now()))
-        createAnnouncer(config.namespace, record, log)(secret, event);
+    announce,
+    remind: (secret, event, key = event?.reason ?? '') => {
+      if (event !== undefined && reminders.isDue(key, event.message, serverClock.now()))
+        announce(secret, event);
     },
     checkRecord: (secret, authority) => {
       const now = serverClock.now();
@@ -135,7 +137,7 @@ export function createAuthorityReconciler(context: AuthorityContext): Reconcile 
     const observed = await observe(running, signal);
     const result = await refusedWrites.attempt(key, () => advance(observed, running, signal));
     if (!(result instanceof WriteRefused)) return result;
-    running.announce(observed.secret, writeRefused(result.message));
+    running.remind(observed.secret, writeRefused(result.message));
     throw result;
   };
 }
@@ -192,7 +194,7 @@ async function advance(observed: Observed, running: Running, signal: AbortSignal
       if (secret === undefined) throw new Error('an authority that can be used has a secret');
       return await rotate(observed, secret, verdict.authority, running, signal);
     case 'broken':
-      running.announce(secret, signerBroken(verdict));
+      running.remind(secret, signerBroken(verdict));
       report('broken', running.lastGood(), running, verdict.reason);
       return requeueIn(BROKEN_MS, now);
     case 'bootstrap':
@@ -231,10 +233,11 @@ async function rotate(
   running: Running,
   signal: AbortSignal,
 ): Promise<ReconcileResult> {
-  for (const kind of running.evidence.unreadable()) running.remind(secret, targetsUnreadable(kind));
+  for (const unreadable of running.evidence.unreadable())
+    running.remind(secret, targetsUnreadable(unreadable), unreadable.kind);
   running.distribute(authority); // before any step that may fail, so that renewals continue
   const { imported, refused, cause } = await readImported(running, now, signal);
-  if (refused !== undefined) running.announce(secret, refused);
+  running.remind(secret, refused);
   const usable = running.config.ca.secret === undefined ? undefined : (imported ?? standIn(authority));
   const input = { secret, authority, published, imported: usable, now };
   const outcome = await stepRotation(running, input, signal).catch((error: unknown) => {
@@ -243,8 +246,10 @@ async function rotate(
   });
   running.checkRecord(secret, outcome.authority);
   report(outcome.phase, outcome.authority, running);
-  if (refused === undefined) running.announce(secret, outcome.event);
-  if (outcome.recheckAt === undefined) running.distribute(outcome.authority);
+  if (outcome.recheckAt === undefined) {
+    running.announce(secret, outcome.event);
+    running.distribute(outcome.authority);
+  } else if (refused === undefined) running.remind(secret, outcome.event);
   if (cause !== undefined) throw new Error('could not read the imported CA', { cause }); // retried with backoff
   if (outcome.recheckAt !== undefined) return { kind: 'requeue', at: outcome.recheckAt };
   return requeueIn(0, now); // the next step may be due at once
