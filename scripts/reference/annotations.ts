@@ -142,7 +142,7 @@ const WRITTEN: readonly Entry[] = [
   [
     pki.RESTARTED_FOR,
     'Deployment, StatefulSet, DaemonSet',
-    'The certificates for which Gatehouse restarted the workload, the latest first. Remove it to allow another restart for the same one.',
+    'The certificates for which Gatehouse restarted the workload, the latest first. The pod template has the same annotation.',
   ],
   [
     OWNER_RECORD_ANNOTATION,

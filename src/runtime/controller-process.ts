@@ -17,7 +17,7 @@ import { startUniqueClaims } from './claims/start-unique-claims.ts';
 import type { Connected, Context } from './context.ts';
 import type { LeaderContext } from './controller.ts';
 import type { Conversions } from './conversions/start-conversions.ts';
-import { createOwnLease, type OwnLease } from './leadership/own-lease.ts';
+import { createOwnLease, LEADER_LEASE, type OwnLease } from './leadership/own-lease.ts';
 import { startPolicyAudit } from './policies/policy-audit.ts';
 import { startPolicyStatus } from './policies/policy-status.ts';
 import { startReadRecords } from './policies/read-records.ts';
@@ -27,8 +27,6 @@ import type { Replica } from './webhook-process.ts';
 import { startProtectOwnKinds } from './webhooks/protect-own-kinds.ts';
 import { startPathRotation } from './webhooks/path-tokens.ts';
 import { startWebhookConfigurations } from './webhooks/webhook-configurations.ts';
-
-const LEASE = 'gatehouse';
 
 /** Takes part in the leader election, and leads when it wins, until the signal aborts. */
 export function campaign(
@@ -43,7 +41,7 @@ export function campaign(
     ...config.lease,
     client: urgent,
     namespace: config.namespace,
-    name: LEASE,
+    name: LEADER_LEASE,
     identity,
     labels: ownStateLabels,
     notes: ownLease.notes,

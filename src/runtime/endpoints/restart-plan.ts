@@ -1,5 +1,5 @@
 /** Whether a workload whose pods present an earlier certificate is restarted. No I/O. */
-import type { KubeObject } from '../../json/kube-object.ts';
+import type { KubeObject, ObjectMeta } from '../../json/kube-object.ts';
 import { RESTART_ON_RENEWAL, RESTARTED_FOR } from '../../pki/annotations.ts';
 
 /** A Deployment, StatefulSet or DaemonSet. Each has some of these fields. */
@@ -8,6 +8,7 @@ export interface Workload extends KubeObject {
     readonly replicas?: number;
     readonly paused?: boolean;
     readonly selector?: unknown;
+    readonly template?: { readonly metadata?: ObjectMeta };
     readonly updateStrategy?: {
       readonly type?: string;
       readonly rollingUpdate?: { readonly partition?: number };
@@ -78,13 +79,19 @@ export function restartPatch(workload: Workload, leaf: string, now: Date): objec
   const { resourceVersion } = workload.metadata ?? {};
   if (resourceVersion === undefined) throw new Error('the workload has no resourceVersion: read it first');
   const restartedFor = [idOf(leaf), ...restartsOf(workload)].slice(0, MAX_RECORDED).join(',');
+  const record = { [RESTARTED_FOR]: restartedFor };
   return {
-    metadata: { resourceVersion, annotations: { [RESTARTED_FOR]: restartedFor } },
-    spec: { template: { metadata: { annotations: { [RESTARTED_AT]: now.toISOString() } } } },
+    metadata: { resourceVersion, annotations: record },
+    spec: { template: { metadata: { annotations: { ...record, [RESTARTED_AT]: now.toISOString() } } } },
   };
 }
 
-const restartsOf = ({ metadata }: Workload): readonly string[] =>
-  (metadata?.annotations?.[RESTARTED_FOR] ?? '').split(',').filter((id) => id !== '');
+/** A GitOps tool may remove the record of the workload. Such tools often leave the pod template alone, because of `restartedAt`. */
+const restartsOf = ({ metadata, spec }: Workload): readonly string[] => {
+  const records = [metadata, spec?.template?.metadata].map(
+    (meta) => meta?.annotations?.[RESTARTED_FOR] ?? '',
+  );
+  return [...new Set(records.join(',').split(','))].filter((id) => id !== '');
+};
 
 const idOf = (leaf: string): string => leaf.slice(0, 16);

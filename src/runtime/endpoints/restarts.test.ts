@@ -9,7 +9,15 @@ import {
 } from '../../../test/support/runtime/fixtures.ts';
 import type { KubeObject, ObjectMeta } from '../../json/kube-object.ts';
 import { systemClock } from '../../kube/clock.ts';
-import { daemonSets, deployments, pods, replicaSets, services, statefulSets } from '../../kube/well-known.ts';
+import {
+  daemonSets,
+  deployments,
+  leases,
+  pods,
+  replicaSets,
+  services,
+  statefulSets,
+} from '../../kube/well-known.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
 import { planRestart, type Workload } from './restart-plan.ts';
 import { createRestarts } from './restarts.ts';
@@ -41,15 +49,23 @@ beforeEach(() => {
   cluster = createCluster();
   stale = new Map();
   stop = new AbortController();
+  ledBefore(0);
 });
 afterEach(() => stop.abort());
 
 const add = (resource: Parameters<Cluster['objects']>[0], object: object) =>
   cluster.objects<KubeObject>(resource).add(object);
 
+/** @param leaders how many leaders there were before */
+const ledBefore = (leaders: number) =>
+  add(leases, {
+    metadata: { namespace: 'gatehouse-system', name: 'gatehouse' },
+    spec: { leaseTransitions: leaders },
+  });
+
 /** A Deployment with one pod behind a Service, all of one name. The pod presents an earlier certificate than `leaf`. */
 function addScene(namespace: string, name: string, leaf = 'leaf-of-today-0123'): void {
-  const labels = { app: name };
+  const labels = { app: name, tier: 'all' };
   const set = `${name}-rs`;
   add(services, { metadata: metadata(namespace, name), spec: { selector: labels } });
   add(deployments, {
@@ -78,17 +94,11 @@ function addScene(namespace: string, name: string, leaf = 'leaf-of-today-0123'):
   });
 }
 
-interface Restarted extends Workload {
-  readonly spec?: Workload['spec'] & {
-    readonly template?: { readonly metadata?: ObjectMeta };
-  };
-}
-
-const deployment = (key = 'shop/api') => cluster.objects<Restarted>(deployments).read(key);
+const deployment = (key = 'shop/api') => cluster.objects<Workload>(deployments).read(key);
 const restartedAt = (key?: string) =>
   deployment(key)?.spec?.template?.metadata?.annotations?.['kubectl.kubernetes.io/restartedAt'];
-const edit = (change: (workload: Restarted) => Restarted, key = 'shop/api') =>
-  cluster.objects<Restarted>(deployments).edit(key, change);
+const edit = (change: (workload: Workload) => Workload, key = 'shop/api') =>
+  cluster.objects<Workload>(deployments).edit(key, change);
 
 /** As the controller of Deployments does: it sees the new template, and replaces the pods some time later. */
 const roll = (key: string, status: Partial<Workload['status']>) =>
@@ -101,7 +111,7 @@ function restarter() {
   const notice = createRestarts(
     {
       client: cluster.client,
-      config: { endpointProbes: { reloadMs: 2 * MINUTE } },
+      config: { namespace: 'gatehouse-system', endpointProbes: { reloadMs: 2 * MINUTE } },
       metrics: { workloadRestart: (outcome) => outcomes.push(outcome) },
       record: events.record,
       serverClock: { now: () => new Date() },
@@ -158,29 +168,54 @@ test('it is restarted once for a certificate: then a Warning names the problem, 
   expect(deployment()?.metadata?.annotations?.['gatehouse.dev/restarted-for']).toBe('leaf-of-tomorrow,a');
 });
 
-test('a GitOps tool that removes the record causes no loop', async () => {
+const withoutRecord = ({ metadata: meta, ...rest }: Workload): Workload => ({
+  ...rest,
+  metadata: { ...meta, annotations: WANTED },
+});
+
+test('a GitOps tool that removes both records causes no loop', async () => {
   addScene('shop', 'api');
   const { look, outcomes } = restarter();
   await look('shop/api');
+  edit((one) => withoutRecord({ ...one, spec: { ...one.spec, template: {} } }));
   await vi.advanceTimersByTimeAsync(5_000);
-  edit((one) => ({ ...one, metadata: { ...one.metadata, annotations: WANTED } }));
-  await look('shop/api');
   expect(outcomes).toEqual(['restarted', 'refused']);
 });
 
-test('one workload at a time in the cluster, and namespaces take turns', async () => {
-  for (const name of ['a', 'b', 'c']) addScene('greedy', name);
+test('if it removes only the record of the workload, the next leader knows the restart', async () => {
   addScene('shop', 'api');
-  const keys = ['greedy/a', 'greedy/b', 'greedy/c', 'shop/api'];
+  await restarter().look('shop/api');
+  stop.abort();
+  stop = new AbortController();
+  edit(withoutRecord);
+  const next = restarter();
+  await next.look('shop/api');
+  expect(next.outcomes).toEqual(['refused']);
+});
+
+/** The rollouts last until the test ends them. */
+function hangingRollouts(after: () => void = () => undefined): void {
   const patch = cluster.client.patchMerge;
   vi.spyOn(cluster.client, 'patchMerge').mockImplementation(async (resource, ref, body) => {
     const patched = await patch(resource, ref, body);
     roll(`${ref.namespace ?? ''}/${ref.name}`, { updatedReplicas: 0 });
+    after();
     return patched;
   });
+}
+const restarted = () =>
+  cluster
+    .objects<Workload>(deployments)
+    .list()
+    .map(({ metadata: { namespace = '', name = '' } = {} }) => `${namespace}/${name}`)
+    .filter((key) => restartedAt(key) !== undefined);
+
+test('one workload at a time in the cluster, and namespaces take turns', async () => {
+  for (const name of ['a', 'b', 'c']) addScene('greedy', name);
+  addScene('shop', 'api');
+  hangingRollouts();
   const { look, outcomes } = restarter();
-  const restarted = () => keys.filter((key) => restartedAt(key) !== undefined);
-  await look(...keys);
+  await look('greedy/a', 'greedy/b', 'greedy/c', 'shop/api');
   await vi.advanceTimersByTimeAsync(5 * MINUTE);
   expect(restarted()).toEqual(['greedy/a']);
   roll('greedy/a', { updatedReplicas: 1 });
@@ -189,6 +224,70 @@ test('one workload at a time in the cluster, and namespaces take turns', async (
   await vi.advanceTimersByTimeAsync(10 * MINUTE); // a rollout that hangs holds up others no longer than this
   expect(restarted()).toEqual(['greedy/a', 'greedy/b', 'shop/api']);
   expect(outcomes).toEqual(['restarted', 'restarted', 'unfinished', 'restarted']);
+});
+
+test('a Service with several workloads restarts one per turn', async () => {
+  for (const name of ['a', 'b', 'c']) addScene('greedy', name);
+  addScene('shop', 'api');
+  cluster
+    .objects<KubeObject>(services)
+    .edit('greedy/a', (one) => ({ ...one, spec: { selector: { tier: 'all' } } }));
+  const servers = ['a', 'b', 'c'].flatMap((name) => stale.get(`greedy/${name}`)?.servers ?? []);
+  const one = stale.get('greedy/a');
+  if (one !== undefined) stale.set('greedy/a', { ...one, servers });
+  hangingRollouts();
+  await restarter().look('greedy/a', 'shop/api');
+  expect(restarted()).toEqual(['greedy/a']);
+  await vi.advanceTimersByTimeAsync(10 * MINUTE);
+  expect(restarted()).toEqual(['greedy/a', 'shop/api']);
+  await vi.advanceTimersByTimeAsync(20 * MINUTE);
+  expect(restarted()).toEqual(['greedy/a', 'greedy/b', 'greedy/c', 'shop/api']);
+});
+
+describe('the next workload waits', () => {
+  beforeEach(() => {
+    addScene('shop', 'a');
+    addScene('shop', 'b');
+  });
+  const waits = async () => {
+    await restarter().look('shop/a', 'shop/b');
+    await vi.advanceTimersByTimeAsync(5 * MINUTE);
+    expect(restarted()).toEqual(['shop/a']);
+    roll('shop/a', { updatedReplicas: 1 });
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(restarted()).toEqual(['shop/a', 'shop/b']);
+  };
+
+  test('although the API server fails for a moment', async () => {
+    hangingRollouts(() =>
+      vi.spyOn(cluster.client, 'get').mockRejectedValueOnce(new ApiError(503, 'starting')),
+    );
+    await waits();
+  });
+
+  test('although the answer to the restart is lost', async () => {
+    let isFirst = true;
+    hangingRollouts(() => {
+      if (!isFirst) return;
+      isFirst = false;
+      throw new ApiError(504, 'timeout');
+    });
+    await waits();
+  });
+
+  test('for the previous leader, whose last rollout may still run', async () => {
+    ledBefore(1);
+    const { look, events } = restarter();
+    await look('shop/a');
+    await vi.advanceTimersByTimeAsync(10 * MINUTE - 2);
+    expect(restarted()).toEqual([]);
+    const message = expect.stringContaining('the previous leader may have restarted') as string;
+    expect(events.all[0]).toMatchObject({ reason: 'RestartWaiting', message });
+    await look('shop/a');
+    expect(restarted()).toEqual([]);
+    await look('shop/a');
+    expect(restarted()).toEqual(['shop/a']);
+  });
 });
 
 describe('nothing is restarted', () => {
@@ -316,7 +415,7 @@ describe('nothing is restarted', () => {
   });
 
   test('if the API server refuses the patch, and the Event quotes its answer', async () => {
-    cluster = createCluster({ patchMerge: () => Promise.reject(new ApiError(422, 'the policy says no')) });
+    vi.spyOn(cluster.client, 'patchMerge').mockRejectedValue(new ApiError(422, 'the policy says no'));
     const { events, outcomes } = await untouched(() => undefined);
     const message = expect.stringContaining('the policy says no') as string;
     expect(events.all[0]).toMatchObject({ type: 'Warning', reason: 'RestartRefused', message });
@@ -350,7 +449,7 @@ test.each([
     metadata: { ...pod.metadata, ...ownedBy(resource.kind, 'shop', 'set') },
   }));
   await restarter().look('shop/api');
-  const { template } = cluster.objects<Restarted>(resource).read('shop/set')?.spec ?? {};
+  const { template } = cluster.objects<Workload>(resource).read('shop/set')?.spec ?? {};
   expect(template?.metadata?.annotations).toHaveProperty(['kubectl.kubernetes.io/restartedAt']);
 });
 

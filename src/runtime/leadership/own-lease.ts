@@ -19,6 +19,9 @@ import {
   type LeaseObservation,
 } from '../../restore/rollback.ts';
 
+/** The name of the Lease of the leader, in Gatehouse's namespace. */
+export const LEADER_LEASE = 'gatehouse';
+
 export type OwnLease = ReturnType<typeof createOwnLease>;
 
 /** `onRollback`: everything must be listed again. `now`: by the clock of the API server, on which all replicas agree. */
