@@ -101,6 +101,18 @@ describe.skipIf(!hasOpenssl)('clients of a CA with name constraints', () => {
     expect(await nodeVerdict(evil, caBundle(before, now), 'bank.example.org')).not.toBe('ok');
   });
 
+  test('that hold only the root before a new suffix trust its successor for names that both permit', async () => {
+    const before = await authorityFor(['svc']);
+    const behind = await followedBy(before, DOMAINS);
+    const verdictOf = async (dnsNames: readonly string[]) => {
+      const order = { authority: behind, keyPair, serial: randomSerial(), now, lifetimeMs: 86_400_000 };
+      const { chain } = issueServingCert({ ...order, dnsNames });
+      return await nodeVerdict({ chain, privateKey: keyPair.privateKey }, caBundle(before, now), SERVER_NAME);
+    };
+    expect(await verdictOf([SERVER_NAME])).toBe('ok');
+    expect(await verdictOf([SERVER_NAME, 'shop.apps.example.com'])).not.toBe('ok');
+  });
+
   test('trust a CA without constraints after one with constraints, once they know the new root', async () => {
     const behind = await followedBy(authority);
     const { chain, keyPair: keys } = await serverOf(behind, now);

@@ -5,7 +5,7 @@ import { withKind } from '../../kube/object.ts';
 import { secrets } from '../../kube/well-known.ts';
 import { AUTHORITY_SECRET, NEW_AUTHORITY, ROTATE } from '../../pki/annotations.ts';
 import { activeGeneration, isLinked, type Authority } from '../../pki/authority/authority.ts';
-import { rootsOf, type Generation } from '../../pki/authority/generation.ts';
+import { pathOf, rootsOf, type Generation } from '../../pki/authority/generation.ts';
 import {
   delayEnd,
   namesOf,
@@ -16,6 +16,8 @@ import type { AuthorityVerdict } from '../../pki/authority/recovery.ts';
 import type { RotationPlan } from '../../pki/authority/rotation-plan.ts';
 import { retirementTime } from '../../pki/authority/trust-record.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
+import { certificateFields } from '../../pki/x509/certificate-fields.ts';
+import { forbiddenName } from '../../pki/x509/name-constraints.ts';
 import { regarding, type RecordEvent } from '../controller.ts';
 import { CLUSTER_ROLE } from '../write-refused.ts';
 import type { Log } from '../../log.ts';
@@ -118,18 +120,22 @@ function lacking(without: readonly string[] | undefined): string {
     : `these targets lack its root: ${listed(without)}`;
 }
 
-/** Undefined for a step that only extends a record. */
+/**
+ * Undefined for a step that only extends a record.
+ * @param names those that every CA must be able to sign
+ */
 export function rotationStepped(
   plan: RotationPlan,
   { generations }: Authority,
   now: Date,
+  names: readonly string[],
 ): AuthorityEvent | undefined {
   switch (plan.kind) {
     case 'none':
     case 'record-trust':
       return undefined;
     case 'prepare':
-      return prepared(plan, generations);
+      return prepared(plan, generations, names);
     case 'publish':
       return plan.without?.length === 0
         ? normal(
@@ -144,6 +150,7 @@ export function rotationStepped(
       return activated(
         plan,
         generations.find(({ state }) => state === 'retiring'),
+        names,
       );
     case 'retire':
       if (plan.reason === 'Withdrawn')
@@ -175,15 +182,29 @@ export function rotationStepped(
 function prepared(
   { reason }: Extract<RotationPlan, { kind: 'prepare' }>,
   [pending, active]: readonly Generation[],
+  names: readonly string[],
 ): AuthorityEvent {
   const message = `generation ${pending?.id ?? ''} was made (${reason}); its root is published before it signs`;
-  const isReachable = pending === undefined || active === undefined || isLinked(pending, active);
-  return isReachable
+  if (pending === undefined || active === undefined) return normal('RotationStarted', message);
+  if (!isLinked(pending, active))
+    return warning(
+      'RotationStarted',
+      `${message}; clients that load their CA bundle only once must restart until then, because generation ${active.id} cannot sign a bridge to it`,
+    );
+  const limits = constraintWarning(active, names);
+  return limits === undefined
     ? normal('RotationStarted', message)
-    : warning(
-        'RotationStarted',
-        `${message}; clients that load their CA bundle only once must restart until then, because generation ${active.id} cannot sign a bridge to it`,
-      );
+    : warning('RotationStarted', `${message}; ${limits}`);
+}
+
+/** Clients apply the name constraints of the root that they hold, also to a cert that they reach over a bridge. */
+function constraintWarning(previous: Generation | undefined, names: readonly string[]): string | undefined {
+  const name = previous && forbiddenName(pathOf(previous).map(certificateFields), names);
+  return (
+    name &&
+    `clients that have loaded only the root of generation ${previous.id} reject each new certificate with a name outside its ` +
+      `name constraints, such as ${name}: restart them before their servers get such names`
+  );
 }
 
 function renewed(generation: Generation | undefined): AuthorityEvent {
@@ -201,15 +222,20 @@ function renewed(generation: Generation | undefined): AuthorityEvent {
 function activated(
   { id, reason, without }: Extract<RotationPlan, { kind: 'activate' }>,
   previous: Generation | undefined,
+  names: readonly string[],
 ): AuthorityEvent {
   const why = reason === 'LastCall' ? ', because the previous generation ends soon' : '';
   const until = previous && retirementTime(previous)?.toISOString();
   const restart =
     until === undefined ? '' : `; restart before ${until} what loads certificates or bundles only at start`;
   const message = `generation ${id} signs from now on${why}; the key of the previous generation is destroyed${restart}`;
-  return without?.length === 0
+  const warnings = [
+    constraintWarning(previous, names) ?? [],
+    without?.length === 0 ? [] : lacking(without),
+  ].flat();
+  return warnings.length === 0
     ? normal('RotationActivated', message)
-    : warning('RotationActivated', `${message}; ${lacking(without)}`);
+    : warning('RotationActivated', [message, ...warnings].join('; '));
 }
 
 function distrustMessage(

@@ -365,12 +365,35 @@ describe('a rotation', () => {
     expect(one.events.all.at(-1)?.message).toContain('HalfLife');
   });
 
-  test('T11: to a CA that cannot sign the names of the settings is abandoned, and the next one can', async () => {
-    const constrained = (dnsSuffixes: readonly string[]) => {
-      const { config } = leader();
-      const ca = { ...config.ca, nameConstraints: true };
-      return leader({ config: { ...config, ca, servingCerts: { ...config.servingCerts, dnsSuffixes } } });
+  const constrained = (dnsSuffixes: readonly string[]) => {
+    const { config } = leader();
+    const ca = { ...config.ca, nameConstraints: true };
+    return leader({ config: { ...config, ca, servingCerts: { ...config.servingCerts, dnsSuffixes } } });
+  };
+
+  test('T10: for a new suffix warns about clients that hold only the root before it', async () => {
+    await constrained([]).reconcile();
+    const { id } = activeGeneration(stored());
+    const rotateFor = async (one: ReturnType<typeof leader>) => {
+      rotateNow(now.toISOString());
+      const count = stored().generations.length;
+      await until(one, () => stored().generations.length > count && statesOf(stored())[0] === 'active');
+      return one.events.all.filter(({ reason }) => /Rotation(Started|Activated)/.test(reason));
     };
+    const type = 'Warning';
+    const message = expect.stringContaining(
+      `only the root of generation ${id} reject each new certificate with a name outside its name constraints, such as name.apps.example.com`,
+    ) as string;
+    const wider = await rotateFor(constrained(['apps.example.com']));
+    expect(wider).toMatchObject([
+      { type, message },
+      { type, message },
+    ]);
+    const same = await rotateFor(constrained(['apps.example.com']));
+    expect(same).toMatchObject([{ type: 'Normal' }, { type: 'Normal' }]);
+  });
+
+  test('T11: to a CA that cannot sign the names of the settings is abandoned, and the next one can', async () => {
     await leader().reconcile();
     const first = activeGeneration(stored()).id;
     rotateNow('audit');

@@ -102,7 +102,7 @@ export async function stepRotation(context: RotationContext, input: RotationInpu
   const stored = { ...secret, data: withAuthority(secret.data, next) };
   await refusable(CLUSTER_ROLE, () => context.client.replace(secrets, stored, { signal }));
   context.log.info({ plan, generation: activeGeneration(next).id }, 'the rotation of the authority advanced');
-  const event = rotationStepped(plan, next, now);
+  const event = rotationStepped(plan, next, now, state.trialNames());
   return { authority: next, phase: rotationPhase({ authority: next, paused }), event, recheckAt: undefined };
 }
 
