@@ -87,6 +87,19 @@ describe('domains of namespaces', () => {
     expect(() => asking(name, namespace)).toThrow('belongs to another namespace');
   });
 
+  test.each([
+    ['annotation', { [SHORT_NAMES]: 'true' }, false],
+    ['default of the operator', {}, true],
+  ])('a short name by %s is no way into the domain of another namespace', (_by, annotations, shortNames) => {
+    const rule = { ...rules, shortNames, namespaceSuffixes: new Map([['acme.com', 'shop']]) };
+    const named = (name: string, namespace: string) =>
+      servingCertNames({ ...service, name, namespace, annotations }, rule);
+    expect(() => named('acme', 'com')).toThrow(
+      'serving-cert-short-names: "acme.com" is in a domain that belongs to another namespace: set it to false',
+    );
+    expect(named('other', 'com')).toContain('other.com');
+  });
+
   test('the message names only the domains of the namespace itself', () => {
     expect(() => asking('other.example.org')).toThrow(
       '(example.com, prod.example.com, prod.example.org; --serving-cert-dns-suffixes,',
@@ -101,7 +114,8 @@ describe('domains of namespaces', () => {
         ['cluster.local', 'prod'],
       ]),
     };
-    for (const name of ['db.web.svc', 'db.web.svc.cluster.local']) {
+    const ofUnknownDomain = ['db.web.svc.k8s.example.com', '*.web.svc.k8s.example.com', 'svc.example.com'];
+    for (const name of ['db.web.svc', 'db.web.svc.cluster.local', ...ofUnknownDomain]) {
       const annotations = { 'gatehouse.dev/serving-cert-dns-names': name };
       expect(() => servingCertNames({ ...service, annotations }, rule)).toThrow("the cluster's own domain");
     }

@@ -113,11 +113,17 @@ export function servingCertNames(service: NamedService, rules: NameRules): reado
     throw new InvalidAnnotation(
       `${SERVING_CERT_SHORT_NAMES}: the CA signs no short names (--ca-name-constraints): remove the annotation`,
     );
+  const short = shortNames ? [name, `${name}.${namespace}`] : [];
+  const reserved = short.find((one) => isReserved(one, namespace, rules));
+  if (reserved !== undefined)
+    throw new InvalidAnnotation(
+      `${SERVING_CERT_SHORT_NAMES}: ${quote(reserved)} is in a domain that belongs to another namespace: set it to false`,
+    );
   const wildcard = flag(annotations, SERVING_CERT_WILDCARD) ?? (headless && pods.length === 0);
   const domains = [`${name}.${namespace}.svc`, `${name}.${namespace}.svc.${rules.clusterDomain}`];
   const below = (label: string) => domains.map((domain) => `${label}.${domain}`);
   const names = [
-    ...(shortNames ? [name, `${name}.${namespace}`] : []),
+    ...short,
     ...domains,
     ...(wildcard ? below('*') : []),
     ...pods.flatMap(below),
@@ -180,10 +186,11 @@ function extraNames(service: NamedService, rules: NameRules): readonly string[] 
   const own = `${service.name}.${service.namespace}.svc`;
   return listOf(service.annotations[SERVING_CERT_DNS_NAMES] ?? '').map((name) => {
     if (isInside(name, own) || isInside(name, `${own}.${clusterDomain}`)) return name;
-    // A cert with such a name could impersonate another Service, so no allowed suffix permits it.
-    if (isInside(name, 'svc') || isInside(name, clusterDomain))
+    // A cert with such a name could impersonate another Service, so no allowed suffix permits it. Any svc label counts:
+    // the cluster domain may be unknown.
+    if (name.split('.').includes('svc') || isInside(name, clusterDomain))
       throw new InvalidAnnotation(
-        `${SERVING_CERT_DNS_NAMES}: ${quote(name)} lies in the cluster's own domain and not below ${own}`,
+        `${SERVING_CERT_DNS_NAMES}: ${quote(name)} lies in the cluster's own domain or has the label svc, and is not below ${own}`,
       );
     if (isReserved(name, service.namespace, rules))
       throw new InvalidAnnotation(

@@ -100,6 +100,7 @@ export function namesOfTrial({
   const isConstrained = ca.secret === undefined && ca.nameConstraints;
   const names = servingCertNames(service, {
     ...{ ...servingCerts, clusterDomain: clusterDomainOf(config), nameConstraints: false },
+    namespaceSuffixes: new Map(), // such a domain may contain name.namespace
     shortNames: shortNames && !isConstrained,
   });
   return [...names, ...[...dnsSuffixes, ...namespaceSuffixes.keys()].map((suffix) => `name.${suffix}`)];
