@@ -1,10 +1,10 @@
 import { type CertificatePem, firstCertificate, toCertificatePem } from '../x509/pem.ts';
 import {
   createGeneration,
+  formerRoots,
   intermediatesOf,
   isSameCa,
   rootOf,
-  rootsOf,
   type Generation,
   type ImportedAuthority,
   type NewGeneration,
@@ -161,10 +161,7 @@ export const renewRoot = (
   change(authority, (generation) => {
     if (generation.id !== id) return generation;
     const renewed = { ...generation, certificate, chain };
-    const { fingerprint256 } = rootOf(renewed);
-    const former = rootsOf(generation).filter(
-      (root) => root.validToDate > now && root.fingerprint256 !== fingerprint256,
-    );
+    const former = formerRoots(generation, rootOf(renewed), now);
     return { ...renewed, formerRoots: former.length === 0 ? undefined : toCertificatePem(former) };
   });
 

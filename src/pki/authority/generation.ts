@@ -189,6 +189,12 @@ export const rootsOf = memoizeWeak((generation: Generation): readonly X509Certif
   ...splitCertificates(generation.formerRoots ?? ''),
 ]);
 
+/** The roots of this generation that stay trusted, each until its own end, when `root` becomes its root. */
+export const formerRoots = (generation: Generation, root: X509Certificate, now: Date) =>
+  rootsOf(generation).filter(
+    ({ validToDate, fingerprint256 }) => validToDate > now && fingerprint256 !== root.fingerprint256,
+  );
+
 /** The CAs between a leaf and the root: a client with the root needs them from the server. */
 export const intermediatesOf = (generation: Certificates): readonly X509Certificate[] =>
   pathOf(generation).slice(0, -1);

@@ -262,6 +262,34 @@ describe('the former root of an imported CA', () => {
     );
   });
 
+  test('is one of at most eight, and the message says when another one is possible', () => {
+    const ends = Array.from({ length: 8 }, (_none, index) => 300 + index);
+    const nine = ends.reduce((one, end) => renewRoot(one, rootFor(0, end), now), authority);
+    expect(bundleRoots(nine, now)).toHaveLength(9);
+    const state = stateOf(rootFor(0, 365), { authority: nine });
+    expect(planRotation(state).kind).toBe('none');
+    expect(refusal(state)).toContain(
+      `wait until ${after(now, 265 * DAY).toISOString()}, when the first one ends`,
+    );
+    expect(planRotation({ ...state, imported: ours })).toEqual({ kind: 'renew-root' });
+    const eight = ends.slice(1).reduce((one, end) => renewRoot(one, rootFor(0, end), now), authority);
+    expect(planRotation({ ...state, authority: eight })).toEqual({ kind: 'renew-root' });
+  });
+
+  test('may end first in a bundle without room, and the message says when', () => {
+    const crowded = full();
+    const [active = activeGeneration(authority), , ...rest] = crowded.generations;
+    const ending = rootFor(-100, 50).certificate;
+    const state = stateOf(rootFor(0, 365, 'Another Root'), {
+      authority: { generations: [{ ...active, formerRoots: ending }, ...rest] },
+    });
+    const next = { ...state.imported, id: 'ffffffff' } as ImportedAuthority;
+    expect(planRotation({ ...state, imported: next }).kind).toBe('none');
+    expect(refusal({ ...state, imported: next })).toContain(
+      `it has more room after ${after(now, 50 * DAY).toISOString()}, when the first root in it ends`,
+    );
+  });
+
   test('needs room in the bundle', () => {
     const state = stateOf(rootFor(0, 365), { authority: full() });
     expect(planRotation(state).kind).toBe('none');

@@ -1,4 +1,5 @@
 /** What a rotation may do with an imported CA: its owner renews and replaces it. */
+import type { X509Certificate } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { certificateFields } from '../x509/certificate-fields.ts';
 import { toCertificatePem } from '../x509/pem.ts';
@@ -6,6 +7,7 @@ import { activeGeneration, type Authority } from './authority.ts';
 import { bundleRoots, MAX_BUNDLE_BYTES } from './bundle.ts';
 import {
   caOf,
+  formerRoots,
   intermediatesOf,
   isSameCa,
   lifeOf,
@@ -15,7 +17,7 @@ import {
   type Generation,
   type ImportedAuthority,
 } from './generation.ts';
-import { nextPossible } from './trust-record.ts';
+import { nextPossible, retirementTime } from './trust-record.ts';
 
 /** Certs refer to their issuer by name and key id, and clients know the root: a renewed CA must have the same. */
 export const isRenewal = (imported: ImportedAuthority, active: Generation): boolean =>
@@ -59,10 +61,33 @@ export function renewalProblem(
       `the renewed certificate of the CA ${id} leads only to its new root, by the serial number in its authority key identifier, ` +
       'so clients that hold only an earlier root would reject it: issue it without that number, or put a CA with a new key into its secret'
     );
+  const former = formerRoots(active, rootOf(imported), now);
+  const [firstEnd] = endsOf(former);
+  if (former.length > MAX_FORMER_ROOTS && firstEnd !== undefined)
+    return (
+      `the CA ${id} would have ${former.length} former roots, and at most ${MAX_FORMER_ROOTS} are published: put a CA with a new key ` +
+      `into its secret, or wait until ${firstEnd.toISOString()}, when the first one ends`
+    );
   if (!hasRoomFor(imported, authority, now))
-    return `the bundle has no room for the renewed root of the CA ${id}: ${nextPossible(authority)}`;
+    return `the bundle has no room for the renewed root of the CA ${id}: ${nextRoom(authority, now)}`;
   return undefined;
 }
+
+/** An owner who renews often needs shorter lives. Every client loads all roots, and the bundle must have room for others. */
+const MAX_FORMER_ROOTS = 8;
+
+/** For users: when the bundle has more room. */
+export function nextRoom(authority: Authority, now: Date): string {
+  const oldest = authority.generations.at(-1);
+  const retires = oldest && retirementTime(oldest);
+  const [end] = endsOf(bundleRoots(authority, now));
+  return end === undefined || (retires !== undefined && retires <= end)
+    ? nextPossible(authority)
+    : `it has more room after ${end.toISOString()}, when the first root in it ends`;
+}
+
+const endsOf = (roots: readonly X509Certificate[]): readonly Date[] =>
+  roots.map(({ validToDate }) => validToDate).toSorted((a, b) => a.getTime() - b.getTime());
 
 /** A client applies the limits of the root that it holds, or finds first, to all certs of the key. */
 const limitsOf = (one: Generation | ImportedAuthority) =>

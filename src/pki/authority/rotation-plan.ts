@@ -7,7 +7,7 @@ import {
 } from './authority.ts';
 import { after, earliest, HOUR, MINUTE } from '../durations.ts';
 import { isExpired, isOwnGeneration, lifeOf, type Generation, type ImportedAuthority } from './generation.ts';
-import { canReplaceBy, hasRoomFor, isRenewal, isRenewed, renewalProblem } from './imported-ca.ts';
+import { canReplaceBy, hasRoomFor, isRenewal, isRenewed, nextRoom, renewalProblem } from './imported-ca.ts';
 import { delayEnd, namesOf, waitsForTargets, type LaggingTargets } from './lagging-targets.ts';
 import { activationProblem } from './trial.ts';
 import { laterTrust, nextPossible, nextRecordTime, retirementTime, unneeded } from './trust-record.ts';
@@ -136,7 +136,7 @@ export function refusal(state: RotationState): string | undefined {
   if (state.distrust.includes(imported.id))
     return `the CA ${imported.id} is not to be trusted any more: put a new CA into its secret`;
   if (known === undefined && isFull(state))
-    return `the bundle has no room for the CA ${imported.id}: ${nextPossible(authority)}`;
+    return `the bundle has no room for the CA ${imported.id}: ${nextRoom(authority, now)}`;
   if (rotate !== undefined && rotate !== authority.rotatedFor)
     return 'the CA is not ours to rotate: put a new one into its secret';
   return undefined;
