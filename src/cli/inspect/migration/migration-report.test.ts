@@ -32,6 +32,7 @@ const legacyBundle = caBundle(stranger, NOW);
 
 const service = (annotations: Record<string, string>, name = 'db'): Service => ({
   metadata: { namespace: 'prod', name, uid: `uid of ${name}`, annotations },
+  spec: { clusterIP: '10.96.0.7' },
 });
 const asksServiceCa = service({ [`${BETA}serving-cert-secret-name`]: 'db-tls' });
 
@@ -132,6 +133,21 @@ test('a Secret that does not exist is created, and one that cannot be read is re
     unread: [{ what: 'Secret prod/db-tls', reason: 'Forbidden' }],
     items: [{ owner: undefined, state: 'Unknown' }],
   });
+});
+
+test('a Service names the settings without which its annotations are invalid', () => {
+  const asks = service({
+    ...asksServiceCa.metadata?.annotations,
+    'gatehouse.dev/serving-cert-dns-names': 'db.example.com',
+    'gatehouse.dev/serving-cert-cluster-ips': 'true',
+  });
+  const row = onlyRow(scene(undefined, asks));
+  expect(row?.state).toBe('Ready');
+  expect(row?.changes).toEqual([
+    expect.stringMatching(/^invalid with the default settings: .*--serving-cert-dns-suffixes/) as string,
+    expect.stringMatching(/^invalid with the default settings: .*--serving-cert-cluster-ips/) as string,
+    'Secret db-tls is created',
+  ]);
 });
 
 test('a kind that may not be listed makes the inventory incomplete', () => {
@@ -250,9 +266,33 @@ const certificate = (spec: object) => ({
 test.each<[string, object, string, string]>([
   [
     'the names of a Service',
-    { dnsNames: ['db', 'db.prod.svc', '*.db.prod.svc.cluster.local'] },
+    { dnsNames: ['db.prod.svc', 'db.prod.svc.cluster.local'] },
     'Ready',
-    'annotate it with gatehouse.dev/serving-cert-adopt=db',
+    'annotate it with gatehouse.dev/serving-cert-adopt=db, and Service db with gatehouse.dev/serving-cert-secret-name=db-tls, then',
+  ],
+  [
+    'short names and a wildcard',
+    { dnsNames: ['db', 'db.prod', 'db.prod.svc', '*.db.prod.svc.cluster.local'] },
+    'Ready',
+    '=db-tls and gatehouse.dev/serving-cert-short-names=true and gatehouse.dev/serving-cert-wildcard=true, then',
+  ],
+  [
+    'names below its Service',
+    { dnsNames: ['a.db.prod.svc', 'b.db.prod.svc'] },
+    'Ready',
+    'gatehouse.dev/serving-cert-dns-names=a.db.prod.svc,b.db.prod.svc',
+  ],
+  [
+    'fewer names than Gatehouse issues',
+    { dnsNames: ['db.prod.svc'] },
+    'Ready',
+    'additional DNS names: db.prod.svc.cluster.local',
+  ],
+  [
+    'another cluster domain',
+    { dnsNames: ['db', 'db.prod.svc', 'db.prod.svc.example.com'] },
+    'Blocked',
+    'has the names db.prod.svc.example.com with the default settings (--cluster-domain',
   ],
   ['a public name', { dnsNames: ['db.prod.svc', 'example.com'] }, 'Blocked', 'the names example.com'],
   ['a name of another Service', { dnsNames: ['xdb.prod.svc'] }, 'Blocked', 'the names xdb.prod.svc'],
@@ -275,6 +315,29 @@ test.each<[string, object, string, string]>([
   const row = onlyRow(certificate(spec), 'cert-manager');
   expect(row).toMatchObject({ kind: 'Certificate', state });
   expect(row?.changes.join()).toContain(message);
+});
+
+test.each<[string, Record<string, string>, readonly string[], string]>([
+  ['', {}, ['Ready', 'Blocked'], 'it replaces Certificate a'],
+  [
+    ' that asks for the Secret of the second one',
+    { 'gatehouse.dev/serving-cert-secret-name': 'b-tls' },
+    ['Blocked', 'Ready'],
+    'it already asks for b-tls',
+  ],
+])('one of two Certificates for one Service%s is blocked', (_which, annotations, states, why) => {
+  const certificates = ['a', 'b'].map((name) => ({
+    ...{ metadata: { namespace: 'prod', name } },
+    spec: { secretName: `${name}-tls`, dnsNames: ['db.prod.svc'] },
+  }));
+  const { items } = reportOf(
+    { certificates: read(certificates), services: read([service(annotations)]) },
+    'cert-manager',
+  );
+  expect(items.map(({ state }) => state)).toEqual(states);
+  expect(items.flatMap(({ changes }) => changes).join()).toContain(
+    `Service db can fill only one Secret, and ${why}`,
+  );
 });
 
 test('an issuer is blocked only if Certificates use it and Gatehouse cannot replace it', () => {

@@ -2,6 +2,9 @@
 import type { X509Certificate } from 'node:crypto';
 
 import type { ObjectMeta } from '../../../json/kube-object.ts';
+import { DEFAULT_RENEW_AFTER, DEFAULT_SERVING_CERT_LIFETIME } from '../../../pki/lifetimes.ts';
+import { DEFAULT_CLUSTER_DOMAIN } from '../../../pki/serving-certs/dns-names.ts';
+import type { RequestRules } from '../../../pki/serving-certs/request.ts';
 import { markedService } from '../../../pki/serving-certs/secret.ts';
 import { nameOf } from '../../../pki/x509/path-problem.ts';
 import { valueOf, type Reading } from '../read-cluster/reading.ts';
@@ -33,6 +36,19 @@ export interface MigrationContext {
   readonly ownRoots: readonly X509Certificate[] | undefined;
   readonly now: Date;
 }
+
+/** The operator's settings are unknown here. */
+export const DEFAULT_RULES: RequestRules = {
+  clusterDomain: DEFAULT_CLUSTER_DOMAIN,
+  dnsSuffixes: [],
+  namespaceSuffixes: new Map(),
+  shortNames: false,
+  clusterIPs: false,
+  nameConstraints: false,
+  renewAfter: DEFAULT_RENEW_AFTER,
+  maxLifetimeMs: DEFAULT_SERVING_CERT_LIFETIME,
+  openshift: false,
+};
 
 export const placeOf = (kind: string, metadata: ObjectMeta = {}) => ({
   ...{ kind, namespace: metadata.namespace, name: metadata.name ?? '' },

@@ -1,13 +1,12 @@
 /** Services for which service-ca makes certificates. */
 import { SERVING_CERT_DNS_NAMES } from '../../../pki/annotations.ts';
-import { DEFAULT_RENEW_AFTER, DEFAULT_SERVING_CERT_LIFETIME } from '../../../pki/lifetimes.ts';
 import { DEFAULT_CLUSTER_DOMAIN, listOf } from '../../../pki/serving-certs/dns-names.ts';
 import {
   claimOf,
   firstClaim,
   servingCertRequest,
   type AcceptedRequest,
-  type RequestRules,
+  type ServingCertRequest,
   type Service,
 } from '../../../pki/serving-certs/request.ts';
 import { openshiftSecretName } from '../../../pki/serving-certs/openshift.ts';
@@ -18,7 +17,13 @@ import { identityOf } from '../../../runtime/certificates/serving-cert-task.ts';
 import { someOf } from '../doctor/finding.ts';
 import { valueOf } from '../read-cluster/reading.ts';
 import { signerAmong } from '../status/report/serving-certs.ts';
-import { ownerOfSecret, placeOf, type MigrationContext, type MigrationRow } from './migration-row.ts';
+import {
+  DEFAULT_RULES,
+  ownerOfSecret,
+  placeOf,
+  type MigrationContext,
+  type MigrationRow,
+} from './migration-row.ts';
 import { isServiceCaService, type PresentSecret } from './read-migration.ts';
 
 const OPENSHIFT = { openshift: true } as const;
@@ -46,7 +51,7 @@ function judge(service: Service, claimants: readonly Service[], context: Migrati
   const identity = identityOf(service);
   const reading = context.readings.secrets.get(secretKeyOf(service));
   const present = reading === undefined ? undefined : valueOf(reading);
-  const request = servingCertRequest(service, rulesFor(service, present));
+  const { request, settings } = requestOf(service, present);
   if (request.kind !== 'request') return blocked(request.kind === 'invalid' ? request.message : '');
   const { secretName } = request;
   const first = firstClaim(
@@ -58,37 +63,37 @@ function judge(service: Service, claimants: readonly Service[], context: Migrati
     return blocked(explain({ kind: 'taken', by: first.name }, request).message);
   if (reading?.kind === 'unread')
     return { state: 'Unknown', changes: [`Secret ${secretName} is unreadable`] };
+  const before = [...settings, ...otherSecret(service, request)];
   if (present === undefined)
-    return { state: 'Ready', changes: [...otherSecret(service, request), `Secret ${secretName} is created`] };
+    return { state: 'Ready', changes: [...before, `Secret ${secretName} is created`] };
   const owner = ownership(present, identity, OPENSHIFT);
   if (owner !== 'ours')
     return blocked(explain({ kind: owner === 'another-service' ? 'foreign' : owner }, request).message);
   if (ownerOfSecret(reading, context) === 'Gatehouse') return { state: 'Done', changes: [] };
-  const changes = [
-    ...otherSecret(service, request),
-    ...certificateChanges(request, present),
-    ...trustChanges(present, context),
-  ];
+  const changes = [...before, ...certificateChanges(request, present), ...trustChanges(present, context)];
   return { state: 'Ready', changes };
 }
 
-/** The operator's settings are unknown here: the defaults, and the cluster domain of the present certificate. */
-function rulesFor({ metadata = {} }: Service, present: PresentSecret | undefined): RequestRules {
-  const prefix = `${metadata.name ?? ''}.${metadata.namespace ?? ''}.svc.`;
+/**
+ * With the default settings and the cluster domain of the present certificate. `settings`: why the Service needs others,
+ * each with the name of its flag.
+ */
+function requestOf(
+  service: Service,
+  present: PresentSecret | undefined,
+): { readonly request: ServingCertRequest; readonly settings: readonly string[] } {
+  const { name = '', namespace = '', annotations } = service.metadata ?? {};
+  const prefix = `${name}.${namespace}.svc.`;
   const names = present?.summary?.kind === 'usable' ? present.summary.dnsNames : [];
+  const clusterDomain =
+    names.find((one) => one.startsWith(prefix))?.slice(prefix.length) ?? DEFAULT_CLUSTER_DOMAIN;
+  const rules = { ...DEFAULT_RULES, ...OPENSHIFT, clusterDomain };
+  const dnsSuffixes = listOf(annotations?.[SERVING_CERT_DNS_NAMES] ?? '');
+  const stricter = [rules, { ...rules, dnsSuffixes }].map((one) => servingCertRequest(service, one));
+  const messages = stricter.flatMap((one) => (one.kind === 'invalid' ? [one.message] : []));
   return {
-    clusterDomain:
-      names.find((name) => name.startsWith(prefix))?.slice(prefix.length) ?? DEFAULT_CLUSTER_DOMAIN,
-    dnsSuffixes: listOf(metadata.annotations?.[SERVING_CERT_DNS_NAMES] ?? ''),
-    ...{
-      shortNames: false,
-      clusterIPs: true,
-      namespaceSuffixes: new Map(),
-      nameConstraints: false,
-      renewAfter: DEFAULT_RENEW_AFTER,
-      maxLifetimeMs: DEFAULT_SERVING_CERT_LIFETIME,
-      ...OPENSHIFT,
-    },
+    request: servingCertRequest(service, { ...rules, dnsSuffixes, clusterIPs: true }),
+    settings: [...new Set(messages)].map((message) => `invalid with the default settings: ${message}`),
   };
 }
 
