@@ -59,7 +59,8 @@ const body = ({ raw }: X509Certificate): readonly Uint8Array[] => [text('X.509')
 
 /** EncryptedPrivateKeyInfo: the key XOR a chain of hashes that starts with the salt. A last hash checks the password. */
 function protect(pkcs8: Uint8Array, password: string, salt: Uint8Array): Uint8Array {
-  const hashed = (bytes: Uint8Array) => createHash('sha1').update(utf16(password)).update(bytes).digest();
+  const encoded = utf16(password);
+  const hashed = (bytes: Uint8Array) => createHash('sha1').update(encoded).update(bytes).digest();
   const stream: Uint8Array[] = [];
   for (let last = salt; stream.length * 20 < pkcs8.length;) stream.push((last = hashed(last)));
   const pad = Buffer.concat(stream);

@@ -270,7 +270,10 @@ async function complete(
   };
 }
 
-/** Undefined: the Secret that should hold it does not. Read each time and never stored. */
+/** In octets. Key stores hash the password again and again, which blocks the leader. */
+const MAX_PASSWORD = 1024;
+
+/** Undefined: the Secret that should hold it does not, or it is too long. Read each time and never stored. */
 async function readPassword(
   { identity, request, signal }: ServingCertTask,
   client: Pick<KubeClient, 'get'>,
@@ -279,8 +282,8 @@ async function readPassword(
   if (source === undefined || !request.outputs.some(isKeyStore)) return DEFAULT_KEYSTORE_PASSWORD;
   const ref = { namespace: identity.namespace, name: source.secretName };
   const secret = await client.get<Secret>(secrets, ref, { signal });
-  const value = secret?.data?.[source.key];
-  return value === undefined || value === '' ? undefined : Buffer.from(value, 'base64').toString('utf8');
+  const password = Buffer.from(secret?.data?.[source.key] ?? '', 'base64');
+  return password.length === 0 || password.length > MAX_PASSWORD ? undefined : password.toString('utf8');
 }
 
 const textOf = ({ data }: Secret, key: string): string =>

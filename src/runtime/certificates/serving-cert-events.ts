@@ -93,8 +93,8 @@ export function explain(
       return {
         reason: 'KeystorePasswordMissing',
         message:
-          `secret ${secretName} gets no key stores: secret ${refusal.secretName} with their password does not exist or has no ` +
-          `key ${refusal.key}`,
+          `secret ${secretName} gets no key stores: secret ${refusal.secretName} with their password does not exist, or its ` +
+          `key ${refusal.key} is missing, empty or longer than 1 KiB`,
       };
   }
 }

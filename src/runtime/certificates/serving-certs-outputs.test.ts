@@ -154,6 +154,26 @@ test('without the password there is a cert but no key store, and one Event repor
   expect(world.events.reasons()).toEqual(['Issued', 'KeystorePasswordMissing']);
 });
 
+test('a password of more than 1 KiB would block the leader, and counts as missing', async () => {
+  const withPassword = (password: string) => {
+    world.secrets.add({
+      metadata: { namespace: 'prod', name: 'stores' },
+      data: { password: base64(password) },
+    });
+  };
+  world.add(serviceNamed('db', { [OUTPUTS]: 'pkcs12,jks', [PASSWORD]: 'stores' }));
+  withPassword('x'.repeat(1025));
+  await world.run('db');
+  expect(file('tls.crt').length).toBeGreaterThan(0);
+  expect(file('keystore.p12')).toHaveLength(0);
+  expect(file('keystore.jks')).toHaveLength(0);
+  expect(world.events.reasons()).toEqual(['Issued', 'KeystorePasswordMissing']);
+  withPassword('x'.repeat(1024));
+  await world.run('db');
+  expect(file('keystore.p12').length).toBeGreaterThan(0);
+  expect(file('keystore.jks').length).toBeGreaterThan(0);
+});
+
 test('a valid key store stays while its password is unavailable', async () => {
   world.add(serviceNamed('db', { [OUTPUTS]: 'pkcs12', [PASSWORD]: 'stores' }));
   world.secrets.add({ metadata: { namespace: 'prod', name: 'stores' }, data: { password: base64('x') } });
