@@ -217,7 +217,9 @@ test('Certificates of cert-manager are found if their kind exists', async () => 
   };
   await admin.create({ ...certificates, namespaced: true }, certificate);
   const { stdout, code } = await statusAs('admin', '--migration', 'cert-manager');
-  expect(stdout).toMatch(/^ {2}Certificate +shop\/public +none +Blocked +no Service .* shop\.example\.com$/m);
+  expect(stdout).toMatch(
+    /^ {2}Certificate +shop\/public +none +Blocked +no Service .* shop\.example\.com with the default/m,
+  );
   expect(code).toBe(1);
 });
 
