@@ -109,6 +109,17 @@ test('one invalid request does not stop the other, and each has its own Event, o
   expect(world.events.reasons().slice(2).toSorted()).toEqual(['InvalidRequest', 'SecretTypeConflict']);
 });
 
+test('an invalid client request does not mark the renewed serving Secret as stopped', async () => {
+  ask({});
+  await world.run('db');
+  ask({ [CLIENT]: 'db-tls' });
+  const stopped: string[] = [];
+  const inventory = { ...world.inventory, stopped: (key: string) => stopped.push(key) > 0 };
+  await world.run('db', { inventory });
+  expect(world.events.reasons()).toEqual(['Issued', 'InvalidRequest']);
+  expect(stopped).toEqual([]);
+});
+
 test('a failed write of one Secret does not keep the other from its cert', async () => {
   ask({ [CLIENT]: 'db-client' });
   const create = (_resource: unknown, secret: { metadata?: { name?: string } }) =>

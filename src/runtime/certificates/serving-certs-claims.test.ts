@@ -88,6 +88,14 @@ describe('L3: two Services that name the same Secret', () => {
     expect(world.events.reasons()).toEqual(['Issued', 'SecretTaken']);
   });
 
+  test('an invalid request of the younger one does not stop the renewal for the older one', async () => {
+    await everybody('db');
+    world.add(born(serviceNamed('web', { 'gatehouse.dev/serving-cert-duration': 'soon' }), YOUNG));
+    await world.run('web');
+    expect(world.events.reasons()).toEqual(['Issued', 'InvalidRequest']);
+    expect(world.inventory.stoppedByReason()).toEqual(new Map());
+  });
+
   test('the older one keeps it while its request is temporarily invalid', async () => {
     await everybody('db');
     world.add(born(serviceNamed('db', { 'gatehouse.dev/serving-cert-duration': 'soon' }), OLD));

@@ -130,7 +130,7 @@ function forget(key: string, running: Running): ReconcileResult {
 async function reconcileTask(task: ServingCertTask, running: Running): Promise<ReconcileResult> {
   const { stores, inventory, serverClock, pacer } = running;
   const secretKey = secretKeyOf(task);
-  const first = firstClaim(claimsTo(secretKey, task, running));
+  const first = firstClaim(claimsTo(secretKey, task.request.secretName, running));
   if (first !== undefined && first.name !== task.identity.name)
     return await refuse(task, { kind: 'taken', by: first.name }, running);
 
@@ -157,11 +157,11 @@ async function reconcileTask(task: ServingCertTask, running: Running): Promise<R
   return await repair(task, stored, attempt.history, running);
 }
 
-const claimsTo = (secretKey: string, { request }: ServingCertTask, { stores, requests }: Running) =>
+const claimsTo = (secretKey: string, name: string, { stores, requests }: Running) =>
   stores
     .claimants(secretKey)
     .flatMap(requests.claims)
-    .filter(({ secretName }) => secretName === request.secretName);
+    .filter(({ secretName }) => secretName === name);
 
 function isSettled(
   stored: StoredSecret,
@@ -236,16 +236,28 @@ async function reject(
   { message, via }: Extract<ServingCertRequest, { kind: 'invalid' }>,
   running: Running,
 ): Promise<ReconcileResult> {
-  const { pacer, observe, requests, stores, inventory, serverClock } = running;
+  const { pacer, observe, requests, inventory, serverClock } = running;
   const identity = identityOf(service);
   const now = serverClock.now();
   pacer.forget(key);
   observe('refused', 'InvalidRequest');
   warn({ key, identity, now }, { reason: 'InvalidRequest', message }, running);
-  const secretKey = `${identity.namespace}/${requests.claimOf(service, purpose)?.secretName ?? ''}`;
-  if (stores.secret(secretKey) !== undefined) inventory.stopped(secretKey, 'InvalidRequest');
+  const secretName = requests.claimOf(service, purpose)?.secretName ?? '';
+  const secretKey = `${identity.namespace}/${secretName}`;
+  if (!isRenewed(secretKey, secretName, service, running)) inventory.stopped(secretKey, 'InvalidRequest');
   if (via === 'openshift') await annotate(service, { kind: 'failed', message }, running, signal);
   return requeueIn(REPEAT_MS, now);
+}
+
+/** Whether there is nothing to renew, or another Service or another request of this one renews it. */
+function isRenewed(secretKey: string, secretName: string, service: Service, running: Running): boolean {
+  const { stores, requests } = running;
+  if (stores.secret(secretKey) === undefined) return true;
+  if (firstClaim(claimsTo(secretKey, secretName, running))?.name !== service.metadata?.name) return true;
+  return LEAF_PURPOSES.some((purpose) => {
+    const other = requests.request(service, purpose);
+    return other.kind === 'request' && other.secretName === secretName;
+  });
 }
 
 async function refuse(task: ServingCertTask, refusal: Refusal, running: Running) {
