@@ -10,10 +10,11 @@ export interface LaggingTargets {
   readonly delaying: readonly string[];
 }
 
-/** A kind of targets that Gatehouse may not list. */
+/** A kind of targets that Gatehouse may not list, or cannot discover. */
 export interface UnreadableKind {
   readonly kind: string;
-  readonly namespaced: boolean;
+  /** As `vetoing` and `delaying`. */
+  readonly canVeto: boolean;
   /** The answer of the API server, which names the missing permission. */
   readonly problem: string;
 }

@@ -87,11 +87,11 @@ export const trustNotRecorded = (since: Date): AuthorityEvent =>
 
 export const rotationRefused = (message: string): AuthorityEvent => warning('RotationRefused', message);
 
-export const targetsUnreadable = ({ kind, namespaced, problem }: UnreadableKind): AuthorityEvent =>
+export const targetsUnreadable = ({ kind, canVeto, problem }: UnreadableKind): AuthorityEvent =>
   warning(
     'TargetsUnreadable',
     `objects of kind ${kind} get no CA bundle, and each rotation waits ` +
-      `${namespaced ? 'six hours for them' : 'for them until the previous generation is about to end'}: ` +
+      `${canVeto ? 'for them until the previous generation is about to end' : 'six hours for them'}: ` +
       `the API server does not let Gatehouse list them. Permit it (${CLUSTER_ROLE}). It says: ${problem}`,
   );
 

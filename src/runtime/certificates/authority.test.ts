@@ -472,7 +472,7 @@ describe('a rotation', () => {
       evidence: {
         targetsWithout: () => ({ vetoing: [], delaying: [] }),
         longestLifeMs: () => 90 * DAY,
-        unreadable: () => [{ kind: 'ConfigMap', namespaced: true, problem }],
+        unreadable: () => [{ kind: 'ConfigMap', canVeto: false, problem }],
       },
     });
     await one.reconcile();

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../../kube/clock.ts';
 import type { Resource } from '../../kube/object.ts';
 import { findTrustBundles } from './find-trust-bundles.ts';
+import type { Listing } from './target-store.ts';
 
 const kind = { group: 'certificates.k8s.io', kind: 'ClusterTrustBundle' };
 const served = (version: string): Resource => ({
@@ -16,7 +17,7 @@ const served = (version: string): Resource => ({
 /** @param answers one set of served versions for each search; an Error: discovery fails */
 async function find(...answers: readonly (readonly string[] | Error)[]) {
   let searches = -1;
-  let absent = 0;
+  const states: string[] = [];
   const waits: number[] = [];
   const discovery = {
     // Like the real one: the wanted version, or else the first one that is served.
@@ -36,10 +37,10 @@ async function find(...answers: readonly (readonly string[] | Error)[]) {
   const context = { discovery, log: pino({ level: 'silent' }) } as unknown as Parameters<
     typeof findTrustBundles
   >[0];
-  const onAbsent = () => void (absent += 1);
+  const onSearch = ({ kind }: Listing) => void states.push(kind);
   const { signal } = new AbortController();
-  const { version } = await findTrustBundles(context, onAbsent, signal, { ...systemClock, after });
-  return { version, absent, waits };
+  const { version } = await findTrustBundles(context, onSearch, signal, { ...systemClock, after });
+  return { version, states, waits };
 }
 
 test.each([
@@ -47,14 +48,14 @@ test.each([
   [['v1beta1', 'v1'], 'v1'],
   [['v1beta1', 'v1alpha1'], 'v1beta1'],
 ])('of the versions %j, %s is used', async (versions, version) => {
-  expect(await find(versions)).toEqual({ version, absent: 0, waits: [] });
+  expect(await find(versions)).toEqual({ version, states: [], waits: [] });
 });
 
 test('an API server that does not serve the kind, or only in v1alpha1, is asked again every ten minutes', async () => {
   const minutes = 60_000;
   expect(await find([], ['v1alpha1'], ['v1'])).toEqual({
     version: 'v1',
-    absent: 1,
+    states: ['not-served'],
     waits: [10 * minutes, 10 * minutes],
   });
 });
@@ -62,7 +63,14 @@ test('an API server that does not serve the kind, or only in v1alpha1, is asked 
 test('a failed discovery is no answer, and is repeated soon', async () => {
   expect(await find(new Error('etcd is away'), ['v1beta1'])).toEqual({
     version: 'v1beta1',
-    absent: 0,
+    states: [],
     waits: [10_000],
   });
+});
+
+test('a discovery that keeps failing is reported once after a minute, and the search goes on', async () => {
+  const failures = Array.from({ length: 10 }, () => new Error('forbidden'));
+  const { version, states } = await find(...failures, [], ['v1']);
+  expect(version).toBe('v1');
+  expect(states).toEqual(['failed', 'not-served']);
 });

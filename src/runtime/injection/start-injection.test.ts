@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import { resolveConfig } from '../../config/config.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
@@ -21,7 +21,11 @@ beforeAll(async () => {
 });
 
 /** @param codes how the API server answers a list, by resource; otherwise the list is empty */
-async function startWith(codes: Readonly<Record<string, number>>, trustBundles?: readonly KubeObject[]) {
+async function startWith(
+  codes: Readonly<Record<string, number>>,
+  trustBundles?: readonly KubeObject[],
+  resolveKind = (): Promise<unknown> => Promise.resolve(trustBundles && CLUSTER_TRUST_BUNDLES[0]),
+) {
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
   const server = await startServer(({ url }, response) => {
@@ -37,7 +41,7 @@ async function startWith(codes: Readonly<Record<string, number>>, trustBundles?:
   // The parts of the context that injection uses.
   const context = {
     ...{ rest, client: createClient(rest), rollbacks: createListeners<[]>(), metrics: createMetrics() },
-    discovery: { resolveKind: () => Promise.resolve(trustBundles && CLUSTER_TRUST_BUNDLES[0]) },
+    discovery: { resolveKind },
     ...{ config: resolveConfig({}, {}), log: pino({ level: 'silent' }), record: createEvents().record },
   } as unknown as LeaderContext;
   const hooks = { onEvidence: () => undefined, onUnreadable: () => undefined };
@@ -68,8 +72,8 @@ test('a kind that may not be listed counts as a target, and is reported', async 
     delaying: ['all configmaps, which cannot be listed'],
   });
   expect(unreadable).toMatchObject([
-    { kind: 'APIService', namespaced: false },
-    { kind: 'ConfigMap', namespaced: true, problem: expect.stringContaining('Forbidden') as string },
+    { kind: 'APIService', canVeto: true },
+    { kind: 'ConfigMap', canVeto: false, problem: expect.stringContaining('Forbidden') as string },
   ]);
 });
 
@@ -89,9 +93,28 @@ describe('the ClusterTrustBundle', () => {
     expect(lagging).toEqual({ vetoing: [OWN], delaying: ['ClusterTrustBundle gatehouse.dev:ca:bundle'] });
   });
 
-  test('that may not be listed is reported', async () => {
+  test('that may not be listed only delays a rotation, and is reported', async () => {
     const { lagging, unreadable } = await startWith({ clustertrustbundles: 403 }, []);
-    expect(lagging?.vetoing).toEqual(['all clustertrustbundles, which cannot be listed', OWN]);
-    expect(unreadable).toMatchObject([{ kind: 'ClusterTrustBundle' }]);
+    expect(lagging).toEqual({
+      vetoing: [OWN],
+      delaying: ['all clustertrustbundles, which cannot be listed'],
+    });
+    expect(unreadable).toMatchObject([{ kind: 'ClusterTrustBundle', canVeto: false }]);
+  });
+
+  test('that cannot be discovered only delays a rotation after a minute, and is reported', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const refused = async () => {
+      setImmediate(() => {
+        if (vi.isFakeTimers()) vi.advanceTimersByTime(10_000);
+      });
+      return await Promise.reject(new Error('the proxy refuses it'));
+    };
+    const { lagging, unreadable } = await startWith({}, [], refused);
+    expect(lagging?.vetoing).toEqual([OWN]);
+    expect(lagging?.delaying).toContain('all clustertrustbundles, which cannot be listed');
+    const kind = { kind: 'ClusterTrustBundle', canVeto: false, problem: 'the proxy refuses it' };
+    expect(unreadable).toEqual([kind]);
   });
 });

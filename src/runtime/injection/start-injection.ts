@@ -1,7 +1,7 @@
 /** Leader: starts one injector for each kind that can carry a CA bundle. */
 import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
 import { keyOf } from '../../json/kube-object.ts';
-import { isForbidden } from '../../kube/api-error.ts';
+import { messageOf } from '../../json/error-message.ts';
 import type { Resource } from '../../kube/object.ts';
 import { CABUNDLE_CONFIGMAP, TRUST_BUNDLE } from '../../pki/annotations.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
@@ -18,7 +18,7 @@ import { TARGET_KINDS, type InjectionTarget, type TargetKind } from '../../pki/i
 import type { CertificatePem } from '../../pki/x509/pem.ts';
 import type { Context } from '../context.ts';
 import { startController, type LeaderContext } from '../controller.ts';
-import { INJECTION_TARGETS } from '../resources.ts';
+import { CLUSTER_TRUST_BUNDLES, INJECTION_TARGETS } from '../resources.ts';
 import { startDistribution } from './distribute.ts';
 import type { CopyTrust } from './distributed-copy.ts';
 import { createBundleSources } from './bundle-sources.ts';
@@ -81,21 +81,24 @@ export function startInjection(
   const start = (kind: TargetKind, resource: Resource) =>
     startInjector(context, kind, resource, injection, hooks, signal);
   const injectors = INJECTION_TARGETS.map(([kind, resource]) => start(kind, resource));
-  let isSearching = true;
-  const onSearched = () => {
-    isSearching = false;
+  let search: Listing = { kind: 'pending' };
+  const onSearch = (state: Listing) => {
+    search = state;
     hooks.onListing();
   };
-  const trustBundles = findTrustBundles(context, onSearched, signal).then((resource) => {
+  const trustBundles = findTrustBundles(context, onSearch, signal).then((resource) => {
     const injector = start(TARGET_KINDS.clusterTrustBundle, resource);
     injectors.push(injector);
-    onSearched();
+    onSearch({ kind: 'complete' });
     return injector.stopped;
   });
   const onCopy = (key: string, trust: CopyTrust | undefined) =>
     evidence.set(`ConfigMap ${key}, a distributed bundle`, trust && trustOfCopy(trust, bundle()));
   const distribution = startDistribution(context, bundle, onCopy, signal);
-  const listings = () => injectors.map(({ targets, resource }) => ({ resource, listing: targets.listing() }));
+  const listings = () => [
+    ...injectors.map(({ targets, resource }) => ({ resource, listing: targets.listing() })),
+    ...CLUSTER_TRUST_BUNDLES.slice(0, 1).map((resource) => ({ resource, listing: search })),
+  ];
   const unreadable = () => unreadableIn(listings());
   context.metrics.scrape({ caBundles: { ...states, unreadable } }, signal);
   return {
@@ -105,11 +108,7 @@ export function startInjection(
     },
     targetsWithout: (id: string): LaggingTargets | undefined => {
       const generation = authority()?.generations.find((one) => one.id === id);
-      if (
-        generation === undefined ||
-        isSearching ||
-        listings().some(({ listing }) => listing.kind === 'pending')
-      )
+      if (generation === undefined || listings().some(({ listing }) => listing.kind === 'pending'))
         return undefined;
       return withUnlisted(evidence.without(rootOf(generation).fingerprint256), listings());
     },
@@ -133,23 +132,27 @@ interface ListedKind {
   readonly listing: Listing;
 }
 
+/** ClusterTrustBundles are optional: an old ClusterRole must not hold up rotations until the CA is about to expire. */
+const canVeto = ({ namespaced, kind }: Resource): boolean =>
+  !namespaced && kind !== TARGET_KINDS.clusterTrustBundle.kind;
+
 /** A kind that cannot be listed counts as one target without any root. */
 function withUnlisted({ vetoing, delaying }: LaggingTargets, kinds: readonly ListedKind[]): LaggingTargets {
-  const unlisted = (namespaced: boolean) =>
+  const unlisted = (vetoes: boolean) =>
     kinds
-      .filter(({ resource, listing }) => listing.kind === 'failed' && resource.namespaced === namespaced)
+      .filter(({ resource, listing }) => listing.kind === 'failed' && canVeto(resource) === vetoes)
       .map(({ resource }) => `all ${resource.resource}, which cannot be listed`);
   return {
-    vetoing: [...unlisted(false), ...vetoing],
-    delaying: [...unlisted(true), ...delaying],
+    vetoing: [...unlisted(true), ...vetoing],
+    delaying: [...unlisted(false), ...delaying],
   };
 }
 
-/** The kinds that Gatehouse may not list. */
+/** The kinds that Gatehouse may not list, or cannot discover. */
 const unreadableIn = (kinds: readonly ListedKind[]): readonly UnreadableKind[] =>
   kinds.flatMap(({ resource, listing }) =>
-    listing.kind === 'failed' && isForbidden(listing.error)
-      ? [{ kind: resource.kind, namespaced: resource.namespaced, problem: listing.error.message }]
+    listing.kind === 'failed' && listing.isLasting
+      ? [{ kind: resource.kind, canVeto: canVeto(resource), problem: messageOf(listing.error) }]
       : [],
   );
 

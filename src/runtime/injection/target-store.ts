@@ -22,7 +22,8 @@ interface TargetHooks {
 /** Whether the store holds every object of its kind. */
 export type Listing =
   | { readonly kind: 'complete' | 'pending' | 'not-served' }
-  | { readonly kind: 'failed'; readonly error: unknown };
+  /** `isLasting`: no retry is expected to succeed soon, so the administrator must know. */
+  | { readonly kind: 'failed'; readonly error: unknown; readonly isLasting: boolean };
 
 export type TargetStore = ReturnType<typeof watchTargets>;
 
@@ -134,7 +135,8 @@ const asks = ({ request, own }: InjectionTarget): boolean => request.kind !== 'n
 /** An error of a watch that was complete is transient, unless the API server forbids the watch. */
 export function listingOf(error: unknown, hasSynced: boolean): Listing {
   if (isNotFound(error)) return { kind: 'not-served' };
-  if (isForbidden(error) || (error !== undefined && !hasSynced)) return { kind: 'failed', error };
+  const isLasting = isForbidden(error);
+  if (isLasting || (error !== undefined && !hasSynced)) return { kind: 'failed', error, isLasting };
   return { kind: hasSynced ? 'complete' : 'pending' };
 }
 
