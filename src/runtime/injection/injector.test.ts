@@ -462,6 +462,28 @@ describe('B3: contention', () => {
     expect(events.reasons()).toEqual(['Injected']);
   });
 
+  /** The bundle changes 20 times within 20 seconds. */
+  const alternate = async (annotations: Readonly<Record<string, string>>) => {
+    objects.add({ ...hooks(viaService('a')), metadata: { name: 'hooks', uid: 'u', annotations } });
+    const reconcile = injector();
+    for (let round = 0; round < 20; round++) {
+      source = { kind: 'bundle', pem: round % 2 === 0 ? bundle : otherBundle };
+      now = new Date(start.getTime() + round * 1_000);
+      await reconcile('hooks', NEVER);
+    }
+    return objects.writes();
+  };
+
+  test('a source that keeps changing causes no endless writes', async () => {
+    expect(await alternate({ 'gatehouse.dev/inject-cabundle-from': 'vault/ca' })).toBeLessThanOrEqual(15);
+    expect(events.reasons()).toContain('CABundleContended');
+    expect(states.at(-1)).toBe('contended');
+  });
+
+  test('the bundle of the authority is never delayed', async () => {
+    expect(await alternate(ASKS)).toBe(20);
+  });
+
   test('does not count failed writes', async () => {
     objects.add(hooks(viaService('a')));
     const reconcile = injector();

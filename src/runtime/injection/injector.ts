@@ -143,13 +143,13 @@ async function inject(
   task: Task,
 ): Promise<ReconcileResult> {
   const { key, object, memory, kind, now, log } = task;
-  const attempt = nextAttempt(memory.reverts, bundle, now());
+  const attempt = nextAttempt(memory.reverts, contentOf(object, bundle), now());
   task.report(isContended(attempt.history) ? 'contended' : 'stale');
   if (attempt.kind === 'wait') {
     task.remember({ reverts: attempt.history });
     if (attempt.begins) {
       const message =
-        'another client keeps removing the CA bundle: Gatehouse restores it with increasing delays';
+        'another client keeps removing the CA bundle, or its source keeps changing: Gatehouse restores it with increasing delays';
       task.recordEvent('Warning', 'CABundleContended', message);
       log.warn({ kind: kind.kind, key }, 'the CA bundle of an object is contended');
     }
@@ -164,6 +164,12 @@ async function inject(
     task.recordEvent('Normal', 'Injected', injectedMessage(object, stale));
   if (!isContended(attempt.history)) task.report(stateOf(problem));
   return AWAIT_CHANGE;
+}
+
+/** The owner of a source must not cause endless writes of objects that name it: all its bundles count as one content. */
+function contentOf({ request }: InjectionTarget, bundle: string): string {
+  const isForeign = request.kind === 'wanted' && request.source.kind === 'object';
+  return isForeign ? originName(request.source) : bundle;
 }
 
 /**
