@@ -27,6 +27,22 @@ test('ca.crt of a consenting Secret is used, or tls.crt if it has no ca.crt', ()
   expect(bundleOf(source({ 'ca.crt': '', 'tls.crt': ca }))).toEqual({ kind: 'bundle', pem: ca });
 });
 
+test('of a source with the consent annotation of cert-manager, only ca.crt is used', () => {
+  const consent = { annotation: 'cert-manager.io/allow-direct-injection', value: 'true' };
+  const ofCertManager = (data: Readonly<Record<string, string>>) =>
+    bundleOfSource(
+      ref,
+      consent,
+      { ...source(data), metadata: { annotations: { [consent.annotation]: 'true' } } },
+      now,
+    );
+  expect(ofCertManager({ 'ca.crt': ca })).toEqual({ kind: 'bundle', pem: ca });
+  expect(ofCertManager({ 'tls.crt': ca })).toEqual({
+    kind: 'unusable',
+    message: 'Secret vault/ca has no ca.crt',
+  });
+});
+
 test('a ConfigMap contains its certificates as text', () => {
   const metadata = { annotations: { [CONSENT]: 'true' } };
   const state = bundleOfSource(

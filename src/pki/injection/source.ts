@@ -2,7 +2,7 @@
 import { messageOf } from '../../json/error-message.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { pick } from '../../json/objects.ts';
-import { CA_BUNDLE_KEY, TLS_CERT_KEY } from '../annotations.ts';
+import { ALLOW_DIRECT_INJECTION, CA_BUNDLE_KEY, TLS_CERT_KEY } from '../annotations.ts';
 import { textOf } from '../secret-data.ts';
 import { MAX_BUNDLE_BYTES } from '../authority/bundle.ts';
 import { SOURCE_ANNOTATIONS, sourceName, type Consent, type SourceRef } from './request.ts';
@@ -38,7 +38,8 @@ export function toSourceObject(source: SourceObject): SourceObject {
 }
 
 /**
- * The bundle of a source whose owner consents: key `ca.crt`, or `tls.crt` if that is a CA. Without the consent
+ * The bundle of a source whose owner consents: key `ca.crt`, or `tls.crt` if that is a CA. Like cainjector, it takes
+ * only `ca.crt` if the annotations are those of cert-manager. Without the consent
  * annotation on the source itself, Gatehouse takes nothing from it. So a user cannot read a Secret by pointing an
  * annotation at it.
  */
@@ -63,6 +64,8 @@ export function bundleOfSource(
     bundle === undefined || bundle.trim() === ''
       ? ([TLS_CERT_KEY, valueOf(source, ref, TLS_CERT_KEY)] as const)
       : ([CA_BUNDLE_KEY, bundle] as const);
+  if (key === TLS_CERT_KEY && annotation !== ALLOW_DIRECT_INJECTION)
+    return unusable(`has no ${CA_BUNDLE_KEY}`);
   if (text === undefined) return unusable(`has neither ${CA_BUNDLE_KEY} nor ${TLS_CERT_KEY}`);
   return parse(key, text, now, unusable);
 }
