@@ -6,6 +6,7 @@ import type { KubeObject } from '../../json/kube-object.ts';
 import { createClient } from '../../kube/client.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
+import { admitSources } from '../../pki/injection/source-quota.ts';
 import { createMetrics } from '../../server/metrics/metrics.ts';
 import { sendJson, startServer, status } from '../../../test/support/kube/fake-api-server.ts';
 import { firstAuthority } from '../../../test/support/pki/fixtures.ts';
@@ -14,6 +15,8 @@ import type { LeaderContext } from '../controller.ts';
 import { CLUSTER_TRUST_BUNDLES } from '../resources.ts';
 import { createListeners } from '../listeners.ts';
 import { startInjection } from './start-injection.ts';
+
+vi.mock('../../pki/injection/source-quota.ts', { spy: true });
 
 let authority: Authority;
 beforeAll(async () => {
@@ -25,6 +28,7 @@ async function startWith(
   codes: Readonly<Record<string, number>>,
   trustBundles?: readonly KubeObject[],
   resolveKind = (): Promise<unknown> => Promise.resolve(trustBundles && CLUSTER_TRUST_BUNDLES[0]),
+  objects: Readonly<Record<string, readonly KubeObject[]>> = {},
 ) {
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
@@ -33,8 +37,9 @@ async function startWith(
     if (code !== undefined) sendJson(response, status(code, code === 403 ? 'Forbidden' : 'NotFound'), code);
     else if (url.searchParams.get('watch') === 'true') response.writeHead(200).flushHeaders();
     else {
-      const items = url.pathname.endsWith('/clustertrustbundles') ? trustBundles : [];
-      sendJson(response, { metadata: { resourceVersion: '10' }, items });
+      const resource = url.pathname.split('/').at(-1) ?? '';
+      const items = resource === 'clustertrustbundles' ? trustBundles : objects[resource];
+      sendJson(response, { metadata: { resourceVersion: '10' }, items: items ?? [] });
     }
   });
   const rest = server.rest();
@@ -75,6 +80,17 @@ test('a kind that may not be listed counts as a target, and is reported', async 
     { kind: 'APIService', canVeto: true },
     { kind: 'ConfigMap', canVeto: false, problem: expect.stringContaining('Forbidden') as string },
   ]);
+});
+
+test('one pass admits the sources of all targets of a first list', async () => {
+  const annotations = { 'gatehouse.dev/inject-cabundle-from': 'vault/ca' };
+  const items = Array.from({ length: 40 }, (_, index) => ({
+    metadata: { name: `hooks-${index}`, resourceVersion: '9', annotations },
+  }));
+  vi.mocked(admitSources).mockClear();
+  await startWith({}, undefined, undefined, { validatingwebhookconfigurations: items });
+  await expect.poll(() => vi.mocked(admitSources).mock.calls.length).toBeGreaterThan(0);
+  expect(vi.mocked(admitSources).mock.calls.length).toBeLessThanOrEqual(2);
 });
 
 describe('the ClusterTrustBundle', () => {

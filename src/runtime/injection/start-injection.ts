@@ -57,10 +57,12 @@ export function startInjection(
     [...INJECTION_TARGETS.map(([{ kind }]) => kind), TARGET_KINDS.clusterTrustBundle.kind],
     () => performance.now(),
   );
+  const keepSources = oncePerTick(() =>
+    sources.keepOnly(injectors.flatMap(({ targets }) => targets.asking().flatMap(demandsOf))),
+  );
   const hooks = {
     onTarget: (changed: readonly InjectionTarget[]) => {
-      if (!changed.some((target) => refsOf(target).length > 0)) return;
-      sources.keepOnly(injectors.flatMap(({ targets }) => targets.asking().flatMap(demandsOf)));
+      if (changed.some((target) => refsOf(target).length > 0)) keepSources();
     },
     onTrust: evidence.set,
     onListing: () => {
@@ -118,6 +120,19 @@ export function startInjection(
       distribution.stopped,
       trustBundles.catch(() => undefined),
     ]),
+  };
+}
+
+/** A list reports thousands of targets at once, and each pass reads all of them. */
+function oncePerTick(pass: () => void): () => void {
+  let isDue = false;
+  return () => {
+    if (isDue) return;
+    isDue = true;
+    setImmediate(() => {
+      isDue = false;
+      pass();
+    });
   };
 }
 
