@@ -27,17 +27,19 @@ beforeAll(async () => {
 async function startWith(
   codes: Readonly<Record<string, number>>,
   trustBundles?: readonly KubeObject[],
-  resolveKind = (): Promise<unknown> => Promise.resolve(trustBundles && CLUSTER_TRUST_BUNDLES[0]),
+  resolveKind: (kind: { readonly version: string }) => Promise<unknown> = () =>
+    Promise.resolve(trustBundles && CLUSTER_TRUST_BUNDLES[0]),
   objects: Readonly<Record<string, readonly KubeObject[]>> = {},
+  forget: (resource: unknown) => void = () => undefined,
 ) {
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
   const server = await startServer(({ url }, response) => {
-    const code = codes[url.pathname.split('/').at(-1) ?? ''];
+    const [version = '', resource = ''] = url.pathname.split('/').slice(-2);
+    const code = codes[resource] ?? codes[version];
     if (code !== undefined) sendJson(response, status(code, code === 403 ? 'Forbidden' : 'NotFound'), code);
     else if (url.searchParams.get('watch') === 'true') response.writeHead(200).flushHeaders();
     else {
-      const resource = url.pathname.split('/').at(-1) ?? '';
       const items = resource === 'clustertrustbundles' ? trustBundles : objects[resource];
       sendJson(response, { metadata: { resourceVersion: '10' }, items: items ?? [] });
     }
@@ -46,7 +48,7 @@ async function startWith(
   // The parts of the context that injection uses.
   const context = {
     ...{ rest, client: createClient(rest), rollbacks: createListeners<[]>(), metrics: createMetrics() },
-    discovery: { resolveKind },
+    discovery: { resolveKind, forget },
     ...{ config: resolveConfig({}, {}), log: pino({ level: 'silent' }), record: createEvents().record },
   } as unknown as LeaderContext;
   const hooks = { onEvidence: () => undefined, onUnreadable: () => undefined };
@@ -59,7 +61,7 @@ async function startWith(
   );
   const lagging = () => injection.targetsWithout(authority.generations[0]?.id ?? '');
   await expect.poll(lagging, { timeout: 5_000 }).toBeDefined();
-  return { lagging: lagging(), unreadable: injection.unreadable() };
+  return { lagging: lagging(), unreadable: injection.unreadable(), injection };
 }
 
 const OWN = 'ConfigMap gatehouse-system/gatehouse-cabundle';
@@ -132,5 +134,17 @@ describe('the ClusterTrustBundle', () => {
     expect(lagging?.delaying).toContain('all clustertrustbundles, which cannot be listed');
     const kind = { kind: 'ClusterTrustBundle', canVeto: false, problem: 'the proxy refuses it' };
     expect(unreadable).toEqual([kind]);
+  });
+
+  test('is published in another version when the API server no longer serves the first one', async () => {
+    const forgotten: unknown[] = [];
+    const resolveKind = ({ version }: { readonly version: string }) =>
+      Promise.resolve(CLUSTER_TRUST_BUNDLES[version === 'v1' && forgotten.length > 0 ? 0 : 1]);
+    const forget = (resource: unknown) => void forgotten.push(resource);
+    const { injection, ...first } = await startWith({ v1beta1: 404 }, [], resolveKind, {}, forget);
+    expect(first.lagging?.delaying).toEqual([]);
+    const lagging = () => injection.targetsWithout(authority.generations[0]?.id ?? '')?.delaying;
+    await expect.poll(lagging, { timeout: 5_000 }).toEqual(['ClusterTrustBundle gatehouse.dev:ca:bundle']);
+    expect(forgotten).toEqual([CLUSTER_TRUST_BUNDLES[1]]);
   });
 });

@@ -2,6 +2,7 @@
 import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
 import { keyOf } from '../../json/kube-object.ts';
 import { messageOf } from '../../json/error-message.ts';
+import { sleep, systemClock } from '../../kube/clock.ts';
 import type { Resource } from '../../kube/object.ts';
 import { CABUNDLE_CONFIGMAP, TRUST_BUNDLE } from '../../pki/annotations.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
@@ -30,6 +31,8 @@ import { certificatesIn, watchTargets, type Listing } from './target-store.ts';
 
 /** ConfigMaps may ask for a bundle in each of a thousand namespaces. */
 const WORKERS = 4;
+/** During an upgrade, API servers may disagree about a version. */
+const SEARCH_AGAIN_MS = 2_000;
 
 export interface EvidenceHooks {
   /** The result of `targetsWithout` may have changed. */
@@ -80,20 +83,39 @@ export function startInjection(
       },
     },
   };
-  const start = (kind: TargetKind, resource: Resource) =>
-    startInjector(context, kind, resource, injection, hooks, signal);
-  const injectors = INJECTION_TARGETS.map(([kind, resource]) => start(kind, resource));
+  const injectors = INJECTION_TARGETS.map(([kind, resource]) =>
+    startInjector(context, kind, resource, injection, hooks, signal),
+  );
   let search: Listing = { kind: 'pending' };
   const onSearch = (state: Listing) => {
     search = state;
     hooks.onListing();
   };
-  const trustBundles = findTrustBundles(context, onSearch, signal).then((resource) => {
-    const injector = start(TARGET_KINDS.clusterTrustBundle, resource);
-    injectors.push(injector);
-    onSearch({ kind: 'complete' });
-    return injector.stopped;
-  });
+  const followTrustBundles = async (): Promise<void> => {
+    const kind = TARGET_KINDS.clusterTrustBundle;
+    for (;;) {
+      const resource = await findTrustBundles(context, onSearch, signal);
+      const served = new AbortController();
+      const onListing = () => {
+        if (injector.targets.listing().kind === 'not-served') served.abort();
+        hooks.onListing();
+      };
+      const either = AbortSignal.any([signal, served.signal]);
+      const injector = startInjector(context, kind, resource, injection, { ...hooks, onListing }, either);
+      injectors.push(injector);
+      onSearch({ kind: 'complete' });
+      await injector.stopped;
+      signal.throwIfAborted();
+      // An upgrade of the API server has removed this version, and perhaps serves another one.
+      injectors.splice(injectors.indexOf(injector), 1);
+      evidence.set(targetName(kind.kind, TRUST_BUNDLE), undefined);
+      injection.states.report(kind.kind, TRUST_BUNDLE, undefined);
+      context.discovery.forget(resource);
+      onSearch({ kind: 'not-served' });
+      await sleep(systemClock, SEARCH_AGAIN_MS, signal);
+    }
+  };
+  const trustBundles = followTrustBundles();
   const onCopy = (key: string, trust: CopyTrust | undefined) =>
     evidence.set(`ConfigMap ${key}, a distributed bundle`, trust && trustOfCopy(trust, bundle()));
   const distribution = startDistribution(context, bundle, onCopy, signal);
