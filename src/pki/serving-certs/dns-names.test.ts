@@ -139,10 +139,10 @@ describe('cluster IPs', () => {
   test('are in the cert if the operator allows them and the Service asks for them', () => {
     expect(servingCertAddresses(asking, allowed)).toEqual(['10.96.7.8', 'fd00::7']);
     expect(servingCertAddresses({ ...asking, annotations: {} }, allowed)).toEqual([]);
+    expect(servingCertAddresses(asking, rules)).toBeUndefined();
   });
 
   test.each<[string, Partial<NamedService>, Partial<typeof allowed>, string]>([
-    ['the operator does not allow them', {}, { clusterIPs: false }, 'the operator allows no IP addresses'],
     ['the Service has none', { clusterIPs: [] }, {}, 'headless or an ExternalName'],
     ['it is not allocated yet', { clusterIPs: [''] }, {}, 'has no cluster IP'],
   ])('are refused if %s', (_when, change, ruled, message) => {

@@ -143,18 +143,16 @@ export function servingCertNames(service: NamedService, rules: NameRules): reado
 }
 
 /**
- * The cluster IPs in the serving cert of a Service that asks for them, in their canonical form.
+ * The cluster IPs in the serving cert of a Service that asks for them, in their canonical form. Undefined: the operator
+ * does not allow them. The DNS names stay served, because certs with addresses may exist when the setting changes.
  * @throws InvalidAnnotation
  */
 export function servingCertAddresses(
   { annotations, clusterIPs = [] }: NamedService,
   rules: NameRules,
-): readonly string[] {
+): readonly string[] | undefined {
   if (flag(annotations, SERVING_CERT_CLUSTER_IPS) !== true) return [];
-  if (!rules.clusterIPs)
-    throw new InvalidAnnotation(
-      `${SERVING_CERT_CLUSTER_IPS}: the operator allows no IP addresses (--serving-cert-cluster-ips): remove the annotation`,
-    );
+  if (!rules.clusterIPs) return undefined;
   const addresses = clusterIPs.map(canonicalAddress);
   if (addresses.length === 0 || !addresses.every((address) => address !== undefined))
     throw new InvalidAnnotation(

@@ -56,6 +56,7 @@ test('a Service with the annotation asks for a P-256 cert of 90 days', () => {
     renewAfter: 66,
     outputs: [],
     keystorePassword: undefined,
+    lacksAddresses: false,
     replaceSecret: false,
     via: 'gatehouse',
   });

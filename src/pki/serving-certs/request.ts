@@ -57,6 +57,8 @@ export interface AcceptedRequest {
   readonly dnsNames: readonly string[];
   /** Its cluster IPs. */
   readonly addresses: readonly string[];
+  /** Whether it asks for its cluster IPs, which the operator does not allow. */
+  readonly lacksAddresses: boolean;
   readonly algorithm: KeyAlgorithm;
   /** Milliseconds. */
   readonly lifetimeMs: number;
@@ -142,11 +144,13 @@ function orderOf(
   const headless = clusterIP === 'None';
   const fixed = headless || type === 'ExternalName' ? [] : clusterIPs;
   const named = { name, namespace, headless, annotations, clusterIPs: fixed };
+  const addresses = servingCertAddresses(named, rules);
   return {
     kind: 'request',
     secretName,
     dnsNames: servingCertNames(named, rules),
-    addresses: servingCertAddresses(named, rules),
+    addresses: addresses ?? [],
+    lacksAddresses: addresses === undefined,
     algorithm: algorithmOf(annotations[SERVING_CERT_KEY_ALGORITHM]),
     lifetimeMs: Math.min(lifetimeOf(annotations[SERVING_CERT_DURATION]), rules.maxLifetimeMs),
     renewAfter: renewAfterOf(annotations[SERVING_CERT_RENEW_AFTER], rules),

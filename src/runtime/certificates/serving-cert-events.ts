@@ -99,6 +99,17 @@ export function explain(
   }
 }
 
+/** The cert is issued without the addresses. */
+export const addressesIgnored = ({
+  purpose,
+  secretName,
+}: Pick<AcceptedRequest, 'secretName' | 'purpose'>): Explanation => ({
+  reason: 'AddressesIgnored',
+  message:
+    `${CERT_PREFIXES[purpose]}cluster-ips: the operator allows no IP addresses (--serving-cert-cluster-ips), so the cert in secret ` +
+    `${secretName} has only DNS names: remove the annotation`,
+});
+
 export const regardingService = (service: ServiceIdentity) =>
   regarding(withKind(services, { metadata: service }));
 

@@ -141,6 +141,7 @@ const createRequest = (name: string) =>
     renewAfter: 66,
     outputs: [],
     keystorePassword: undefined,
+    lacksAddresses: false,
     replaceSecret: false,
     via: 'gatehouse',
   }) as const;

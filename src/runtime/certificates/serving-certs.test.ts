@@ -46,6 +46,25 @@ async function healthySecret(): Promise<Secret> {
 }
 
 describe('a Service that requests a cert', () => {
+  test('a cert loses its cluster IPs if the operator no longer allows them, and is still renewed', async () => {
+    const service = serviceNamed('db', { 'gatehouse.dev/serving-cert-cluster-ips': 'true' });
+    world.add({ ...service, spec: { clusterIP: '10.96.7.8' } });
+    world.rules = { ...world.rules, clusterIPs: true };
+    await world.run('db');
+    const names = () =>
+      new X509Certificate(Buffer.from(world.secret('db-tls')?.data?.['tls.crt'] ?? '', 'base64'))
+        .subjectAltName;
+    expect(names()).toContain('10.96.7.8');
+    world.rules = { ...world.rules, clusterIPs: false };
+    await world.run('db');
+    await world.run('db');
+    expect(names()).toBe('DNS:db.prod.svc, DNS:db.prod.svc.cluster.local');
+    expect(world.events.reasons().filter((reason) => reason === 'AddressesIgnored')).toHaveLength(1);
+    world.now = after(start, 80 * DAY);
+    await world.run('db');
+    expect(world.observed.at(-1)).toBe('issued RenewalDue');
+  });
+
   test('gets a Secret with a serving cert and the label of Gatehouse', async () => {
     const secret = await healthySecret();
     expect(secret).toMatchObject({

@@ -29,7 +29,7 @@ import { annotate, annotateSigned } from './serving-cert-outcome.ts';
 import { releaseOrphans } from './orphaned-secrets.ts';
 import { repairSecret } from './repair-secret.ts';
 import { report, warn } from './report-serving-cert.ts';
-import { explain, regardingSecret, type Refusal } from './serving-cert-events.ts';
+import { addressesIgnored, explain, regardingSecret, type Refusal } from './serving-cert-events.ts';
 import {
   createCheckedOutputs,
   createSigningCache,
@@ -87,6 +87,8 @@ export function createServingCertsReconciler(context: ServingCertsContext): Reco
         const identity = identityOf(service);
         const signing = signingOf(authority, now);
         const task = { key, service, identity, request, authority, signing, now, signal };
+        if (request.lacksAddresses)
+          warn({ ...task, key: addressesKey(key) }, addressesIgnored(request), running);
         return await reconcileTask(task, running);
       }
     }
@@ -123,8 +125,12 @@ function forget(key: string, running: Running): ReconcileResult {
   pacer.forget(key);
   checked.forget(key);
   reminders.clear(key);
+  reminders.clear(addressesKey(key));
   return GONE;
 }
+
+/** Of a reminder that lasts while the cert is renewed. */
+const addressesKey = (key: string): string => `${key}/addresses`;
 
 /** Decides from the stores whether a write may be needed. */
 async function reconcileTask(task: ServingCertTask, running: Running): Promise<ReconcileResult> {
