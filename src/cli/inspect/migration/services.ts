@@ -75,8 +75,8 @@ function judge(service: Service, claimants: readonly Service[], context: Migrati
 }
 
 /**
- * With the default settings and the cluster domain of the present certificate. `settings`: why the Service needs others,
- * each with the name of its flag.
+ * With the default settings and the cluster domain of the present certificate. `settings`: what the Service lacks with
+ * the defaults, each with the name of its flag.
  */
 function requestOf(
   service: Service,
@@ -89,11 +89,16 @@ function requestOf(
     names.find((one) => one.startsWith(prefix))?.slice(prefix.length) ?? DEFAULT_CLUSTER_DOMAIN;
   const rules = { ...DEFAULT_RULES, ...OPENSHIFT, clusterDomain };
   const dnsSuffixes = listOf(annotations?.[SERVING_CERT_DNS_NAMES] ?? '');
-  const stricter = [rules, { ...rules, dnsSuffixes }].map((one) => servingCertRequest(service, one));
-  const messages = stricter.flatMap((one) => (one.kind === 'invalid' ? [one.message] : []));
+  const byDefault = servingCertRequest(service, rules);
+  const request = servingCertRequest(service, { ...rules, dnsSuffixes });
   return {
-    request: servingCertRequest(service, { ...rules, dnsSuffixes, clusterIPs: true }),
-    settings: [...new Set(messages)].map((message) => `invalid with the default settings: ${message}`),
+    request,
+    settings: [
+      ...(byDefault.kind === 'invalid' ? [`invalid with the default settings: ${byDefault.message}`] : []),
+      ...(request.kind === 'request' && request.lacksAddresses
+        ? ['no IP addresses with the default settings: they need --serving-cert-cluster-ips']
+        : []),
+    ],
   };
 }
 
