@@ -15,8 +15,11 @@ export type AccessReviews = (
   signal: AbortSignal,
 ) => Promise<boolean>;
 
-/** A quarter of the connections for requests (`REQUEST_CONNECTIONS`): reviews of other objects use the others. */
-const MAX_CONCURRENT = 4;
+/**
+ * Enough to ask about all reads of a usual policy at once. Most of the connections for requests (`REQUEST_CONNECTIONS`)
+ * stay free for reviews of other objects.
+ */
+const MAX_CONCURRENT = 6;
 
 interface Waiting {
   readonly ask: (signal: AbortSignal) => Promise<boolean>;
