@@ -2,6 +2,7 @@
 import { pick } from '../../json/objects.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { isDnsSubdomain } from '../../json/names.ts';
+import { listOf } from '../../pki/serving-certs/dns-names.ts';
 import { mayProbe } from './addresses.ts';
 
 /** discovery.k8s.io v1 and v1beta1 agree on these fields. */
@@ -82,7 +83,7 @@ export function endpointsOf(
   named: string | undefined,
   limit: number,
 ): readonly Endpoint[] {
-  const wanted = named === undefined ? undefined : new Set(partsOf(named));
+  const wanted = named === undefined ? undefined : new Set(listOf(named));
   const found = new Map<string, Endpoint>();
   for (const { ports = [], endpoints = [] } of slices.toSorted(byAddressType)) {
     for (const { name = '', port = 0, appProtocol = '' } of ports) {
@@ -101,12 +102,6 @@ export function endpointsOf(
   }
   return [...found.values()];
 }
-
-const partsOf = (list: string): readonly string[] =>
-  list
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== '');
 
 const byAddressType = (a: EndpointSlice, b: EndpointSlice): number =>
   (a.addressType ?? '') < (b.addressType ?? '') ? -1 : a.addressType === b.addressType ? 0 : 1;
