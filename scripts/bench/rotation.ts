@@ -228,7 +228,7 @@ async function countEvents({ client }: ClusterProcess, about: RegExp): Promise<n
 const mostAbout = (writes: readonly AuditEvent[], which: RegExp): number =>
   Math.max(...Object.values(countByTarget(writes.filter((write) => which.test(target(write))))));
 
-/** Each reading starts the measurement of the event loop anew. */
+/** Each reading restarts the measurement of the event loop. */
 async function readReplica(replica: Replica) {
   const metrics = await replica.metrics();
   const sample = (series: string) => sampleOf(metrics, series) ?? Number.NaN;

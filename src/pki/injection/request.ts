@@ -21,7 +21,7 @@ export type TargetKindName =
   | 'ConfigMap'
   | 'ClusterTrustBundle';
 
-/** An object that holds a CA bundle for other objects. A Certificate of cert-manager stands for its Secret. */
+/** An object that holds a CA bundle for other objects. For a Certificate of cert-manager, its Secret is read. */
 export interface SourceRef {
   readonly kind: 'Secret' | 'ConfigMap' | 'Certificate';
   readonly namespace: string;

@@ -245,7 +245,7 @@ function stateOf({ endpoint, served }: Seen, { service, tlsPorts }: Watched): En
 
 /**
  * The time to reload starts when the leaf that the server presents was replaced, or when this leader first saw an old one.
- * A server that reloads gets it anew, and further renewals give no more time to one that does not.
+ * A server that reloads gets the time again. Further renewals give no more time to one that does not.
  */
 function judge(seen: Seen, watched: Watched, now: number): void {
   const state = stateOf(seen, watched);

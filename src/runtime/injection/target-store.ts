@@ -40,7 +40,7 @@ export function watchTargets(
   // ConfigMaps are many and large: watch only their metadata, and read the few that matter.
   const metadataOnly = kind.kind === 'ConfigMap';
   const ownKey = objectKey(own);
-  /** Gatehouse creates its ClusterTrustBundle; the others are of no interest. */
+  /** Gatehouse creates its ClusterTrustBundle, and ignores all others. */
   const initial = kind.kind === 'ClusterTrustBundle' ? toTarget(kind, { metadata: own }, compat) : undefined;
   const onContent = (key: string, target: InjectionTarget) =>
     onTrust(key, trustOf(kind, target, key === ownKey));

@@ -309,7 +309,7 @@ export function createModel({ seed, skewMs }: ModelOptions) {
   };
 
   /**
-   * A rotation of which one leader learns nothing, although it still signs. Yields after each change.
+   * A rotation that one leader does not notice, although it still signs. Yields after each change.
    * @throws Error if the targets of tenants prevent it
    */
   async function* lastRotation(): AsyncGenerator<void> {
