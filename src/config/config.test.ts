@@ -9,7 +9,7 @@ test('the configuration has defaults', () => {
     connectionTimeoutMs: 120_000, // longer than the API server keeps idle connections (90 s)
     maxAdmissionReviews: 1_000,
     drainDelayMs: 10_000,
-    lease: { durationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 },
+    lease: { durationMs: 12_000, renewDeadlineMs: 8_000, retryMs: 2_000 },
     kubeconfig: undefined,
   });
 });

@@ -84,9 +84,13 @@ export const SETTINGS = {
   ),
   'conversion-body-limit': setting('size limit of a ConversionReview (admission: 20MiB)', '64MiB', bodyLimit),
   'drain-delay': setting('how long to continue serving after SIGTERM', '10s', parseDuration),
-  'lease-duration': setting('how long an unrenewed lease stays valid', '15s', parseDuration),
-  'renew-deadline': setting('how long a leader tries to renew before it steps down', '10s', parseDuration),
-  'retry-period': setting('interval between attempts to acquire or renew the lease', '2s', parseDuration),
+  'lease-duration': setting('how long an unrenewed lease stays valid', '12s', parseDuration),
+  'renew-deadline': setting('how long a leader tries to renew before it steps down', '8s', parseDuration),
+  'retry-period': setting(
+    'interval between renewals of the lease; candidates read it twice as often',
+    '2s',
+    parseDuration,
+  ),
   'restore-settle': setting('delay of the final sweep after a restore window closes', '65s', parseDuration),
   'unique-settle': setting(
     'how long the API server may take to store an admitted write: its --request-timeout plus 10s',

@@ -111,9 +111,11 @@ async function run(
   let leading = Promise.resolve();
   if (config.devUrl === undefined) {
     followServingSecret(context, listener, shutdown.signal);
-    leading = campaign(connected, replica, conversions, shutdown.signal);
+    // The next leader need not wait until this replica has served its last request.
+    leading = campaign(connected, replica, conversions, draining);
+    const end = drained(draining, config.drainDelayMs);
     // A failed election ends the process: a replica that can never lead would go unnoticed.
-    await Promise.race([drained(draining, config.drainDelayMs), leading]);
+    await Promise.race([end, leading.then(() => end)]);
   } else {
     // On a developer's machine: the cluster has its leader, and this process never becomes one.
     await devSession(context, config.devUrl, webhooks, draining);

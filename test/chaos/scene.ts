@@ -83,7 +83,7 @@ const SETTINGS: Partial<Record<SettingName, string>> = {
   'drain-delay': '3s',
   'unique-settle': '22s',
 };
-/** The short run has no time to wait for the expiry of the default lease of 15 s twice. */
+/** The short run has no time to wait for the expiry of the default lease of 12 s twice. */
 const SHORT_LEASE: Partial<Record<SettingName, string>> = {
   'lease-duration': '6s',
   'renew-deadline': '4s',

@@ -9,9 +9,9 @@ import type { Storm } from './storm.ts';
 /** The maximum number of requests of a replica in any second after the API server is back. */
 const STORM_REQUESTS = 50;
 const COLD_START_MS = 10_000;
-/** The lease lasts 15 s, and the other replicas check it every 2 s. */
-const KILLED_MS = 20_000;
-const ENDED_MS = 5_000;
+/** The lease lasts 12 s, and the other replicas read it every second. */
+const KILLED_MS = 15_000;
+const ENDED_MS = 2_000;
 const HEAP_GROWTH = 0.05;
 /** The share of the duration after which memory should be stable: minute 5 of 20. */
 const SETTLED = 0.25;

@@ -4,12 +4,12 @@ import { createLeaseRecord, type LeaseSettings } from './lease-record.ts';
 import type { Log } from '../../log.ts';
 
 export interface ElectionOptions extends LeaseSettings {
-  /** How long an unrenewed lease stays valid, in milliseconds; whole seconds. Default: 15 s. */
-  readonly durationMs?: number;
-  /** How long the leader may act without a renewal, in milliseconds. Less than `durationMs`. Default: 10 s. */
-  readonly renewDeadlineMs?: number;
-  /** Interval between reads of the Lease, in milliseconds. Default: 2 s. */
-  readonly retryMs?: number;
+  /** How long an unrenewed lease stays valid, in milliseconds; whole seconds. */
+  readonly durationMs: number;
+  /** How long the leader may act without a renewal, in milliseconds. Less than `durationMs`. */
+  readonly renewDeadlineMs: number;
+  /** Interval between renewals, in milliseconds. Candidates read the Lease twice as often. */
+  readonly retryMs: number;
   readonly clock?: Clock;
   readonly random?: () => number;
   readonly log: Log;
@@ -47,7 +47,7 @@ interface Instant {
 
 export function createElection(options: ElectionOptions) {
   const { clock = systemClock, random = Math.random, log, identity } = options;
-  const { durationMs = 15_000, renewDeadlineMs = 10_000, retryMs = 2_000 } = options;
+  const { durationMs, renewDeadlineMs, retryMs } = options;
   if (!(retryMs < renewDeadlineMs && renewDeadlineMs < durationMs))
     throw new Error('leader election needs retryMs < renewDeadlineMs < durationMs');
   const fields = { lease: `${options.namespace}/${options.name}`, identity };
@@ -64,7 +64,7 @@ export function createElection(options: ElectionOptions) {
   };
   const isLeader = (): boolean => leftMs() > 0;
 
-  /** One attempt to acquire or renew the Lease. `waitMs` is the time until the other holder's Lease expires. */
+  /** One attempt to acquire or renew the Lease. */
   const tryOnce = async (signal: AbortSignal): Promise<Tried> => {
     const leading = isLeader();
     // Half the deadline, so that a hanging request leaves time for a retry.
@@ -74,7 +74,8 @@ export function createElection(options: ElectionOptions) {
     const judged = record.judge(observed, leading);
     if (judged.kind === 'taken') {
       if (leading) renewedAt = undefined;
-      return { waitMs: judged.expiresInMs };
+      // A leader that stops releases the Lease, and each further moment is without a leader.
+      return { waitMs: Math.min(judged.expiresInMs, retryMs / 2) };
     }
     const holder = observed.lease?.spec?.holderIdentity ?? '';
     if (leading && holder !== identity)
@@ -103,7 +104,7 @@ export function createElection(options: ElectionOptions) {
   };
 
   const pause = (waitMs: number, signal: AbortSignal): Promise<void> =>
-    // Not longer than the Lease is valid: the takeover after a crash takes at most duration + retry.
+    // Not longer than the Lease is valid: the takeover after a crash takes at most duration + retry / 2.
     sleep(clock, Math.max(1, Math.min(waitMs, retryMs * (0.8 + random() * 0.2))), signal);
 
   const acquire = async (signal: AbortSignal): Promise<void> => {

@@ -3,7 +3,7 @@ import type { InstallationReadings } from '../../read-cluster/read-installation.
 import { valueOf } from '../../read-cluster/reading.ts';
 import { judgeReading, logsOf, ok, podsOf, problem, unknown, warning, type Results } from '../finding.ts';
 
-const DEFAULT_LEASE_S = 15;
+const DEFAULT_LEASE_S = 12;
 
 export const checkLeader = ({ lease, namespace, now }: InstallationReadings): Results =>
   judgeReading(lease, (live) => {

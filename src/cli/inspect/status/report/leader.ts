@@ -50,7 +50,7 @@ export function leaderPart(
 }
 
 function stateOf(lease: LeaseObject | undefined, now: Date): 'Held' | 'Free' | 'Expired' {
-  const { holderIdentity = '', renewTime, leaseDurationSeconds = 15 } = lease?.spec ?? {};
+  const { holderIdentity = '', renewTime, leaseDurationSeconds = 12 } = lease?.spec ?? {};
   if (holderIdentity === '') return 'Free';
   const end = new Date(renewTime ?? Number.NaN).getTime() + leaseDurationSeconds * 1_000;
   // An invalid time counts as expired.
