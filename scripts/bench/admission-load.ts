@@ -11,7 +11,7 @@ import { pinTo } from './pinning.ts';
 
 export type Question =
   | { readonly kind: 'prepare'; readonly core: number; readonly datacenters: number }
-  | {
+  | ({
       readonly kind: 'run';
       readonly port: number;
       readonly ca: string;
@@ -21,8 +21,13 @@ export type Question =
       /** A text that each response must contain. */
       readonly expected: string;
       readonly connections: number;
-      readonly milliseconds: number;
-    };
+    } & Span);
+
+/** How long a client sends requests: until the first of both limits. Undefined: no limit. */
+export interface Span {
+  readonly milliseconds?: number;
+  readonly requests?: number;
+}
 
 export type Answer =
   | { readonly kind: 'prepared' }
@@ -56,24 +61,19 @@ answerQuestions(async (question: Question): Promise<Answer> => {
 });
 
 async function run(question: Run, bodies: readonly string[]): Promise<Answer> {
-  const { connections, milliseconds } = question;
+  const { connections, milliseconds = Infinity, requests: most = Infinity } = question;
   const requests = bodies.map((body) => requestOf(question, body));
   const sockets = await Promise.all(Array.from({ length: connections }, () => open(question)));
   const latencies: number[] = [];
   const before = process.cpuUsage();
   const started = performance.now();
-  const asking = sockets.map((socket, lane) =>
-    ask(
-      socket,
-      question,
-      (turn) => {
-        const next = requests[(lane + turn * connections) % requests.length];
-        return performance.now() - started < milliseconds ? next : undefined;
-      },
-      latencies,
-    ),
-  );
-  await Promise.all(asking);
+  let sent = 0;
+  const next = () => {
+    if (sent >= most || performance.now() - started >= milliseconds) return undefined;
+    sent += 1;
+    return requests[sent % requests.length];
+  };
+  await Promise.all(sockets.map((socket) => ask(socket, question, next, latencies)));
   const took = performance.now() - started;
   const { user, system } = process.cpuUsage(before);
   for (const socket of sockets) socket.destroy();
@@ -108,16 +108,14 @@ async function open({ port, ca, serverName }: Run): Promise<TLSSocket> {
 function ask(
   socket: TLSSocket,
   { expected }: Run,
-  next: (turn: number) => Buffer | undefined,
+  next: () => Buffer | undefined,
   latencies: number[],
 ): Promise<void> {
   return new Promise((resolve, reject) => {
-    let turn = 0;
     let asked = 0;
     let received: Buffer = Buffer.alloc(0);
     const send = () => {
-      const request = next(turn);
-      turn += 1;
+      const request = next();
       if (request === undefined) {
         resolve();
         return;

@@ -23,8 +23,7 @@ export type Question =
       readonly certificate: ServingCertificate;
       readonly contents: Contents;
     }
-  | { readonly kind: 'usage' }
-  | { readonly kind: 'heap' };
+  | { readonly kind: 'usage' };
 
 export type Answer =
   | {
@@ -35,9 +34,7 @@ export type Answer =
       readonly pinned: boolean;
     }
   /** `cpu` is the CPU time so far in milliseconds; `rss` is in bytes. */
-  | { readonly kind: 'usage'; readonly cpu: number; readonly rss: number }
-  /** Bytes on the heap after a garbage collection. */
-  | { readonly kind: 'heap'; readonly bytes: number };
+  | { readonly kind: 'usage'; readonly cpu: number; readonly rss: number };
 
 answerQuestions(async (question: Question): Promise<Answer> => {
   switch (question.kind) {
@@ -46,11 +43,6 @@ answerQuestions(async (question: Question): Promise<Answer> => {
     case 'usage': {
       const { user, system } = process.cpuUsage();
       return { kind: 'usage', cpu: (user + system) / 1_000, rss: process.memoryUsage.rss() };
-    }
-    case 'heap': {
-      globalThis.gc?.();
-      const { heapUsed, external } = process.memoryUsage();
-      return { kind: 'heap', bytes: heapUsed + external };
     }
   }
 });

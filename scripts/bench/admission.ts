@@ -1,40 +1,48 @@
 /**
  * Compares Gatehouse with the lower bound for a webhook: `npm run bench:admission`. With `-- --check` it fails when a
- * target is missed. Server and client have one core each. Turns are short and alternate, and only ratios within a round
- * count, so other load on the machine affects all servers equally.
+ * target is missed. `-- --only "validate 3 KB 16"` measures only what has these words in its name. Server and client
+ * have one core each. Turns are short and alternate, and only ratios within a round count, so other load on the machine
+ * affects all servers equally.
  */
 import { cpus, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 
-import {
-  contentFigures,
-  memoryFigure,
-  printComparison,
-  speedFigures,
-  type Rounds,
-} from './admission-report.ts';
+import { measureMemory } from './admission-memory.ts';
+import { contentFigures, nameOf, printComparison, speedFigures, type Rounds } from './admission-report.ts';
 import { SIZES, type Size } from './admission-reviews.ts';
 import { playRounds, startStage, type Scenario, type Stage } from './admission-turns.ts';
-import { percentile, printFigures, type Figure } from './figures.ts';
+import { printFigures, type Figure } from './figures.ts';
 
-const { values: flags } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
+const { values: flags } = parseArgs({
+  options: { check: { type: 'boolean', default: false }, only: { type: 'string' } },
+});
 
 const FEW = { policies: 1, datacenters: 10 };
 const MANY = { policies: 1_000, datacenters: 100_000 };
-const CONNECTIONS = [1, 16];
+/** Many connections first: they warm up the code for one connection. */
+const CONNECTIONS = [16, 1];
 const WEBHOOKS = ['validate', 'mutate'] as const;
+
+const isWanted = (name: string): boolean =>
+  flags.only === undefined || ` ${name} `.includes(` ${flags.only} `);
 
 const SCENARIOS = CONNECTIONS.flatMap((connections) =>
   (Object.keys(SIZES) as Size[]).flatMap((size) =>
     // the keys of a constant
     WEBHOOKS.map((webhook): Scenario => ({ webhook, connections, size })),
   ),
-);
-const VARIANTS = [
-  { name: `${MANY.policies} policies`, contents: { ...FEW, policies: MANY.policies } },
-  { name: `${MANY.datacenters} datacenters`, contents: { ...FEW, datacenters: MANY.datacenters } },
-];
-const VARIANT_SCENARIOS = WEBHOOKS.map((webhook): Scenario => ({ webhook, connections: 16, size: '3 KB' }));
+).filter((scenario) => isWanted(nameOf(scenario)));
+/** Compared with few policies and objects. */
+const CONTENT_SCENARIOS = WEBHOOKS.map((webhook): Scenario => ({
+  webhook,
+  connections: 16,
+  size: '3 KB',
+})).filter(({ webhook }) => isWanted(`contents ${webhook}`));
+const MEASURES_MEMORY = isWanted('memory');
+if (SCENARIOS.length + CONTENT_SCENARIOS.length === 0 && !MEASURES_MEMORY)
+  throw new Error(
+    `--only ${flags.only ?? ''}: names are like "validate 3 KB 16", "contents mutate" and "memory"`,
+  );
 
 /**
  * The code that V8 generates differs between processes by more than the targets allow, so the benchmark measures
@@ -61,15 +69,19 @@ if (flags.check && missed.length > 0) {
 interface Measured {
   /** In the order of SCENARIOS. */
   readonly speeds: readonly Rounds[];
-  /** In the order of VARIANTS, then of VARIANT_SCENARIOS. */
+  /** In the order of CONTENT_SCENARIOS. */
   readonly contents: readonly Rounds[];
-  readonly bytesPerObject: number;
 }
 
 async function measure(): Promise<readonly Figure[]> {
   const stage = await startStage(FEW.datacenters);
   const all: Measured[] = [];
-  for (let time = 0; time < PROCESSES; time += 1) all.push(await measureProcesses(stage));
+  for (let time = 0; time < PROCESSES; time += 1) {
+    all.push({ speeds: await measureSpeeds(stage), contents: await measureContents(stage) });
+  }
+  const memory = MEASURES_MEMORY
+    ? await measureMemory(stage, FEW, { ...FEW, datacenters: MANY.datacenters })
+    : [];
   await stage.stop();
 
   const speeds = SCENARIOS.flatMap((scenario, index) => {
@@ -77,22 +89,19 @@ async function measure(): Promise<readonly Figure[]> {
     printComparison(scenario, rounds);
     return speedFigures(scenario, rounds);
   });
-  const variants = VARIANTS.flatMap(({ name }) => VARIANT_SCENARIOS.map((scenario) => ({ name, scenario })));
-  const contents = variants.flatMap(({ name, scenario }, index) =>
+  const name = `${MANY.policies} policies and ${MANY.datacenters} datacenters`;
+  const contents = CONTENT_SCENARIOS.flatMap((scenario, index) =>
     contentFigures(
       name,
       scenario,
       all.flatMap((measured) => measured.contents[index] ?? []),
     ),
   );
-  const bytes = percentile(
-    all.map(({ bytesPerObject }) => bytesPerObject),
-    0.5,
-  );
-  return [...speeds, ...contents, memoryFigure(bytes)];
+  return [...speeds, ...contents, ...memory];
 }
 
-async function measureProcesses(stage: Stage): Promise<Measured> {
+async function measureSpeeds(stage: Stage): Promise<readonly Rounds[]> {
+  if (SCENARIOS.length === 0) return [];
   const floor = await stage.start('floor', FEW);
   const gatehouse = await stage.start('gatehouse', FEW);
   if (!gatehouse.pinned)
@@ -101,17 +110,17 @@ async function measureProcesses(stage: Stage): Promise<Measured> {
   for (const scenario of SCENARIOS) speeds.push(await playRounds([floor, gatehouse], scenario));
   await floor.stop();
   await gatehouse.stop();
+  return speeds;
+}
+
+async function measureContents(stage: Stage): Promise<readonly Rounds[]> {
+  if (CONTENT_SCENARIOS.length === 0) return [];
+  // Start both processes at the same time: an older process has more compiled code.
+  const few = await stage.start('gatehouse', FEW);
+  const many = await stage.start('gatehouse', MANY);
   const contents: Rounds[] = [];
-  let bytesPerObject = NaN;
-  for (const variant of VARIANTS) {
-    // Start both processes at the same time: an older process has more compiled code.
-    const few = await stage.start('gatehouse', FEW);
-    const other = await stage.start('gatehouse', variant.contents);
-    for (const scenario of VARIANT_SCENARIOS) contents.push(await playRounds([few, other], scenario));
-    const more = variant.contents.datacenters - FEW.datacenters;
-    if (more > 0) bytesPerObject = ((await other.heap()) - (await few.heap())) / more;
-    await few.stop();
-    await other.stop();
-  }
-  return { speeds, contents, bytesPerObject };
+  for (const scenario of CONTENT_SCENARIOS) contents.push(await playRounds([few, many], scenario));
+  await few.stop();
+  await many.stop();
+  return contents;
 }

@@ -10,6 +10,7 @@ import { eventually } from '../../test/support/processes.ts';
 import { createNamespaces, createServices } from './burst.ts';
 import { times } from './client.ts';
 import { startClusterProcess, type ClusterProcess } from './cluster-process.ts';
+import { CONTAINER_HEAP } from './container-heap.ts';
 import { atMost, percentile, type Figure } from './figures.ts';
 import { namespaceOf } from './objects.ts';
 import { sampleOf } from './samples.ts';
@@ -23,12 +24,6 @@ const BUDGET = 250 * 2 ** 20;
 const SHARE = 0.5;
 /** The size of one Secret in the sandbox, which keeps it as JSON with base64. */
 const HELD_BYTES = 1.4 * FOREIGN_BYTES;
-
-/**
- * The heap limits that Node chooses in a container of 512 MiB, the limit in deploy/base: half of it for the old
- * generation, and a 64th of that half for each semi-space. On a machine with more memory, Node collects garbage later.
- */
-const HEAP = ['--max-old-space-size=256', '--max-semi-space-size=4'];
 
 interface Use {
   readonly rss: number;
@@ -50,7 +45,7 @@ export async function measureMemory(): Promise<readonly Figure[]> {
   try {
     await createNamespaces(cluster);
     await createForeign(cluster, foreign);
-    const first = await cluster.startReplica('one', HEAP);
+    const first = await cluster.startReplica('one', CONTAINER_HEAP);
     await first.whenReady(60_000);
     const idle = await useOf(first);
     const issuing = startSampling(first);
@@ -58,7 +53,7 @@ export async function measureMemory(): Promise<readonly Figure[]> {
     const issued = await issuing.stop();
     await first.program.stop(30_000);
 
-    const second = await cluster.startReplica('two', HEAP);
+    const second = await cluster.startReplica('two', CONTAINER_HEAP);
     const starting = startSampling(second);
     await allLookedAt(second);
     const started = await starting.stop();

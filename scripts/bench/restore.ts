@@ -13,6 +13,7 @@ import { VELERO, type Sent } from '../../test/support/velero-client.ts';
 import { APPLICATIONS } from '../../test/support/restore-kinds.ts';
 import type { BackupObject } from '../../test/support/velero-objects.ts';
 import { startClusterProcess, type ClusterProcess } from './cluster-process.ts';
+import { CONTAINER_HEAP } from './container-heap.ts';
 import { atMost, percentile, printFigures, type Figure } from './figures.ts';
 import { mostOf } from './most-memory.ts';
 import { backupOf, enforcePolicy, namespaceFor, planeOf, prepareRestores } from './restore-scene.ts';
@@ -27,8 +28,6 @@ const WARM_UP = 500;
 const LONGEST_ADDED_MS = 10;
 const LONGEST_SWEEP_MS = 60_000;
 const MOST_BYTES = 300 * 2 ** 20;
-/** The same limits as in a container of 512 MiB, the limit in deploy/base: see memory.ts. */
-const HEAP = ['--max-old-space-size=256', '--max-semi-space-size=4'];
 
 /** The objects of the baseline have the same names, so they need their own namespaces. */
 const elsewhere = Object.fromEntries(
@@ -71,7 +70,7 @@ async function measure(): Promise<readonly Figure[]> {
   const velero = createVelero(planeOf(cluster));
   try {
     await prepareRestores(cluster);
-    const replica = await cluster.startReplica('one', HEAP);
+    const replica = await cluster.startReplica('one', CONTAINER_HEAP);
     await replica.whenReady(60_000);
     const backup = backupOf(OBJECTS);
     const alone = await writes(velero, () =>
