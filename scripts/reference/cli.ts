@@ -4,20 +4,26 @@ import type { Command, Option } from 'commander';
 import { cell, table, type File } from './page.ts';
 
 export function cliPage(program: Command): File {
+  const written = new Map<string, string>();
   return {
     file: 'cli.md',
     title: 'Command line',
     text: [
       `${sentence(program.description())} Every command has \`--help\`.`,
-      'Set an option of `gatehouse serve` with a flag, an environment variable or a key in the file given with `--config`, in ' +
+      'Set an option of `gatehouse webhook`, `controllers` and `serve` with a flag, an environment variable or a key in the file given with `--config`, in ' +
         'this order of precedence. [status](../status.md), [doctor](../doctor.md), [review](../review.md), ' +
         '[sandbox](../sandbox.md) and [restore](../restore.md) have their own pages.',
-      ...program.commands.flatMap((command) => section(command, [program.name()])),
+      ...program.commands.flatMap((command) => section(command, [program.name()], written)),
     ].join('\n\n'),
   };
 }
 
-function section(command: Command, above: readonly string[]): readonly string[] {
+/** @param written the path of the command that has a table, by the table: the processes have the same settings */
+function section(
+  command: Command,
+  above: readonly string[],
+  written: Map<string, string>,
+): readonly string[] {
   const path = [...above, command.name()];
   const usage = [...path, command.usage()].join(' ');
   const options = command.options.filter(({ hidden }) => !hidden);
@@ -28,10 +34,18 @@ function section(command: Command, above: readonly string[]): readonly string[] 
     ...command.registeredArguments
       .filter(({ argChoices }) => argChoices !== undefined)
       .map((argument) => `\`${argument.name()}\` is ${choicesOf(argument.argChoices)}.`),
-    ...(options.length === 0 ? [] : [optionTable(options)]),
+    ...(options.length === 0 ? [] : [optionsOnce(options, path.join(' '), written)]),
     ...helpAfter(command),
-    ...command.commands.flatMap((below) => section(below, path)),
+    ...command.commands.flatMap((below) => section(below, path, written)),
   ];
+}
+
+function optionsOnce(options: readonly Option[], path: string, written: Map<string, string>): string {
+  const text = optionTable(options);
+  const first = written.get(text);
+  if (first !== undefined) return `The options are those of \`${first}\`.`;
+  written.set(text, path);
+  return text;
 }
 
 function optionTable(options: readonly Option[]): string {

@@ -8,7 +8,7 @@ import { messageWithCauses } from '../json/error-message.ts';
 import { addCompletion } from './completion/command.ts';
 import { addDoctor } from './inspect/doctor/command.ts';
 import { addStatus } from './inspect/status/command.ts';
-import { addManifests, addServe } from './replica-commands.ts';
+import { addControllers, addManifests, addServe, addWebhook } from './replica-commands.ts';
 import { addRestore } from './restore/command.ts';
 import { addReview } from './review/command.ts';
 import { addSandbox } from './sandbox/command.ts';
@@ -36,10 +36,11 @@ export function createProgram(name: string): Command {
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : USAGE_ERROR))
     .hook('preAction', (_program, command) => {
       // A replica starts once, often from a read-only file system.
-      if (command.name() !== 'serve') useCompileCache();
+      if (!['serve', 'webhook', 'controllers'].includes(command.name())) useCompileCache();
     });
-  const commands = [addServe, addCompletion, addDoctor, addManifests, addRestore, addReview, addSandbox];
-  for (const add of [...commands, addStatus]) add(program);
+  const processes = [addServe, addWebhook, addControllers];
+  const commands = [addCompletion, addDoctor, addManifests, addRestore, addReview, addSandbox];
+  for (const add of [...processes, ...commands, addStatus]) add(program);
   return program;
 }
 

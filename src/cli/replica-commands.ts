@@ -1,4 +1,4 @@
-/** The command lines of `gatehouse serve` and `gatehouse manifests`, which take the settings of a replica as flags. */
+/** The command lines of the processes and of `gatehouse manifests`, which take the settings of a replica as flags. */
 import { readFileSync } from 'node:fs';
 import { Option, type Command } from 'commander';
 import { parse } from 'yaml';
@@ -11,6 +11,8 @@ const NAMES = Object.keys(SETTINGS).filter((name): name is SettingName => name i
 
 type Options = Readonly<Record<string, string | undefined>>;
 
+const EXIT_CODES = 'Exit code: 0 stopped by a signal, 1 failure, 2 invalid setting.';
+
 const SERVE_HELP = `
 Examples:
   gatehouse serve                                          in a Pod, with its ServiceAccount
@@ -18,19 +20,55 @@ Examples:
   gatehouse serve --handlers ./handlers --log-level debug  with custom handlers
   gatehouse serve --dev-url https://192.0.2.10:8443        from a developer machine, for the cluster of the current context
 
-Exit code: 0 stopped by a signal, 1 failure, 2 invalid setting.`;
+${EXIT_CODES}`;
 
-export function addServe(program: Command): void {
+const WEBHOOK_HELP = `
+It needs a leader in the cluster: of "gatehouse controllers" or "gatehouse serve". Settings of the controllers have no effect.
+
+Examples:
+  gatehouse webhook                          in a Pod, with its ServiceAccount
+  gatehouse webhook --config gatehouse.yaml  settings from a file, which may be the one of the controllers
+
+${EXIT_CODES}`;
+
+const CONTROLLERS_HELP = `
+It listens for health, readiness and metrics only, and for the status page. Settings of the webhooks have no effect.
+
+Examples:
+  gatehouse controllers                          in a Pod, with its ServiceAccount
+  gatehouse controllers --config gatehouse.yaml  settings from a file, which may be the one of the webhooks
+
+${EXIT_CODES}`;
+
+type ProcessName = 'webhook' | 'controllers' | 'serve';
+
+export const addServe = (program: Command): void =>
+  addProcess(program, 'serve', 'run the webhooks and the controllers in one process', SERVE_HELP);
+
+export const addWebhook = (program: Command): void =>
+  addProcess(program, 'webhook', 'run one replica of the webhooks', WEBHOOK_HELP);
+
+export const addControllers = (program: Command): void =>
+  addProcess(
+    program,
+    'controllers',
+    'run one replica of the controllers, of which one leads',
+    CONTROLLERS_HELP,
+  );
+
+function addProcess(program: Command, process: ProcessName, description: string, help: string): void {
   const command = program
-    .command('serve')
-    .description('run one replica against a cluster')
+    .command(process)
+    .description(description)
     .option('--config <file>', 'YAML file with settings; the keys are the names of the flags')
-    .addHelpText('after', SERVE_HELP);
+    .addHelpText('after', help);
   for (const name of NAMES) command.addOption(toOption(name));
   command.action(async (options: Options) => {
     const config = configFrom(options, program);
-    const { serve } = await import('./serve.ts');
-    await serve(config);
+    if (config.devUrl !== undefined && process !== 'serve')
+      program.error('--dev-url: only gatehouse serve runs on a developer machine', { exitCode: 2 });
+    const { processes } = await import('./serve.ts');
+    await processes[process](config);
   });
 }
 

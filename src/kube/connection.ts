@@ -77,6 +77,7 @@ export function createConnection(
     server: server.replace(/\/+$/, ''),
     /** The namespace of the kubeconfig context or of the pod. */
     namespace,
+    credentials: read,
     /** The headers that authenticate a request. */
     headers: async (): Promise<Headers> => (await read()).headers,
     /** The PEM certificates that verify the API server; undefined: those of the operating system. */

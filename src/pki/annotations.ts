@@ -105,6 +105,8 @@ export const TRUST_BUNDLE = 'gatehouse.dev:ca:bundle';
 export const TRUST_BUNDLE_SIGNER = 'gatehouse.dev/ca';
 /** Secret with the serving cert of Gatehouse itself. */
 export const SERVING_SECRET = 'gatehouse-serving';
+/** Key of that Secret: what webhook processes need besides the cert, as JSON. */
+export const SHARED_STATE_KEY = 'gatehouse-state.json';
 
 export const TLS_SECRET_TYPE = 'kubernetes.io/tls';
 /** Keys of `data` that the type `kubernetes.io/tls` requires. */

@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts';
 import { type Listeners, createListeners } from './listeners.ts';
 import { createClient, type KubeClient } from '../kube/client.ts';
 import { type Discovery, createDiscovery, type ServerVersion } from '../kube/discovery.ts';
+import { readOwnUser } from '../kube/own-user.ts';
 import { type Rest, createRest, type RestObservation } from '../kube/rest.ts';
 import { type ServerClock, createServerClock, systemClock } from '../kube/clock.ts';
 import type { Metrics } from '../server/metrics/metrics.ts';
@@ -33,6 +34,8 @@ export interface Context {
   readonly serverClock: ServerClock;
   /** The PEM certificates that verify the API server; undefined: those of the operating system. */
   readonly apiServerCa: () => Promise<string | undefined>;
+  /** The user name that the API server gives this process; undefined: unknown. */
+  readonly userName: (signal: AbortSignal) => Promise<string | undefined>;
   /** Called when the cluster was rolled back: everything must be read again. */
   readonly rollbacks: Listeners<[]>;
   readonly metrics: Metrics;
@@ -91,6 +94,7 @@ export async function connect(
     ...parts,
     ...{ rest, client, exact, discovery, capabilities, serverClock },
     apiServerCa: connection.ca,
+    userName: (waiting) => readOwnUser(client, discovery, connection.credentials, waiting),
     rollbacks: createListeners(),
   };
   return {

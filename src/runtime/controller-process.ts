@@ -21,6 +21,7 @@ import { createOwnLease, LEADER_LEASE, type OwnLease } from './leadership/own-le
 import { startPolicyAudit } from './policies/policy-audit.ts';
 import { startPolicyStatus } from './policies/policy-status.ts';
 import { startReadRecords } from './policies/read-records.ts';
+import { startShareState } from './own-state/share-state.ts';
 import { startOwnSweeps } from './restores/own-sweeps.ts';
 import { startRestores } from './restores/restore-windows.ts';
 import type { Replica } from './webhook-process.ts';
@@ -76,6 +77,7 @@ async function lead(
   const ownSweeps = startOwnSweeps(context, ownLease, signal);
   const certificates = startCertificates(context, signal);
   const paths = startPathRotation(context, replica.paths, signal);
+  const shared = startShareState(context, replica, signal);
   const governing = async () => {
     // A policy that this replica has not compiled yet must stay in the webhook configurations.
     await whenCompiled(replica, signal);
@@ -89,6 +91,7 @@ async function lead(
   await Promise.all([
     certificates.stopped,
     paths.stopped,
+    shared.stopped,
     ownSweeps.stopped,
     untilAborted(governing(), signal),
     conversions.lead(context, signal),

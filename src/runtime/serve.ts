@@ -1,44 +1,27 @@
-/** Runs the webhook process and the controller process in one replica. */
-import { randomBytes } from 'node:crypto';
-import { hostname } from 'node:os';
+/** The three processes: webhook replicas, controllers, and both in one process. */
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
-import { loadConnection, type Connection } from '../kube/connection.ts';
 import { createClientAuthenticator, type ClientTrust } from '../server/listener/client-certificates.ts';
 import { watchEventLoop } from '../server/limits/event-loop.ts';
 import type { HealthCheck } from '../server/health.ts';
 import { createListener } from '../server/listener/listener.ts';
-import type { StatusPageOptions } from '../server/status-page/status-page.ts';
 import type { DevUrl } from '../config/dev-url.ts';
-import { type Context, connect, type Connected } from './context.ts';
-import { createMetrics } from '../server/metrics/metrics.ts';
-import { buildOperationsServer } from '../server/operations-server.ts';
+import type { Context } from './context.ts';
 import { createLoadShedding, maxBodyBytes } from '../server/limits/load-shedding.ts';
 import { WEBHOOK_LIMITS, type WebhookServerOptions } from '../server/webhook-server.ts';
-import type { LoadedHandler } from './handlers/load-handlers.ts';
-import { createLog, withDebugIfEnabled } from './log.ts';
+import { withDebugIfEnabled } from './log.ts';
 import { followClientCa, readClientTrust } from './client-ca.ts';
-import { watchClockSkew } from './clock-skew.ts';
 import { startConversions } from './conversions/start-conversions.ts';
-import { openHandlers, startHandlers } from './handlers/handlers.ts';
 import { campaign } from './controller-process.ts';
-import { startReplica } from './webhook-process.ts';
-import { followServingSecret } from './certificates/own-certificate.ts';
-import { openTracing } from './tracing.ts';
-
-/** Content and access rules of the status page. */
-export interface StatusPage {
-  readonly options: StatusPageOptions;
-  /** Called once the API server has been reached. Until then the page asks visitors to retry. */
-  readonly open: (context: Context, server: string) => void;
-}
+import { startReplica, type ReplicaParts } from './webhook-process.ts';
+import { presentServingSecret } from './certificates/own-certificate.ts';
+import { createIsOurs, followCopies, followOwnSecrets } from './own-state/own-state.ts';
+import { followSharedState, watchServingSecret } from './own-state/shared-state.ts';
+import { runProcess, type Process, type ProcessOptions } from './process.ts';
 
 /** What the command line supplies. */
-export interface ServeOptions {
-  /** Called with `--status-page`. */
-  readonly statusPage: (config: Config, log: Logger) => StatusPage;
+export interface ServeOptions extends ProcessOptions {
   /** With `--dev-url`, runs instead of the leader election. */
   readonly devSession: (
     context: Context,
@@ -46,101 +29,89 @@ export interface ServeOptions {
     webhooks: Webhooks,
     draining: AbortSignal,
   ) => Promise<void>;
-  /** Connects to the API server. Default: the one that the kubeconfig, the environment or the pod names. */
-  readonly connection?: () => Connection;
-  /** The file for the log. Default: stdout. */
-  readonly logFile?: string;
-  /** Aborts to stop the replica. Default: on SIGTERM or SIGINT. */
-  readonly draining?: AbortSignal;
 }
 
-/** Runs until it is stopped. Rejects when it cannot start or continue. */
-export async function serve(config: Config, options: ServeOptions): Promise<void> {
-  const identity = config.identity ?? `${hostname()}-${randomBytes(3).toString('hex')}`;
-  const log = createLog(config.logLevel, identity, options.logFile);
-  const draining = options.draining ?? drainOnSignal(log);
-  const tracing = await openTracing(process.env, config.namespace, identity, log);
+/** A webhook replica. Of all Secrets it reads one, and it writes only UniqueClaims. */
+export async function webhook(config: Config, options: ProcessOptions): Promise<void> {
   const clients = await readClientTrust(config);
-  const metrics = createMetrics(config.exemplars ? () => tracing?.exemplar() : undefined);
-  // Health and metrics first: probes need answers while the API server is unreachable too.
-  const ready: Record<string, HealthCheck> = { start: () => 'the API server has not been reached yet' };
-  const statusPage = config.statusPage ? options.statusPage(config, log) : undefined;
-  const live = { ping: () => undefined };
-  const operations = buildOperationsServer(live, ready, metrics, statusPage?.options);
-  await operations.listen({ host: config.host, port: config.operationsPort });
-  const ended = new AbortController();
-  try {
-    const handlers = await openHandlers(config.handlers, { metrics, log }, ended.signal);
-    const connection = options.connection?.() ?? (await loadConnection(config));
-    const connected = await connect(connection, { config, identity, metrics, tracing, log }, draining);
-    statusPage?.open(connected.context, connection.server);
-    await run(connected, handlers, clients, options.devSession, ready, draining);
-  } catch (error) {
-    if (!draining.aborted) throw error;
-  } finally {
-    ended.abort();
-    await operations.close();
-    await tracing?.close();
-  }
-  log.info({}, 'stopped');
+  await runProcess(config, options, async (process) => {
+    const { connected, checkReadiness, draining, shutdown } = process;
+    const { context } = connected;
+    const serving = watchServingSecret(context, shutdown);
+    const shared = followSharedState(serving, shutdown);
+    const webhooks = startWebhooks(process, clients, {
+      ...followCopies(context, shared, shutdown),
+      isOurs: createIsOurs(() => shared.current()?.user, config.namespace),
+      mayWrite: 'claims',
+    });
+    presentServingSecret(context, serving, webhooks.listener, shutdown);
+    checkReadiness({ certificate: webhooks.certificate, ...webhooks.checks });
+    await drained(draining, config.drainDelayMs);
+    await webhooks.listener.close();
+  });
 }
 
-async function run(
-  connected: Connected,
-  handlers: readonly LoadedHandler[],
-  clients: ClientTrust | undefined,
-  devSession: ServeOptions['devSession'],
-  ready: Record<string, HealthCheck>,
-  draining: AbortSignal,
-): Promise<void> {
-  const { context, close } = connected;
-  const { config, metrics, serverClock, log } = context;
-  const shutdown = new AbortController();
-  const { isFull } = watchEventLoop(metrics.eventLoopDelay, shutdown.signal);
-  const webhooks = startWebhooks(connected, handlers, clients, isFull, draining, shutdown.signal);
-  const { replica, conversions, listener } = webhooks;
-  watchClockSkew(serverClock, metrics, log, shutdown.signal);
-  // Load fails no check: a replica that leaves its Service makes the others fail, too.
-  Object.assign(ready, {
-    start: () => undefined,
-    certificate: () => listener.problem(new Date()),
-    ...webhooks.checks,
-    shutdown: () => (draining.aborted ? 'the process is ending' : undefined),
-  } satisfies Record<string, HealthCheck>);
-
-  let leading = Promise.resolve();
-  if (config.devUrl === undefined) {
-    followServingSecret(context, listener, shutdown.signal);
-    // The next leader need not wait until this replica has served its last request.
-    leading = campaign(connected, replica, conversions, draining);
-    const end = drained(draining, config.drainDelayMs);
+/** A replica of the controllers, which leads if it is elected. It accepts no requests of the API server. */
+export async function controllers(config: Config, options: ProcessOptions): Promise<void> {
+  await runProcess(config, options, async ({ connected, handlers, checkReadiness, draining, shutdown }) => {
+    const { context } = connected;
+    const own = followOwnSecrets(context, shutdown);
+    const replica = startReplica(
+      context,
+      handlers,
+      { ...own, isOurs: () => false, mayWrite: 'everything' },
+      shutdown,
+    );
+    const conversions = startConversions(context, handlers.converters, shutdown);
+    checkReadiness({ ...replica.checks, conversions: conversions.check });
     // A failed election ends the process: a replica that can never lead would go unnoticed.
+    await campaign(connected, replica, conversions, draining);
+  });
+}
+
+/** Both in one process, which takes the Secrets instead of their copies. */
+export async function serve(config: Config, options: ServeOptions): Promise<void> {
+  const clients = await readClientTrust(config);
+  await runProcess(config, options, async (process) => {
+    const { connected, checkReadiness, draining, shutdown } = process;
+    const { context } = connected;
+    const serving = watchServingSecret(context, shutdown);
+    const shared = followSharedState(serving, shutdown);
+    const webhooks = startWebhooks(process, clients, {
+      ...followOwnSecrets(context, shutdown),
+      isOurs: createIsOurs(() => shared.current()?.user, config.namespace),
+      mayWrite: 'everything',
+    });
+    const { replica, conversions, listener } = webhooks;
+    checkReadiness({ certificate: webhooks.certificate, ...webhooks.checks });
+    if (config.devUrl !== undefined) {
+      // On a developer's machine: the cluster has its leader, and this process never becomes one.
+      await options.devSession(context, config.devUrl, webhooks, draining);
+      await listener.close();
+      return;
+    }
+    presentServingSecret(context, serving, listener, shutdown);
+    // The next leader need not wait until this replica has served its last request.
+    const leading = campaign(connected, replica, conversions, draining);
+    const end = drained(draining, config.drainDelayMs);
     await Promise.race([end, leading.then(() => end)]);
-  } else {
-    // On a developer's machine: the cluster has its leader, and this process never becomes one.
-    await devSession(context, config.devUrl, webhooks, draining);
-  }
-  await listener.close();
-  shutdown.abort(new Error('shutting down'));
-  await leading;
-  await close();
+    await listener.close();
+    await leading;
+  });
 }
 
 export type Webhooks = ReturnType<typeof startWebhooks>;
 
 /** Starts everything that a webhook request needs, and listens for requests. */
 function startWebhooks(
-  { context, isAway }: Connected,
-  loaded: readonly LoadedHandler[],
+  { connected: { context, isAway }, handlers, draining, shutdown }: Process,
   clients: ClientTrust | undefined,
-  isLoopFull: () => boolean,
-  draining: AbortSignal,
-  signal: AbortSignal,
+  parts: ReplicaParts,
 ) {
   const { config, metrics, tracing, log } = context;
-  const handlers = startHandlers(context, loaded, signal);
-  const replica = startReplica(context, handlers, signal);
-  const conversions = startConversions(context, handlers.converters, signal);
+  const { isFull } = watchEventLoop(metrics.eventLoopDelay, shutdown);
+  const replica = startReplica(context, handlers, parts, shutdown);
+  const conversions = startConversions(context, handlers.converters, shutdown);
   const limits = { reviews: config.maxAdmissionReviews, bodyBytes: maxBodyBytes() };
   const admission = recordVisits(replica.admission);
   const listener = createListener(config, {
@@ -159,23 +130,15 @@ function startWebhooks(
       requestMs: config.connectionTimeoutMs,
     },
     clients: clients === undefined ? undefined : createClientAuthenticator(clients, metrics, log),
-    loadShedding: createLoadShedding(limits, isLoopFull, metrics, log),
+    loadShedding: createLoadShedding(limits, isFull, metrics, log),
     ...{ metrics, tracing, log: withDebugIfEnabled(log) },
   });
-  if (clients !== undefined) void followClientCa(context, clients, listener, signal);
+  if (clients !== undefined) void followClientCa(context, clients, listener, shutdown);
   /** All of these pass before a development session redirects the webhooks. */
   const checks = { ...replica.checks, conversions: conversions.check } satisfies Record<string, HealthCheck>;
-  return { replica, conversions, listener, admission, checks };
-}
-
-function drainOnSignal(log: Logger): AbortSignal {
-  const draining = new AbortController();
-  for (const name of ['SIGTERM', 'SIGINT'] as const)
-    process.once(name, () => {
-      log.info({ signal: name }, 'draining');
-      draining.abort(new Error(name));
-    });
-  return draining.signal;
+  // Load fails no check: a replica that leaves its Service makes the others fail, too.
+  const certificate: HealthCheck = () => listener.problem(new Date());
+  return { replica, conversions, listener, admission, checks, certificate };
 }
 
 /** Resolves when the signal has aborted, and requests in flight have had time to end. */

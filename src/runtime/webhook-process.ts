@@ -22,17 +22,18 @@ import type { Context } from './context.ts';
 import { createGoverned } from './policies/governed.ts';
 import type { Handlers } from './handlers/handlers.ts';
 import { createOwnKinds } from './webhooks/own-kinds.ts';
-import { followPathTokens } from './webhooks/path-tokens.ts';
 import { createOwners } from './policies/owners.ts';
 import { startController } from './controller.ts';
 import { createCrdSchemas } from './policies/crd-schemas.ts';
 import { createReadAccess } from './policies/read-access.ts';
-import { followReadRecords, READS_SECRET } from './policies/read-records.ts';
+import { READS_SECRET } from './policies/read-records.ts';
 import { ADMISSION_POLICIES, RESTORE_DETECTORS, RESTORE_WINDOWS } from './resources.ts';
+import type { OwnState } from './own-state/own-state.ts';
+import { createAwaitWindow, createWindowOrAwait } from './restores/await-window.ts';
 import { createRestoreEvidence } from './restores/restore-evidence.ts';
 import { createTargets } from './policies/targets.ts';
 import { watch, type Watched } from './watch.ts';
-import { createDryRun } from './webhooks/dry-run.ts';
+import { createDryRun, NO_DRY_RUN } from './webhooks/dry-run.ts';
 import { configurationTarget, watchInstalledWebhooks } from './webhooks/installed-webhooks.ts';
 import { createWorld, withoutOwnSecrets } from './policies/world.ts';
 
@@ -41,7 +42,19 @@ const POLICY_WORKERS = 16;
 
 export type Replica = ReturnType<typeof startReplica>;
 
-export function startReplica(context: Context, handlers: Handlers, signal: AbortSignal) {
+export interface ReplicaParts extends OwnState {
+  /** Whether a user is the leader, whose writes are trusted. */
+  readonly isOurs: (username: string) => boolean;
+  /** `claims`: UniqueClaims only. The controllers make the dry runs and create the RestoreWindows. */
+  readonly mayWrite: 'claims' | 'everything';
+}
+
+export function startReplica(
+  context: Context,
+  handlers: Handlers,
+  { paths, records, isOurs, mayWrite }: ReplicaParts,
+  signal: AbortSignal,
+) {
   const { client, discovery, capabilities, config, serverClock, rollbacks, metrics, log } = context;
   // Compiling a policy can wait: the previous version stays in force meanwhile.
   const patient = createClient(context.rest);
@@ -60,7 +73,6 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
   const uncompiled = createUncompiled(policies.store, registry, environment);
   policies.onChange(uncompiled.refresh);
   registry.subscribe(uncompiled.refresh);
-  const records = followReadRecords(context, signal);
   const controller = startController(
     context,
     {
@@ -71,7 +83,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
         ...{ discovery, targets, registry, records, now, log },
         canRead: createReadAccess(patient, () => performance.now()),
         schemas: createCrdSchemas(patient, () => performance.now()),
-        dryRun: createDryRun(patient, configurationTarget(context)),
+        dryRun: mayWrite === 'claims' ? NO_DRY_RUN : createDryRun(patient, configurationTarget(context)),
         environment,
       }),
     },
@@ -90,21 +102,22 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
     governed.follow(registry.inForce());
   });
 
-  const paths = followPathTokens(context, signal);
   const webhooks = watchInstalledWebhooks(context, signal);
   webhooks.onChange(() => {
     registry.observe(webhooks.rules());
     paths.observe(webhooks.tokens());
   });
 
-  const owners = createOwners(client, discovery, config.namespace, () => performance.now());
+  const owners = createOwners(client, discovery, isOurs, () => performance.now());
   const unsettled = createUnsettledClaims(
     config.uniqueSettleMs,
     () => performance.now(),
     metrics.refusedClaims,
   );
+  const awaitWindow = createAwaitWindow(windows);
+  const storeWindow = mayWrite === 'claims' ? awaitWindow : createWindowOrAwait(client, awaitWindow);
   const everything = createWorld(client, context.exact.client, discovery, targets, {
-    ...createRestoreEvidence(context, windows, detectors),
+    ...createRestoreEvidence(context, windows, detectors, storeWindow),
     governed,
     claims: {
       ...createClaims(client, config.uniqueSettleMs),
@@ -143,7 +156,7 @@ export function startReplica(context: Context, handlers: Handlers, signal: Abort
       policies: untilPassed(() =>
         records.hasSynced()
           ? policiesProblem(policies, registry)
-          : `Secret ${READS_SECRET} has not been listed yet`,
+          : `Secret ${READS_SECRET}, or the copy of it, has not been read yet`,
       ),
       stores: untilPassed(() => {
         const unsynced = [...targets.unsynced(), ...governed.unsynced()];

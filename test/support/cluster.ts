@@ -119,9 +119,29 @@ export async function startClusterFor(port: number, options: ControlPlaneOptions
 export async function installGatehouse(cluster: Cluster): Promise<void> {
   await cluster.applyFolder('base/crds');
   await cluster.applyFolder('base', ({ kind }) => kind !== 'Deployment' && kind !== 'Service');
+  await cluster.apply(...accountBindings());
   await established(cluster, 'admissionpolicies.gatehouse.dev');
   await established(cluster, 'conversionpolicies.gatehouse.dev');
   await established(cluster, 'restorewindows.gatehouse.dev');
+}
+
+/** The accounts of the two processes have the permissions of the one account. */
+function accountBindings(): readonly KubeObject[] {
+  const apiVersion = 'rbac.authorization.k8s.io/v1';
+  const subjects = ['gatehouse-webhook', 'gatehouse-controllers'].map((name) => ({
+    ...{ kind: 'ServiceAccount', namespace: SYSTEM_NAMESPACE },
+    name,
+  }));
+  const bind = (role: string, kind: 'Role' | 'ClusterRole') => ({
+    ...{ apiVersion, kind: `${kind}Binding`, subjects },
+    metadata: { name: `${role}-accounts`, ...(kind === 'Role' ? { namespace: SYSTEM_NAMESPACE } : {}) },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind, name: role },
+  });
+  return [
+    bind('gatehouse', 'ClusterRole'),
+    bind('gatehouse-references', 'ClusterRole'),
+    bind('gatehouse', 'Role'),
+  ];
 }
 
 /** Applies the examples. Where no controller aggregates ClusterRoles, binds Gatehouse's read permissions directly. */

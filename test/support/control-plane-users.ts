@@ -3,28 +3,37 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+const account = (name: string) => ({
+  name: `system:serviceaccount:gatehouse-system:${name}`,
+  groups: ['system:serviceaccounts', 'system:serviceaccounts:gatehouse-system'],
+});
+
 /** Users that can log in with a token. Groups are in addition to `system:authenticated`. */
 export const USERS = {
   admin: { name: 'admin', groups: ['system:masters'] },
-  gatehouse: {
-    name: 'system:serviceaccount:gatehouse-system:gatehouse',
-    groups: ['system:serviceaccounts', 'system:serviceaccounts:gatehouse-system'],
-  },
+  /** Of `gatehouse serve`. */
+  gatehouse: account('gatehouse'),
+  webhook: account('gatehouse-webhook'),
+  controllers: account('gatehouse-controllers'),
   alice: { name: 'alice', groups: [] },
 } as const satisfies Record<string, { name: string; groups: readonly string[] }>;
 
 export type User = keyof typeof USERS;
 
+const ALL: readonly User[] = ['admin', 'gatehouse', 'webhook', 'controllers', 'alice'];
+
+/** Whether a process of Gatehouse has made a request. */
+export const isGatehouse = (username: string): boolean =>
+  [USERS.gatehouse, USERS.webhook, USERS.controllers].some(({ name }) => name === username);
+
 export type PerUser = Record<User, string>;
 
-export function perUser(valueFor: (user: User) => string): PerUser {
-  return { admin: valueFor('admin'), gatehouse: valueFor('gatehouse'), alice: valueFor('alice') };
-}
+export const perUser = (valueFor: (user: User) => string): PerUser =>
+  Object.fromEntries(ALL.map((user) => [user, valueFor(user)])) as PerUser; // ALL has every user
 
 export function writeTokens(folder: string): PerUser {
   const tokens = perUser(() => randomBytes(16).toString('hex'));
-  const users: readonly User[] = ['admin', 'gatehouse', 'alice'];
-  const lines = users.map(
+  const lines = ALL.map(
     (user) => `${tokens[user]},${USERS[user].name},${user}-uid,"${USERS[user].groups.join(',')}"`,
   );
   writeFileSync(join(folder, 'tokens.csv'), `${lines.join('\n')}\n`);

@@ -1,8 +1,9 @@
 /** Gatehouse's writes, according to the audit log of the API server. */
-import { USERS, type AuditEvent, type ControlPlane } from './control-plane.ts';
+import type { AuditEvent, ControlPlane } from './control-plane.ts';
+import { isGatehouse } from './control-plane-users.ts';
 
 /** Gatehouse writes these all the time by design, and they hold no state. */
-const NOT_COUNTED = new Set(['leases', 'events', 'selfsubjectaccessreviews']);
+const NOT_COUNTED = new Set(['leases', 'events', 'selfsubjectaccessreviews', 'selfsubjectreviews']);
 const WRITES = new Set(['create', 'update', 'patch', 'delete', 'deletecollection']);
 
 /**
@@ -12,7 +13,7 @@ export function writesOf(plane: Pick<ControlPlane, 'auditLog'>, replica?: string
   return plane.auditLog().filter(({ user, verb, objectRef, responseStatus, userAgent }) => {
     const code = responseStatus?.code ?? 0;
     return (
-      user.username === USERS.gatehouse.name &&
+      isGatehouse(user.username) &&
       WRITES.has(verb) &&
       !NOT_COUNTED.has(objectRef?.resource ?? '') &&
       code >= 200 &&

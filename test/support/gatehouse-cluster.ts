@@ -14,7 +14,7 @@ import { startReplica, type Replica, type ReplicaOptions } from './gatehouse.ts'
 import { datacenter, isTrue, server, type Conditioned } from './objects.ts';
 import { eventually, freePort } from './processes.ts';
 
-interface GatehouseOptions extends ControlPlaneOptions, Pick<ReplicaOptions, 'settings'> {
+interface GatehouseOptions extends ControlPlaneOptions, Pick<ReplicaOptions, 'settings' | 'arrangement'> {
   /** Prepares the cluster before the replica starts. */
   readonly prepare?: (cluster: Cluster) => Promise<unknown>;
 }
@@ -22,13 +22,14 @@ interface GatehouseOptions extends ControlPlaneOptions, Pick<ReplicaOptions, 'se
 /** Resolves when the replica `one` is ready. The Service of Gatehouse leads to the port of the replica. */
 export async function startGatehouse({
   settings = {},
+  arrangement,
   prepare = () => Promise.resolve(),
   ...options
 }: GatehouseOptions = {}): Promise<{ readonly cluster: Cluster; readonly replica: Replica }> {
   const port = await freePort();
   const cluster = await startClusterFor(port, options);
   await prepare(cluster);
-  const replica = await startReplica(cluster.plane, { name: 'one', port, settings });
+  const replica = await startReplica(cluster.plane, { name: 'one', port, settings, arrangement });
   await replica.whenReady();
   return { cluster, replica };
 }

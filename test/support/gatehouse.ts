@@ -1,13 +1,15 @@
-/** Replicas of `gatehouse serve` as separate processes, against a control plane. */
+/** Replicas of Gatehouse as separate processes, against a control plane. */
 import { join } from 'node:path';
 
 import type { SettingName } from '../../src/config/settings.ts';
 import type { ControlPlane } from './control-plane.ts';
+import type { User } from './control-plane-users.ts';
 import { MAIN } from './main-module.ts';
 import { eventually, freePort, startProgram, tail, type Program } from './processes.ts';
 
 export interface Replica {
   readonly name: string;
+  /** All processes of the replica, as one. They share a log file. */
   readonly program: Program;
   readonly port: number;
   readonly operationsPort: number;
@@ -17,8 +19,13 @@ export interface Replica {
   readonly whenReady: (timeoutMs?: number) => Promise<void>;
 }
 
+/** `split`: `gatehouse webhook` and `gatehouse controllers`, each with its account. `single`: `gatehouse serve`. */
+export type Arrangement = 'split' | 'single';
+
 export interface ReplicaOptions {
   readonly name: string;
+  /** Default: `single`, because one process starts faster. GATEHOUSE_ARRANGEMENT takes precedence. */
+  readonly arrangement?: Arrangement | undefined;
   /** Webhook port. Default: any free port. */
   readonly port?: number;
   /**
@@ -35,13 +42,38 @@ export interface ReplicaOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-export async function startReplica(
-  plane: Pick<ControlPlane, 'kubeconfig' | 'folder'>,
-  { name, port: wanted, servicePort, settings = {}, main = MAIN, nodeArgs = [], env = {} }: ReplicaOptions,
-): Promise<Replica> {
-  const [port, operationsPort] = await Promise.all([wanted ?? freePort(), freePort()]);
+type Plane = Pick<ControlPlane, 'kubeconfig' | 'folder'>;
+
+export async function startReplica(plane: Plane, options: ReplicaOptions): Promise<Replica> {
+  const port = options.port ?? (await freePort());
+  const start = (command: string, user: User) => startProcess(plane, { ...options, port }, command, user);
+  const processes =
+    arrangementOf(options) === 'split'
+      ? await Promise.all([start('webhook', 'webhook'), start('controllers', 'controllers')])
+      : [await start('serve', 'gatehouse')];
+  return combine(options.name, port, processes);
+}
+
+export function arrangementOf({ arrangement = 'single' }: Pick<ReplicaOptions, 'arrangement'>): Arrangement {
+  const wanted = process.env.GATEHOUSE_ARRANGEMENT ?? arrangement;
+  if (wanted !== 'split' && wanted !== 'single') throw new Error(`GATEHOUSE_ARRANGEMENT cannot be ${wanted}`);
+  return wanted;
+}
+
+interface Process {
+  readonly program: Program;
+  readonly operationsPort: number;
+}
+
+async function startProcess(
+  plane: Plane,
+  { name, port, servicePort, settings = {}, main = MAIN, nodeArgs = [], env = {} }: ReplicaOptions,
+  command: string,
+  user: User,
+): Promise<Process> {
+  const operationsPort = await freePort();
   const all: Partial<Record<SettingName, string>> = {
-    kubeconfig: plane.kubeconfig('gatehouse'),
+    kubeconfig: plane.kubeconfig(user),
     identity: name,
     host: '127.0.0.1',
     port: String(port),
@@ -53,19 +85,27 @@ export async function startReplica(
     ...settings,
   };
   const flags = Object.entries(all).flatMap(([flag, value]) => [`--${flag}`, value]);
-  const program = startProgram(process.execPath, [...nodeArgs, main, 'serve', ...flags], {
+  const program = startProgram(process.execPath, [...nodeArgs, main, command, ...flags], {
     logFile: join(plane.folder, `${name}.log`),
     env: { ...process.env, ...env },
   });
+  return { program, operationsPort };
+}
+
+function combine(name: string, port: number, processes: readonly Process[]): Replica {
+  const program = together(processes.map((one) => one.program));
   const get = async (path: string) => {
-    const response = await fetch(`http://127.0.0.1:${operationsPort}${path}`);
-    return { ok: response.ok, text: await response.text() };
+    const responses = await Promise.all(
+      processes.map(({ operationsPort }) => fetch(`http://127.0.0.1:${operationsPort}${path}`)),
+    );
+    const texts = await Promise.all(responses.map((response) => response.text()));
+    return { ok: responses.every(({ ok }) => ok), text: texts.join('') };
   };
   return {
     name,
     program,
     port,
-    operationsPort,
+    operationsPort: processes[0]?.operationsPort ?? 0,
     readyz: () => get('/readyz?verbose'),
     metrics: async () => (await get('/metrics')).text,
     whenReady: async (timeoutMs = 60_000) => {
@@ -83,6 +123,25 @@ export async function startReplica(
           cause: error,
         });
       });
+    },
+  };
+}
+
+/** A signal goes to all programs. The result of the first one that failed counts. */
+function together(programs: readonly Program[]): Program {
+  const [first] = programs;
+  if (first === undefined) throw new Error('a replica has at least one process');
+  return {
+    ...first,
+    exited: Promise.all(programs.map(({ exited }) => exited)).then(
+      (results) => results.find(({ code }) => code !== 0) ?? { code: 0, signal: null },
+    ),
+    isRunning: () => programs.every((one) => one.isRunning()),
+    kill: (signal) => {
+      for (const one of programs) one.kill(signal);
+    },
+    stop: async (graceMs) => {
+      await Promise.all(programs.map((one) => one.stop(graceMs)));
     },
   };
 }

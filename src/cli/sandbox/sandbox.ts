@@ -21,7 +21,7 @@ import { NAMESPACE, startApi } from './api.ts';
 import { applyManifests, readManifests } from '../deploy-manifests.ts';
 import { localService } from './tour-objects.ts';
 import { runTour, type Cluster } from './tour.ts';
-import { serve } from '../serve.ts';
+import { processes } from '../serve.ts';
 
 export interface SandboxFlags {
   /** The port of the API. 0: any free port. */
@@ -84,7 +84,7 @@ async function run(flags: SandboxFlags, place: Place, signal: AbortSignal): Prom
   await allowReads(cluster, handlers);
 
   const ending = new AbortController();
-  const replica = serve(configFor(port, operationsPort, handlers), {
+  const replica = processes.serve(configFor(port, operationsPort, handlers), {
     connection: api.connectAsGatehouse,
     logFile: join(folder, 'gatehouse.log'),
     draining: ending.signal,

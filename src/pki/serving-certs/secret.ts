@@ -7,6 +7,7 @@ import {
   SERVING_CERT_RENEW_AFTER,
   SERVING_CERT_SERVICE,
   SERVING_CERT_SERVICE_UID,
+  SHARED_STATE_KEY,
   TLS_CERT_KEY,
   TLS_PRIVATE_KEY_KEY,
   TLS_SECRET_TYPE,
@@ -90,6 +91,7 @@ function foreignData(secret: Secret): SecretData {
     TLS_CERT_KEY,
     TLS_PRIVATE_KEY_KEY,
     CA_BUNDLE_KEY,
+    SHARED_STATE_KEY,
     ...writtenOutputs(secret).flatMap((output) => OUTPUT_KEYS[output]),
   ]);
   return Object.fromEntries(Object.entries(secret.data ?? {}).filter(([key]) => !ours.has(key)));

@@ -2,18 +2,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { KubeClient } from '../../kube/client.ts';
-import { secrets } from '../../kube/well-known.ts';
 import { SERVING_SECRET, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY } from '../../pki/annotations.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { isTrustedBy } from '../../pki/x509/chain-trust.ts';
 import { PortUnavailable, type Listener } from '../../server/listener/listener.ts';
 import type { ServingCertificate } from '../../server/listener/serving-certificate.ts';
 import type { Context } from '../context.ts';
-import { watch } from '../watch.ts';
+import type { Watched } from '../watch.ts';
 import { readPublishedBundles } from './ca-bundle.ts';
 
-export function followServingSecret(
+export function presentServingSecret(
   context: Context,
+  { store, onChange }: Pick<Watched<Secret>, 'store' | 'onChange'>,
   listener: Pick<Listener, 'present'>,
   signal: AbortSignal,
 ): void {
@@ -25,20 +25,11 @@ export function followServingSecret(
     now: serverClock.now,
     log: log.child({ secret: SERVING_SECRET }),
   });
-  const watched = watch<Secret>(
-    context,
-    {
-      resource: secrets,
-      namespace,
-      fieldSelector: `metadata.name=${SERVING_SECRET}`,
-      onChange: (key) => {
-        const certificate = certificateIn(watched.store.get(key));
-        // Without a certificate in the Secret the listener keeps its own until the leader has repaired the Secret.
-        if (certificate !== undefined) void offer(certificate, signal);
-      },
-    },
-    signal,
-  );
+  onChange((key) => {
+    const certificate = certificateIn(store.get(key));
+    // Without a certificate in the Secret the listener keeps its own until the leader has repaired the Secret.
+    if (certificate !== undefined) void offer(certificate, signal);
+  }, signal);
 }
 
 function certificateIn(secret: Secret | undefined): ServingCertificate | undefined {

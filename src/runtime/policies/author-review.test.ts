@@ -8,7 +8,7 @@ import { createAuthorReview } from './author-review.ts';
 import { createReadRecords, READS_REVIEWED } from './read-records.ts';
 
 const signal = new AbortController().signal;
-const records = createReadRecords(() => ({ data: { key: 'a2V5', earlier: '' } }));
+const records = createReadRecords(() => ({ key: 'a2V5', earlier: '' }));
 const user: AccessSubject = { username: 'ana', uid: '7', groups: ['dev'], extra: { scope: ['x'] } };
 const match = { apiGroups: ['infra.example.com'], resources: ['servers'] };
 const secret: Partial<AdmissionPolicySpec> = {

@@ -16,13 +16,13 @@ const READ_MS = 2_000;
 const RELEARN_MS = 5_000;
 
 /**
- * @param ownNamespace the namespace in which Gatehouse runs
+ * @param isOurs whether Gatehouse itself writes
  * @param now a monotonic clock, in milliseconds
  */
 export function createOwners(
   client: Pick<KubeClient, 'getMetadata'>,
   discovery: Pick<Discovery, 'resolveKind' | 'forget'>,
-  ownNamespace: string,
+  isOurs: Owners['isOurs'],
   now: () => number,
 ): Owners {
   const relearnt = new Map<string, number>();
@@ -51,8 +51,7 @@ export function createOwners(
       const current = await discovery.resolveKind(wanted, signal);
       return current === undefined || isDeepStrictEqual(current, resource) ? undefined : await get(current);
     },
-    // A user who can act as a service account of this namespace can read the CA key there anyway.
-    isOurs: (username) => username.startsWith(`system:serviceaccount:${ownNamespace}:`),
+    isOurs,
   };
 }
 

@@ -30,7 +30,7 @@ beforeEach(() => {
   now = 0;
 });
 
-const records = () => createReadRecords(() => stored.read(KEY));
+const records = () => createReadRecords(() => stored.read(KEY)?.data);
 const reconciler = () =>
   createReadRecordsReconciler(
     cluster.client,

@@ -11,6 +11,7 @@ import { STATE_ENTRY } from '../../admission/webhooks/protect-own-kinds.ts';
 import type { AdmissionPolicy, AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { secrets } from '../../kube/well-known.ts';
+import type { SecretData } from '../../pki/secret-data.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { ownStateLabels } from '../certificates/ca-bundle.ts';
 import type { Context } from '../context.ts';
@@ -30,10 +31,10 @@ export type ReadsVerdict = 'reviewed' | 'earlier' | 'unreviewed';
 
 export type ReadRecords = ReturnType<typeof createReadRecords>;
 
-/** @param secret the current Secret `gatehouse-reads` */
-export function createReadRecords(secret: () => Secret | undefined) {
+/** @param data the current data of the Secret `gatehouse-reads`; undefined: it is missing */
+export function createReadRecords(data: () => SecretData | undefined) {
   const dataOf = (key: string): Buffer | undefined => {
-    const text = secret()?.data?.[key];
+    const text = data()?.[key];
     return text === undefined ? undefined : Buffer.from(text, 'base64');
   };
   /** Undefined while there is no key. */
@@ -47,6 +48,7 @@ export function createReadRecords(secret: () => Secret | undefined) {
     );
   };
   return {
+    hasKey: () => dataOf(KEY) !== undefined,
     recordOf,
     /** @param record what the policy or its status carries */
     verdict: (name: string, spec: AdmissionPolicySpec, record: string | undefined): ReadsVerdict => {
@@ -62,8 +64,14 @@ export function createReadRecords(secret: () => Secret | undefined) {
   };
 }
 
-/** On every replica. */
-export function followReadRecords(context: Context, signal: AbortSignal) {
+export interface FollowedRecords extends ReadRecords {
+  readonly hasSynced: () => boolean;
+  readonly whenSynced: (signal: AbortSignal) => Promise<void>;
+  readonly onChange: (listener: () => void, signal?: AbortSignal) => void;
+}
+
+/** In a process that may lead. */
+export function followReadRecords(context: Context, signal: AbortSignal): FollowedRecords {
   const { namespace } = context.config;
   const fieldSelector = `metadata.name=${READS_SECRET}`;
   const { store, ...watched } = watch<Secret>(
@@ -71,7 +79,7 @@ export function followReadRecords(context: Context, signal: AbortSignal) {
     { resource: secrets, namespace, fieldSelector },
     signal,
   );
-  return { ...watched, ...createReadRecords(() => store.list()[0]) };
+  return { ...watched, ...createReadRecords(() => store.list()[0]?.data) };
 }
 
 /** The API server learns of a webhook configuration through a watch: in this time, in milliseconds. */
@@ -103,7 +111,7 @@ export function createReadRecordsReconciler(
     if (found.data[EARLIER] !== undefined || !installed()) return AWAIT_CHANGE;
     listAt ??= now().getTime() + SETTLE_MS;
     if (now().getTime() < listAt) return { kind: 'requeue', at: new Date(listAt) };
-    const { recordOf } = createReadRecords(() => found);
+    const { recordOf } = createReadRecords(() => found.data);
     const { items } = await client.listAll<AdmissionPolicy>(ADMISSION_POLICIES, { signal });
     const records = items.flatMap(({ metadata: { name = '' }, spec, status }) =>
       // The API server has validated status.inForce against the schema of the policy.
@@ -128,7 +136,7 @@ export function startReadRecords(
     records,
     webhooks,
   }: {
-    readonly records: Pick<ReturnType<typeof followReadRecords>, 'onChange'>;
+    readonly records: Pick<FollowedRecords, 'onChange'>;
     readonly webhooks: ReturnType<typeof watchInstalledWebhooks>;
   },
   signal: AbortSignal,

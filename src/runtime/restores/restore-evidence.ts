@@ -23,12 +23,16 @@ import type { Watched } from '../watch.ts';
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
+/** Resolves when a window is stored. */
+export type StoreWindow = (window: RestoreWindow, signal: AbortSignal) => Promise<unknown>;
+
 const placeOf = ({ resource, namespace }: RestoreQuery): WriteTarget => ({ ...resource, namespace });
 
 export function createRestoreEvidence(
   { client, discovery, serverClock }: Pick<Context, 'client' | 'discovery' | 'serverClock'>,
   windows: Pick<Watched<RestoreWindow>, 'store'>,
   detectors: Pick<Watched<RestoreDetector>, 'store'>,
+  storeWindow: StoreWindow,
 ) {
   const { now } = serverClock;
   const listWindows = createSharedRead(() => client.listAll<RestoreWindow>(RESTORE_WINDOWS));
@@ -62,7 +66,7 @@ export function createRestoreEvidence(
       const sources = await sourcesOf(detector, signal);
       const missing = windowsOfSources(detector, sources, items, userInfo, place, now(), sha256);
       // Stored before anything is deferred: the source and the detector may be gone before a leader sees them.
-      if (!query.dryRun) for (const window of missing) await createIfAbsent(client, window, signal);
+      if (!query.dryRun) await Promise.all(missing.map((window) => storeWindow(window, signal)));
       found.push(...missing.map(evidenceOf));
     }
     return toEvidence(found);

@@ -31,6 +31,9 @@ export async function objectionTo(write: () => Promise<unknown>): Promise<string
 /** Why the API server refuses the webhooks of a policy; undefined if it accepts them. */
 export type DryRun = (policy: CompiledPolicy, signal: AbortSignal) => Promise<string | undefined>;
 
+/** For processes that may not write webhook configurations: the leader keeps refused webhooks out of them. */
+export const NO_DRY_RUN: DryRun = () => Promise.resolve(undefined);
+
 /**
  * One webhook that the API server refuses would block those of all policies. A replica that may not try them, such as one on a
  * developer's machine, leaves that to the others.

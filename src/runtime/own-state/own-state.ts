@@ -1,0 +1,62 @@
+/** Path tokens, read records and the identity of Gatehouse, from their Secrets or from the copies that the leader shares. */
+import { parsePathTokens } from '../../admission/webhooks/path-tokens.ts';
+import type { Context } from '../context.ts';
+import { createReadRecords, followReadRecords, type FollowedRecords } from '../policies/read-records.ts';
+import { createAcceptedPaths, followPathTokens, type AcceptedPaths } from '../webhooks/path-tokens.ts';
+import type { SharedStateFollower } from './shared-state.ts';
+
+export interface OwnState {
+  readonly paths: AcceptedPaths;
+  readonly records: FollowedRecords;
+}
+
+/** In a process that may lead. */
+export const followOwnSecrets = (context: Context, signal: AbortSignal): OwnState => ({
+  paths: followPathTokens(context, signal),
+  records: followReadRecords(context, signal),
+});
+
+/** In a webhook process. */
+export function followCopies(
+  { config }: Pick<Context, 'config'>,
+  { current, whenKnown, onChange }: SharedStateFollower,
+  signal: AbortSignal,
+): OwnState {
+  // Unlike the original, a missing copy proves nothing: no path is valid without it.
+  const paths = createAcceptedPaths(
+    () => false,
+    config.ca.propagationWaitMs,
+    () => performance.now(),
+  );
+  onChange((state) => paths.learn(parsePathTokens(state.paths)), signal);
+  return {
+    paths,
+    records: {
+      ...createReadRecords(() => current()?.reads),
+      hasSynced: () => current() !== undefined,
+      whenSynced: whenKnown,
+      onChange,
+    },
+  };
+}
+
+/** The ServiceAccount of the webhook process. */
+const WEBHOOK_ACCOUNT = 'gatehouse-webhook';
+
+/**
+ * Whether a user is the leader, whose writes Gatehouse trusts. Never the account of webhook processes, which handle input
+ * from the network.
+ *
+ * @param leader the user name of the leader; undefined: unknown, so it may be any other account of the own namespace
+ */
+export function createIsOurs(
+  leader: () => string | undefined,
+  ownNamespace: string,
+): (username: string) => boolean {
+  const accounts = `system:serviceaccount:${ownNamespace}:`;
+  return (username) => {
+    if (username === `${accounts}${WEBHOOK_ACCOUNT}`) return false;
+    const known = leader();
+    return known === undefined ? username.startsWith(accounts) : username === known;
+  };
+}
