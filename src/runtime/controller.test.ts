@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { AWAIT_CHANGE, requeueIn, inLocalTime } from './controller.ts';
+import { AWAIT_CHANGE, createReminders, inLocalTime, REPEAT_MS, requeueIn } from './controller.ts';
 
 const MINUTE = 60_000;
 const server = new Date('2026-01-01T00:00:00Z');
@@ -27,4 +27,23 @@ test('a result without a delay stays unchanged', async () => {
     () => 0,
   );
   expect(await reconcile('key', signal)).toEqual(AWAIT_CHANGE);
+});
+
+test('reminders of states that ended unnoticed are dropped', () => {
+  const reminders = createReminders();
+  for (let hour = 0; hour < 5; hour++)
+    for (let object = 0; object < 10; object++)
+      expect(
+        reminders.isDue(`${hour} ${object}`, 'text', new Date(server.getTime() + hour * REPEAT_MS)),
+      ).toBe(true);
+  expect(reminders.size()).toBe(10);
+});
+
+test('a reminder that is due again counts from then on', () => {
+  const reminders = createReminders();
+  const at = (minutes: number) => new Date(server.getTime() + minutes * MINUTE);
+  expect([0, 49, 50, 99].map((minute) => reminders.isDue('key', 'text', at(minute)))).toEqual([
+    ...[true, false, true, false],
+  ]);
+  expect(reminders.isDue('key', 'another text', at(99))).toBe(true);
 });

@@ -58,9 +58,16 @@ export function createReminders() {
       const known = recorded.get(key);
       const age = known?.text === text ? now.getTime() - known.at : Number.POSITIVE_INFINITY;
       if (age >= 0 && age < REPEAT_MS) return false;
+      recorded.delete(key);
       recorded.set(key, { text, at: now.getTime() });
+      // The oldest first. An old entry has no effect any more.
+      for (const [old, { at }] of recorded) {
+        if (now.getTime() - at < REPEAT_MS) break;
+        recorded.delete(old);
+      }
       return true;
     },
+    size: (): number => recorded.size,
     /** The state of this key is over. */
     clear: (key: string): void => {
       recorded.delete(key);

@@ -126,7 +126,7 @@ export function createReportReconciler(
           name,
           labels: { ...live?.metadata?.labels, ...ownStateLabels },
         },
-        data: { [KEY]: `${JSON.stringify(report, undefined, 1)}\n` },
+        data: { ...live?.data, [KEY]: `${JSON.stringify(report, undefined, 1)}\n` },
       };
       await (live === undefined ? client.create : client.replace)(configMaps, desired, { signal });
     }

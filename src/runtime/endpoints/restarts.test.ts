@@ -10,9 +10,9 @@ import {
 import type { KubeObject, ObjectMeta } from '../../json/kube-object.ts';
 import { systemClock } from '../../kube/clock.ts';
 import {
+  configMaps,
   daemonSets,
   deployments,
-  leases,
   pods,
   replicaSets,
   services,
@@ -20,6 +20,8 @@ import {
 } from '../../kube/well-known.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
 import { planRestart, type Workload } from './restart-plan.ts';
+import type { ConfigMap } from '../certificates/ca-bundle.ts';
+import { createReportReconciler, reportOf } from './report.ts';
 import { createRestarts } from './restarts.ts';
 import type { StaleService } from './served-certs.ts';
 
@@ -49,19 +51,11 @@ beforeEach(() => {
   cluster = createCluster();
   stale = new Map();
   stop = new AbortController();
-  ledBefore(0);
 });
 afterEach(() => stop.abort());
 
 const add = (resource: Parameters<Cluster['objects']>[0], object: object) =>
   cluster.objects<KubeObject>(resource).add(object);
-
-/** @param leaders how many leaders there were before */
-const ledBefore = (leaders: number) =>
-  add(leases, {
-    metadata: { namespace: 'gatehouse-system', name: 'gatehouse' },
-    spec: { leaseTransitions: leaders },
-  });
 
 /** A Deployment with one pod behind a Service, all of one name. The pod presents an earlier certificate than `leaf`. */
 function addScene(namespace: string, name: string, leaf = 'leaf-of-today-0123'): void {
@@ -275,19 +269,104 @@ describe('the next workload waits', () => {
     await waits();
   });
 
-  test('for the previous leader, whose last rollout may still run', async () => {
-    ledBefore(1);
-    const { look, events } = restarter();
-    await look('shop/a');
-    await vi.advanceTimersByTimeAsync(10 * MINUTE - 2);
-    expect(restarted()).toEqual([]);
-    const message = expect.stringContaining('the previous leader may have restarted') as string;
-    expect(events.all[0]).toMatchObject({ reason: 'RestartWaiting', message });
-    await look('shop/a');
-    expect(restarted()).toEqual([]);
-    await look('shop/a');
+  /** A leader restarts shop/a, and ends during the rollout. */
+  const leaderEndsDuringRollout = async () => {
+    hangingRollouts();
+    await restarter().look('shop/a');
+    stop.abort();
+    stop = new AbortController();
+  };
+
+  test('for a rollout that an earlier leader began, at most ten minutes', async () => {
+    await leaderEndsDuringRollout();
+    const next = restarter();
+    await next.look('shop/b');
+    const message = expect.stringContaining('Deployment shop/a, which an earlier leader restarted') as string;
+    expect(next.events.all[0]).toMatchObject({ reason: 'RestartWaiting', message });
+    await vi.advanceTimersByTimeAsync(10 * MINUTE - 10);
+    await next.look('shop/b');
     expect(restarted()).toEqual(['shop/a']);
+    await vi.advanceTimersByTimeAsync(10);
+    await next.look('shop/b');
+    expect(restarted()).toEqual(['shop/a', 'shop/b']);
   });
+
+  test('however often leaders change: the wait does not begin again', async () => {
+    await leaderEndsDuringRollout();
+    for (let leader = 0; leader < 6; leader++) {
+      await restarter().look('shop/b');
+      await vi.advanceTimersByTimeAsync(2 * MINUTE);
+      stop.abort();
+      stop = new AbortController();
+    }
+    expect(restarted()).toEqual(['shop/a', 'shop/b']);
+  });
+
+  test('for another leader that records its restart at the same time', async () => {
+    const { get } = cluster.client;
+    vi.spyOn(cluster.client, 'get').mockImplementation(async (resource, ...rest) => {
+      const live = await get(resource, ...rest);
+      // It writes between the read and the write of this leader.
+      if (resource.resource === 'configmaps' && live === undefined)
+        add(configMaps, { metadata: { namespace: 'gatehouse-system', name: 'gatehouse-served-certs' } });
+      return live as never;
+    });
+    const { look, warnings } = restarter();
+    await look('shop/a');
+    expect([restarted(), warnings]).toEqual([[], ['could not restart a stale workload']]);
+  });
+});
+
+test('after a rollout, a new leader does not wait', async () => {
+  for (const name of ['a', 'b']) addScene('shop', name);
+  await restarter().look('shop/a');
+  await vi.advanceTimersByTimeAsync(5_000);
+  stop.abort();
+  stop = new AbortController();
+  await restarter().look('shop/b');
+  expect(restarted()).toEqual(['shop/a', 'shop/b']);
+});
+
+test('the report and the record of a restart keep each other', async () => {
+  addScene('shop', 'api');
+  hangingRollouts();
+  await restarter().look('shop/api');
+  const none = { current: 0, stale: 0, foreign: 0, unreachable: 0, plain: 0, unknown: 0 };
+  const read = () => reportOf(none, [], now, () => now);
+  await createReportReconciler(
+    cluster.client,
+    'gatehouse-system',
+    read,
+  )('gatehouse-served-certs', stop.signal);
+  const data = () =>
+    cluster.objects<ConfigMap>(configMaps).read('gatehouse-system/gatehouse-served-certs')?.data;
+  expect(Object.keys(data() ?? {}).toSorted()).toEqual(['report.json', 'restart.json']);
+  roll('shop/api', { updatedReplicas: 1 });
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(Object.keys(data() ?? {})).toEqual(['report.json']);
+});
+
+test('of many stale pods, each has its turn: the first ones may belong to a workload that is not restarted', async () => {
+  for (const name of ['a', 'b']) addScene('shop', name);
+  edit((one) => ({ ...one, metadata: { ...one.metadata, annotations: {} } }), 'shop/a');
+  const labels = { app: 'a', tier: 'all' };
+  const others = Array.from({ length: 24 }, (_, n) => ({ name: `a-${n + 2}`, podIP: `10.0.1.${n}` }));
+  for (const { name, podIP } of others)
+    add(pods, {
+      metadata: metadata('shop', name, { labels, ...ownedBy('ReplicaSet', 'shop', 'a-rs') }),
+      status: { podIP },
+    });
+  cluster
+    .objects<KubeObject>(services)
+    .edit('shop/a', (one) => ({ ...one, spec: { selector: { tier: 'all' } } }));
+  const one = stale.get('shop/a');
+  if (one === undefined) throw new Error('nothing is stale');
+  const of = (pod: string, address: string) => ({ pod, address, since: 0, notAfter: now });
+  const servers = [...others.map(({ name, podIP }) => of(name, podIP)), of('b-1', '10.0.0.1')];
+  stale.set('shop/a', { ...one, servers });
+  const { look } = restarter();
+  for (let turn = 0; turn < 3; turn++) await look('shop/a');
+  expect(restarted()).toEqual(['shop/b']);
 });
 
 describe('nothing is restarted', () => {

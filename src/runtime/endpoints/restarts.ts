@@ -3,34 +3,35 @@
  * restart` does. One workload at a time in the cluster, and once for each certificate.
  */
 import type { Config } from '../../config/config.ts';
-import type { KubeObject } from '../../json/kube-object.ts';
+import { keyOf, type KubeObject } from '../../json/kube-object.ts';
 import { isConflict, isForbidden, isRefused } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { sleep, type Clock } from '../../kube/clock.ts';
-import type { LeaseObject } from '../../kube/lease/lease-record.ts';
 import { withKind } from '../../kube/object.ts';
-import { leases, services } from '../../kube/well-known.ts';
+import { services } from '../../kube/well-known.ts';
 import type { Log } from '../../log.ts';
-import { after } from '../../pki/durations.ts';
+import { after, DAY } from '../../pki/durations.ts';
 import { regardingService } from '../certificates/serving-cert-events.ts';
 import { restorePause } from '../certificates/rotation.ts';
 import { createReminders, regarding, type LeaderContext, type Reminders } from '../controller.ts';
-import { LEADER_LEASE } from '../leadership/own-lease.ts';
+import { createRecent } from '../claims/recent.ts';
+import { REFUSED_RECHECK_MS } from '../write-refused.ts';
+import { createRestartRecord, ROLLOUT_MS, type RestartRecord } from './restart-record.ts';
 import { isRollingOut, planRestart, restartPatch, type Workload } from './restart-plan.ts';
 import type { ServedCerts, StaleService } from './served-certs.ts';
 import { createTurns } from './turns.ts';
 import { workloadOf, type FoundWorkload } from './workloads.ts';
 
-/** A rollout that takes longer no longer holds up the next workload, in milliseconds. */
-const ROLLOUT_MS = 10 * 60_000;
 const LOOK_MS = 5_000;
-/** The pods of a Service have few owners. */
-const MAX_PODS = 10;
+/** Each pod costs up to three reads, and the pods of a Service have few owners: others have their turn later. */
+const PODS_PER_TURN = 10;
+/** No certificate lives longer, and a restart takes seconds at least. */
+const DONE = { most: 10_000, keepMs: 365 * DAY } as const;
 const FIELD_MANAGER = 'gatehouse-restarts';
 
 export interface RestartContext extends Pick<LeaderContext, 'record'> {
   readonly log: Log;
-  readonly client: Pick<KubeClient, 'get' | 'listAll' | 'patchMerge'>;
+  readonly client: Pick<KubeClient, 'get' | 'listAll' | 'patchMerge' | 'create' | 'replace'>;
   readonly config: Pick<Config, 'namespace'> & {
     readonly endpointProbes: Pick<Config['endpointProbes'], 'reloadMs'>;
   };
@@ -41,13 +42,13 @@ export interface RestartContext extends Pick<LeaderContext, 'record'> {
 
 interface Running extends RestartContext {
   readonly reminders: Reminders;
-  /**
-   * The leaf of the last restart by this process, for each workload and Service: a GitOps tool may remove the annotations
-   * that record it.
-   */
-  readonly done: Map<string, string>;
-  /** By the monotonic clock. */
-  readonly startedAt: number;
+  /** Restarts by this process, by {@link restartId}: a GitOps tool may remove the annotations that record them. */
+  readonly done: ReturnType<typeof createRecent>;
+  /** Those that the API server refused, by the same id. It is asked again after some time. */
+  readonly refused: ReturnType<typeof createRecent>;
+  readonly inProgress: RestartRecord;
+  /** The number of servers of a Service that had their turn, if it has more than fit one turn. */
+  readonly positions: Map<string, number>;
 }
 
 /** Returns a function that takes note of a Service with stale servers (`namespace/name`). */
@@ -56,8 +57,11 @@ export function createRestarts(
   served: Pick<ServedCerts, 'staleIn'>,
   signal: AbortSignal,
 ): (serviceKey: string) => void {
-  const startedAt = context.clock.monotonic();
-  const running: Running = { ...context, reminders: createReminders(), done: new Map(), startedAt };
+  const positions = new Map<string, number>();
+  const inProgress = createRestartRecord(context.client, context.config.namespace);
+  const done = createRecent(DONE.most, DONE.keepMs);
+  const refused = createRecent(DONE.most, REFUSED_RECHECK_MS);
+  const running = { ...context, reminders: createReminders(), done, refused, inProgress, positions };
   const turns = createTurns(); // a tenant with many stale workloads must not hold up others
   let isBusy = false;
   const work = async (): Promise<void> => {
@@ -65,8 +69,9 @@ export function createRestarts(
     isBusy = true;
     for (let key = turns.next(always); key !== undefined && !signal.aborted; key = turns.next(always)) {
       const stale = served.staleIn(key);
-      if (stale !== undefined && (await restartNext(stale, running, signal).catch(failed))) enqueue(key);
+      if (stale !== undefined && (await restartNext(key, stale, running, signal).catch(failed))) enqueue(key);
     }
+    for (const key of positions.keys()) if (served.staleIn(key) === undefined) positions.delete(key);
     isBusy = false;
   };
   const failed = (err: unknown): boolean => {
@@ -83,23 +88,35 @@ export function createRestarts(
 const always = (): boolean => true;
 
 /** Restarts one workload at most, and waits for its rollout. Returns false if there was none to restart. */
-async function restartNext(stale: StaleService, running: Running, signal: AbortSignal): Promise<boolean> {
+async function restartNext(
+  key: string,
+  stale: StaleService,
+  running: Running,
+  signal: AbortSignal,
+): Promise<boolean> {
   const { client, config, serverClock } = running;
   const { namespace, name, uid } = stale.service;
   const service = await client.get<KubeObject>(services, { namespace, name }, { signal });
   if (service?.metadata?.uid !== uid) return false;
   const createdBefore = after(serverClock.now(), -config.endpointProbes.reloadMs);
   const seen = new Set<string>();
-  for (const server of stale.servers.slice(0, MAX_PODS)) {
+  for (const server of serversOfTurn(key, stale, running)) {
     const found = await workloadOf(client, service, server, createdBefore, signal).catch(withoutPermission);
     const id = found?.workload.metadata?.uid;
     if (found === undefined || id === undefined || seen.has(id)) continue;
     seen.add(id);
-    if (!(await restart(found, stale, running, signal))) continue;
-    await untilRolledOut(found, running, signal);
-    return true;
+    if (await restart(found, stale, running, signal)) return true;
   }
   return false;
+}
+
+/** Over several turns, all of them: owners of the first servers may not ask for restarts. */
+function serversOfTurn(key: string, { servers }: StaleService, { positions }: Running) {
+  const from = positions.get(key) ?? 0;
+  const next = from + PODS_PER_TURN;
+  if (next < servers.length) positions.set(key, next);
+  else positions.delete(key);
+  return from < servers.length ? servers.slice(from, next) : servers.slice(0, PODS_PER_TURN);
 }
 
 /** The administrator has not permitted restarts in this namespace. */
@@ -108,60 +125,80 @@ function withoutPermission(error: unknown): undefined {
   throw error;
 }
 
-/** Whether the workload was restarted. */
+/** Whether the workload was restarted. Waits for its rollout. */
 async function restart(
   found: FoundWorkload,
   stale: StaleService,
   running: Running,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { client, done, metrics, serverClock } = running;
-  const { resource, workload } = found;
-  const { namespace = '', name = '', uid = '' } = workload.metadata ?? {};
-  const { leaf, secretName, uid: serviceUid } = stale.service;
+  const { done, inProgress, metrics, refused } = running;
+  const { leaf, secretName } = stale.service;
+  const id = restartId(found, stale);
   const say = (type: 'Normal' | 'Warning', reason: string, message: string) =>
     report(found, stale, { type, reason, message }, running);
-  const refused = (why: string): void => {
+  const refuse = (why: string): void => {
     const message = `not restarted for the certificate in secret ${secretName}: ${why}`;
     if (say('Warning', 'RestartRefused', message)) metrics.workloadRestart('refused');
   };
 
-  const plan = planRestart(workload, leaf, done.get(`${uid} ${serviceUid}`) === leaf);
-  const pause = plan.kind === 'restart' ? await pauseOf(running, signal) : undefined;
+  if (refused.has(id)) return false;
+  const plan = planRestart(found.workload, leaf, done.has(id));
+  const pause = plan.kind === 'restart' ? await pauseOf(found, running, signal) : undefined;
   const why = plan.kind === 'wait' ? plan.why : pause;
   if (why !== undefined)
     say('Normal', 'RestartWaiting', `the restart for the certificate in secret ${secretName} waits: ${why}`);
-  if (plan.kind === 'refuse') refused(plan.why);
+  if (plan.kind === 'refuse') refuse(plan.why);
   if (plan.kind !== 'restart' || why !== undefined) return false;
   try {
-    const patch = restartPatch(workload, leaf, serverClock.now());
-    await client.patchMerge(resource, { namespace, name }, patch, { signal, fieldManager: FIELD_MANAGER });
+    await patch(found, leaf, running, signal);
+    done.add(id);
+    metrics.workloadRestart('restarted');
+    const message = `restarted, because pods still presented an earlier certificate than secret ${secretName} contains`;
+    say('Normal', 'RestartedForCertificate', message);
+    await untilRolledOut(found, running, signal);
+    return true;
   } catch (error) {
-    if (!isRefused(error)) {
-      // After e.g. a timeout, the API server may have restarted it.
-      if (!isConflict(error)) await untilRolledOut(found, running, signal);
-      throw error; // the next answer of a server leads here again
-    }
-    refused(`the API server refuses it. It says: ${error.message}`);
+    if (!isRefused(error)) throw error; // the next answer of a server leads here again
+    refused.add(id);
+    refuse(`the API server refuses it. It says: ${error.message}`);
     return false;
+  } finally {
+    if (!signal.aborted) await inProgress.end(signal);
   }
-  done.set(`${uid} ${serviceUid}`, leaf);
-  metrics.workloadRestart('restarted');
-  const message = `restarted, because pods still presented an earlier certificate than secret ${secretName} contains`;
-  say('Normal', 'RestartedForCertificate', message);
-  return true;
 }
 
-/** Why nothing is restarted in the whole cluster, for users. */
-async function pauseOf(running: Running, signal: AbortSignal): Promise<string | undefined> {
-  const { client, clock, config, serverClock, startedAt } = running;
-  const open = await restorePause(running, serverClock.now(), signal);
-  if (open !== undefined || clock.monotonic() - startedAt >= ROLLOUT_MS) return open;
-  const ref = { namespace: config.namespace, name: LEADER_LEASE };
-  const lease = await client.get<LeaseObject>(leases, ref, { signal });
-  return lease?.spec?.leaseTransitions === 0
-    ? undefined
-    : 'the previous leader may have restarted another workload less than ten minutes ago';
+const restartId = ({ workload }: FoundWorkload, { service }: StaleService): string =>
+  `${workload.metadata?.uid ?? ''} ${service.uid} ${service.leaf}`;
+
+async function patch(
+  found: FoundWorkload,
+  leaf: string,
+  running: Running,
+  signal: AbortSignal,
+): Promise<void> {
+  const { client, serverClock } = running;
+  const { resource, workload } = found;
+  const { namespace = '', name = '' } = workload.metadata ?? {};
+  try {
+    const body = restartPatch(workload, leaf, serverClock.now());
+    await client.patchMerge(resource, { namespace, name }, body, { signal, fieldManager: FIELD_MANAGER });
+  } catch (error) {
+    // After e.g. a timeout, the API server may have restarted it.
+    if (!isRefused(error) && !isConflict(error)) await untilRolledOut(found, running, signal);
+    throw error;
+  }
+}
+
+/** Why nothing is restarted in the whole cluster, for users. Otherwise records that this restart is in progress. */
+async function pauseOf(
+  { resource, workload }: FoundWorkload,
+  running: Running,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const now = running.serverClock.now();
+  const open = await restorePause(running, now, signal);
+  return open ?? (await running.inProgress.begin(`${resource.kind} ${keyOf(workload)}`, now, signal));
 }
 
 /** Events on the workload and on the Service. Returns false if both were recorded already. */

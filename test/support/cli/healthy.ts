@@ -54,6 +54,7 @@ export const healthy: InstallationReadings = {
   definitions: read(definitions),
   access: read({ checked: 90, missing: [] }),
   governed: read({ checked: 2, missing: [] }),
+  restarts: read({ checked: 1, missing: [] }),
   service: read({ spec: { type: 'ClusterIP', ports: [{ port: 443, targetPort: 'webhooks' }] } }),
   slices: read([
     { endpoints: [{ addresses: ['10.0.0.1'], conditions: { ready: true } }], ports: [{ port: 8443 }] },

@@ -98,6 +98,13 @@ test.each<
   ]
 >([
   [
+    'a workload asks for restarts where Gatehouse may not restart it',
+    { restarts: read({ checked: 2, missing: [{ namespace: 'shop', workloads: ['Deployment shop/api'] }] }) },
+    'restarts',
+    'warning',
+    'may not restart Deployment shop/api after a renewal',
+  ],
+  [
     'a kind is not installed',
     { definitions: read(withoutOne) },
     'definitions',

@@ -20,6 +20,7 @@ import {
 import { checkAccess, checkDefinitions, checkGovernedKinds } from './checks/installation.ts';
 import { checkClocks, checkLeader } from './checks/leader.ts';
 import { checkPolicies, checkWindows } from './checks/policies.ts';
+import { checkRestarts } from './checks/restarts.ts';
 import { checkRivals } from './checks/rivals.ts';
 import type { Finding, Results, Severity } from './finding.ts';
 
@@ -62,6 +63,7 @@ const CHECKS: Readonly<Record<string, (readings: InstallationReadings) => Result
   rivals: checkRivals,
   clocks: checkClocks,
   'governed-kinds': checkGovernedKinds,
+  restarts: checkRestarts,
   policies: checkPolicies,
   'restore-windows': checkWindows,
 };

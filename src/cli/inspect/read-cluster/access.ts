@@ -21,7 +21,7 @@ export interface Access<Missing = AccessQuestion> {
 
 type Client = Pick<KubeClient, 'create'>;
 
-const PERMISSION: Permission = { verb: 'create', resource: 'subjectaccessreviews.authorization.k8s.io' };
+export const REVIEWS: Permission = { verb: 'create', resource: 'subjectaccessreviews.authorization.k8s.io' };
 /** There are hundreds of short requests. With more concurrency, they only queue in the API server. */
 const MAX_CONCURRENT_REVIEWS = 8;
 
@@ -38,7 +38,7 @@ export async function readAccess(
       reason: 'Failed',
       message: 'the folder deploy/, which lists the required permissions, is not part of this installation',
     };
-  return await tryToRead(PERMISSION, async () => {
+  return await tryToRead(REVIEWS, async () => {
     const allowed = await areAllowed(client, account, questions);
     return { checked: questions.length, missing: questions.filter((_question, index) => !allowed[index]) };
   });
@@ -117,7 +117,7 @@ export async function readGovernedAccess(
 ): Promise<Reading<Access<GovernedKind>>> {
   if (policies.kind === 'unread') return policies;
   const kinds = governedKinds(policies.value);
-  return await tryToRead(PERMISSION, async () => {
+  return await tryToRead(REVIEWS, async () => {
     const questions = kinds.flatMap(({ group, resource }) =>
       READ_VERBS.map((verb) => ({ verb, group, resource })),
     );
@@ -146,7 +146,7 @@ export function governedKinds(policies: readonly AdmissionPolicy[]): readonly Go
 }
 
 /** The answers in the order of the questions. */
-function areAllowed(
+export function areAllowed(
   client: Client,
   { namespace, serviceAccount }: ServiceAccount,
   questions: readonly AccessQuestion[],

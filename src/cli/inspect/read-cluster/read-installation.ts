@@ -46,6 +46,7 @@ import {
 } from './access.ts';
 import { probeResult, probeWindow, resultOf, type ProbeResult } from './probe.ts';
 import { INSTALLATION_NAME, type SharedReadings } from './read-cluster.ts';
+import { readRestartAccess, type RestartPlace } from './restart-access.ts';
 import { createReader, mapReading, orEmpty, permissionTo, read, tryToRead, type Reading } from './reading.ts';
 
 export interface Definition extends RawTarget {
@@ -109,6 +110,7 @@ export interface InstallationReadings extends ServiceAccount, SharedReadings {
   readonly definitions: Reading<ReadonlyMap<string, Definition>>;
   readonly access: Reading<Access>;
   readonly governed: Reading<Access<GovernedKind>>;
+  readonly restarts: Reading<Access<RestartPlace>>;
   readonly service: Reading<LiveService | undefined>;
   readonly slices: Reading<readonly EndpointSlice[]>;
   readonly deployment: Reading<Deployment | undefined>;
@@ -154,11 +156,12 @@ export async function readInstallation(
     get<LiveConfiguration>(validatingWebhookConfigurations, configuration),
     probeWebhook(cluster, namespace),
   ]);
-  const [caBundle, serving, deployment, converted, managed] = await Promise.all([
+  const [caBundle, serving, deployment, converted, restarts, managed] = await Promise.all([
     get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }),
     get<Secret>(secrets, { namespace, name: SERVING_SECRET }),
     get<Deployment>(deployments, { namespace, name: INSTALLATION_NAME }),
     readConverted(client, conversions),
+    readRestartAccess(client, account),
     Promise.all(
       MANAGED.map(([resource, labelSelector]) =>
         tryToRead(permissionTo('list', resource), async () => {
@@ -173,7 +176,7 @@ export async function readInstallation(
   return {
     ...{ namespace, serviceAccount, now: cluster.now(), skewMs: cluster.skewMs() },
     ...{ policies, conversions, detectors, windows, definitions, access, governed, service, slices },
-    ...{ mutating, validating, probe, caBundle, converted, managed, lease, deployment },
+    ...{ mutating, validating, probe, caBundle, converted, restarts, managed, lease, deployment },
     chain: mapReading(serving, (secret) => {
       const text = Buffer.from(secret?.data?.[TLS_CERT_KEY] ?? '', 'base64').toString();
       return text === '' ? undefined : text;
