@@ -4,6 +4,7 @@ import { pick } from '../../json/objects.ts';
 import { groupResourceName, type KubeObject } from '../../json/kube-object.ts';
 import { isForbidden, isNotFound } from '../../kube/api-error.ts';
 import { certificates, configMaps, secrets } from '../../kube/well-known.ts';
+import { systemClock } from '../../kube/clock.ts';
 import type { Resource } from '../../kube/object.ts';
 import { dropManagedFields } from '../../kube/watch/change.ts';
 import { sourceName, type BundleSource, type Consent, type SourceRef } from '../../pki/injection/request.ts';
@@ -19,6 +20,7 @@ import type { Context } from '../context.ts';
 import { watch, type WatchContext } from '../watch.ts';
 import { CLUSTER_ROLE } from '../write-refused.ts';
 import { followApiServerCa } from './api-server-ca.ts';
+import { followSecret } from './follow-secret.ts';
 
 const CERTIFICATES_ROLE = 'deploy/components/cert-manager-compat/role.yaml';
 
@@ -120,16 +122,12 @@ function startCertificate(
   tell: () => void,
   signal: AbortSignal,
 ): Source['read'] {
-  let secret: (Source & { readonly name: string }) | undefined;
+  const watchSecret = (of: string) => start(context, { kind: 'Secret', namespace, name: of }, tell, signal);
+  const followed = followSecret(watchSecret, tell, systemClock, signal);
   const onCertificate = () => {
     const reading = certificate();
-    const wanted = reading.kind === 'read' ? secretOf(reading.object) : undefined;
     // A Certificate that cannot be read for a moment still has its Secret.
-    if (reading.kind === 'read' && wanted !== secret?.name) {
-      secret?.stop();
-      const follow = (of: string) => start(context, { kind: 'Secret', namespace, name: of }, tell, signal);
-      secret = wanted === undefined ? undefined : { ...follow(wanted), name: wanted };
-    }
+    if (reading.kind === 'read') followed.want(secretOf(reading.object));
     tell();
   };
   const transform = ({ metadata = {}, ...rest }: Certificate): Certificate => ({
@@ -142,7 +140,7 @@ function startCertificate(
   return () => {
     const reading = certificate();
     if (reading.kind !== 'read') return reading;
-    return secret === undefined ? { kind: 'read', object: undefined } : secret.read();
+    return followed.source()?.read() ?? { kind: 'read', object: undefined };
   };
 }
 
