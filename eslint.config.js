@@ -16,7 +16,7 @@ const arrows = {
   pki: ['json', 'api'],
   restore: ['cel', 'json', 'api'],
   kube: ['json'],
-  config: [],
+  config: ['api'],
   tracing: [],
   server: ['admission', 'api', 'json'],
   sandbox: ['cel', 'json', 'api'],

@@ -118,6 +118,9 @@ test('DNS suffixes are a list, and none may cover the short names of Services', 
   expect(suffixes('apps.example.com, corp.internal')).toEqual(['apps.example.com', 'corp.internal']);
   expect(() => suffixes('prod')).toThrow('--serving-cert-dns-suffixes: "prod" is too wide');
   expect(() => suffixes('*.example.com')).toThrow('is not a DNS name');
+  expect(() => suffixes('web.svc.k8s.example')).toThrow(
+    '--serving-cert-dns-suffixes: "web.svc.k8s.example" has the label svc, which only the names of Services may have',
+  );
 });
 
 test('each domain belongs to one namespace', () => {
@@ -136,6 +139,7 @@ test('each domain belongs to one namespace', () => {
   expect(() => suffixes('Shop=example.com')).toThrow('"Shop" is not a DNS label');
   expect(() => suffixes('shop=com')).toThrow('"com" is too wide');
   expect(() => suffixes('shop=*.example.com')).toThrow('is not a DNS name');
+  expect(() => suffixes('shop=shop.svc')).toThrow('"shop.svc" has the label svc');
   expect(() => suffixes('shop=')).toThrow('"shop=" is not a namespace and a domain');
   expect(() => suffixes('shop=example.com', 'example.com')).toThrow('is also in --serving-cert-dns-suffixes');
 });

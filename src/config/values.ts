@@ -1,4 +1,5 @@
 /** Parsers for the text of settings. Each returns the value, or throws an error whose message is a full sentence. */
+import { parseRenewalPoint } from '../api/renewal-point.ts';
 import { parseBytes, parseDuration } from './quantities.ts';
 
 export const text = (value: string): string => value;
@@ -68,11 +69,20 @@ export function dnsLabel(value: string): string {
   return value;
 }
 
-/** At least two labels each: with one, a Service could take the short name `<service>.<namespace>` of another. */
+/**
+ * At least two labels each: with one, a Service could take the short name `<service>.<namespace>` of another. Names with
+ * the label `svc` are those of Services, so no Service may ask for one in a suffix.
+ */
 export function dnsSuffixes(value: string): readonly string[] {
   const suffixes = listOf(value);
-  for (const suffix of suffixes)
-    if (!dnsName(suffix).includes('.')) throw new Error(`"${suffix}" is too wide: write at least two labels`);
+  for (const suffix of suffixes) {
+    const labels = dnsName(suffix).split('.');
+    if (labels.length < 2) throw new Error(`"${suffix}" is too wide: write at least two labels`);
+    if (labels.includes('svc'))
+      throw new Error(
+        `"${suffix}" has the label svc, which only the names of Services may have: remove the suffix`,
+      );
+  }
   return suffixes;
 }
 
@@ -124,11 +134,11 @@ export function certLifetime(value: string): number {
   return ms;
 }
 
-/** Earlier, a certificate would be due soon after its issue. Later, an outage of hours would do harm. */
 export function renewalPoint(value: string): number {
-  if (!/^([2-8]\d|90)%$/.test(value))
+  const percent = parseRenewalPoint(value);
+  if (percent === undefined)
     throw new Error(`"${value}" is not a whole percentage from 20% to 90%, such as 50%`);
-  return Number.parseInt(value, 10);
+  return percent;
 }
 
 export function dnsName(value: string): string {

@@ -11,11 +11,6 @@ export const DEFAULT_SERVING_CERT_LIFETIME = 90 * DAY;
 export const OWN_SERVING_CERT_LIFETIME = 7 * DAY;
 /** Percent of its life that a serving cert has passed when it is renewed at the latest. */
 export const DEFAULT_RENEW_AFTER = 66;
-/** `50%` as a number; undefined for text other than a whole percentage from 20% to 90%. */
-export function parseRenewAfter(text: string): number | undefined {
-  const [, percent] = /^([2-8]\d|90)%$/.exec(text) ?? [];
-  return percent === undefined ? undefined : Number(percent);
-}
 export const MIN_SERVING_CERT_LIFETIME = HOUR;
 /** Half of the life of the authority, so that every leaf can live its full life before its CA ends. */
 export const MAX_SERVING_CERT_LIFETIME = 365 * DAY;

@@ -7,7 +7,7 @@ import { inKey, textOf, type SecretData } from '../secret-data.ts';
 import { nameOf } from '../x509/path-problem.ts';
 import { parsePrivateKeyPem, privateKeyOf, splitCertificates, toCertificatePem } from '../x509/pem.ts';
 import { generationId, type ImportedAuthority } from './generation.ts';
-import { signTrial } from './trial.ts';
+import { signTrial, type TrialScope } from './trial.ts';
 
 export type ImportResult =
   | { readonly kind: 'imported'; readonly authority: ImportedAuthority }
@@ -17,25 +17,17 @@ export type ImportResult =
 /**
  * Reads an imported CA from the `data` of its Secret (values in base64), as cert-manager writes it: `tls.crt` with the
  * CA and its issuers, `tls.key` with its key, and optionally `ca.crt` with the root. The root must be there, because
- * OpenSSL accepts only a self-signed one. Refuses a CA whose certificates for `dnsNames` some client would reject.
+ * OpenSSL accepts only a self-signed one. Refuses a CA whose certificates in this scope some client would reject.
  */
-export function importAuthority(
-  data: SecretData | undefined,
-  dnsNames: readonly string[],
-  now: Date,
-): ImportResult {
+export function importAuthority(data: SecretData | undefined, scope: TrialScope, now: Date): ImportResult {
   try {
-    return { kind: 'imported', authority: parseImported(data, dnsNames, now) };
+    return { kind: 'imported', authority: parseImported(data, scope, now) };
   } catch (error) {
     return { kind: 'refused', problem: messageOf(error) };
   }
 }
 
-function parseImported(
-  data: SecretData | undefined,
-  dnsNames: readonly string[],
-  now: Date,
-): ImportedAuthority {
+function parseImported(data: SecretData | undefined, scope: TrialScope, now: Date): ImportedAuthority {
   const textIn = (name: string): string => textOf(data, name) ?? '';
   for (const name of [TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY])
     if (textIn(name) === '') throw new Error(`${name}: it is missing`);
@@ -46,7 +38,7 @@ function parseImported(
     throw new Error(`${TLS_PRIVATE_KEY_KEY}: it is not the key of the first certificate in ${TLS_CERT_KEY}`);
   const chain = issuers.length === 0 ? undefined : toCertificatePem(issuers);
   const authority = { id: generationId(ca.publicKey), certificate: toCertificatePem([ca]), chain, key };
-  inKey(TLS_CERT_KEY, () => signTrial(authority, dnsNames, now));
+  inKey(TLS_CERT_KEY, () => signTrial(authority, scope, now));
   return authority;
 }
 

@@ -35,6 +35,7 @@ import { planRotation, refusal, type RotationState } from './rotation-plan.ts';
 import { parseAuthority, toSecretData } from './secret.ts';
 import { activationProblem } from './trial.ts';
 
+const SCOPE = { dnsNames: [SERVER_NAME], addresses: [] };
 /** Certificates have whole seconds. TLS stacks read the clock. */
 const now = new Date(Math.floor(Date.now() / 1_000) * 1_000);
 let keyPair: KeyPair;
@@ -62,7 +63,7 @@ const stateOf = (imported: ImportedAuthority, change: Partial<RotationState> = {
   rotate: undefined,
   distrust: [],
   paused: undefined,
-  trialNames: () => ['db.prod.svc'],
+  trial: () => ({ dnsNames: ['db.prod.svc'], addresses: [] }),
   imported,
   ...change,
 });
@@ -303,7 +304,7 @@ describe('the former root of an imported CA', () => {
       const issuing = makeCa({ issuer: root, subject: '/CN=Issuing' });
       const imported = (ca: MadeCa, top: MadeCa): ImportedAuthority => {
         const data = { 'tls.crt': base64(ca.cert), 'tls.key': base64(ca.key), 'ca.crt': base64(top.cert) };
-        const result = importAuthority(data, [SERVER_NAME], after(now, HOUR));
+        const result = importAuthority(data, SCOPE, after(now, HOUR));
         if (result.kind === 'refused') throw new Error(result.problem);
         return result.authority;
       };
@@ -332,10 +333,24 @@ describe('the former root of an imported CA', () => {
       expect(planRotation(boundAgain).kind).toBe('none');
       expect(refusal(boundAgain)).toContain('so clients that hold only an earlier root would reject');
 
+      // A new key below the renewed root needs no bridge: the roots are one CA.
+      const follow = (authorityKeyId: string) => {
+        const ca = { issuer: newRoot, subject: '/CN=Issuing 2', days: 500, authorityKeyId };
+        const next = imported(makeCa(ca), newRoot);
+        const previous = activeGeneration(start);
+        return prepare(
+          start,
+          importGeneration(next, { serial: randomSerial(), now: at, previous }),
+          undefined,
+        );
+      };
+      expect(activationProblem(follow('keyid'), SCOPE, at)).toBeUndefined();
+      expect(activationProblem(follow('keyid,issuer:always'), SCOPE, at)).toContain('reject a certificate');
+
       const cutOff = renewRoot(boundAgain.authority, boundAgain.imported ?? ours, at);
       const previous = activeGeneration(cutOff);
       const next = importGeneration(ours, { serial: randomSerial(), now: at, previous });
-      const problem = activationProblem(prepare(cutOff, next, undefined), [SERVER_NAME], at);
+      const problem = activationProblem(prepare(cutOff, next, undefined), SCOPE, at);
       expect(problem).toContain(`clients that hold the root of generation ${previous.id} reject`);
     },
   );

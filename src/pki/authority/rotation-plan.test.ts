@@ -42,7 +42,7 @@ beforeAll(async () => {
     rotate: undefined,
     distrust: [],
     paused: undefined,
-    trialNames: () => ['db.prod.svc'],
+    trial: () => ({ dnsNames: ['db.prod.svc'], addresses: [] }),
     imported: undefined,
   };
 });

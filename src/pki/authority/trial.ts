@@ -1,10 +1,11 @@
 /** T11: a CA signs a trial certificate before it replaces another one. The certificate never leaves this file. */
 import { messageOf } from '../../json/error-message.ts';
 import { after, HOUR, latest } from '../durations.ts';
-import { certificateFields } from '../x509/certificate-fields.ts';
+import { addressBytes } from '../x509/addresses.ts';
+import { certificateFields, USAGE_OF } from '../x509/certificate-fields.ts';
 import { signServingCert } from '../x509/certificate.ts';
 import { isTrustedBy } from '../x509/chain-trust.ts';
-import { forbiddenName } from '../x509/name-constraints.ts';
+import { forbiddenAddress, forbiddenName } from '../x509/name-constraints.ts';
 import { nameOf, pathProblem } from '../x509/path-problem.ts';
 import { joinCertificatePems, toCertificatePem, type CertificatePem } from '../x509/pem.ts';
 import { activeGeneration, bridgesFrom, pendingGeneration, type Authority } from './authority.ts';
@@ -13,6 +14,7 @@ import {
   caOf,
   intermediatesOf,
   isOwnRoot,
+  isSameCa,
   issuerOf,
   lifeOf,
   pathOf,
@@ -23,11 +25,18 @@ import {
 
 type Signer = Pick<Generation, 'id' | 'certificate' | 'chain' | 'key'>;
 
+/** What a CA must be able to sign under the settings of the operator. */
+export interface TrialScope {
+  readonly dnsNames: readonly string[];
+  /** IP addresses in their canonical form. */
+  readonly addresses: readonly string[];
+}
+
 /**
- * A trial certificate for `dnsNames`.
+ * A trial certificate for these names and addresses.
  * @throws Error if some client that trusts the root would reject it.
  */
-export function signTrial(ca: Signer, dnsNames: readonly string[], now: Date): CertificatePem {
+export function signTrial(ca: Signer, { dnsNames, addresses }: TrialScope, now: Date): CertificatePem {
   const path = pathOf(ca);
   const root = rootOf(ca);
   const problem = pathProblem(path, now);
@@ -36,14 +45,22 @@ export function signTrial(ca: Signer, dnsNames: readonly string[], now: Date): C
     throw new Error(
       `its root ${nameOf(root)} is a CA of Gatehouse, which signs no other CAs: use another root`,
     );
-  const forbidden = forbiddenName(path.map(certificateFields), dnsNames);
-  if (forbidden !== undefined)
+  const limits = path.map(certificateFields);
+  const name = forbiddenName(limits, dnsNames);
+  if (name !== undefined)
     throw new Error(
-      `its name constraints exclude ${forbidden}, and so names that serving certs hold: permit svc, the cluster domain and the domains of --serving-cert-dns-suffixes`,
+      `its name constraints exclude ${name}, and so names that serving certs hold: permit svc, the cluster domain and the domains of ` +
+        '--serving-cert-dns-suffixes and --serving-cert-namespace-suffixes',
+    );
+  const address = forbiddenAddress(limits, addresses);
+  if (address !== undefined)
+    throw new Error(
+      `its name constraints exclude the IP address ${address}, and so cluster IPs that serving certs may hold: permit the range of the ` +
+        'cluster IPs, or set --serving-cert-cluster-ips to false',
     );
   const notBefore = latest(now, lifeOf(ca).notBefore);
   const leaf = signServingCert(
-    { dnsNames },
+    { dnsNames, addresses: addresses.map(addressBytes).filter((one) => one !== undefined) },
     caOf(ca).publicKey, // any key will do
     { serial: Uint8Array.of(1), notBefore, notAfter: after(notBefore, HOUR) },
     issuerOf(ca),
@@ -54,27 +71,29 @@ export function signTrial(ca: Signer, dnsNames: readonly string[], now: Date): C
   return leaf;
 }
 
+/** Whether servers reject each client certificate below this CA. */
+export const forbidsClientCerts = (ca: Pick<Signer, 'certificate' | 'chain'>): boolean =>
+  pathOf(ca).some((one) => certificateFields(one).extendedKeyUsage?.includes(USAGE_OF.client) === false);
+
 /**
  * Why the pending generation must not sign; undefined if it may. Its clients hold the bundle, or only a root of the
  * generation before it. What changed since it was made counts: its life, the names that it must sign, the bundle.
  */
-export function activationProblem(
-  authority: Authority,
-  dnsNames: readonly string[],
-  now: Date,
-): string | undefined {
+export function activationProblem(authority: Authority, scope: TrialScope, now: Date): string | undefined {
   const pending = pendingGeneration(authority);
   if (pending === undefined) return undefined;
   try {
-    const leaf = signTrial(pending, dnsNames, now);
+    const leaf = signTrial(pending, scope, now);
     const bridges = bridgesFrom(authority, pending.id, now);
     const served = joinCertificatePems([leaf, ...bridges]);
     const previous = activeGeneration(authority);
     const isBridged = pending.bridge !== undefined && bridges.includes(pending.bridge);
+    // Without a bridge: the authority key identifier of an intermediate CA may name the serial number of the new root.
+    const isReached = isBridged || isSameCa(rootOf(pending), rootOf(previous));
     const former = rootsOf(previous).filter(({ validToDate }) => validToDate > now);
     const bundles = [
       caBundle(authority, now),
-      ...(isBridged ? former.map((root) => toCertificatePem([root])) : []),
+      ...(isReached ? former.map((root) => toCertificatePem([root])) : []),
     ];
     return bundles.every((bundle) => isTrustedBy(served, bundle, now))
       ? undefined

@@ -6,6 +6,7 @@ import {
   podNames,
   servingCertAddresses,
   servingCertNames,
+  shortNames,
   type NamedService,
 } from './dns-names.ts';
 
@@ -87,17 +88,17 @@ describe('domains of namespaces', () => {
     expect(() => asking(name, namespace)).toThrow('belongs to another namespace');
   });
 
-  test.each([
-    ['annotation', { [SHORT_NAMES]: 'true' }, false],
-    ['default of the operator', {}, true],
-  ])('a short name by %s is no way into the domain of another namespace', (_by, annotations, shortNames) => {
-    const rule = { ...rules, shortNames, namespaceSuffixes: new Map([['acme.com', 'shop']]) };
-    const named = (name: string, namespace: string) =>
-      servingCertNames({ ...service, name, namespace, annotations }, rule);
-    expect(() => named('acme', 'com')).toThrow(
+  test('a short name is no way into the domain of another namespace', () => {
+    const rule = { ...rules, shortNames: true, namespaceSuffixes: new Map([['acme.com', 'shop']]) };
+    const named = (name: string, annotations = {}) =>
+      servingCertNames({ ...service, name, namespace: 'com', annotations }, rule);
+    expect(() => named('acme', { [SHORT_NAMES]: 'true' })).toThrow(
       'serving-cert-short-names: "acme.com" is in a domain that belongs to another namespace: set it to false',
     );
-    expect(named('other', 'com')).toContain('other.com');
+    expect(named('other')).toContain('other.com');
+    // A default of the operator must not stop the renewal of a Service whose author did not ask for short names.
+    expect(named('acme')).toEqual(['acme', 'acme.com.svc', 'acme.com.svc.cluster.local']);
+    expect(shortNames({ ...service, name: 'acme', namespace: 'com' }, rule).omitted).toEqual(['acme.com']);
   });
 
   test('the message names only the domains of the namespace itself', () => {

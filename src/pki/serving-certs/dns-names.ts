@@ -108,22 +108,11 @@ export const permittedDomains = ({
 export function servingCertNames(service: NamedService, rules: NameRules): readonly string[] {
   const { name, namespace, annotations, headless } = service;
   const pods = podsOf(service);
-  const shortNames = flag(annotations, SERVING_CERT_SHORT_NAMES) ?? rules.shortNames;
-  if (shortNames && rules.nameConstraints)
-    throw new InvalidAnnotation(
-      `${SERVING_CERT_SHORT_NAMES}: the CA signs no short names (--ca-name-constraints): remove the annotation`,
-    );
-  const short = shortNames ? [name, `${name}.${namespace}`] : [];
-  const reserved = short.find((one) => isReserved(one, namespace, rules));
-  if (reserved !== undefined)
-    throw new InvalidAnnotation(
-      `${SERVING_CERT_SHORT_NAMES}: ${quote(reserved)} is in a domain that belongs to another namespace: set it to false`,
-    );
   const wildcard = flag(annotations, SERVING_CERT_WILDCARD) ?? (headless && pods.length === 0);
   const domains = [`${name}.${namespace}.svc`, `${name}.${namespace}.svc.${rules.clusterDomain}`];
   const below = (label: string) => domains.map((domain) => `${label}.${domain}`);
   const names = [
-    ...short,
+    ...shortNames(service, rules).held,
     ...domains,
     ...(wildcard ? below('*') : []),
     ...pods.flatMap(below),
@@ -140,6 +129,28 @@ export function servingCertNames(service: NamedService, rules: NameRules): reado
       `the Service asks for ${unique.length} DNS names: at most ${MAX_NAMES} fit a cert`,
     );
   return unique;
+}
+
+/**
+ * The short names in the serving cert of a Service, and those that it lacks because they belong to another namespace. A
+ * default must not keep a Service without this annotation from its cert.
+ * @throws InvalidAnnotation
+ */
+export function shortNames({ name, namespace, annotations }: NamedService, rules: NameRules) {
+  const asked = flag(annotations, SERVING_CERT_SHORT_NAMES);
+  if (!(asked ?? rules.shortNames)) return { held: [], omitted: [] };
+  if (rules.nameConstraints)
+    throw new InvalidAnnotation(
+      `${SERVING_CERT_SHORT_NAMES}: the CA signs no short names (--ca-name-constraints): remove the annotation`,
+    );
+  const all = [name, `${name}.${namespace}`];
+  const omitted = all.filter((one) => isReserved(one, namespace, rules));
+  const [reserved] = omitted;
+  if (asked === true && reserved !== undefined)
+    throw new InvalidAnnotation(
+      `${SERVING_CERT_SHORT_NAMES}: ${quote(reserved)} is in a domain that belongs to another namespace: set it to false`,
+    );
+  return { held: all.filter((one) => !omitted.includes(one)), omitted };
 }
 
 /**

@@ -129,7 +129,7 @@ describe('a client cert', () => {
     const soon = after(new Date(), MINUTE);
     const ca = makeCa({ more: ['extendedKeyUsage=serverAuth'] });
     const data = { 'tls.crt': base64(ca.cert), 'tls.key': base64(ca.key) };
-    const result = importAuthority(data, order.dnsNames, soon);
+    const result = importAuthority(data, { dnsNames: order.dnsNames, addresses: [] }, soon);
     if (result.kind === 'refused') throw new Error(result.problem);
     const generation = importGeneration(result.authority, { serial: randomSerial(), now: soon });
     const forServers = { ...order, authority: authorityOf(generation, soon), now: soon };

@@ -103,7 +103,7 @@ function hasOtherDuration({ notBefore, notAfter }: UsableServingCert, state: Ser
   return Math.abs(expected.getTime() - notAfter.getTime()) > SAME_DURATION;
 }
 
-/** The jitter in percent of the life. Every percentage that {@link parseRenewAfter} accepts is greater. */
+/** The jitter in percent of the life. Every percentage that a Service may ask for is greater. */
 const JITTER = 10;
 
 /**

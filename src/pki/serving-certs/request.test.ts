@@ -57,6 +57,7 @@ test('a Service with the annotation asks for a P-256 cert of 90 days', () => {
     outputs: [],
     keystorePassword: undefined,
     lacksAddresses: false,
+    omittedNames: [],
     replaceSecret: false,
     via: 'gatehouse',
   });

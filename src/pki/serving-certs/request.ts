@@ -1,4 +1,5 @@
 import { parseDuration } from '../../api/duration.ts';
+import { parseRenewalPoint } from '../../api/renewal-point.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { isDnsSubdomain } from '../../json/names.ts';
 import { quote } from '../../json/printable.ts';
@@ -18,13 +19,13 @@ import {
   listOf,
   servingCertAddresses,
   servingCertNames,
+  shortNames,
   type NameRules,
 } from './dns-names.ts';
 import {
   DEFAULT_SERVING_CERT_LIFETIME,
   MAX_SERVING_CERT_LIFETIME,
   MIN_SERVING_CERT_LIFETIME,
-  parseRenewAfter,
 } from '../lifetimes.ts';
 import type { LeafPurpose } from '../x509/certificate-fields.ts';
 import { DEFAULT_KEY_ALGORITHM, isKeyAlgorithm, KEY_ALGORITHMS, type KeyAlgorithm } from '../x509/keys.ts';
@@ -55,6 +56,8 @@ export interface AcceptedRequest {
   readonly purpose: LeafPurpose;
   readonly secretName: string;
   readonly dnsNames: readonly string[];
+  /** The short names that it lacks, because they belong to another namespace. */
+  readonly omittedNames: readonly string[];
   /** Its cluster IPs. */
   readonly addresses: readonly string[];
   /** Whether it asks for its cluster IPs, which the operator does not allow. */
@@ -149,6 +152,7 @@ function orderOf(
     kind: 'request',
     secretName,
     dnsNames: servingCertNames(named, rules),
+    omittedNames: shortNames(named, rules).omitted,
     addresses: addresses ?? [],
     lacksAddresses: addresses === undefined,
     algorithm: algorithmOf(annotations[SERVING_CERT_KEY_ALGORITHM]),
@@ -197,7 +201,7 @@ function lifetimeOf(text: string | undefined): number {
 }
 
 function renewAfterOf(text: string | undefined, { renewAfter }: RequestRules): number {
-  const percent = text === undefined ? renewAfter : parseRenewAfter(text);
+  const percent = text === undefined ? renewAfter : parseRenewalPoint(text);
   if (percent === undefined)
     throw new InvalidAnnotation(
       `${SERVING_CERT_RENEW_AFTER}: ${quote(text ?? '')} is not a whole percentage from 20% to 90% of the lifetime such as 50%`,

@@ -12,7 +12,8 @@ import {
   TLS_PRIVATE_KEY_KEY,
   TLS_SECRET_TYPE,
 } from '../annotations.ts';
-import { DEFAULT_RENEW_AFTER, parseRenewAfter } from '../lifetimes.ts';
+import { parseRenewalPoint } from '../../api/renewal-point.ts';
+import { DEFAULT_RENEW_AFTER } from '../lifetimes.ts';
 import { base64, type SecretData } from '../secret-data.ts';
 import type { CertificatePem, PrivateKeyPem } from '../x509/pem.ts';
 import { madeByServiceCa } from './openshift.ts';
@@ -190,7 +191,7 @@ export function withMarks(
 
 /** When the cert in the Secret is renewed, as {@link withMarks} wrote it. */
 export const markedRenewAfter = ({ metadata }: Secret): number =>
-  parseRenewAfter(metadata?.annotations?.[SERVING_CERT_RENEW_AFTER] ?? '') ?? DEFAULT_RENEW_AFTER;
+  parseRenewalPoint(metadata?.annotations?.[SERVING_CERT_RENEW_AFTER] ?? '') ?? DEFAULT_RENEW_AFTER;
 
 /** A reference with an earlier uid names an owner that no longer exists. An object can have only one controller. */
 const ownersWithout = (

@@ -33,6 +33,14 @@ export const caRefused = (namespace: string, name: string, problem: string): Aut
     `the CA in secret ${namespace}/${name} cannot be used: ${problem}. Put the CA, its chain up to the root and its key there.`,
   );
 
+/** Not a refusal: a Service of a tenant would otherwise keep the operator from using the CA. */
+export const caForServersOnly = (namespace: string, name: string): AuthorityEvent =>
+  warning(
+    'CaForServersOnly',
+    `the CA in secret ${namespace}/${name} may not sign client certificates, which Services request: its extended key usage lacks clientAuth. ` +
+      'They get none (Event NameNotPermitted). Put a CA there that has clientAuth, or no extended key usage',
+  );
+
 /** The CA that was read before stays in use. */
 export const caUnreadable = (namespace: string, name: string, problem: string): AuthorityEvent =>
   warning(

@@ -6,6 +6,8 @@ import { parseAuthority, toSecretData } from '../../pki/authority/secret.ts';
 import { activeGeneration, type Authority } from '../../pki/authority/authority.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
 import { base64, firstAuthority, rotated } from '../../../test/support/pki/fixtures.ts';
+import { makeCa } from '../../../test/support/pki/openssl-ca.ts';
+import { hasOpenssl } from '../../../test/support/trust-verdicts.ts';
 import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import { signRoot } from '../../pki/x509/certificate.ts';
 import { toPrivateKeyPem } from '../../pki/x509/pem.ts';
@@ -57,6 +59,14 @@ const publish = (bundle: string) => {
   });
 };
 
+const EVIDENCE: AuthorityContext['evidence'] = {
+  targetsWithout: () => ({ vetoing: [], delaying: [] }),
+  longestLifeMs: () => 90 * DAY,
+  clusterIPs: () => [],
+  wantsClientCerts: () => false,
+  unreadable: () => [],
+};
+
 interface LeaderChange extends Partial<AuthorityContext> {
   /** The Secret with the imported CA. */
   readonly importFrom?: string;
@@ -89,11 +99,7 @@ function leader({ importFrom, ...change }: LeaderChange = {}) {
   const reconcile = createAuthorityReconciler({
     client: cluster.client,
     config,
-    evidence: {
-      targetsWithout: () => ({ vetoing: [], delaying: [] }),
-      longestLifeMs: () => 90 * DAY,
-      unreadable: () => [],
-    },
+    evidence: EVIDENCE,
     generateKeyPair: (algorithm) => {
       keysMade++;
       return generateKeyPair(algorithm);
@@ -426,9 +432,8 @@ describe('a rotation', () => {
   test('T7: waits for a stale target and names it', async () => {
     const one = leader({
       evidence: {
+        ...EVIDENCE,
         targetsWithout: () => ({ vetoing: ['CustomResourceDefinition x'], delaying: ['ConfigMap prod/x'] }),
-        longestLifeMs: () => 90 * DAY,
-        unreadable: () => [],
       },
     });
     await one.reconcile();
@@ -444,11 +449,7 @@ describe('a rotation', () => {
 
   test('T12: a target in a namespace delays the rotation for six hours, and the Events name it', async () => {
     const one = leader({
-      evidence: {
-        targetsWithout: () => ({ vetoing: [], delaying: ['ConfigMap prod/x'] }),
-        longestLifeMs: () => 90 * DAY,
-        unreadable: () => [],
-      },
+      evidence: { ...EVIDENCE, targetsWithout: () => ({ vetoing: [], delaying: ['ConfigMap prod/x'] }) },
     });
     await one.reconcile();
     const asked = now;
@@ -469,11 +470,7 @@ describe('a rotation', () => {
   test('a kind that may not be listed is reported at once, and again before Kubernetes forgets the Event', async () => {
     const problem = 'configmaps is forbidden: User "gatehouse" cannot list resource "configmaps"';
     const one = leader({
-      evidence: {
-        targetsWithout: () => ({ vetoing: [], delaying: [] }),
-        longestLifeMs: () => 90 * DAY,
-        unreadable: () => [{ kind: 'ConfigMap', canVeto: false, problem }],
-      },
+      evidence: { ...EVIDENCE, unreadable: () => [{ kind: 'ConfigMap', canVeto: false, problem }] },
     });
     await one.reconcile();
     for (let pass = 0; pass < 3; pass++) await one.reconcile();
@@ -795,6 +792,27 @@ describe('an imported CA', () => {
     await expect(one.reconcile()).rejects.toThrow('the imported CA');
     expect(one.events.reasons()).toEqual(['CaUnreadable', 'CaUnreadable']);
     expect(one.events.all.at(-1)?.message).toContain('is forbidden');
+  });
+
+  test.skipIf(!hasOpenssl)('without clientAuth is reported as soon as a Service asks for it', async () => {
+    const { cert, key } = makeCa({ more: ['extendedKeyUsage=serverAuth'] });
+    put(cert, key);
+    now = new Date(Date.now() + 30 * MINUTE); // a CA from openssl is valid from the current second on
+    let wantsClientCerts = false;
+    const one = leader({
+      importFrom,
+      evidence: { ...EVIDENCE, wantsClientCerts: () => wantsClientCerts },
+    });
+    for (let passes = 0; passes < 3; passes++) await one.reconcile();
+    expect(one.events.reasons()).toEqual(['AuthorityCreated']);
+    wantsClientCerts = true;
+    for (let passes = 0; passes < 3; passes++) await one.reconcile();
+    expect(one.events.reasons()).toEqual(['AuthorityCreated', 'CaForServersOnly']);
+    expect(one.events.all.at(-1)).toMatchObject({ type: 'Warning' });
+    const other = makeCa({ more: ['extendedKeyUsage=serverAuth,clientAuth'] });
+    put(other.cert, other.key);
+    await one.reconcile();
+    expect(one.events.reasons()).toEqual(['AuthorityCreated', 'CaForServersOnly', 'RotationStarted']);
   });
 
   test('T11: that clients would reject never replaces one that they accept', async () => {

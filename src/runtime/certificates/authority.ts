@@ -236,8 +236,9 @@ async function rotate(
   for (const unreadable of running.evidence.unreadable())
     running.remind(secret, targetsUnreadable(unreadable), unreadable.kind);
   running.distribute(authority); // before any step that may fail, so that renewals continue
-  const { imported, refused, cause } = await readImported(running, now, signal);
+  const { imported, limited, refused, cause } = await readImported(running, now, signal);
   running.remind(secret, refused);
+  running.remind(secret, limited);
   const usable = running.config.ca.secret === undefined ? undefined : (imported ?? standIn(authority));
   const input = { secret, authority, published, imported: usable, now };
   const outcome = await stepRotation(running, input, signal).catch((error: unknown) => {

@@ -28,24 +28,9 @@ export function createCertInventory(
   authority: () => Authority | undefined,
 ) {
   const signers = createSigners();
-  const stopped = new Map<string, StoppedReason>();
-
-  /** Stops when the budget is used up; the next call gets further. Reconciles look up signers too. */
-  const readCerts = () => {
-    const current = authority();
-    /** `generation`: the id of the generation that signed it; undefined: no known generation did. */
-    const certs: { readonly notAfter: Date; readonly generation: string | undefined }[] = [];
-    if (current === undefined || !synced()) return certs;
-    let budget = SIGNATURES_AT_ONCE;
-    for (const { summary } of secrets()) {
-      if (summary?.kind !== 'usable') continue;
-      if (!signers.knows(summary, current) && budget-- <= 0) continue;
-      certs.push({ notAfter: summary.notAfter, generation: signers.of(summary, current) });
-    }
-    return certs;
-  };
-
+  const { isStopped, ...stopped } = createStopped((key) => secret(key) !== undefined);
   return {
+    ...stopped,
     /** The content of a stored Secret, compared with the current authority; undefined: no cert and no key. */
     factsOf: ({ summary }: StoredSecret, current: Authority): ServingCertFacts | undefined => {
       if (summary?.kind !== 'usable') return summary;
@@ -63,27 +48,60 @@ export function createCertInventory(
         const { summary } = one;
         if (summary?.kind !== 'usable' || summary.bundle?.split(',').includes(root) === true) return [];
         const key = keyOf(one);
-        return stopped.has(key) || claimants(key).length === 0 ? [] : [`Secret ${key}`];
+        return isStopped(key) || claimants(key).length === 0 ? [] : [`Secret ${key}`];
       });
     },
     /** All certs whose signature was checked so far, expired or not. */
-    all: readCerts,
-    /** The cert in this Secret (`namespace/name`) is no longer renewed. Returns whether the reason is new. */
+    all: () => {
+      const current = authority();
+      return current === undefined || !synced() ? [] : readCerts(secrets(), current, signers);
+    },
+  };
+}
+
+/** `generation`: the id of the generation that signed it; undefined: no known generation did. */
+interface ReadCert {
+  readonly notAfter: Date;
+  readonly generation: string | undefined;
+}
+
+/** Stops when the budget is used up; the next call gets further. Reconciles look up signers too. */
+function readCerts(
+  secrets: readonly StoredSecret[],
+  current: Authority,
+  signers: ReturnType<typeof createSigners>,
+): readonly ReadCert[] {
+  const certs: ReadCert[] = [];
+  let budget = SIGNATURES_AT_ONCE;
+  for (const { summary } of secrets) {
+    if (summary?.kind !== 'usable') continue;
+    if (!signers.knows(summary, current) && budget-- <= 0) continue;
+    certs.push({ notAfter: summary.notAfter, generation: signers.of(summary, current) });
+  }
+  return certs;
+}
+
+/** The Secrets (`namespace/name`) with a cert that is no longer renewed. */
+function createStopped(exists: (key: string) => boolean) {
+  const reasons = new Map<string, StoppedReason>();
+  return {
+    isStopped: (key: string): boolean => reasons.has(key),
+    /** The cert is no longer renewed. Returns whether the reason is new. */
     stopped: (key: string, reason: StoppedReason): boolean => {
-      const changed = stopped.get(key) !== reason;
-      stopped.set(key, reason);
+      const changed = reasons.get(key) !== reason;
+      reasons.set(key, reason);
       return changed;
     },
     /** The cert is renewed again, or gone. */
     renewed: (key: string): void => {
-      stopped.delete(key);
+      reasons.delete(key);
     },
-    /** How many Secrets hold a cert that is no longer renewed, by reason. */
+    /** How many there are, by reason. */
     stoppedByReason: (): ReadonlyMap<StoppedReason, number> => {
       const counts = new Map<StoppedReason, number>();
-      for (const [key, reason] of stopped) {
-        if (secret(key) === undefined) stopped.delete(key);
-        else counts.set(reason, (counts.get(reason) ?? 0) + 1);
+      for (const [key, reason] of reasons) {
+        if (exists(key)) counts.set(reason, (counts.get(reason) ?? 0) + 1);
+        else reasons.delete(key);
       }
       return counts;
     },

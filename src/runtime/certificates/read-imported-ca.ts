@@ -4,34 +4,46 @@ import { secrets } from '../../kube/well-known.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
 import type { ImportedAuthority } from '../../pki/authority/generation.ts';
 import { importAuthority } from '../../pki/authority/import.ts';
+import { forbidsClientCerts } from '../../pki/authority/trial.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
-import { caRefused, caUnreadable, type AuthorityEvent } from './authority-events.ts';
+import { caForServersOnly, caRefused, caUnreadable, type AuthorityEvent } from './authority-events.ts';
 import type { RotationContext } from './rotation.ts';
-import { namesOfTrial } from './service-requests.ts';
+import { trialScope } from './service-requests.ts';
+
+interface ReadCa {
+  readonly imported?: ImportedAuthority;
+  /** It can be used, but not for everything that Services request. */
+  readonly limited?: AuthorityEvent;
+  /** It cannot be used. */
+  readonly refused?: AuthorityEvent;
+  /** It could not be read. */
+  readonly cause?: unknown;
+}
 
 /**
- * Reads the CA that its owner makes and rotates, if the configuration names one. `refused`: it cannot be used. `cause`:
- * it could not be read. What the authority needs without it continues.
+ * Reads the CA that its owner makes and rotates, if the configuration names one. What the authority needs without it
+ * continues.
  */
 export async function readImported(
-  { client, config }: Pick<RotationContext, 'client' | 'config'>,
+  { client, config, evidence }: Pick<RotationContext, 'client' | 'config' | 'evidence'>,
   now: Date,
   signal: AbortSignal,
-): Promise<{ imported?: ImportedAuthority; refused?: AuthorityEvent; cause?: unknown }> {
+): Promise<ReadCa> {
   const { namespace, ca } = config;
   if (ca.secret === undefined) return {};
+  const ref = [namespace, ca.secret] as const;
   let secret: Secret | undefined;
   try {
     secret = await client.get<Secret>(secrets, { namespace, name: ca.secret }, { signal });
   } catch (cause) {
     signal.throwIfAborted();
-    return { refused: caUnreadable(namespace, ca.secret, messageOf(cause)), cause };
+    return { refused: caUnreadable(...ref, messageOf(cause)), cause };
   }
-  if (secret === undefined) return { refused: caRefused(namespace, ca.secret, 'the secret does not exist') };
-  const result = importAuthority(secret.data, namesOfTrial(config), now);
-  return result.kind === 'imported'
-    ? { imported: result.authority }
-    : { refused: caRefused(namespace, ca.secret, result.problem) };
+  if (secret === undefined) return { refused: caRefused(...ref, 'the secret does not exist') };
+  const result = importAuthority(secret.data, trialScope(config, evidence.clusterIPs()), now);
+  if (result.kind === 'refused') return { refused: caRefused(...ref, result.problem) };
+  const isShort = evidence.wantsClientCerts() && forbidsClientCerts(result.authority);
+  return { imported: result.authority, ...(isShort ? { limited: caForServersOnly(...ref) } : {}) };
 }
 
 /**

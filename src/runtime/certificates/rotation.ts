@@ -49,7 +49,7 @@ import {
 } from './authority-events.ts';
 import type { PublishedBundle } from './ca-bundle.ts';
 import { CLOCK_TOLERANCE } from '../../pki/lifetimes.ts';
-import { domainsOfNewCa, namesOfTrial } from './service-requests.ts';
+import { domainsOfNewCa, trialScope } from './service-requests.ts';
 
 /** The state of a generation in the cluster. A rotation reads it before each step. */
 export interface TrustEvidence {
@@ -57,6 +57,10 @@ export interface TrustEvidence {
   readonly targetsWithout: (generation: string) => LaggingTargets | undefined;
   /** The longest life, in milliseconds, of a serving cert that a Service may get now; undefined: not known yet. */
   readonly longestLifeMs: () => number | undefined;
+  /** The cluster IPs of one Service, in their canonical form; none: not known yet. */
+  readonly clusterIPs: () => readonly string[];
+  /** Whether some Service asks for a client certificate. */
+  readonly wantsClientCerts: () => boolean;
   /** The kinds of targets that Gatehouse may not list, for users. */
   readonly unreadable: () => readonly UnreadableKind[];
 }
@@ -102,7 +106,7 @@ export async function stepRotation(context: RotationContext, input: RotationInpu
   const stored = { ...secret, data: withAuthority(secret.data, next) };
   await refusable(CLUSTER_ROLE, () => context.client.replace(secrets, stored, { signal }));
   context.log.info({ plan, generation: activeGeneration(next).id }, 'the rotation of the authority advanced');
-  const event = rotationStepped(plan, next, now, state.trialNames());
+  const event = rotationStepped(plan, next, now, state.trial().dnsNames);
   return { authority: next, phase: rotationPhase({ authority: next, paused }), event, recheckAt: undefined };
 }
 
@@ -158,7 +162,7 @@ function stateOf({ evidence, config }: RotationContext, input: RotationInput): R
     rotate: annotations[ROTATE] === '' ? undefined : annotations[ROTATE],
     distrust: (annotations[DISTRUST] ?? '').split(/[\s,]+/).filter((id) => id !== ''),
     paused: undefined,
-    trialNames: () => namesOfTrial(config),
+    trial: () => trialScope(config, evidence.clusterIPs()),
     imported,
   };
 }

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest';
 import { createGeneration } from '../../pki/authority/generation.ts';
 import { signTrial } from '../../pki/authority/trial.ts';
 import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
-import { domainsOfNewCa, namesOfTrial } from './service-requests.ts';
+import { domainsOfNewCa, trialScope } from './service-requests.ts';
 
-type Settings = Parameters<typeof namesOfTrial>[0];
+type Settings = Parameters<typeof trialScope>[0];
 
 const DAY = 24 * 60 * 60_000;
 const plain: Settings = {
@@ -28,7 +28,7 @@ test.each<[string, Partial<Settings['servingCerts']>, string | undefined]>([
   const keyPair = await generateKeyPair('ECDSA-P256');
   const now = new Date();
   const pending = createGeneration({ keyPair, serial: randomSerial(), now, domains: domainsOfNewCa(config) });
-  expect(signTrial(pending, namesOfTrial(config), now)).toContain('BEGIN CERTIFICATE');
+  expect(signTrial(pending, trialScope(config, []), now)).toContain('BEGIN CERTIFICATE');
   const other = { ...config, servingCerts: { ...config.servingCerts, dnsSuffixes: ['example.org'] } };
-  expect(() => signTrial(pending, namesOfTrial(other), now)).toThrow('exclude name.example.org');
+  expect(() => signTrial(pending, trialScope(other, []), now)).toThrow('exclude name.example.org');
 });

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 
 import type { Config } from '../../config/config.ts';
+import type { TrialScope } from '../../pki/authority/trial.ts';
 import { SERVING_CERT_SECRET_NAME, SERVING_SECRET } from '../../pki/annotations.ts';
 import {
   clusterDomainFrom,
@@ -89,12 +90,14 @@ export const domainsOfNewCa = ({
     ? permittedDomains({ ...servingCerts, clusterDomain: clusterDomainOf(config) })
     : undefined;
 
-/** Names in every domain in which serving certs hold names: a CA must be able to sign all of them. */
-export function namesOfTrial({
-  servingCerts,
-  ca,
-  ...config
-}: Pick<Config, 'servingCerts' | 'clusterDomain' | 'ca'>): readonly string[] {
+/**
+ * Names in every domain in which serving certs hold names, and the cluster IPs of some Service, if certs may hold such
+ * addresses: a CA must be able to sign all of them.
+ */
+export function trialScope(
+  { servingCerts, ca, ...config }: Pick<Config, 'servingCerts' | 'clusterDomain' | 'ca'>,
+  clusterIPs: readonly string[],
+): TrialScope {
   const service = { name: 'name', namespace: 'namespace', headless: true, annotations: {} };
   const { shortNames, dnsSuffixes, namespaceSuffixes } = servingCerts;
   const isConstrained = ca.secret === undefined && ca.nameConstraints;
@@ -103,7 +106,11 @@ export function namesOfTrial({
     namespaceSuffixes: new Map(), // such a domain may contain name.namespace
     shortNames: shortNames && !isConstrained,
   });
-  return [...names, ...[...dnsSuffixes, ...namespaceSuffixes.keys()].map((suffix) => `name.${suffix}`)];
+  const suffixes = [...dnsSuffixes, ...namespaceSuffixes.keys()];
+  return {
+    dnsNames: [...names, ...suffixes.map((suffix) => `name.${suffix}`)],
+    addresses: servingCerts.clusterIPs ? clusterIPs : [],
+  };
 }
 
 /** The kubelet writes the cluster domain into the resolver configuration of every pod. */

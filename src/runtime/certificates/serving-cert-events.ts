@@ -9,14 +9,19 @@ import type { StoredSecret } from '../../pki/serving-certs/facts.ts';
 import type { ServiceIdentity } from '../../pki/serving-certs/secret.ts';
 import { regarding } from '../controller.ts';
 
-/** Why the Secret of a Service is not written. */
-export type Refusal =
-  | { readonly kind: 'foreign' | 'wrong-type' | 'immutable' | 'namespace-ends' | 'contended' }
+/** The Secret has another owner, or a property that cannot be changed. */
+type Obstacle =
+  | { readonly kind: 'foreign' | 'wrong-type' | 'immutable' }
   /** An older Service owns the Secret. */
   | { readonly kind: 'taken'; readonly by: string }
-  | { readonly kind: 'write-refused' | 'clock' | 'trust' | 'constraints'; readonly message: string }
   /** The Secret must be replaced, and is being deleted. */
-  | { readonly kind: 'terminating'; readonly finalizers: readonly string[] }
+  | { readonly kind: 'terminating'; readonly finalizers: readonly string[] };
+
+/** Why the Secret of a Service is not written. */
+export type Refusal =
+  | Obstacle
+  | { readonly kind: 'namespace-ends' | 'contended' }
+  | { readonly kind: 'write-refused' | 'clock' | 'trust' | 'constraints'; readonly message: string }
   /** Only the key stores cannot be written. */
   | { readonly kind: 'no-password'; readonly secretName: string; readonly key: string };
 
@@ -27,30 +32,13 @@ export function explain(
   refusal: Refusal,
   { secretName, purpose }: Pick<AcceptedRequest, 'secretName' | 'purpose'>,
 ): Explanation {
-  const onRequest = `, or have Gatehouse delete it with ${CERT_PREFIXES[purpose]}replace-secret: "true" on this Service`;
   switch (refusal.kind) {
     case 'foreign':
-      return {
-        reason: 'ForeignSecret',
-        message:
-          `secret ${secretName} belongs to another owner and is left alone: name another secret, delete this one, or allow Gatehouse to ` +
-          'take it over: annotate it with gatehouse.dev/serving-cert-adopt and the name of this Service',
-      };
     case 'taken':
-      return {
-        reason: 'SecretTaken',
-        message: `secret ${secretName} belongs to the older Service ${refusal.by}: name another one`,
-      };
     case 'wrong-type':
-      return {
-        reason: 'SecretTypeConflict',
-        message: `secret ${secretName} is not of type kubernetes.io/tls, which cannot be changed: delete it${onRequest}`,
-      };
     case 'immutable':
-      return {
-        reason: 'SecretImmutable',
-        message: `secret ${secretName} is immutable: delete it${onRequest}; Gatehouse then creates it again`,
-      };
+    case 'terminating':
+      return explainObstacle(refusal, { secretName, purpose });
     case 'write-refused':
       return { reason: 'WriteRefused', message: `secret ${secretName} is not written: ${refusal.message}` };
     case 'clock':
@@ -80,15 +68,6 @@ export function explain(
           `another client keeps changing or deleting secret ${secretName} or its Service: Gatehouse repairs it with increasing delays, up to 5 minutes. ` +
           'Find the client in metadata.managedFields of the secret, or in the audit log, and exclude the secret from it',
       };
-    case 'terminating':
-      return {
-        reason: 'SecretTerminating',
-        message:
-          `secret ${secretName} is being deleted and is created again when it is gone: it waits for ` +
-          (refusal.finalizers.length === 0
-            ? 'the API server'
-            : `the owners of its finalizers (${refusal.finalizers.join(', ')})`),
-      };
     case 'no-password':
       return {
         reason: 'KeystorePasswordMissing',
@@ -99,16 +78,69 @@ export function explain(
   }
 }
 
-/** The cert is issued without the addresses. */
-export const addressesIgnored = ({
+function explainObstacle(
+  refusal: Obstacle,
+  { secretName, purpose }: Pick<AcceptedRequest, 'secretName' | 'purpose'>,
+): Explanation {
+  const onRequest = `, or have Gatehouse delete it with ${CERT_PREFIXES[purpose]}replace-secret: "true" on this Service`;
+  switch (refusal.kind) {
+    case 'foreign':
+      return {
+        reason: 'ForeignSecret',
+        message:
+          `secret ${secretName} belongs to another owner and is left alone: name another secret, delete this one, or allow Gatehouse to ` +
+          'take it over: annotate it with gatehouse.dev/serving-cert-adopt and the name of this Service',
+      };
+    case 'taken':
+      return {
+        reason: 'SecretTaken',
+        message: `secret ${secretName} belongs to the older Service ${refusal.by}: name another one`,
+      };
+    case 'wrong-type':
+      return {
+        reason: 'SecretTypeConflict',
+        message: `secret ${secretName} is not of type kubernetes.io/tls, which cannot be changed: delete it${onRequest}`,
+      };
+    case 'immutable':
+      return {
+        reason: 'SecretImmutable',
+        message: `secret ${secretName} is immutable: delete it${onRequest}; Gatehouse then creates it again`,
+      };
+    case 'terminating':
+      return {
+        reason: 'SecretTerminating',
+        message:
+          `secret ${secretName} is being deleted and is created again when it is gone: it waits for ` +
+          (refusal.finalizers.length === 0
+            ? 'the API server'
+            : `the owners of its finalizers (${refusal.finalizers.join(', ')})`),
+      };
+  }
+}
+
+export const NOTICES = ['AddressesIgnored', 'ShortNamesOmitted'] as const;
+
+/** What the cert of a Service lacks. It is issued and renewed nevertheless. */
+export function noticesOf({
   purpose,
   secretName,
-}: Pick<AcceptedRequest, 'secretName' | 'purpose'>): Explanation => ({
-  reason: 'AddressesIgnored',
-  message:
-    `${CERT_PREFIXES[purpose]}cluster-ips: the operator allows no IP addresses (--serving-cert-cluster-ips), so the cert in secret ` +
-    `${secretName} has only DNS names: remove the annotation`,
-});
+  lacksAddresses,
+  omittedNames,
+}: AcceptedRequest): readonly (Explanation & { readonly reason: (typeof NOTICES)[number] })[] {
+  const ignored = {
+    reason: 'AddressesIgnored',
+    message:
+      `${CERT_PREFIXES[purpose]}cluster-ips: the operator allows no IP addresses (--serving-cert-cluster-ips), so the cert in secret ` +
+      `${secretName} has only DNS names: remove the annotation`,
+  } as const;
+  const omitted = {
+    reason: 'ShortNamesOmitted',
+    message:
+      `the cert in secret ${secretName} lacks the short name ${omittedNames.join(', ')}, which is in a domain of another namespace ` +
+      `(--serving-cert-namespace-suffixes): annotate the Service with ${CERT_PREFIXES[purpose]}short-names: "false"`,
+  } as const;
+  return [...(lacksAddresses ? [ignored] : []), ...(omittedNames.length > 0 ? [omitted] : [])];
+}
 
 export const regardingService = (service: ServiceIdentity) =>
   regarding(withKind(services, { metadata: service }));

@@ -142,6 +142,7 @@ const createRequest = (name: string) =>
     outputs: [],
     keystorePassword: undefined,
     lacksAddresses: false,
+    omittedNames: [],
     replaceSecret: false,
     via: 'gatehouse',
   }) as const;

@@ -65,6 +65,20 @@ describe('a Service that requests a cert', () => {
     expect(world.observed.at(-1)).toBe('issued RenewalDue');
   });
 
+  test('is renewed without a default short name that belongs to another namespace since its issue', async () => {
+    world.rules = { ...world.rules, shortNames: true };
+    await world.run('db');
+    expect(leafOf(world.secret('db-tls')).checkHost('db.prod')).toBe('db.prod');
+    world.rules = { ...world.rules, namespaceSuffixes: new Map([['db.prod', 'shop']]) };
+    world.now = after(start, 80 * DAY);
+    await world.run('db');
+    await world.run('db');
+    const { subjectAltName, validToDate } = leafOf(world.secret('db-tls'));
+    expect(subjectAltName).toBe('DNS:db, DNS:db.prod.svc, DNS:db.prod.svc.cluster.local');
+    expect(validToDate > after(start, 160 * DAY)).toBe(true);
+    expect(world.events.reasons().filter((reason) => reason === 'ShortNamesOmitted')).toHaveLength(1);
+  });
+
   test('gets a Secret with a serving cert and the label of Gatehouse', async () => {
     const secret = await healthySecret();
     expect(secret).toMatchObject({

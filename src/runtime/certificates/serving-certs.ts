@@ -29,7 +29,7 @@ import { annotate, annotateSigned } from './serving-cert-outcome.ts';
 import { releaseOrphans } from './orphaned-secrets.ts';
 import { repairSecret } from './repair-secret.ts';
 import { report, warn } from './report-serving-cert.ts';
-import { addressesIgnored, explain, regardingSecret, type Refusal } from './serving-cert-events.ts';
+import { explain, NOTICES, noticesOf, regardingSecret, type Refusal } from './serving-cert-events.ts';
 import {
   createCheckedOutputs,
   createSigningCache,
@@ -87,8 +87,8 @@ export function createServingCertsReconciler(context: ServingCertsContext): Reco
         const identity = identityOf(service);
         const signing = signingOf(authority, now);
         const task = { key, service, identity, request, authority, signing, now, signal };
-        if (request.lacksAddresses)
-          warn({ ...task, key: addressesKey(key) }, addressesIgnored(request), running);
+        for (const notice of noticesOf(request))
+          warn({ ...task, key: noticeKey(key, notice.reason) }, notice, running);
         return await reconcileTask(task, running);
       }
     }
@@ -125,12 +125,12 @@ function forget(key: string, running: Running): ReconcileResult {
   pacer.forget(key);
   checked.forget(key);
   reminders.clear(key);
-  reminders.clear(addressesKey(key));
+  for (const notice of NOTICES) reminders.clear(noticeKey(key, notice));
   return GONE;
 }
 
 /** Of a reminder that lasts while the cert is renewed. */
-const addressesKey = (key: string): string => `${key}/addresses`;
+const noticeKey = (key: string, reason: string): string => `${key}/${reason}`;
 
 /** Decides from the stores whether a write may be needed. */
 async function reconcileTask(task: ServingCertTask, running: Running): Promise<ReconcileResult> {

@@ -2,26 +2,15 @@
 import { AUTHORITY_SECRET, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
 import type { Authority } from '../../pki/authority/authority.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
-import { inLocalTime, startController, type LeaderContext } from '../controller.ts';
+import type { LeaderContext } from '../controller.ts';
 import { startInjection } from '../injection/start-injection.ts';
 import { atMostEvery } from '../at-most-every.ts';
 import { createListeners } from '../listeners.ts';
 import { startAuthority } from './authority.ts';
 import { startCaBundle } from './ca-bundle.ts';
 import { systemClock } from '../../kube/clock.ts';
-import { keyOf } from '../../json/kube-object.ts';
-import { DEFAULT_SERVING_CERT_LIFETIME } from '../../pki/lifetimes.ts';
-import { LEAF_PURPOSES } from '../../pki/x509/certificate-fields.ts';
-import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
-import { createCertInventory, withSecrets } from './cert-inventory.ts';
-import { createContendedSecrets } from './contended-secrets.ts';
-import { followClock, skewProblem } from '../clock-skew.ts';
-import { startEndpointProbes } from '../endpoints/start-endpoint-probes.ts';
-import { createIssuePacer } from './issue-pacer.ts';
-import { createServiceRequests, type ServiceRequests } from './service-requests.ts';
-import { markedFor, watchServingCerts, type ServingCertStores } from './serving-cert-stores.ts';
-import { serviceKeyOf, taskKeyOf } from './serving-cert-task.ts';
-import { createServingCertsReconciler } from './serving-certs.ts';
+import { withSecrets } from './cert-inventory.ts';
+import { startServingCerts } from './start-serving-certs.ts';
 
 export type Certificates = ReturnType<typeof startCertificates>;
 
@@ -49,9 +38,9 @@ export function startCertificates(context: LeaderContext, signal: AbortSignal) {
   listeners.add(injection.resync);
   const evidence = {
     targetsWithout: (id: string) =>
-      withSecrets(injection.targetsWithout(id), servingCerts.secretsWithout(id)),
+      withSecrets(injection.targetsWithout(id), servingCerts.inventory.secretsWithout(id)),
     unreadable: injection.unreadable,
-    longestLifeMs: servingCerts.longestLifeMs,
+    ...servingCerts.demand,
   };
   const onAuthority = (stored: Authority) => {
     current = stored;
@@ -64,111 +53,4 @@ export function startCertificates(context: LeaderContext, signal: AbortSignal) {
     onAuthority: listeners.add,
     stopped: Promise.all([rotation, published, servingCerts, injection].map(({ stopped }) => stopped)),
   };
-}
-
-/** Most of the time of a reconcile is spent waiting for the API server. */
-const WORKERS = 8;
-/** The rate when all certs are due at once: 10,000 take 8 minutes, and the API server has capacity left. */
-const REISSUE = { perSecond: 20, burst: 50 } as const;
-
-function startServingCerts(
-  context: LeaderContext,
-  authority: () => Authority | undefined,
-  { extendTrust, onEvidence }: { readonly extendTrust: () => void; readonly onEvidence: () => void },
-  signal: AbortSignal,
-) {
-  const { config, serverClock, metrics, log } = context;
-  const { now } = serverClock;
-  const requests = createServiceRequests(config);
-  const add = (key: string): void => controller.add(key);
-  const pacer = createIssuePacer({
-    ...REISSUE,
-    ...systemClock,
-    release: (task) => {
-      add(serviceKeyOf(task));
-    },
-  });
-  const stores = watchServingCerts(
-    context,
-    requests,
-    {
-      onService: (key) => {
-        add(key);
-        onServingCert(key);
-      },
-      onEdit: (key) => {
-        for (const purpose of LEAF_PURPOSES) pacer.hurry(taskKeyOf(key, purpose));
-      },
-      onSecret: onEvidence,
-      onSecretGone: (secretKey) => inventory.renewed(secretKey),
-    },
-    signal,
-  );
-  const onServingCert = startEndpointProbes(context, stores, requests, signal);
-  const contended = createContendedSecrets();
-  const inventory = createCertInventory(stores, authority);
-  const reconcile = createServingCertsReconciler({
-    ...context,
-    stores,
-    requests,
-    authority,
-    extendTrust,
-    inventory,
-    contended,
-    pacer,
-    onRemoval: config.servingCerts.onRemoval,
-    openshift: config.compat.includes('openshift'),
-    generateKeyPair,
-    randomSerial,
-    observe: metrics.issue,
-  });
-  const controller = startController(
-    context,
-    { name: 'serving-certs', concurrency: WORKERS, reconcile: inLocalTime(reconcile, now) },
-    signal,
-  );
-  const resync = (): void => {
-    for (const key of keysByUrgency(stores, requests)) add(key);
-  };
-  void stores.whenSynced(signal).then(resync, () => undefined); // no longer leading
-  followClock(
-    now,
-    (jumpMs) => {
-      const problem = skewProblem(serverClock.skewMs());
-      log.warn({ jumpMs: Math.round(jumpMs), problem }, 'the clock jumped');
-      resync();
-    },
-    signal,
-  );
-  const { all, stoppedByReason, secretsWithout } = inventory;
-  const figures = { all, stoppedByReason, waiting: pacer.waiting, contended: contended.count, now };
-  metrics.scrape({ servingCerts: figures }, signal);
-  signal.addEventListener('abort', pacer.stop);
-  const longestLifeMs = (): number | undefined => {
-    if (!stores.synced()) return undefined;
-    const asking = [...stores.serviceKeys()].flatMap((key) => stores.service(key) ?? []);
-    const lives = asking.map(requests.lifetimeMs);
-    return lives.reduce((a, b) => Math.max(a, b), DEFAULT_SERVING_CERT_LIFETIME);
-  };
-  return { resync, longestLifeMs, secretsWithout, stopped: controller.stopped };
-}
-
-/** Gatehouse's own Service first: the API server needs its cert to call Gatehouse. Then by the end of the cert. */
-function keysByUrgency(
-  { serviceKeys, service, claimants, secrets }: ServingCertStores,
-  { isOwn }: Pick<ServiceRequests, 'isOwn'>,
-): readonly string[] {
-  const ends = new Map<string, number>();
-  for (const secret of secrets()) {
-    const { summary } = secret;
-    if (summary?.kind !== 'usable') continue;
-    for (const claimant of claimants(keyOf(secret))) ends.set(keyOf(claimant), summary.notAfter.getTime());
-  }
-  const rank = (key: string): number => {
-    const one = service(key);
-    return one !== undefined && isOwn(one) ? Number.MIN_SAFE_INTEGER : (ends.get(key) ?? 0);
-  };
-  // A Service that was deleted while no replica led may have left its cert between data of other clients.
-  const marked = secrets().flatMap(markedFor);
-  return [...new Set([...serviceKeys(), ...marked])].sort((a, b) => rank(a) - rank(b));
 }

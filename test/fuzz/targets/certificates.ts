@@ -120,7 +120,7 @@ export const authoritySecret = fuzzTarget('Secret of an authority', 8, secret, (
     (error) => error instanceof AuthorityBroken && isDiscreet(error),
   );
   if (read !== undefined) parseAuthority(toSecretData(read));
-  const result = importAuthority(data, ['db.prod.svc'], NOW);
+  const result = importAuthority(data, { dnsNames: ['db.prod.svc'], addresses: [] }, NOW);
   hold(
     result.kind === 'imported' || isDiscreet(new Error(result.problem)),
     () => 'the problem contains a part of a key',

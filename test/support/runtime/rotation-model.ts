@@ -13,14 +13,16 @@ import { generateKeyPair, randomSerial, type KeyPair } from '../../../src/pki/x5
 import { splitCertificates, toPrivateKeyPem, type CertificatePem } from '../../../src/pki/x509/pem.ts';
 import { configMaps as CONFIG_MAPS, secrets as SECRETS, services } from '../../../src/kube/well-known.ts';
 import type { Secret } from '../../../src/pki/serving-certs/secret.ts';
-import { issueServingCert, TrustTooShort } from '../../../src/pki/serving-certs/issue.ts';
+import { issueServingCert, OutsideConstraints, TrustTooShort } from '../../../src/pki/serving-certs/issue.ts';
 import { createAuthorityReconciler } from '../../../src/runtime/certificates/authority.ts';
 import { createCaBundleReconciler, type ConfigMap } from '../../../src/runtime/certificates/ca-bundle.ts';
 import { createRootEvidence } from '../../../src/runtime/injection/root-evidence.ts';
+import { CA_SECRET, createCaOwner } from './ca-owner.ts';
 import { createCluster, NEVER, OWN_NAMESPACE, silent } from './fixtures.ts';
 import type { Reconcile } from '../../../src/runtime/controller.ts';
 
 export const HOST = 'db.prod.svc';
+const SUFFIX = 'apps.example.com';
 const SECRET_KEY = `${OWN_NAMESPACE}/gatehouse-authority`;
 export const CONFIGMAP_KEY = `${OWN_NAMESPACE}/gatehouse-cabundle`;
 
@@ -39,6 +41,7 @@ export interface Leaf {
   readonly chain: CertificatePem;
   readonly generation: string;
   readonly bridges: string;
+  readonly names: string;
   readonly issuedAt: number;
   readonly endsAt: number;
 }
@@ -56,8 +59,12 @@ interface Leader {
   localSkewMs: number;
 }
 
+/** `constrained`: the CA is Gatehouse's own, and may sign only names of Services and in the operator's suffix. */
+export type ModelCa = 'own' | 'constrained' | 'imported';
+
 interface ModelOptions {
   readonly seed: number;
+  readonly ca: ModelCa;
   /** Difference between the two leaders' estimates of the API server's time. */
   readonly skewMs: number;
 }
@@ -84,13 +91,19 @@ function createRandom(seed: number): () => number {
   };
 }
 
+/** A retry, or a step of the authority, is the remedy. An owner may let the CA end too soon. */
+const isExpected = (error: unknown): boolean =>
+  error instanceof TrustTooShort ||
+  error instanceof OutsideConstraints ||
+  (error instanceof Error && error.message.includes('too soon to issue'));
+
 /** All servers share these keys: a rotation replaces only the authority. */
 function keyPairNow(): KeyPair {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
   return { algorithm: 'ECDSA-P256', publicKey, privateKey: toPrivateKeyPem(privateKey) };
 }
 
-export function createModel({ seed, skewMs }: ModelOptions) {
+export function createModel({ seed, skewMs, ca }: ModelOptions) {
   const random = createRandom(seed);
   const pick = (count: number) => Math.floor(random() * count);
   const cluster = createCluster();
@@ -111,7 +124,14 @@ export function createModel({ seed, skewMs }: ModelOptions) {
     clients: ['', '', ''],
     rotations: 0,
     issued: [] as Leaf[],
+    /** Whether Services may ask for names in the suffix. Each one does. */
+    hasSuffix: ca === 'constrained',
+    hasOwner: ca === 'imported',
   };
+  const owner =
+    ca === 'imported'
+      ? createCaOwner(secrets, { now: () => new Date(world.now), pick, newKey: keyPairNow })
+      : undefined;
 
   const stored = (): Authority | undefined => {
     const secret = secrets.read(SECRET_KEY);
@@ -160,10 +180,16 @@ export function createModel({ seed, skewMs }: ModelOptions) {
       },
       config: {
         namespace: OWN_NAMESPACE,
-        ca: { secret: undefined, nameConstraints: false, lifetimeMs: 730 * DAY, ...TIMES },
+        ca: {
+          secret: ca === 'imported' ? CA_SECRET : undefined,
+          nameConstraints: ca === 'constrained',
+          ...{ lifetimeMs: 730 * DAY, ...TIMES },
+        },
         clusterDomain: undefined,
         servingCerts: {
-          dnsSuffixes: [],
+          get dnsSuffixes() {
+            return world.hasSuffix ? [SUFFIX] : [];
+          },
           namespaceSuffixes: new Map(),
           shortNames: false,
           clusterIPs: false,
@@ -175,6 +201,8 @@ export function createModel({ seed, skewMs }: ModelOptions) {
       evidence: {
         targetsWithout: rootless,
         longestLifeMs: () => LIFE_MS,
+        clusterIPs: () => [],
+        wantsClientCerts: () => false,
         unreadable: () => [],
       },
       generateKeyPair,
@@ -208,8 +236,10 @@ export function createModel({ seed, skewMs }: ModelOptions) {
   };
   const heardWithin = (one: Leader, ms: number) => world.now - one.heardAt < ms;
 
+  const namesNow = () => [HOST, ...(world.hasSuffix ? [`db.${SUFFIX}`] : [])];
   const isCurrent = (leaf: Leaf | undefined, { generationId, bridges }: ReturnType<typeof signingOf>) =>
     leaf?.generation === generationId &&
+    leaf.names === namesNow().join() &&
     leaf.bridges === bridges.join('') &&
     world.now < leaf.issuedAt + (leaf.endsAt - leaf.issuedAt) / 2;
   const issue = (one: Leader, index: number, isForced = false) => {
@@ -219,11 +249,12 @@ export function createModel({ seed, skewMs }: ModelOptions) {
     const signing = signingOf(authority, now);
     const { generationId, bridges } = signing;
     if (!isForced && isCurrent(world.leaves[index], signing)) return;
-    const order = { authority, dnsNames: [HOST], keyPair, serial: randomSerial(), now };
+    const dnsNames = namesNow();
+    const order = { authority, dnsNames, keyPair, serial: randomSerial(), now };
     const lifetimeMs = LIFE_MS / (1 + pick(3));
     const { chain, notAfter } = issueServingCert({ ...order, lifetimeMs });
     const leaf: Leaf = {
-      ...{ chain, generation: generationId, bridges: bridges.join('') },
+      ...{ chain, generation: generationId, bridges: bridges.join(''), names: dnsNames.join() },
       ...{ issuedAt: world.now, endsAt: notAfter.getTime() },
     };
     world.leaves[index] = leaf;
@@ -267,7 +298,7 @@ export function createModel({ seed, skewMs }: ModelOptions) {
         issue(one, pick(3));
       } catch (error) {
         // The leader extends the record. A leader that cannot write signs nothing.
-        if (!(error instanceof TrustTooShort)) throw error;
+        if (!isExpected(error)) throw error;
         await quietly(one.reconcile('gatehouse-authority', NEVER));
       }
     },
@@ -300,6 +331,14 @@ export function createModel({ seed, skewMs }: ModelOptions) {
     stepClock: () => {
       leader().localSkewMs = (pick(3) - 1) * 10 * MINUTE;
     },
+    renewCa: () => owner?.renew(),
+    replaceCa: () => {
+      world.rotations++;
+      owner?.replace();
+    },
+    changeSuffix: () => {
+      world.hasSuffix = !world.hasSuffix;
+    },
     pass: () => passTime((1 + pick(4)) * (PASSES[pick(PASSES.length)] ?? SECOND)),
   } satisfies Record<string, () => Promise<void> | void>;
 
@@ -329,7 +368,8 @@ export function createModel({ seed, skewMs }: ModelOptions) {
     await quietly(deaf.reconcile('gatehouse-authority', NEVER));
     yield;
     const before = activeId();
-    operations.rotate();
+    if (ca === 'imported') operations.replaceCa();
+    else operations.rotate();
     for (const ms of [0, DELAY_MS, TIMES.propagationWaitMs + MINUTE]) {
       passTime(ms);
       await lead();
@@ -353,7 +393,7 @@ export function createModel({ seed, skewMs }: ModelOptions) {
     try {
       issue(deaf, index, true);
     } catch (error) {
-      if (!(error instanceof TrustTooShort)) throw error;
+      if (!isExpected(error)) throw error;
     }
   };
 
