@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createCountedClock } from '../../test/support/kube/counted-clock.ts';
 import { createWorkqueue } from './workqueue.ts';
 
 beforeEach(() => {
@@ -74,10 +75,12 @@ test('the delay of retries doubles until the key is forgotten', () => {
 });
 
 test('shutdown waits for keys in flight and drops the rest', async () => {
-  const queue = createWorkqueue();
+  const { clock, pending } = createCountedClock();
+  const queue = createWorkqueue({ clock });
   queue.add('a');
   queue.add('b');
   queue.addAfter('c', 10);
+  expect(pending()).toBe(1);
   await queue.next();
   queue.add('a');
   const down = vi.fn();
@@ -90,7 +93,7 @@ test('shutdown waits for keys in flight and drops the rest', async () => {
   expect(down).toHaveBeenCalledOnce();
   queue.add('d');
   expect(await queue.next()).toBeUndefined();
-  expect(vi.getTimerCount()).toBe(0);
+  expect(pending()).toBe(0);
 });
 
 test('shutdown wakes a waiting worker', async () => {

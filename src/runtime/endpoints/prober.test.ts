@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
-import { systemClock } from '../../kube/clock.ts';
+import { createCountedClock } from '../../../test/support/kube/counted-clock.ts';
 import type { Answer, Question } from './handshake.ts';
 import { createProber } from './prober.ts';
 import { createServedCerts, type Served } from './served-certs.ts';
@@ -27,15 +27,13 @@ function scene(handshakeMs: number) {
     openIn.set(namespace, (openIn.get(namespace) ?? 1) - 1);
     return { kind: 'unreachable' };
   };
+  const { clock, pending } = createCountedClock();
   const served = createServedCerts(120_000);
   const read = (_answer: Answer, serverName: string): Served => {
     if (serverName.includes('.broken.')) throw new RangeError('Invalid time value');
     return { kind: 'leaf', leaf: 'A', notAfter: new Date(0), isFor: true };
   };
-  const prober = createProber(
-    { served, ask, read, onAnswer: () => undefined, clock: systemClock },
-    stop.signal,
-  );
+  const prober = createProber({ served, ask, read, onAnswer: () => undefined, clock }, stop.signal);
   const add = (namespace: string, count: number, leaf = 'A') =>
     prober.update(`${namespace}/db`, {
       ...{ namespace, name: 'db', uid: 'u', secretName: 'db-tls', leaf, serverName: `db.${namespace}.svc` },
@@ -44,7 +42,7 @@ function scene(handshakeMs: number) {
         ...{ port: 8443, portId: '8443', isTls: true },
       })),
     });
-  return { prober, add, asked, counts: served.counts, mostIn, most: () => most, stop };
+  return { prober, add, asked, counts: served.counts, mostIn, most: () => most, pending, stop };
 }
 
 test('300 endpoints are asked within 60 s of their renewal, at a rate of 5 per second after a burst of 100', async () => {
@@ -109,7 +107,7 @@ test('renewals go before the routine, and do not stop it', async () => {
 });
 
 test('nothing is asked about a Service that is removed, nor after the end', async () => {
-  const { add, asked, prober, stop } = scene(20);
+  const { add, asked, prober, pending, stop } = scene(20);
   add('shop', 100);
   prober.remove('shop/db');
   const before = asked.length;
@@ -119,5 +117,5 @@ test('nothing is asked about a Service that is removed, nor after the end', asyn
   stop.abort();
   await vi.advanceTimersByTimeAsync(3_600_000);
   expect(asked.length).toBeLessThanOrEqual(before + 1);
-  expect(vi.getTimerCount()).toBe(0);
+  expect(pending()).toBe(0);
 });

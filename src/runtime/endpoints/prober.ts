@@ -26,25 +26,69 @@ export interface ProberOptions {
 /** What a hostile server presents must not end the leader. */
 const unreadable = (): Served => ({ kind: 'unreachable' });
 
-export function createProber({ served, ask, read, onAnswer, clock }: ProberOptions, signal: AbortSignal) {
-  const turns = createTurns();
-  const bucket = createTokenBucket({ ...PACE, ...clock });
-  const open = new Map<string, number>();
-  const asking = new Set<string>();
-  let cancel: (() => void) | undefined;
+/** The handshakes in progress, in total and in each namespace. */
+function createOpenHandshakes() {
+  const keys = new Set<string>();
+  const perNamespace = new Map<string, number>();
+  return {
+    has: (key: string): boolean => keys.has(key),
+    hasRoom: (): boolean => keys.size < MAX_OPEN,
+    isFree: (namespace: string): boolean => (perNamespace.get(namespace) ?? 0) < MAX_OPEN_PER_NAMESPACE,
+    begin: (namespace: string, key: string): void => {
+      keys.add(key);
+      perNamespace.set(namespace, (perNamespace.get(namespace) ?? 0) + 1);
+    },
+    end: (namespace: string, key: string): void => {
+      keys.delete(key);
+      const left = (perNamespace.get(namespace) ?? 1) - 1;
+      if (left === 0) perNamespace.delete(namespace);
+      else perNamespace.set(namespace, left);
+    },
+  };
+}
 
+/** When endpoints have their turn. */
+function createSchedule(
+  { served, clock }: Pick<ProberOptions, 'served' | 'clock'>,
+  isOpen: (key: string) => boolean,
+  onTurn: () => void,
+) {
+  const turns = createTurns();
   const enqueue = (key: string, isUrgent: boolean): void => {
     const namespace = served.question(key)?.namespace;
-    if (namespace === undefined || asking.has(key)) return;
+    if (namespace === undefined || isOpen(key)) return;
     turns.add(namespace, key, isUrgent);
-    pump();
+    onTurn();
   };
-  const later = createDelayedKeys(clock, (key) => enqueue(key, false));
-  const soon = createDelayedKeys(clock, (key) => enqueue(key, true));
+  const routine = createDelayedKeys(clock, (key) => enqueue(key, false));
+  const renewed = createDelayedKeys(clock, (key) => enqueue(key, true));
+  return {
+    ...{ size: turns.size, next: turns.next, enqueue, routine, renewed },
+    forget: (namespace: string, keys: readonly string[]): void => {
+      for (const key of keys) {
+        turns.delete(namespace, key);
+        routine.delete(key);
+        renewed.delete(key);
+      }
+    },
+    clear: (): void => {
+      routine.clear();
+      renewed.clear();
+    },
+  };
+}
 
+/** Starts the next handshakes, as fast as the pace and the open ones permit. */
+function createPump(
+  { size, next }: Pick<ReturnType<typeof createSchedule>, 'size' | 'next'>,
+  { hasRoom, isFree }: Pick<ReturnType<typeof createOpenHandshakes>, 'hasRoom' | 'isFree'>,
+  clock: ProberOptions['clock'],
+  start: (key: string) => void,
+) {
+  const bucket = createTokenBucket({ ...PACE, ...clock });
+  let cancel: (() => void) | undefined;
   const pump = (): void => {
-    if (signal.aborted) return;
-    while (asking.size < MAX_OPEN && turns.size() > 0) {
+    while (hasRoom() && size() > 0) {
       const waitMs = bucket.waitMs();
       if (waitMs > 0) {
         cancel ??= clock.after(waitMs, () => {
@@ -53,60 +97,57 @@ export function createProber({ served, ask, read, onAnswer, clock }: ProberOptio
         });
         return;
       }
-      const key = turns.next(isFree);
+      const key = next(isFree);
       if (key === undefined) return; // the end of a handshake frees its namespace
       bucket.take();
-      void probe(key);
+      start(key);
     }
   };
-  const isFree = (namespace: string): boolean => (open.get(namespace) ?? 0) < MAX_OPEN_PER_NAMESPACE;
+  return { pump, stop: () => cancel?.() };
+}
+
+export function createProber({ served, ask, read, onAnswer, clock }: ProberOptions, signal: AbortSignal) {
+  const open = createOpenHandshakes();
+  const schedule = createSchedule({ served, clock }, open.has, () => pumpOn());
+  const { pump, stop } = createPump(schedule, open, clock, (key) => void probe(key));
+  const pumpOn = (): void => {
+    if (!signal.aborted) pump();
+  };
 
   const probe = async (key: string): Promise<void> => {
     const question = served.question(key);
     if (question === undefined) return;
     const { namespace } = question;
-    later.delete(key);
-    asking.add(key);
-    open.set(namespace, (open.get(namespace) ?? 0) + 1);
+    schedule.routine.delete(key);
+    open.begin(namespace, key);
     const answer = await ask(question, signal)
       .then((found) => read(found, question.serverName))
       .catch(unreadable);
-    asking.delete(key);
-    open.set(namespace, (open.get(namespace) ?? 1) - 1);
-    if (open.get(namespace) === 0) open.delete(namespace);
+    open.end(namespace, key);
     if (signal.aborted) return;
     const result = served.record(key, answer, clock.monotonic());
     if (result !== undefined) {
-      later.set(key, result.askAt);
+      schedule.routine.set(key, result.askAt);
       onAnswer(result.serviceKey, result.state, result.isChanged);
     }
     pump();
   };
 
-  const forget = (namespace: string, keys: readonly string[]): void => {
-    for (const key of keys) {
-      turns.delete(namespace, key);
-      later.delete(key);
-      soon.delete(key);
-    }
-  };
-
   signal.addEventListener('abort', () => {
-    cancel?.();
-    later.clear();
-    soon.clear();
+    stop();
+    schedule.clear();
   });
   return {
     /** The endpoints or the leaf of a Service may have changed. */
     update: (serviceKey: string, service: ServedService): void => {
       const now = clock.monotonic();
       const { added, renewed, gone } = served.update(serviceKey, service, now);
-      forget(service.namespace, gone);
-      for (const key of added) enqueue(key, true);
-      for (const key of renewed) soon.set(key, now + FIRST_LOOK_MS);
+      schedule.forget(service.namespace, gone);
+      for (const key of added) schedule.enqueue(key, true);
+      for (const key of renewed) schedule.renewed.set(key, now + FIRST_LOOK_MS);
     },
     remove: (serviceKey: string): void => {
-      forget(serviceKey.split('/')[0] ?? '', served.remove(serviceKey));
+      schedule.forget(serviceKey.split('/')[0] ?? '', served.remove(serviceKey));
     },
   };
 }

@@ -39,15 +39,8 @@ export function startDistribution(
   onTrust: (key: string, trust: CopyTrust | undefined) => void,
   signal: AbortSignal,
 ) {
-  const { namespace } = context.config;
-  const orders = new Map<string, Order>();
   const report = createReports(context);
   const add = (key: string) => controller.add(key);
-  const sources = watch<DistributionSource>(
-    context,
-    { resource: configMaps, namespace, transform: toSource, onChange: (key) => onSource(key) },
-    signal,
-  );
   const labelSelector = `${DISTRIBUTED}=true`;
   const copies = watch<KubeObject>(
     context,
@@ -60,37 +53,7 @@ export function startDistribution(
     const keys = selected.map(({ metadata }) => `${metadata?.name ?? ''}/${bundle}`);
     for (const key of new Set([...known.map(keyOf), ...keys])) add(key);
   };
-  const select = (bundle: string, selector: string): Watching<KubeObject> => {
-    const onFailure = () => {
-      const { source } = orders.get(bundle) ?? {};
-      const error = selected.failure();
-      if (source !== undefined && error instanceof Error)
-        report(source, 'InvalidDistribution', selectionProblem(selector, error));
-    };
-    const onChange = (one: string) => add(`${one}/${bundle}`);
-    const options = { resource: namespaces, metadataOnly: true, labelSelector: selector };
-    const selected = watch<KubeObject>(context, { ...options, onChange, onFailure }, signal);
-    const onSynced = () => resync(bundle);
-    selected.whenSynced(signal).then(onSynced, () => undefined);
-    return selected;
-  };
-  const onSource = (key: string) => {
-    const name = key.slice(namespace.length + 1);
-    const before = orders.get(name);
-    const source = sources.store.get(key);
-    const distribution = distributionOf(source);
-    const isSame = selectorOf(distribution) === selectorOf(before?.distribution);
-    if (!isSame) before?.selected?.stop();
-    orders.delete(name);
-    if (source !== undefined && distribution.kind === 'invalid') {
-      report(source, 'InvalidDistribution', distribution.message);
-      orders.set(name, { source, distribution, selected: undefined });
-    } else if (source !== undefined && distribution.kind === 'wanted') {
-      const selected = isSame ? before?.selected : select(name, distribution.selector);
-      orders.set(name, { source, distribution, selected });
-    }
-    resync(name);
-  };
+  const { orders, sources } = followOrders(context, { report, resync, add }, signal);
   const order = (name: string) => orders.get(name);
   const bundle = createComposer(authority);
   const reconcile = createCopyReconciler({ ...context, order, bundle, report, onTrust });
@@ -111,6 +74,82 @@ export function startDistribution(
     },
     stopped: controller.stopped,
   };
+}
+
+interface OrderListeners extends Pick<CopyContext, 'report'> {
+  /** The bundle of this name has changed, or the namespaces that it selects. */
+  readonly resync: (bundle: string) => void;
+  /** A namespace has changed that a bundle selects or no longer selects (`namespace/bundle`). */
+  readonly add: (key: string) => void;
+}
+
+/** The bundles that ConfigMaps in Gatehouse's namespace describe, by name, and the namespaces that each one selects. */
+function followOrders(context: LeaderContext, { report, resync, add }: OrderListeners, signal: AbortSignal) {
+  const { namespace } = context.config;
+  const orders = new Map<string, Order>();
+  const select = (bundle: string, selector: string): Watching<KubeObject> => {
+    const onFailure = (error: unknown) => {
+      const { source } = orders.get(bundle) ?? {};
+      if (source !== undefined && error instanceof Error)
+        report(source, 'InvalidDistribution', selectionProblem(selector, error));
+    };
+    const onNamespace = (one: string) => add(`${one}/${bundle}`);
+    const onSynced = () => resync(bundle);
+    return watchNamespaces(context, selector, { onNamespace, onSynced, onFailure }, signal);
+  };
+  const onSource = (key: string) => {
+    const name = key.slice(namespace.length + 1);
+    const order = orderOf(sources.store.get(key), orders.get(name), (selector) => select(name, selector));
+    if (order === undefined) orders.delete(name);
+    else orders.set(name, order);
+    if (order?.distribution.kind === 'invalid')
+      report(order.source, 'InvalidDistribution', order.distribution.message);
+    resync(name);
+  };
+  const sources = watch<DistributionSource>(
+    context,
+    { resource: configMaps, namespace, transform: toSource, onChange: onSource },
+    signal,
+  );
+  return { orders, sources };
+}
+
+/** The order of a source, and the watch of the namespaces that it selects. Undefined: it distributes nothing. */
+function orderOf(
+  source: DistributionSource | undefined,
+  before: Order | undefined,
+  select: (selector: string) => Watching<KubeObject>,
+): Order | undefined {
+  const distribution = distributionOf(source);
+  const isSame = selectorOf(distribution) === selectorOf(before?.distribution);
+  if (!isSame) before?.selected?.stop();
+  if (source === undefined || distribution.kind === 'none') return undefined;
+  if (distribution.kind === 'invalid') return { source, distribution, selected: undefined };
+  return { source, distribution, selected: isSame ? before?.selected : select(distribution.selector) };
+}
+
+interface NamespaceListeners {
+  readonly onNamespace: (name: string) => void;
+  readonly onSynced: () => void;
+  readonly onFailure: (error: unknown) => void;
+}
+
+function watchNamespaces(
+  context: LeaderContext,
+  labelSelector: string,
+  { onNamespace, onSynced, onFailure }: NamespaceListeners,
+  signal: AbortSignal,
+): Watching<KubeObject> {
+  const selected = watch<KubeObject>(
+    context,
+    {
+      ...{ resource: namespaces, metadataOnly: true, labelSelector, onChange: onNamespace },
+      onFailure: () => onFailure(selected.failure()),
+    },
+    signal,
+  );
+  selected.whenSynced(signal).then(onSynced, () => undefined);
+  return selected;
 }
 
 const selectorOf = (distribution: Distribution | undefined): string | undefined =>
