@@ -15,8 +15,11 @@ const TIMEOUT_MS = 20_000;
 
 export interface TlsClient {
   readonly name: string;
-  /** Without resumption. Rejects if the client refuses the server. */
-  readonly handshake: (host: string, port: number) => Promise<unknown>;
+  /**
+   * One handshake without resumption, then up to this many requests over the connection. Returns the number of responses:
+   * `s_client` only handshakes, and `s_server` closes after one response. Rejects if the client refuses the server.
+   */
+  readonly exchange: (host: string, port: number, requests: number) => Promise<number>;
   readonly stop: () => Promise<unknown>;
 }
 
@@ -44,20 +47,37 @@ function nodeClient(bundle: string, servername: string): TlsClient {
   const secureContext = createSecureContext({ ca: bundle });
   return {
     name: 'node',
-    handshake: (host, port) =>
-      new Promise<void>((resolve, reject) => {
-        const socket = connect({ host, port, servername, secureContext, timeout: TIMEOUT_MS }, () => {
-          resolve();
+    exchange: (host, port, requests) =>
+      new Promise<number>((resolve, reject) => {
+        const options = { host, port, servername, secureContext, timeout: TIMEOUT_MS };
+        let responses = 0;
+        const next = () => {
+          if (responses < requests) socket.write(`GET / HTTP/1.1\r\nhost: ${servername}\r\n\r\n`);
+          else end();
+        };
+        const end = () => {
+          resolve(responses);
           socket.destroy();
+        };
+        const socket = connect(options, next);
+        socket.on('data', (part: Buffer) => {
+          // The head of a response without a body arrives at once. A server of HTTP/1.0 closes the connection.
+          const [, minor] = /^HTTP\/1\.([01]) 2/.exec(part.toString('latin1')) ?? [];
+          if (minor === undefined)
+            return void socket.destroy(new Error(`no response, but ${part.toString()}`));
+          responses++;
+          if (minor === '0') end();
+          else next();
         });
         socket.on('timeout', () => socket.destroy(new Error('timeout')));
         socket.on('error', reject);
+        socket.on('close', () => reject(new Error('the server closed the connection')));
       }),
     stop: () => Promise.resolve(),
   };
 }
 
-/** A process that makes one handshake for each line of its input. */
+/** A process that opens one connection for each line of its input. */
 async function runningClient(
   language: 'python' | 'java',
   bundleFile: string,
@@ -79,11 +99,13 @@ async function runningClient(
   if (ready !== 'ready') throw new Error(ready);
   return {
     name: language,
-    handshake: async (host, port) => {
+    exchange: async (host, port, requests) => {
       const answer = nextLine();
-      child.stdin.write(`${host} ${port}\n`);
+      child.stdin.write(`${host} ${port} ${requests}\n`);
       const line = await answer;
-      if (line !== 'ok') throw new Error(line);
+      const [, responses] = /^ok (\d+)$/.exec(line) ?? [];
+      if (responses === undefined) throw new Error(line);
+      return Number(responses);
     },
     stop: () => {
       child.stdin.end();
@@ -98,11 +120,12 @@ function opensslClient(bundleFile: string, serverName: string): TlsClient {
   const names = ['-servername', serverName, '-verify_hostname', serverName];
   return {
     name: 'openssl',
-    handshake: async (host, port) => {
+    exchange: async (host, port) => {
       const args = ['s_client', '-brief', '-connect', `${host}:${port}`, ...names, ...trust];
       const client = run('openssl', args, { timeout: TIMEOUT_MS });
       client.child.stdin?.end();
       await client;
+      return 0;
     },
     stop: () => Promise.resolve(),
   };
@@ -120,9 +143,10 @@ function curlClient(bundleFile: string, serverName: string): TlsClient {
   ];
   return {
     name: 'curl',
-    handshake: async (host, port) => {
+    exchange: async (host, port) => {
       const to = ['--resolve', `${serverName}:${port}:${host}`, `https://${serverName}:${port}/`];
       await run('curl', [...quiet, '--noproxy', '*', '--cacert', bundleFile, ...to]);
+      return 1;
     },
     stop: () => Promise.resolve(),
   };

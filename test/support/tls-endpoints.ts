@@ -41,7 +41,9 @@ export async function nodeServer(
   const server = createServer({ cert: chain, key }, (socket: TLSSocket) =>
     socket
       .on('error', () => undefined)
-      .once('data', () => socket.end('HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n')),
+      .on('data', (part: Buffer) => {
+        if (part.includes('\r\n\r\n')) socket.write('HTTP/1.1 204 No Content\r\n\r\n'); // the head of a small request
+      }),
   );
   server.on('connection', (socket: Socket) => {
     connections.lastAt = Date.now();

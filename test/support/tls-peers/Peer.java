@@ -10,7 +10,7 @@ import javax.net.ssl.*;
 
 /** One side of TLS handshakes. It loads its certificate or its bundle once, when it starts. */
 class Peer {
-  static final byte[] RESPONSE = "HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n".getBytes();
+  static final byte[] RESPONSE = "HTTP/1.1 204 No Content\r\n\r\n".getBytes();
 
   public static void main(String[] args) throws Exception {
     if (args[0].equals("serve")) serve(args[1], args[2], args[3], Integer.parseInt(args[4]));
@@ -52,13 +52,28 @@ class Peer {
   static void answer(Socket accepted) {
     try (Socket socket = accepted) {
       socket.setSoTimeout(10_000);
-      if (socket.getInputStream().read(new byte[4096]) > 0) socket.getOutputStream().write(RESPONSE);
+      while (!head(socket.getInputStream()).isEmpty()) socket.getOutputStream().write(RESPONSE);
     } catch (IOException error) {
       // Only the client's verdict counts.
     }
   }
 
-  /** Reads lines with an address and a port, and answers each with `ok` or the reason of the failure. */
+  /** The head of the next message; what has arrived if the other side closes before. */
+  static String head(InputStream in) throws IOException {
+    StringBuilder received = new StringBuilder();
+    byte[] part = new byte[4096];
+    while (received.indexOf("\r\n\r\n") < 0) {
+      int count = in.read(part);
+      if (count < 0) break;
+      received.append(new String(part, 0, count, "ISO-8859-1"));
+    }
+    return received.toString();
+  }
+
+  /**
+   * Reads lines with an address, a port and a number of requests, which it sends over one connection. Answers each with
+   * `ok` and the number of responses, or with the reason of the failure.
+   */
   static void connect(String bundle, String name) throws Exception {
     KeyStore store = emptyStore();
     for (Certificate root : read(bundle)) store.setCertificateEntry("root" + store.size(), root);
@@ -69,11 +84,12 @@ class Peer {
     BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
     for (String line; (line = lines.readLine()) != null; ) {
       String[] to = line.split(" ");
-      System.out.println(handshake(trust, name, to[0], Integer.parseInt(to[1])));
+      System.out.println(exchange(trust, name, to[0], Integer.parseInt(to[1]), Integer.parseInt(to[2])));
     }
   }
 
-  static String handshake(TrustManager[] trust, String name, String host, int port) throws Exception {
+  static String exchange(TrustManager[] trust, String name, String host, int port, int count)
+      throws Exception {
     SSLContext context = SSLContext.getInstance("TLS"); // a new one has no session to resume
     context.init(null, trust, null);
     try (Socket plain = new Socket()) {
@@ -84,7 +100,16 @@ class Peer {
       parameters.setEndpointIdentificationAlgorithm("HTTPS");
       socket.setSSLParameters(parameters);
       socket.startHandshake();
-      return "ok";
+      byte[] request = ("GET / HTTP/1.1\r\nhost: " + name + "\r\n\r\n").getBytes();
+      int responses = 0;
+      while (responses < count) {
+        socket.getOutputStream().write(request);
+        String response = head(socket.getInputStream());
+        if (!response.matches("(?s)HTTP/1\\.[01] 2.*")) throw new IOException("no response, but " + response);
+        responses++;
+        if (response.startsWith("HTTP/1.0")) break; // the server closes the connection
+      }
+      return "ok " + responses;
     } catch (IOException error) {
       return error.toString().replace('\n', ' ');
     }
