@@ -309,7 +309,7 @@ describe('the next workload waits', () => {
       // It writes between the read and the write of this leader.
       if (resource.resource === 'configmaps' && live === undefined)
         add(configMaps, { metadata: { namespace: 'gatehouse-system', name: 'gatehouse-served-certs' } });
-      return live as never;
+      return live;
     });
     const { look, warnings } = restarter();
     await look('shop/a');
