@@ -39,7 +39,10 @@ export async function buildGatehouse(
   const rest = restOf(datacenters);
   const client = createClient(rest);
   const discovery = { resolve: () => Promise.resolve(DATACENTERS), forget: () => undefined };
-  const targets = createTargets({ rest, rollbacks: { add: () => undefined }, log }, never);
+  const targets = createTargets(
+    { rest, rollbacks: { add: () => undefined }, namespaces: undefined, log },
+    never,
+  );
   const compiled = policiesOf(policies);
   await targets.ensure(DATACENTERS, false, never);
 

@@ -47,7 +47,7 @@ export async function createServices(
   const stopping = new AbortController();
   const issuedAt = new Map<string, number>();
   const watched = watch<SecretObject>(
-    { rest, rollbacks: { add: () => undefined }, log },
+    { rest, rollbacks: { add: () => undefined }, namespaces: undefined, log },
     {
       resource: secrets,
       labelSelector: `${SERVING_CERT_LABEL.name}=${SERVING_CERT_LABEL.value}`,

@@ -146,7 +146,7 @@ function followTrust({ rest }: ClusterProcess): Trust {
   const stopping = new AbortController();
   const signers = new Map<string, string>();
   const bundles = new Map<string, string>();
-  const context = { rest, rollbacks: { add: () => undefined }, log };
+  const context = { rest, rollbacks: { add: () => undefined }, namespaces: undefined, log };
   const note = (key: string, bundle: string) => bundles.set(key, rootIds(bundle).join());
   watch<SecretObject>(
     context,

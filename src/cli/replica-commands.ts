@@ -98,10 +98,15 @@ function toOption(name: SettingName): Option {
   const { description, default: fallback, bare } = SETTINGS[name];
   const shown = fallback === undefined ? '' : ` (default: ${fallback})`;
   const text = `${description}${shown} [${environmentName(name)}]`;
+  if (name === 'without') return new Option(`--${name} <value>`, text).argParser(joined);
   return bare === undefined
     ? new Option(`--${name} <value>`, text)
     : new Option(`--${name} [value]`, text).preset(bare);
 }
+
+/** Each component of deploy/ that leaves out a part adds a flag of its own. */
+const joined = (value: string, previous: string | undefined): string =>
+  previous === undefined ? value : `${previous},${value}`;
 
 function configFrom(options: Options, program: Command): Config {
   const flags: Source = Object.fromEntries(

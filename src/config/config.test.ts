@@ -161,3 +161,14 @@ test('the status page is off by default, and only true turns it on', () => {
     '--status-page: "open" is not one of true, false',
   );
 });
+
+test('every part runs in all namespaces, unless settings say otherwise', () => {
+  expect(resolveConfig({}, {})).toMatchObject({ without: [], namespaces: undefined });
+  const restricted = resolveConfig({ without: 'restores, conversions', namespaces: 'shop,shop' }, {});
+  expect(restricted).toMatchObject({
+    without: ['restores', 'conversions'],
+    namespaces: ['gatehouse-system', 'shop'],
+  });
+  expect(() => resolveConfig({ without: 'admission' }, {})).toThrow('--without: "admission" is not one of');
+  expect(() => resolveConfig({ namespaces: 'Shop' }, {})).toThrow('--namespaces: "Shop" is not a DNS label');
+});

@@ -64,6 +64,10 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
     restoreSettleMs: read('restore-settle'),
     uniqueSettleMs: read('unique-settle'),
     clusterDomain: read('cluster-domain'),
+    /** Where Gatehouse reads and writes objects, its own namespace included; undefined: everywhere. */
+    namespaces: within(read('namespace'), read('namespaces')),
+    /** The parts that do not run. */
+    without: read('without'),
     compat: read('compat'),
     servingCerts: Object.freeze({
       dnsSuffixes: read('serving-cert-dns-suffixes'),
@@ -118,6 +122,9 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   return config;
 }
+
+const within = (own: string, others: readonly string[]): readonly string[] | undefined =>
+  others.length === 0 ? undefined : [...new Set([own, ...others])];
 
 export function environmentName(name: SettingName): string {
   return `GATEHOUSE_${name.toUpperCase().replaceAll('-', '_')}`;

@@ -1,5 +1,6 @@
 /** All settings, each with its description, default and parser. */
 import { parseDevUrl } from './dev-url.ts';
+import { PARTS } from './parts.ts';
 import { parseDuration } from './quantities.ts';
 import {
   bodyLimit,
@@ -14,6 +15,7 @@ import {
   dnsName,
   dnsSuffixes,
   limit,
+  namespaceNames,
   namespaceSuffixes,
   port,
   renewalPoint,
@@ -101,6 +103,16 @@ export const SETTINGS = {
     'DNS domain of the cluster; without it, from /etc/resolv.conf',
     undefined,
     dnsName,
+  ),
+  namespaces: setting(
+    'namespaces in which Gatehouse reads and writes objects, comma-separated, in addition to its own; without it, all',
+    '',
+    namespaceNames,
+  ),
+  without: setting(
+    'parts that do not run, comma-separated: certificates (of annotated Services), injection, conversions, restores',
+    '',
+    choices(PARTS),
   ),
   compat: setting(
     'additional annotations to honour: openshift, cert-manager, or both, comma-separated',

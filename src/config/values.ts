@@ -69,6 +69,9 @@ export function dnsLabel(value: string): string {
   return value;
 }
 
+/** Names of namespaces, each once. */
+export const namespaceNames = (value: string): readonly string[] => [...new Set(listOf(value).map(dnsLabel))];
+
 /**
  * At least two labels each: with one, a Service could take the short name `<service>.<namespace>` of another. Names with
  * the label `svc` are those of Services, so no Service may ask for one in a suffix.

@@ -7,6 +7,8 @@ import { type Discovery, createDiscovery, type ServerVersion } from '../kube/dis
 import { readOwnUser } from '../kube/own-user.ts';
 import { type Rest, createRest, type RestObservation } from '../kube/rest.ts';
 import { type ServerClock, createServerClock, systemClock } from '../kube/clock.ts';
+import { confined } from '../kube/confined.ts';
+import type { Namespaces } from './namespaces.ts';
 import type { Metrics } from '../server/metrics/metrics.ts';
 import type { Tracing } from '../tracing/tracing.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -29,6 +31,8 @@ export interface Context {
    */
   readonly exact: { readonly rest: Rest; readonly client: KubeClient };
   readonly discovery: Discovery;
+  /** Where Gatehouse reads and writes namespaced objects; undefined: everywhere. */
+  readonly namespaces: Namespaces;
   /** Features of the API server, detected once at start. */
   readonly capabilities: { readonly matchConditions: boolean };
   readonly serverClock: ServerClock;
@@ -66,6 +70,7 @@ export async function connect(
   signal: AbortSignal,
 ) {
   const { identity, metrics, tracing, log } = parts;
+  const { namespaces } = parts.config;
   const serverClock = createServerClock();
   const observe = ({ method, code, seconds }: RestObservation) => {
     metrics.apiRequest({ verb: method, code: String(code) }, seconds);
@@ -78,8 +83,9 @@ export async function connect(
     onDate: serverClock.observe,
   };
   // Admission reviews wait for live reads and discovery. Watches and controllers can wait longer.
-  const prompt = createRest({ ...options, prompt: true, timeoutMs: PROMPT_MS });
-  const rest = createRest({ ...options, background: true });
+  const within = (rest: Rest) => (namespaces === undefined ? rest : confined(rest, namespaces));
+  const prompt = within(createRest({ ...options, prompt: true, timeoutMs: PROMPT_MS }));
+  const rest = within(createRest({ ...options, background: true }));
   const discovery = createDiscovery(prompt, systemClock);
   const version = await versionOf(discovery, connection.server, log, signal);
   log.info({ server: connection.server, version: version.gitVersion, identity }, 'connected');
@@ -87,12 +93,12 @@ export async function connect(
   const client = createClient(prompt);
   const exactly = { ...options, parse: parseJson };
   const exact = {
-    rest: createRest({ ...exactly, background: true }),
-    client: createClient(createRest({ ...exactly, prompt: true, timeoutMs: PROMPT_MS })),
+    rest: within(createRest({ ...exactly, background: true })),
+    client: createClient(within(createRest({ ...exactly, prompt: true, timeoutMs: PROMPT_MS }))),
   };
   const context: Context = {
     ...parts,
-    ...{ rest, client, exact, discovery, capabilities, serverClock },
+    ...{ rest, client, exact, discovery, namespaces, capabilities, serverClock },
     apiServerCa: connection.ca,
     userName: (waiting) => readOwnUser(client, discovery, connection.credentials, waiting),
     rollbacks: createListeners(),

@@ -37,7 +37,7 @@ export function campaign(
   signal: AbortSignal,
 ): Promise<void> {
   const { config, identity, metrics, rollbacks, serverClock, log } = context;
-  const ownLease = createOwnLease(rollbacks.tell, metrics, serverClock.now, log);
+  const ownLease = createOwnLease(rollbacks.tell, metrics, serverClock.now, log, config);
   const election = createElection({
     ...config.lease,
     client: urgent,

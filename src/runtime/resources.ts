@@ -34,6 +34,13 @@ export const INJECTION_TARGETS: readonly (readonly [TargetKind, Resource])[] = [
   [TARGET_KINDS.configMap, configMaps],
 ];
 
+/** The kinds of Gatehouse's own objects with a bundle: it maintains these objects without injection, too. */
+export const OWN_TARGETS: ReadonlySet<TargetKind['kind']> = new Set([
+  TARGET_KINDS.mutating.kind,
+  TARGET_KINDS.validating.kind,
+  TARGET_KINDS.configMap.kind,
+]);
+
 /** Newer API servers serve it, if an administrator enables it: in v1, or in v1beta1 only. */
 export const CLUSTER_TRUST_BUNDLES: readonly Resource[] = ['v1', 'v1beta1'].map((version) => ({
   group: 'certificates.k8s.io',

@@ -63,7 +63,7 @@ export async function controllers(config: Config, options: ProcessOptions): Prom
       shutdown,
     );
     const conversions = startConversions(context, handlers.converters, shutdown);
-    checkReadiness({ ...replica.checks, conversions: conversions.check });
+    checkReadiness({ ...replica.checks, ...conversions.checks });
     // A failed election ends the process: a replica that can never lead would go unnoticed.
     await campaign(connected, replica, conversions, draining);
   });
@@ -135,7 +135,7 @@ function startWebhooks(
   });
   if (clients !== undefined) void followClientCa(context, clients, listener, shutdown);
   /** All of these pass before a development session redirects the webhooks. */
-  const checks = { ...replica.checks, conversions: conversions.check } satisfies Record<string, HealthCheck>;
+  const checks = { ...replica.checks, ...conversions.checks } satisfies Record<string, HealthCheck>;
   // Load fails no check: a replica that leaves its Service makes the others fail, too.
   const certificate: HealthCheck = () => listener.problem(new Date());
   return { replica, conversions, listener, admission, checks, certificate };

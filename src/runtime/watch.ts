@@ -1,11 +1,12 @@
-/** A store, and the reflector that fills it until the signal aborts. */
+/** A store, and the reflectors that fill it until the signal aborts. */
 import { createListeners, type Listeners } from './listeners.ts';
 import type { Log } from '../log.ts';
 import type { KubeObject } from '../json/kube-object.ts';
 import type { Change } from '../kube/watch/change.ts';
 import { createReflector, type ReflectorOptions } from '../kube/reflector.ts';
 import type { Rest } from '../kube/rest.ts';
-import { createStore, type Store, type StoreOptions } from '../kube/store.ts';
+import { placesOf, type Namespaces } from './namespaces.ts';
+import { createStore, type Store, type StoreOptions, type WritableStore } from '../kube/store.ts';
 
 export interface Watched<T extends KubeObject> {
   readonly store: Store<T>;
@@ -36,6 +37,8 @@ export const versionsOf = <T>(change: Change<T>): readonly T[] =>
 export interface WatchContext {
   readonly rest: Rest;
   readonly rollbacks: Pick<Listeners<[]>, 'add'>;
+  /** Where to watch namespaced kinds, unless the options name a namespace; undefined: everywhere. */
+  readonly namespaces: Namespaces;
   readonly log: Log;
 }
 
@@ -44,7 +47,21 @@ export type WatchOptions<T extends KubeObject> = Omit<
   'rest' | 'log' | 'store' | 'onChange'
 > &
   Partial<Pick<ReflectorOptions<T>, 'onChange'>> &
-  StoreOptions<T>;
+  StoreOptions<T> & {
+    /** Instead of the namespaces of the context. Ignored for cluster-scoped kinds. */
+    readonly namespaces?: readonly string[] | undefined;
+  };
+
+/** The store of a part that is off: complete and empty. */
+export function unwatched<T extends KubeObject>(): Watched<T> {
+  return {
+    store: createStore<T>(),
+    hasSynced: () => true,
+    whenSynced: () => Promise.resolve(),
+    failure: () => undefined,
+    onChange: () => undefined,
+  };
+}
 
 export function watch<T extends KubeObject>(
   context: WatchContext,
@@ -58,15 +75,28 @@ export function watch<T extends KubeObject>(
   const { rest, log, rollbacks } = context;
   const listeners = createListeners<[key: string, change: Change<T>]>();
   if (options.onChange !== undefined) listeners.add(options.onChange);
-  const reflector = createReflector<T>({ rest, log, ...options, store, onChange: listeners.tell });
-  rollbacks.add(reflector.relist, ended);
-  void reflector.run(ended);
-  const { hasSynced, whenSynced, failure } = reflector;
+  const { namespaces = context.namespaces, ...scope } = options;
+  const { resource, namespace: only } = scope;
+  const places = only === undefined ? placesOf(resource, namespaces) : [only];
+  const reflectors = places.map((namespace) =>
+    createReflector<T>({
+      ...{ rest, log, ...scope, namespace, onChange: listeners.tell },
+      store: namespace === undefined ? store : inNamespace(store, namespace),
+    }),
+  );
+  for (const { relist, run } of reflectors) {
+    rollbacks.add(relist, ended);
+    void run(ended);
+  }
+  const hasSynced = () => reflectors.every((one) => one.hasSynced());
+  const whenSynced = async (waiting: AbortSignal) => {
+    await Promise.all(reflectors.map((one) => one.whenSynced(waiting)));
+  };
   return {
     store,
     hasSynced,
     whenSynced,
-    failure,
+    failure: () => reflectors.map(({ failure }) => failure()).find((error) => error !== undefined),
     onChange: listeners.add,
     isListing: () => !hasSynced() && performance.now() < overdueAt,
     listedInTime: async (waiting) => {
@@ -82,3 +112,9 @@ export function watch<T extends KubeObject>(
     stop: () => own.abort(),
   };
 }
+
+/** The part of the store that one of several reflectors fills: its list says nothing about other namespaces. */
+const inNamespace = <T extends KubeObject>(store: WritableStore<T>, namespace: string): WritableStore<T> => ({
+  ...store,
+  keys: () => store.keys().filter((key) => key.startsWith(`${namespace}/`)),
+});

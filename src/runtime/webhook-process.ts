@@ -5,7 +5,6 @@ import type { RestoreWindowFigures } from '../server/metrics/scraped.ts';
 import { windowState } from '../restore/window.ts';
 import { untilPassed, type HealthCheck } from '../server/health.ts';
 import type { AdmissionPolicy } from '../api/admission-policy.ts';
-import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow } from '../api/restore-window.ts';
 import { keyOf } from '../json/kube-object.ts';
 import { createPoliciesReconciler } from './policies/policies.ts';
@@ -27,10 +26,11 @@ import { startController } from './controller.ts';
 import { createCrdSchemas } from './policies/crd-schemas.ts';
 import { createReadAccess } from './policies/read-access.ts';
 import { READS_SECRET } from './policies/read-records.ts';
-import { ADMISSION_POLICIES, RESTORE_DETECTORS, RESTORE_WINDOWS } from './resources.ts';
+import { ADMISSION_POLICIES } from './resources.ts';
 import type { OwnState } from './own-state/own-state.ts';
 import { createAwaitWindow, createWindowOrAwait } from './restores/await-window.ts';
 import { createRestoreEvidence } from './restores/restore-evidence.ts';
+import { watchRestoreKinds } from './restores/restore-kinds.ts';
 import { createTargets } from './policies/targets.ts';
 import { watch, type Watched } from './watch.ts';
 import { createDryRun, NO_DRY_RUN } from './webhooks/dry-run.ts';
@@ -65,10 +65,15 @@ export function startReplica(
     (...asked) => uncompiled.isAwaited(...asked),
   );
   const targets = createTargets(context, signal);
-  const governed = createGoverned({ ...context.exact, rollbacks, log }, discovery, config.namespace, signal);
+  const governed = createGoverned(
+    { ...context.exact, rollbacks, namespaces: context.namespaces, log },
+    discovery,
+    config.namespace,
+    signal,
+  );
   const policies = watch<AdmissionPolicy>(context, { resource: ADMISSION_POLICIES }, signal);
-  const windows = watch<RestoreWindow>(context, { resource: RESTORE_WINDOWS }, signal);
-  const detectors = watch<RestoreDetector>(context, { resource: RESTORE_DETECTORS }, signal);
+  const restoreKinds = watchRestoreKinds(context, signal);
+  const { windows, detectors } = restoreKinds;
   const environment = { ownNamespace: config.namespace, ...capabilities };
   const uncompiled = createUncompiled(policies.store, registry, environment);
   policies.onChange(uncompiled.refresh);
@@ -81,7 +86,7 @@ export function startReplica(
       reconcile: createPoliciesReconciler({
         policies: policies.store,
         ...{ discovery, targets, registry, records, now, log },
-        canRead: createReadAccess(patient, () => performance.now()),
+        canRead: createReadAccess(patient, context, () => performance.now()),
         schemas: createCrdSchemas(patient, () => performance.now()),
         dryRun: mayWrite === 'claims' ? NO_DRY_RUN : createDryRun(patient, configurationTarget(context)),
         environment,
@@ -151,6 +156,7 @@ export function startReplica(
       handlers,
       serverNow,
       createOwnKinds(accessReviews, windows, detectors, owners, records, config.namespace, serverClock.now),
+      context.namespaces,
     ),
     checks: {
       policies: untilPassed(() =>
@@ -164,10 +170,7 @@ export function startReplica(
       }),
       handlers: handlers.check,
       'webhook-paths': untilPassed(paths.problem),
-      windows: () =>
-        windows.hasSynced() && detectors.hasSynced()
-          ? undefined
-          : 'RestoreWindows and RestoreDetectors have not been listed yet: are the CRDs installed?',
+      ...restoreKinds.checks,
     } satisfies Record<string, HealthCheck>,
   };
 }

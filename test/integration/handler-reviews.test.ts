@@ -49,6 +49,7 @@ async function serving(definition: Partial<HandlerDefinition<Server>>) {
         discovery: nobody,
         rollbacks: { add: () => undefined, tell: () => undefined },
         exact: { client: nobody, rest: nobody },
+        namespaces: undefined,
       },
     },
     [

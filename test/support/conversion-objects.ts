@@ -46,14 +46,19 @@ interface Crd extends KubeObject {
  * established.
  */
 export async function convertExamples(cluster: Cluster, port: number): Promise<void> {
+  await cluster.apply(await defineExamples(cluster, port));
+  await seeConverting(cluster, 'databases');
+}
+
+/** Applies the CRD of the conversion example, with Gatehouse on `port`. Returns the policy. */
+export async function defineExamples(cluster: Cluster, port: number): Promise<KubeObject> {
   const manifests = readManifests(join(import.meta.dirname, '../../deploy/examples/conversion'));
   const [definition] = manifests.filter(({ kind }) => kind === 'CustomResourceDefinition') as Crd[]; // our own file
   const policy = manifests.find(({ kind }) => kind === 'ConversionPolicy');
   if (definition === undefined || policy === undefined) throw new Error('the example is incomplete');
   await cluster.apply(atPort(definition, port));
   await established(cluster, 'databases.infra.example.com');
-  await cluster.apply(policy);
-  await seeConverting(cluster, 'databases');
+  return policy;
 }
 
 function atPort(definition: Crd, port: number): Crd {

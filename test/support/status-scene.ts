@@ -22,6 +22,7 @@ export const SCENE: StatusReport = {
   ...{ server: 'https://10.0.0.1:6443', version: 'v1.36.0', namespace: 'gatehouse-system' },
   checkedAt: NOW.toISOString(),
   healthy: false,
+  without: [],
   attention: [
     {
       ...{ part: 'injectionTargets', object: 'CustomResourceDefinition disks.infra.example.com' },

@@ -23,3 +23,27 @@ export function refuseUndecidable(
     `policy ${policy.name} is in force but cannot be evaluated: ${message}`,
   );
 }
+
+/**
+ * With `--namespaces`, Gatehouse reads no objects elsewhere. So it cannot evaluate policies there that read other objects,
+ * and refuses their requests. Policies that need only the request apply everywhere.
+ * @param namespaces undefined: all
+ */
+export function withinNamespaces(
+  namespaces: readonly string[] | undefined,
+  { namespace }: Pick<AdmissionRequest, 'namespace'>,
+  policies: readonly CompiledPolicy[],
+): readonly CompiledPolicy[] {
+  if (namespaces === undefined || namespace === undefined || namespaces.includes(namespace)) return policies;
+  const message =
+    `it reads other objects, and Gatehouse does not read namespace ${namespace}: add it to --namespaces, ` +
+    'or exclude it with spec.match.namespaceSelector';
+  return policies.map((policy) =>
+    policy.undecidable === undefined && readsObjects(policy)
+      ? { ...policy, undecidable: { message, isTemporary: false } }
+      : policy,
+  );
+}
+
+const readsObjects = ({ targets, unique, preservesOwners }: CompiledPolicy): boolean =>
+  targets.length > 0 || unique.length > 0 || preservesOwners;

@@ -78,7 +78,7 @@ function leader({ importFrom, ...change }: LeaderChange = {}) {
   const reports: AuthorityState[] = [];
   const events = createEvents();
   const config: AuthorityContext['config'] = {
-    namespace: OWN_NAMESPACE,
+    ...{ namespace: OWN_NAMESPACE, namespaces: undefined, without: [] },
     ca: {
       secret: importFrom,
       nameConstraints: false,

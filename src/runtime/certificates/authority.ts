@@ -34,6 +34,7 @@ import {
   type RecordEvent,
   type RunningController,
 } from '../controller.ts';
+import { certificateNamespaces, listIn, type Namespaces } from '../namespaces.ts';
 import { watch } from '../watch.ts';
 import { CLUSTER_ROLE, createRefusedWrites, refusable, WriteRefused } from '../write-refused.ts';
 import {
@@ -152,7 +153,8 @@ async function observe({ client, config, serverClock, lastGood }: Running, signa
   const verdict = judgeAuthority({
     stored,
     published: published.flatMap(({ bundle }) => bundle ?? []),
-    servingCerts: stored.kind === 'readable' ? 0 : await countServingCerts(client, signal),
+    servingCerts:
+      stored.kind === 'readable' ? 0 : await countServingCerts(client, certificateNamespaces(config), signal),
     lastGood: lastGood(),
     consent: secret?.metadata?.annotations?.[NEW_AUTHORITY],
     now,
@@ -172,16 +174,20 @@ function toStored(secret: Secret | undefined): StoredAuthority {
 }
 
 /** Counts only certs of existing Services: no client here trusts a cert that a backup brought from another cluster. */
-async function countServingCerts(client: Pick<KubeClient, 'listAll'>, signal: AbortSignal): Promise<number> {
-  const certs = await client.listAll(secrets, {
+async function countServingCerts(
+  client: Pick<KubeClient, 'listAll'>,
+  namespaces: Namespaces,
+  signal: AbortSignal,
+): Promise<number> {
+  const options = { metadataOnly: true, signal } as const;
+  const certs = await listIn(client, secrets, namespaces, {
+    ...options,
     labelSelector: SERVING_CERT_SELECTOR,
-    metadataOnly: true,
-    signal,
   });
-  if (certs.items.length === 0) return 0;
-  const { items } = await client.listAll(services, { metadataOnly: true, signal });
+  if (certs.length === 0) return 0;
+  const items = await listIn(client, services, namespaces, options);
   const uids = new Map(items.map((service) => [keyOf(service), service.metadata?.uid]));
-  return certs.items.filter(({ metadata }) => {
+  return certs.filter(({ metadata }) => {
     const { [SERVING_CERT_SERVICE]: service, [SERVING_CERT_SERVICE_UID]: uid } = metadata?.annotations ?? {};
     return uid !== undefined && uids.get(`${metadata?.namespace ?? ''}/${service ?? ''}`) === uid;
   }).length;

@@ -72,7 +72,10 @@ export interface KeySource {
 
 export interface RotationContext extends KeySource {
   readonly client: Pick<KubeClient, 'get' | 'listAll' | 'create' | 'replace'>;
-  readonly config: Pick<Config, 'namespace' | 'ca' | 'servingCerts' | 'clusterDomain'>;
+  readonly config: Pick<
+    Config,
+    'namespace' | 'namespaces' | 'without' | 'ca' | 'servingCerts' | 'clusterDomain'
+  >;
   /** The same time for all replicas: two leaders must agree about what has expired. */
   readonly serverClock: Pick<ServerClock, 'now' | 'skewMs'>;
   readonly evidence: TrustEvidence;
@@ -115,21 +118,29 @@ export async function stepRotation(context: RotationContext, input: RotationInpu
  * one may be open; the record of trust does not wait for them.
  */
 async function pauseReason(
-  { client, serverClock, log }: Pick<RotationContext, 'client' | 'serverClock' | 'log'>,
+  context: Pick<RotationContext, 'client' | 'config' | 'serverClock' | 'log'>,
   signal: AbortSignal,
 ): Promise<string | undefined> {
+  const { serverClock } = context;
   const skew = Math.abs(serverClock.skewMs() ?? 0);
   if (skew > CLOCK_TOLERANCE)
     return `the clock of this replica and that of the API server are ${Math.round(skew / 60_000)} minutes apart`;
-  return await restorePause({ client, log }, serverClock.now(), signal);
+  return await restorePause(context, serverClock.now(), signal);
+}
+
+interface PauseContext {
+  readonly client: Pick<KubeClient, 'listAll'>;
+  readonly config: Pick<Config, 'without'>;
+  readonly log: Log;
 }
 
 /** Why nothing may change because of a restore, for users. Reads live. */
 export async function restorePause(
-  { client, log }: { readonly client: Pick<KubeClient, 'listAll'>; readonly log: Log },
+  { client, config, log }: PauseContext,
   now: Date,
   signal: AbortSignal,
 ): Promise<string | undefined> {
+  if (config.without.includes('restores')) return undefined;
   try {
     const { items } = await client.listAll<RestoreWindow>(RESTORE_WINDOWS, { signal });
     const open = items.find((window) => windowState(window, now).kind === 'open');

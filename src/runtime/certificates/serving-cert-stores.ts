@@ -2,14 +2,14 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { pick } from '../../json/objects.ts';
-import { keyOf } from '../../json/kube-object.ts';
+import { keyOf, type KubeObject } from '../../json/kube-object.ts';
 import { secrets, services } from '../../kube/well-known.ts';
-import { SERVING_CERT_SELECTOR } from '../../pki/annotations.ts';
+import { SERVING_CERT_SELECTOR, SERVING_SECRET } from '../../pki/annotations.ts';
 import { ownAnnotations, toStoredSecret, type StoredSecret } from '../../pki/serving-certs/facts.ts';
 import type { Service } from '../../pki/serving-certs/request.ts';
 import { markedService } from '../../pki/serving-certs/secret.ts';
 import type { Context } from '../context.ts';
-import { versionsOf, watch, type Watched } from '../watch.ts';
+import { versionsOf, watch, type Watched, type WatchOptions } from '../watch.ts';
 import type { ServiceRequests } from './service-requests.ts';
 
 export type ServingCertStores = ReturnType<typeof watchServingCerts>;
@@ -40,6 +40,7 @@ export function watchServingCerts(
     context,
     {
       resource: secrets,
+      ...scopeOf(context, SERVING_SECRET),
       labelSelector: SERVING_CERT_SELECTOR,
       transform: toStoredSecret,
       indexes: { [BY_SERVICE]: markedFor },
@@ -74,6 +75,15 @@ export function watchServingCerts(
   };
 }
 
+/** @param own the only object that matters without serving certificates for Services of users */
+function scopeOf(
+  { config }: Context,
+  own: string,
+): Pick<WatchOptions<KubeObject>, 'namespace' | 'fieldSelector'> {
+  const { namespace, without } = config;
+  return without.includes('certificates') ? { namespace, fieldSelector: `metadata.name=${own}` } : {};
+}
+
 function watchServices(
   context: Context,
   { claims }: Pick<ServiceRequests, 'claims'>,
@@ -87,6 +97,7 @@ function watchServices(
     context,
     {
       resource: services,
+      ...scopeOf(context, context.config.service),
       transform: onlyCertificateFields,
       indexes: { [BY_CLAIM]: claimedBy },
       onChange: (key, change) => {

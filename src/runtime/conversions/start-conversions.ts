@@ -1,5 +1,5 @@
 /** Starts conversion on every replica, separate from admission, and the status controller on the leader. */
-import type { Converter } from '../../admission/conversion/converter.ts';
+import type { Converter, ConverterLookup, ConversionSubject } from '../../admission/conversion/converter.ts';
 import { keyOf, groupResourceName } from '../../json/kube-object.ts';
 import type { ConversionPolicy, ConversionPolicyStatus } from '../../api/conversion-policy.ts';
 import {
@@ -24,7 +24,7 @@ import { conditionsOf, createStatusReconciler } from '../policies/compiled-state
 export interface Conversions {
   /** For the webhook server. */
   readonly serving: ConversionServing;
-  readonly check: HealthCheck;
+  readonly checks: { readonly conversions?: HealthCheck };
   /** Runs the status controller. Resolves when its last reconcile has ended after the signal aborted. */
   readonly lead: (context: Context, signal: AbortSignal) => Promise<void>;
 }
@@ -39,6 +39,7 @@ export function startConversions(
   signal: AbortSignal,
 ): Conversions {
   const { config, log } = context;
+  if (config.without.includes('conversions')) return withoutConversions(config.conversionBodyLimit, handlers);
   const changes = createListeners<[name: string]>();
   const policies = watch<ConversionPolicy>(
     context,
@@ -91,7 +92,9 @@ export function startConversions(
 
   return {
     serving: { lookUp: registry.lookUp, bodyLimit: config.conversionBodyLimit },
-    check: untilPassed(() => problemOf(policies, (name) => registry.get(name) !== undefined)),
+    checks: {
+      conversions: untilPassed(() => problemOf(policies, (name) => registry.get(name) !== undefined)),
+    },
     lead: async (leading, leadership) => {
       const service = { namespace: config.namespace, name: config.service, port: config.servicePort };
       const reconcile = createConversionStatusReconciler(
@@ -107,6 +110,26 @@ export function startConversions(
       for (const policy of policies.store.list()) status.add(keyOf(policy));
       await status.stopped;
     },
+  };
+}
+
+/** @throws Error when a handler converts objects: without it, the API server could not read them */
+function withoutConversions(bodyLimit: number, [handler]: readonly Converter[]): Conversions {
+  if (handler !== undefined)
+    throw new Error(
+      `${handler.name} converts ${groupResourceName(handler.target)}, and --without conversions leaves conversions out: ` +
+        'remove one of the two',
+    );
+  const lookUp = ({ group, kind }: ConversionSubject): ConverterLookup => ({
+    kind: 'none',
+    message:
+      `Gatehouse runs without conversions (--without conversions), so it does not convert kind ${kind} of ${group}: ` +
+      'start it with conversions, or set spec.conversion of the CustomResourceDefinition to another webhook or to strategy: None',
+  });
+  return {
+    serving: { lookUp, bodyLimit },
+    checks: {},
+    lead: () => Promise.resolve(),
   };
 }
 

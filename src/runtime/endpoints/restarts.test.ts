@@ -105,7 +105,7 @@ function restarter() {
   const notice = createRestarts(
     {
       client: cluster.client,
-      config: { namespace: 'gatehouse-system', endpointProbes: { reloadMs: 2 * MINUTE } },
+      config: { namespace: 'gatehouse-system', without: [], endpointProbes: { reloadMs: 2 * MINUTE } },
       metrics: { workloadRestart: (outcome) => outcomes.push(outcome) },
       record: events.record,
       serverClock: { now: () => new Date() },

@@ -32,7 +32,7 @@ const FIELD_MANAGER = 'gatehouse-restarts';
 export interface RestartContext extends Pick<LeaderContext, 'record'> {
   readonly log: Log;
   readonly client: Pick<KubeClient, 'get' | 'listAll' | 'patchMerge' | 'create' | 'replace'>;
-  readonly config: Pick<Config, 'namespace'> & {
+  readonly config: Pick<Config, 'namespace' | 'without'> & {
     readonly endpointProbes: Pick<Config['endpointProbes'], 'reloadMs'>;
   };
   readonly metrics: Pick<LeaderContext['metrics'], 'workloadRestart'>;

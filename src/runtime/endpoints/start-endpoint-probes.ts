@@ -42,8 +42,9 @@ export function startEndpointProbes(
   requests: Pick<ServiceRequests, 'claimOf'>,
   signal: AbortSignal,
 ): (serviceKey: string) => void {
-  const { maxEndpoints, reloadMs } = context.config.endpointProbes;
-  if (maxEndpoints === 0) return () => undefined;
+  const { endpointProbes, without } = context.config;
+  const { maxEndpoints, reloadMs } = endpointProbes;
+  if (maxEndpoints === 0 || without.includes('certificates')) return () => undefined;
   const served = createServedCerts(reloadMs);
   const report = startReport(context, served, signal);
   const restart = createRestarts({ ...context, clock: systemClock }, served, signal);

@@ -7,7 +7,7 @@ import { mayRead, missingAccessMessage } from '../policies/read-access.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { NamedRef, Resource } from '../../kube/object.ts';
-import type { Log } from '../../log.ts';
+import { placesOf } from '../namespaces.ts';
 import { watch, type WatchContext, type Watched } from '../watch.ts';
 
 export type HandlerStores = ReturnType<typeof createHandlerStores>;
@@ -47,7 +47,7 @@ export function createHandlerStores(
       const name = groupResourceName(wanted);
       const kind: Kind = { name, startedAt: performance.now(), watched: undefined };
       kinds.set(key, kind);
-      void whenServed(wanted, client, discovery, context.log, signal).then(
+      void whenServed(wanted, client, discovery, context, signal).then(
         (resource) => {
           const options = { resource, metadataOnly: !whole.has(key), indexes: NAMESPACES };
           kind.watched = watch<KubeObject>(context, options, signal);
@@ -83,7 +83,7 @@ async function whenServed(
   kind: ReadKind,
   client: Pick<KubeClient, 'create'>,
   discovery: Pick<Discovery, 'resolve'>,
-  log: Log,
+  { namespaces, log }: Pick<WatchContext, 'namespaces' | 'log'>,
   signal: AbortSignal,
 ): Promise<Resource> {
   let logged: string | undefined;
@@ -101,7 +101,8 @@ async function whenServed(
     try {
       const resource = await discovery.resolve(kind, signal);
       if (resource === undefined) return 'the API server does not serve it';
-      if (!(await mayRead(client, kind, signal))) return missingAccessMessage('handlers', [kind]);
+      if (!(await mayRead(client, kind, placesOf(resource, namespaces), signal)))
+        return missingAccessMessage('handlers', [kind]);
       return { ...resource, version: kind.version ?? resource.version };
     } catch (error) {
       signal.throwIfAborted();

@@ -8,12 +8,14 @@ import { dropManagedFields } from '../../kube/watch/change.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { Resource } from '../../kube/object.ts';
+import { listIn, type Namespaces } from '../namespaces.ts';
 import type { HandlerStores } from './handler-stores.ts';
 
 export function createHandlerWorld(
   client: Pick<KubeClient, 'get' | 'getMetadata' | 'list' | 'listAll'>,
   discovery: Pick<Discovery, 'resolve' | 'forget'>,
   stores: Pick<HandlerStores, 'want' | 'find' | 'select'>,
+  namespaces?: Namespaces,
 ): HandlerWorld {
   const resourceOf = async (kind: ReadKind, signal: AbortSignal): Promise<Resource> => {
     // Discovery remembers for some seconds that a kind is not served. Its CRD may have been created since.
@@ -61,8 +63,9 @@ export function createHandlerWorld(
     }),
     query: unlessRefused(async (kind, { namespace, labelSelector }, signal) => {
       const { metadataOnly } = kind;
-      const options = { namespace, labelSelector, metadataOnly, signal };
-      const { items } = await client.listAll<KubeObject>(await resourceOf(kind, signal), options);
+      const places = namespace === undefined ? namespaces : [namespace];
+      const options = { labelSelector, metadataOnly, signal };
+      const items = await listIn(client, await resourceOf(kind, signal), places, options);
       return items.map(dropManagedFields);
     }),
   };

@@ -63,7 +63,15 @@ export async function openHandlers(
 
 type HandlersContext = Pick<
   Context,
-  'client' | 'exact' | 'rollbacks' | 'discovery' | 'config' | 'capabilities' | 'metrics' | 'log'
+  | 'client'
+  | 'exact'
+  | 'rollbacks'
+  | 'namespaces'
+  | 'discovery'
+  | 'config'
+  | 'capabilities'
+  | 'metrics'
+  | 'log'
 >;
 
 /** @throws InvalidHandlers with all problems that keep the handlers from being compiled */
@@ -73,18 +81,18 @@ export function startHandlers(
   signal: AbortSignal,
 ): Handlers {
   if (loaded.length === 0) return NO_HANDLERS;
-  const { client, exact, rollbacks, discovery, config, capabilities, log } = context;
+  const { client, exact, rollbacks, namespaces, discovery, config, capabilities, log } = context;
   const all = compileHandlers(loaded, { ownNamespace: config.namespace, ...capabilities });
   const stores = createHandlerStores(
     // Handlers compare stored integers with those of requests, so both must be read without loss.
-    { ...exact, rollbacks, log },
+    { ...exact, rollbacks, namespaces, log },
     client,
     discovery,
     all.flatMap(({ reads }) => reads),
     signal,
   );
   for (const { namesReads, reads } of all) if (namesReads) reads.forEach(stores.want);
-  const world = createHandlerWorld(exact.client, discovery, stores);
+  const world = createHandlerWorld(exact.client, discovery, stores, namespaces);
   const byName = new Map(all.map((handler) => [handler.name, handler]));
   log.info({ handlers: [...byName.keys()] }, 'handlers loaded');
   return {

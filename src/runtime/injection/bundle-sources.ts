@@ -17,6 +17,7 @@ import {
 } from '../../pki/injection/source.ts';
 import type { CertificatePem } from '../../pki/x509/pem.ts';
 import type { Context } from '../context.ts';
+import { isCovered } from '../namespaces.ts';
 import { watch, type WatchContext } from '../watch.ts';
 import { CLUSTER_ROLE } from '../write-refused.ts';
 import { followApiServerCa } from './api-server-ca.ts';
@@ -40,6 +41,8 @@ export function createBundleSources(
     : () => UNKNOWN; // no annotation asks for it
   const ofObject = (ref: SourceRef, consent: Consent): BundleState => {
     const name = sourceName(ref);
+    if (!isCovered(context.config.namespaces, ref.namespace))
+      return { kind: 'unusable', message: `${name} is not read: its namespace is not among --namespaces` };
     if (refused.has(name)) return { kind: 'unusable', message: `${name} ${OVER_QUOTA}` };
     const reading = sources.get(name)?.read() ?? { kind: 'pending' };
     switch (reading.kind) {
@@ -54,7 +57,8 @@ export function createBundleSources(
 
   return {
     /** Watches the sources that targets name, within their quotas, and stops watching all others. */
-    keepOnly: (demands: readonly SourceDemand[]): void => {
+    keepOnly: (all: readonly SourceDemand[]): void => {
+      const demands = all.filter(({ ref }) => isCovered(context.config.namespaces, ref.namespace));
       const admitted = admitSources(demands, (name) => sources.has(name));
       for (const [name, { stop }] of sources) {
         if (admitted.has(name)) continue;

@@ -23,6 +23,7 @@ import {
   type LeaderContext,
   type Reconcile,
 } from '../controller.ts';
+import { isCovered } from '../namespaces.ts';
 import { watch, type Watching } from '../watch.ts';
 import {
   createCopyReconciler,
@@ -39,8 +40,11 @@ export function startDistribution(
   onTrust: (key: string, trust: CopyTrust | undefined) => void,
   signal: AbortSignal,
 ) {
+  const { namespaces: covered } = context.config;
   const report = createReports(context);
-  const add = (key: string) => controller.add(key);
+  const add = (key: string) => {
+    if (isCovered(covered, key.split('/', 1)[0])) controller.add(key);
+  };
   const labelSelector = `${DISTRIBUTED}=true`;
   const copies = watch<KubeObject>(
     context,

@@ -10,7 +10,7 @@ import type { BundleSource } from '../../pki/injection/request.ts';
 import { TARGET_KINDS } from '../../pki/injection/target.ts';
 import type { CertificatePem } from '../../pki/x509/pem.ts';
 import type { LeaderContext } from '../controller.ts';
-import { CLUSTER_TRUST_BUNDLES, INJECTION_TARGETS } from '../resources.ts';
+import { CLUSTER_TRUST_BUNDLES, INJECTION_TARGETS, OWN_TARGETS } from '../resources.ts';
 import { startDistribution } from './distribute.ts';
 import type { CopyTrust } from './distributed-copy.ts';
 import { createBundleSources } from './bundle-sources.ts';
@@ -49,12 +49,14 @@ export function startInjection(
     onEvidence();
     onUnreadable();
   };
-  for (const [kind, resource] of INJECTION_TARGETS) injectors.start(kind, resource, onListing, signal);
+  const isOff = context.config.without.includes('injection');
+  const kinds = INJECTION_TARGETS.filter(([{ kind }]) => !isOff || OWN_TARGETS.has(kind));
+  for (const [kind, resource] of kinds) injectors.start(kind, resource, onListing, signal);
   const stopped = injectors.running().map((one) => one.stopped);
-  const trustBundles = followTrustBundles(context, injectors, onListing, signal);
+  const trustBundles = isOff ? NO_TRUST_BUNDLES : followTrustBundles(context, injectors, onListing, signal);
   const onCopy = (key: string, trust: CopyTrust | undefined) =>
     evidence.set(`ConfigMap ${key}, a distributed bundle`, trust && trustOfCopy(trust, bundle()));
-  const distribution = startDistribution(context, bundle, onCopy, signal);
+  const distribution = isOff ? NO_DISTRIBUTION : startDistribution(context, bundle, onCopy, signal);
   const listings = () => [
     ...injectors.running().map(({ targets, resource }) => ({ resource, listing: targets.listing() })),
     ...CLUSTER_TRUST_BUNDLES.slice(0, 1).map((resource) => ({ resource, listing: trustBundles.search() })),
@@ -76,6 +78,16 @@ export function startInjection(
     stopped: Promise.all([...stopped, distribution.stopped, trustBundles.stopped]),
   };
 }
+
+const NO_DISTRIBUTION: ReturnType<typeof startDistribution> = {
+  resync: () => undefined,
+  stopped: Promise.resolve(),
+};
+
+const NO_TRUST_BUNDLES: ReturnType<typeof followTrustBundles> = {
+  search: () => ({ kind: 'not-served' }),
+  stopped: Promise.resolve(),
+};
 
 /** Runs an injector for ClusterTrustBundles while the API server serves them. */
 function followTrustBundles(

@@ -36,7 +36,7 @@ export function watchTargets(
   { onTarget, onTrust, onListing }: TargetHooks,
   signal: AbortSignal,
 ) {
-  const { compat } = context.config;
+  const { compat, without } = context.config;
   // ConfigMaps are many and large: watch only their metadata, and read the few that matter.
   const metadataOnly = kind.kind === 'ConfigMap';
   const ownKey = objectKey(own);
@@ -51,7 +51,9 @@ export function watchTargets(
     {
       resource,
       metadataOnly,
-      fieldSelector: initial && `metadata.name=${ownKey}`,
+      ...(initial === undefined && !without.includes('injection')
+        ? {}
+        : { namespace: own.namespace, fieldSelector: `metadata.name=${own.name ?? ''}` }),
       transform: (raw) => toTarget(kind, raw, compat),
       onChange: (key, change) => {
         if (change.kind === 'deleted') reader.forget(key);

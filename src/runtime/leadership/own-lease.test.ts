@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { LeaseObject } from '../../kube/lease/lease-record.ts';
-import { createOwnLease } from './own-lease.ts';
+import { createOwnLease, restrictionsOf } from './own-lease.ts';
 
 const START = Date.parse('2026-03-01T12:00:00Z');
 
@@ -112,4 +112,35 @@ test('a lease from a version without an epoch gets one, and this is no rollback'
   look({ version: '10' }, { version: '14' });
   expect(evidence).toEqual([]);
   expect(next({})['gatehouse.dev/epoch']).toBe('1');
+});
+
+test('the leader notes on the lease how it is restricted, and removes the notes of another leader', () => {
+  const metrics = { rollback: () => undefined };
+  const log = { warn: () => undefined };
+  const restricted = createOwnLease(
+    () => undefined,
+    metrics,
+    () => new Date(START),
+    log,
+    {
+      without: ['restores', 'injection'],
+      namespaces: ['gatehouse-system', 'shop'],
+    },
+  );
+  const annotations = restricted.notes.annotations(lease({ epoch: '1' }));
+  const noted = { ...lease({}), metadata: { annotations } };
+  expect(restrictionsOf(noted)).toEqual({
+    without: ['injection', 'restores'],
+    namespaces: ['gatehouse-system', 'shop'],
+  });
+  const free = createOwnLease(
+    () => undefined,
+    metrics,
+    () => new Date(START),
+    log,
+  );
+  expect(restrictionsOf({ metadata: { annotations: free.notes.annotations(noted) } })).toEqual({
+    without: [],
+    namespaces: undefined,
+  });
 });

@@ -2,6 +2,9 @@
  * What this replica remembers about the Lease and writes to it. The leader updates the Lease all the time, so a
  * rollback of the cluster shows there first.
  */
+import type { Config } from '../../config/config.ts';
+import { PARTS } from '../../config/parts.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
 import type { Log } from '../../log.ts';
 import type { Metrics } from '../../server/metrics/metrics.ts';
 import { createListeners } from '../listeners.ts';
@@ -19,6 +22,21 @@ import {
   type LeaseObservation,
 } from '../../restore/rollback.ts';
 
+/** Annotations of the Lease: how the leader is restricted. `gatehouse status` and `doctor` read them. */
+const WITHOUT = 'gatehouse.dev/without';
+const NAMESPACES = 'gatehouse.dev/namespaces';
+
+/** The settings `--without` and `--namespaces` of the leader. */
+export type Restrictions = Pick<Config, 'without' | 'namespaces'>;
+
+export function restrictionsOf(lease: Pick<KubeObject, 'metadata'> | undefined): Restrictions {
+  const { [WITHOUT]: without = '', [NAMESPACES]: namespaces = '' } = lease?.metadata?.annotations ?? {};
+  return {
+    without: PARTS.filter((part) => without.split(',').includes(part)),
+    namespaces: namespaces === '' ? undefined : namespaces.split(','),
+  };
+}
+
 /** The name of the Lease of the leader, in Gatehouse's namespace. */
 export const LEADER_LEASE = 'gatehouse';
 
@@ -30,6 +48,7 @@ export function createOwnLease(
   metrics: Pick<Metrics, 'rollback'>,
   now: () => Date,
   log: Pick<Log, 'warn'>,
+  { without, namespaces }: Restrictions = { without: [], namespaces: undefined },
 ) {
   let memory: LeaseHistory | undefined;
   let due: string | undefined;
@@ -63,7 +82,10 @@ export function createOwnLease(
       : startupSweep(lease?.spec?.renewTime, now());
 
   const annotations = (lease: LeaseObject | undefined): Readonly<Record<string, string>> => {
-    const { [SWEEP_DUE]: current, ...others } = lease?.metadata?.annotations ?? {};
+    const { [SWEEP_DUE]: current, ...kept } = lease?.metadata?.annotations ?? {};
+    const others = Object.fromEntries(
+      Object.entries(kept).filter(([name]) => name !== WITHOUT && name !== NAMESPACES),
+    );
     const epoch = (memory?.highest ?? 0n) + 1n;
     const announce = memory?.unannounced === true;
     const sweep = announce ? rollbackSweep(epoch) : (absence(lease) ?? withoutRequested(current));
@@ -72,6 +94,8 @@ export function createOwnLease(
       [EPOCH]: String(epoch),
       ...(announce ? { [ROLLBACK]: String(epoch) } : {}),
       ...(sweep === undefined ? {} : { [SWEEP_DUE]: sweep }),
+      ...(without.length === 0 ? {} : { [WITHOUT]: without.join(',') }),
+      ...(namespaces === undefined ? {} : { [NAMESPACES]: namespaces.join(',') }),
     };
   };
 

@@ -8,11 +8,12 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { mutate } from '../../admission/policy/mutate.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
 import { checkTargetDeletion } from '../../admission/policy/references/check-target-deletion.ts';
-import { refuseUndecidable } from '../../admission/policy/undecidable.ts';
+import { refuseUndecidable, withinNamespaces } from '../../admission/policy/undecidable.ts';
 import { validate } from '../../admission/policy/validate.ts';
 import type { World } from '../../admission/policy/world.ts';
 import type { PolicyRegistry } from './policy-registry.ts';
 import type { WebhookServerOptions } from '../../server/webhook-server.ts';
+import type { Namespaces } from '../namespaces.ts';
 import { NO_HANDLERS, type Handlers } from '../handlers/handlers.ts';
 import type { OwnKinds } from '../webhooks/own-kinds.ts';
 
@@ -29,10 +30,11 @@ export function createAdmission(
   /** In milliseconds since 1970, by the clock of the API server, on which replicas agree. */
   now: () => number = Date.now,
   ownKinds: OwnKinds = NO_OWN_KINDS,
+  namespaces?: Namespaces,
 ): Pick<WebhookServerOptions, 'mutate' | 'validate'> {
   const governing = (entry: string, request: AdmissionRequest) => {
     const selection = registry.policySet().select(entry, request);
-    if (selection.kind === 'governed') return selection.policies;
+    if (selection.kind === 'governed') return withinNamespaces(namespaces, request, selection.policies);
     return registry.wasRetired(entry, request) ? [] : undefined;
   };
   const callHandler = async (

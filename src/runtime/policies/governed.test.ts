@@ -44,7 +44,7 @@ beforeEach(() => {
   stop = new AbortController();
   const log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
   governed = createGoverned(
-    { rest, rollbacks: { add: ignore }, log },
+    { rest, rollbacks: { add: ignore }, namespaces: undefined, log },
     {
       resolve: ({ group, resource }) => {
         if (served === 'unknown') return Promise.reject(new Error('connection refused'));

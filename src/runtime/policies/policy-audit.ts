@@ -152,7 +152,12 @@ export function startPolicyAudit(
       name: 'policy-audit',
       timeoutMs: TIMEOUT_MS,
       reconcile: createPolicyAuditReconciler({
-        stored: storedObjects(context.client, context.discovery, context.config.namespace),
+        stored: storedObjects(
+          context.client,
+          context.discovery,
+          context.config.namespace,
+          context.namespaces,
+        ),
         policies: policies.store,
         ...{ registry, world, record, log },
         report: (name, result) => {

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 
 import { ApiError } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
+import type { Discovery } from '../../kube/discovery.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { createReadAccess } from './read-access.ts';
 
@@ -12,10 +13,24 @@ const signal = new AbortController().signal;
 
 /** An API server that gives these answers in turn, and then repeats the last one. */
 function start(...answers: readonly (boolean | Error)[]) {
+  return startIn(undefined, ...answers);
+}
+
+const discovery: Pick<Discovery, 'resolve'> = {
+  resolve: (kind) =>
+    Promise.resolve({ ...kind, version: 'v1', kind: 'Any', namespaced: kind.resource !== 'datacenters' }),
+};
+
+function startIn(namespaces: readonly string[] | undefined, ...answers: readonly (boolean | Error)[]) {
+  const places: unknown[] = [];
   let rules: readonly object[] | undefined = [];
   let asked = 0;
   let now = 0;
   const create = <T extends KubeObject>(_resource: unknown, object: T): Promise<T> => {
+    const { spec } = object as {
+      readonly spec?: { readonly resourceAttributes: { readonly namespace?: string } };
+    };
+    places.push(spec?.resourceAttributes.namespace);
     const answer = answers[Math.min(Math.floor(asked / 3), answers.length - 1)];
     asked += 1;
     return answer instanceof Error
@@ -25,8 +40,9 @@ function start(...answers: readonly (boolean | Error)[]) {
   const get = () => (rules === undefined ? Promise.reject(forbidden) : Promise.resolve({ rules } as never));
   const client: Pick<KubeClient, 'create' | 'get'> = { create, get };
   return {
-    mayRead: createReadAccess(client, () => now),
+    mayRead: createReadAccess(client, { discovery, namespaces }, () => now),
     asked: () => asked,
+    places,
     /** Undefined: Gatehouse may not read the ClusterRole. */
     aggregate: (all: readonly object[] | undefined) => {
       rules = all;
@@ -44,6 +60,15 @@ test('a hundred policies for one kind cost three reviews, and the permission is 
   expect(asked()).toBe(3);
   pass(10_000);
   expect(await mayRead(servers, signal)).toBe(false);
+});
+
+test('with namespaces, Gatehouse asks about each of them, and once about a cluster-scoped kind', async () => {
+  const { mayRead, places } = startIn(['gatehouse-system', 'shop'], true);
+  expect(await mayRead(servers, signal)).toBe(true);
+  expect(new Set(places)).toEqual(new Set(['gatehouse-system', 'shop']));
+  places.length = 0;
+  expect(await mayRead({ ...servers, resource: 'datacenters' }, signal)).toBe(true);
+  expect(new Set(places)).toEqual(new Set([undefined]));
 });
 
 test('a denial is not cached: the ClusterRole may exist by now', async () => {

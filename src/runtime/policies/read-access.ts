@@ -9,6 +9,8 @@ import { canI } from '../../kube/access.ts';
 import { ApiError } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { orAborted } from '../../kube/clock.ts';
+import type { Discovery } from '../../kube/discovery.ts';
+import { placesOf, type Namespaces } from '../namespaces.ts';
 import { clusterRoles } from '../../kube/well-known.ts';
 
 export type ReadAccess = (resource: GroupResource, signal: AbortSignal) => Promise<boolean>;
@@ -20,11 +22,24 @@ export type ReadAccess = (resource: GroupResource, signal: AbortSignal) => Promi
 const FRESH_MS = 10_000;
 
 const VERBS = ['get', 'list', 'watch'] as const;
+const EVERYWHERE: readonly undefined[] = [undefined];
 
 /** Caches positive answers only: a missing ClusterRole may be created at any time. */
-export function createReadAccess(client: Pick<KubeClient, 'create' | 'get'>, now: () => number): ReadAccess {
+export function createReadAccess(
+  client: Pick<KubeClient, 'create' | 'get'>,
+  {
+    discovery,
+    namespaces,
+  }: { readonly discovery: Pick<Discovery, 'resolve'>; readonly namespaces: Namespaces },
+  now: () => number,
+): ReadAccess {
+  const places = async (kind: GroupResource) => {
+    const served = namespaces === undefined ? undefined : await discovery.resolve(kind);
+    return served === undefined ? EVERYWHERE : placesOf(served, namespaces);
+  };
   const readable = async (resource: GroupResource) =>
-    (await mayRead(client, resource)) && (!isSecret(resource) || (await namesSecrets(client)));
+    (await mayRead(client, resource, await places(resource))) &&
+    (!isSecret(resource) || (await namesSecrets(client)));
   const access = memoizeAsync(readable, groupResourceName, {
     now,
     ttlMs: FRESH_MS,
@@ -36,13 +51,20 @@ export function createReadAccess(client: Pick<KubeClient, 'create' | 'get'>, now
   };
 }
 
-/** Whether this process may get, list and watch the kind. */
+/**
+ * Whether this process may get, list and watch the kind.
+ * @param places namespaces; undefined among them: in all namespaces, or cluster-scoped
+ */
 export async function mayRead(
   client: Pick<KubeClient, 'create'>,
   { group, resource }: GroupResource,
+  places: readonly (string | undefined)[] = EVERYWHERE,
   signal?: AbortSignal,
 ): Promise<boolean> {
-  const answers = await Promise.all(VERBS.map((verb) => canI(client, { verb, group, resource }, { signal })));
+  const questions = places.flatMap((namespace) =>
+    VERBS.map((verb) => ({ verb, group, resource, namespace })),
+  );
+  const answers = await Promise.all(questions.map((question) => canI(client, question, { signal })));
   return answers.every(Boolean);
 }
 

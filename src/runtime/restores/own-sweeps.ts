@@ -53,7 +53,8 @@ export function startOwnSweeps(
   { sweepDue, onSweepDue, sweepRequested }: OwnLease,
   signal: AbortSignal,
 ): { readonly stopped: Promise<void> } {
-  const { client, serverClock, log } = context;
+  const { client, config, serverClock, log } = context;
+  if (config.without.includes('restores')) return { stopped: Promise.resolve() };
   const reconcile = createOwnSweepsReconciler(client, sweepRequested, serverClock.now, log);
   const controller = startController(context, { name: 'own-sweeps', reconcile }, signal);
   onSweepDue(controller.add, signal);

@@ -71,11 +71,11 @@ export type RelinkOwners = ReturnType<typeof createRelinkOwners>;
 
 /** Relinks owners as part of the sweep of a window. Undefined when the window turns it off. */
 export function createRelinkOwners(
-  { client, discovery, config }: Context,
+  { client, discovery, config, namespaces }: Context,
   { registry, world, windows, detectors }: Replica,
 ) {
   if (world.owners === undefined) return undefined;
-  const stored = storedObjects(client, discovery);
+  const stored = storedObjects(client, discovery, undefined, namespaces);
   const relink = createRelinker(world.owners, stored, createPatch(client, discovery));
   return async (window: RestoreWindow, signal: AbortSignal): Promise<RelinkedStored | undefined> => {
     if (relinkMode(window.spec) === 'Off') return undefined;

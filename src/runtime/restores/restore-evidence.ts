@@ -18,6 +18,7 @@ import { isAlreadyExists } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Context } from '../context.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
+import { placesOf } from '../namespaces.ts';
 import { createSharedRead } from '../shared-read.ts';
 import type { Watched } from '../watch.ts';
 
@@ -29,11 +30,18 @@ export type StoreWindow = (window: RestoreWindow, signal: AbortSignal) => Promis
 const placeOf = ({ resource, namespace }: RestoreQuery): WriteTarget => ({ ...resource, namespace });
 
 export function createRestoreEvidence(
-  { client, discovery, serverClock }: Pick<Context, 'client' | 'discovery' | 'serverClock'>,
+  {
+    client,
+    config,
+    discovery,
+    namespaces: covered,
+    serverClock,
+  }: Pick<Context, 'client' | 'config' | 'discovery' | 'namespaces' | 'serverClock'>,
   windows: Pick<Watched<RestoreWindow>, 'store'>,
   detectors: Pick<Watched<RestoreDetector>, 'store'>,
   storeWindow: StoreWindow,
 ) {
+  if (config.without.includes('restores')) return { restoreEvidence: () => Promise.resolve(undefined) };
   const { now } = serverClock;
   const listWindows = createSharedRead(() => client.listAll<RestoreWindow>(RESTORE_WINDOWS));
 
@@ -80,7 +88,7 @@ export function createRestoreEvidence(
     const kind = await discovery.resolve({ group, resource }, signal);
     if (kind === undefined) return []; // the backup tool is not installed
     const inVersion = { ...kind, version };
-    const places = kind.namespaced && !namespaces.includes('*') ? namespaces : [undefined];
+    const places = kind.namespaced && !namespaces.includes('*') ? namespaces : placesOf(kind, covered);
     const lists = await Promise.all(
       places.map((namespace) => client.listAll<KubeObject>(inVersion, { namespace, signal })),
     );

@@ -7,6 +7,7 @@ import type { Resource } from '../../kube/object.ts';
 import { isEnabled, readSource, timesOf } from '../../restore/detector.ts';
 import type { SourceState } from '../../restore/window-plan.ts';
 import type { Context } from '../context.ts';
+import { placesOf } from '../namespaces.ts';
 import { watch, type Watching } from '../watch.ts';
 
 export type Followed =
@@ -64,7 +65,11 @@ export function createRestoreSources(
       const kind = await discovery.resolve({ group, resource }, waiting);
       if (kind === undefined) return { kind: 'not-served' };
       const allowed = await Promise.all(
-        ['list', 'watch'].map((verb) => canI(client, { verb, group, resource }, { signal: waiting })),
+        placesOf(kind, context.namespaces).flatMap((namespace) =>
+          ['list', 'watch'].map((verb) =>
+            canI(client, { verb, group, resource, namespace }, { signal: waiting }),
+          ),
+        ),
       );
       if (!allowed.every(Boolean)) return { kind: 'forbidden' };
       const wanted = { ...kind, version };

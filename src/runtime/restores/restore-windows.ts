@@ -168,11 +168,12 @@ export function startRestores(
   signal: AbortSignal,
 ): { readonly stopped: Promise<unknown> } {
   const { client, record, log, config, serverClock, tracing } = context;
+  if (config.without.includes('restores')) return { stopped: Promise.resolve() };
   const { registry, targets, windows, world } = replica;
   const now = serverClock.now;
   const policies = registry.inForce;
   const detection = startDetection(context, replica, signal);
-  const stored = storedObjects(context.client, context.discovery, context.config.namespace);
+  const stored = storedObjects(client, context.discovery, config.namespace, context.namespaces);
   const pause = (waiting: AbortSignal) => sleep(CONFIRM_AFTER_MS, undefined, { signal: waiting });
   const changed = new Set<string>();
   const controller = startController(

@@ -70,7 +70,8 @@ export function startProtectOwnKinds(
   { detectors }: Replica,
   signal: AbortSignal,
 ): { readonly stopped: Promise<void> } {
-  const { client, discovery, serverClock, log } = context;
+  const { client, config, discovery, serverClock, log } = context;
+  if (config.without.includes('restores')) return { stopped: Promise.resolve() };
   const controller = startController(
     context,
     {

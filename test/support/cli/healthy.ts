@@ -49,6 +49,7 @@ export const definitions: ReadonlyMap<string, Definition> = new Map(
 export const healthy: InstallationReadings = {
   now: NOW,
   skewMs: 400,
+  restrictions: { without: [], namespaces: undefined },
   namespace: 'gatehouse-system',
   serviceAccount: 'gatehouse',
   definitions: read(definitions),

@@ -94,6 +94,7 @@ export function restoreWindow(
 }
 
 export const healthy: ClusterReadings = {
+  restrictions: { without: [], namespaces: undefined },
   lease: read({
     spec: {
       holderIdentity: 'gatehouse-a',

@@ -179,7 +179,7 @@ export function createModel({ seed, skewMs, ca }: ModelOptions) {
             : cluster.client.listAll(kind),
       },
       config: {
-        namespace: OWN_NAMESPACE,
+        ...{ namespace: OWN_NAMESPACE, namespaces: undefined, without: [] },
         ca: {
           secret: ca === 'imported' ? CA_SECRET : undefined,
           nameConstraints: ca === 'constrained',

@@ -17,7 +17,12 @@ import {
   checkFailClosed,
   checkReach,
 } from './checks/webhooks.ts';
-import { checkAccess, checkDefinitions, checkGovernedKinds } from './checks/installation.ts';
+import {
+  checkAccess,
+  checkDefinitions,
+  checkGovernedKinds,
+  checkRestrictions,
+} from './checks/installation.ts';
 import { checkClocks, checkLeader } from './checks/leader.ts';
 import { checkPolicies, checkWindows } from './checks/policies.ts';
 import { checkRestarts } from './checks/restarts.ts';
@@ -50,6 +55,7 @@ export async function doctor({ output, ...flags }: DoctorFlags): Promise<0 | 1> 
 
 /** Ordered by dependency: an early problem often causes the later ones. */
 const CHECKS: Readonly<Record<string, (readings: InstallationReadings) => Results>> = {
+  parts: checkRestrictions,
   definitions: checkDefinitions,
   access: checkAccess,
   leader: checkLeader,

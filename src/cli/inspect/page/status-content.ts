@@ -6,7 +6,8 @@ import type { StatusReport } from '../status/report/status-report.ts';
 import { relative, span } from '../status/time-line.ts';
 import { policyCells, type Tone } from '../status/cells.ts';
 import type { PolicyRow } from '../status/report/policies.ts';
-import { badge, lines, listSection, pieces } from './parts.ts';
+import { describeRestrictions } from '../status/format-status.ts';
+import { badge, lines, listSection, nothing, pieces } from './parts.ts';
 import {
   authoritySection,
   leaderSection,
@@ -19,7 +20,7 @@ import { windowsSection } from './windows-section.ts';
 /** @param windows all RestoreWindows: the report contains only open ones and those with violations */
 export function statusContent(report: StatusReport, windows: readonly RestoreWindow[]): Html {
   const now = new Date(report.checkedAt);
-  return html`${verdict(report)}${tiles(report, now)}${authoritySection(report, now)}${servingCertsSection(report, now)}${servedCertsSection(report, now)}${targetsSection(report)}${policiesSection(report, now)}${windowsSection(report, windows, now)}${leaderSection(report, now)}`;
+  return html`${verdict(report)}${describeRestrictions(report).map(nothing)}${tiles(report, now)}${authoritySection(report, now)}${servingCertsSection(report, now)}${servedCertsSection(report, now)}${targetsSection(report)}${policiesSection(report, now)}${windowsSection(report, windows, now)}${leaderSection(report, now)}`;
 }
 
 const MAX_ATTENTION = 50;

@@ -16,7 +16,9 @@ import {
 } from '../../../pki/injection/request.ts';
 import { toSourceObject, type SourceObject } from '../../../pki/injection/source.ts';
 import { TARGET_KINDS, type RawTarget, type TargetKind } from '../../../pki/injection/target.ts';
-import { CLUSTER_TRUST_BUNDLES, INJECTION_TARGETS } from '../../../runtime/resources.ts';
+import type { Restrictions } from '../../../runtime/leadership/own-lease.ts';
+import { placesOf } from '../../../runtime/namespaces.ts';
+import { CLUSTER_TRUST_BUNDLES, INJECTION_TARGETS, OWN_TARGETS } from '../../../runtime/resources.ts';
 import { mapReading, orEmpty, permissionTo, read, tryToRead, valueOf, type Reading } from './reading.ts';
 
 export interface Scope {
@@ -46,10 +48,21 @@ export const readTargets = (
   client: Client,
   isWanted: IsWanted,
   timeoutMs: number,
-): Promise<readonly TargetsReading[]> =>
-  Promise.all(
-    INJECTION_TARGETS.map(([kind, resource]) => readTargetsOf(client, kind, resource, isWanted, timeoutMs)),
+  { without, namespaces }: Restrictions = { without: [], namespaces: undefined },
+  ownNamespace?: string,
+): Promise<readonly TargetsReading[]> => {
+  const isOff = without.includes('injection');
+  const kinds = INJECTION_TARGETS.filter(([{ kind }]) => !isOff || OWN_TARGETS.has(kind));
+  return Promise.all(
+    kinds.map(([kind, resource]) => {
+      const ofConfigMap = resource.namespaced;
+      const own = ofConfigMap ? CABUNDLE_CONFIGMAP : WEBHOOK_CONFIGURATION_NAME;
+      const places = isOff && ofConfigMap ? [ownNamespace] : placesOf(resource, namespaces);
+      const scope = { places, fieldSelector: isOff ? `metadata.name=${own}` : undefined };
+      return readTargetsOf(client, kind, resource, scope, isWanted, timeoutMs);
+    }),
   );
+};
 
 /** Gatehouse's ClusterTrustBundle, in the newest version that the API server serves, if any. */
 export async function readTrustBundle(client: Client, timeoutMs: number): Promise<TargetsReading> {
@@ -77,12 +90,17 @@ async function readTargetsOf(
   client: Client,
   kind: TargetKind,
   resource: Resource,
+  { places, fieldSelector }: { places: readonly (string | undefined)[]; fieldSelector: string | undefined },
   isWanted: IsWanted,
   timeoutMs: number,
 ): Promise<TargetsReading> {
   const objects = await tryToRead(permissionTo('list', resource), async () => {
-    const { items } = await client.listAll(resource, { metadataOnly: true, timeoutMs });
-    const wanted = items.filter((object) => isWanted(kind, object));
+    const lists = await Promise.all(
+      places.map((namespace) =>
+        client.listAll(resource, { namespace, fieldSelector, metadataOnly: true, timeoutMs }),
+      ),
+    );
+    const wanted = lists.flatMap(({ items }) => items).filter((object) => isWanted(kind, object));
     const found = await mapConcurrent(wanted, MAX_CONCURRENT_READS, ({ metadata = {} }) => {
       const { namespace, name = '' } = metadata;
       return client.get<RawTarget & KubeObject>(resource, { namespace, name }, { timeoutMs });

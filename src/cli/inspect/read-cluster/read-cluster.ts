@@ -7,10 +7,17 @@ import type { LeaseObject } from '../../../kube/lease/lease-record.ts';
 import type { Resource } from '../../../kube/object.ts';
 import type { KubeObject } from '../../../json/kube-object.ts';
 import { configMaps, leases, secrets } from '../../../kube/well-known.ts';
-import { AUTHORITY_SECRET, CABUNDLE_CONFIGMAP, SERVING_CERT_SELECTOR } from '../../../pki/annotations.ts';
+import {
+  AUTHORITY_SECRET,
+  CABUNDLE_CONFIGMAP,
+  SERVING_CERT_SELECTOR,
+  SERVING_SECRET,
+} from '../../../pki/annotations.ts';
 import { toStoredSecret, type StoredSecret } from '../../../pki/serving-certs/facts.ts';
 import type { Secret } from '../../../pki/serving-certs/secret.ts';
+import { restrictionsOf, type Restrictions } from '../../../runtime/leadership/own-lease.ts';
 import { SERVED_CERTS_CONFIGMAP } from '../../../runtime/endpoints/report.ts';
+import { placesOf } from '../../../runtime/namespaces.ts';
 import { ADMISSION_POLICIES, RESTORE_WINDOWS } from '../../../runtime/resources.ts';
 import {
   isTarget,
@@ -21,7 +28,7 @@ import {
   type SourceReadings,
   type TargetsReading,
 } from './injection-targets.ts';
-import { createReader, mapReading, type Reading } from './reading.ts';
+import { createReader, mapReading, read, valueOf, type Reading } from './reading.ts';
 
 /** The parts that `gatehouse doctor` reads too. */
 export interface SharedReadings {
@@ -33,6 +40,8 @@ export interface SharedReadings {
 }
 
 export interface ClusterReadings extends SharedReadings {
+  /** As the leader noted them on the Lease. */
+  readonly restrictions: Restrictions;
   readonly pods: Reading<readonly Pod[]>;
   /** Contains private keys: show only what {@link parseAuthority} makes public. */
   readonly authority: Reading<Secret | undefined>;
@@ -68,24 +77,43 @@ export async function readCluster(
 ): Promise<ClusterReadings> {
   const { namespace } = scope;
   const { get, list } = createReader(client, TIMEOUT_MS);
-  const [lease, pods, authority, caBundle, servedCerts, servingSecrets, annotated, own, policies, windows] =
+  const lease = await get<LeaseObject>(leases, { namespace, name: INSTALLATION_NAME });
+  const restrictions = restrictionsOf(valueOf(lease));
+  const { without, namespaces } = restrictions;
+  const certificates = without.includes('certificates')
+    ? { namespace, fieldSelector: `metadata.name=${SERVING_SECRET}` }
+    : {};
+  const [pods, authority, caBundle, servedCerts, servingSecrets, annotated, own, policies, windows] =
     await Promise.all([
-      get<LeaseObject>(leases, { namespace, name: INSTALLATION_NAME }),
       list<Pod>(PODS, { namespace, labelSelector: 'app.kubernetes.io/name=gatehouse' }),
       get<Secret>(secrets, { namespace, name: AUTHORITY_SECRET }),
       get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }),
       get<ConfigMap>(configMaps, { namespace, name: SERVED_CERTS_CONFIGMAP }),
-      list<Secret>(secrets, { labelSelector: SERVING_CERT_SELECTOR }),
-      readTargets(client, isTarget(scope), TIMEOUT_MS),
-      readTrustBundle(client, TIMEOUT_MS),
+      listIn<Secret>(list, secrets, namespaces, { ...certificates, labelSelector: SERVING_CERT_SELECTOR }),
+      readTargets(client, isTarget(scope), TIMEOUT_MS, restrictions, namespace),
+      without.includes('injection') ? undefined : readTrustBundle(client, TIMEOUT_MS),
       list<AdmissionPolicy & KubeObject>(ADMISSION_POLICIES),
-      list<RestoreWindow & KubeObject>(RESTORE_WINDOWS),
+      without.includes('restores') ? read([]) : list<RestoreWindow & KubeObject>(RESTORE_WINDOWS),
     ]);
-  const targets = [...annotated, own];
+  const targets = [...annotated, ...(own === undefined ? [] : [own])];
   return {
-    ...{ lease, pods, authority, caBundle, servedCerts, targets, policies, windows },
+    ...{ restrictions, lease, pods, authority, caBundle, servedCerts, targets, policies, windows },
     // Keeps no private key: only whether the key fits the certificate.
     servingSecrets: mapReading(servingSecrets, (items) => items.map(toStoredSecret)),
     sources: await readSources(client, targets, scope, TIMEOUT_MS),
   };
+}
+
+type List = ReturnType<typeof createReader>['list'];
+
+/** One failed list fails all: a part of the objects would look like all. */
+async function listIn<T extends KubeObject>(
+  list: List,
+  resource: Resource,
+  namespaces: Restrictions['namespaces'],
+  options: Parameters<List>[1],
+): Promise<Reading<readonly T[]>> {
+  const places = options?.namespace === undefined ? placesOf(resource, namespaces) : [options.namespace];
+  const lists = await Promise.all(places.map((namespace) => list<T>(resource, { ...options, namespace })));
+  return lists.find(({ kind }) => kind === 'unread') ?? read(lists.flatMap((one) => valueOf(one) ?? []));
 }

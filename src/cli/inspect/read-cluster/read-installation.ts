@@ -30,6 +30,7 @@ import {
 import type { RawTarget } from '../../../pki/injection/target.ts';
 import type { Secret } from '../../../pki/serving-certs/secret.ts';
 import type { ConfigMap } from '../../../runtime/certificates/ca-bundle.ts';
+import { restrictionsOf, type Restrictions } from '../../../runtime/leadership/own-lease.ts';
 import {
   ADMISSION_POLICIES,
   CONVERSION_POLICIES,
@@ -47,7 +48,26 @@ import {
 import { probeResult, probeWindow, resultOf, type ProbeResult } from './probe.ts';
 import { INSTALLATION_NAME, type SharedReadings } from './read-cluster.ts';
 import { readRestartAccess, type RestartPlace } from './restart-access.ts';
-import { createReader, mapReading, orEmpty, permissionTo, read, tryToRead, type Reading } from './reading.ts';
+import {
+  createReader,
+  mapReading,
+  orEmpty,
+  permissionTo,
+  read,
+  tryToRead,
+  valueOf,
+  type Reading,
+} from './reading.ts';
+
+/** With `--namespaces`, RoleBindings grant what ClusterRoleBindings grant otherwise. */
+const NOT_CHECKED: Reading<never> = {
+  kind: 'unread',
+  reason: 'Failed',
+  message: 'permissions in single namespaces are not checked: the log of Gatehouse names what it may not do',
+};
+
+/** On the roles in `deploy/` that only one part needs. */
+const PART_LABEL = 'gatehouse.dev/part';
 
 export interface Definition extends RawTarget {
   readonly spec?: NonNullable<RawTarget['spec']> & {
@@ -104,6 +124,8 @@ export interface Managed {
 export interface InstallationReadings extends ServiceAccount, SharedReadings {
   /** By the clock of the API server. */
   readonly now: Date;
+  /** As the leader noted them on the Lease. */
+  readonly restrictions: Restrictions;
   /** How far the local clock is ahead of the API server, in milliseconds; undefined: unknown. */
   readonly skewMs: number | undefined;
   /** The CRDs of Gatehouse, by name. */
@@ -136,6 +158,9 @@ export async function readInstallation(
   const { client } = cluster;
   const { namespace, serviceAccount } = account;
   const { get, list } = createReader(client);
+  const restrictions = restrictionsOf(
+    valueOf(await get<LeaseObject>(leases, { namespace, name: INSTALLATION_NAME })),
+  );
   const [policies, conversions, detectors, windows] = await Promise.all([
     list<AdmissionPolicy>(ADMISSION_POLICIES).then(orEmpty),
     list<ConversionPolicy>(CONVERSION_POLICIES).then(orEmpty),
@@ -148,8 +173,10 @@ export async function readInstallation(
       client,
       shippedDefinitions().map(({ name }) => `${name}.${GROUP}`),
     ),
-    readAccess(client, account, manifests),
-    readGovernedAccess(client, account, policies),
+    restrictions.namespaces === undefined
+      ? readAccess(client, account, withoutParts(manifests, restrictions.without))
+      : NOT_CHECKED,
+    restrictions.namespaces === undefined ? readGovernedAccess(client, account, policies) : NOT_CHECKED,
     get<LiveService>(services, { namespace, name: INSTALLATION_NAME }),
     readSlices(cluster, namespace),
     get<LiveConfiguration>(mutatingWebhookConfigurations, configuration),
@@ -176,13 +203,31 @@ export async function readInstallation(
   return {
     ...{ namespace, serviceAccount, now: cluster.now(), skewMs: cluster.skewMs() },
     ...{ policies, conversions, detectors, windows, definitions, access, governed, service, slices },
-    ...{ mutating, validating, probe, caBundle, converted, restarts, managed, lease, deployment },
+    ...{
+      restrictions,
+      mutating,
+      validating,
+      probe,
+      caBundle,
+      converted,
+      restarts,
+      managed,
+      lease,
+      deployment,
+    },
     chain: mapReading(serving, (secret) => {
       const text = Buffer.from(secret?.data?.[TLS_CERT_KEY] ?? '', 'base64').toString();
       return text === '' ? undefined : text;
     }),
   };
 }
+
+/** Leaves out the roles of parts that do not run. */
+export const withoutParts = (
+  manifests: readonly KubeObject[],
+  without: Restrictions['without'],
+): readonly KubeObject[] =>
+  manifests.filter(({ metadata }) => !without.some((part) => metadata?.labels?.[PART_LABEL] === part));
 
 /** The CRDs that exist, by name. */
 const readDefinitions = (

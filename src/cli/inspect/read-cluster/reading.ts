@@ -3,7 +3,7 @@
  * others.
  */
 import { ApiError } from '../../../kube/api-error.ts';
-import type { KubeClient } from '../../../kube/client.ts';
+import type { KubeClient, ListOptions } from '../../../kube/client.ts';
 import { type NamedRef, type Resource } from '../../../kube/object.ts';
 import { groupResourceName, type KubeObject } from '../../../json/kube-object.ts';
 import { messageWithCauses } from '../../../json/error-message.ts';
@@ -64,7 +64,7 @@ export function createReader(client: Pick<KubeClient, 'get' | 'listAll'>, timeou
       ),
     list: <T extends KubeObject>(
       resource: Resource,
-      options: { readonly namespace?: string; readonly labelSelector?: string } = {},
+      options: Pick<ListOptions, 'namespace' | 'labelSelector' | 'fieldSelector'> = {},
     ): Promise<Reading<readonly T[]>> =>
       tryToRead(
         permissionTo('list', resource, options.namespace),

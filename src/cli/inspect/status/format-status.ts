@@ -36,12 +36,21 @@ export function formatStatus(report: StatusReport, colours: boolean): string {
     restoreWindows,
   ];
   const blocks = [
-    [printable(`Gatehouse in namespace ${namespace} of ${server} (${version}), ${checkedAt}`)],
+    [
+      printable(`Gatehouse in namespace ${namespace} of ${server} (${version}), ${checkedAt}`),
+      ...describeRestrictions(report).map(printable),
+    ],
     ...parts.map((part) => part(report, style)).filter((lines) => lines.length > 0),
     verdict(report, colours),
   ];
   return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
 }
+
+/** One line for each setting that restricts Gatehouse. */
+export const describeRestrictions = ({ without, namespaces }: StatusReport): readonly string[] => [
+  ...(without.length === 0 ? [] : [`Off (--without): ${without.join(', ')}`]),
+  ...(namespaces === undefined ? [] : [`Only in namespaces (--namespaces): ${namespaces.join(', ')}`]),
+];
 
 function verdict({ attention, healthy }: StatusReport, colours: boolean): readonly string[] {
   if (healthy) return [paint({ text: 'Gatehouse is healthy.', colour: 'green' }, colours)];

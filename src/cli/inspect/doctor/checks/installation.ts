@@ -1,6 +1,7 @@
 /** Checks the CustomResourceDefinitions of Gatehouse and the permissions of its ServiceAccount. */
 import { customResourceDefinitions } from '../../../../api/crds.ts';
 import { VERSION } from '../../../../api/group.ts';
+import type { Part } from '../../../../config/parts.ts';
 import { groupResourceName } from '../../../../json/kube-object.ts';
 import type { AccessQuestion } from '../../../../kube/access.ts';
 import { isJsonObject, objectIn } from '../../../../json/json.ts';
@@ -11,9 +12,28 @@ import { judgeReading, ok, orElse, problem, someOf, warning, type Results } from
 
 const APPLY = 'kubectl apply -k deploy, from the release of this program';
 
-export const checkDefinitions = ({ definitions }: InstallationReadings): Results =>
+/** `--without` and `--namespaces`, so that the other checks are not read as statements about everything. */
+export const checkRestrictions = ({
+  restrictions: { without, namespaces },
+}: InstallationReadings): Results => {
+  const parts = without.length === 0 ? 'all parts run' : `off (--without): ${without.join(', ')}`;
+  const places =
+    namespaces === undefined
+      ? 'in all namespaces'
+      : `only in namespaces ${namespaces.join(', ')} (--namespaces)`;
+  return ok(`${parts}; ${places}`);
+};
+
+/** The kinds of Gatehouse that only one part uses. */
+const KINDS_OF_PARTS: Readonly<Partial<Record<Part, readonly string[]>>> = {
+  conversions: ['conversionpolicies'],
+  restores: ['restoredetectors', 'restorereports', 'restorewindows'],
+};
+
+export const checkDefinitions = ({ definitions, restrictions }: InstallationReadings): Results =>
   judgeReading(definitions, (live) => {
-    const shipped = customResourceDefinitions();
+    const unused = restrictions.without.flatMap((part) => KINDS_OF_PARTS[part] ?? []);
+    const shipped = customResourceDefinitions().filter(({ name }) => !unused.includes(name));
     const findings = shipped.flatMap(({ manifest }) => {
       const wanted = manifest as Definition; // `api/crds.ts` generates this type
       const name = wanted.metadata?.name ?? '';

@@ -1,6 +1,7 @@
 /** The report of `gatehouse status`. docs/status.md documents its fields in JSON and YAML. */
 import type { Scope } from '../../read-cluster/injection-targets.ts';
 import type { ClusterReadings } from '../../read-cluster/read-cluster.ts';
+import type { Restrictions } from '../../../../runtime/leadership/own-lease.ts';
 import { PARTS, type Attention, type Listing } from './attention.ts';
 import { authorityPart, type AuthorityPart } from './authority.ts';
 import { injectionTargetsPart, type InjectionTargetRow } from './injection-targets.ts';
@@ -20,6 +21,10 @@ export interface StatusReport {
   /** Whether all parts could be read and none needs attention. */
   readonly healthy: boolean;
   readonly attention: readonly Attention[];
+  /** The parts that do not run: `--without` of the leader. Their sections contain only Gatehouse's own objects. */
+  readonly without: Restrictions['without'];
+  /** Where Gatehouse works: `--namespaces` of the leader and its own. Absent: everywhere. */
+  readonly namespaces?: Restrictions['namespaces'];
   readonly leader: LeaderPart;
   readonly authority: AuthorityPart;
   /** Unusable certificates first, then by `notAfter`. */
@@ -73,6 +78,7 @@ export function statusReport(readings: ClusterReadings, context: ReportContext):
     checkedAt: now.toISOString(),
     healthy: attention.length === 0 && isComplete,
     attention,
+    ...readings.restrictions,
     ...parts,
   };
 }

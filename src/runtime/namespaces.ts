@@ -1,0 +1,45 @@
+/** The namespaces to which `--namespaces` and `--without` restrict Gatehouse. */
+import type { Config } from '../config/config.ts';
+import type { KubeObject } from '../json/kube-object.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { Resource } from '../kube/object.ts';
+
+/** Undefined: all namespaces. */
+export type Namespaces = readonly string[] | undefined;
+
+/** Where Gatehouse maintains serving certificates. Its own one is always among them. */
+export const certificateNamespaces = ({
+  namespace,
+  namespaces,
+  without,
+}: Pick<Config, 'namespace' | 'namespaces' | 'without'>): Namespaces =>
+  without.includes('certificates') ? [namespace] : namespaces;
+
+/** Whether Gatehouse may read there. Cluster-scoped objects have no namespace, and are always covered. */
+export const isCovered = (namespaces: Namespaces, namespace: string | undefined): boolean =>
+  namespaces === undefined || namespace === undefined || namespaces.includes(namespace);
+
+/** @throws Error if Gatehouse does not read in this namespace */
+export function requireCovered(namespaces: Namespaces, namespace: string | undefined): void {
+  if (!isCovered(namespaces, namespace))
+    throw new Error(`namespace ${namespace ?? ''} is not among --namespaces, so Gatehouse does not read it`);
+}
+
+/** Where to list a kind: `undefined` stands for all namespaces, or for a cluster-scoped kind. */
+export const placesOf = (
+  { namespaced }: Pick<Resource, 'namespaced'>,
+  namespaces: Namespaces,
+): readonly (string | undefined)[] => (namespaced ? (namespaces ?? [undefined]) : [undefined]);
+
+/** Every object of a kind in these namespaces. */
+export async function listIn<T extends KubeObject>(
+  client: Pick<KubeClient, 'listAll'>,
+  resource: Resource,
+  namespaces: Namespaces,
+  options: NonNullable<Parameters<KubeClient['listAll']>[1]>,
+): Promise<readonly T[]> {
+  const lists = await Promise.all(
+    placesOf(resource, namespaces).map((namespace) => client.listAll<T>(resource, { ...options, namespace })),
+  );
+  return lists.flatMap(({ items }) => items);
+}

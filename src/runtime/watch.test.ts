@@ -1,0 +1,88 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { setImmediate } from 'node:timers/promises';
+
+import type { KubeObject } from '../json/kube-object.ts';
+import type { Rest } from '../kube/rest.ts';
+import { namespaces as NAMESPACES, secrets } from '../kube/well-known.ts';
+import { createListeners } from './listeners.ts';
+import { unwatched, watch, type WatchOptions } from './watch.ts';
+
+const secret = (namespace: string, name: string): KubeObject => ({
+  metadata: { namespace, name, uid: `${namespace}-${name}`, resourceVersion: '1' },
+});
+
+function cluster(namespaces: readonly string[] | undefined) {
+  const lists = new Map<string, readonly KubeObject[]>();
+  const listed: string[] = [];
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const rest: Rest = {
+    request: <T>({ path }: { readonly path: string }) => {
+      listed.push(path);
+      // the type that the caller expects
+      return Promise.resolve({ metadata: { resourceVersion: '1' }, items: lists.get(path) ?? [] } as T);
+    },
+    stream: async function* ({ signal }) {
+      await new Promise((resolve) => {
+        signal?.addEventListener('abort', resolve);
+      });
+      yield* [];
+    },
+    impersonate: () => rest,
+  };
+  const silent = () => undefined;
+  const rollbacks = createListeners<[]>();
+  const log = { debug: silent, info: silent, warn: silent, error: silent };
+  return {
+    lists,
+    listed,
+    rollbacks,
+    watch: async (options: WatchOptions<KubeObject>) => {
+      const watched = watch<KubeObject>({ rest, rollbacks, namespaces, log }, options, stop.signal);
+      await watched.whenSynced(stop.signal);
+      return watched;
+    },
+  };
+}
+
+test('without namespaces, one list covers the cluster', async () => {
+  const { listed, watch: follow } = cluster(undefined);
+  await follow({ resource: secrets });
+  expect(listed).toEqual(['/api/v1/secrets']);
+});
+
+test('with namespaces, one store holds the objects of each of them', async () => {
+  const { lists, listed, watch: follow } = cluster(['gatehouse-system', 'shop']);
+  lists.set('/api/v1/namespaces/gatehouse-system/secrets', [secret('gatehouse-system', 'own')]);
+  lists.set('/api/v1/namespaces/shop/secrets', [secret('shop', 'db')]);
+  const { store } = await follow({ resource: secrets });
+  expect(listed.toSorted()).toEqual([
+    '/api/v1/namespaces/gatehouse-system/secrets',
+    '/api/v1/namespaces/shop/secrets',
+  ]);
+  expect(store.keys().toSorted()).toEqual(['gatehouse-system/own', 'shop/db']);
+});
+
+test('a list of one namespace removes no object of another', async () => {
+  const { lists, rollbacks, watch: follow } = cluster(['shop', 'shop-2']);
+  lists.set('/api/v1/namespaces/shop/secrets', [secret('shop', 'db'), secret('shop', 'old')]);
+  lists.set('/api/v1/namespaces/shop-2/secrets', [secret('shop-2', 'db')]);
+  const { store } = await follow({ resource: secrets });
+  lists.set('/api/v1/namespaces/shop/secrets', [secret('shop', 'db')]);
+  rollbacks.tell(); // all reflectors list again
+  while (store.get('shop/old') !== undefined) await setImmediate();
+  expect(store.keys().toSorted()).toEqual(['shop-2/db', 'shop/db']);
+});
+
+test('namespaces do not restrict cluster-scoped kinds, nor a watch of one namespace', async () => {
+  const { listed, watch: follow } = cluster(['shop']);
+  await follow({ resource: NAMESPACES });
+  await follow({ resource: secrets, namespace: 'gatehouse-system' });
+  expect(listed).toEqual(['/api/v1/namespaces', '/api/v1/namespaces/gatehouse-system/secrets']);
+});
+
+test('the store of a part that is off is complete and empty', async () => {
+  const { store, hasSynced, whenSynced } = unwatched();
+  await whenSynced(new AbortController().signal);
+  expect([hasSynced(), store.list()]).toEqual([true, []]);
+});

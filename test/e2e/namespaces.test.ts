@@ -1,0 +1,153 @@
+// suite: shared-plane, sandbox: long
+/** With --namespaces, RoleBindings in these namespaces are enough for everything namespaced. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import { secrets, services } from '../../src/kube/well-known.ts';
+import {
+  ADMISSION_POLICIES,
+  createNamespace,
+  established,
+  localService,
+  SERVERS,
+  startCluster,
+  SYSTEM_NAMESPACE,
+  type Cluster,
+} from '../support/cluster.ts';
+import { USERS } from '../support/control-plane-users.ts';
+import { refusal, seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { refusedTo, rolesIn, type GrantingRole } from '../support/grants.ts';
+import { ASKS, KINDS, type Carrier } from '../support/injection-objects.ts';
+import { server, serversPolicy } from '../support/objects.ts';
+import { freePort } from '../support/processes.ts';
+
+const COVERED = [SYSTEM_NAMESPACE, 'shop'];
+const NAMESPACED = ['configmaps', 'endpointslices', 'events', 'secrets', 'servers', 'services'];
+const WISH = { 'gatehouse.dev/serving-cert-secret-name': 'front-tls' };
+
+let cluster: Cluster;
+let replica: Replica;
+
+/** The rules of all ClusterRoles of deploy/: about namespaced kinds, or about all others. */
+function rulesOf(manifests: readonly KubeObject[], namespaced: boolean): GrantingRole['rules'] {
+  return rolesIn(manifests)
+    .filter(({ kind }) => kind === 'ClusterRole')
+    .flatMap(({ rules = [] }) => rules)
+    .flatMap((rule) => {
+      const resources = (rule.resources ?? []).filter((name) => NAMESPACED.includes(name) === namespaced);
+      return resources.length === 0 ? [] : [{ ...rule, resources }];
+    });
+}
+
+const subjects = [{ kind: 'User', name: USERS.gatehouse.name, apiGroup: 'rbac.authorization.k8s.io' }];
+
+function binding(role: string, namespace?: string): KubeObject {
+  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role };
+  const kind = namespace === undefined ? 'ClusterRoleBinding' : 'RoleBinding';
+  const metadata = { name: role, ...(namespace === undefined ? {} : { namespace }) };
+  return { apiVersion: 'rbac.authorization.k8s.io/v1', kind, metadata, ...{ roleRef, subjects } };
+}
+
+const clusterRole = (name: string, rules: GrantingRole['rules']): KubeObject => ({
+  apiVersion: 'rbac.authorization.k8s.io/v1',
+  kind: 'ClusterRole',
+  metadata: { name },
+  ...{ rules },
+});
+
+beforeAll(async () => {
+  const port = await freePort();
+  cluster = await startCluster({ controllers: ['garbagecollector', 'namespace'] });
+  const manifests: KubeObject[] = [];
+  const isKept = (one: KubeObject) => {
+    manifests.push(one);
+    return !['ClusterRoleBinding', 'Deployment', 'Service'].includes(one.kind ?? '');
+  };
+  await cluster.applyFolder('base/crds');
+  await cluster.applyFolder('base', isKept);
+  await cluster.applyFolder('examples', (one) => {
+    manifests.push(one);
+    return false;
+  });
+  await established(cluster, 'admissionpolicies.gatehouse.dev');
+  for (const name of ['shop', 'other']) await createNamespace(cluster, name);
+  await cluster.apply(
+    clusterRole('of-the-cluster', rulesOf(manifests, false)),
+    clusterRole('of-namespaces', rulesOf(manifests, true)),
+    clusterRole('of-events', [{ apiGroups: [''], resources: ['events'], verbs: ['create', 'get', 'patch'] }]),
+    binding('of-the-cluster'),
+    ...COVERED.map((namespace) => binding('of-namespaces', namespace)),
+    binding('of-events', 'default'), // for Events about cluster-scoped objects
+  );
+  await cluster.admin.create(services, localService(SYSTEM_NAMESPACE, 'gatehouse', port));
+  replica = await startReplica(cluster.plane, { name: 'one', port, settings: { namespaces: 'shop' } });
+  await replica.whenReady();
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+test('Services and ConfigMaps in the namespaces get what they ask for; elsewhere, nothing happens', async () => {
+  const { resource, make } = KINDS.configmap;
+  for (const namespace of ['other', 'shop']) {
+    await cluster.admin.create(services, localService(namespace, 'front', 443, WISH));
+    const { metadata, ...trust } = make('trust', ASKS);
+    await cluster.admin.create(resource, { ...trust, metadata: { ...metadata, namespace } });
+  }
+  await cluster.see('the cert', secrets, { namespace: 'shop', name: 'front-tls' });
+  const isFilled = ({ data }: Carrier) => data?.['ca.crt'] !== undefined;
+  await cluster.see<Carrier>('the bundle', resource, { namespace: 'shop', name: 'trust' }, isFilled);
+  const elsewhere = await cluster.admin.get<Carrier>(resource, { namespace: 'other', name: 'trust' });
+  expect(elsewhere?.data).not.toHaveProperty(['ca.crt']);
+  expect(await cluster.admin.get(secrets, { namespace: 'other', name: 'front-tls' })).toBeUndefined();
+});
+
+test('a policy that needs only the request is enforced everywhere; its audit covers the namespaces', async () => {
+  await cluster.applyFolder('examples', ({ kind }) => kind === 'CustomResourceDefinition');
+  await established(cluster, 'servers.infra.example.com');
+  for (const namespace of ['other', 'shop'])
+    await cluster.admin.create(SERVERS, server(namespace, 'old', 'fra1'));
+  const rule = {
+    name: 'old',
+    message: 'no old names',
+    expression: "!object.metadata.name.startsWith('old')",
+  };
+  await cluster.apply(serversPolicy('names', { validate: { rules: [rule] } }));
+  await seeInForce(cluster, 'names');
+  for (const namespace of ['other', 'shop'])
+    await untilRefused(`an old name in ${namespace}`, 'no old names', () =>
+      cluster.admin.create(SERVERS, server(namespace, 'old-2', 'fra1'), { dryRun: true }),
+    );
+  await cluster.see<KubeObject & { readonly status?: { readonly violations?: { readonly total: number } } }>(
+    'the audit of one Server',
+    ADMISSION_POLICIES,
+    { name: 'names' },
+    ({ status }) => status?.violations?.total === 1,
+    30_000,
+  );
+});
+
+test('a policy that reads other objects is enforced in the namespaces, and refuses requests elsewhere', async () => {
+  await cluster.applyFolder('examples', ({ kind }) => kind === 'AdmissionPolicy');
+  await seeInForce(cluster, 'servers');
+  await untilRefused('a Server without its datacenter', 'spec.datacenter', () =>
+    cluster.admin.create(SERVERS, server('shop', 'probe', 'nowhere'), { dryRun: true }),
+  );
+  const denied = await refusal(cluster.admin.create(SERVERS, server('other', 'probe', 'nowhere')));
+  expect(denied.message).toContain('Gatehouse does not read namespace other');
+});
+
+test('the API server refuses nothing, and gets no request about another namespace', () => {
+  const log = cluster.plane.auditLog();
+  expect(refusedTo(log, USERS.gatehouse.name)).toEqual([]);
+  const outside = log.flatMap(({ user, verb, requestURI, objectRef: { resource = '', namespace } = {} }) =>
+    user.username === USERS.gatehouse.name &&
+    (namespace === 'other' || (NAMESPACED.includes(resource) && namespace === undefined))
+      ? [`${verb} ${requestURI}`]
+      : [],
+  );
+  expect(outside).toEqual([]);
+});

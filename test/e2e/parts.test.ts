@@ -1,0 +1,165 @@
+// suite: shared-plane, sandbox: long
+/**
+ * Each part can be left out: with the flag, without the roles and the kinds of the part, everything else works, and the API
+ * server refuses none of Gatehouse's requests.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { PARTS, type Part } from '../../src/config/parts.ts';
+import { customResourceDefinitions, secrets, services } from '../../src/kube/well-known.ts';
+import {
+  established,
+  localService,
+  RESTORE_WINDOWS,
+  SERVERS,
+  startCluster,
+  SYSTEM_NAMESPACE,
+  type Cluster,
+} from '../support/cluster.ts';
+import type { AuditEvent } from '../support/control-plane.ts';
+import { USERS } from '../support/control-plane-users.ts';
+import { convertExamples, databases, defineExamples, failureOf } from '../support/conversion-objects.ts';
+import { enforceExamples, refusal } from '../support/gatehouse-cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { refusedTo } from '../support/grants.ts';
+import { ASKS, KINDS, type Carrier } from '../support/injection-objects.ts';
+import { server } from '../support/objects.ts';
+import { freePort } from '../support/processes.ts';
+
+/** The roles in deploy/ that only one part needs. */
+const PART_LABEL = 'gatehouse.dev/part';
+
+/** The kinds of Gatehouse that only one part uses. */
+const DEFINITIONS: Readonly<Record<Part, RegExp>> = {
+  certificates: /^$/,
+  injection: /^$/,
+  conversions: /^conversionpolicies\./,
+  restores: /^restore/,
+};
+
+type Ref = NonNullable<AuditEvent['objectRef']>;
+
+/** Whether only this part makes the request. */
+const BELONGS: Readonly<Record<Part, (ref: Ref) => boolean>> = {
+  certificates: ({ resource = '', namespace }) =>
+    resource === 'endpointslices' ||
+    (['secrets', 'services'].includes(resource) && namespace !== SYSTEM_NAMESPACE),
+  injection: ({ resource = '', namespace }) =>
+    ['apiservices', 'clustertrustbundles'].includes(resource) ||
+    (resource === 'configmaps' && namespace !== SYSTEM_NAMESPACE),
+  conversions: ({ resource = '' }) => resource === 'conversionpolicies',
+  restores: ({ resource = '' }) => /^(restore|validatingadmissionpolic)/.test(resource),
+};
+
+describe.each(PARTS)('without %s', (part) => {
+  let cluster: Cluster;
+  let replica: Replica;
+  let port: number;
+
+  beforeAll(async () => {
+    port = await freePort();
+    cluster = await startCluster({
+      controllers: ['garbagecollector', 'namespace', 'clusterrole-aggregation'],
+    });
+    const isNeeded = ({ metadata = {} }: { readonly metadata?: Carrier['metadata'] }) =>
+      metadata.labels?.[PART_LABEL] !== part && !DEFINITIONS[part].test(metadata.name ?? '');
+    await cluster.applyFolder('base/crds', isNeeded);
+    await cluster.applyFolder(
+      'base',
+      (one) => !['Deployment', 'Service'].includes(one.kind ?? '') && isNeeded(one),
+    );
+    await established(cluster, 'admissionpolicies.gatehouse.dev');
+    await cluster.admin.create(services, localService(SYSTEM_NAMESPACE, 'gatehouse', port));
+    replica = await startReplica(cluster.plane, { name: 'one', port, settings: { without: part } });
+    await replica.whenReady();
+  });
+
+  afterAll(async () => {
+    await replica.program.stop(15_000);
+    await cluster.stop();
+  });
+
+  test('the other parts work', async () => {
+    await enforceExamples(cluster);
+    const wish = { 'gatehouse.dev/serving-cert-secret-name': 'front-tls' };
+    await cluster.admin.create(services, localService('shop', 'front', 443, wish));
+    const { configmap } = KINDS;
+    await cluster.admin.create(configmap.resource, configmap.make('trust'));
+    if (part !== 'certificates')
+      await cluster.see('the cert', secrets, { namespace: 'shop', name: 'front-tls' });
+    if (part !== 'injection')
+      await cluster.see<Carrier>('the bundle', configmap.resource, configmap.ref('trust'), ({ data }) =>
+        (data?.['ca.crt'] ?? '').includes('BEGIN CERTIFICATE'),
+      );
+    if (part !== 'restores') await openWindow(cluster);
+    if (part === 'conversions' || part === 'injection') await defineExamples(cluster, port);
+    else await convertExamples(cluster, port);
+  });
+
+  test('what the part would do is not done, or refused', async () => {
+    switch (part) {
+      case 'certificates':
+        expect(await cluster.admin.get(secrets, { namespace: 'shop', name: 'front-tls' })).toBeUndefined();
+        return;
+      case 'injection': {
+        const { configmap } = KINDS;
+        const trust = await cluster.admin.get<Carrier>(configmap.resource, configmap.ref('trust'));
+        expect(trust?.metadata?.annotations).toMatchObject(ASKS);
+        expect(trust?.data?.['ca.crt']).toBeUndefined();
+        return;
+      }
+      case 'conversions':
+        await cluster.see<Carrier>(
+          'the bundle of the definition',
+          customResourceDefinitions,
+          { name: 'databases.infra.example.com' },
+          ({ spec }) => spec?.conversion?.webhook?.clientConfig.caBundle !== undefined,
+        );
+        expect(
+          await failureOf(() =>
+            cluster.admin.create(databases('v1'), {
+              metadata: { namespace: 'shop', name: 'orders' },
+              ...{ spec: { endpoint: 'db:5432' } },
+            }),
+          ),
+        ).toContain('Gatehouse runs without conversions (--without conversions)');
+        return;
+      case 'restores': {
+        const denied = await refusal(cluster.admin.create(SERVERS, server('shop', 'one', 'nowhere')));
+        expect(denied.message).toContain('spec.datacenter');
+      }
+    }
+  });
+
+  test('the API server refuses nothing, and is not asked about the part', () => {
+    const log = cluster.plane.auditLog();
+    expect(refusedTo(log, USERS.gatehouse.name)).toEqual([]);
+    const asked = log.flatMap(({ user, verb, requestURI, objectRef }) =>
+      user.username === USERS.gatehouse.name && objectRef !== undefined && BELONGS[part](objectRef)
+        ? [`${verb} ${requestURI}`]
+        : [],
+    );
+    expect(asked).toEqual([]);
+  });
+
+  test('/readyz has no check of the part', async () => {
+    const { text } = await replica.readyz();
+    expect(text.includes('[+]windows ok')).toBe(part !== 'restores');
+    expect(text.includes('[+]conversions ok')).toBe(part !== 'conversions');
+  });
+});
+
+async function openWindow(cluster: Cluster): Promise<void> {
+  const spec = {
+    principals: [{ user: 'restorer' }],
+    expiresAt: new Date(Date.now() + 600_000).toISOString(),
+    reason: 'a test of parts',
+  };
+  await cluster.admin.create(RESTORE_WINDOWS, { metadata: { name: 'drill' }, ...{ spec } });
+  await cluster.see<Carrier & { readonly status?: { readonly phase?: string } }>(
+    'an open window',
+    RESTORE_WINDOWS,
+    { name: 'drill' },
+    ({ status }) => status?.phase === 'Open',
+  );
+}
