@@ -108,17 +108,35 @@ function startPolicies(
   const onAudited = (name: string) => status.add(name);
   const audit = startPolicyAudit(context, replica, context.record, onAudited, signal);
   let refused: ReadonlyMap<string, string> = new Map();
+  let waiting: string | undefined;
   const refusal = (policy: CompiledPolicy) => {
+    if (waiting !== undefined) return waiting;
     const ids = [policy, ...deletionEntriesOf(policy)].map(({ entryId }) => `${entryId}.`);
     return [...refused].find(([webhook]) => ids.some((id) => webhook.startsWith(id)))?.[1];
   };
   const status = startPolicyStatus(context, replica, { refusal, violations: audit.result }, signal);
+  const refresh = () => {
+    for (const { name } of replica.registry.inForce()) status.add(name);
+  };
   const onRefused = (next: ReadonlyMap<string, string>) => {
     if (isDeepStrictEqual(refused, next)) return;
     refused = next;
-    for (const { name } of replica.registry.inForce()) status.add(name);
+    refresh();
   };
-  const webhooks = startWebhookConfigurations(context, replica, certificates, onRefused, signal);
+  const onWaiting = (reason: string | undefined) => {
+    if (waiting === reason) return;
+    waiting = reason;
+    if (reason !== undefined)
+      context.log.warn({ reason }, 'no webhook is installed yet: no replica can serve');
+    refresh();
+  };
+  const webhooks = startWebhookConfigurations(
+    context,
+    replica,
+    certificates,
+    { onRefused, onWaiting },
+    signal,
+  );
   const records = startReadRecords(context, replica, signal);
   return { stopped: Promise.all([status.stopped, webhooks.stopped, audit.stopped, records.stopped]) };
 }

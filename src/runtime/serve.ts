@@ -18,6 +18,7 @@ import { startReplica, type ReplicaParts } from './webhook-process.ts';
 import { presentServingSecret } from './certificates/own-certificate.ts';
 import { createIsOurs, followCopies, followOwnSecrets } from './own-state/own-state.ts';
 import { followSharedState, watchServingSecret } from './own-state/shared-state.ts';
+import { watchOwnService } from './own-service.ts';
 import { runProcess, type Process, type ProcessOptions } from './process.ts';
 
 /** What the command line supplies. */
@@ -137,7 +138,11 @@ function startWebhooks(
   /** All of these pass before a development session redirects the webhooks. */
   const checks = { ...replica.checks, ...conversions.checks } satisfies Record<string, HealthCheck>;
   // Load fails no check: a replica that leaves its Service makes the others fail, too.
-  const certificate: HealthCheck = () => listener.problem(new Date());
+  const service = watchOwnService(context, shutdown);
+  const certificate: HealthCheck = () => {
+    const problem = listener.problem(new Date());
+    return problem === undefined ? undefined : (service.problem() ?? problem);
+  };
   return { replica, conversions, listener, admission, checks, certificate };
 }
 

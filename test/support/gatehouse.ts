@@ -3,7 +3,6 @@ import { join } from 'node:path';
 
 import type { SettingName } from '../../src/config/settings.ts';
 import type { ControlPlane } from './control-plane.ts';
-import type { User } from './control-plane-users.ts';
 import { MAIN } from './main-module.ts';
 import { eventually, freePort, startProgram, tail, type Program } from './processes.ts';
 
@@ -26,6 +25,8 @@ export interface ReplicaOptions {
   readonly name: string;
   /** Default: `single`, because one process starts faster. GATEHOUSE_ARRANGEMENT takes precedence. */
   readonly arrangement?: Arrangement | undefined;
+  /** Starts only this process of the arrangement `split`. */
+  readonly only?: keyof typeof PROCESSES;
   /** Webhook port. Default: any free port. */
   readonly port?: number;
   /**
@@ -42,15 +43,19 @@ export interface ReplicaOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+/** The user of each process. */
+const PROCESSES = { webhook: 'webhook', controllers: 'controllers', serve: 'gatehouse' } as const;
+
 type Plane = Pick<ControlPlane, 'kubeconfig' | 'folder'>;
 
 export async function startReplica(plane: Plane, options: ReplicaOptions): Promise<Replica> {
   const port = options.port ?? (await freePort());
-  const start = (command: string, user: User) => startProcess(plane, { ...options, port }, command, user);
-  const processes =
-    arrangementOf(options) === 'split'
-      ? await Promise.all([start('webhook', 'webhook'), start('controllers', 'controllers')])
-      : [await start('serve', 'gatehouse')];
+  const { only } = options;
+  const split = only === undefined ? (['webhook', 'controllers'] as const) : [only];
+  const commands = only !== undefined || arrangementOf(options) === 'split' ? split : (['serve'] as const);
+  const processes = await Promise.all(
+    commands.map((command) => startProcess(plane, { ...options, port }, command)),
+  );
   return combine(options.name, port, processes);
 }
 
@@ -68,12 +73,11 @@ interface Process {
 async function startProcess(
   plane: Plane,
   { name, port, servicePort, settings = {}, main = MAIN, nodeArgs = [], env = {} }: ReplicaOptions,
-  command: string,
-  user: User,
+  command: keyof typeof PROCESSES,
 ): Promise<Process> {
   const operationsPort = await freePort();
   const all: Partial<Record<SettingName, string>> = {
-    kubeconfig: plane.kubeconfig(user),
+    kubeconfig: plane.kubeconfig(PROCESSES[command]),
     identity: name,
     host: '127.0.0.1',
     port: String(port),
@@ -112,7 +116,8 @@ function combine(name: string, port: number, processes: readonly Process[]): Rep
       await eventually(
         `${name} is ready`,
         async () => {
-          if (!program.isRunning()) throw new Error(`${name} ended:\n${tail(program.logFile)}`);
+          if (processes.some((one) => !one.program.isRunning()))
+            throw new Error(`${name} ended:\n${tail(program.logFile)}`);
           const { ok, text } = await get('/readyz');
           if (!ok) throw new Error(text);
           return true;
@@ -136,7 +141,7 @@ function together(programs: readonly Program[]): Program {
     exited: Promise.all(programs.map(({ exited }) => exited)).then(
       (results) => results.find(({ code }) => code !== 0) ?? { code: 0, signal: null },
     ),
-    isRunning: () => programs.every((one) => one.isRunning()),
+    isRunning: () => programs.some((one) => one.isRunning()),
     kill: (signal) => {
       for (const one of programs) one.kill(signal);
     },

@@ -35,7 +35,10 @@ export interface Endpoint {
   readonly isTls: boolean;
 }
 
-const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
+/** Kubernetes serves v1 since 1.21, and only v1beta1 before. */
+export const ENDPOINT_SLICES = { group: 'discovery.k8s.io', resource: 'endpointslices' };
+
+export const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
 
 /** The Service of a slice, `namespace/name`; empty if it has none. */
 export function servicesOf({ metadata }: EndpointSlice): readonly string[] {

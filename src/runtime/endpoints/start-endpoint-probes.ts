@@ -21,12 +21,11 @@ import { createProber } from './prober.ts';
 import { createReportReconciler, reportOf, SERVED_CERTS_CONFIGMAP } from './report.ts';
 import { createRestarts } from './restarts.ts';
 import { createServedCerts, type Served, type ServedCerts, type ServedService } from './served-certs.ts';
-import { endpointsOf, servicesOf, toStoredSlice, type EndpointSlice } from './slices.ts';
+import { ENDPOINT_SLICES, endpointsOf, servicesOf, toStoredSlice, type EndpointSlice } from './slices.ts';
 
 type Stores = Pick<ServingCertStores, 'service' | 'serviceKeys' | 'secret' | 'whenSynced'>;
 
 const BY_SERVICE = 'service';
-const WANTED = { group: 'discovery.k8s.io', resource: 'endpointslices' };
 const RETRY_MS = 30_000;
 /** A rollout changes a slice many times per second: gather, in milliseconds. */
 const GATHER_MS = 1_000;
@@ -115,11 +114,10 @@ async function watchSlices(
   return (key) => slices.store.byIndex(BY_SERVICE, key);
 }
 
-/** Kubernetes serves v1 since 1.21, and only v1beta1 before. */
 async function sliceResource({ discovery, log }: LeaderContext, signal: AbortSignal): Promise<Resource> {
   for (;;) {
     try {
-      const found = await discovery.resolve(WANTED, signal);
+      const found = await discovery.resolve(ENDPOINT_SLICES, signal);
       if (found !== undefined) return found;
     } catch (err) {
       signal.throwIfAborted();

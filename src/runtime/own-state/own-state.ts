@@ -27,6 +27,7 @@ export function followCopies(
     () => false,
     config.ca.propagationWaitMs,
     () => performance.now(),
+    'used',
   );
   onChange((state) => paths.learn(parsePathTokens(state.paths)), signal);
   return {

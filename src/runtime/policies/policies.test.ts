@@ -12,6 +12,7 @@ import {
 } from '../../../test/support/runtime/fixtures.ts';
 import type { Resource } from '../../kube/object.ts';
 import { rulesOf } from '../../admission/webhooks/installed-rules.ts';
+import { NO_DRY_RUN } from '../webhooks/dry-run.ts';
 import { createPoliciesReconciler, type PoliciesOptions } from './policies.ts';
 import { READS_REVIEWED, type ReadsVerdict } from './read-records.ts';
 import type { JsonObject } from '../../json/json.ts';
@@ -244,6 +245,31 @@ describe('webhooks that the API server refuses', () => {
     expect(state()).toMatchObject({ inForce: { generation: 2 }, problem: undefined });
     expect(dryRuns).toEqual([1, 2, 2]);
   });
+
+  test.each([
+    ['', false],
+    [' and has restarted', true],
+  ])(
+    'leave the previous version deciding in a process that makes no dry runs%s',
+    async (_what, isRestarted) => {
+      const inForce = { generation: 1, spec: policy(1).spec };
+      if (!isRestarted) await reconcile({ dryRun: NO_DRY_RUN });
+      policies.set('servers', { ...policy(2, { timeoutSeconds: 10 }), status: { inForce } });
+      await reconcile({ dryRun: NO_DRY_RUN });
+      // The leader leaves the entry of the previous version in the configurations.
+      registry.observe(rulesOf([compiled()]));
+      const resource = { group: GROUP, version: 'v1', resource: 'servers' };
+      const decides = () =>
+        registry
+          .policySet()
+          .select(compiled().entryId, { resource, subResource: '', operation: 'CREATE' as const });
+      const previous = { kind: 'governed', policies: [{ generation: 1 }] };
+      expect(decides()).toMatchObject(previous);
+      await reconcile({ dryRun: NO_DRY_RUN });
+      registry.observe(rulesOf([compiled()]));
+      expect(decides()).toMatchObject(previous);
+    },
+  );
 
   test('are tried again only when they change', async () => {
     await reconcile();

@@ -75,6 +75,27 @@ describe('a replica', () => {
     expect(judged('', C, A, B)).toEqual(['unknown', 'unknown', 'known', 'known']);
   });
 
+  test('drops the tokens of a copy that was restored from a backup at once, except those in use', () => {
+    paths = createAcceptedPaths(
+      () => false,
+      OVERLAP,
+      () => time,
+      'used',
+    );
+    paths.learn({ current: A, next: B });
+    paths.observe([A]);
+    paths.learn({ current: C, next: D });
+    expect(judged(A, B, C)).toEqual(['known', 'unknown', 'known']);
+    paths.learn({ current: A, next: B });
+    expect(judged(A, B, C, D)).toEqual(['known', 'known', 'unknown', 'unknown']);
+    paths.learn({ current: B, next: D });
+    paths.observe([B]);
+    time = OVERLAP;
+    expect(judged(A, B)).toEqual(['known', 'known']);
+    time = OVERLAP + 1;
+    expect(judged(A, B)).toEqual(['unknown', 'known']);
+  });
+
   test('keeps its tokens while the Secret is missing', () => {
     paths.learn({ current: A, next: B });
     paths.learn(undefined);

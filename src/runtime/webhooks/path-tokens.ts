@@ -47,19 +47,29 @@ export type AcceptedPaths = ReturnType<typeof createAcceptedPaths>;
  *
  * @param isListed whether the Secret has been read, or is known to be absent
  * @param now in milliseconds, monotonic
+ * @param grace which dropped tokens stay accepted for some time. `used`: only those that stored entries have named, because a
+ *   copy of the Secret that was restored from a backup has others
  */
-export function createAcceptedPaths(isListed: () => boolean, overlapMs: number, now: () => number) {
+export function createAcceptedPaths(
+  isListed: () => boolean,
+  overlapMs: number,
+  now: () => number,
+  grace: 'all' | 'used' = 'all',
+) {
   const graceMs = Math.max(overlapMs, LEAST_GRACE_MS);
   let known: (Pick<PathTokens, 'current'> & Partial<PathTokens>) | undefined;
   let inUse: readonly string[] = [];
+  const used = new Set<string>();
   /** Each token with the end of its acceptance. */
   const accepted = new Map<string, number>();
   const listeners = createListeners<[]>();
   const accept = (): void => {
     const named = [known?.previous, known?.current, known?.next, ...inUse];
     for (const [token, until] of accepted) {
-      if (until < now()) accepted.delete(token);
-      else if (!named.includes(token)) accepted.set(token, Math.min(until, now() + graceMs));
+      if (until < now() || (grace === 'used' && !named.includes(token) && !used.has(token))) {
+        accepted.delete(token);
+        used.delete(token);
+      } else if (!named.includes(token)) accepted.set(token, Math.min(until, now() + graceMs));
     }
     for (const token of named) if (token !== undefined) accepted.set(token, Infinity);
   };
@@ -75,6 +85,7 @@ export function createAcceptedPaths(isListed: () => boolean, overlapMs: number, 
     /** The tokens that the stored entries name: after a rollback or a restore, the Secret may have others. */
     observe: (tokens: readonly string[]): void => {
       inUse = tokens;
+      for (const token of tokens) used.add(token);
       accept();
     },
     onChange: listeners.add,

@@ -66,6 +66,8 @@ const reconciler = (change: Partial<WebhookConfigurationsOptions> = {}) =>
     client: cluster.client,
     detectors: { list: () => [] },
     awaited: () => rulesOf(awaited),
+    waitsFor: () => Promise.resolve(undefined),
+    onWaiting: () => undefined,
     onRefused: (next) => {
       refused = next;
     },

@@ -22,6 +22,7 @@ import type { Context } from '../context.ts';
 import { requeueIn, startController, type Reconcile, type RunningController } from '../controller.ts';
 import type { Replica } from '../webhook-process.ts';
 import { writeAccepted } from './dry-run.ts';
+import { createFirstInstallation, servingObstacle } from './first-installation.ts';
 import { WEBHOOK_CONFIGURATIONS, configurationTarget, type WebhookResource } from './installed-webhooks.ts';
 
 export interface WebhookConfigurationsOptions {
@@ -36,6 +37,10 @@ export interface WebhookConfigurationsOptions {
   readonly detectors: Pick<Store<RestoreDetector>, 'list'>;
   /** The rules of policies that stay in force until their successors are installed. */
   readonly awaited: () => InstalledRules;
+  /** Why the first installation must wait, for users; undefined: install. */
+  readonly waitsFor: (signal: AbortSignal) => Promise<string | undefined>;
+  /** Called after each reconcile: what the first installation waits for. */
+  readonly onWaiting: (reason: string | undefined) => void;
   /** Called after each reconcile with the messages of the API server about webhooks that it refuses, by name. */
   readonly onRefused: (refused: ReadonlyMap<string, string>) => void;
   readonly now: () => Date;
@@ -48,12 +53,17 @@ export interface WebhookConfigurationsOptions {
 const RECHECK_MS = 60_000;
 /** How soon to look for an authority that does not exist yet, in milliseconds. */
 const NO_AUTHORITY_MS = 500;
+/** How soon to look again whether a replica can serve, in milliseconds. */
+const NOT_SERVING_MS = 1_000;
 
 export function createWebhookConfigurationsReconciler(options: WebhookConfigurationsOptions): Reconcile {
   const { handlers, target, detectors, now, serverNow } = options;
   return async (_key, signal) => {
     const [caBundle, pathToken] = [options.caBundle(), options.pathToken()];
     if (caBundle === undefined || pathToken === undefined) return requeueIn(NO_AUTHORITY_MS, now());
+    const reason = await options.waitsFor(signal);
+    options.onWaiting(reason);
+    if (reason !== undefined) return requeueIn(NOT_SERVING_MS, now());
     const wanted = { ...target, caBundle, pathToken, restorers: restorersOf(detectors) };
     const { mutating, validating } = webhookConfigurations(options.policies(), wanted, handlers);
     const results = await Promise.allSettled([
@@ -136,10 +146,13 @@ export function startWebhookConfigurations(
   context: Context,
   { registry, handlers, detectors, paths, webhooks }: Replica,
   certificates: Certificates,
-  onRefused: WebhookConfigurationsOptions['onRefused'],
+  { onRefused, onWaiting }: Pick<WebhookConfigurationsOptions, 'onRefused' | 'onWaiting'>,
   signal: AbortSignal,
 ): RunningController {
-  const { client, serverClock, log } = context;
+  const { client, config, discovery, serverClock, log } = context;
+  const waitsFor = createFirstInstallation(client, (waiting) =>
+    servingObstacle(client, discovery, config, waiting),
+  );
   const controller = startController(
     context,
     {
@@ -156,6 +169,8 @@ export function startWebhookConfigurations(
         target: configurationTarget(context),
         detectors: detectors.store,
         awaited: registry.awaited,
+        waitsFor,
+        onWaiting,
         onRefused,
         now: () => new Date(),
         serverNow: serverClock.now,

@@ -1,0 +1,206 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+
+import {
+  createCluster,
+  NEVER,
+  OWN_NAMESPACE,
+  silent,
+  type Cluster,
+  type Objects,
+} from '../../../test/support/runtime/fixtures.ts';
+import { withPathTokens } from '../../admission/webhooks/path-tokens.ts';
+import { secrets } from '../../kube/well-known.ts';
+import { createStore } from '../../kube/store.ts';
+import { SERVING_SECRET, TLS_CERT_KEY } from '../../pki/annotations.ts';
+import type { Secret } from '../../pki/serving-certs/secret.ts';
+import { createListeners } from '../listeners.ts';
+import { READS_SECRET } from '../policies/read-records.ts';
+import { PATH_SECRET } from '../webhooks/path-tokens.ts';
+import { createIsOurs, followCopies } from './own-state.ts';
+import { createShareStateReconciler } from './share-state.ts';
+import { followSharedState, stateIn } from './shared-state.ts';
+
+const [A, B, C, D] = ['a', 'b', 'c', 'd'].map((digit) => digit.repeat(32)) as [
+  string,
+  string,
+  string,
+  string,
+];
+const LEADER = 'system:serviceaccount:gatehouse-system:gatehouse-controllers';
+const keyOf = (name: string) => `${OWN_NAMESPACE}/${name}`;
+const named = (name: string, data: Secret['data'] = {}): Secret => ({
+  metadata: { namespace: OWN_NAMESPACE, name },
+  data,
+});
+const policy = {
+  match: { apiGroups: [''], resources: ['pods'] },
+  params: { apiGroup: null, resource: 'configmaps', name: 'a' },
+};
+
+let cluster: Cluster;
+let stored: Objects<Secret>;
+let user: string | undefined;
+const share = () =>
+  createShareStateReconciler(
+    cluster.client,
+    OWN_NAMESPACE,
+    () => Promise.resolve(user),
+    () => new Date(0),
+    silent,
+  )('', NEVER);
+const serving = () => stored.read(keyOf(SERVING_SECRET));
+
+beforeEach(() => {
+  cluster = createCluster();
+  stored = cluster.objects(secrets);
+  user = LEADER;
+  stored.add(named(SERVING_SECRET, { [TLS_CERT_KEY]: 'Y2VydA==' }));
+  stored.add(named(PATH_SECRET, withPathTokens({ current: A, next: B })));
+  stored.add(named(READS_SECRET, { key: 'a2V5' }));
+});
+
+describe('the leader', () => {
+  test('copies the tokens, the key and its user name, keeps the certificate, and writes once', async () => {
+    await share();
+    await share();
+    expect(stateIn(serving())).toEqual({
+      paths: stored.read(keyOf(PATH_SECRET))?.data,
+      reads: { key: 'a2V5' },
+      user: LEADER,
+    });
+    expect(serving()?.data).toMatchObject({ [TLS_CERT_KEY]: 'Y2VydA==' });
+    expect(stored.writes()).toBe(1);
+  });
+
+  test.each([
+    ['was restored from a backup', (data: Secret['data']) => ({ ...data, 'gatehouse-state.json': 'e30=' })],
+    ['lost the copy', (data: Secret['data']) => ({ [TLS_CERT_KEY]: data?.[TLS_CERT_KEY] ?? '' })],
+  ])('repairs a Secret that %s', async (_what, change) => {
+    await share();
+    const before = stateIn(serving());
+    stored.edit(keyOf(SERVING_SECRET), (secret) => ({ ...secret, data: change(secret.data) }));
+    expect(stateIn(serving())).toBeUndefined();
+    await share();
+    expect(stateIn(serving())).toEqual(before);
+  });
+
+  test('follows changes of the originals', async () => {
+    await share();
+    stored.edit(keyOf(READS_SECRET), (secret) => ({ ...secret, data: { key: 'a2V5', earlier: '' } }));
+    user = 'somebody';
+    await share();
+    expect(stateIn(serving())).toMatchObject({ reads: { earlier: '' }, user: 'somebody' });
+  });
+
+  test.each([PATH_SECRET, READS_SECRET])('keeps the copy while %s is missing or empty', async (name) => {
+    await share();
+    const before = serving();
+    stored.edit(keyOf(name), (secret) => ({ ...secret, data: {} }));
+    await share();
+    stored.remove(keyOf(name));
+    await share();
+    expect(serving()).toEqual(before);
+  });
+
+  test('waits for the certificate', async () => {
+    stored.remove(keyOf(SERVING_SECRET));
+    await share();
+    expect(stored.writes()).toBe(0);
+  });
+
+  test('an unknown user name is left out', async () => {
+    user = undefined;
+    await share();
+    expect(stateIn(serving())).not.toHaveProperty('user');
+  });
+});
+
+describe('a webhook process', () => {
+  const never = new AbortController().signal;
+  /** A watch of the Secret, without an API server. */
+  function watching() {
+    const store = createStore<Secret>();
+    const changes = createListeners<[key: string]>();
+    const shared = followSharedState({ store, onChange: changes.add }, never);
+    const state = followCopies({ config: { ca: { propagationWaitMs: 60_000 } } } as never, shared, never);
+    const see = () => {
+      const secret = serving();
+      if (secret === undefined) store.delete(keyOf(SERVING_SECRET));
+      else store.set(keyOf(SERVING_SECRET), secret);
+      changes.tell(keyOf(SERVING_SECRET));
+    };
+    return { shared, ...state, see };
+  }
+
+  test('knows no path and no review before the leader has written the copy', () => {
+    const { see, paths, records } = watching();
+    see();
+    expect([paths.judge(A), paths.judge('')]).toEqual(['unread', 'unread']);
+    expect(records.hasSynced()).toBe(false);
+  });
+
+  test('takes tokens and key from the copy, and keeps them while it is missing', async () => {
+    const { see, paths, records, shared } = watching();
+    let changes = 0;
+    records.onChange(() => (changes += 1));
+    await share();
+    see();
+    await records.whenSynced(never);
+    const record = records.recordOf('p', policy);
+    expect(record).toBeDefined();
+    stored.edit(keyOf(SERVING_SECRET), (secret) => ({ ...secret, data: {} }));
+    see();
+    stored.remove(keyOf(SERVING_SECRET));
+    see();
+    expect([paths.judge(A), paths.judge(B), paths.judge(C)]).toEqual(['known', 'known', 'unknown']);
+    expect(records.recordOf('p', policy)).toBe(record);
+    expect(shared.current()?.user).toBe(LEADER);
+    expect(changes).toBe(1);
+  });
+
+  test('an older copy from a backup counts only until the leader has replaced it', async () => {
+    const { see, paths, records } = watching();
+    await share();
+    const old = serving();
+    stored.edit(keyOf(PATH_SECRET), (secret) => ({
+      ...secret,
+      data: withPathTokens({ current: C, next: D }),
+    }));
+    stored.edit(keyOf(READS_SECRET), (secret) => ({ ...secret, data: { key: 'bmV3' } }));
+    await share();
+    see();
+    const record = records.recordOf('p', policy);
+    stored.edit(keyOf(SERVING_SECRET), () => old ?? named(SERVING_SECRET));
+    see();
+    expect(records.recordOf('p', policy)).not.toBe(record);
+    await share();
+    see();
+    expect(records.recordOf('p', policy)).toBe(record);
+    expect([paths.judge(A), paths.judge(B), paths.judge(C)]).toEqual(['unknown', 'unknown', 'known']);
+  });
+});
+
+describe('Gatehouse itself', () => {
+  const account = (name: string) => `system:serviceaccount:gatehouse-system:${name}`;
+
+  test.each([
+    [account('gatehouse'), true],
+    [account('custom'), true],
+    [account('gatehouse-webhook'), false],
+    ['system:serviceaccount:gatehouse-system-2:gatehouse', false],
+    ['system:serviceaccount:velero:velero', false],
+    ['gatehouse', false],
+  ])('while the leader is unknown, %s is Gatehouse: %s', (username, expected) => {
+    expect(createIsOurs(() => undefined, 'gatehouse-system')(username)).toBe(expected);
+  });
+
+  test.each([
+    ['kubernetes-admin', 'kubernetes-admin', true],
+    ['kubernetes-admin', account('gatehouse'), false],
+    [account('gatehouse-controllers'), account('gatehouse-controllers'), true],
+    [account('gatehouse-controllers'), account('gatehouse'), false],
+    [account('gatehouse-webhook'), account('gatehouse-webhook'), false],
+  ])('if %s leads, %s is Gatehouse: %s', (leader, username, expected) => {
+    expect(createIsOurs(() => leader, 'gatehouse-system')(username)).toBe(expected);
+  });
+});

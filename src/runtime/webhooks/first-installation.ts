@@ -1,0 +1,75 @@
+/**
+ * On the leader: webhook entries with failurePolicy Fail are installed only once a replica can serve them. Without this, an
+ * installation without its Service, or with replicas that do not start, would refuse the writes of the whole cluster.
+ */
+import type { LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
+import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Discovery } from '../../kube/discovery.ts';
+import { services } from '../../kube/well-known.ts';
+import { ENDPOINT_SLICES, SERVICE_NAME_LABEL, type EndpointSlice } from '../endpoints/slices.ts';
+import { WEBHOOK_CONFIGURATIONS } from './installed-webhooks.ts';
+
+interface OwnService extends KubeObject {
+  readonly spec?: { readonly type?: string; readonly selector?: Readonly<Record<string, string>> };
+}
+
+type Client = Pick<KubeClient, 'get' | 'listAll'>;
+
+export interface Place {
+  readonly namespace: string;
+  /** The name of the Service. */
+  readonly service: string;
+}
+
+export const missingService = ({ namespace, service }: Place): string =>
+  `Service ${namespace}/${service} does not exist: create it, or name another one with --service`;
+
+/** Why no replica can serve; undefined: one can, or a Service without selector leads elsewhere. */
+export async function servingObstacle(
+  client: Client,
+  discovery: Pick<Discovery, 'resolve'>,
+  place: Place,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const { namespace, service: name } = place;
+  const service = await client.get<OwnService>(services, { namespace, name }, { signal });
+  if (service === undefined) return missingService(place);
+  const { type, selector = {} } = service.spec ?? {};
+  if (type === 'ExternalName' || Object.keys(selector).length === 0) return undefined;
+  const kind = await discovery.resolve(ENDPOINT_SLICES, signal);
+  if (kind === undefined) return undefined;
+  const labelSelector = `${SERVICE_NAME_LABEL}=${name}`;
+  const { items } = await client.listAll<EndpointSlice>(kind, { namespace, labelSelector, signal });
+  const isReady = items.some(({ endpoints }) =>
+    (endpoints ?? []).some(({ conditions }) => conditions?.ready !== false),
+  );
+  return isReady ? undefined : `Service ${namespace}/${name} has no ready endpoint yet`;
+}
+
+/**
+ * Returns a function that says why the entries must wait; undefined: install them. Once they were installed, it never holds
+ * a write back: entries must not disappear when the replicas do.
+ */
+export function createFirstInstallation(
+  client: Client,
+  obstacle: (signal: AbortSignal) => Promise<string | undefined>,
+) {
+  let isOver = false;
+  return async (signal: AbortSignal): Promise<string | undefined> => {
+    if (isOver) return undefined;
+    const found = await Promise.allSettled(
+      Object.values(WEBHOOK_CONFIGURATIONS).map((kind) =>
+        client.get<LiveWebhookConfiguration>(kind, { name: WEBHOOK_CONFIGURATION_NAME }, { signal }),
+      ),
+    );
+    const isInstalled = found.some((one) => one.status === 'fulfilled' && failsClosed(one.value));
+    const problem = isInstalled ? undefined : await obstacle(signal);
+    isOver = problem === undefined;
+    return problem;
+  };
+}
+
+const failsClosed = (configuration: LiveWebhookConfiguration | undefined): boolean =>
+  (configuration?.webhooks ?? []).some(({ failurePolicy }) => failurePolicy !== 'Ignore');
