@@ -26,12 +26,16 @@ const ORDER = [
   'Deployment',
   'PodDisruptionBudget',
   'NetworkPolicy',
+  'ValidatingAdmissionPolicy',
+  'ValidatingAdmissionPolicyBinding',
 ] as const;
 const CLUSTER_SCOPED: ReadonlySet<string> = new Set([
   'Namespace',
   'CustomResourceDefinition',
   'ClusterRole',
   'ClusterRoleBinding',
+  'ValidatingAdmissionPolicy',
+  'ValidatingAdmissionPolicyBinding',
 ]);
 
 /**

@@ -48,6 +48,7 @@ const BY_KIND: Readonly<Partial<Record<string, (object: KubeObject) => readonly 
       'system:serviceaccounts:{{ .Values.restore.velero.namespace }}',
     ),
   ],
+  ValidatingAdmissionPolicy: compatibility,
   PodMonitor: monitoringLabels,
   PrometheusRule: monitoringLabels,
 };
@@ -70,6 +71,24 @@ function definition({ metadata }: KubeObject): readonly Edit[] {
       '{{- end }}',
     ]),
   ];
+}
+
+/** The components openshift-compat and cert-manager-compat edit these variables. */
+function compatibility(policy: KubeObject & { readonly spec?: PolicySpec }): readonly Edit[] {
+  const flags = new Map([
+    ['openshift', '.Values.compat.openshift'],
+    ['certManager', '.Values.compat.certManager'],
+  ]);
+  return (policy.spec?.variables ?? []).flatMap(({ name }, index) => {
+    const value = flags.get(name);
+    return value === undefined
+      ? []
+      : [inline(['spec', 'variables', index, 'expression'], `{{ ${value} | quote }}`)];
+  });
+}
+
+interface PolicySpec {
+  readonly variables?: readonly { readonly name: string }[];
 }
 
 function monitoringLabels(): readonly Edit[] {

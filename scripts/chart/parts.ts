@@ -17,9 +17,11 @@ export interface Part {
  * (edits.ts).
  */
 export const COMPONENTS: Readonly<Record<string, string | undefined>> = {
+  backstop: 'and .Values.backstop.enabled (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version)',
   'client-ca': undefined, // extraArgs, extraVolumes, extraVolumeMounts
   'crd-rules': undefined, // crds.rules
   'kubernetes-1.20': undefined, // depends on the version of the cluster
+  'kubernetes-1.29': undefined, // the same
   'delete-secrets': '.Values.deleteSecrets',
   'distribute-bundles': '.Values.distributeBundles',
   'disruption-budget': '.Values.podDisruptionBudget.enabled',

@@ -171,6 +171,10 @@ const neighbourValues = (base: BaseDefaults): TProperties => ({
       base.minAvailable,
     ),
   }),
+  backstop: group(
+    'Kubernetes 1.30 and newer: the API server itself limits what the account of the controllers can write.',
+    { enabled: boolean('Create the ValidatingAdmissionPolicies.', true) },
+  ),
   networkPolicy: group(
     'Which clients can reach Gatehouse. All can reach the webhooks, but not the metrics.',
     {

@@ -5,8 +5,8 @@ const GROUP_VERSION = { group: 'string', version: 'string' };
 const KIND = { fields: { ...GROUP_VERSION, kind: 'string' } };
 const RESOURCE = { fields: { ...GROUP_VERSION, resource: 'string' } };
 
-/** The variables of a match condition (k8s.io/apiserver/pkg/admission/plugin/cel/compile.go). */
-const VARIABLES: Readonly<Record<string, CelVariableType>> = {
+/** The variables of expressions about a request (k8s.io/apiserver/pkg/admission/plugin/cel/compile.go). */
+export const ADMISSION_VARIABLES: Readonly<Record<string, CelVariableType>> = {
   object: 'dyn',
   oldObject: 'dyn',
   request: {
@@ -41,7 +41,7 @@ const VARIABLES: Readonly<Record<string, CelVariableType>> = {
  * @throws CelError
  */
 export function compileMatchCondition(expression: string): CelProgram {
-  const program = compileCel(expression, VARIABLES, { uniformLiterals: true });
+  const program = compileCel(expression, ADMISSION_VARIABLES, { uniformLiterals: true });
   if (program.type !== 'bool') throw new CelError(`must evaluate to bool but got ${program.type}`);
   return program;
 }

@@ -143,7 +143,10 @@ function assemble(storage: Storage, caller: WebhookCaller, users: ReadonlyMap<st
     registry,
     storage,
     convert,
-    admission: createAdmission({ registry, storage, convert, caller, newUid: randomUUID }),
+    admission: createAdmission({
+      ...{ registry, storage, convert, caller, newUid: randomUUID },
+      authorizerOf: (user) => (check) => authorizer.authorize(user, { kind: 'resource', ...check }),
+    }),
     now,
     newUid: randomUUID,
     newSuffix: () => suffixOf(randomBytes(5)),

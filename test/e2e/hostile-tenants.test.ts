@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { configMaps, events, namespaces, secrets, services } from '../../src/kube/well-known.ts';
+import { applyBackstop, hasBackstop } from '../support/backstop.ts';
 import {
   createNamespace,
   localService,
@@ -36,7 +37,10 @@ let replica: Replica;
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
     controllers: ['clusterrole-aggregation'],
-    prepare: (started) => started.applyFolder('components/openshift-compat'),
+    prepare: async (started) => {
+      await started.applyFolder('components/openshift-compat');
+      if (hasBackstop(started)) await applyBackstop(started, ['openshift', 'certManager']);
+    },
     settings: { compat: 'openshift,cert-manager', 'serving-cert-dns-suffixes': 'apps.example.com' },
   }));
   await enforceExamples(cluster); // creates the namespace shop

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
+import { hasBackstop } from './backstop.ts';
 import { localService, SYSTEM_NAMESPACE, type Cluster } from './cluster.ts';
 import { testsSandbox } from './control-plane.ts';
 import type { Kubectl } from './kubectl.ts';
@@ -24,7 +25,9 @@ export function createDeployed(cluster: Cluster, kubectl: Kubectl, port: number)
   const applied: KubeObject[] = [];
   // No pods run here, and deploy.test.ts covers the PodDisruptionBudget on API servers without policy/v1.
   const isLeftOut = ({ kind }: KubeObject) =>
-    kind === 'Deployment' || (kind === 'PodDisruptionBudget' && cluster.plane.version.minor < 21);
+    kind === 'Deployment' ||
+    (kind === 'PodDisruptionBudget' && cluster.plane.version.minor < 21) ||
+    (kind?.startsWith('ValidatingAdmissionPolicy') === true && !hasBackstop(cluster));
   return {
     manifests: () => applied,
     apply: async (folder) => {

@@ -26,7 +26,6 @@ const NAMESPACED: Readonly<Record<string, readonly string[]>> = {
 
 const CLUSTER_SCOPED: Readonly<Record<string, readonly string[]>> = {
   v1: ['Node', 'PersistentVolume'],
-  'admissionregistration.k8s.io/v1': ['ValidatingAdmissionPolicy', 'ValidatingAdmissionPolicyBinding'],
   'certificates.k8s.io/v1': ['CertificateSigningRequest'],
   'flowcontrol.apiserver.k8s.io/v1': ['FlowSchema', 'PriorityLevelConfiguration'],
   'networking.k8s.io/v1': ['IngressClass', 'IPAddress', 'ServiceCIDR'],

@@ -6,6 +6,7 @@ import type { Notes } from '../request.ts';
 import { JSON_PATCH, type AdmissionAttributes, type Question, type Verdict } from './admission-review.ts';
 import { callFailure, CallFailure, hooksOf, type Hook } from './hook.ts';
 import { callHook, converted, questionFor, type WebhookAdmission } from './call-hook.ts';
+import { createPolicyAdmission, type PolicyAdmission } from '../policies/policy-admission.ts';
 import { isExempt } from './match.ts';
 
 const GROUP = 'admissionregistration.k8s.io';
@@ -24,9 +25,11 @@ export interface Admission {
 }
 
 /**
- * Calls the admission webhooks of the stored configurations as k8s.io/apiserver/pkg/admission/plugin/webhook does.
+ * Evaluates the stored admission policies, and calls the admission webhooks of the stored configurations as
+ * k8s.io/apiserver/pkg/admission/plugin/webhook does.
  */
-export function createAdmission(api: WebhookAdmission): Admission {
+export function createAdmission(api: WebhookAdmission & PolicyAdmission): Admission {
+  const policies = createPolicyAdmission(api);
   const hooks = (resource: string): readonly Hook[] =>
     api.storage.list({ group: GROUP, resource }).items.flatMap(hooksOf);
   return {
@@ -40,6 +43,7 @@ export function createAdmission(api: WebhookAdmission): Admission {
       return (await mutatingRound(context, withObject(attributes, first.object), first.again)).object;
     },
     validate: async (given, notes) => {
+      await policies.validate(withNamespace(given), notes);
       if (isExempt(given.type)) return;
       await validatingRound(api, hooks('validatingwebhookconfigurations'), withNamespace(given), notes);
     },

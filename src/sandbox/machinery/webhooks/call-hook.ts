@@ -1,7 +1,7 @@
 import { ApiFailure, badRequest, internalError } from '../failure.ts';
 import type { ConvertObjects } from '../crd/convert.ts';
 import type { Notes } from '../request.ts';
-import type { ResourceRegistry } from '../resource-type.ts';
+import type { ResourceRegistry, ResourceType } from '../resource-type.ts';
 import type { Storage } from '../storage/stored.ts';
 import type { ApiObject } from '../api-object.ts';
 import {
@@ -33,25 +33,38 @@ const USER_AGENT = 'kube-apiserver-admission';
  *   wanted version
  */
 export async function questionFor(
-  { registry, storage, convert, newUid }: WebhookAdmission,
+  api: WebhookAdmission,
   hook: Hook,
   attributes: AdmissionAttributes,
 ): Promise<Question | undefined> {
-  const seen = matchingType(hook, attributes, { registry, storage });
+  const seen = matchingType(hook, attributes, api);
   if (seen === undefined) return undefined;
+  const version = hook.reviewVersions.find((one) => one === 'v1' || one === 'v1beta1') ?? 'v1';
+  const question = { ...(await questionIn(api, seen, attributes)), version };
+  return conditionsHold(hook, question) ? question : undefined;
+}
+
+/**
+ * The request with its objects in another version.
+ * @throws ApiFailure 500 if they cannot be converted
+ */
+export async function questionIn(
+  { convert, newUid }: Pick<WebhookAdmission, 'convert' | 'newUid'>,
+  seen: ResourceType,
+  attributes: AdmissionAttributes,
+): Promise<Question> {
   const inVersion = async (object: ApiObject | undefined) =>
     object === undefined || attributes.shownAs !== undefined
       ? object
       : (await converted(convert([object], seen)))[0];
-  const question: Question = {
+  return {
     uid: newUid(),
-    version: hook.reviewVersions.find((version) => version === 'v1' || version === 'v1beta1') ?? 'v1',
+    version: 'v1',
     attributes,
     seen,
     object: await inVersion(attributes.object),
     oldObject: await inVersion(attributes.oldObject),
   };
-  return conditionsHold(hook, question) ? question : undefined;
 }
 
 /** A failed conversion does not count as a failure of the webhook. */

@@ -23,6 +23,8 @@ export interface Rule {
   readonly apiVersions: readonly string[];
   readonly resources: readonly string[];
   readonly scope: string;
+  /** Only in admission policies; empty: all names. */
+  readonly names: readonly string[];
 }
 
 /** One webhook of a configuration, compiled. */
@@ -62,13 +64,7 @@ function hookOf(webhook: JsonObject, { metadata }: ApiObject): Hook {
     configuration: metadata.name ?? '',
     name: textOf(webhook.name),
     client: clientConfigOf(webhook.clientConfig),
-    rules: objectsOf(webhook.rules).map((rule) => ({
-      operations: textsOf(rule.operations),
-      apiGroups: textsOf(rule.apiGroups),
-      apiVersions: textsOf(rule.apiVersions),
-      resources: textsOf(rule.resources),
-      scope: textOf(rule.scope) || '*',
-    })),
+    rules: rulesOf(webhook.rules),
     namespaceSelector: normaliseSelector(webhook.namespaceSelector ?? {}, '').selector,
     objectSelector: normaliseSelector(webhook.objectSelector ?? {}, '').selector,
     conditions: objectsOf(webhook.matchConditions).map(({ expression }) =>
@@ -82,6 +78,16 @@ function hookOf(webhook: JsonObject, { metadata }: ApiObject): Hook {
     reinvokes: webhook.reinvocationPolicy === 'IfNeeded',
   };
 }
+
+export const rulesOf = (rules: JsonValue | undefined): readonly Rule[] =>
+  objectsOf(rules).map((rule) => ({
+    operations: textsOf(rule.operations),
+    apiGroups: textsOf(rule.apiGroups),
+    apiVersions: textsOf(rule.apiVersions),
+    resources: textsOf(rule.resources),
+    scope: textOf(rule.scope) || '*',
+    names: textsOf(rule.resourceNames),
+  }));
 
 /** For admission webhooks and conversion webhooks, which use the same format. */
 export function clientConfigOf(value: JsonValue | undefined): ClientConfig {

@@ -24,23 +24,41 @@ const EXEMPT = new Set([
 export const isExempt = ({ group, resource }: ResourceType): boolean =>
   group === 'admissionregistration.k8s.io' && EXEMPT.has(resource);
 
+/** Which requests a webhook or an admission policy is for. */
+export type Criteria = Pick<Hook, 'rules' | 'namespaceSelector' | 'objectSelector' | 'exact'>;
+
+interface World {
+  readonly registry: ResourceRegistry;
+  readonly storage: Storage;
+}
+
 /**
  * The version in which the webhook wants the object; undefined if it does not match. With matchPolicy Equivalent, a
  * rule for another version of the resource matches and determines the version.
  */
 export function matchingType(
-  hook: Hook,
+  criteria: Criteria,
   attributes: AdmissionAttributes,
-  { registry, storage }: { readonly registry: ResourceRegistry; readonly storage: Storage },
+  { registry, storage }: World,
 ): ResourceType | undefined {
-  if (!selectsNamespace(hook, attributes, storage) || !selectsObject(hook, attributes)) return undefined;
+  return selectsNamespace(criteria, attributes, storage) && selectsObject(criteria, attributes)
+    ? typeInRules(criteria, attributes, registry)
+    : undefined;
+}
+
+/** The same for the rules alone. */
+export function typeInRules(
+  { rules, exact }: Pick<Criteria, 'rules' | 'exact'>,
+  attributes: AdmissionAttributes,
+  registry: ResourceRegistry,
+): ResourceType | undefined {
   const { type } = attributes;
   const matches = (rule: Rule, candidate: ResourceType) => ruleMatches(rule, attributes, candidate);
-  if (hook.rules.some((rule) => matches(rule, type))) return type;
-  if (hook.exact) return undefined;
+  if (rules.some((rule) => matches(rule, type))) return type;
+  if (exact) return undefined;
   const equivalents = registry.all().filter((other) => isEquivalent(other, type, attributes.subresource));
   // The first matching rule decides, regardless of the versions in other rules.
-  for (const rule of hook.rules) {
+  for (const rule of rules) {
     const found = equivalents.find((other) => matches(rule, other));
     if (found !== undefined) return found;
   }
@@ -61,7 +79,7 @@ function isEquivalent(other: ResourceType, type: ResourceType, subresource: stri
 
 function ruleMatches(
   rule: Rule,
-  { operation, subresource }: AdmissionAttributes,
+  { operation, subresource, name }: AdmissionAttributes,
   type: ResourceType,
 ): boolean {
   const has = (list: readonly string[], value: string) => list.includes('*') || list.includes(value);
@@ -70,6 +88,7 @@ function ruleMatches(
     has(rule.apiGroups, type.group) &&
     has(rule.apiVersions, type.version) &&
     scopeMatches(rule.scope, type) &&
+    (rule.names.length === 0 || rule.names.includes(name)) &&
     rule.resources.some((pattern) => resourceMatches(pattern, type.resource, subresource))
   );
 }
@@ -89,7 +108,7 @@ function resourceMatches(pattern: string, resource: string, subresource: string)
 }
 
 function selectsNamespace(
-  { namespaceSelector }: Hook,
+  { namespaceSelector }: Criteria,
   { type, namespace, object, oldObject }: AdmissionAttributes,
   storage: Storage,
 ): boolean {
@@ -102,7 +121,7 @@ function selectsNamespace(
   return matchesSelector(namespaceSelector, labels);
 }
 
-function selectsObject({ objectSelector }: Hook, { object, oldObject }: AdmissionAttributes): boolean {
+function selectsObject({ objectSelector }: Criteria, { object, oldObject }: AdmissionAttributes): boolean {
   if (Object.keys(objectSelector).length === 0) return true;
   const selects = (candidate: ApiObject | undefined) =>
     candidate !== undefined && matchesSelector(objectSelector, candidate.metadata.labels ?? {});

@@ -1,0 +1,120 @@
+import type { ResourceType } from '../../resource-type.ts';
+import { has, section, text, texts } from '../../fields.ts';
+import { AGE, builtInKind } from '../built-in-kind.ts';
+import {
+  CONDITIONS,
+  INT64,
+  keyedList,
+  LABEL_SELECTOR,
+  listOf,
+  object,
+  STRING,
+  STRINGS,
+  withDefault,
+} from '../schema-builders.ts';
+import { bindingProblems, policyProblems } from './admission-policy-problems.ts';
+
+const RULES = listOf(
+  object({
+    resourceNames: STRINGS,
+    operations: STRINGS,
+    apiGroups: STRINGS,
+    apiVersions: STRINGS,
+    resources: STRINGS,
+    scope: withDefault(STRING, '*'),
+  }),
+);
+
+const MATCH = object({
+  namespaceSelector: withDefault(LABEL_SELECTOR, {}),
+  objectSelector: withDefault(LABEL_SELECTOR, {}),
+  resourceRules: RULES,
+  excludeResourceRules: RULES,
+  matchPolicy: withDefault(STRING, 'Equivalent'),
+});
+
+export const VALIDATING_POLICY: ResourceType = builtInKind({
+  apiVersion: 'admissionregistration.k8s.io/v1',
+  kind: 'ValidatingAdmissionPolicy',
+  resource: 'validatingadmissionpolicies',
+  categories: ['api-extensions'],
+  description: 'Expressions that may refuse what is written.',
+  fields: {
+    spec: object({
+      failurePolicy: withDefault(STRING, 'Fail'),
+      paramKind: object({ apiVersion: STRING, kind: STRING }),
+      matchConstraints: MATCH,
+      matchConditions: keyedList(object({ name: STRING, expression: STRING }), ['name']),
+      variables: keyedList(object({ name: STRING, expression: STRING }), ['name']),
+      validations: listOf(
+        object({ expression: STRING, message: STRING, messageExpression: STRING, reason: STRING }),
+      ),
+      auditAnnotations: listOf(object({ key: STRING, valueExpression: STRING })),
+    }),
+    status: object({
+      observedGeneration: INT64,
+      conditions: CONDITIONS,
+      typeChecking: object({ expressionWarnings: listOf(object({ fieldRef: STRING, warning: STRING })) }),
+    }),
+  },
+  hasStatus: true,
+  columns: [
+    {
+      name: 'Validations',
+      type: 'integer',
+      description: 'How many validations it has.',
+      value: (policy) => {
+        const validations = section(policy, 'spec').validations;
+        return Array.isArray(validations) ? validations.length : 0;
+      },
+    },
+    {
+      name: 'ParamKind',
+      type: 'string',
+      description: 'The kind of its params.',
+      value: (policy) =>
+        has(section(policy, 'spec'), 'paramKind')
+          ? text(section(policy, 'spec', 'paramKind'), 'kind')
+          : '<unset>',
+    },
+    AGE,
+  ],
+  strategy: { countsGenerations: true, validate: policyProblems },
+});
+
+export const VALIDATING_POLICY_BINDING: ResourceType = builtInKind({
+  apiVersion: 'admissionregistration.k8s.io/v1',
+  kind: 'ValidatingAdmissionPolicyBinding',
+  resource: 'validatingadmissionpolicybindings',
+  categories: ['api-extensions'],
+  description: 'Where a ValidatingAdmissionPolicy applies, and what its failures cause.',
+  fields: {
+    spec: object({
+      policyName: STRING,
+      paramRef: object({
+        name: STRING,
+        namespace: STRING,
+        selector: LABEL_SELECTOR,
+        parameterNotFoundAction: STRING,
+      }),
+      matchResources: MATCH,
+      validationActions: STRINGS,
+    }),
+  },
+  columns: [
+    {
+      name: 'PolicyName',
+      type: 'string',
+      description: 'The policy.',
+      value: (binding) => text(section(binding, 'spec'), 'policyName'),
+    },
+    {
+      name: 'ValidationActions',
+      type: 'string',
+      description: 'What its failures cause.',
+      value: (binding) => texts(section(binding, 'spec'), 'validationActions').join(','),
+    },
+    AGE,
+  ],
+  strategy: { countsGenerations: true, validate: bindingProblems },
+});

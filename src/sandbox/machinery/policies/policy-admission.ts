@@ -1,0 +1,192 @@
+import type { CelAuthorize } from '../../../cel/library/authorizer.ts';
+import { CelError } from '../../../cel/cel.ts';
+import type { JsonObject } from '../../../json/json.ts';
+import { normaliseSelector } from '../../../json/label-selector.ts';
+import type { ApiObject } from '../api-object.ts';
+import type { ConvertObjects } from '../crd/convert.ts';
+import { record, records, section, spec, text, texts } from '../fields.ts';
+import { ApiFailure } from '../failure.ts';
+import type { Notes, UserInfo } from '../request.ts';
+import type { ResourceRegistry, ResourceType } from '../resource-type.ts';
+import type { Storage } from '../storage/stored.ts';
+import type { AdmissionAttributes } from '../webhooks/admission-review.ts';
+import { questionIn } from '../webhooks/call-hook.ts';
+import { rulesOf, type Rule } from '../webhooks/hook.ts';
+import { matchingType, typeInRules, type Criteria } from '../webhooks/match.ts';
+import { compilePolicy, type PolicyExpressions } from './compile-policy.ts';
+import { evaluatePolicy, type Failure } from './evaluate-policy.ts';
+
+/** What admission policies are evaluated with. */
+export interface PolicyAdmission {
+  readonly registry: ResourceRegistry;
+  readonly storage: Storage;
+  readonly convert: ConvertObjects;
+  readonly newUid: () => string;
+  /** Absent: expressions cannot ask the authorizer. */
+  readonly authorizerOf?: (user: UserInfo) => CelAuthorize;
+}
+
+const GROUP = 'admissionregistration.k8s.io';
+/** The kinds of admission policies, and reviews: otherwise a policy could prevent its own repair. */
+const EXEMPT: Readonly<Record<string, readonly string[]>> = {
+  [GROUP]: [
+    'validatingadmissionpolicies',
+    'validatingadmissionpolicybindings',
+    'mutatingadmissionpolicies',
+    'mutatingadmissionpolicybindings',
+  ],
+  'authentication.k8s.io': ['tokenreviews', 'selfsubjectreviews'],
+  'authorization.k8s.io': [
+    'localsubjectaccessreviews',
+    'selfsubjectaccessreviews',
+    'selfsubjectrulesreviews',
+    'subjectaccessreviews',
+  ],
+};
+const CODES: Readonly<Record<string, number>> = { Forbidden: 403, Invalid: 422, RequestEntityTooLarge: 413 };
+const AUDIT_KEY = 'validation.policy.admission.k8s.io/validation_failure';
+
+interface Denial extends Failure {
+  readonly policy: string;
+  readonly binding: string;
+}
+
+/**
+ * Evaluates the stored ValidatingAdmissionPolicies, as k8s.io/apiserver/pkg/admission/plugin/policy does. Without params.
+ */
+export function createPolicyAdmission(api: PolicyAdmission) {
+  const stored = (resource: string) => api.storage.list({ group: GROUP, resource }).items;
+  return {
+    /** @throws ApiFailure for the first failure whose binding denies */
+    validate: async (attributes: AdmissionAttributes, notes: Notes): Promise<void> => {
+      if (EXEMPT[attributes.type.group]?.includes(attributes.type.resource) === true) return;
+      const policies = new Map(
+        stored('validatingadmissionpolicies').map((policy) => [policy.metadata.name, policy]),
+      );
+      if (policies.size === 0) return;
+      const denials: Denial[] = [];
+      for (const binding of stored('validatingadmissionpolicybindings')) {
+        const policy = policies.get(text(spec(binding), 'policyName'));
+        if (policy === undefined) continue;
+        denials.push(...(await applyBinding(api, policy, binding, attributes, notes)));
+      }
+      const [first] = denials;
+      if (first !== undefined) throw refusal(attributes, first);
+    },
+  };
+}
+
+/** Warns and annotates. @returns the failures, if the binding denies */
+async function applyBinding(
+  api: PolicyAdmission,
+  policy: ApiObject,
+  binding: ApiObject,
+  attributes: AdmissionAttributes,
+  notes: Notes,
+): Promise<readonly Denial[]> {
+  const compiled = compiledPolicy(policy);
+  const seen = criteriaMatch(compiled.match, attributes, api);
+  if (seen === undefined) return [];
+  const narrowed = criteriaOf(section(binding, 'spec', 'matchResources'));
+  if (criteriaMatch(narrowed, attributes, api) === undefined) return [];
+  const question = await questionIn(api, seen, attributes);
+  const { type, user, namespace } = attributes;
+  const namespaceObject =
+    namespace === '' || (type.group === '' && type.resource === 'namespaces')
+      ? undefined
+      : api.storage.get({ group: '', resource: 'namespaces' }, { namespace: '', name: namespace });
+  const authorize = api.authorizerOf?.(user) ?? noAuthorizer;
+  const { failures, auditAnnotations } = evaluatePolicy(compiled, question, namespaceObject, authorize);
+
+  const names = { policy: policy.metadata.name ?? '', binding: binding.metadata.name ?? '' };
+  const actions = texts(spec(binding), 'validationActions');
+  for (const [key, value] of auditAnnotations) notes.annotate(`${names.policy}/${key}`, value);
+  const [first] = failures;
+  if (actions.includes('Audit') && first !== undefined)
+    notes.annotate(AUDIT_KEY, auditText(first, names, actions));
+  if (actions.includes('Warn')) for (const failure of failures) notes.warn(warning(failure, names));
+  return actions.includes('Deny') ? failures.map((failure) => ({ ...failure, ...names })) : [];
+}
+
+type Names = Pick<Denial, 'policy' | 'binding'>;
+
+const warning = ({ message }: Failure, { policy, binding }: Names): string =>
+  `Validation failed for ValidatingAdmissionPolicy '${policy}' with binding '${binding}': ${message}`;
+
+const auditText = ({ message, index }: Failure, names: Names, actions: readonly string[]): string =>
+  JSON.stringify([{ message, ...names, expressionIndex: index, validationActions: actions }]);
+
+function refusal(
+  { type, name }: AdmissionAttributes,
+  { policy, binding, message, reason }: Denial,
+): ApiFailure {
+  const { group, resource } = type;
+  const shown = name === '' ? 'Unknown' : name; // as in a deletion of a collection
+  const denied = `ValidatingAdmissionPolicy '${policy}' with binding '${binding}' denied request: ${message}`;
+  const subject = group === '' ? resource : `${resource}.${group}`;
+  return new ApiFailure(CODES[reason] ?? 422, reason, `${subject} "${shown}" is forbidden: ${denied}`, {
+    ...{ name: shown, ...(group === '' ? {} : { group }), kind: resource },
+    causes: [{ message: denied }],
+  });
+}
+
+const noAuthorizer = (): never => {
+  throw new CelError('there is no authorizer');
+};
+
+interface PolicyCriteria extends Criteria {
+  readonly excluded: readonly Rule[];
+}
+
+/** The version in which the policy sees the object; undefined if it does not match. */
+function criteriaMatch(
+  criteria: PolicyCriteria,
+  attributes: AdmissionAttributes,
+  api: Pick<PolicyAdmission, 'registry' | 'storage'>,
+): ResourceType | undefined {
+  const { exact, excluded } = criteria;
+  if (typeInRules({ rules: excluded, exact }, attributes, api.registry) !== undefined) return undefined;
+  return matchingType(criteria, attributes, api);
+}
+
+const EVERYTHING: Rule = {
+  ...{
+    operations: ['*'],
+    apiGroups: ['*'],
+    apiVersions: ['*'],
+    resources: ['*', '*/*'],
+    scope: '*',
+    names: [],
+  },
+};
+
+/** Without rules, everything matches. */
+function criteriaOf(match: JsonObject): PolicyCriteria {
+  const rules = rulesOf(records(match, 'resourceRules'));
+  return {
+    rules: rules.length === 0 ? [EVERYTHING] : rules,
+    excluded: rulesOf(records(match, 'excludeResourceRules')),
+    namespaceSelector: normaliseSelector(record(match, 'namespaceSelector') ?? {}, '').selector,
+    objectSelector: normaliseSelector(record(match, 'objectSelector') ?? {}, '').selector,
+    exact: text(match, 'matchPolicy') === 'Exact',
+  };
+}
+
+interface CompiledPolicy extends PolicyExpressions {
+  readonly match: PolicyCriteria;
+  readonly ignoresFailures: boolean;
+}
+
+const known = new WeakMap<ApiObject, CompiledPolicy>();
+
+function compiledPolicy(policy: ApiObject): CompiledPolicy {
+  const cached = known.get(policy);
+  if (cached !== undefined) return cached;
+  const compiled = {
+    ...compilePolicy(spec(policy)),
+    match: criteriaOf(section(policy, 'spec', 'matchConstraints')),
+    ignoresFailures: text(spec(policy), 'failurePolicy') === 'Ignore',
+  };
+  known.set(policy, compiled);
+  return compiled;
+}

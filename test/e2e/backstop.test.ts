@@ -1,0 +1,134 @@
+// suite: shared-plane, sandbox: yes
+/**
+ * What a thief with the token of the controllers can write, with the policies of deploy/components/backstop in force. In
+ * this cluster, the account may write everything: the policies alone refuse.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
+import type { Resource } from '../../src/kube/object.ts';
+import {
+  secrets,
+  validatingAdmissionPolicies,
+  validatingAdmissionPolicyBindings,
+} from '../../src/kube/well-known.ts';
+import { ATTACKS } from '../support/backstop/all-attacks.ts';
+import { HOME, TENANT } from '../support/backstop/attack.ts';
+import { hasBackstop } from '../support/backstop.ts';
+import { createNamespace, startClusterFor, type Cluster } from '../support/cluster.ts';
+import { refusal } from '../support/gatehouse-cluster.ts';
+import { createKubectl, HAS_KUBECTL } from '../support/kubectl.ts';
+import { freePort } from '../support/processes.ts';
+
+const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
+const CLUSTER_ROLE_BINDINGS: Resource = {
+  group: 'rbac.authorization.k8s.io',
+  version: 'v1',
+  resource: 'clusterrolebindings',
+  kind: 'ClusterRoleBinding',
+  namespaced: false,
+};
+const ACCOUNTS = ['gatehouse-controllers', 'gatehouse'] as const;
+
+let cluster: Cluster;
+let skipped = false;
+
+beforeAll(async () => {
+  cluster = await startClusterFor(await freePort());
+  skipped = !hasBackstop(cluster);
+  if (skipped) {
+    console.warn('skipped the tests of the backstop: ValidatingAdmissionPolicies exist from Kubernetes 1.30');
+    return;
+  }
+  for (const name of [TENANT, 'elsewhere']) await createNamespace(cluster, name);
+  for (const account of ACCOUNTS) await makeAdministrator(HOME, account);
+});
+afterAll(async () => {
+  await cluster.stop();
+});
+
+const makeAdministrator = (namespace: string, account: string) =>
+  cluster.apply({
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRoleBinding',
+    metadata: { name: `thief-${namespace}-${account}` },
+    ...{ roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' } },
+    ...{ subjects: [{ kind: 'ServiceAccount', name: account, namespace }] },
+  } as KubeObject);
+
+const thief = (account: string, namespace = HOME): KubeClient =>
+  cluster.impersonate({
+    user: `system:serviceaccount:${namespace}:${account}`,
+    groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'],
+  });
+
+describe('the backstop refuses what a thief with the token of the controllers writes', () => {
+  test.each(ATTACKS)('$policy: $name', async ({ policy, before, write }) => {
+    if (skipped) return;
+    if (before !== undefined) await cluster.admin.create(...before);
+    for (const account of ACCOUNTS) {
+      const error = await refusal(write(thief(account)));
+      expect(error.code).toBe(403);
+      expect(error.message).toContain(`ValidatingAdmissionPolicy 'gatehouse-backstop-${policy}'`);
+      expect(error.message).not.toContain('resulted in error');
+    }
+    // The write itself is valid: only the account makes the difference.
+    await write(cluster.admin);
+  });
+});
+
+test('other accounts write as before', async () => {
+  if (skipped) return;
+  const other = cluster.impersonate({ user: 'system:serviceaccount:cert-manager:cert-manager', groups: [] });
+  await makeAdministrator('cert-manager', 'cert-manager');
+  await other.create(secrets, { metadata: { name: 'of-others', namespace: TENANT } });
+});
+
+test('the account can neither change nor delete the policies with its own permissions', async () => {
+  if (skipped) return;
+  const gatehouse = await cluster.as('gatehouse');
+  await cluster.admin.delete(CLUSTER_ROLE_BINDINGS, { name: `thief-${HOME}-gatehouse` });
+  for (const resource of [validatingAdmissionPolicies, validatingAdmissionPolicyBindings]) {
+    const ref = { name: 'gatehouse-backstop-secrets' };
+    const live = await cluster.admin.get<KubeObject>(resource, ref);
+    for (const attempt of [
+      () => gatehouse.delete(resource, ref),
+      () => gatehouse.replace(resource, live ?? {}),
+      () => gatehouse.patchMerge(resource, ref, { spec: null }),
+    ])
+      expect((await refusal(attempt())).code).toBe(403);
+  }
+});
+
+test.skipIf(!HAS_KUBECTL)('the policies follow an overlay with another namespace', async () => {
+  if (skipped) return;
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-overlay-'));
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true });
+  });
+  const home = 'admission';
+  const kustomization = {
+    namespace: home,
+    resources: [relative(folder, join(DEPLOY, 'overlays', 'default'))],
+  };
+  writeFileSync(join(folder, 'kustomization.yaml'), JSON.stringify(kustomization)); // JSON is YAML
+  const kubectl = createKubectl(cluster.plane);
+  const rendered = parseAllDocuments(await kubectl.says(`kustomize ${folder}`)).map(
+    (document) => document.toJS() as KubeObject, // our own manifests
+  );
+  await kubectl.says('apply -f -', { stdin: rendered });
+  await makeAdministrator(home, 'gatehouse-controllers');
+  const stolen = { metadata: { name: 'stolen', namespace: 'kube-system' } };
+  const controllers = thief('gatehouse-controllers', home);
+  expect((await refusal(controllers.create(secrets, stolen))).message).toContain(
+    'gatehouse-backstop-secrets',
+  );
+  const state = (namespace: string) => ({ metadata: { name: 'gatehouse-authority', namespace } });
+  await controllers.create(secrets, state(home));
+  expect((await refusal(controllers.create(secrets, state(HOME)))).code).toBe(403);
+});

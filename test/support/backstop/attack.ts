@@ -1,0 +1,44 @@
+/** One write that a thief with the token of the controllers may try. */
+import type { KubeObject } from '../../../src/json/kube-object.ts';
+import type { JsonPatchOperation, KubeClient } from '../../../src/kube/client.ts';
+import type { Resource } from '../../../src/kube/object.ts';
+
+export interface Attack {
+  readonly name: string;
+  /** The policy that refuses it. */
+  readonly policy: 'secrets' | 'config-maps' | 'webhooks' | 'definitions' | 'workloads';
+  /** An administrator creates it first. */
+  readonly before?: readonly [Resource, Json];
+  readonly write: (client: KubeClient) => Promise<unknown>;
+}
+
+export type Attempt = Omit<Attack, 'policy'>;
+
+export type Json = KubeObject & Readonly<Record<string, unknown>>;
+export type Strings = Readonly<Record<string, string>>;
+/** Where the controllers run. */
+export const HOME = 'gatehouse-system';
+export const TENANT = 'tenant';
+
+export const BUNDLE = Buffer.from('-----BEGIN CERTIFICATE-----\n').toString('base64');
+export const MARK = 'gatehouse.dev/serving-cert-service';
+export const ASKS = { 'gatehouse.dev/inject-cabundle': 'true' };
+export const tls = { 'tls.crt': '', 'tls.key': '' };
+export const owner = (name: string, kind = 'Service') => ({
+  apiVersion: 'v1',
+  kind,
+  name,
+  uid: `uid-of-${name}`,
+});
+
+export const meta = (name: string, annotations: Strings = {}, namespace?: string) => ({
+  metadata: { name, annotations, ...(namespace === undefined ? {} : { namespace }) },
+});
+export const creates = (resource: Resource, object: Json) => (client: KubeClient) =>
+  client.create(resource, object);
+export const merges =
+  (resource: Resource, name: string, patch: object, namespace?: string) => (client: KubeClient) =>
+    client.patchMerge(resource, { name, namespace }, patch);
+export const patches =
+  (resource: Resource, name: string, ops: readonly JsonPatchOperation[]) => (client: KubeClient) =>
+    client.patchJson(resource, { name }, ops);

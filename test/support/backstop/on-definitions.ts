@@ -1,0 +1,113 @@
+import type { Resource } from '../../../src/kube/object.ts';
+import { apiServices, customResourceDefinitions, services } from '../../../src/kube/well-known.ts';
+import {
+  ASKS,
+  BUNDLE,
+  creates,
+  merges,
+  meta,
+  TENANT,
+  type Attempt,
+  type Json,
+  type Strings,
+} from './attack.ts';
+
+const theirs = { service: { namespace: TENANT, name: 'web' } };
+const CONVERSION = {
+  strategy: 'Webhook',
+  webhook: { conversionReviewVersions: ['v1'], clientConfig: theirs },
+};
+const definition = (plural: string, annotations: Strings): readonly [Resource, Json] => [
+  customResourceDefinitions,
+  {
+    ...meta(`${plural}.attack.example.com`, annotations),
+    spec: {
+      ...{ group: 'attack.example.com', scope: 'Namespaced', conversion: CONVERSION },
+      names: {
+        plural,
+        singular: plural.slice(0, -1),
+        kind: plural.toUpperCase(),
+        listKind: `${plural.toUpperCase()}List`,
+      },
+      versions: [
+        { name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } },
+      ],
+    },
+  },
+];
+const apiService = (version: string, annotations: Strings): readonly [Resource, Json] => [
+  apiServices,
+  {
+    ...meta(`${version}.attack.example.com`, annotations),
+    spec: {
+      ...{ group: 'attack.example.com', version, groupPriorityMinimum: 100, versionPriority: 100 },
+      service: { namespace: TENANT, name: 'web' },
+    },
+  },
+];
+const client = (change: object) => ({ spec: { conversion: { webhook: { clientConfig: change } } } });
+const crdAttack = (name: string, plural: string, annotations: Strings, patch: object): Attempt => ({
+  name,
+  before: definition(plural, annotations),
+  write: merges(customResourceDefinitions, `${plural}.attack.example.com`, patch),
+});
+const apiAttack = (name: string, version: string, annotations: Strings, patch: object): Attempt => ({
+  name,
+  before: apiService(version, annotations),
+  write: merges(apiServices, `${version}.attack.example.com`, patch),
+});
+const service = (name: string): readonly [Resource, Json] => [
+  services,
+  { ...meta(name, {}, TENANT), spec: { selector: { app: 'web' }, ports: [{ port: 443 }] } },
+];
+
+export const ON_DEFINITIONS: readonly Attempt[] = [
+  crdAttack('a bundle of a conversion that does not ask', 'unaskeds', {}, client({ caBundle: BUNDLE })),
+  crdAttack(
+    'a bundle and the request in one write',
+    'askeds',
+    {},
+    {
+      metadata: { annotations: ASKS },
+      ...client({ caBundle: BUNDLE }),
+    },
+  ),
+  crdAttack('the address of a conversion that asks', 'moveds', ASKS, client({ service: { name: 'thief' } })),
+  crdAttack('no conversion', 'converteds', ASKS, {
+    spec: { conversion: { strategy: 'None', webhook: null } },
+  }),
+  crdAttack('other versions', 'versioneds', ASKS, {
+    spec: {
+      versions: [
+        {
+          ...{ name: 'v1', served: true, storage: true },
+          schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+        },
+      ],
+    },
+  }),
+  crdAttack('a finalizer of a definition', 'finalizeds', ASKS, {
+    metadata: { finalizers: ['example.com/thief'] },
+  }),
+  { name: 'a definition', write: creates(...definition('createds', ASKS)) },
+  apiAttack('a bundle of an API that does not ask', 'v1', {}, { spec: { caBundle: BUNDLE } }),
+  apiAttack('an API that leads elsewhere', 'v2', ASKS, {
+    spec: { service: { name: 'thief' }, caBundle: BUNDLE },
+  }),
+  apiAttack('an API without verification', 'v3', ASKS, { spec: { insecureSkipTLSVerify: true } }),
+  {
+    name: 'a Service that selects other pods',
+    before: service('selecting'),
+    write: merges(services, 'selecting', { spec: { selector: { app: 'thief' } } }, TENANT),
+  },
+  {
+    name: 'another annotation of a Service',
+    before: service('annotated'),
+    write: merges(
+      services,
+      'annotated',
+      { metadata: { annotations: { 'example.com/load-balancer': 'internet' } } },
+      TENANT,
+    ),
+  },
+];
