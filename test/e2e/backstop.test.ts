@@ -59,7 +59,7 @@ const makeAdministrator = (namespace: string, account: string) =>
     metadata: { name: `thief-${namespace}-${account}` },
     ...{ roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' } },
     ...{ subjects: [{ kind: 'ServiceAccount', name: account, namespace }] },
-  } as KubeObject);
+  });
 
 const thief = (account: string, namespace = HOME): KubeClient =>
   cluster.impersonate({
