@@ -7,6 +7,8 @@ import { EXCLUDE_FROM_BACKUP_LABEL } from '../../src/api/group.ts';
 import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
 import { DEV_URL_ANNOTATION } from '../../src/admission/webhooks/dev-session.ts';
 import { CLAIM_POLICY_LABEL } from '../../src/admission/policy/unique/claim-state.ts';
+import { PART_LABEL } from '../../src/cli/inspect/read-cluster/read-installation.ts';
+import { NAMESPACES, WITHOUT } from '../../src/runtime/leadership/own-lease.ts';
 import { AGGREGATION_LABEL } from '../../src/runtime/policies/read-access.ts';
 import { READS_REVIEWED } from '../../src/runtime/policies/read-records.ts';
 import * as pki from '../../src/pki/annotations.ts';
@@ -173,6 +175,8 @@ const WRITTEN: readonly Entry[] = [
   ],
   [EPOCH, LEASE, 'Increased with each write of the Lease, to detect a rollback of the cluster.'],
   [ROLLBACK, LEASE, 'A rollback that replicas have detected: each lists and checks everything again.'],
+  [WITHOUT, LEASE, 'The [parts](../parts.md) that the leader does not run.'],
+  [NAMESPACES, LEASE, 'The [namespaces](../parts.md#namespaces) to which the leader is restricted.'],
 ];
 
 const LABELS: readonly Entry[] = [
@@ -191,6 +195,7 @@ const LABELS: readonly Entry[] = [
     'copy of a distributed CA bundle',
     '`"true"`: a watch selects only these ConfigMaps. As an annotation: `namespace/name` of the copy, which shows that Gatehouse made it.',
   ],
+  [PART_LABEL, 'roles in `deploy/`', 'The only [part](../parts.md) that needs the role.'],
   [CLAIM_POLICY_LABEL, 'UniqueClaim', 'The AdmissionPolicy whose rule it belongs to.'],
   [SOURCE_LABEL, 'RestoreWindow', 'The RestoreDetector that opened it.'],
   ['gatehouse.dev/restore-window', 'RestoreReport', 'The RestoreWindow of the report.'],

@@ -19,12 +19,6 @@ export const certificateNamespaces = ({
 export const isCovered = (namespaces: Namespaces, namespace: string | undefined): boolean =>
   namespaces === undefined || namespace === undefined || namespaces.includes(namespace);
 
-/** @throws Error if Gatehouse does not read in this namespace */
-export function requireCovered(namespaces: Namespaces, namespace: string | undefined): void {
-  if (!isCovered(namespaces, namespace))
-    throw new Error(`namespace ${namespace ?? ''} is not among --namespaces, so Gatehouse does not read it`);
-}
-
 /** Where to list a kind: `undefined` stands for all namespaces, or for a cluster-scoped kind. */
 export const placesOf = (
   { namespaced }: Pick<Resource, 'namespaced'>,

@@ -23,8 +23,8 @@ import {
 } from '../../restore/rollback.ts';
 
 /** Annotations of the Lease: how the leader is restricted. `gatehouse status` and `doctor` read them. */
-const WITHOUT = 'gatehouse.dev/without';
-const NAMESPACES = 'gatehouse.dev/namespaces';
+export const WITHOUT = 'gatehouse.dev/without';
+export const NAMESPACES = 'gatehouse.dev/namespaces';
 
 /** The settings `--without` and `--namespaces` of the leader. */
 export type Restrictions = Pick<Config, 'without' | 'namespaces'>;

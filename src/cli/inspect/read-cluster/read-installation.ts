@@ -67,7 +67,7 @@ const NOT_CHECKED: Reading<never> = {
 };
 
 /** On the roles in `deploy/` that only one part needs. */
-const PART_LABEL = 'gatehouse.dev/part';
+export const PART_LABEL = 'gatehouse.dev/part';
 
 export interface Definition extends RawTarget {
   readonly spec?: NonNullable<RawTarget['spec']> & {
