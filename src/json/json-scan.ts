@@ -16,15 +16,21 @@ const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
  */
 export function hasUnsafeInteger(utf8: Uint8Array): boolean {
   const { length } = utf8;
-  // Every run of 16 digits covers one of these positions.
-  for (let at = DIGITS - 1; at < length; at += DIGITS) {
-    if (!isDigit(utf8[at])) continue;
-    let start = at;
+  let last = DIGITS - 1;
+  while (last < length) {
+    // Looks at the last possible digit of a run first, and goes back from there: most positions are never read.
+    let digits = 0;
+    while (digits < DIGITS && isDigit(utf8[last - digits])) digits += 1;
+    if (digits < DIGITS) {
+      last += DIGITS - digits;
+      continue;
+    }
+    let start = last + 1 - DIGITS;
     while (start > 0 && isDigit(utf8[start - 1])) start -= 1;
-    let end = at + 1;
+    let end = last + 1;
     while (end < length && isDigit(utf8[end])) end += 1;
-    if (end - start >= DIGITS && isUnsafe(utf8, start, end)) return true;
-    at += DIGITS * Math.floor((end - at - 1) / DIGITS); // never scan a run twice
+    if (isUnsafe(utf8, start, end)) return true;
+    last = end + DIGITS;
   }
   return false;
 }
