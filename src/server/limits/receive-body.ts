@@ -21,7 +21,7 @@ export function acceptBodies(app: FastifyInstance<Server>, limitBytes: number): 
  * Keeps the first `limitBytes` and discards the rest. The sender can finish in any case: the API server may not read a
  * response before it has sent the whole request.
  */
-function receiveBody(payload: Readable, limitBytes: number, done: Done): void {
+export function receiveBody(payload: Readable, limitBytes: number, done: Done): void {
   const chunks: Buffer[] = [];
   let [kept, isComplete] = [0, true];
   const onData = (chunk: Buffer): void => {
