@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
+import { CONTAINER_HEAP } from './bench/container-heap.ts';
 import { productionEntries } from './production-packages.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -120,6 +121,11 @@ test('Renovate updates the pinned builder and scanner, which no manager of its o
     .flatMap((pattern) => [...release.matchAll(new RegExp(pattern, 'g'))])
     .map(({ groups }) => groups?.depName);
   expect(found).toEqual(['moby/buildkit', 'docker/buildkit-syft-scanner']);
+});
+
+test('benchmarks have the same semi-spaces as the image', () => {
+  const size = CONTAINER_HEAP.filter((flag) => flag.startsWith('--max-semi-space-size='));
+  expect(read('deploy/Dockerfile')).toContain(`"${size.join()}"`);
 });
 
 test('the image starts Node without a debugger signal', () => {

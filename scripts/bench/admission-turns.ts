@@ -5,6 +5,7 @@ import type { Answer as LoadAnswer, Question as LoadQuestion, Span } from './adm
 import type { Size } from './admission-reviews.ts';
 import type { Answer as ServerAnswer, Contents, Question as ServerQuestion } from './admission-server.ts';
 import { startChild } from './child.ts';
+import { CONTAINER_HEAP } from './container-heap.ts';
 
 const SERVER_CORE = 0;
 const CLIENT_CORE = 1;
@@ -51,7 +52,10 @@ export async function startStage(datacenters: number): Promise<Stage> {
   const ca = caBundle(authority, now);
   return {
     start: async (server, contents) => {
-      const child = startChild<ServerQuestion, ServerAnswer>('admission-server.ts', { stdout: 'ignore' });
+      const child = startChild<ServerQuestion, ServerAnswer>('admission-server.ts', {
+        stdout: 'ignore',
+        execArgv: CONTAINER_HEAP,
+      });
       const certificate = { chain, key: keyPair.privateKey };
       const { port, entry, pinned } = await child.ask(
         { kind: 'start', server, core: SERVER_CORE, certificate, contents },
