@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: yes
+// suite: shared-plane, sandbox: long
 /** The webhook process and the controllers as two processes with two accounts. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 

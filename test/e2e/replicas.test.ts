@@ -25,7 +25,9 @@ beforeAll(async () => {
   cluster = await startClusterFor(balancer.port);
   await createNamespace(cluster, 'shop');
   replicas = await Promise.all(
-    ['one', 'two'].map((name) => startReplica(cluster.plane, { name, servicePort: balancer.port })),
+    ['one', 'two'].map((name) =>
+      startReplica(cluster.plane, { name, arrangement: 'split', servicePort: balancer.port }),
+    ),
   );
   balancer.setBackends(replicas.map(({ port }) => port));
   const started = performance.now();
@@ -121,7 +123,7 @@ test('a leader that was frozen while another replica took over writes nothing mo
     .map(({ replica }) => replica);
   if (frozen === undefined) throw new Error('no replica leads');
   const next = await startReplica(cluster.plane, {
-    ...{ name: 'three', servicePort: balancer.port },
+    ...{ name: 'three', arrangement: 'split' as const, servicePort: balancer.port },
     settings: { 'drain-delay': '8s' },
   });
   replicas = [...replicas, next];

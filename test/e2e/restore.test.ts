@@ -28,6 +28,7 @@ const VELERO = {
 
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
+    arrangement: 'split',
     controllers: ['garbagecollector', 'clusterrole-aggregation'],
   }));
   await enforceExamples(cluster);

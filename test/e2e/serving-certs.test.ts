@@ -15,7 +15,7 @@ let cluster: Cluster;
 let replica: Replica;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse());
+  ({ cluster, replica } = await startGatehouse({ arrangement: 'split' }));
   await createNamespace(cluster, 'shop');
 });
 

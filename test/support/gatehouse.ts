@@ -19,7 +19,7 @@ export interface Replica {
 }
 
 /** `split`: `gatehouse webhook` and `gatehouse controllers`, each with its account. `single`: `gatehouse serve`. */
-export type Arrangement = 'split' | 'single';
+type Arrangement = 'split' | 'single';
 
 export interface ReplicaOptions {
   readonly name: string;
@@ -59,7 +59,7 @@ export async function startReplica(plane: Plane, options: ReplicaOptions): Promi
   return combine(options.name, port, processes);
 }
 
-export function arrangementOf({ arrangement = 'single' }: Pick<ReplicaOptions, 'arrangement'>): Arrangement {
+function arrangementOf({ arrangement = 'single' }: Pick<ReplicaOptions, 'arrangement'>): Arrangement {
   const wanted = process.env.GATEHOUSE_ARRANGEMENT ?? arrangement;
   if (wanted !== 'split' && wanted !== 'single') throw new Error(`GATEHOUSE_ARRANGEMENT cannot be ${wanted}`);
   return wanted;

@@ -92,6 +92,17 @@ test('content of other writers stays in the Secret', () => {
   expect(secret.data).toMatchObject({ password: 'c2VjcmV0', 'tls.crt': base64(content.chain) });
 });
 
+test('a renewal keeps the state that the leader shares with webhook processes, which is not content of another writer', () => {
+  const existing: Secret = {
+    metadata: { annotations: { 'gatehouse.dev/serving-cert-service': 'db' } },
+    type: 'kubernetes.io/tls',
+    data: { 'tls.crt': 'b2xk', 'gatehouse-state.json': 'e30=' },
+  };
+  const secret = withServingCert(existing, content);
+  expect(secret.data).toMatchObject({ 'gatehouse-state.json': 'e30=', 'tls.crt': base64(content.chain) });
+  expect(secret.metadata?.ownerReferences).toMatchObject([owner]);
+});
+
 test('writing twice has the same result as writing once', () => {
   const once = withServingCert(undefined, content);
   expect(withServingCert(once, content)).toEqual(once);

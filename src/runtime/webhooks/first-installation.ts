@@ -17,7 +17,7 @@ interface OwnService extends KubeObject {
 
 type Client = Pick<KubeClient, 'get' | 'listAll'>;
 
-export interface Place {
+interface Place {
   readonly namespace: string;
   /** The name of the Service. */
   readonly service: string;
