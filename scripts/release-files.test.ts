@@ -13,7 +13,8 @@ const image = { repository: 'ghcr.io/owner/gatehouse', digest: `sha256:${'0a'.re
 test('a release sets the digest of its image in install.yaml, and changes nothing else', () => {
   const released = withImage(install, image).split('\n');
   const changed = install.split('\n').filter((line, n) => line !== released[n]);
-  expect(changed).toEqual(['          image: gatehouse:0.1.0']);
+  const before = '          image: gatehouse:0.1.0';
+  expect(changed).toEqual([before, before]);
   expect(released).toContain(`          image: ${image.repository}@${image.digest}`);
 });
 

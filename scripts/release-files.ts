@@ -12,10 +12,13 @@ export interface ReleasedImage {
   readonly digest: string;
 }
 
-/** @throws Error when the digest is invalid, or the text does not contain the generated image exactly once */
+/** Of each process. */
+const IMAGES = 2;
+
+/** @throws Error when the digest is invalid, or the text does not contain the generated image once for each process */
 export function withImage(install: string, { repository, digest }: ReleasedImage): string {
   checkDigest(digest);
-  return replaced(install, /^(\s+image: )gatehouse:\S+$/gm, `$1${repository}@${digest}`);
+  return replaced(install, /^(\s+image: )gatehouse:\S+$/gm, `$1${repository}@${digest}`, IMAGES);
 }
 
 /** Does the same for values.yaml. */
@@ -29,9 +32,9 @@ function checkDigest(digest: string): void {
   if (!/^sha256:[0-9a-f]{64}$/.test(digest)) throw new Error(`"${digest}" is not a digest, sha256:…`);
 }
 
-function replaced(text: string, what: RegExp, by: string): string {
+function replaced(text: string, what: RegExp, by: string, times = 1): string {
   const found = [...text.matchAll(what)].length;
-  if (found !== 1) throw new Error(`${what.source} occurs ${found} times instead of once`);
+  if (found !== times) throw new Error(`${what.source} occurs ${found} times instead of ${times}`);
   return text.replace(what, by);
 }
 

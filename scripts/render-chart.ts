@@ -80,25 +80,31 @@ function fileName({ kind = '', metadata }: KubeObject): string {
 
 /** Reads the defaults of the chart from the base. @throws Error when the base lacks one */
 function defaultsOf(parts: readonly Part[]): BaseDefaults {
-  const at = (kind: string, ...path: readonly (string | number)[]): unknown => {
-    const object: unknown = parts.find((part) => part.object.kind === kind)?.object;
+  const at = (kind: string, name: string, ...path: readonly (string | number)[]): unknown => {
+    const isAsked = ({ object }: Part) => object.kind === kind && object.metadata?.name === name;
+    const object: unknown = parts.find(isAsked)?.object;
     const found = path.reduce(
       (value, key) => (value as Record<string | number, unknown> | undefined)?.[key],
       object,
     ); // undefined ends the path
-    if (found === undefined) throw new Error(`deploy/: ${kind} has no ${path.join('.')}`);
+    if (found === undefined) throw new Error(`deploy/: ${kind} ${name} has no ${path.join('.')}`);
     return found;
   };
   const pod = ['spec', 'template', 'spec'];
-  const image = String(at('Deployment', ...pod, 'containers', 0, 'image'));
+  const sized = (name: string) => ({
+    replicas: Number(at('Deployment', name, 'spec', 'replicas')),
+    topologySpreadConstraints: at('Deployment', name, ...pod, 'topologySpreadConstraints'),
+    resources: at('Deployment', name, ...pod, 'containers', 0, 'resources'),
+  });
+  const [webhook, controllers] = ['gatehouse-webhook', 'gatehouse-controllers'] as const;
+  const image = String(at('Deployment', webhook, ...pod, 'containers', 0, 'image'));
   return {
     image: image.slice(0, image.lastIndexOf(':')),
-    replicas: Number(at('Deployment', 'spec', 'replicas')),
-    strategy: at('Deployment', 'spec', 'strategy'),
-    priorityClassName: String(at('Deployment', ...pod, 'priorityClassName')),
-    topologySpreadConstraints: at('Deployment', ...pod, 'topologySpreadConstraints'),
-    resources: at('Deployment', ...pod, 'containers', 0, 'resources'),
-    minAvailable: Number(at('PodDisruptionBudget', 'spec', 'minAvailable')),
-    metricsFrom: at('NetworkPolicy', 'spec', 'ingress', 1, 'from'),
+    ...sized(webhook),
+    controllers: sized(controllers),
+    strategy: at('Deployment', webhook, 'spec', 'strategy'),
+    priorityClassName: String(at('Deployment', webhook, ...pod, 'priorityClassName')),
+    minAvailable: Number(at('PodDisruptionBudget', 'gatehouse', 'spec', 'minAvailable')),
+    metricsFrom: at('NetworkPolicy', 'gatehouse', 'spec', 'ingress', 1, 'from'),
   };
 }

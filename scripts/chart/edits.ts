@@ -10,7 +10,8 @@ const NAMESPACE = 'gatehouse-system';
 
 /** All edits of one object. */
 export function editsOf(object: KubeObject): readonly Edit[] {
-  return [labels(), ...namespaces(object, []), ...(BY_KIND[object.kind ?? '']?.(object) ?? [])];
+  const placed = 'subjects' in object ? { ...object, subjects: [] } : object;
+  return [labels(), ...namespaces(placed, []), ...(BY_KIND[object.kind ?? '']?.(object) ?? [])];
 }
 
 const labels = (): Edit =>
@@ -18,7 +19,7 @@ const labels = (): Edit =>
     `{{- include "gatehouse.labels" . | nindent ${indent} }}`,
   ]);
 
-/** Replaces the namespace in the metadata and in the subjects of bindings. */
+/** Replaces the namespace everywhere, except in the subjects of bindings. */
 function namespaces(value: unknown, path: Path): readonly Edit[] {
   if (value === NAMESPACE) return [inline(path, '{{ .Release.Namespace }}')];
   if (typeof value !== 'object' || value === null) return [];
@@ -30,16 +31,23 @@ function namespaces(value: unknown, path: Path): readonly Edit[] {
 
 const BY_KIND: Readonly<Partial<Record<string, (object: KubeObject) => readonly Edit[]>>> = {
   CustomResourceDefinition: definition,
-  Deployment: () => [...deployment(), ...container()],
-  PodDisruptionBudget: () => [
+  ClusterRoleBinding: binding,
+  RoleBinding: binding,
+  Deployment: (object) => [...deployment(object), ...container(object)],
+  PodDisruptionBudget: (object) => [
     inline(
       ['apiVersion'],
       'policy/{{ if semverCompare ">=1.21-0" .Capabilities.KubeVersion.Version }}v1{{ else }}v1beta1{{ end }}',
     ),
-    inline(['spec', 'minAvailable'], '{{ toYaml .Values.podDisruptionBudget.minAvailable }}'),
+    ...(isControllers(object)
+      ? []
+      : [inline(['spec', 'minAvailable'], '{{ toYaml .Values.podDisruptionBudget.minAvailable }}')]),
   ],
-  NetworkPolicy: () => [
-    inline(['spec', 'ingress', 1, 'from'], '{{ toJson .Values.networkPolicy.metricsFrom }}'),
+  NetworkPolicy: (object) => [
+    inline(
+      ['spec', 'ingress', isControllers(object) ? 0 : 1, 'from'],
+      '{{ toJson .Values.networkPolicy.metricsFrom }}',
+    ),
   ],
   RestoreDetector: () => [
     lines(['spec', 'namespaces'], 'replace', () => ['namespaces: [{{ .Values.restore.velero.namespace }}]']),
@@ -52,6 +60,19 @@ const BY_KIND: Readonly<Partial<Record<string, (object: KubeObject) => readonly 
   PodMonitor: monitoringLabels,
   PrometheusRule: monitoringLabels,
 };
+
+const isControllers = ({ metadata }: KubeObject): boolean => metadata?.name === 'gatehouse-controllers';
+
+/** The accounts of the base, or the one of `gatehouse serve`, or all during an upgrade. */
+function binding(object: KubeObject & { readonly subjects?: readonly { readonly name: string }[] }) {
+  const names = (object.subjects ?? []).map(({ name }) => JSON.stringify(name));
+  return [
+    lines(['subjects'], 'replace', (indent) => [
+      'subjects:',
+      `  {{- include "gatehouse.subjects" (list . ${names.join(' ')}) | nindent ${indent + 2} }}`,
+    ]),
+  ];
+}
 
 function definition({ metadata }: KubeObject): readonly Edit[] {
   const keep = lines(['metadata', 'annotations'], 'add', () => [
@@ -103,10 +124,14 @@ function monitoringLabels(): readonly Edit[] {
 
 const POD: Path = ['spec', 'template', 'spec'];
 
-function deployment(): readonly Edit[] {
+function deployment(object: KubeObject): readonly Edit[] {
+  const values = isControllers(object) ? 'controllers.' : '';
+  // The pods of `gatehouse serve` have other labels than the defaults select.
+  const spread: Path = [...POD, 'topologySpreadConstraints'];
+  const isSingle = object.metadata?.name === 'gatehouse';
   return [
-    inline(['spec', 'replicas'], '{{ int .Values.replicas }}'),
-    optional(['spec', 'strategy'], 'replace', 'strategy'),
+    inline(['spec', 'replicas'], `{{ int .Values.${values}replicas }}`),
+    ...(isControllers(object) ? [] : [optional(['spec', 'strategy'], 'replace', 'strategy')]),
     optional(['spec', 'template', 'metadata', 'annotations'], 'add', 'podAnnotations'),
     lines(['spec', 'template', 'metadata', 'labels', 'of-the-user'], 'add', (indent) => [
       '{{- with .Values.podLabels }}',
@@ -119,10 +144,10 @@ function deployment(): readonly Edit[] {
       'priorityClassName: {{ . | quote }}',
       '{{- end }}',
     ]),
-    optional([...POD, 'topologySpreadConstraints'], 'replace', 'topologySpreadConstraints'),
+    ...(isSingle ? [] : [optional(spread, 'replace', `${values}topologySpreadConstraints`)]),
     optional([...POD, 'nodeSelector'], 'add', 'nodeSelector'),
     optional([...POD, 'tolerations'], 'add', 'tolerations'),
-    optional([...POD, 'affinity'], 'add', 'affinity'),
+    optional([...POD, 'affinity'], 'add', `${values}affinity`),
     optional([...POD, 'volumes'], 'add', 'extraVolumes'),
   ];
 }
@@ -131,7 +156,8 @@ const CONTAINER: Path = [...POD, 'containers', 0];
 /** The number of environment variables in the base. Those of the user follow them. */
 const OWN_VARIABLES = 2;
 
-function container(): readonly Edit[] {
+function container(object: KubeObject): readonly Edit[] {
+  const controls = object.metadata?.name !== 'gatehouse-webhook';
   return [
     inline([...CONTAINER, 'image'], '{{ include "gatehouse.image" . | quote }}'),
     lines([...CONTAINER, 'imagePullPolicy'], 'add', () => [
@@ -139,31 +165,40 @@ function container(): readonly Edit[] {
       'imagePullPolicy: {{ . }}',
       '{{- end }}',
     ]),
-    lines([...CONTAINER, 'args', 1], 'add', moreArguments),
+    lines([...CONTAINER, 'args', 1], 'add', () => moreArguments(controls)),
     lines([...CONTAINER, 'env', OWN_VARIABLES], 'add', (indent) => [
       '{{- with .Values.extraEnv }}',
       `{{- toYaml . | nindent ${indent} }}`,
       '{{- end }}',
     ]),
-    optional([...CONTAINER, 'resources'], 'replace', 'resources'),
+    optional(
+      [...CONTAINER, 'resources'],
+      'replace',
+      isControllers(object) ? 'controllers.resources' : 'resources',
+    ),
     optional([...CONTAINER, 'volumeMounts'], 'add', 'extraVolumeMounts'),
     unlessOpenshift('runAsUser'),
     unlessOpenshift('runAsGroup'),
   ];
 }
 
-const moreArguments = (): readonly string[] => [
+/** @param controls whether the process runs the controllers */
+const moreArguments = (controls: boolean): readonly string[] => [
   '{{- if ne .Values.logLevel "info" }}',
   '- --log-level={{ .Values.logLevel }}',
   '{{- end }}',
+  ...(controls ? CONTROLLERS_ARGUMENTS : []),
+  '{{- range .Values.extraArgs }}',
+  '- {{ . | quote }}',
+  '{{- end }}',
+];
+
+const CONTROLLERS_ARGUMENTS: readonly string[] = [
   '{{- if or .Values.compat.openshift .Values.compat.certManager }}',
   '- --compat={{ include "gatehouse.compat" . }}',
   '{{- end }}',
   '{{- if .Values.statusPage }}',
   '- --status-page',
-  '{{- end }}',
-  '{{- range .Values.extraArgs }}',
-  '- {{ . | quote }}',
   '{{- end }}',
 ];
 

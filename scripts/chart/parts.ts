@@ -12,6 +12,10 @@ export interface Part {
   readonly condition: string | undefined;
 }
 
+/** Whether the chart installs the Deployment that runs both processes, and the two Deployments. */
+const SINGLE = 'ne .Values.processes "separate"';
+const SEPARATE = 'ne .Values.processes "single"';
+
 /**
  * The condition of every folder of deploy/components. Undefined: the component adds no object but edits others
  * (edits.ts).
@@ -20,6 +24,8 @@ export const COMPONENTS: Readonly<Record<string, string | undefined>> = {
   backstop: 'and .Values.backstop.enabled (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version)',
   'client-ca': undefined, // extraArgs, extraVolumes, extraVolumeMounts
   'crd-rules': undefined, // crds.rules
+  single: SINGLE,
+  'single-account': undefined, // processes
   'kubernetes-1.20': undefined, // depends on the version of the cluster
   'kubernetes-1.29': undefined, // the same
   'delete-secrets': '.Values.deleteSecrets',
@@ -37,17 +43,27 @@ export function readParts(deploy: string): readonly Part[] {
   const base = readKustomization(join(deploy, 'base'))
     // Helm creates or reuses the namespace. A release that contains its own namespace cannot be installed into it.
     .filter(({ kind }) => kind !== 'Namespace')
-    .map((object) => ({
-      object,
-      condition: object.kind === 'CustomResourceDefinition' ? '.Values.crds.enabled' : undefined,
-    }));
+    .map((object) => ({ object, condition: conditionOf(object) }));
   const components = Object.entries(COMPONENTS).flatMap(([name, condition]) =>
     condition === undefined
       ? []
-      : readResources(join(deploy, 'components', name)).map((object) => ({ object, condition })),
+      : readResources(join(deploy, 'components', name)).map((object) => ({
+          object,
+          condition: isOfTwo(object) ? `and ${condition} (${SEPARATE})` : condition,
+        })),
   );
   return [...base, ...components, ...readVelero(deploy), ...readMonitoring(deploy)];
 }
+
+function conditionOf(object: KubeObject): string | undefined {
+  if (object.kind === 'CustomResourceDefinition') return '.Values.crds.enabled';
+  return isOfTwo(object) ? SEPARATE : undefined;
+}
+
+/** Whether the overlay `single` leaves out the object, because it is about one of the two processes. */
+const isOfTwo = ({ kind = '', metadata }: KubeObject): boolean =>
+  ['Deployment', 'ServiceAccount', 'NetworkPolicy', 'PodDisruptionBudget'].includes(kind) &&
+  /^gatehouse-(webhook|controllers)$/.test(metadata?.name ?? '');
 
 function readVelero(deploy: string): readonly Part[] {
   const folder = join(deploy, 'detectors', 'velero');
@@ -72,7 +88,11 @@ function readMonitoring(deploy: string): readonly Part[] {
     kind: 'ConfigMap',
     metadata: {
       name: 'gatehouse-dashboard',
-      labels: { 'app.kubernetes.io/name': 'gatehouse', grafana_dashboard: '1' },
+      labels: {
+        'app.kubernetes.io/name': 'gatehouse',
+        'app.kubernetes.io/part-of': 'gatehouse',
+        grafana_dashboard: '1',
+      },
     },
     data: { 'gatehouse.json': readFileSync(join(folder, 'dashboard.json'), 'utf8') },
   };

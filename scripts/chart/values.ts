@@ -6,14 +6,19 @@ import Type, { type TProperties, type TSchema } from 'typebox';
 
 import { SETTINGS } from '../../src/config/settings.ts';
 
-/** The values of the base that are defaults of the chart. */
-export interface BaseDefaults {
-  readonly image: string;
+/** Of one Deployment. */
+interface Sized {
   readonly replicas: number;
-  readonly strategy: unknown;
-  readonly priorityClassName: string;
   readonly topologySpreadConstraints: unknown;
   readonly resources: unknown;
+}
+
+/** The values of the base that are defaults of the chart. */
+export interface BaseDefaults extends Sized {
+  readonly image: string;
+  readonly controllers: Sized;
+  readonly strategy: unknown;
+  readonly priorityClassName: string;
   readonly minAvailable: number;
   readonly metricsFrom: unknown;
 }
@@ -49,7 +54,14 @@ export function chartValues(base: BaseDefaults): TSchema & { readonly properties
   return group('Values of the Helm chart of Gatehouse.', {
     image: imageValues(base),
     imagePullSecrets: objects('Secrets that pull the image: `[{name: my-registry}]`.'),
+    processes: oneOf(
+      '`separate`: the Deployments `gatehouse-webhook` and `gatehouse-controllers`, each with its own account. `single`: one ' +
+        'Deployment, `gatehouse`, runs both, for small clusters. `both`: all three, for the time of an upgrade from `single`.',
+      ['separate', 'single', 'both'],
+      'separate',
+    ),
     ...deploymentValues(base),
+    controllers: controllersValues(base.controllers),
     ...processValues(),
     ...permissionValues(),
     ...neighbourValues(base),
@@ -87,25 +99,38 @@ const imageValues = (base: BaseDefaults) =>
     ),
   });
 
+const replicas = (description: string, value: number) =>
+  Type.Integer({ description, default: value, minimum: 0 });
+
 const deploymentValues = (base: BaseDefaults): TProperties => ({
-  replicas: Type.Integer({
-    description: 'Number of pods. While none runs, requests that policies govern are refused.',
-    default: base.replicas,
-    minimum: 0,
-  }),
-  strategy: object('How pods are replaced after a change.', base.strategy),
-  resources: object('Resource requests and limits of a pod.', base.resources),
-  priorityClassName: text('Priority class of the pods; empty: none.', base.priorityClassName),
-  nodeSelector: textMap('Labels that a node must have.'),
-  tolerations: objects('Taints of nodes that the pods tolerate.'),
-  affinity: object('Node and pod affinity of the pods.', {}),
+  replicas: replicas(
+    'Number of pods that answer reviews. While none runs, requests that policies govern are refused.',
+    base.replicas,
+  ),
+  strategy: object('How these pods are replaced after a change.', base.strategy),
+  resources: object('Resource requests and limits of such a pod.', base.resources),
+  affinity: object('Node and pod affinity of these pods.', {}),
   topologySpreadConstraints: objects(
-    'How the pods are spread over the cluster.',
+    'How these pods are spread over the cluster; not with `processes: single`.',
     base.topologySpreadConstraints,
   ),
-  podAnnotations: textMap('Annotations of the pods.'),
-  podLabels: textMap('Labels of the pods, in addition to those that the chart sets.'),
+  priorityClassName: text('Priority class of all pods; empty: none.', base.priorityClassName),
+  nodeSelector: textMap('Labels that a node must have.'),
+  tolerations: objects('Taints of nodes that the pods tolerate.'),
+  podAnnotations: textMap('Annotations of all pods.'),
+  podLabels: textMap('Labels of all pods, in addition to those that the chart sets.'),
 });
+
+const controllersValues = (base: Sized) =>
+  group('The pods of the controllers, if they are separate.', {
+    replicas: replicas('Number of pods. One of them leads; the others wait to take over.', base.replicas),
+    resources: object('Resource requests and limits of a pod.', base.resources),
+    affinity: object('Node and pod affinity of the pods.', {}),
+    topologySpreadConstraints: objects(
+      'How the pods are spread over the cluster.',
+      base.topologySpreadConstraints,
+    ),
+  });
 
 const processValues = (): TProperties => ({
   logLevel: oneOf(
@@ -114,11 +139,11 @@ const processValues = (): TProperties => ({
     SETTINGS['log-level'].default,
   ),
   statusPage: boolean(
-    'A status page at `/status` on the metrics port, for users with the ClusterRole `gatehouse-status-viewer`.',
+    'A status page at `/status` on the metrics port of the controllers, for users with the ClusterRole `gatehouse-status-viewer`.',
     false,
   ),
   extraArgs: Type.Array(Type.String(), {
-    description: 'Additional flags of `gatehouse serve`, such as `--drain-delay=20s`.',
+    description: 'Additional flags of every process, such as `--drain-delay=20s`.',
     default: [],
   }),
   extraEnv: objects('Additional environment variables, such as `OTEL_*`.'),
@@ -167,7 +192,7 @@ const neighbourValues = (base: BaseDefaults): TProperties => ({
   podDisruptionBudget: group('Limits how many pods are evicted at once. Turn off for a single replica.', {
     enabled: boolean('Create one.', true),
     minAvailable: amount(
-      'Pods that must stay available during evictions, as a number or a percentage.',
+      'Pods that answer reviews and must stay available during evictions, as a number or a percentage. Of the controllers, one stays.',
       base.minAvailable,
     ),
   }),

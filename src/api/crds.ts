@@ -104,7 +104,10 @@ function definition(
   const manifest = {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
-    metadata: { name: `${plural}.${GROUP}`, labels: { 'app.kubernetes.io/name': 'gatehouse' } },
+    metadata: {
+      name: `${plural}.${GROUP}`,
+      labels: { 'app.kubernetes.io/name': 'gatehouse', 'app.kubernetes.io/part-of': 'gatehouse' },
+    },
     spec: { group: GROUP, scope: 'Cluster', names, versions: [version] },
   };
   return { name: plural, manifest };

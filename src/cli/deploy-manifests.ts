@@ -22,6 +22,29 @@ export function readManifests(folder: string): readonly KubeObject[] {
     .toSorted((a, b) => rank(a) - rank(b));
 }
 
+/** The account of `gatehouse serve`, as in `deploy/components/single`. */
+const SINGLE_ACCOUNT = 'gatehouse';
+
+interface Binding extends KubeObject {
+  readonly subjects: readonly {
+    readonly kind: string;
+    readonly name: string;
+    readonly namespace?: string | undefined;
+  }[];
+}
+
+/**
+ * The manifests for `gatehouse serve`, which needs the permissions of both processes: its account is another subject of
+ * each binding.
+ */
+export const withSingleAccount = (manifests: readonly KubeObject[]): readonly KubeObject[] =>
+  manifests.map((manifest): KubeObject | Binding => {
+    const { subjects = [] } = manifest as Partial<Binding>; // our own manifests
+    const first = subjects.find(({ kind }) => kind === 'ServiceAccount');
+    if (first === undefined) return manifest;
+    return { ...manifest, subjects: [...subjects, { ...first, name: SINGLE_ACCOUNT }] };
+  });
+
 const rank = ({ kind }: KubeObject): number => (kind === 'Namespace' ? 0 : 1);
 
 /** Applies manifests like `kubectl apply --server-side`. `namespace` is the default for namespaced objects. */

@@ -48,7 +48,7 @@ export function createRefusedWrites(now: () => Date) {
 }
 
 /** The manifest with all permissions that a leader needs without optional features. */
-export const CLUSTER_ROLE = 'deploy/base/cluster-role.yaml';
+export const CLUSTER_ROLE = 'deploy/base/controllers-account.yaml';
 
 /**
  * @param permit the manifest that grants the permission, for the message to users

@@ -62,7 +62,8 @@ function inOneOrder(object: KubeObject): KubeObject {
   return object;
 }
 
-const DEPLOYMENT = 'Deployment gatehouse';
+const DEPLOYMENT = 'Deployment gatehouse-webhook';
+const CONTROLLERS = 'Deployment gatehouse-controllers';
 const POD = 'spec.template.spec';
 const CONTAINER = `${POD}.containers.0`;
 const VELERO = { restore: { velero: { enabled: true, namespace: 'backups' } } };
@@ -112,6 +113,31 @@ const EFFECTS: readonly (readonly [
   ],
   ['replicas', { replicas: 5 }, DEPLOYMENT, 'spec.replicas', 5],
   ['replicas', { replicas: 0 }, DEPLOYMENT, 'spec.replicas', 0],
+  ['processes', { processes: 'single' }, 'Deployment gatehouse', `${CONTAINER}.args`, ['serve']],
+  ['processes', { processes: 'single' }, CONTROLLERS, 'kind', undefined],
+  [
+    'processes',
+    { processes: 'single' },
+    'ClusterRoleBinding gatehouse-controllers',
+    'subjects',
+    [{ kind: 'ServiceAccount', name: 'gatehouse', namespace: 'gatehouse-system' }],
+  ],
+  ['controllers.replicas', { controllers: { replicas: 3 } }, CONTROLLERS, 'spec.replicas', 3],
+  [
+    'controllers.resources',
+    { controllers: { resources: { limits: { memory: '1Gi' } } } },
+    CONTROLLERS,
+    `${CONTAINER}.resources.limits`,
+    { memory: '1Gi' },
+  ],
+  ['controllers.affinity', { controllers: { affinity } }, CONTROLLERS, `${POD}.affinity`, affinity],
+  [
+    'controllers.topologySpreadConstraints',
+    { controllers: { topologySpreadConstraints: spread } },
+    CONTROLLERS,
+    `${POD}.topologySpreadConstraints`,
+    spread,
+  ],
   [
     'strategy',
     { strategy: { rollingUpdate: { maxSurge: '50%' } } },
@@ -145,13 +171,13 @@ const EFFECTS: readonly (readonly [
     { a: 'true' },
   ],
   ['podLabels', { podLabels: { team: '7' } }, DEPLOYMENT, 'spec.template.metadata.labels.team', '7'],
-  ['logLevel', { logLevel: 'debug' }, DEPLOYMENT, `${CONTAINER}.args`, ['serve', '--log-level=debug']],
+  ['logLevel', { logLevel: 'debug' }, DEPLOYMENT, `${CONTAINER}.args`, ['webhook', '--log-level=debug']],
   [
     'extraArgs',
     { extraArgs: ['--drain-delay=20s'] },
     DEPLOYMENT,
     `${CONTAINER}.args`,
-    ['serve', '--drain-delay=20s'],
+    ['webhook', '--drain-delay=20s'],
   ],
   [
     'extraEnv',
@@ -191,9 +217,9 @@ const EFFECTS: readonly (readonly [
   [
     'compat.certManager',
     { compat: { openshift: true, certManager: true } },
-    DEPLOYMENT,
+    CONTROLLERS,
     `${CONTAINER}.args`,
-    ['serve', '--compat=openshift,cert-manager'],
+    ['controllers', '--compat=openshift,cert-manager'],
   ],
   [
     'compat.certManager',
@@ -202,7 +228,7 @@ const EFFECTS: readonly (readonly [
     'rules.0.resources',
     ['certificates'],
   ],
-  ['statusPage', { statusPage: true }, DEPLOYMENT, `${CONTAINER}.args`, ['serve', '--status-page']],
+  ['statusPage', { statusPage: true }, CONTROLLERS, `${CONTAINER}.args`, ['controllers', '--status-page']],
   [
     'distributeBundles',
     { distributeBundles: true },
@@ -397,7 +423,9 @@ describe.each(HELMS)('the chart as $name renders it', ({ render, notes }) => {
     const rendered = await render({ namespace: 'elsewhere', values: everything });
     const namespaced = rendered.filter(({ kind }) => kind !== 'CustomResourceDefinition');
     expect(JSON.stringify(namespaced)).not.toContain('gatehouse-system');
-    expect(at(byName(namespaced)['ClusterRoleBinding gatehouse'], 'subjects.0.namespace')).toBe('elsewhere');
+    expect(at(byName(namespaced)['ClusterRoleBinding gatehouse-webhook'], 'subjects.0.namespace')).toBe(
+      'elsewhere',
+    );
   });
 
   test('has disruption budgets for Kubernetes 1.20, and omits the detector while its kind does not exist', async () => {

@@ -1,5 +1,8 @@
 // suite: shared-plane, sandbox: long
-/** Gatehouse with exactly the permissions of deploy/: they are sufficient for all its functions, and none is unused. */
+/**
+ * Both processes with exactly the permissions that deploy/ gives to their accounts: they are sufficient for all functions,
+ * and none is unused.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -30,14 +33,16 @@ import {
 } from '../support/cluster.ts';
 import { USERS } from '../support/control-plane-users.ts';
 import { convertExamples, databases, type CustomObject } from '../support/conversion-objects.ts';
-import { createDeployed, serviceAccountKubeconfig, type Deployed } from '../support/deployed.ts';
+import { createDeployed, type Deployed } from '../support/deployed.ts';
 import { seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import {
-  permissionsIn,
+  aggregated,
+  permissionsOf,
   permissionsUsed,
   purposesIn,
   refusedTo,
+  rolesBoundTo,
   wasMade,
   type GrantingRole,
   type Permission,
@@ -92,19 +97,27 @@ const PATIENT = { timeoutMs: 30_000 };
 /** More violations than the status of a window can list. */
 const ORPHANS = 60;
 
-/** Granted permissions that this test does not use, each with the reason to keep it. */
-const NOT_USED_HERE: Readonly<Record<Permission, string>> = {
-  'get gatehouse.dev/admissionpolicies':
-    'the hourly look at claims reads the policy of one that it does not know',
-  'delete infra.example.com/servers': 'OwnerReferencesPermissionEnforcement asks for it',
-  'update infra.example.com/datacenters/finalizers': 'OwnerReferencesPermissionEnforcement asks for it',
+/** Permissions granted to each account that this test does not use, each with the reason to keep it. */
+const NOT_USED_HERE: Readonly<Record<'webhook' | 'controllers', Readonly<Record<Permission, string>>>> = {
+  webhook: {
+    'get gatehouse.dev/admissionpolicies':
+      'the search for unsettled claims reads the policy of one that it does not know',
+  },
+  controllers: {
+    'get gatehouse.dev/admissionpolicies':
+      'the hourly look at claims reads the policy of one that it does not know',
+    'delete infra.example.com/servers': 'OwnerReferencesPermissionEnforcement asks for it',
+    'update infra.example.com/datacenters/finalizers': 'OwnerReferencesPermissionEnforcement asks for it',
+  },
 };
+
+const PROCESSES = ['webhook', 'controllers'] as const;
 
 const HARDENING = join(import.meta.dirname, '..', '..', 'docs', 'hardening.md');
 
 /** Kinds that API servers serve since Kubernetes 1.30: `group/resource`. */
 const LATER =
-  /^\w+ (admissionregistration\.k8s\.io\/validatingadmissionpolic(ies|ybindings)|certificates\.k8s\.io\/\w+)$/;
+  /^\w+ (admissionregistration\.k8s\.io\/validatingadmissionpolic(ies|ybindings)|certificates\.k8s\.io\/\w+)( named \S+)?$/;
 
 const own = (name: string) => ({ namespace: SYSTEM_NAMESPACE, name });
 const inShop = (name: string) => ({ namespace: 'shop', name });
@@ -115,7 +128,6 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
   let deployed: Deployed;
   let replicas: readonly Replica[] = [];
   let port: number;
-  let kubeconfig: string;
   let velero: Velero;
   let scene: OwnerScene;
 
@@ -123,7 +135,8 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     const replica = await startReplica(cluster.plane, {
       name,
       port,
-      settings: { kubeconfig, 'unique-settle': '2s', ...settings },
+      arrangement: 'split',
+      settings: { 'unique-settle': '2s', ...settings },
     });
     replicas = [...replicas, replica];
     await replica.whenReady();
@@ -141,7 +154,6 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     await installKinds(cluster);
     await deployed.apply('overlays/default');
     await established(cluster, 'restoredetectors.gatehouse.dev');
-    kubeconfig = await serviceAccountKubeconfig(cluster);
     await start('one');
   });
 
@@ -153,9 +165,10 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
   });
 
   afterEach(() => {
-    expect(refusedTo(cluster.plane.auditLog(), USERS.gatehouse.name), 'what Gatehouse may not do').toEqual(
-      [],
-    );
+    for (const process of PROCESSES) {
+      const refused = refusedTo(cluster.plane.auditLog(), USERS[process].name);
+      expect(refused, `what the ${process} process may not do`).toEqual([]);
+    }
     const complaints = replicas.flatMap(({ program }) =>
       readFileSync(program.logFile, 'utf8')
         .split('\n')
@@ -373,25 +386,42 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     );
   });
 
-  test('Gatehouse uses every permission that it has, except those with a documented reason', () => {
-    const granted = permissionsIn(deployed.manifests());
-    const used = permissionsUsed(cluster.plane.auditLog(), USERS.gatehouse.name);
-    const unused = [...granted].filter((one) => !used.has(one) && !LATER.test(one));
-    expect(unused.toSorted()).toEqual(Object.keys(NOT_USED_HERE).toSorted());
-  });
+  /** Also the roles that gatehouse-references aggregates, which the page lists for the controllers. */
+  const permissionsOfAccount = (process: (typeof PROCESSES)[number]): ReadonlySet<Permission> => {
+    const manifests = deployed.manifests();
+    const roles = rolesBoundTo(`gatehouse-${process}`, manifests, SYSTEM_NAMESPACE);
+    const references = process === 'controllers' ? aggregated(manifests) : [];
+    return new Set([...roles, ...references].flatMap(permissionsOf));
+  };
 
-  test('docs/hardening.md names a request for each permission, and Gatehouse has made each of them', () => {
-    const log = cluster.plane.auditLog();
-    const purposes = purposesIn(readFileSync(HARDENING, 'utf8')).filter(
-      ({ permission }) => !LATER.test(permission) && NOT_USED_HERE[permission] === undefined,
-    );
-    expect(purposes.length).toBeGreaterThan(60);
-    const invented = purposes.filter(
-      ({ permission, request }) =>
-        !wasMade(request, permission.split(' ')[0] ?? '', log, USERS.gatehouse.name),
-    );
-    expect(invented).toEqual([]);
-  });
+  test.each(PROCESSES)(
+    'the %s process uses every permission that it has, except those with a documented reason',
+    (process) => {
+      const used = permissionsUsed(cluster.plane.auditLog(), USERS[process].name);
+      const unused = [...permissionsOfAccount(process)].filter((one) => !used.has(one) && !LATER.test(one));
+      expect(unused.toSorted()).toEqual(Object.keys(NOT_USED_HERE[process]).toSorted());
+    },
+  );
+
+  test.each(PROCESSES)(
+    'docs/hardening.md names a request for each permission, and the %s process has made each of them',
+    (process) => {
+      const log = cluster.plane.auditLog();
+      const granted = permissionsOfAccount(process);
+      const purposes = purposesIn(readFileSync(HARDENING, 'utf8'), `gatehouse-${process}`).filter(
+        ({ permission }) =>
+          granted.has(permission) &&
+          !LATER.test(permission) &&
+          NOT_USED_HERE[process][permission] === undefined,
+      );
+      expect(purposes.length).toBeGreaterThan(process === 'webhook' ? 25 : 60);
+      const invented = purposes.filter(
+        ({ permission, request }) =>
+          !wasMade(request, permission.split(' ')[0] ?? '', log, USERS[process].name),
+      );
+      expect(invented).toEqual([]);
+    },
+  );
 });
 
 const withSerial = (name: string, serial: string): KubeObject => {

@@ -24,6 +24,16 @@ const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
 const OVERLAYS = readdirSync(join(DEPLOY, 'overlays'));
 const COMPONENTS = readdirSync(join(DEPLOY, 'components'));
 
+/** The value at a path such as `spec.replicas`. */
+const at = (object: unknown, path: string): unknown =>
+  path.split('.').reduce((value, key) => (value as Record<string, unknown> | undefined)?.[key], object); // undefined ends the path
+
+/** Whether the object selects pods with these labels. */
+function selects(object: unknown, labels: unknown): boolean {
+  const wanted = at(object, 'spec.selector.matchLabels') as Readonly<Record<string, string>>; // our own manifests
+  return Object.entries(wanted).every(([key, value]) => (labels as Record<string, string>)[key] === value);
+}
+
 describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
   let cluster: Cluster;
 
@@ -104,8 +114,10 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
     parseAllDocuments(await kubectl('kustomize', join(DEPLOY, folder))).map(
       (document) => document.toJS() as KubeObject & { readonly spec: Record<string, unknown> }, // our own manifests
     );
-  const one = async (folder: string, kind: string) =>
-    (await rendered(folder)).find((object) => object.kind === kind);
+  const one = async (folder: string, kind: string, name?: string) =>
+    (await rendered(folder)).find(
+      (object) => object.kind === kind && (name === undefined || object.metadata?.name === name),
+    );
 
   test('contain an install.yaml that equals the output of kustomize for the default', async () => {
     const text = readFileSync(join(DEPLOY, 'install.yaml'), 'utf8');
@@ -115,7 +127,7 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
     expect(byName(installed)).toEqual(byName(await rendered('')));
   });
 
-  test('differ for Kubernetes 1.20 only in the version of the disruption budget, and have no backstop', async () => {
+  test('differ for Kubernetes 1.20 only in the version of the disruption budgets, and have no backstop', async () => {
     const expected = (await rendered(''))
       .filter(({ kind }) => kind?.startsWith('ValidatingAdmissionPolicy') !== true)
       .map((object) =>
@@ -125,14 +137,71 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
   });
 
   test.each([
-    ['single', 1, undefined],
-    ['default', 2, 1],
-    ['high-availability', 3, 2],
-  ])('set in the overlay %s %i replicas and a minAvailable of %s', async (name, replicas, kept) => {
-    const deployment = await one(`overlays/${name}`, 'Deployment');
-    expect(deployment?.spec.replicas).toBe(replicas);
-    const budget = await one(`overlays/${name}`, 'PodDisruptionBudget');
-    expect(budget?.spec.minAvailable).toBe(kept);
+    ['single', 'gatehouse', 1, undefined],
+    ['default', 'gatehouse-webhook', 2, 1],
+    ['default', 'gatehouse-controllers', 2, 1],
+    ['high-availability', 'gatehouse-webhook', 3, 2],
+    ['high-availability', 'gatehouse-controllers', 2, 1],
+    ['from-single', 'gatehouse', 2, 1],
+    ['from-single', 'gatehouse-webhook', 2, 1],
+  ])(
+    'set in the overlay %s for %s %i replicas and a minAvailable of %s',
+    async (overlay, name, replicas, kept) => {
+      const deployment = await one(`overlays/${overlay}`, 'Deployment', name);
+      expect(deployment?.spec.replicas).toBe(replicas);
+      const labels = at(deployment, 'spec.template.metadata.labels');
+      const budgets = (await rendered(`overlays/${overlay}`)).filter(
+        (object) => object.kind === 'PodDisruptionBudget' && selects(object, labels),
+      );
+      // A pod with two budgets cannot be evicted.
+      expect(budgets.map(({ spec }) => spec.minAvailable)).toEqual(kept === undefined ? [] : [kept]);
+    },
+  );
+
+  test.each(OVERLAYS)(
+    'send reviews in the overlay %s to every pod that listens for them, and to no other',
+    async (overlay) => {
+      const objects = await rendered(`overlays/${overlay}`);
+      const service = objects.find(({ kind }) => kind === 'Service');
+      const deployments = objects.filter(({ kind }) => kind === 'Deployment');
+      expect(deployments.length).toBeGreaterThan(0);
+      for (const deployment of deployments) {
+        const command = at(deployment, 'spec.template.spec.containers.0.args.0');
+        const isSelected = selects(
+          { spec: { selector: { matchLabels: service?.spec.selector } } },
+          at(deployment, 'spec.template.metadata.labels'),
+        );
+        expect([command, isSelected]).toEqual([command, command !== 'controllers']);
+      }
+    },
+  );
+
+  test.each(OVERLAYS)('bind in the overlay %s each role to accounts that exist', async (overlay) => {
+    const objects = await rendered(`overlays/${overlay}`);
+    const accounts = objects
+      .filter(({ kind }) => kind === 'ServiceAccount')
+      .map(({ metadata }) => metadata?.name);
+    const used = objects.flatMap((object) => {
+      const { subjects = [] } = object as { readonly subjects?: readonly { readonly name: string }[] };
+      return subjects.map(({ name }) => name);
+    });
+    const run = objects
+      .filter(({ kind }) => kind === 'Deployment')
+      .map((deployment) => at(deployment, 'spec.template.spec.serviceAccountName'));
+    expect(new Set(used)).toEqual(new Set(accounts));
+    expect(new Set(run)).toEqual(new Set(accounts));
+  });
+
+  test('bind the roles of components to the account of the overlay single, if single-account follows them', async () => {
+    const folder = composed('overlays/single', ['delete-secrets', 'single-account']);
+    const objects = parseAllDocuments(await kubectl('kustomize', folder)).map(
+      (document) => document.toJS() as KubeObject, // our own manifests
+    );
+    const subjects = (object: KubeObject) => at(object, 'subjects');
+    const bindings = objects.filter((object) => subjects(object) !== undefined);
+    expect(bindings.map(({ metadata }) => metadata?.name)).toContain('gatehouse-delete-secrets');
+    const account = { kind: 'ServiceAccount', name: 'gatehouse', namespace: SYSTEM_NAMESPACE };
+    for (const binding of bindings) expect(subjects(binding)).toEqual([account]);
   });
 
   test('trust the namespace of Velero in its overlay, and no namespace in the folder of detectors', async () => {
@@ -147,13 +216,16 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
     },
   );
 
-  test('request two replicas in a restricted namespace', async () => {
-    const deployment = await cluster.admin.get<KubeObject & { spec: { replicas: number } }>(deployments, {
-      namespace: SYSTEM_NAMESPACE,
-      name: 'gatehouse',
-    });
-    expect(deployment?.spec.replicas).toBe(2);
-  });
+  test.each(['gatehouse-webhook', 'gatehouse-controllers'])(
+    'request two replicas of %s in a restricted namespace',
+    async (name) => {
+      const deployment = await cluster.admin.get<KubeObject & { spec: { replicas: number } }>(deployments, {
+        namespace: SYSTEM_NAMESPACE,
+        name,
+      });
+      expect(deployment?.spec.replicas).toBe(2);
+    },
+  );
 
   test('grant no permission with a wildcard', async () => {
     const roles = await kubectl(
@@ -161,14 +233,14 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
       'clusterroles,roles',
       '-A',
       '-l',
-      'app.kubernetes.io/name=gatehouse',
+      'app.kubernetes.io/part-of=gatehouse',
       '-o',
       'json',
     );
     const { items } = JSON.parse(roles) as {
       readonly items: readonly { readonly rules: readonly object[] | null }[];
     };
-    expect(items.length).toBeGreaterThanOrEqual(3);
+    expect(items.length).toBeGreaterThanOrEqual(5);
     expect(JSON.stringify(items.map(({ rules }) => rules))).not.toContain('"*"');
   });
 

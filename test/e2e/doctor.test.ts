@@ -69,7 +69,8 @@ test('the doctor lists the missing permissions of its user, and does not report 
 });
 
 test('the doctor finds missing ClusterRoleBindings', async () => {
-  for (const name of ['gatehouse', 'gatehouse-references']) await cluster.admin.delete(BINDINGS, { name });
+  for (const name of ['gatehouse-webhook', 'gatehouse-controllers', 'gatehouse-references'])
+    await cluster.admin.delete(BINDINGS, { name });
   const found = async () => {
     const { code, bad } = await doctorAs('admin');
     expect(one(bad, 'access')).toMatchObject({ severity: 'problem', next: 'kubectl apply -k deploy' });

@@ -7,10 +7,12 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { STATUS_AUDIENCE } from '../../src/server/status-page/credentials.ts';
-import { ADMISSION_POLICIES, createNamespace, type Cluster } from '../support/cluster.ts';
+import { configMaps } from '../../src/kube/well-known.ts';
+import { ADMISSION_POLICIES, createNamespace, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';
 import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
+import { KINDS, seeBundle, type Carrier } from '../support/injection-objects.ts';
 import { eventually } from '../support/processes.ts';
 import {
   clusterRoleBindings,
@@ -95,6 +97,28 @@ test('a viewer with permission sees the content of gatehouse status, with a toke
     expect(body).not.toContain('PRIVATE KEY');
     expect(body).not.toContain('no permission to read');
   }
+});
+
+test('the page shows the bundle of every kind of target', async () => {
+  const { data } = await cluster.see<Carrier>('the bundle', configMaps, {
+    namespace: SYSTEM_NAMESPACE,
+    name: 'gatehouse-cabundle',
+  });
+  for (const [name, kind] of Object.entries(KINDS)) {
+    await cluster.admin.create(kind.resource, kind.make(`shown${name}`));
+    await seeBundle(cluster, kind, `shown${name}`, data?.['ca.crt'] ?? '');
+  }
+  const token = await tokenFor(cluster, 'looker');
+  await eventually(
+    'every target on the page',
+    async () => {
+      const { body } = await visit(replica, token);
+      expect(body).not.toContain('no permission to read');
+      for (const name of Object.keys(KINDS)) expect(body).toContain(`shown${name}`);
+      return true;
+    },
+    SOON,
+  );
 });
 
 test.skipIf(testsSandbox())(

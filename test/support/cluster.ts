@@ -1,7 +1,7 @@
 /** A control plane with the manifests of `deploy/` installed, and clients to inspect it. */
 import { join } from 'node:path';
 
-import { applyManifests, readManifests } from '../../src/cli/deploy-manifests.ts';
+import { applyManifests, readManifests, withSingleAccount } from '../../src/cli/deploy-manifests.ts';
 import { localService } from '../../src/cli/sandbox/tour-objects.ts';
 import { createClient, type KubeClient } from '../../src/kube/client.ts';
 import { systemClock } from '../../src/kube/clock.ts';
@@ -35,7 +35,7 @@ export interface Cluster {
   readonly impersonate: (who: Impersonation) => KubeClient;
   /** Server-side apply, like a user with kubectl. */
   readonly apply: (...manifests: readonly KubeObject[]) => Promise<void>;
-  /** Applies every YAML file in a folder of `deploy/`. */
+  /** Applies every YAML file in a folder of `deploy/`. Bindings also apply to the account of `gatehouse serve`. */
   readonly applyFolder: (folder: string, only?: (manifest: KubeObject) => boolean) => Promise<void>;
   /** Reads until `accept` returns true for the result. */
   readonly see: <T extends KubeObject>(
@@ -73,7 +73,7 @@ export async function connectCluster(plane: ControlPlane): Promise<Cluster> {
     impersonate: (who) => createClient(adminRest.impersonate(who)),
     apply,
     applyFolder: async (folder, only = () => true) => {
-      await apply(...readManifests(join(DEPLOY, folder)).filter(only));
+      await apply(...withSingleAccount(readManifests(join(DEPLOY, folder))).filter(only));
     },
     see: async <T extends KubeObject>(
       what: string,
@@ -120,30 +120,11 @@ export async function startClusterFor(port: number, options: ControlPlaneOptions
 export async function installGatehouse(cluster: Cluster): Promise<void> {
   await cluster.applyFolder('base/crds');
   await cluster.applyFolder('base', ({ kind }) => kind !== 'Deployment' && kind !== 'Service');
-  await cluster.apply(...accountBindings());
+  await cluster.applyFolder('components/single', ({ kind }) => kind === 'ServiceAccount');
   if (hasBackstop(cluster)) await applyBackstop(cluster);
   await established(cluster, 'admissionpolicies.gatehouse.dev');
   await established(cluster, 'conversionpolicies.gatehouse.dev');
   await established(cluster, 'restorewindows.gatehouse.dev');
-}
-
-/** The accounts of the two processes have the permissions of the one account. */
-function accountBindings(): readonly KubeObject[] {
-  const apiVersion = 'rbac.authorization.k8s.io/v1';
-  const subjects = ['gatehouse-webhook', 'gatehouse-controllers'].map((name) => ({
-    ...{ kind: 'ServiceAccount', namespace: SYSTEM_NAMESPACE },
-    name,
-  }));
-  const bind = (role: string, kind: 'Role' | 'ClusterRole') => ({
-    ...{ apiVersion, kind: `${kind}Binding`, subjects },
-    metadata: { name: `${role}-accounts`, ...(kind === 'Role' ? { namespace: SYSTEM_NAMESPACE } : {}) },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind, name: role },
-  });
-  return [
-    bind('gatehouse', 'ClusterRole'),
-    bind('gatehouse-references', 'ClusterRole'),
-    bind('gatehouse', 'Role'),
-  ];
 }
 
 /** Applies the examples. Where no controller aggregates ClusterRoles, binds Gatehouse's read permissions directly. */

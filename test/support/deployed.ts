@@ -1,15 +1,11 @@
-/**
- * A cluster with the manifests of deploy/ as kubectl applies them, and Gatehouse with a token of its own service
- * account.
- */
-import { writeFileSync } from 'node:fs';
+/** A cluster with the manifests of deploy/ as kubectl applies them. */
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 
+import { withSingleAccount } from '../../src/cli/deploy-manifests.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { hasBackstop } from './backstop.ts';
 import { localService, SYSTEM_NAMESPACE, type Cluster } from './cluster.ts';
-import { testsSandbox } from './control-plane.ts';
 import type { Kubectl } from './kubectl.ts';
 
 const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
@@ -17,7 +13,10 @@ const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
 export interface Deployed {
   /** Every object applied so far. */
   readonly manifests: () => readonly KubeObject[];
-  /** `kubectl apply -k` of a folder of deploy/, except for the Service, which leads to `port` on this machine. */
+  /**
+   * `kubectl apply -k` of a folder of deploy/, except for the Service, which leads to `port` on this machine. Bindings also
+   * apply to the account of `gatehouse serve`.
+   */
   readonly apply: (folder: string) => Promise<void>;
 }
 
@@ -37,40 +36,9 @@ export function createDeployed(cluster: Cluster, kubectl: Kubectl, port: number)
         .map((object) =>
           object.kind === 'Service' ? localService(SYSTEM_NAMESPACE, 'gatehouse', port) : object,
         );
-      await kubectl.says('apply -f -', { stdin: rendered });
-      applied.push(...rendered);
+      const bound = withSingleAccount(rendered);
+      await kubectl.says('apply -f -', { stdin: bound });
+      applied.push(...bound);
     },
   };
-}
-
-/**
- * The path of a kubeconfig with a token for the ServiceAccount. The sandbox issues no such token: there, the user has a
- * static one.
- */
-export async function serviceAccountKubeconfig({ plane, adminRest }: Cluster): Promise<string> {
-  if (testsSandbox()) return plane.kubeconfig('gatehouse');
-  const { status } = await adminRest.request<{ readonly status: { readonly token: string } }>({
-    method: 'POST',
-    path: `/api/v1/namespaces/${SYSTEM_NAMESPACE}/serviceaccounts/gatehouse/token`,
-    body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} },
-  });
-  const path = join(plane.folder, 'service-account.kubeconfig');
-  const config = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    'current-context': 'test',
-    clusters: [
-      {
-        name: 'test',
-        cluster: {
-          server: plane.server,
-          'certificate-authority-data': Buffer.from(plane.ca).toString('base64'),
-        },
-      },
-    ],
-    users: [{ name: 'gatehouse', user: { token: status.token } }],
-    contexts: [{ name: 'test', context: { cluster: 'test', user: 'gatehouse' } }],
-  };
-  writeFileSync(path, JSON.stringify(config)); // JSON is YAML
-  return path;
 }

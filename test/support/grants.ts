@@ -5,18 +5,27 @@
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { AuditEvent } from './control-plane.ts';
 
-/** `update gatehouse.dev/restorewindows/status`; a Role adds its namespace: ` in gatehouse-system`. */
+/**
+ * `update gatehouse.dev/restorewindows/status`; a rule with resourceNames adds one: ` named gatehouse-serving`; a Role adds
+ * its namespace: ` in gatehouse-system`.
+ */
 export type Permission = string;
 
 export interface Rule {
   readonly apiGroups?: readonly string[];
   readonly resources?: readonly string[];
+  readonly resourceNames?: readonly string[];
   readonly verbs?: readonly string[];
 }
 
 /** A ClusterRole, or a Role with its namespace. */
 export interface GrantingRole extends KubeObject {
   readonly rules?: readonly Rule[];
+}
+
+interface Binding extends KubeObject {
+  readonly roleRef?: { readonly kind: string; readonly name: string };
+  readonly subjects?: readonly { readonly name: string }[];
 }
 
 /** Documentation of one permission. */
@@ -26,14 +35,21 @@ export interface Purpose {
   readonly request: ExpectedRequest;
 }
 
-/** `{name}` and `{namespace}` in the path match any value. */
+/** `{name}` and `{namespace}` in the path match any value. The path of a list may have a fieldSelector. */
 export interface ExpectedRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'WATCH';
   readonly path: string;
 }
 
-const permission = (verb: string, group: string, resource: string, namespace?: string): Permission =>
-  `${verb} ${group === '' ? 'core' : group}/${resource}${namespace === undefined ? '' : ` in ${namespace}`}`;
+const permission = (
+  verb: string,
+  group: string,
+  resource: string,
+  { name, namespace }: { readonly name?: string | undefined; readonly namespace?: string | undefined } = {},
+): Permission =>
+  `${verb} ${group === '' ? 'core' : group}/${resource}` +
+  (name === undefined ? '' : ` named ${name}`) +
+  (namespace === undefined ? '' : ` in ${namespace}`);
 
 /** The permissions of these ClusterRoles and Roles, without those of ClusterRoles that only aggregate others. */
 export function permissionsIn(manifests: readonly KubeObject[]): ReadonlySet<Permission> {
@@ -43,16 +59,43 @@ export function permissionsIn(manifests: readonly KubeObject[]): ReadonlySet<Per
 export const rolesIn = (manifests: readonly KubeObject[]): readonly GrantingRole[] =>
   manifests.filter(({ kind }) => kind === 'ClusterRole' || kind === 'Role');
 
+/** The roles that the manifests bind to this account. Roles get their namespace, as from kustomize. */
+export function rolesBoundTo(
+  account: string,
+  manifests: readonly KubeObject[],
+  namespace: string,
+): readonly GrantingRole[] {
+  const bindings: readonly Binding[] = manifests.filter((one: Binding) =>
+    one.subjects?.some(({ name }) => name === account),
+  );
+  return rolesIn(manifests)
+    .filter(({ kind, metadata }) =>
+      bindings.some(({ roleRef }) => roleRef?.kind === kind && roleRef?.name === metadata?.name),
+    )
+    .map((role) => (role.kind === 'Role' ? { ...role, metadata: { ...role.metadata, namespace } } : role));
+}
+
+/** The roles that gatehouse-references aggregates. */
+export const aggregated = (manifests: readonly KubeObject[]): readonly GrantingRole[] =>
+  rolesIn(manifests).filter(
+    ({ metadata }) => metadata?.labels?.['gatehouse.dev/aggregate-to-references'] === 'true',
+  );
+
 export const permissionsOf = ({ rules = [], metadata }: GrantingRole): readonly Permission[] =>
   rules.flatMap((rule) => expand(rule, metadata?.namespace));
 
 /** A copy of the role without one permission. */
 export function roleWithout(role: GrantingRole, taken: Permission, name: string): GrantingRole {
   const { namespace } = role.metadata ?? {};
-  const single = (role.rules ?? []).flatMap(({ apiGroups = [], resources = [], verbs = [] }) =>
+  const single = (role.rules ?? []).flatMap(({ apiGroups = [], resources = [], verbs = [], resourceNames }) =>
     apiGroups.flatMap((group) =>
       resources.flatMap((resource) =>
-        verbs.map((verb) => ({ apiGroups: [group], resources: [resource], verbs: [verb] })),
+        verbs.flatMap((verb) =>
+          (resourceNames ?? [undefined]).map((name) => ({
+            ...{ apiGroups: [group], resources: [resource], verbs: [verb] },
+            ...(name === undefined ? {} : { resourceNames: [name] }),
+          })),
+        ),
       ),
     ),
   );
@@ -64,30 +107,32 @@ export function roleWithout(role: GrantingRole, taken: Permission, name: string)
 }
 
 /**
- * The rows of the table in docs/hardening.md that gives the purpose of each permission, such as `update
+ * The rows of the table in docs/hardening.md that gives the purpose of each permission of an account, such as `update
  * leases.coordination.k8s.io`.
  */
-export function purposesIn(page: string): readonly Purpose[] {
+export function purposesIn(page: string, account: string): readonly Purpose[] {
+  const section = page.split(/^#+ /m).find((one) => one.startsWith(`The account \`${account}\`\n`)) ?? '';
   const granted =
-    /(?<verb>[a-z]+) (?<resource>[a-z]+)(?:\.(?<group>[a-z0-9.-]+))?(?<sub>\/[a-z]+)?(?: in (?<namespace>[a-z-]+))?/;
+    /(?<verb>[a-z]+) (?<resource>[a-z]+)(?:\.(?<group>[a-z0-9.-]+))?(?<sub>\/[a-z]+)?(?: named (?<name>[a-z.:/-]+))?(?: in (?<namespace>[a-z-]+))?/;
   const request = /(?<method>[A-Z]+) (?<path>\/[^`]+)/;
   const row = new RegExp(
     `^\\| \`${granted.source}\` +\\| (?<breaks>[^|]+?) +\\| \`${request.source}\` +\\|$`,
     'gm',
   );
-  return [...page.matchAll(row)].map(({ groups = {} }) => {
+  return [...section.matchAll(row)].map(({ groups = {} }) => {
     const {
       verb = '',
       resource = '',
       group = '',
       sub = '',
+      name,
       namespace,
       breaks = '',
       method,
       path = '',
     } = groups;
     return {
-      permission: permission(verb, group, `${resource}${sub}`, namespace),
+      permission: permission(verb, group, `${resource}${sub}`, { name, namespace }),
       breaks,
       // an unknown method matches nothing in the audit log
       request: { method: method as ExpectedRequest['method'], path },
@@ -102,7 +147,8 @@ export function wasMade(
   events: readonly AuditEvent[],
   username: string,
 ): boolean {
-  const pattern = path
+  const [plain = '', selector] = path.split('?fieldSelector=');
+  const pattern = plain
     .split(/(?:\{\w+\})/)
     .map((part) => part.replaceAll(/[.]/g, '\\.'))
     .join('[^/]+');
@@ -113,30 +159,44 @@ export function wasMade(
       event.verb === verb &&
       (method === 'WATCH') === (verb === 'watch') &&
       !isForbidden(event.annotations) &&
-      exact.test(event.requestURI.replace(/\?.*$/, '')),
+      exact.test(event.requestURI.replace(/\?.*$/, '')) &&
+      (selector === undefined || queryOf(event).get('fieldSelector') === selector),
   );
 }
 
+const queryOf = ({ requestURI }: AuditEvent): URLSearchParams =>
+  new URLSearchParams(requestURI.replace(/^[^?]*\??/, ''));
+
+/** The name that the authorizer sees: also that of a list or watch of one object. */
+const nameOf = (event: AuditEvent): string | undefined =>
+  event.objectRef?.name ?? /^metadata\.name=([^,]+)$/.exec(queryOf(event).get('fieldSelector') ?? '')?.[1];
+
 const expand = (
-  { apiGroups = [], resources = [], verbs = [] }: Rule,
+  { apiGroups = [], resources = [], verbs = [], resourceNames }: Rule,
   namespace: string | undefined,
 ): readonly Permission[] =>
   apiGroups.flatMap((group) =>
-    resources.flatMap((resource) => verbs.map((verb) => permission(verb, group, resource, namespace))),
+    resources.flatMap((resource) =>
+      verbs.flatMap((verb) =>
+        (resourceNames ?? [undefined]).map((name) => permission(verb, group, resource, { name, namespace })),
+      ),
+    ),
   );
 
 /**
- * Permissions that a user's authorized requests needed. Each request counts for a ClusterRole and for its namespace, if
- * it has one.
+ * Permissions that a user's authorized requests needed. Each request counts for a ClusterRole and for its namespace, if it
+ * has one; with and without the name of its object.
  */
 export function permissionsUsed(events: readonly AuditEvent[], username: string): ReadonlySet<Permission> {
   const used = new Set<Permission>();
-  for (const { user, verb, objectRef, annotations } of events) {
+  for (const event of events) {
+    const { user, verb, objectRef, annotations } = event;
     if (user.username !== username || objectRef === undefined || isForbidden(annotations)) continue;
     const { apiGroup = '', resource = '', subresource, namespace } = objectRef;
     const whole = subresource === undefined ? resource : `${resource}/${subresource}`;
-    used.add(permission(verb, apiGroup, whole));
-    if (namespace !== undefined) used.add(permission(verb, apiGroup, whole, namespace));
+    for (const name of [undefined, nameOf(event)])
+      for (const place of [undefined, namespace])
+        used.add(permission(verb, apiGroup, whole, { name, namespace: place }));
   }
   return used;
 }

@@ -41,7 +41,13 @@ export const SCENE: StatusReport = {
     renewedAt: day(0),
     transitions: 3,
     replicas: ['x2x4z', 'k8kqp'].map((end, index) => ({
-      ...{ name: `gatehouse-7d4b9-${end}`, ready: true, leads: index === 0, node: `node-${end}` },
+      ...{
+        name: `gatehouse-7d4b9-${end}`,
+        process: 'serve' as const,
+        ready: true,
+        leads: index === 0,
+        node: `node-${end}`,
+      },
       ...{ image: 'gatehouse:0.1.0', restarts: index },
     })),
   },

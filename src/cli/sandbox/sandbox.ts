@@ -18,7 +18,7 @@ import { namespaces } from '../../kube/well-known.ts';
 import { compileHandlers, loadHandlers } from '../../runtime/handlers/load-handlers.ts';
 import { readingRole } from '../manifests.ts';
 import { NAMESPACE, startApi } from './api.ts';
-import { applyManifests, readManifests } from '../deploy-manifests.ts';
+import { applyManifests, readManifests, withSingleAccount } from '../deploy-manifests.ts';
 import { localService } from './tour-objects.ts';
 import { runTour, type Cluster } from './tour.ts';
 import { processes } from '../serve.ts';
@@ -127,7 +127,9 @@ function clusterOf(connection: Connection): Cluster {
 async function install({ apply }: Cluster, port: number): Promise<void> {
   await apply(readManifests(join(DEPLOY, 'base', 'crds')));
   const inPods = new Set(['Deployment', 'Service']);
-  await apply(readManifests(join(DEPLOY, 'base')).filter(({ kind = '' }) => !inPods.has(kind)));
+  await apply(
+    withSingleAccount(readManifests(join(DEPLOY, 'base'))).filter(({ kind = '' }) => !inPods.has(kind)),
+  );
   await apply([localService(NAMESPACE, 'gatehouse', port)]);
 }
 

@@ -476,7 +476,7 @@ describe('a rotation', () => {
     for (let pass = 0; pass < 3; pass++) await one.reconcile();
     const reports = () => one.events.all.filter(({ reason }) => reason === 'TargetsUnreadable');
     const message = expect.stringContaining(
-      `Permit it (deploy/base/cluster-role.yaml). It says: ${problem}`,
+      `Permit it (deploy/base/controllers-account.yaml). It says: ${problem}`,
     ) as string;
     expect(reports()).toMatchObject([{ type: 'Warning', message }]);
     now = new Date(now.getTime() + HOUR);

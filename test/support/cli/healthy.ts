@@ -32,9 +32,14 @@ export const configuration = (pem: string, change: object = {}): LiveConfigurati
 
 export const published = (pem: string): InstallationReadings['caBundle'] => read({ data: { 'ca.crt': pem } });
 
-/** The Deployment of Gatehouse with these arguments. */
-export const deploymentWith = (args: readonly string[], env: readonly { readonly name: string }[] = []) => ({
-  spec: { template: { spec: { containers: [{ args, env }] } } },
+/** A Deployment with these arguments, of whose two replicas so many are ready. */
+export const deploymentWith = (
+  args: readonly string[],
+  env: readonly { readonly name: string }[] = [],
+  readyReplicas = 2,
+) => ({
+  spec: { replicas: 2, template: { spec: { containers: [{ args, env }] } } },
+  status: { readyReplicas },
 });
 
 /** The CRDs with their status, by name. */
@@ -46,21 +51,36 @@ export const definitions: ReadonlyMap<string, Definition> = new Map(
   }),
 );
 
+/** An account with all its permissions. */
+export const account = (
+  serviceAccount: string,
+  readings: Partial<InstallationReadings['accounts'][number]> = {},
+): InstallationReadings['accounts'][number] => ({
+  serviceAccount,
+  access: read({ checked: 90, missing: [] }),
+  governed: read({ checked: 2, missing: [] }),
+  ...readings,
+});
+
 export const healthy: InstallationReadings = {
   now: NOW,
   skewMs: 400,
   restrictions: { without: [], namespaces: undefined },
   namespace: 'gatehouse-system',
-  serviceAccount: 'gatehouse',
   definitions: read(definitions),
-  access: read({ checked: 90, missing: [] }),
-  governed: read({ checked: 2, missing: [] }),
+  controllers: 'gatehouse-controllers',
+  accounts: ['gatehouse-webhook', 'gatehouse-controllers'].map((name) => account(name)),
   restarts: read({ checked: 1, missing: [] }),
   service: read({ spec: { type: 'ClusterIP', ports: [{ port: 443, targetPort: 'webhooks' }] } }),
   slices: read([
     { endpoints: [{ addresses: ['10.0.0.1'], conditions: { ready: true } }], ports: [{ port: 8443 }] },
   ]),
-  deployment: read(deploymentWith(['serve', '--client-ca=/ca.crt'])),
+  deployments: read(
+    new Map([
+      ['gatehouse-webhook', deploymentWith(['webhook', '--client-ca=/ca.crt'])],
+      ['gatehouse-controllers', deploymentWith(['controllers'])],
+    ]),
+  ),
   mutating: read(configuration(bundle)),
   validating: read(configuration(bundle)),
   probe: read({ kind: 'reached' }),

@@ -21,3 +21,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if .Values.compat.certManager }}{{ $names = append $names "cert-manager" }}{{ end -}}
 {{ join "," $names }}
 {{- end -}}
+
+{{- /* The accounts of a binding: the root context, then the accounts of separate processes. */ -}}
+{{- define "gatehouse.subjects" -}}
+{{- $root := first . -}}
+{{- $names := ternary (list) (rest .) (eq $root.Values.processes "single") -}}
+{{- if ne $root.Values.processes "separate" }}{{ $names = append $names "gatehouse" }}{{ end -}}
+{{- range $i, $name := $names }}
+{{- if $i }}{{ "\n" }}{{ end -}}
+- kind: ServiceAccount
+  name: {{ $name }}
+  namespace: {{ $root.Release.Namespace }}
+{{- end -}}
+{{- end -}}

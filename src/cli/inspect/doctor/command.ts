@@ -8,7 +8,7 @@ export function addDoctor(program: Command): void {
   addClusterFlags(program.command('doctor'))
     .description('find common problems of Gatehouse in a cluster; read-only')
     .option('-n, --namespace <name>', 'namespace of Gatehouse', 'gatehouse-system')
-    .option('--service-account <name>', 'ServiceAccount of Gatehouse', 'gatehouse')
+    .option('--service-account <name>', 'ServiceAccount of Gatehouse; by default, those of its Deployments')
     .addOption(outputOption())
     .addHelpText('after', HELP)
     .action(async (flags: DoctorFlags) => {

@@ -2,11 +2,13 @@ import { describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import type { InstallationReadings, Managed } from '../read-cluster/read-installation.ts';
+import type { Deployments } from '../read-cluster/processes.ts';
 import { read } from '../read-cluster/reading.ts';
 import { formatFindings, runChecks } from './doctor.ts';
 import { withDevSession } from '../../../admission/webhooks/dev-session.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import {
+  account,
   ago,
   bundle,
   configuration,
@@ -70,6 +72,12 @@ const written = (manager: string): Managed => ({
     ],
   },
 });
+/** The two Deployments, with so many ready replicas. */
+const running = ({ webhook = 2, controllers = 2 }): Deployments =>
+  new Map([
+    ['gatehouse-webhook', deploymentWith(['webhook', '--client-ca=/ca.crt'], [], webhook)],
+    ['gatehouse-controllers', deploymentWith(['controllers'], [], controllers)],
+  ]);
 const TIMED_OUT =
   'failed calling webhook "own-opening.mutate.gatehouse.dev": failed to call webhook: context deadline exceeded';
 
@@ -80,12 +88,25 @@ test.each([
   ['nothing', deploymentWith(['serve']), ['warning']],
   ['no Deployment, as in the sandbox', undefined, []],
 ])('clients of the webhooks are verified by %s', (_what, deployment, severities) => {
-  const found = bad({ deployment: read(deployment) });
+  const deployments = new Map(deployment === undefined ? [] : [['gatehouse', deployment] as const]);
+  const found = bad({ deployments: read(deployments) });
   expect(found.map(({ severity }) => severity)).toEqual(severities);
 });
 
 test('a healthy cluster has no findings', () => {
   expect(bad({})).toEqual([]);
+});
+
+test('a healthy cluster with the overlay single has no findings', () => {
+  const single = new Map([['gatehouse', deploymentWith(['serve', '--client-ca=/ca.crt'])] as const]);
+  expect(bad({ deployments: read(single), accounts: [account('gatehouse')] })).toEqual([]);
+});
+
+test('a permission of the doctor that is missing for two accounts is reported once', () => {
+  const permission = { verb: 'create', resource: 'subjectaccessreviews.authorization.k8s.io' };
+  const access = { kind: 'unread', reason: 'Forbidden', message: 'no', permission } as const;
+  const found = bad({ accounts: ['a', 'b'].map((name) => account(name, { access })) });
+  expect(found.map(({ check }) => check)).toEqual(['access']);
 });
 
 test.each<
@@ -128,18 +149,28 @@ test.each<
   [
     'a permission is missing',
     {
-      access: read({
-        checked: 90,
-        missing: ['get', 'list'].map((verb) => ({ verb, group: '', resource: 'secrets' })),
-      }),
+      accounts: [
+        account('gatehouse-controllers', {
+          access: read({
+            checked: 90,
+            missing: ['get', 'list'].map((verb) => ({ verb, group: '', resource: 'secrets' })),
+          }),
+        }),
+      ],
     },
     'access',
     'problem',
-    'no permission to get/list secrets',
+    'the ServiceAccount gatehouse-system/gatehouse-controllers has no permission to get/list secrets',
   ],
   [
     'every permission is missing',
-    { access: read({ checked: 1, missing: [{ verb: 'get', group: '', resource: 'secrets' }] }) },
+    {
+      accounts: [
+        account('gatehouse', {
+          access: read({ checked: 1, missing: [{ verb: 'get', group: '', resource: 'secrets' }] }),
+        }),
+      ],
+    },
     'access',
     'problem',
     'its bindings are missing',
@@ -147,10 +178,14 @@ test.each<
   [
     'a kind that a policy needs cannot be read',
     {
-      governed: read({
-        checked: 1,
-        missing: [{ group: 'x.dev', resource: 'racks', policy: 'servers', needed: true }],
-      }),
+      accounts: [
+        account('gatehouse-webhook', {
+          governed: read({
+            checked: 1,
+            missing: [{ group: 'x.dev', resource: 'racks', policy: 'servers', needed: true }],
+          }),
+        }),
+      ],
     },
     'governed-kinds',
     'problem',
@@ -159,14 +194,50 @@ test.each<
   [
     'a kind that is only audited cannot be read',
     {
-      governed: read({
-        checked: 1,
-        missing: [{ group: 'x.dev', resource: 'racks', policy: 'servers', needed: false }],
-      }),
+      accounts: [
+        account('gatehouse-webhook', {
+          governed: read({
+            checked: 1,
+            missing: [{ group: 'x.dev', resource: 'racks', policy: 'servers', needed: false }],
+          }),
+        }),
+      ],
     },
     'governed-kinds',
     'warning',
     'the policy servers cannot audit existing racks.x.dev',
+  ],
+  [
+    'no replica of the controllers is ready',
+    { deployments: read(running({ controllers: 0 })) },
+    'deployments',
+    'problem',
+    'gatehouse-controllers: 0 of 2 replicas are ready, so no certificate is renewed',
+  ],
+  [
+    'one replica of the webhook is not ready',
+    { deployments: read(running({ webhook: 1 })) },
+    'deployments',
+    'warning',
+    'gatehouse-webhook: 1 of 2 replicas are ready',
+  ],
+  [
+    'one of the two Deployments is missing',
+    { deployments: read(new Map([...running({})].slice(0, 1))) },
+    'deployments',
+    'problem',
+    'Deployment gatehouse-system/gatehouse-controllers does not exist: no certificate is renewed',
+  ],
+  [
+    'the Deployment of an earlier release is left',
+    {
+      deployments: read(
+        new Map(running({})).set('gatehouse', deploymentWith(['serve', '--client-ca=/ca.crt'])),
+      ),
+    },
+    'deployments',
+    'warning',
+    'gatehouse runs both processes next to their own Deployments',
   ],
   [
     'no replica leads',

@@ -8,6 +8,7 @@ import { readManifests } from '../../deploy-manifests.ts';
 import type { ClusterFlags, OutputFormat } from '../../terminal/options.ts';
 import { formatData, formatTable, hasColours, print } from '../../terminal/output.ts';
 import { readInstallation, type InstallationReadings } from '../read-cluster/read-installation.ts';
+import { checkDeployments } from './checks/deployments.ts';
 import { checkBundles } from './checks/ca-bundles.ts';
 import {
   checkClients,
@@ -31,7 +32,7 @@ import type { Finding, Results, Severity } from './finding.ts';
 
 export interface DoctorFlags extends ClusterFlags {
   readonly namespace: string;
-  readonly serviceAccount: string;
+  readonly serviceAccount?: string;
   readonly output: OutputFormat;
 }
 
@@ -57,6 +58,7 @@ export async function doctor({ output, ...flags }: DoctorFlags): Promise<0 | 1> 
 const CHECKS: Readonly<Record<string, (readings: InstallationReadings) => Results>> = {
   parts: checkRestrictions,
   definitions: checkDefinitions,
+  deployments: checkDeployments,
   access: checkAccess,
   leader: checkLeader,
   'webhook-configurations': checkConfigurations,

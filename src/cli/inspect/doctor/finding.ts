@@ -51,7 +51,9 @@ export function someOf(all: readonly string[], limit = 6): string {
   return all.length > limit ? `${shown} and ${all.length - limit} more` : shown;
 }
 
-export const logsOf = (namespace: string): string => `kubectl -n ${namespace} logs deployment/gatehouse`;
+/** The pods of every process. */
+const SELECTOR = '-l app.kubernetes.io/part-of=gatehouse';
 
-export const podsOf = (namespace: string): string =>
-  `kubectl -n ${namespace} get pods -l app.kubernetes.io/name=gatehouse`;
+export const logsOf = (namespace: string): string => `kubectl -n ${namespace} logs --prefix ${SELECTOR}`;
+
+export const podsOf = (namespace: string): string => `kubectl -n ${namespace} get pods ${SELECTOR}`;

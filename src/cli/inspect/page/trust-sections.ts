@@ -28,9 +28,10 @@ export function leaderSection({ leader }: StatusReport, now: Date): Html {
     ${relative(renewedAt, now)}`,
     Unknown: undefined,
   }[state];
-  const rows = replicas.map(({ name, ready, leads, node, image, restarts }) => ({
+  const rows = replicas.map(({ name, process, ready, leads, node, image, restarts }) => ({
     cells: [
       mono(name),
+      process,
       ready ? badge('ready', 'good') : badge('not ready', 'bad'),
       leads ? 'leads' : '',
       ...[restarts, node ?? '', image ?? ''],
@@ -42,7 +43,7 @@ export function leaderSection({ leader }: StatusReport, now: Date): Html {
     'Leader and replicas',
     html`<p class="lead">${leads}</p>`,
     unreadParts(unread),
-    table('Pods of Gatehouse', ['Replica', 'State', 'Leads', 'Restarts', 'Node', 'Image'], rows),
+    table('Pods of Gatehouse', ['Replica', 'Process', 'State', 'Leads', 'Restarts', 'Node', 'Image'], rows),
   );
 }
 

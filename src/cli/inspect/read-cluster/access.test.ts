@@ -9,7 +9,10 @@ import { governedKinds, shippedAccess } from './access.ts';
 const BASE = join(import.meta.dirname, '..', '..', '..', '..', 'deploy', 'base');
 
 test('the access reviews follow the rules of the manifests: subresources, and Roles in their namespace', () => {
-  const questions = shippedAccess(readManifests(BASE), 'elsewhere');
+  const questions = shippedAccess(readManifests(BASE), 'elsewhere', [
+    'gatehouse-webhook',
+    'gatehouse-controllers',
+  ]);
   expect(questions).toContainEqual({ verb: 'create', group: '', resource: 'secrets' });
   expect(questions).toContainEqual({
     verb: 'update',
@@ -25,6 +28,16 @@ test('the access reviews follow the rules of the manifests: subresources, and Ro
   });
 });
 
+test('the webhook process needs fewer permissions than both processes', () => {
+  const of = (...accounts: readonly string[]) => shippedAccess(readManifests(BASE), 'elsewhere', accounts);
+  expect(of('gatehouse-webhook')).not.toContainEqual({ verb: 'create', group: '', resource: 'secrets' });
+  expect(of('gatehouse-webhook')).toContainEqual({
+    ...{ verb: 'list', group: '', resource: 'secrets', namespace: 'elsewhere', name: 'gatehouse-serving' },
+  });
+  const both = of('gatehouse-webhook', 'gatehouse-controllers');
+  expect(both.length).toBeLessThan(of('gatehouse-webhook').length + of('gatehouse-controllers').length);
+});
+
 test('roles of other ServiceAccounts are ignored', () => {
   const rules = [{ apiGroups: [''], resources: ['pods'], resourceNames: ['a', 'b'], verbs: ['get'] }];
   const roleFor = (account: string) => [
@@ -35,8 +48,8 @@ test('roles of other ServiceAccounts are ignored', () => {
       subjects: [{ kind: 'ServiceAccount', name: account }],
     },
   ];
-  expect(shippedAccess(roleFor('grafana'), 'x')).toEqual([]);
-  expect(shippedAccess(roleFor('gatehouse'), 'x').map(({ name }) => name)).toEqual(['a', 'b']);
+  expect(shippedAccess(roleFor('grafana'), 'x', ['gatehouse'])).toEqual([]);
+  expect(shippedAccess(roleFor('gatehouse'), 'x', ['gatehouse']).map(({ name }) => name)).toEqual(['a', 'b']);
 });
 
 test('a kind of several policies is checked once, for the policy that needs it', () => {

@@ -1,4 +1,4 @@
-/** Reads which of its permissions the ServiceAccount of Gatehouse has. */
+/** Reads which of their permissions the ServiceAccounts of Gatehouse have. */
 import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import { toGroupResource } from '../../../api/policy-match.ts';
 import { groupResourceName, type GroupResource, type KubeObject } from '../../../json/kube-object.ts';
@@ -25,13 +25,17 @@ export const REVIEWS: Permission = { verb: 'create', resource: 'subjectaccessrev
 /** There are hundreds of short requests. With more concurrency, they only queue in the API server. */
 const MAX_CONCURRENT_REVIEWS = 8;
 
-/** @param manifests that grant the permissions */
+/**
+ * @param manifests that grant the permissions
+ * @param needs the accounts in the manifests whose permissions this account needs
+ */
 export async function readAccess(
   client: Client,
   account: ServiceAccount,
   manifests: readonly KubeObject[],
+  needs: readonly string[],
 ): Promise<Reading<Access>> {
-  const questions = shippedAccess(manifests, account.namespace);
+  const questions = shippedAccess(manifests, account.namespace, needs);
   if (questions.length === 0)
     return {
       kind: 'unread',
@@ -58,30 +62,30 @@ interface RbacObject extends KubeObject {
   readonly subjects?: readonly { readonly kind: string; readonly name: string }[];
 }
 
-/** The ServiceAccount that the manifests bind. */
-const SHIPPED_ACCOUNT = 'gatehouse';
-
 /**
- * One question for each verb, resource and name that `manifests` grant to Gatehouse. So the permissions are listed only
- * once.
+ * One question for each verb, resource and name that `manifests` grant to these accounts. So the permissions are listed
+ * only once.
  *
  * @param namespace in which Roles apply
  */
 export function shippedAccess(
   manifests: readonly KubeObject[],
   namespace: string,
+  accounts: readonly string[],
 ): readonly AccessQuestion[] {
   const objects: readonly RbacObject[] = manifests;
   const bindings = objects.filter(({ subjects = [] }) =>
-    subjects.some(({ kind, name }) => kind === 'ServiceAccount' && name === SHIPPED_ACCOUNT),
+    subjects.some(({ kind, name }) => kind === 'ServiceAccount' && accounts.includes(name)),
   );
-  return bindings.flatMap(({ kind: binding, roleRef }) => {
+  const questions = bindings.flatMap(({ kind: binding, roleRef }) => {
     const role = objects.find(
       ({ kind, metadata }) => kind === roleRef?.kind && metadata?.name === roleRef?.name,
     );
     const place = binding === 'RoleBinding' ? { namespace } : {};
     return (role?.rules ?? []).flatMap(questionsOf).map((question) => ({ ...question, ...place }));
   });
+  // Two accounts may need the same.
+  return [...new Map(questions.map((question) => [JSON.stringify(question), question])).values()];
 }
 
 function questionsOf({

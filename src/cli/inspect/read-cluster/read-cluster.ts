@@ -64,12 +64,15 @@ export interface Pod extends KubeObject {
   };
 }
 
-/** The name of the Service, the Lease and the Deployment of Gatehouse, in any namespace. */
+/** The name of the Service and the Lease of Gatehouse, in any namespace. */
 export const INSTALLATION_NAME = 'gatehouse';
 
 /** One slow part must not delay the others for long. */
 const TIMEOUT_MS = 15_000;
 const PODS: Resource = { group: '', version: 'v1', resource: 'pods', kind: 'Pod', namespaced: true };
+
+/** The pods of both Deployments, and of the one of `gatehouse serve`. */
+const POD_SELECTOR = 'app.kubernetes.io/name in (gatehouse,gatehouse-controllers)';
 
 export async function readCluster(
   client: Pick<KubeClient, 'get' | 'listAll'>,
@@ -85,7 +88,7 @@ export async function readCluster(
     : {};
   const [pods, authority, caBundle, servedCerts, servingSecrets, annotated, own, policies, windows] =
     await Promise.all([
-      list<Pod>(PODS, { namespace, labelSelector: 'app.kubernetes.io/name=gatehouse' }),
+      list<Pod>(PODS, { namespace, labelSelector: POD_SELECTOR }),
       get<Secret>(secrets, { namespace, name: AUTHORITY_SECRET }),
       get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }),
       get<ConfigMap>(configMaps, { namespace, name: SERVED_CERTS_CONFIGMAP }),

@@ -14,7 +14,6 @@ import {
   apiServices,
   configMaps,
   customResourceDefinitions,
-  deployments,
   leases,
   mutatingWebhookConfigurations,
   secrets,
@@ -38,13 +37,8 @@ import {
   RESTORE_WINDOWS,
 } from '../../../runtime/resources.ts';
 import type { UserCluster } from '../../connect.ts';
-import {
-  readAccess,
-  readGovernedAccess,
-  type Access,
-  type GovernedKind,
-  type ServiceAccount,
-} from './access.ts';
+import { readAccess, readGovernedAccess, type Access, type GovernedKind } from './access.ts';
+import { accountsOf, controllersAmong, readDeployments, type Deployments } from './processes.ts';
 import { probeResult, probeWindow, resultOf, type ProbeResult } from './probe.ts';
 import { INSTALLATION_NAME, type SharedReadings } from './read-cluster.ts';
 import { readRestartAccess, type RestartPlace } from './restart-access.ts';
@@ -87,19 +81,6 @@ export interface LiveService extends KubeObject {
   };
 }
 
-export interface Deployment extends KubeObject {
-  readonly spec?: {
-    readonly template: {
-      readonly spec: {
-        readonly containers: readonly {
-          readonly args?: readonly string[];
-          readonly env?: readonly { readonly name: string }[];
-        }[];
-      };
-    };
-  };
-}
-
 export interface EndpointSlice extends KubeObject {
   readonly endpoints?: readonly {
     readonly addresses: readonly string[];
@@ -121,7 +102,15 @@ export interface Managed {
   readonly metadata: ObjectMeta & Pick<NonNullable<RawTarget['metadata']>, 'managedFields'>;
 }
 
-export interface InstallationReadings extends ServiceAccount, SharedReadings {
+/** What the account of a process may do. */
+export interface AccountReadings {
+  readonly serviceAccount: string;
+  readonly access: Reading<Access>;
+  readonly governed: Reading<Access<GovernedKind>>;
+}
+
+export interface InstallationReadings extends SharedReadings {
+  readonly namespace: string;
   /** By the clock of the API server. */
   readonly now: Date;
   /** As the leader noted them on the Lease. */
@@ -130,12 +119,13 @@ export interface InstallationReadings extends ServiceAccount, SharedReadings {
   readonly skewMs: number | undefined;
   /** The CRDs of Gatehouse, by name. */
   readonly definitions: Reading<ReadonlyMap<string, Definition>>;
-  readonly access: Reading<Access>;
-  readonly governed: Reading<Access<GovernedKind>>;
+  readonly accounts: readonly AccountReadings[];
+  /** The account of the controllers. */
+  readonly controllers: string;
   readonly restarts: Reading<Access<RestartPlace>>;
   readonly service: Reading<LiveService | undefined>;
   readonly slices: Reading<readonly EndpointSlice[]>;
-  readonly deployment: Reading<Deployment | undefined>;
+  readonly deployments: Reading<Deployments>;
   readonly mutating: Reading<LiveConfiguration | undefined>;
   readonly validating: Reading<LiveConfiguration | undefined>;
   readonly probe: Reading<ProbeResult>;
@@ -152,11 +142,10 @@ export interface InstallationReadings extends ServiceAccount, SharedReadings {
 /** @param manifests the objects of `deploy/base` */
 export async function readInstallation(
   cluster: Pick<UserCluster, 'client' | 'discovery' | 'now' | 'skewMs'>,
-  account: ServiceAccount,
+  { namespace, serviceAccount: named }: { readonly namespace: string; readonly serviceAccount?: string },
   manifests: readonly KubeObject[],
 ): Promise<InstallationReadings> {
   const { client } = cluster;
-  const { namespace, serviceAccount } = account;
   const { get, list } = createReader(client);
   const restrictions = restrictionsOf(
     valueOf(await get<LeaseObject>(leases, { namespace, name: INSTALLATION_NAME })),
@@ -168,27 +157,37 @@ export async function readInstallation(
     list<RestoreWindow>(RESTORE_WINDOWS).then(orEmpty),
   ]);
   const configuration = { name: WEBHOOK_CONFIGURATION_NAME };
-  const [definitions, access, governed, service, slices, mutating, validating, probe] = await Promise.all([
+  const running = await readDeployments(get, namespace);
+  const processes = accountsOf(running, named);
+  const controllers = controllersAmong(processes);
+  const [definitions, accounts, service, slices, mutating, validating, probe] = await Promise.all([
     readDefinitions(
       client,
       shippedDefinitions().map(({ name }) => `${name}.${GROUP}`),
     ),
-    restrictions.namespaces === undefined
-      ? readAccess(client, account, withoutParts(manifests, restrictions.without))
-      : NOT_CHECKED,
-    restrictions.namespaces === undefined ? readGovernedAccess(client, account, policies) : NOT_CHECKED,
+    Promise.all(
+      processes.map(async ({ serviceAccount, needs }): Promise<AccountReadings> => {
+        if (restrictions.namespaces !== undefined)
+          return { serviceAccount, access: NOT_CHECKED, governed: NOT_CHECKED };
+        const account = { namespace, serviceAccount };
+        const [access, governed] = await Promise.all([
+          readAccess(client, account, withoutParts(manifests, restrictions.without), needs),
+          readGovernedAccess(client, account, policies),
+        ]);
+        return { serviceAccount, access, governed };
+      }),
+    ),
     get<LiveService>(services, { namespace, name: INSTALLATION_NAME }),
     readSlices(cluster, namespace),
     get<LiveConfiguration>(mutatingWebhookConfigurations, configuration),
     get<LiveConfiguration>(validatingWebhookConfigurations, configuration),
     probeWebhook(cluster, namespace),
   ]);
-  const [caBundle, serving, deployment, converted, restarts, managed] = await Promise.all([
+  const [caBundle, serving, converted, restarts, managed] = await Promise.all([
     get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }),
     get<Secret>(secrets, { namespace, name: SERVING_SECRET }),
-    get<Deployment>(deployments, { namespace, name: INSTALLATION_NAME }),
     readConverted(client, conversions),
-    readRestartAccess(client, account),
+    readRestartAccess(client, { namespace, serviceAccount: controllers }),
     Promise.all(
       MANAGED.map(([resource, labelSelector]) =>
         tryToRead(permissionTo('list', resource), async () => {
@@ -201,20 +200,9 @@ export async function readInstallation(
   // Last: its age is compared with the current time.
   const lease = await get<LeaseObject>(leases, { namespace, name: INSTALLATION_NAME });
   return {
-    ...{ namespace, serviceAccount, now: cluster.now(), skewMs: cluster.skewMs() },
-    ...{ policies, conversions, detectors, windows, definitions, access, governed, service, slices },
-    ...{
-      restrictions,
-      mutating,
-      validating,
-      probe,
-      caBundle,
-      converted,
-      restarts,
-      managed,
-      lease,
-      deployment,
-    },
+    ...{ namespace, restrictions, now: cluster.now(), skewMs: cluster.skewMs() },
+    ...{ policies, conversions, detectors, windows, definitions, accounts, controllers, service, slices },
+    ...{ mutating, validating, probe, caBundle, converted, restarts, managed, lease, deployments: running },
     chain: mapReading(serving, (secret) => {
       const text = Buffer.from(secret?.data?.[TLS_CERT_KEY] ?? '', 'base64').toString();
       return text === '' ? undefined : text;

@@ -65,10 +65,11 @@ function verdict({ attention, healthy }: StatusReport, colours: boolean): readon
 }
 
 function leader({ leader: part }: StatusReport, style: Style): readonly string[] {
-  const rows = part.replicas.map(({ name, ready, leads, node, image, restarts }) =>
+  const rows = part.replicas.map(({ name, process, ready, leads, node, image, restarts }) =>
     row(
       [
         plain(name),
+        plain(process),
         ready ? { text: 'yes', tone: 'good' } : { text: 'no', tone: 'bad' },
         ...[leads ? 'yes' : '', String(restarts), node ?? '–'].map(plain),
       ],
@@ -76,7 +77,13 @@ function leader({ leader: part }: StatusReport, style: Style): readonly string[]
     ),
   );
   const title = `Leader: ${paint(coloured(describeLeader(part, style.now)), style.colours)}`.trimEnd();
-  return section(title, part, ['REPLICA', 'READY', 'LEADS', 'RESTARTS', 'NODE', 'IMAGE'], rows, style);
+  return section(
+    title,
+    part,
+    ['REPLICA', 'PROCESS', 'READY', 'LEADS', 'RESTARTS', 'NODE', 'IMAGE'],
+    rows,
+    style,
+  );
 }
 
 function describeLeader({ state, holder = '', acquiredAt, renewedAt }: LeaderPart, now: Date): StatusCell {

@@ -1,4 +1,4 @@
-/** Checks the CustomResourceDefinitions of Gatehouse and the permissions of its ServiceAccount. */
+/** Checks the CustomResourceDefinitions of Gatehouse and the permissions of its ServiceAccounts. */
 import { customResourceDefinitions } from '../../../../api/crds.ts';
 import { VERSION } from '../../../../api/group.ts';
 import type { Part } from '../../../../config/parts.ts';
@@ -6,8 +6,12 @@ import { groupResourceName } from '../../../../json/kube-object.ts';
 import type { AccessQuestion } from '../../../../kube/access.ts';
 import { isJsonObject, objectIn } from '../../../../json/json.ts';
 import { missingAccessMessage } from '../../../../runtime/policies/read-access.ts';
-import type { GovernedKind, ServiceAccount } from '../../read-cluster/access.ts';
-import type { Definition, InstallationReadings } from '../../read-cluster/read-installation.ts';
+import type { GovernedKind } from '../../read-cluster/access.ts';
+import type {
+  AccountReadings,
+  Definition,
+  InstallationReadings,
+} from '../../read-cluster/read-installation.ts';
 import { judgeReading, ok, orElse, problem, someOf, warning, type Results } from '../finding.ts';
 
 const APPLY = 'kubectl apply -k deploy, from the release of this program';
@@ -76,21 +80,30 @@ function missingFields(wanted: unknown, live: unknown, path: string): readonly s
   return [...below, ...missingFields(wanted.items, live.items, `${path}[]`)];
 }
 
-const accountOf = ({ namespace, serviceAccount }: ServiceAccount): string =>
-  `ServiceAccount ${namespace}/${serviceAccount}`;
+/** What `judge` finds for each account; findings about the reading itself only once. */
+function eachAccount(
+  { namespace, accounts }: InstallationReadings,
+  judge: (readings: AccountReadings, account: string) => Results,
+): Results {
+  const found = accounts.flatMap((readings) =>
+    judge(readings, `ServiceAccount ${namespace}/${readings.serviceAccount}`),
+  );
+  return [...new Map(found.map((result) => [result.seen, result])).values()];
+}
 
 export const checkAccess = (readings: InstallationReadings): Results =>
-  judgeReading(readings.access, ({ checked, missing }) => {
-    const account = accountOf(readings);
-    if (missing.length === 0) return ok(`the ${account} has all ${checked} permissions`);
-    if (missing.length === checked)
-      return problem(
-        `the ${account} has none of the ${checked} permissions: its bindings are missing, or Gatehouse uses another account`,
-        'kubectl apply -k deploy; or name the account: --namespace and --service-account',
-      );
-    const seen = `the ${account} has no permission to ${someOf(grouped(missing), 8)}`;
-    return problem(seen, 'kubectl apply -k deploy');
-  });
+  eachAccount(readings, ({ access }, account) =>
+    judgeReading(access, ({ checked, missing }) => {
+      if (missing.length === 0) return ok(`the ${account} has all ${checked} permissions`);
+      if (missing.length === checked)
+        return problem(
+          `the ${account} has none of the ${checked} permissions: its bindings are missing, or Gatehouse uses another account`,
+          'kubectl apply -k deploy; or name the account: --namespace and --service-account',
+        );
+      const seen = `the ${account} has no permission to ${someOf(grouped(missing), 8)}`;
+      return problem(seen, 'kubectl apply -k deploy');
+    }),
+  );
 
 /** E.g. `get/list secrets`. */
 function grouped(questions: readonly AccessQuestion[]): readonly string[] {
@@ -104,19 +117,21 @@ function grouped(questions: readonly AccessQuestion[]): readonly string[] {
 }
 
 export const checkGovernedKinds = (readings: InstallationReadings): Results =>
-  judgeReading(readings.governed, ({ checked, missing }) => {
-    const byPolicy = [...Map.groupBy(missing, ({ policy }) => policy)];
-    return orElse(
-      byPolicy.map(([policy, kinds]) => unreadable(readings, policy, kinds)),
-      ok(`the ${accountOf(readings)} can read the ${checked} kinds of all policies`),
-    );
-  });
+  eachAccount(readings, ({ governed }, account) =>
+    judgeReading(governed, ({ checked, missing }) => {
+      const byPolicy = [...Map.groupBy(missing, ({ policy }) => policy)];
+      return orElse(
+        byPolicy.map(([policy, kinds]) => unreadable(account, policy, kinds)),
+        ok(`the ${account} can read the ${checked} kinds of all policies`),
+      );
+    }),
+  );
 
-function unreadable(subject: ServiceAccount, policy: string, kinds: readonly GovernedKind[]): Results {
+function unreadable(account: string, policy: string, kinds: readonly GovernedKind[]): Results {
   const names = someOf(kinds.map(groupResourceName));
   const next = missingAccessMessage(policy, kinds);
   if (!kinds.some(({ needed }) => needed))
     return warning(`the policy ${policy} cannot audit existing ${names}`, next);
-  const seen = `the ${accountOf(subject)} cannot read ${names}, which the policy ${policy} needs`;
+  const seen = `the ${account} cannot read ${names}, which the policy ${policy} needs`;
   return problem(seen, next);
 }

@@ -3,13 +3,13 @@ import type { InstallationReadings } from '../../read-cluster/read-installation.
 import { judgeReading, ok, orElse, someOf, warning, type Results } from '../finding.ts';
 
 /** Without the permissions, the leader does not even see the annotation, so no Event says that they are missing. */
-export const checkRestarts = ({ restarts, namespace, serviceAccount }: InstallationReadings): Results =>
+export const checkRestarts = ({ restarts, namespace, controllers }: InstallationReadings): Results =>
   judgeReading(restarts, ({ checked, missing }) => {
     const findings = missing.map((place) =>
       warning(
-        `the ServiceAccount ${namespace}/${serviceAccount} may not restart ${someOf(place.workloads)} after a renewal`,
+        `the ServiceAccount ${namespace}/${controllers} may not restart ${someOf(place.workloads)} after a renewal`,
         `kubectl -n ${place.namespace} create rolebinding gatehouse-restarts --clusterrole=gatehouse-restarts ` +
-          `--serviceaccount=${namespace}:${serviceAccount}; the ClusterRole is in deploy/components/restarts`,
+          `--serviceaccount=${namespace}:${controllers}; the ClusterRole is in deploy/components/restarts`,
       ),
     );
     const all =

@@ -95,10 +95,11 @@ function targetPort({ slices, service }: InstallationReadings): number | string 
 
 /** Gatehouse may run elsewhere, e.g. on a laptop: without a Deployment, there is no result. */
 export const checkClients = (readings: InstallationReadings): Results =>
-  judgeReading(readings.deployment, (live) => {
-    const containers = live?.spec?.template.spec.containers ?? [];
+  judgeReading(readings.deployments, (live) => {
+    const listening = [...live].filter(([name]) => name !== 'gatehouse-controllers');
+    const containers = listening.flatMap(([, { spec }]) => spec?.template.spec.containers ?? []);
     if (containers.length === 0) return [];
-    const isSet = containers.some(
+    const isSet = containers.every(
       ({ args = [], env = [] }) =>
         args.some((arg) => /^--client-ca(=|$)/.test(arg)) ||
         env.some(({ name }) => name === environmentName('client-ca')),

@@ -21,6 +21,8 @@ export interface LeaderPart {
 
 interface Replica {
   readonly name: string;
+  /** What it runs; `serve`: both. */
+  readonly process: 'webhook' | 'controllers' | 'serve';
   readonly ready: boolean;
   readonly leads: boolean;
   readonly node?: string | undefined;
@@ -46,7 +48,12 @@ export function leaderPart(
     holder: holderIdentity === '' ? undefined : holderIdentity,
     ...{ acquiredAt: acquireTime, renewedAt: renewTime, transitions: leaseTransitions, replicas },
   };
-  return { part, problems: [...leaseProblems(part, what), ...replicas.flatMap(replicaProblems)] };
+  const problems = [
+    ...leaseProblems(part, what),
+    ...missingProcesses(replicas, namespace),
+    ...replicas.flatMap(replicaProblems),
+  ];
+  return { part, problems };
 }
 
 function stateOf(lease: LeaseObject | undefined, now: Date): 'Held' | 'Free' | 'Expired' {
@@ -63,12 +70,32 @@ function replicaOf({ metadata, spec, status }: Pod, leader: string | undefined):
   const { conditions = [], containerStatuses = [] } = status ?? {};
   return {
     name,
+    process: processOf(metadata?.labels?.['app.kubernetes.io/component']),
     ready: conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True'),
     leads: name === leader,
     ...{ node: nodeName, image },
     restarts: containerStatuses.reduce((sum, { restartCount = 0 }) => sum + restartCount, 0),
   };
 }
+
+const processOf = (component: string | undefined): Replica['process'] =>
+  component === 'webhook' || component === 'controllers' ? component : 'serve';
+
+/** A process without a pod. Without any pod, Gatehouse runs elsewhere. */
+function missingProcesses(replicas: readonly Replica[], namespace: string): Problems {
+  if (replicas.length === 0 || replicas.some(({ process }) => process === 'serve')) return [];
+  return (['webhook', 'controllers'] as const)
+    .filter((wanted) => replicas.every(({ process }) => process !== wanted))
+    .map((wanted) => ({
+      object: `Deployment ${namespace}/gatehouse-${wanted}`,
+      message: `no replica runs, so ${WITHOUT[wanted]}: check its events`,
+    }));
+}
+
+const WITHOUT = {
+  webhook: 'governed requests are refused',
+  controllers: 'no certificate is renewed and no bundle is injected',
+} as const;
 
 function leaseProblems({ state, holder = 'the holder', renewedAt }: LeaderPart, object: string): Problems {
   if (state === 'Held' || state === 'Unknown') return [];

@@ -9,7 +9,7 @@ import { generationId, importGeneration } from '../../../../pki/authority/genera
 import { generateKeyPair, randomSerial } from '../../../../pki/x509/keys.ts';
 import { firstCertificate } from '../../../../pki/x509/pem.ts';
 import { TARGET_KINDS } from '../../../../pki/injection/target.ts';
-import type { ClusterReadings } from '../../read-cluster/read-cluster.ts';
+import type { ClusterReadings, Pod } from '../../read-cluster/read-cluster.ts';
 import {
   at,
   authority,
@@ -42,6 +42,16 @@ test('a record of trust that is late needs attention, because no certificate of 
   const late = { ...authority, generations: [{ ...active, trustedUntil: after(NOW, 80 * DAY) }] };
   expect(problems(reportOf({ authority: read({ data: toSecretData(late) }) }))).toEqual([
     expect.stringContaining(`no certificates of full length are issued since ${at(-10 * DAY)}`),
+  ]);
+});
+
+test('the report names the process of each replica', () => {
+  const pods = ['webhook', 'controllers'].map((component) => podOf(component, `gatehouse-${component}-a`));
+  const report = reportOf({ pods: read(pods) });
+  expect(report.attention).toEqual([]);
+  expect(report.leader.replicas).toMatchObject([
+    { name: 'gatehouse-controllers-a', process: 'controllers' },
+    { name: 'gatehouse-webhook-a', process: 'webhook' },
   ]);
 });
 
@@ -95,6 +105,10 @@ test('no private key is in the report', () => {
 });
 
 const brokenKey = { ...toSecretData(authority), 'generations.json': Buffer.from('[]').toString('base64') };
+const podOf = (component: string, name: string): Pod => ({
+  metadata: { name, labels: { 'app.kubernetes.io/component': component } },
+  status: { conditions: [{ type: 'Ready', status: 'True' }] },
+});
 const weak = { name: 'one.example.com', clientConfig: { service: {}, caBundle: 'AAAA' } };
 
 test.each<readonly [string, Partial<ClusterReadings>, string]>([
@@ -103,6 +117,16 @@ test.each<readonly [string, Partial<ClusterReadings>, string]>([
     'the leader does not renew the Lease',
     { lease: read({ spec: { holderIdentity: 'a', renewTime: at(-60_000), leaseDurationSeconds: 15 } }) },
     'a has not renewed it since',
+  ],
+  [
+    'the pods of the controllers are missing',
+    { pods: read([podOf('webhook', 'gatehouse-webhook-a')]) },
+    'Deployment gatehouse-system/gatehouse-controllers: no replica runs, so no certificate is renewed',
+  ],
+  [
+    'the pods of the webhook are missing',
+    { pods: read([podOf('controllers', 'gatehouse-controllers-a')]) },
+    'Deployment gatehouse-system/gatehouse-webhook: no replica runs, so governed requests are refused',
   ],
   [
     'a replica is not ready',
