@@ -51,12 +51,7 @@ const permission = (
   (name === undefined ? '' : ` named ${name}`) +
   (namespace === undefined ? '' : ` in ${namespace}`);
 
-/** The permissions of these ClusterRoles and Roles, without those of ClusterRoles that only aggregate others. */
-export function permissionsIn(manifests: readonly KubeObject[]): ReadonlySet<Permission> {
-  return new Set(rolesIn(manifests).flatMap(permissionsOf));
-}
-
-export const rolesIn = (manifests: readonly KubeObject[]): readonly GrantingRole[] =>
+const rolesIn = (manifests: readonly KubeObject[]): readonly GrantingRole[] =>
   manifests.filter(({ kind }) => kind === 'ClusterRole' || kind === 'Role');
 
 /** The roles that the manifests bind to this account. Roles get their namespace, as from kustomize. */
