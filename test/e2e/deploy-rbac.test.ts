@@ -102,6 +102,8 @@ const NOT_USED_HERE: Readonly<Record<'webhook' | 'controllers', Readonly<Record<
   webhook: {
     'get gatehouse.dev/admissionpolicies':
       'the search for unsettled claims reads the policy of one that it does not know',
+    'list core/services named gatehouse in gatehouse-system': 'for readiness to name a missing Service',
+    'watch core/services named gatehouse in gatehouse-system': 'for readiness to name a missing Service',
   },
   controllers: {
     'get gatehouse.dev/admissionpolicies':
@@ -217,11 +219,17 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     await untilRefused('a second S1', 'spec.serial', () =>
       cluster.admin.create(SERVERS, withSerial('second', 'S1'), { dryRun: true }),
     );
-    await cluster.admin.delete(SERVERS, inShop('first'));
     const holderOf = async (value: string) => {
       const { items } = await cluster.admin.listAll<Claim>(UNIQUE_CLAIMS);
       return items.find(({ spec }) => spec.values[0] === JSON.stringify(value))?.spec.holder.name;
     };
+    // The replica finds its own claim of S1, and renews it.
+    for (const serial of ['S2', 'S1'])
+      await cluster.admin.patchMerge(SERVERS, inShop('first'), { spec: { serial } });
+    // The API server refuses the name after the replica has claimed S3, so the replica releases the claim.
+    await expect(cluster.admin.create(SERVERS, withSerial('first', 'S3'))).rejects.toThrow(/already exists/);
+    await eventually('S3 is free', async () => (await holderOf('S3')) === undefined, PATIENT);
+    await cluster.admin.delete(SERVERS, inShop('first'));
     await eventually('S1 is free', async () => (await holderOf('S1')) === undefined, PATIENT);
     const holder = await eventually('the audit counts the older Servers', () => holderOf('OLD'), PATIENT);
     await cluster.admin.delete(SERVERS, inShop(holder));
