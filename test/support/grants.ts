@@ -51,7 +51,7 @@ const permission = (
   (name === undefined ? '' : ` named ${name}`) +
   (namespace === undefined ? '' : ` in ${namespace}`);
 
-const rolesIn = (manifests: readonly KubeObject[]): readonly GrantingRole[] =>
+export const rolesIn = (manifests: readonly KubeObject[]): readonly GrantingRole[] =>
   manifests.filter(({ kind }) => kind === 'ClusterRole' || kind === 'Role');
 
 /** The roles that the manifests bind to this account. Roles get their namespace, as from kustomize. */
