@@ -66,7 +66,11 @@ test.each([
   [400, 'BadRequest', 'Correct the object, or the admission policy that refuses it.'],
   [413, 'RequestEntityTooLarge', 'Correct the object, or the admission policy that refuses it.'],
   [422, 'Invalid', 'Correct the object, or the admission policy that refuses it.'],
-  [403, 'Forbidden', 'Permit it (deploy/base/controllers-account.yaml), or look for the quota or admission policy'],
+  [
+    403,
+    'Forbidden',
+    'Permit it (deploy/base/controllers-account.yaml), or look for the quota or admission policy',
+  ],
 ])('%d %s contains the remedy and the message of the API server', async (code, reason, advice) => {
   const refused = await outcome(answered(code, reason, 'data: Too long'));
   expect(refused).toBeInstanceOf(WriteRefused);

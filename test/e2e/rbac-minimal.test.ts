@@ -51,7 +51,8 @@ const NOT_MISSED: Readonly<Record<string, Readonly<Record<Permission, string>>>>
     'create authorization.k8s.io/selfsubjectaccessreviews':
       'Kubernetes gives it to everybody (system:basic-user), which an administrator can take back',
     'create core/configmaps in gatehouse-system': 'distribute-bundles, if installed, grants it everywhere',
-    'update core/configmaps named gatehouse-cabundle in gatehouse-system': 'distribute-bundles, if installed, grants it everywhere',
+    'update core/configmaps named gatehouse-cabundle in gatehouse-system':
+      'distribute-bundles, if installed, grants it everywhere',
   },
 };
 
