@@ -27,7 +27,7 @@ let replicas: Replica[];
 
 beforeEach(async () => {
   port = await freePort();
-  cluster = await startClusterFor(port);
+  cluster = await startClusterFor(port, { controllers: ['clusterrole-aggregation'] });
   replicas = [];
 });
 
@@ -103,7 +103,10 @@ test('no webhook is installed before a replica can serve, and none is removed wh
     kind: 'Service',
     metadata: { namespace: SYSTEM_NAMESPACE, name: 'gatehouse' },
   };
-  const spec = { selector: { app: 'gatehouse' }, ports: [{ name: 'https', port, targetPort: port }] };
+  const spec = {
+    selector: { app: 'gatehouse' },
+    ports: [{ name: 'https', protocol: 'TCP', port, targetPort: port }],
+  };
   await cluster.apply({ ...service, ...{ spec } });
   await webhook.whenReady();
   const waiting = await cluster.see<Conditioned>(
