@@ -93,18 +93,18 @@ export async function startStage(datacenters: number): Promise<Stage> {
 
 /**
  * Gives V8 time to compile the hot code, because production servers run for weeks. Decision code needs longer than
- * other code. One connection runs the same code as many.
+ * other code, and 100 KB need longer than 3 KB. One connection runs the same code as many.
  */
-const WARM_UP_MS = { many: 5_000, one: 1_000 };
+const WARM_UP_MS = { one: 1_000, '3 KB': 3_000, '100 KB': 5_000 };
 const TURN_MS = 500;
-const ROUNDS = 5;
+const ROUNDS = 4;
 
 /** Each round gives every subject one turn, in the given order. */
 export async function playRounds(
   subjects: readonly Subject[],
   scenario: Scenario,
 ): Promise<readonly (readonly Turn[])[]> {
-  const milliseconds = scenario.connections > 1 ? WARM_UP_MS.many : WARM_UP_MS.one;
+  const milliseconds = WARM_UP_MS[scenario.connections === 1 ? 'one' : scenario.size];
   for (const subject of subjects) await subject.turn(scenario, { milliseconds });
   const rounds: Turn[][] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
