@@ -1,6 +1,7 @@
 /** The places in the manifests of deploy/ where the chart inserts its values. */
 import { stringify } from 'yaml';
 
+import { PARTS } from '../../src/config/parts.ts';
 import { RESTORE_WINDOW_RULES } from '../../src/api/restore-window-rules.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { inline, lines, optional, type Edit, type Path } from './holes.ts';
@@ -188,6 +189,11 @@ const moreArguments = (controls: boolean): readonly string[] => [
   '- --log-level={{ .Values.logLevel }}',
   '{{- end }}',
   ...(controls ? CONTROLLERS_ARGUMENTS : []),
+  ...PARTS.flatMap((part) => [
+    `{{- if not .Values.parts.${part}.enabled }}`,
+    `- --without=${part}`,
+    '{{- end }}',
+  ]),
   '{{- range .Values.extraArgs }}',
   '- {{ . | quote }}',
   '{{- end }}',

@@ -35,6 +35,11 @@ export const COMPONENTS: Readonly<Record<string, string | undefined>> = {
   'cert-manager-compat': '.Values.compat.certManager',
   'openshift-compat': '.Values.compat.openshift',
   restarts: '.Values.restarts',
+  namespaces: undefined, // not in the chart
+  'without-certificates': undefined, // parts.certificates.enabled
+  'without-conversions': undefined,
+  'without-injection': undefined,
+  'without-restores': undefined,
   'status-page': '.Values.statusPage',
 };
 
@@ -57,6 +62,8 @@ export function readParts(deploy: string): readonly Part[] {
 
 function conditionOf(object: KubeObject): string | undefined {
   if (object.kind === 'CustomResourceDefinition') return '.Values.crds.enabled';
+  const part = object.metadata?.labels?.['gatehouse.dev/part'];
+  if (part !== undefined) return `.Values.parts.${part}.enabled`;
   return isOfTwo(object) ? SEPARATE : undefined;
 }
 

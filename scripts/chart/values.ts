@@ -4,6 +4,7 @@
  */
 import Type, { type TProperties, type TSchema } from 'typebox';
 
+import { PARTS, type Part } from '../../src/config/parts.ts';
 import { SETTINGS } from '../../src/config/settings.ts';
 
 /** Of one Deployment. */
@@ -151,7 +152,20 @@ const processValues = (): TProperties => ({
   extraVolumeMounts: objects('Mounts of these volumes in the container.'),
 });
 
+const PART_OF: Readonly<Record<Part, string>> = {
+  certificates: 'Certificates for annotated Services.',
+  injection: 'CA bundles in objects that request them.',
+  conversions: 'ConversionPolicies, and handlers that convert objects.',
+  restores: 'RestoreWindows and RestoreDetectors.',
+};
+
 const permissionValues = (): TProperties => ({
+  parts: group(
+    'The parts that run. A part that does not run has no rights; its CRDs stay.',
+    Object.fromEntries(
+      PARTS.map((part) => [part, group(PART_OF[part], { enabled: boolean('Whether it runs.', true) })]),
+    ),
+  ),
   compat: group('Other systems whose annotations are supported.', {
     openshift: boolean(
       "Those of OpenShift's service-ca. Also omits the user ID, because OpenShift refuses a fixed one.",

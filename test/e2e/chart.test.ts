@@ -228,6 +228,34 @@ const EFFECTS: readonly (readonly [
     'rules.0.resources',
     ['certificates'],
   ],
+  [
+    'parts.certificates.enabled',
+    { parts: { certificates: { enabled: false } } },
+    CONTROLLERS,
+    `${CONTAINER}.args`,
+    ['controllers', '--without=certificates'],
+  ],
+  [
+    'parts.conversions.enabled',
+    { parts: { conversions: { enabled: false } } },
+    CONTROLLERS,
+    `${CONTAINER}.args`,
+    ['controllers', '--without=conversions'],
+  ],
+  [
+    'parts.injection.enabled',
+    { parts: { injection: { enabled: false } } },
+    CONTROLLERS,
+    `${CONTAINER}.args`,
+    ['controllers', '--without=injection'],
+  ],
+  [
+    'parts.restores.enabled',
+    { parts: { restores: { enabled: false } } },
+    CONTROLLERS,
+    `${CONTAINER}.args`,
+    ['controllers', '--without=restores'],
+  ],
   ['statusPage', { statusPage: true }, CONTROLLERS, `${CONTAINER}.args`, ['controllers', '--status-page']],
   [
     'distributeBundles',
@@ -344,6 +372,10 @@ const WITH_COMPONENT: readonly (readonly [component: string, options: RenderOpti
   ['delete-secrets', { values: { deleteSecrets: true } }],
   ['kubernetes-1.20', { kubeVersion: '1.20.2' }],
   ['restarts', { values: { restarts: true } }],
+  ['without-certificates', { values: { parts: { certificates: { enabled: false } } } }],
+  ['without-conversions', { values: { parts: { conversions: { enabled: false } } } }],
+  ['without-injection', { values: { parts: { injection: { enabled: false } } } }],
+  ['without-restores', { values: { parts: { restores: { enabled: false } } } }],
   ['status-page', { values: { statusPage: true } }],
 ];
 
