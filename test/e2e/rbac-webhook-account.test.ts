@@ -150,7 +150,7 @@ test('the account can change nothing but UniqueClaims', async () => {
   // The test would notice more: the other account may do more.
   const others = await allowed(controllers, ['create', 'update'], kinds);
   expect(others).toContain('create core/secrets');
-  expect(others).toContain('update core/configmaps');
+  expect(others).toContain('update core/secrets');
 });
 
 test('the account has none of the verbs that give the rights of others', async () => {
