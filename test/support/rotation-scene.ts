@@ -76,7 +76,11 @@ export function nameOfWrite(
   const object = body as Carrier; // Gatehouse sends such an object to each of these targets
   if (name === 'authority') return `authority ${authorityStep(parseAuthority(object.data ?? {}))}`;
   const { 'ca.crt': bundle = '', 'tls.crt': chain } = object.data ?? {};
-  if (chain !== undefined) return `${name} ${leafStep(decode(chain), decode(bundle), old)}`;
+  if (chain !== undefined) {
+    // The leader also copies path tokens and keys for webhook processes into its serving Secret.
+    const isCopy = name === 'serving' && isStanding(target, decode(chain), decode(bundle), events);
+    return isCopy ? undefined : `${name} ${leafStep(decode(chain), decode(bundle), old)}`;
+  }
   const roots = name === 'cabundle' ? bundle : decode(object.webhooks?.[0]?.clientConfig.caBundle ?? '');
   // The path token follows the serving cert. A slow rotation is still running when Gatehouse writes the next token.
   if (name === 'webhook' && isPublished(target, roots, events)) return undefined;
@@ -85,6 +89,12 @@ export function nameOfWrite(
 
 const isKept = (id: string, events: readonly TrustEvent[]): boolean =>
   standingOf(events).authority.generations.some((generation) => generation.id === id);
+
+/** Whether a Secret has this chain and this bundle already. */
+function isStanding(target: string, chain: string, bundle: string, events: readonly TrustEvent[]): boolean {
+  const { chains, bundles } = standingOf(events);
+  return chains.get(target) === chain && bundles.get(target) === bundle;
+}
 
 /** Whether a webhook configuration has this bundle already. */
 const isPublished = (target: string, bundle: string, events: readonly TrustEvent[]): boolean =>
