@@ -23,7 +23,7 @@ const LANES = 8;
  */
 export async function measureLeaves(): Promise<readonly Figure[]> {
   const now = new Date();
-  const authority = createAuthority({
+  const authority = await createAuthority({
     keyPair: await generateKeyPair('ECDSA-P256'),
     serial: randomSerial(),
     now,
@@ -55,7 +55,7 @@ async function issue(
 ): Promise<object> {
   const keyPair = await generateKeyPair(algorithm);
   const dnsNames = ['web', 'web.shop', 'web.shop.svc', 'web.shop.svc.cluster.local'];
-  const { chain } = issueServingCert({
+  const { chain } = await issueServingCert({
     authority,
     dnsNames,
     keyPair,

@@ -87,7 +87,7 @@ export async function startHooks(): Promise<HooksServer> {
   const keyPair = await generateKeyPair('ECDSA-P256');
   const dnsNames = [`${HOOKS_SERVICE}.${HOOKS_NAMESPACE}.svc`, 'localhost'];
   const order = { authority, dnsNames, keyPair, serial: randomSerial(), now, lifetimeMs: 24 * 3600 * 1000 };
-  const { chain } = issueServingCert(order);
+  const { chain } = await issueServingCert(order);
   const ca = Buffer.from(caBundle(authority, now)).toString('base64');
 
   const handlers = new Map<string, Handler>();

@@ -334,7 +334,7 @@ test('C1: everything at once, including the webhook configurations: all of it is
 
 describe('C2: a restore replaces the authority in use with an unusable one', () => {
   const stranger = async (now: Date) =>
-    createAuthority({ keyPair: await generateKeyPair('ECDSA-P256'), serial: randomSerial(), now });
+    await createAuthority({ keyPair: await generateKeyPair('ECDSA-P256'), serial: randomSerial(), now });
 
   const kinds: readonly (readonly [string, () => Promise<unknown>])[] = [
     [

@@ -3,6 +3,7 @@ import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 
 import { firstAuthority, rotated, serverOf } from '../support/pki/fixtures.ts';
 import { isDeliberate } from './target.ts';
+import { openKey } from '../../src/pki/authority/sealed-key.ts';
 
 export const NOW = new Date('2026-11-22T00:00:00Z');
 
@@ -29,9 +30,10 @@ export const KEYS = [
 
 /** A message with this number of characters of a key reveals the key. */
 const TELLING = 16;
-const secrets = [...KEYS, ...authority.generations.flatMap((generation) => generation.key ?? [])].flatMap(
-  (pem) => pem.split('\n').filter((line) => line.length > 2 * TELLING && !line.startsWith('-----')),
-);
+const secrets = [
+  ...KEYS,
+  ...authority.generations.flatMap(({ key }) => (key === undefined ? [] : openKey(key))),
+].flatMap((pem) => pem.split('\n').filter((line) => line.length > 2 * TELLING && !line.startsWith('-----')));
 
 /** Any deliberate error is allowed if its message contains no part of a key. */
 export function isDiscreet(error: unknown): boolean {

@@ -122,7 +122,7 @@ async function sessionCertificate(host: string, now: Date) {
     generateKeyPair(DEFAULT_KEY_ALGORITHM),
   ]);
   const serials = { authority: randomSerial(), serving: randomSerial() };
-  const certificate = issueSessionCert({ host, authorityKeys, servingKeys, serials, now });
+  const certificate = await issueSessionCert({ host, authorityKeys, servingKeys, serials, now });
   return { ...certificate, key: servingKeys.privateKey };
 }
 

@@ -16,8 +16,8 @@ export async function createSandboxTls(now: Date): Promise<SandboxTls> {
     generateKeyPair(DEFAULT_KEY_ALGORITHM),
     generateKeyPair(DEFAULT_KEY_ALGORITHM),
   ]);
-  const authority = createAuthority({ keyPair: caKeys, serial: randomSerial(), now });
-  const { chain } = issueServingCert({
+  const authority = await createAuthority({ keyPair: caKeys, serial: randomSerial(), now });
+  const { chain } = await issueServingCert({
     authority,
     dnsNames: ['localhost', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc'],
     keyPair: keys,

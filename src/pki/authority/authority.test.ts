@@ -32,7 +32,7 @@ test.each([2, 24])(
   'service-ca TestInitializeSigningSecret: positive duration: an authority of %d hours ends after that time',
   async (hours) => {
     const keyPair = await generateKeyPair('ECDSA-P256');
-    const short = createAuthority({ keyPair, serial: randomSerial(), now, lifetimeMs: hours * HOUR });
+    const short = await createAuthority({ keyPair, serial: randomSerial(), now, lifetimeMs: hours * HOUR });
     expect(rootOf(activeGeneration(short)).validToDate).toEqual(after(now, hours * HOUR));
   },
 );
@@ -54,7 +54,7 @@ test('service-ca TestCreateIntermediateCACert: a later generation is pending, an
 });
 
 test('a bridge does not outlive the generation that it leads to', async () => {
-  const next = createGeneration({
+  const next = await createGeneration({
     keyPair: await generateKeyPair('ECDSA-P256'),
     serial: randomSerial(),
     now,
@@ -71,8 +71,11 @@ test('an expired generation signs no bridge, and a generation without its key ca
   const request = { keyPair, serial: randomSerial() };
   const late = after(now, 3 * 365 * DAY);
   expect(isExpired(activeGeneration(one), late)).toBe(true);
-  expect(createGeneration({ ...request, now: late, previous: activeGeneration(one) }).bridge).toBeUndefined();
-  expect(() => createGeneration({ ...request, now, previous: retiring })).toThrow('its private key is gone');
+  const unbridged = await createGeneration({ ...request, now: late, previous: activeGeneration(one) });
+  expect(unbridged.bridge).toBeUndefined();
+  await expect(createGeneration({ ...request, now, previous: retiring })).rejects.toThrow(
+    'its private key is gone',
+  );
 });
 
 test('bridges lead down to the oldest retained generation', () => {
@@ -101,7 +104,7 @@ test('a pending generation does not sign', async () => {
 
 test('two authorities created at the same instant differ in name, key and serial', async () => {
   const make = async () =>
-    createAuthority({ keyPair: await generateKeyPair('ECDSA-P256'), serial: randomSerial(), now });
+    await createAuthority({ keyPair: await generateKeyPair('ECDSA-P256'), serial: randomSerial(), now });
   const roots = [await make(), await make()].map((authority) => rootOf(activeGeneration(authority)));
   for (const part of ['subject', 'serialNumber', 'fingerprint256'] as const)
     expect(new Set(roots.map((root) => root[part])).size).toBe(2);

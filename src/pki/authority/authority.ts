@@ -26,8 +26,8 @@ export interface Authority {
 }
 
 /** The first authority. Its generation is active at once: no clients exist yet that must first learn of its root. */
-export function createAuthority(request: Omit<NewGeneration, 'previous'>): Authority {
-  return authorityOf(createGeneration(request), request.now);
+export async function createAuthority(request: Omit<NewGeneration, 'previous'>): Promise<Authority> {
+  return authorityOf(await createGeneration(request), request.now);
 }
 
 /** The first authority, from an existing generation. */

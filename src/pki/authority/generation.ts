@@ -10,10 +10,10 @@ import {
   firstCertificate,
   joinCertificatePems,
   type CertificatePem,
-  type PrivateKeyPem,
   splitCertificates,
 } from '../x509/pem.ts';
 import { memoizeWeak } from '../../json/objects.ts';
+import { sealKey, signHere, signWith, type SealedKey, type SignAs } from './sealed-key.ts';
 
 /**
  * In the order of a generation's life. `pending`: clients trust the generation, but it does not sign yet. `active`: it
@@ -37,7 +37,7 @@ export interface Generation {
   /** Earlier roots for the same key and name, which their owner renewed. Clients trust each until its own end. */
   readonly formerRoots?: CertificatePem | undefined;
   /** Undefined when the generation no longer signs. */
-  readonly key: PrivateKeyPem | undefined;
+  readonly key: SealedKey | undefined;
   /** A certificate for the key of the root, signed by the previous generation, for clients that know only its root. */
   readonly bridge: CertificatePem | undefined;
   readonly createdAt: Date;
@@ -58,7 +58,7 @@ export interface ImportedAuthority {
   readonly certificate: CertificatePem;
   /** As in {@link Generation}. */
   readonly chain?: CertificatePem | undefined;
-  readonly key: PrivateKeyPem;
+  readonly key: SealedKey;
 }
 
 /** Every generation has all fields, so that a stored one equals the one in memory. */
@@ -84,6 +84,8 @@ export interface NewGeneration {
   readonly domains?: readonly string[] | undefined;
   /** The previous generation, which signs the bridge. Undefined for the first one, or without overlap. */
   readonly previous?: Generation | undefined;
+  /** Signs the bridge. */
+  readonly sign?: SignAs | undefined;
 }
 
 /**
@@ -91,7 +93,7 @@ export interface NewGeneration {
  * expired, because no client trusts it any more, or if that root allows no CA below it.
  * @throws Error if `previous` has lost its private key.
  */
-export function createGeneration(request: NewGeneration): Generation {
+export async function createGeneration(request: NewGeneration): Promise<Generation> {
   const { keyPair, serial, now, lifetimeMs = DEFAULT_AUTHORITY_LIFETIME, domains } = request;
   const id = generationId(keyPair.publicKey);
   // Each generation has its own name, because some stores index CAs by name, and verifiers could confuse them.
@@ -100,8 +102,15 @@ export function createGeneration(request: NewGeneration): Generation {
     notBefore: after(now, -CLOCK_TOLERANCE),
     notAfter: after(now, lifetimeMs),
   };
-  const { certificate } = signRoot(ownCommonName(id), keyPair, term, domains && nameConstraints(domains));
-  return importGeneration({ id, certificate, key: keyPair.privateKey }, request);
+  const { publicKey, privateKey } = keyPair;
+  const issuer = { publicKey, sign: signWith(privateKey) };
+  const { certificate } = await signRoot(
+    ownCommonName(id),
+    issuer,
+    term,
+    domains && nameConstraints(domains),
+  );
+  return await importGeneration({ id, certificate, key: sealKey(id, privateKey) }, request);
 }
 
 const ownCommonName = (id: string): string => `gatehouse-serving-ca-${id}`;
@@ -117,13 +126,15 @@ export const isOwnGeneration = (generation: Generation): boolean => isOwnRoot(ro
  * A `pending` generation with the key and the certificates of an imported CA.
  * @throws Error if `previous` has lost its private key.
  */
-export function importGeneration(
+export async function importGeneration(
   { id, certificate, chain, key }: ImportedAuthority,
-  request: Pick<NewGeneration, 'serial' | 'now' | 'previous'>,
-): Generation {
+  request: BridgeRequest,
+): Promise<Generation> {
   const generation = { ...UNUSED, id, certificate, chain, key, createdAt: request.now } as const;
-  return { ...generation, state: 'pending', bridge: signBridge(pathOf(generation), request) };
+  return { ...generation, state: 'pending', bridge: await signBridge(pathOf(generation), request) };
 }
+
+type BridgeRequest = Pick<NewGeneration, 'serial' | 'now' | 'previous' | 'sign'>;
 
 /**
  * A certificate for the key of the root of `path`, signed by the previous generation. It ends no later than its signer.
@@ -131,16 +142,16 @@ export function importGeneration(
  * or allows no CA below it.
  * @throws Error if `previous` has lost its private key.
  */
-function signBridge(
+async function signBridge(
   path: readonly X509Certificate[],
-  { serial, now, previous }: Pick<NewGeneration, 'serial' | 'now' | 'previous'>,
-): CertificatePem | undefined {
+  { serial, now, previous, sign = signHere }: BridgeRequest,
+): Promise<CertificatePem | undefined> {
   const root = path.at(-1);
   if (root === undefined || previous === undefined || isExpired(previous, now)) return undefined;
-  const signer = issuerOf(previous);
+  const signer = issuerOf(previous, sign);
   const above = pathOf(previous);
   if (isSameCa(root, rootOf(previous)) || pathProblem(above, now, 'tolerant') !== undefined) return undefined;
-  const bridge = signCertificate(
+  const bridge = await signCertificate(
     {
       subject: subjectOf(root),
       publicKey: root.publicKey,
@@ -156,11 +167,19 @@ function signBridge(
 }
 
 /** @throws Error if the generation has lost its private key. */
-export function issuerOf(generation: Certificates & Pick<Generation, 'id' | 'key'>): Issuer {
+export function issuerOf(
+  generation: Certificates & Pick<Generation, 'id' | 'key'>,
+  sign: SignAs = signHere,
+): Issuer {
   const { id, key } = generation;
   if (key === undefined)
     throw new Error(`generation ${id} of the authority cannot sign: its private key is gone`);
-  return { ...subjectOf(caOf(generation)), privateKey: key };
+  const ca = caOf(generation);
+  return {
+    ...subjectOf(ca),
+    publicKey: ca.publicKey,
+    sign: (algorithm, bytes) => sign(key, algorithm, bytes),
+  };
 }
 
 /** The id of the generation that has this key. */

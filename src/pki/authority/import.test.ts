@@ -25,18 +25,18 @@ const clientsAccept = (ca: MadeCa): boolean =>
 
 const dataOf = ({ cert, key }: MadeCa) => ({ 'tls.crt': base64(cert), 'tls.key': base64(key) });
 
-function imported(ca: MadeCa): ImportedAuthority {
-  const result = importAuthority(dataOf(ca), SCOPE, now);
+async function imported(ca: MadeCa): Promise<ImportedAuthority> {
+  const result = await importAuthority(dataOf(ca), SCOPE, now);
   if (result.kind === 'refused') throw new Error(result.problem);
   return result.authority;
 }
 
-const firstOf = (ca: MadeCa): Authority =>
-  authorityOf(importGeneration(imported(ca), { serial: randomSerial(), now }), now);
+const firstOf = async (ca: MadeCa): Promise<Authority> =>
+  authorityOf(await importGeneration(await imported(ca), { serial: randomSerial(), now }), now);
 
-function followedBy(authority: Authority, ca: MadeCa): Authority {
+async function followedBy(authority: Authority, ca: MadeCa): Promise<Authority> {
   const [previous] = authority.generations;
-  const next = importGeneration(imported(ca), { serial: randomSerial(), now, previous });
+  const next = await importGeneration(await imported(ca), { serial: randomSerial(), now, previous });
   return activate(prepare(authority, next, undefined), next.id, now);
 }
 
@@ -47,8 +47,8 @@ describe.skipIf(!hasOpenssl)('an imported CA', () => {
   ])(
     'OPA TestSelfSignedCA: old and new clients and servers trust each other after a rotation to a CA with %s',
     async (_how, subject) => {
-      const before = firstOf(makeCa());
-      const behind = followedBy(before, makeCa({ subject }));
+      const before = await firstOf(makeCa());
+      const behind = await followedBy(before, makeCa({ subject }));
       const servers = await Promise.all([before, behind].map((authority) => serverOf(authority, now)));
       for (const { chain, keyPair } of servers)
         for (const bundle of [before, behind].map((authority) => caBundle(authority, now))) {
@@ -62,14 +62,14 @@ describe.skipIf(!hasOpenssl)('an imported CA', () => {
 
   test('the authority of Gatehouse signs a bridge to an imported CA that replaces it', async () => {
     const before = await firstAuthority(now);
-    const { chain, keyPair } = await serverOf(followedBy(before, makeCa()), now);
+    const { chain, keyPair } = await serverOf(await followedBy(before, makeCa()), now);
     const presented = { chain, privateKey: keyPair.privateKey };
     expect(await nodeVerdict(presented, caBundle(before, now), SERVER_NAME)).toBe('ok');
   });
 
   test('a CA with path length 0 signs no bridge: clients need the new root, which is published before its first use', async () => {
-    const before = firstOf(makeCa({ constraints: 'critical,CA:TRUE,pathlen:0' }));
-    const behind = followedBy(before, makeCa({ subject: '/CN=Next' }));
+    const before = await firstOf(makeCa({ constraints: 'critical,CA:TRUE,pathlen:0' }));
+    const behind = await followedBy(before, makeCa({ subject: '/CN=Next' }));
     expect(behind.generations[0]?.bridge).toBeUndefined();
     const { chain, keyPair } = await serverOf(behind, now);
     const presented = { chain, privateKey: keyPair.privateKey };
@@ -77,9 +77,9 @@ describe.skipIf(!hasOpenssl)('an imported CA', () => {
     expect(await nodeVerdict(presented, caBundle(before, now), SERVER_NAME)).not.toBe('ok');
   });
 
-  test('a CA with the same key and a renewed certificate is the same generation', () => {
+  test('a CA with the same key and a renewed certificate is the same generation', async () => {
     const ca = makeCa();
-    expect(imported(makeCa({ key: ca.key })).id).toBe(imported(ca).id);
+    expect((await imported(makeCa({ key: ca.key }))).id).toBe((await imported(ca)).id);
   });
 
   test.each<[string, () => Readonly<Record<string, string>> | undefined, string]>([
@@ -110,13 +110,13 @@ describe.skipIf(!hasOpenssl)('an imported CA', () => {
       () => ({ ...dataOf(makeCa()), 'tls.crt': base64(makeCa().cert + makeCa().cert) }),
       'tls.crt: "O=Acme, CN=Acme Root" is not an issuer of "O=Acme, CN=Acme Root": remove it',
     ],
-  ])('a CA that %s is refused, and the message names the key of the Secret', (_what, data, problem) => {
-    const result = importAuthority(data(), SCOPE, now);
+  ])('a CA that %s is refused, and the message names the key of the Secret', async (_what, data, problem) => {
+    const result = await importAuthority(data(), SCOPE, now);
     expect(result).toMatchObject({ kind: 'refused', problem: expect.stringContaining(problem) as string });
   });
 
-  test('OPA TestCAExpiry: an expired CA is refused', () => {
-    expect(importAuthority(dataOf(makeCa()), SCOPE, after(now, 366 * DAY))).toMatchObject({
+  test('OPA TestCAExpiry: an expired CA is refused', async () => {
+    expect(await importAuthority(dataOf(makeCa()), SCOPE, after(now, 366 * DAY))).toMatchObject({
       kind: 'refused',
       problem: expect.stringContaining('it ended at') as string,
     });
@@ -155,11 +155,11 @@ describe.skipIf(!hasOpenssl)('an imported CA', () => {
     ],
     ['has no key usage', { usage: '' }, 'tls.crt: it has no key usage'],
     ['has constraints that are not critical', { constraints: 'CA:TRUE' }, 'tls.crt: its basic constraints'],
-  ])('a CA that %s is refused, as openssl refuses its certificates', (_what, wanted, problem) => {
+  ])('a CA that %s is refused, as openssl refuses its certificates', async (_what, wanted, problem) => {
     const ca = makeCa(wanted);
     expect(clientsAccept(makeCa())).toBe(true);
     expect(clientsAccept(ca)).toBe(false);
-    const result = importAuthority(dataOf(ca), SCOPE, now);
+    const result = await importAuthority(dataOf(ca), SCOPE, now);
     expect(result).toMatchObject({ kind: 'refused', problem: expect.stringContaining(problem) as string });
   });
 
@@ -191,10 +191,13 @@ describe.skipIf(!hasOpenssl)('an imported CA', () => {
       { more: ['nameConstraints=critical,permitted;DNS:svc'] },
       `its name constraints exclude ${SERVER_NAME}.cluster.local`,
     ],
-  ])('a CA with %s is refused, because some clients refuse its certificates', (_what, wanted, problem) => {
-    const result = importAuthority(dataOf(makeCa(wanted)), SCOPE, now);
-    expect(result).toMatchObject({ kind: 'refused', problem: expect.stringContaining(problem) as string });
-  });
+  ])(
+    'a CA with %s is refused, because some clients refuse its certificates',
+    async (_what, wanted, problem) => {
+      const result = await importAuthority(dataOf(makeCa(wanted)), SCOPE, now);
+      expect(result).toMatchObject({ kind: 'refused', problem: expect.stringContaining(problem) as string });
+    },
+  );
 
   test.each<[string, WantedCa]>([
     ['a P-384 key', { newKey: ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-384'] }],
@@ -206,7 +209,7 @@ describe.skipIf(!hasOpenssl)('an imported CA', () => {
     ],
     ['an exclusion of other names', { more: ['nameConstraints=critical,excluded;DNS:example.com'] }],
   ])('a CA with %s signs certificates that Node and openssl trust', async (_what, wanted) => {
-    const authority = firstOf(makeCa(wanted));
+    const authority = await firstOf(makeCa(wanted));
     const { chain, keyPair } = await serverOf(authority, now);
     const bundle = caBundle(authority, now);
     expect(await nodeVerdict({ chain, privateKey: keyPair.privateKey }, bundle, SERVER_NAME)).toBe('ok');

@@ -7,6 +7,7 @@ import { inKey, textOf, type SecretData } from '../secret-data.ts';
 import { nameOf } from '../x509/path-problem.ts';
 import { parsePrivateKeyPem, privateKeyOf, splitCertificates, toCertificatePem } from '../x509/pem.ts';
 import { generationId, type ImportedAuthority } from './generation.ts';
+import { sealKey, signHere } from './sealed-key.ts';
 import { signTrial, type TrialScope } from './trial.ts';
 
 export type ImportResult =
@@ -19,26 +20,39 @@ export type ImportResult =
  * CA and its issuers, `tls.key` with its key, and optionally `ca.crt` with the root. The root must be there, because
  * OpenSSL accepts only a self-signed one. Refuses a CA whose certificates in this scope some client would reject.
  */
-export function importAuthority(data: SecretData | undefined, scope: TrialScope, now: Date): ImportResult {
+export async function importAuthority(
+  data: SecretData | undefined,
+  scope: TrialScope,
+  now: Date,
+): Promise<ImportResult> {
   try {
-    return { kind: 'imported', authority: parseImported(data, scope, now) };
+    return { kind: 'imported', authority: await parseImported(data, scope, now) };
   } catch (error) {
     return { kind: 'refused', problem: messageOf(error) };
   }
 }
 
-function parseImported(data: SecretData | undefined, scope: TrialScope, now: Date): ImportedAuthority {
+async function parseImported(
+  data: SecretData | undefined,
+  scope: TrialScope,
+  now: Date,
+): Promise<ImportedAuthority> {
   const textIn = (name: string): string => textOf(data, name) ?? '';
   for (const name of [TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY])
     if (textIn(name) === '') throw new Error(`${name}: it is missing`);
   const roots = inKey(CA_BUNDLE_KEY, () => splitCertificates(textIn(CA_BUNDLE_KEY)));
   const [ca, ...issuers] = inKey(TLS_CERT_KEY, () => pathIn(splitCertificates(textIn(TLS_CERT_KEY)), roots));
-  const key = inKey(TLS_PRIVATE_KEY_KEY, () => parsePrivateKeyPem(textIn(TLS_PRIVATE_KEY_KEY)));
-  if (!ca.checkPrivateKey(privateKeyOf(key)))
+  const pem = inKey(TLS_PRIVATE_KEY_KEY, () => parsePrivateKeyPem(textIn(TLS_PRIVATE_KEY_KEY)));
+  if (!ca.checkPrivateKey(privateKeyOf(pem)))
     throw new Error(`${TLS_PRIVATE_KEY_KEY}: it is not the key of the first certificate in ${TLS_CERT_KEY}`);
   const chain = issuers.length === 0 ? undefined : toCertificatePem(issuers);
-  const authority = { id: generationId(ca.publicKey), certificate: toCertificatePem([ca]), chain, key };
-  inKey(TLS_CERT_KEY, () => signTrial(authority, scope, now));
+  const id = generationId(ca.publicKey);
+  const authority = { id, certificate: toCertificatePem([ca]), chain, key: sealKey(id, pem) };
+  try {
+    await signTrial(authority, scope, now, signHere);
+  } catch (cause) {
+    throw new Error(`${TLS_CERT_KEY}: ${messageOf(cause)}`, { cause });
+  }
   return authority;
 }
 

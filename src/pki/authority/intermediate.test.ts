@@ -42,20 +42,20 @@ const dataOf = (ca: MadeCa, issuers: readonly MadeCa[], root: MadeCa | undefined
   ...(root === undefined ? {} : { 'ca.crt': base64(root.cert) }),
 });
 
-function read(data: Readonly<Record<string, string>>): ImportedAuthority {
-  const result = importAuthority(data, SCOPE, now);
+async function read(data: Readonly<Record<string, string>>): Promise<ImportedAuthority> {
+  const result = await importAuthority(data, SCOPE, now);
   if (result.kind === 'refused') throw new Error(result.problem);
   return result.authority;
 }
 
-function followedBy(before: Authority, imported: ImportedAuthority): Authority {
+async function followedBy(before: Authority, imported: ImportedAuthority): Promise<Authority> {
   const [previous] = before.generations;
-  const next = importGeneration(imported, { serial: randomSerial(), now, previous });
+  const next = await importGeneration(imported, { serial: randomSerial(), now, previous });
   return activate(prepare(before, next, undefined), next.id, now);
 }
 
-const firstOf = (imported: ImportedAuthority): Authority =>
-  authorityOf(importGeneration(imported, { serial: randomSerial(), now }), now);
+const firstOf = async (imported: ImportedAuthority): Promise<Authority> =>
+  authorityOf(await importGeneration(imported, { serial: randomSerial(), now }), now);
 
 async function verdict(authority: Authority, bundle: string): Promise<string> {
   const { chain, keyPair } = await serverOf(authority, now);
@@ -83,7 +83,7 @@ describe.skipIf(!hasOpenssl)('an intermediate CA', () => {
   ])(
     'with %s: the bundle has the root, and servers send the intermediate CA and never the root',
     async (_how, data) => {
-      const authority = firstOf(read(data()));
+      const authority = await firstOf(await read(data()));
       const bundle = caBundle(authority, now);
       const { chain } = await serverOf(authority, now);
       expect(splitCertificates(bundle).map(({ subject }) => subject)).toEqual(['O=Acme\nCN=Acme Root']);
@@ -102,9 +102,12 @@ describe.skipIf(!hasOpenssl)('an intermediate CA', () => {
     beforeAll(async () => {
       const own = await firstAuthority(now);
       const policy = intermediate(otherRoot, 'Policy', 'critical,CA:TRUE,pathlen:1');
-      const one = followedBy(own, read(dataOf(intermediate(root, 'One'), [], root)));
-      const two = followedBy(one, read(dataOf(issuing, [], root)));
-      const three = followedBy(two, read(dataOf(intermediate(policy, 'Three'), [policy], otherRoot)));
+      const one = await followedBy(own, await read(dataOf(intermediate(root, 'One'), [], root)));
+      const two = await followedBy(one, await read(dataOf(issuing, [], root)));
+      const three = await followedBy(
+        two,
+        await read(dataOf(intermediate(policy, 'Three'), [policy], otherRoot)),
+      );
       steps.push(own, one, two, three);
     });
     const cells = [0, 1, 2, 3].flatMap((server) => [0, 1, 2, 3].map((client) => ({ server, client })));
@@ -172,7 +175,7 @@ describe.skipIf(!hasOpenssl)('an intermediate CA', () => {
       [issuing, 'ok'],
       [intermediate(root, 'Last'), 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY'],
     ] as const) {
-      const before = firstOf(read(dataOf(ca, [], root)));
+      const before = await firstOf(await read(dataOf(ca, [], root)));
       const behind = await rotated(before, now);
       expect(await verdict(behind, caBundle(behind, now))).toBe('ok');
       expect((await verdict(behind, root.cert)) === 'ok').toBe(expected === 'ok');
@@ -181,7 +184,7 @@ describe.skipIf(!hasOpenssl)('an intermediate CA', () => {
 
   test('certificates end before the first CA of the chain', async () => {
     const short = makeCa({ issuer: root, subject: '/CN=Short', days: 30 });
-    const authority = firstOf(read(dataOf(short, [], root)));
+    const authority = await firstOf(await read(dataOf(short, [], root)));
     const end = splitCertificates(short.cert)[0]?.validToDate;
     expect(signingOf(authority, now)).toMatchObject({ notAfter: end, validUntil: end });
     const late = after(now, 30 * DAY - 2 * HOUR);
@@ -189,9 +192,9 @@ describe.skipIf(!hasOpenssl)('an intermediate CA', () => {
     expect(notAfter).toEqual(end && after(end, -HOUR));
   });
 
-  test('a renewed certificate of the same CA replaces the old one in every chain', () => {
-    const before = firstOf(read(dataOf(issuing, [], root)));
-    const renewed = read(
+  test('a renewed certificate of the same CA replaces the old one in every chain', async () => {
+    const before = await firstOf(await read(dataOf(issuing, [], root)));
+    const renewed = await read(
       dataOf(makeCa({ issuer: root, subject: '/O=Acme/CN=Issuing', key: issuing.key }), [], root),
     );
     const behind = renewRoot(before, renewed, now);
@@ -201,8 +204,8 @@ describe.skipIf(!hasOpenssl)('an intermediate CA', () => {
     ]);
   });
 
-  test('a renewed root is adopted in place; the same key under another root is refused', () => {
-    const authority = firstOf(read(dataOf(issuing, [], root)));
+  test('a renewed root is adopted in place; the same key under another root is refused', async () => {
+    const authority = await firstOf(await read(dataOf(issuing, [], root)));
     const state = {
       ...{
         authority,
@@ -215,14 +218,14 @@ describe.skipIf(!hasOpenssl)('an intermediate CA', () => {
         rotate: undefined,
         distrust: [],
         paused: undefined,
-        trial: () => SCOPE,
+        activationProblem: undefined,
       },
     };
-    const renewed = read(dataOf(issuing, [], makeCa({ key: root.key, days: 700 })));
+    const renewed = await read(dataOf(issuing, [], makeCa({ key: root.key, days: 700 })));
     expect(planRotation({ ...state, imported: renewed })).toEqual({ kind: 'renew-root' });
     const constraints = 'critical,CA:TRUE';
     const moved = makeCa({ issuer: otherRoot, subject: '/O=Acme/CN=Issuing', key: issuing.key, constraints });
-    const imported = read(dataOf(moved, [], otherRoot));
+    const imported = await read(dataOf(moved, [], otherRoot));
     expect(planRotation({ ...state, imported })).toMatchObject({ kind: 'none' });
     expect(refusal({ ...state, imported })).toContain(
       'root than before and the same key: put a CA with a new key',
@@ -287,8 +290,8 @@ describe.skipIf(!hasOpenssl)('an intermediate CA', () => {
       () => dataOf(makeCa({ issuer: root, subject: '/CN=Weak', digest: 'sha1' }), [], root),
       'tls.crt: "CN=Weak": the algorithm of its signature (1.2.840.10045.4.1)',
     ],
-  ])('is refused if %s', (_why, data, problem) => {
-    const result = importAuthority(data(), SCOPE, now);
+  ])('is refused if %s', async (_why, data, problem) => {
+    const result = await importAuthority(data(), SCOPE, now);
     expect(result).toMatchObject({ kind: 'refused', problem: expect.stringContaining(problem) as string });
   });
 });

@@ -15,6 +15,7 @@ import { firstAuthority, prepared, rotated } from '../../../test/support/pki/fix
 import { createGeneration, rootOf, type Generation } from './generation.ts';
 import { generateKeyPair, randomSerial } from '../x509/keys.ts';
 import { planRotation, refusal, rotationPhase, rotationTime, type RotationState } from './rotation-plan.ts';
+import { activationProblem } from './trial.ts';
 
 const start = new Date('2026-03-01T12:00:00Z');
 const now = after(start, DAY);
@@ -42,7 +43,7 @@ beforeAll(async () => {
     rotate: undefined,
     distrust: [],
     paused: undefined,
-    trial: () => ({ dnsNames: ['db.prod.svc'], addresses: [] }),
+    activationProblem: undefined,
     imported: undefined,
   };
 });
@@ -219,7 +220,7 @@ describe('T11: a generation whose certs clients would reject', () => {
       async () => {
         const short = { lifetimeMs: DAY - HOUR, previous: activeGeneration(one) };
         const keyPair = await generateKeyPair('ECDSA-P256');
-        return createGeneration({ ...short, keyPair, serial: randomSerial(), now: start });
+        return await createGeneration({ ...short, keyPair, serial: randomSerial(), now: start });
       },
       'it ended at',
     ],
@@ -228,7 +229,7 @@ describe('T11: a generation whose certs clients would reject', () => {
       async () => {
         const limits = { domains: ['example.com'], previous: activeGeneration(one) };
         const keyPair = await generateKeyPair('ECDSA-P256');
-        return createGeneration({ ...limits, keyPair, serial: randomSerial(), now: start });
+        return await createGeneration({ ...limits, keyPair, serial: randomSerial(), now: start });
       },
       'its name constraints exclude db.prod.svc',
     ],
@@ -237,9 +238,15 @@ describe('T11: a generation whose certs clients would reject', () => {
     const authority = unusable({ ...made, publishedAt: due });
     const problem = expect.stringContaining(text) as string;
     const abandoned = { kind: 'abandon', id: idAt(authority, 0), problem };
-    expect(plan({ authority })).toEqual(abandoned);
-    expect(plan({ authority, now: atLastCall, targetsWithout: () => VETO }).kind).toBe('abandon');
-    expect(plan({ authority: unusable({}) }).kind).toBe('activate');
+    const tried = async (one: Authority, at: Date) => ({
+      ...{ authority: one, now: at },
+      activationProblem: await activationProblem(one, { dnsNames: ['db.prod.svc'], addresses: [] }, at),
+    });
+    expect(plan(await tried(authority, now))).toEqual(abandoned);
+    expect(plan({ ...(await tried(authority, atLastCall)), targetsWithout: () => VETO }).kind).toBe(
+      'abandon',
+    );
+    expect(plan(await tried(unusable({}), now)).kind).toBe('activate');
   });
 
   test('stays pending if it is imported, and the message names the problem', async () => {
@@ -247,7 +254,8 @@ describe('T11: a generation whose certs clients would reject', () => {
     const { id, certificate, key } = activeGeneration(one);
     const [imported] = authority.generations;
     if (imported?.key === undefined || key === undefined) throw new Error('there is no key');
-    const state = { authority, imported: { ...imported, key: imported.key } };
+    const problem = await activationProblem(authority, { dnsNames: ['db.prod.svc'], addresses: [] }, now);
+    const state = { authority, imported: { ...imported, key: imported.key }, activationProblem: problem };
     for (const at of [now, atLastCall]) expect(plan({ ...state, now: at }).kind).toBe('none');
     expect(refusal({ ...healthy, ...state })).toBe(
       `the CA ${imported.id} is published, and must not sign: clients reject a certificate that it signs. Put another CA into its secret`,
@@ -265,7 +273,11 @@ const createPendingOf = async (authority: Authority, at: Date): Promise<Generati
 async function createPending(at: Date): Promise<Authority> {
   const keyPair = await generateKeyPair('ECDSA-P256');
   const previous = activeGeneration(one);
-  return prepare(one, createGeneration({ keyPair, serial: randomSerial(), now: at, previous }), undefined);
+  return prepare(
+    one,
+    await createGeneration({ keyPair, serial: randomSerial(), now: at, previous }),
+    undefined,
+  );
 }
 
 describe('C1: wrong clocks', () => {
@@ -412,7 +424,12 @@ describe('T3: distrust', () => {
     const order = plan({ distrust: ['ffffffff', id] });
     expect(order).toEqual({ kind: 'distrust', id, ids: [id], replace: true });
     const keyPair = await generateKeyPair('ECDSA-P256');
-    const fresh = createGeneration({ keyPair, serial: randomSerial(), now, previous: activeGeneration(one) });
+    const fresh = await createGeneration({
+      keyPair,
+      serial: randomSerial(),
+      now,
+      previous: activeGeneration(one),
+    });
     const next = replaceActive(one, [id], fresh, now);
     expect(next).toMatchObject({
       gone: [id],

@@ -9,7 +9,6 @@ import { after, earliest, HOUR, MINUTE } from '../durations.ts';
 import { isExpired, isOwnGeneration, lifeOf, type Generation, type ImportedAuthority } from './generation.ts';
 import { canReplaceBy, hasRoomFor, isRenewal, isRenewed, nextRoom, renewalProblem } from './imported-ca.ts';
 import { delayEnd, namesOf, waitsForTargets, type LaggingTargets } from './lagging-targets.ts';
-import { activationProblem, type TrialScope } from './trial.ts';
 import { laterTrust, nextPossible, nextRecordTime, retirementTime, unneeded } from './trust-record.ts';
 
 export interface RotationState {
@@ -29,8 +28,8 @@ export interface RotationState {
   readonly distrust: readonly string[];
   /** For users: why no change is allowed now; undefined: changes are allowed. */
   readonly paused: string | undefined;
-  /** What every CA must be able to sign. */
-  readonly trial: () => TrialScope;
+  /** Why the pending generation must not sign; undefined: it may, or there is none. */
+  readonly activationProblem: string | undefined;
   /** The CA that its owner makes and rotates; undefined: Gatehouse makes its own. */
   readonly imported: ImportedAuthority | undefined;
 }
@@ -125,7 +124,7 @@ export function refusal(state: RotationState): string | undefined {
   const known = authority.generations.find(({ id }) => id === imported.id);
   if (known?.state === 'retiring')
     return `the CA ${imported.id} was replaced before and its key is destroyed here: put a new CA into its secret`;
-  const problem = known?.state === 'pending' ? activationProblem(authority, state.trial(), now) : undefined;
+  const problem = known?.state === 'pending' ? state.activationProblem : undefined;
   if (problem !== undefined)
     return `the CA ${imported.id} is published, and must not sign: ${problem}. Put another CA into its secret`;
   if (known?.state === 'active' && !isRenewal(imported, known))
@@ -211,7 +210,7 @@ function publishPending(state: RotationState): RotationPlan | undefined {
 /** T11: a generation that cannot sign never takes over. The owner of an imported CA replaces it. */
 function activatePending(state: RotationState): RotationPlan | undefined {
   const plan = dueActivation(state);
-  const problem = plan && activationProblem(state.authority, state.trial(), state.now);
+  const problem = plan && state.activationProblem;
   if (plan === undefined || problem === undefined) return plan;
   return state.imported === undefined ? { kind: 'abandon', id: plan.id, problem } : undefined;
 }

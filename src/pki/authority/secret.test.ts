@@ -1,6 +1,8 @@
+import { createPublicKey } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
 import type { SecretData } from '../secret-data.ts';
+import { openKey, signWith } from './sealed-key.ts';
 import { AuthorityBroken, parseAuthority, toSecretData } from './secret.ts';
 import { activeGeneration, type Authority } from './authority.ts';
 import { commonName, signCertificate, subjectOf, type Subject } from '../x509/certificate.ts';
@@ -180,11 +182,13 @@ test.each(breakages)(
 );
 
 /** A CA certificate for the public key of `subject` that claims `issuer`, signed with any `privateKey`. */
-function forged(subject: Generation, issuer: Subject, privateKey: PrivateKeyPem): string {
+async function forged(subject: Generation, issuer: Subject, privateKey: PrivateKeyPem): Promise<string> {
   const root = rootOf(subject);
   const template = { subject: subjectOf(root), publicKey: root.publicKey, serial: randomSerial() };
   const validity = { notBefore: now, notAfter: root.validToDate, purpose: { kind: 'authority' } } as const;
-  return base64(signCertificate({ ...template, ...validity }, { ...issuer, privateKey }));
+  const publicKey = createPublicKey(privateKey);
+  const sign = signWith(privateKey);
+  return base64(await signCertificate({ ...template, ...validity }, { ...issuer, publicKey, sign }));
 }
 
 test('a bridge needs both a valid signature and the right names', async () => {
@@ -194,13 +198,16 @@ test('a bridge needs both a valid signature and the right names', async () => {
   const issuer = subjectOf(rootOf(active));
   const other = { ...issuer, name: commonName('another-ca') };
 
-  const notSelfSigned = { ...data, [`${ids[1]}.crt`]: forged(active, issuer, strange) };
+  const notSelfSigned = { ...data, [`${ids[1]}.crt`]: await forged(active, issuer, strange) };
   expect(() => parseAuthority(notSelfSigned)).toThrow('not self-signed');
-  for (const bridge of [forged(pending, issuer, strange), forged(pending, other, active.key)])
+  for (const bridge of [
+    await forged(pending, issuer, strange),
+    await forged(pending, other, openKey(active.key)),
+  ])
     expect(() => parseAuthority({ ...data, [`${ids[0]}.bridge.crt`]: bridge })).toThrow(
       `it is not signed by the generation before it, ${ids[1]}`,
     );
-  const genuine = { ...data, [`${ids[0]}.bridge.crt`]: forged(pending, issuer, active.key) };
+  const genuine = { ...data, [`${ids[0]}.bridge.crt`]: await forged(pending, issuer, openKey(active.key)) };
   expect(() => parseAuthority(genuine)).not.toThrow();
 });
 

@@ -16,6 +16,7 @@ import {
   type Generation,
   type GenerationState,
 } from './generation.ts';
+import { openKey, sealKey } from './sealed-key.ts';
 import {
   firstCertificate,
   parseCertificatePem,
@@ -80,7 +81,7 @@ export function toSecretData({ generations, gone = [], rotatedFor }: Authority):
       [certificateKey(id), certificate] as const,
       [chainKey(id), chain] as const,
       [formerKey(id), formerRoots] as const,
-      [privateKeyKey(id), key] as const,
+      [privateKeyKey(id), key && openKey(key)] as const,
       [bridgeKey(id), bridge] as const,
     ]),
   ];
@@ -171,7 +172,8 @@ function parseGeneration(entry: ListEntry, data: SecretData): Generation {
   const certificate = read(data, certificateKey(id), parseOneCertificate);
   if (certificate === undefined) throw new AuthorityBroken(certificateKey(id), 'it is missing');
   const chain = read(data, chainKey(id), parseCertificatePem);
-  const key = read(data, privateKeyKey(id), parsePrivateKeyPem);
+  const pem = read(data, privateKeyKey(id), parsePrivateKeyPem);
+  const key = pem && sealKey(id, pem);
   const bridge = read(data, bridgeKey(id), parseOneCertificate);
   const formerRoots = read(data, formerKey(id), (text) => sameCas(text, rootOf({ certificate, chain })));
   const generation: Generation = { ...entry, certificate, chain, formerRoots, key, bridge };
@@ -179,7 +181,7 @@ function parseGeneration(entry: ListEntry, data: SecretData): Generation {
   if (problem !== undefined) throw new AuthorityBroken(certificateKey(id), problem);
   if (key === undefined && state !== 'retiring')
     throw new AuthorityBroken(privateKeyKey(id), `it is missing, and generation ${id} is ${state}`);
-  if (key !== undefined && !caOf(generation).checkPrivateKey(privateKeyOf(key)))
+  if (pem !== undefined && !caOf(generation).checkPrivateKey(privateKeyOf(pem)))
     throw new AuthorityBroken(privateKeyKey(id), `it is not the private key of ${certificateKey(id)}`);
   return generation;
 }

@@ -22,6 +22,7 @@ import {
   rootsOf,
   type Generation,
 } from './generation.ts';
+import type { SignAs } from './sealed-key.ts';
 
 type Signer = Pick<Generation, 'id' | 'certificate' | 'chain' | 'key'>;
 
@@ -36,7 +37,12 @@ export interface TrialScope {
  * A trial certificate for these names and addresses.
  * @throws Error if some client that trusts the root would reject it.
  */
-export function signTrial(ca: Signer, { dnsNames, addresses }: TrialScope, now: Date): CertificatePem {
+export async function signTrial(
+  ca: Signer,
+  { dnsNames, addresses }: TrialScope,
+  now: Date,
+  sign?: SignAs,
+): Promise<CertificatePem> {
   const path = pathOf(ca);
   const root = rootOf(ca);
   const problem = pathProblem(path, now);
@@ -59,11 +65,11 @@ export function signTrial(ca: Signer, { dnsNames, addresses }: TrialScope, now: 
         'cluster IPs, or set --serving-cert-cluster-ips to false',
     );
   const notBefore = latest(now, lifeOf(ca).notBefore);
-  const leaf = signServingCert(
+  const leaf = await signServingCert(
     { dnsNames, addresses: addresses.map(addressBytes).filter((one) => one !== undefined) },
     caOf(ca).publicKey, // any key will do
     { serial: Uint8Array.of(1), notBefore, notAfter: after(notBefore, HOUR) },
-    issuerOf(ca),
+    issuerOf(ca, sign),
   );
   const served = [leaf, ...intermediatesOf(ca).map((one) => toCertificatePem([one]))];
   if (!isTrustedBy(joinCertificatePems(served), toCertificatePem([root]), notBefore))
@@ -79,11 +85,16 @@ export const forbidsClientCerts = (ca: Pick<Signer, 'certificate' | 'chain'>): b
  * Why the pending generation must not sign; undefined if it may. Its clients hold the bundle, or only a root of the
  * generation before it. What changed since it was made counts: its life, the names that it must sign, the bundle.
  */
-export function activationProblem(authority: Authority, scope: TrialScope, now: Date): string | undefined {
+export async function activationProblem(
+  authority: Authority,
+  scope: TrialScope,
+  now: Date,
+  sign?: SignAs,
+): Promise<string | undefined> {
   const pending = pendingGeneration(authority);
   if (pending === undefined) return undefined;
   try {
-    const leaf = signTrial(pending, scope, now);
+    const leaf = await signTrial(pending, scope, now, sign);
     const bridges = bridgesFrom(authority, pending.id, now);
     const served = joinCertificatePems([leaf, ...bridges]);
     const previous = activeGeneration(authority);

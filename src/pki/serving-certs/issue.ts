@@ -14,6 +14,7 @@ import { dnsNameProblem } from './dns-names.ts';
 import { after, earliest } from '../durations.ts';
 import { CLOCK_TOLERANCE } from '../lifetimes.ts';
 import { issuerOf, lifeOf, pathOf } from '../authority/generation.ts';
+import type { SignAs } from '../authority/sealed-key.ts';
 import type { KeyPair } from '../x509/keys.ts';
 import { joinCertificatePems, toCertificatePem, type CertificatePem } from '../x509/pem.ts';
 
@@ -32,6 +33,8 @@ export class OutsideConstraints extends Error {
 
 export interface ServingCertOrder {
   readonly authority: Authority;
+  /** Signs with the keys of the authority. Default: in this process. */
+  readonly sign?: SignAs | undefined;
   readonly purpose?: LeafPurpose;
   readonly dnsNames: readonly string[];
   /** IP addresses in their canonical form. */
@@ -59,12 +62,12 @@ export interface ServingCert {
  * @throws OutsideConstraints
  * @throws Error if a cert cannot hold a name, or if the active generation is not valid yet or ends too soon.
  */
-export function issueServingCert(order: ServingCertOrder): ServingCert {
-  const { authority, keyPair, serial, now, lifetimeMs, addresses = [], purpose = 'serving' } = order;
+export async function issueServingCert(order: ServingCertOrder): Promise<ServingCert> {
+  const { authority, sign, keyPair, serial, now, lifetimeMs, addresses = [], purpose = 'serving' } = order;
   const dnsNames = [...new Set(order.dnsNames)];
   checkDnsNames(dnsNames);
 
-  const { signer, life, issuer, limits } = signerOf(authority);
+  const { signer, life, limits } = signerOf(authority);
   checkLimits({ dnsNames, addresses, purpose }, signer.id, limits);
   if (now < life.notBefore)
     throw new Error(
@@ -86,7 +89,8 @@ export function issueServingCert(order: ServingCertOrder): ServingCert {
 
   const notBefore = after(now, -CLOCK_TOLERANCE);
   const names = { dnsNames, addresses: addresses.map(addressBytes).filter((one) => one !== undefined) };
-  const leaf = signServingCert(names, keyPair.publicKey, { serial, notBefore, notAfter }, issuer, purpose);
+  const term = { serial, notBefore, notAfter };
+  const leaf = await signServingCert(names, keyPair.publicKey, term, issuerOf(signer, sign), purpose);
   const chain = joinCertificatePems([leaf, ...bridgesFrom(authority, signer.id, now)]);
   return { chain, notBefore: inSeconds(notBefore), notAfter: inSeconds(notAfter) };
 }
@@ -126,7 +130,7 @@ export const chainOf = (leaf: string, bridges: readonly CertificatePem[]): Certi
 const signerOf = memoizeWeak((authority: Authority) => {
   const signer = activeGeneration(authority);
   const limits = pathOf(signer).map(certificateFields);
-  return { signer, life: lifeOf(signer), issuer: issuerOf(signer), limits };
+  return { signer, life: lifeOf(signer), limits };
 });
 
 /** When a serving cert ends that was issued at `issuedAt` by a CA that ends at `authorityEnd`. */

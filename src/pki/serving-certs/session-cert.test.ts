@@ -12,7 +12,13 @@ async function issued(host: string) {
     generateKeyPair(DEFAULT_KEY_ALGORITHM),
   ]);
   const serials = { authority: randomSerial(), serving: randomSerial() };
-  const { authority, chain, notAfter } = issueSessionCert({ host, authorityKeys, servingKeys, serials, now });
+  const { authority, chain, notAfter } = await issueSessionCert({
+    host,
+    authorityKeys,
+    servingKeys,
+    serials,
+    now,
+  });
   return { authority: new X509Certificate(authority), leaf: new X509Certificate(chain), notAfter };
 }
 

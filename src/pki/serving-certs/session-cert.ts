@@ -1,4 +1,5 @@
 /** A serving cert for one development session, from a CA that signs only this cert. */
+import { signWith } from '../authority/sealed-key.ts';
 import { addressBytes } from '../x509/addresses.ts';
 import { signRoot, signServingCert } from '../x509/certificate.ts';
 import { after, DAY } from '../durations.ts';
@@ -26,15 +27,17 @@ export interface SessionCert {
 const LIFETIME = 7 * DAY;
 
 /** The caller must discard the key of the authority: no session needs a second certificate. */
-export function issueSessionCert(order: SessionCertOrder): SessionCert {
+export async function issueSessionCert(order: SessionCertOrder): Promise<SessionCert> {
   const { host, authorityKeys, servingKeys, serials, now } = order;
   const validity = { notBefore: after(now, -CLOCK_TOLERANCE), notAfter: after(now, LIFETIME) };
-  const { issuer, certificate: authority } = signRoot('gatehouse-dev-session', authorityKeys, {
-    ...validity,
-    serial: serials.authority,
-  });
+  const { publicKey, privateKey } = authorityKeys;
+  const { issuer, certificate: authority } = await signRoot(
+    'gatehouse-dev-session',
+    { publicKey, sign: signWith(privateKey) },
+    { ...validity, serial: serials.authority },
+  );
   const address = addressBytes(host);
-  const chain = signServingCert(
+  const chain = await signServingCert(
     address === undefined ? { dnsNames: [host] } : { dnsNames: [], addresses: [address] },
     servingKeys.publicKey,
     { ...validity, serial: serials.serving },

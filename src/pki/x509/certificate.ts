@@ -1,4 +1,4 @@
-import { createHash, sign, type KeyObject, type X509Certificate } from 'node:crypto';
+import { createHash, type KeyObject, type X509Certificate } from 'node:crypto';
 import { certificateFields, KEY_USAGE, OID, USAGE_OF, type LeafPurpose } from './certificate-fields.ts';
 import {
   bitString,
@@ -10,7 +10,6 @@ import {
   explicit,
   implicit,
   integer,
-  derNull,
   objectId,
   octetString,
   sequence,
@@ -19,7 +18,8 @@ import {
   utf8String,
   type DerNode,
 } from './der.ts';
-import { privateKeyOf, toCertificatePem, type CertificatePem, type PrivateKeyPem } from './pem.ts';
+import { toCertificatePem, type CertificatePem } from './pem.ts';
+import { algorithmIdentifier, signatureAlgorithm, type Sign } from './signature.ts';
 
 /** The subject of a certificate: the DER of a Name, and the id by which other certificates refer to the key. */
 export interface Subject {
@@ -28,7 +28,9 @@ export interface Subject {
 }
 
 export interface Issuer extends Subject {
-  readonly privateKey: PrivateKeyPem;
+  readonly publicKey: KeyObject;
+  /** Signs with the private key. */
+  readonly sign: Sign;
 }
 
 type CertificatePurpose =
@@ -86,15 +88,18 @@ export function subjectOf(certificate: X509Certificate): Subject {
  * Builds and signs an X.509 v3 certificate that follows the profile of RFC 5280.
  * @throws Error if the validity is empty, the serial is not allowed, or the key of `issuer` cannot sign.
  */
-export function signCertificate(template: CertificateTemplate, issuer: Issuer): CertificatePem {
+export async function signCertificate(
+  template: CertificateTemplate,
+  issuer: Issuer,
+): Promise<CertificatePem> {
   const { subject, publicKey, serial, notBefore, notAfter } = template;
   if (notAfter <= notBefore)
     throw new Error(`the certificate would end (${notAfter.toISOString()}) before it begins`);
   if (!isSerial(serial))
     throw new Error('the serial number must be positive, minimal and at most 20 octets long');
 
-  const key = privateKeyOf(issuer.privateKey);
-  const { hash, identifier } = signatureAlgorithm(key);
+  const algorithm = signatureAlgorithm(issuer.publicKey);
+  const identifier = () => algorithmIdentifier(algorithm);
   const tbs = sequence(
     explicit(0, integer(Uint8Array.of(2))), // v3
     integer(serial),
@@ -105,7 +110,7 @@ export function signCertificate(template: CertificateTemplate, issuer: Issuer): 
     decode(publicKey.export({ type: 'spki', format: 'der' })),
     explicit(3, sequence(...extensions(template, issuer))),
   );
-  const signature = sign(hash, encode(tbs), key);
+  const signature = await issuer.sign(algorithm, encode(tbs));
   return toCertificatePem([{ raw: encode(sequence(tbs, identifier(), bitString(signature))) }]);
 }
 
@@ -121,28 +126,28 @@ export function nameConstraints(domains: readonly string[]): Uint8Array {
 }
 
 /** A self-signed root. @throws Error as {@link commonName} and {@link signCertificate} */
-export function signRoot(
+export async function signRoot(
   name: string,
-  { publicKey, privateKey }: { readonly publicKey: KeyObject; readonly privateKey: PrivateKeyPem },
+  { publicKey, sign }: Pick<Issuer, 'publicKey' | 'sign'>,
   term: Term,
   constraints?: Uint8Array,
-): { readonly issuer: Issuer; readonly certificate: CertificatePem } {
-  const issuer = { name: commonName(name), keyId: keyIdOf(publicKey), privateKey };
+): Promise<{ readonly issuer: Issuer; readonly certificate: CertificatePem }> {
+  const issuer = { name: commonName(name), keyId: keyIdOf(publicKey), publicKey, sign };
   const purpose = { kind: 'authority', nameConstraints: constraints } as const;
   const template = { ...term, subject: issuer, publicKey, purpose };
-  return { issuer, certificate: signCertificate(template, issuer) };
+  return { issuer, certificate: await signCertificate(template, issuer) };
 }
 
 /** A leaf for a server or a client. Its subject is empty, so the API server accepts it as no user. @throws Error as {@link signCertificate} */
-export function signServingCert(
+export async function signServingCert(
   names: LeafNames,
   publicKey: KeyObject,
   term: Term,
   issuer: Issuer,
   kind: LeafPurpose = 'serving',
-): CertificatePem {
+): Promise<CertificatePem> {
   const subject = { name: EMPTY_NAME, keyId: keyIdOf(publicKey) };
-  return signCertificate({ ...term, subject, publicKey, purpose: { kind, ...names } }, issuer);
+  return await signCertificate({ ...term, subject, publicKey, purpose: { kind, ...names } }, issuer);
 }
 
 function extensions({ subject, purpose, publicKey }: CertificateTemplate, issuer: Issuer): DerNode[] {
@@ -194,19 +199,4 @@ function usage(bits: number): DerNode {
 function isSerial([first, second, ...rest]: Uint8Array): boolean {
   if (first === undefined || first >= 0x80 || rest.length > 18) return false;
   return first !== 0 || (second !== undefined && second >= 0x80);
-}
-
-/** RFC 4055 §5 (RSA: parameters NULL), RFC 5758 §3.2 (ECDSA: no parameters). */
-function signatureAlgorithm(key: KeyObject): {
-  readonly hash: 'sha256' | 'sha384';
-  readonly identifier: () => DerNode;
-} {
-  const curve = key.asymmetricKeyDetails?.namedCurve;
-  if (key.asymmetricKeyType === 'rsa')
-    return { hash: 'sha256', identifier: () => sequence(objectId('1.2.840.113549.1.1.11'), derNull()) };
-  if (curve === 'prime256v1')
-    return { hash: 'sha256', identifier: () => sequence(objectId('1.2.840.10045.4.3.2')) };
-  if (curve === 'secp384r1')
-    return { hash: 'sha384', identifier: () => sequence(objectId('1.2.840.10045.4.3.3')) };
-  throw new Error('only RSA, P-256 and P-384 keys can sign certificates');
 }

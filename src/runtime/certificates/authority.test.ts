@@ -2,13 +2,14 @@ import { generateKeyPair as generateKeyPairOfNode } from 'node:crypto';
 import { promisify } from 'node:util';
 import { beforeEach, describe, expect, test } from 'vitest';
 
+import { openKey, signWith } from '../../pki/authority/sealed-key.ts';
 import { parseAuthority, toSecretData } from '../../pki/authority/secret.ts';
 import { activeGeneration, type Authority } from '../../pki/authority/authority.ts';
 import { caBundle } from '../../pki/authority/bundle.ts';
 import { base64, firstAuthority, rotated } from '../../../test/support/pki/fixtures.ts';
 import { makeCa } from '../../../test/support/pki/openssl-ca.ts';
 import { hasOpenssl } from '../../../test/support/trust-verdicts.ts';
-import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
+import { generateKeyPair, randomSerial, type KeyPair } from '../../pki/x509/keys.ts';
 import { signRoot } from '../../pki/x509/certificate.ts';
 import { toPrivateKeyPem } from '../../pki/x509/pem.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
@@ -650,6 +651,7 @@ describe('a rotation', () => {
 });
 
 describe('an imported CA', () => {
+  const signerOf = ({ publicKey, privateKey }: KeyPair) => ({ publicKey, sign: signWith(privateKey) });
   const importFrom = 'corporate-ca';
   const put = (certificate: string, key: string) => {
     secrets.remove(`${OWN_NAMESPACE}/${importFrom}`);
@@ -660,7 +662,7 @@ describe('an imported CA', () => {
   };
   const give = async () => {
     const generation = activeGeneration(await firstAuthority(start));
-    put(generation.certificate, generation.key ?? '');
+    put(generation.certificate, generation.key === undefined ? '' : openKey(generation.key));
     return generation.id;
   };
 
@@ -688,7 +690,7 @@ describe('an imported CA', () => {
       notBefore: start,
       notAfter: new Date(start.getTime() + 400 * DAY),
     };
-    put(signRoot('Acme Root', keyPair, term).certificate, keyPair.privateKey);
+    put((await signRoot('Acme Root', signerOf(keyPair), term)).certificate, keyPair.privateKey);
     await one.reconcile();
     const [next] = stored().generations.map(({ id }) => id);
     put('garbage', 'garbage');
@@ -707,11 +709,12 @@ describe('an imported CA', () => {
 
   test('T9: with a renewed root is published with both roots, and the Event says when the former one ends', async () => {
     const keyPair = await generateKeyPair('ECDSA-P256');
-    const rootUntil = (days: number) => {
+    const rootUntil = async (days: number) => {
       const term = { notBefore: start, notAfter: new Date(start.getTime() + days * DAY) };
-      return signRoot('Acme Root', keyPair, { ...term, serial: randomSerial() }).certificate;
+      return (await signRoot('Acme Root', signerOf(keyPair), { ...term, serial: randomSerial() }))
+        .certificate;
     };
-    const [former, renewed] = [rootUntil(400), rootUntil(800)];
+    const [former, renewed] = [await rootUntil(400), await rootUntil(800)];
     put(former, keyPair.privateKey);
     const one = leader({ importFrom });
     await one.reconcile();
@@ -827,7 +830,7 @@ describe('an imported CA', () => {
       notBefore: start,
       notAfter: new Date(start.getTime() + 24 * HOUR),
     };
-    const { certificate } = signRoot('weak', { publicKey, privateKey: key }, term);
+    const { certificate } = await signRoot('weak', { publicKey, sign: signWith(key) }, term);
     put(certificate, key);
     await one.reconcile();
     expect(stored().generations.map((generation) => generation.id)).toEqual([id]);

@@ -18,6 +18,7 @@ import { activeGeneration, authorityOf, type Authority } from '../../pki/authori
 import { lifeOf } from '../../pki/authority/generation.ts';
 import { MINUTE } from '../../pki/durations.ts';
 import { judgeAuthority, startOver, type StoredAuthority } from '../../pki/authority/recovery.ts';
+import { signHere } from '../../pki/authority/sealed-key.ts';
 import { lateRecord, retirementTime } from '../../pki/authority/trust-record.ts';
 import { AuthorityBroken, parseAuthority, withAuthority } from '../../pki/authority/secret.ts';
 import type { Secret } from '../../pki/serving-certs/secret.ts';
@@ -86,7 +87,10 @@ export function startAuthority(
   const { config, metrics, serverClock } = context;
   const { namespace, ca } = config;
   const keySource = { generateKeyPair, randomSerial };
-  const reconcile = createAuthorityReconciler({ ...context, ...keySource, evidence, onAuthority });
+  const reconcile = createAuthorityReconciler({
+    ...{ ...context, ...keySource, sign: signHere },
+    ...{ evidence, onAuthority },
+  });
   const controller = startController(
     context,
     { name: 'authority', reconcile: inLocalTime(reconcile, serverClock.now) },

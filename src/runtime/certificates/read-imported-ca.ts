@@ -40,7 +40,7 @@ export async function readImported(
     return { refused: caUnreadable(...ref, messageOf(cause)), cause };
   }
   if (secret === undefined) return { refused: caRefused(...ref, 'the secret does not exist') };
-  const result = importAuthority(secret.data, trialScope(config, evidence.clusterIPs()), now);
+  const result = await importAuthority(secret.data, trialScope(config, evidence.clusterIPs()), now);
   if (result.kind === 'refused') return { refused: caRefused(...ref, result.problem) };
   const isShort = evidence.wantsClientCerts() && forbidsClientCerts(result.authority);
   return { imported: result.authority, ...(isShort ? { limited: caForServersOnly(...ref) } : {}) };

@@ -186,8 +186,9 @@ type Issued = Awaited<ReturnType<typeof issue>>;
 async function issue(existing: Secret | undefined, task: ServingCertTask, context: ServingCertsContext) {
   const { identity, request, authority, signing, now } = task;
   const keyPair = await context.generateKeyPair(request.algorithm);
-  const { chain, ...validity } = issueServingCert({
+  const { chain, ...validity } = await issueServingCert({
     authority,
+    sign: context.sign,
     purpose: request.purpose,
     dnsNames: request.dnsNames,
     addresses: request.addresses,

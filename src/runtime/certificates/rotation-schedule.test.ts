@@ -75,7 +75,7 @@ test.each(
   'schedule $seed ($ca CA), with leader clocks $skewMs ms apart, keeps T1 to T10 and T12',
   { timeout: 60_000 },
   async ({ seed, skewMs, ca }) => {
-    const model = createModel({ seed, skewMs: -skewMs, ca });
+    const model = await createModel({ seed, skewMs: -skewMs, ca });
     const operations = DRAWN[ca];
     const books: Books = {
       verdicts: new Map(),

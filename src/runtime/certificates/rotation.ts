@@ -24,6 +24,8 @@ import {
   type Generation,
   type ImportedAuthority,
 } from '../../pki/authority/generation.ts';
+import type { SignAs } from '../../pki/authority/sealed-key.ts';
+import { activationProblem } from '../../pki/authority/trial.ts';
 import type { LaggingTargets, UnreadableKind } from '../../pki/authority/lagging-targets.ts';
 import {
   planRotation,
@@ -79,6 +81,8 @@ export interface RotationContext extends KeySource {
   /** The same time for all replicas: two leaders must agree about what has expired. */
   readonly serverClock: Pick<ServerClock, 'now' | 'skewMs'>;
   readonly evidence: TrustEvidence;
+  /** Signs with the keys of the authority. Default: in this process. */
+  readonly sign?: SignAs;
   readonly log: Log;
 }
 
@@ -93,7 +97,7 @@ export interface RotationInput {
 /** `recheckAt` is undefined after a write, because the next step may be due at once. */
 export async function stepRotation(context: RotationContext, input: RotationInput, signal: AbortSignal) {
   const { secret, authority, now } = input;
-  const state = stateOf(context, input);
+  const state = await stateOf(context, input);
   const wanted = planRotation(state);
   const isRotation = wanted.kind !== 'none' && wanted.kind !== 'record-trust';
   const paused = isRotation ? await pauseReason(context, signal) : undefined;
@@ -109,7 +113,8 @@ export async function stepRotation(context: RotationContext, input: RotationInpu
   const stored = { ...secret, data: withAuthority(secret.data, next) };
   await refusable(CLUSTER_ROLE, () => context.client.replace(secrets, stored, { signal }));
   context.log.info({ plan, generation: activeGeneration(next).id }, 'the rotation of the authority advanced');
-  const event = rotationStepped(plan, next, now, state.trial().dnsNames);
+  const { dnsNames } = trialScope(context.config, context.evidence.clusterIPs());
+  const event = rotationStepped(plan, next, now, dnsNames);
   return { authority: next, phase: rotationPhase({ authority: next, paused }), event, recheckAt: undefined };
 }
 
@@ -152,7 +157,10 @@ export async function restorePause(
   }
 }
 
-function stateOf({ evidence, config }: RotationContext, input: RotationInput): RotationState {
+async function stateOf(
+  { evidence, config, sign }: RotationContext,
+  input: RotationInput,
+): Promise<RotationState> {
   const { secret, authority, published, imported, now } = input;
   const annotations = secret.metadata?.annotations ?? {};
   const ownTargetsWithout = (generation: Generation) =>
@@ -173,7 +181,9 @@ function stateOf({ evidence, config }: RotationContext, input: RotationInput): R
     rotate: annotations[ROTATE] === '' ? undefined : annotations[ROTATE],
     distrust: (annotations[DISTRUST] ?? '').split(/[\s,]+/).filter((id) => id !== ''),
     paused: undefined,
-    trial: () => trialScope(config, evidence.clusterIPs()),
+    activationProblem: await activationProblem(
+      ...([authority, trialScope(config, evidence.clusterIPs()), now, sign] as const),
+    ),
     imported,
   };
 }
@@ -211,16 +221,17 @@ async function apply(
 
 /** A generation with a new key, or with the key of the imported CA. */
 export async function makeGeneration(
-  { generateKeyPair, randomSerial, config }: Pick<RotationContext, keyof KeySource | 'config'>,
+  { generateKeyPair, randomSerial, config, sign }: Pick<RotationContext, keyof KeySource | 'config' | 'sign'>,
   imported: ImportedAuthority | undefined,
   now: Date,
   previous: Generation | undefined,
 ): Promise<Generation> {
   const serial = randomSerial();
-  if (imported !== undefined) return importGeneration(imported, { serial, now, previous });
+  if (imported !== undefined) return await importGeneration(imported, { serial, now, previous, sign });
   const keyPair = await generateKeyPair(DEFAULT_KEY_ALGORITHM);
   const { lifetimeMs } = config.ca;
-  return createGeneration({ keyPair, serial, now, lifetimeMs, domains: domainsOfNewCa(config), previous });
+  const domains = domainsOfNewCa(config);
+  return await createGeneration({ keyPair, serial, now, lifetimeMs, domains, previous, sign });
 }
 
 function waitingEvent(

@@ -27,8 +27,13 @@ test.each<[string, Partial<Settings['servingCerts']>, string | undefined]>([
   const config = { ...plain, clusterDomain, servingCerts: { ...plain.servingCerts, ...change } };
   const keyPair = await generateKeyPair('ECDSA-P256');
   const now = new Date();
-  const pending = createGeneration({ keyPair, serial: randomSerial(), now, domains: domainsOfNewCa(config) });
-  expect(signTrial(pending, trialScope(config, []), now)).toContain('BEGIN CERTIFICATE');
+  const pending = await createGeneration({
+    keyPair,
+    serial: randomSerial(),
+    now,
+    domains: domainsOfNewCa(config),
+  });
+  expect(await signTrial(pending, trialScope(config, []), now)).toContain('BEGIN CERTIFICATE');
   const other = { ...config, servingCerts: { ...config.servingCerts, dnsSuffixes: ['example.org'] } };
-  expect(() => signTrial(pending, trialScope(other, []), now)).toThrow('exclude name.example.org');
+  await expect(signTrial(pending, trialScope(other, []), now)).rejects.toThrow('exclude name.example.org');
 });

@@ -26,12 +26,15 @@ import type { RecordEvent } from '../controller.ts';
 import type { CertInventory } from './cert-inventory.ts';
 import type { ContendedSecrets } from './contended-secrets.ts';
 import type { IssuePacer } from './issue-pacer.ts';
+import type { SignAs } from '../../pki/authority/sealed-key.ts';
 import type { KeySource } from './rotation.ts';
 import type { ServiceRequests } from './service-requests.ts';
 import type { ServingCertStores } from './serving-cert-stores.ts';
 
 /** What the serving cert controller reads and writes. */
 export interface ServingCertsContext extends KeySource {
+  /** Signs with the keys of the authority. Default: in this process. */
+  readonly sign?: SignAs;
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete' | 'patchMerge'>;
   /** Used only to decide that no write is needed. Every write is decided on a live read. */
   readonly stores: Pick<ServingCertStores, 'synced' | 'service' | 'claimants' | 'secret' | 'secretsOf'>;

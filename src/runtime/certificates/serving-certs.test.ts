@@ -216,7 +216,7 @@ describe('a cert is reissued when', () => {
     expect(world.observed).toEqual(['issued Missing', 'issued AddressesChanged']);
 
     const before = world.secrets.read(SECRET);
-    world.authority = createAuthority({
+    world.authority = await createAuthority({
       keyPair: await generateKeyPair('ECDSA-P256'),
       serial: randomSerial(),
       now: world.now,

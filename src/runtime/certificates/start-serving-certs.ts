@@ -6,6 +6,7 @@ import { DEFAULT_SERVING_CERT_LIFETIME } from '../../pki/lifetimes.ts';
 import type { Service } from '../../pki/serving-certs/request.ts';
 import { canonicalAddress } from '../../pki/x509/addresses.ts';
 import { LEAF_PURPOSES } from '../../pki/x509/certificate-fields.ts';
+import { signHere } from '../../pki/authority/sealed-key.ts';
 import { generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import { followClock, skewProblem } from '../clock-skew.ts';
 import { inLocalTime, startController, type LeaderContext } from '../controller.ts';

@@ -114,13 +114,13 @@ const secret: fc.Arbitrary<Readonly<Record<string, string>>> = fc
     return Object.fromEntries(data);
   });
 
-export const authoritySecret = fuzzTarget('Secret of an authority', 8, secret, (data) => {
+export const authoritySecret = fuzzTarget('Secret of an authority', 8, secret, async (data) => {
   const read = answerOf(
     () => parseAuthority(data),
     (error) => error instanceof AuthorityBroken && isDiscreet(error),
   );
   if (read !== undefined) parseAuthority(toSecretData(read));
-  const result = importAuthority(data, { dnsNames: ['db.prod.svc'], addresses: [] }, NOW);
+  const result = await importAuthority(data, { dnsNames: ['db.prod.svc'], addresses: [] }, NOW);
   hold(
     result.kind === 'imported' || isDiscreet(new Error(result.problem)),
     () => 'the problem contains a part of a key',

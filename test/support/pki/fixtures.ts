@@ -19,14 +19,18 @@ import { firstCertificate, toCertificatePem, type CertificatePem } from '../../.
 
 /** Recorded as trusted until its root ends, so that it may sign a cert of any length. */
 export async function firstAuthority(now: Date, algorithm: KeyAlgorithm = 'ECDSA-P256'): Promise<Authority> {
-  const first = createAuthority({ keyPair: await generateKeyPair(algorithm), serial: randomSerial(), now });
+  const first = await createAuthority({
+    keyPair: await generateKeyPair(algorithm),
+    serial: randomSerial(),
+    now,
+  });
   return recordTrust(first, [activeGeneration(first).id], after(now, 800 * DAY));
 }
 
 /** Adds a new generation, which clients trust and which does not sign yet. */
 export async function prepared(authority: Authority, now: Date): Promise<Authority> {
   const [previous] = authority.generations;
-  const pending = createGeneration({
+  const pending = await createGeneration({
     keyPair: await generateKeyPair('ECDSA-P256'),
     serial: randomSerial(),
     now,
@@ -70,7 +74,7 @@ export async function serverOf(
   // As the leader does before each cert.
   const recorded = recordTrust(authority, [activeGeneration(authority).id], after(now, 2 * DAY));
   const order = { authority: recorded, dnsNames: [SERVER_NAME], keyPair, serial: randomSerial(), now };
-  return { keyPair, ...issueServingCert({ ...order, lifetimeMs: DAY }) };
+  return { keyPair, ...(await issueServingCert({ ...order, lifetimeMs: DAY })) };
 }
 
 export const base64 = (text: string): string => Buffer.from(text).toString('base64');

@@ -1,6 +1,7 @@
 /** The owner of an imported CA, who renews its root well or badly, or replaces the CA. */
 import { after, DAY, HOUR } from '../../../src/pki/durations.ts';
 import { nameConstraints, signRoot } from '../../../src/pki/x509/certificate.ts';
+import { signWith } from '../../../src/pki/authority/sealed-key.ts';
 import { randomSerial, type KeyPair } from '../../../src/pki/x509/keys.ts';
 import type { Secret } from '../../../src/pki/serving-certs/secret.ts';
 import { base64 } from '../pki/fixtures.ts';
@@ -16,34 +17,36 @@ const TERMS = [
   [0, 60],
 ] as const;
 
-export function createCaOwner(
+export async function createCaOwner(
   secrets: Pick<Objects<Secret>, 'add' | 'remove'>,
   { now, pick, newKey }: { now: () => Date; pick: (count: number) => number; newKey: () => KeyPair },
 ) {
   let keyPair = newKey();
   let name = 'Acme Root';
   let replaced = 0;
-  const put = ([from, to]: readonly [from: number, to: number], domains?: readonly string[]) => {
+  const put = async ([from, to]: readonly [from: number, to: number], domains?: readonly string[]) => {
     const notBefore = after(now(), from * DAY - HOUR);
     const term = { serial: randomSerial(), notBefore, notAfter: after(now(), to * DAY) };
-    const { certificate } = signRoot(name, keyPair, term, domains && nameConstraints(domains));
+    const { publicKey, privateKey } = keyPair;
+    const issuer = { publicKey, sign: signWith(privateKey) };
+    const { certificate } = await signRoot(name, issuer, term, domains && nameConstraints(domains));
     secrets.remove(`${OWN_NAMESPACE}/${CA_SECRET}`);
     secrets.add({
       metadata: { namespace: OWN_NAMESPACE, name: CA_SECRET },
-      data: { 'tls.crt': base64(certificate), 'tls.key': base64(keyPair.privateKey) },
+      data: { 'tls.crt': base64(certificate), 'tls.key': base64(privateKey) },
     });
   };
-  put(TERMS[0]);
+  await put(TERMS[0]);
   return {
     /** The key stays. Some renewals have other name constraints. */
-    renew: (): void =>
+    renew: (): Promise<void> =>
       put(TERMS[pick(TERMS.length)] ?? TERMS[0], pick(3) === 0 ? ['svc', 'cluster.local'] : undefined),
     /** The name may stay, too. */
-    replace: (): void => {
+    replace: async (): Promise<void> => {
       keyPair = newKey();
       replaced += 1;
       if (pick(2) === 0) name = `Acme Root ${replaced}`;
-      put(TERMS[0]);
+      await put(TERMS[0]);
     },
   };
 }

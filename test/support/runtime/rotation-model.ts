@@ -103,7 +103,7 @@ function keyPairNow(): KeyPair {
   return { algorithm: 'ECDSA-P256', publicKey, privateKey: toPrivateKeyPem(privateKey) };
 }
 
-export function createModel({ seed, skewMs, ca }: ModelOptions) {
+export async function createModel({ seed, skewMs, ca }: ModelOptions) {
   const random = createRandom(seed);
   const pick = (count: number) => Math.floor(random() * count);
   const cluster = createCluster();
@@ -130,7 +130,7 @@ export function createModel({ seed, skewMs, ca }: ModelOptions) {
   };
   const owner =
     ca === 'imported'
-      ? createCaOwner(secrets, { now: () => new Date(world.now), pick, newKey: keyPairNow })
+      ? await createCaOwner(secrets, { now: () => new Date(world.now), pick, newKey: keyPairNow })
       : undefined;
 
   const stored = (): Authority | undefined => {
@@ -242,7 +242,7 @@ export function createModel({ seed, skewMs, ca }: ModelOptions) {
     leaf.names === namesNow().join() &&
     leaf.bridges === bridges.join('') &&
     world.now < leaf.issuedAt + (leaf.endsAt - leaf.issuedAt) / 2;
-  const issue = (one: Leader, index: number, isForced = false) => {
+  const issue = async (one: Leader, index: number, isForced = false): Promise<void> => {
     const { authority } = one;
     if (authority === undefined || !heardWithin(one, STALE.signer)) return;
     const now = new Date(world.now + one.localSkewMs);
@@ -252,7 +252,7 @@ export function createModel({ seed, skewMs, ca }: ModelOptions) {
     const dnsNames = namesNow();
     const order = { authority, dnsNames, keyPair, serial: randomSerial(), now };
     const lifetimeMs = LIFE_MS / (1 + pick(3));
-    const { chain, notAfter } = issueServingCert({ ...order, lifetimeMs });
+    const { chain, notAfter } = await issueServingCert({ ...order, lifetimeMs });
     const leaf: Leaf = {
       ...{ chain, generation: generationId, bridges: bridges.join(''), names: dnsNames.join() },
       ...{ issuedAt: world.now, endsAt: notAfter.getTime() },
@@ -295,7 +295,7 @@ export function createModel({ seed, skewMs, ca }: ModelOptions) {
     reissue: async () => {
       const one = leader();
       try {
-        issue(one, pick(3));
+        await issue(one, pick(3));
       } catch (error) {
         // The leader extends the record. A leader that cannot write signs nothing.
         if (!isExpected(error)) throw error;
@@ -332,9 +332,9 @@ export function createModel({ seed, skewMs, ca }: ModelOptions) {
       leader().localSkewMs = (pick(3) - 1) * 10 * MINUTE;
     },
     renewCa: () => owner?.renew(),
-    replaceCa: () => {
+    replaceCa: async () => {
       world.rotations++;
-      owner?.replace();
+      await owner?.replace();
     },
     changeSuffix: () => {
       world.hasSuffix = !world.hasSuffix;
@@ -379,7 +379,7 @@ export function createModel({ seed, skewMs, ca }: ModelOptions) {
     for (let time = 0; time < 12; time++) {
       passTime(5 * DAY);
       await lead();
-      for (const index of world.leaves.keys()) signDeaf(deaf, index);
+      for (const index of world.leaves.keys()) await signDeaf(deaf, index);
       yield;
     }
     for (let time = 0; time < 5; time++) {
@@ -389,9 +389,9 @@ export function createModel({ seed, skewMs, ca }: ModelOptions) {
     }
   }
 
-  const signDeaf = (deaf: Leader, index: number): void => {
+  const signDeaf = async (deaf: Leader, index: number): Promise<void> => {
     try {
-      issue(deaf, index, true);
+      await issue(deaf, index, true);
     } catch (error) {
       if (!isExpected(error)) throw error;
     }

@@ -45,7 +45,7 @@ beforeAll(async () => {
   ca = caBundle(authority, now);
   foreignCa = caBundle(await firstAuthority(now), now);
   server = createServer(
-    { cert: issueServingCert(order).chain, key: keyPair.privateKey },
+    { cert: (await issueServingCert(order)).chain, key: keyPair.privateKey },
     (request, response) => {
       const chunks: Buffer[] = [];
       request.on('data', (chunk: Buffer) => chunks.push(chunk));

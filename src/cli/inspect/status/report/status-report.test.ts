@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 
+import { sealKey, signWith } from '../../../../pki/authority/sealed-key.ts';
 import { toSecretData } from '../../../../pki/authority/secret.ts';
 import { activeGeneration, authorityOf } from '../../../../pki/authority/authority.ts';
 import { commonName, keyIdOf, signCertificate } from '../../../../pki/x509/certificate.ts';
@@ -80,12 +81,17 @@ test('a healthy cluster needs no attention, even with violations and open window
 
 test('an imported CA has no rotation time: its owner replaces it', async () => {
   const { publicKey, privateKey } = await generateKeyPair('ECDSA-P256');
-  const issuer = { name: commonName('Acme Root'), keyId: keyIdOf(publicKey), privateKey };
+  const issuer = {
+    name: commonName('Acme Root'),
+    keyId: keyIdOf(publicKey),
+    publicKey,
+    sign: signWith(privateKey),
+  };
   const validity = { notBefore: NOW, notAfter: after(NOW, 400 * DAY) };
   const template = { ...validity, publicKey, subject: issuer, serial: randomSerial() };
-  const certificate = signCertificate({ ...template, purpose: { kind: 'authority' } }, issuer);
-  const made = importGeneration(
-    { id: generationId(firstCertificate(certificate).publicKey), certificate, key: privateKey },
+  const certificate = await signCertificate({ ...template, purpose: { kind: 'authority' } }, issuer);
+  const made = await importGeneration(
+    { id: generationId(publicKey), certificate, key: sealKey(generationId(publicKey), privateKey) },
     { serial: randomSerial(), now: NOW, previous: undefined },
   );
   const stored = read({ data: toSecretData(authorityOf(made, NOW)) });

@@ -1,0 +1,50 @@
+/**
+ * Private keys of the authority. The rest of Gatehouse holds only a {@link SealedKey}, which names a key: no log, metric
+ * or object that it is part of contains the key itself. Only the Secret's format opens one (secret.ts).
+ */
+import { sign } from 'node:crypto';
+import { promisify } from 'node:util';
+
+import { privateKeyOf, type PrivateKeyPem } from '../x509/pem.ts';
+import type { Sign, SignatureAlgorithm } from '../x509/signature.ts';
+
+/** The name of a private key of the authority. */
+export interface SealedKey {
+  /** Of the generation. */
+  readonly id: string;
+}
+
+const keys = new WeakMap<SealedKey, PrivateKeyPem>();
+
+/** @param id of the generation that the key belongs to */
+export function sealKey(id: string, pem: PrivateKeyPem): SealedKey {
+  const sealed = { id };
+  keys.set(sealed, pem);
+  return sealed;
+}
+
+/** For the Secret of the authority only. @throws Error if another process holds the key */
+export function openKey(sealed: SealedKey): PrivateKeyPem {
+  const pem = keys.get(sealed);
+  if (pem === undefined) throw new Error(`the private key of generation ${sealed.id} is not in this process`);
+  return pem;
+}
+
+/** Signs with the key of one generation. A signer in another process is such a function, too. */
+export type SignAs = (
+  key: SealedKey,
+  algorithm: SignatureAlgorithm,
+  bytes: Uint8Array,
+) => Promise<Uint8Array>;
+
+const signOnThread = promisify(sign);
+
+/** Signs in this process, with keys that {@link sealKey} sealed. */
+export const signHere: SignAs = (key, { hash }, bytes) =>
+  signOnThread(hash, bytes, privateKeyOf(openKey(key)));
+
+/** Signs with a key that is not stored, such as that of a new root. */
+export const signWith =
+  (pem: PrivateKeyPem): Sign =>
+  ({ hash }, bytes) =>
+    signOnThread(hash, bytes, privateKeyOf(pem));
