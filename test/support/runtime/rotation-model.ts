@@ -69,7 +69,7 @@ interface ModelOptions {
   readonly skewMs: number;
 }
 
-export type Model = ReturnType<typeof createModel>;
+export type Model = Awaited<ReturnType<typeof createModel>>;
 
 const servingSecretMetadata = {
   namespace: 'prod',
