@@ -218,7 +218,7 @@ describe('the former root of an imported CA', () => {
     );
   });
 
-  test('is there once if its owner puts it back', async () => {
+  test('is there once if its owner puts it back', () => {
     expect(endsOf(renewRoot(renewed, ours, now), now)).toEqual(days(265, 700));
     expect(renewRoot(authority, ours, now)).toEqual(authority);
   });
@@ -230,7 +230,7 @@ describe('the former root of an imported CA', () => {
     expect(endsOf(remove(behind, [ours.id]), now)).toEqual([rootOf(next).validToDate]);
   });
 
-  test('is stored where an older version keeps it and ignores it', async () => {
+  test('is stored where an older version keeps it and ignores it', () => {
     const data = toSecretData(twice);
     expect(parseAuthority(data)).toEqual(twice);
     const { [`${ours.id}.former.crt`]: former, ...seenByOlder } = data;

@@ -87,7 +87,7 @@ export function startServingCerts(
 const settingsOf = ({ config, metrics }: LeaderContext) => ({
   onRemoval: config.servingCerts.onRemoval,
   openshift: config.compat.includes('openshift'),
-  ...{ generateKeyPair, randomSerial },
+  ...{ generateKeyPair, randomSerial, sign: signHere },
   observe: metrics.issue,
 });
 

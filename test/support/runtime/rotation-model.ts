@@ -368,7 +368,7 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
     await quietly(deaf.reconcile('gatehouse-authority', NEVER));
     yield;
     const before = activeId();
-    if (ca === 'imported') operations.replaceCa();
+    if (ca === 'imported') await operations.replaceCa();
     else operations.rotate();
     for (const ms of [0, DELAY_MS, TIMES.propagationWaitMs + MINUTE]) {
       passTime(ms);
