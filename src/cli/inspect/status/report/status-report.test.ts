@@ -8,7 +8,6 @@ import { after, DAY, HOUR } from '../../../../pki/durations.ts';
 import { prepared, serverOf } from '../../../../../test/support/pki/fixtures.ts';
 import { generationId, importGeneration } from '../../../../pki/authority/generation.ts';
 import { generateKeyPair, randomSerial } from '../../../../pki/x509/keys.ts';
-import { firstCertificate } from '../../../../pki/x509/pem.ts';
 import { TARGET_KINDS } from '../../../../pki/injection/target.ts';
 import type { ClusterReadings, Pod } from '../../read-cluster/read-cluster.ts';
 import {
