@@ -302,6 +302,13 @@ const EFFECTS: readonly (readonly [
     '50%',
   ],
   [
+    'backstop.enabled',
+    { backstop: { enabled: false } },
+    'ValidatingAdmissionPolicy gatehouse-backstop-secrets',
+    'kind',
+    undefined,
+  ],
+  [
     'networkPolicy.enabled',
     { networkPolicy: { enabled: false } },
     'NetworkPolicy gatehouse',

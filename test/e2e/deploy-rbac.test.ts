@@ -102,8 +102,6 @@ const NOT_USED_HERE: Readonly<Record<'webhook' | 'controllers', Readonly<Record<
   webhook: {
     'get gatehouse.dev/admissionpolicies':
       'the search for unsettled claims reads the policy of one that it does not know',
-    'list core/services named gatehouse in gatehouse-system': 'for readiness to name a missing Service',
-    'watch core/services named gatehouse in gatehouse-system': 'for readiness to name a missing Service',
   },
   controllers: {
     'get gatehouse.dev/admissionpolicies':
