@@ -110,6 +110,8 @@ const NOT_USED_HERE: Readonly<Record<'webhook' | 'controllers', Readonly<Record<
       'without certificates: otherwise, the list of all Services is enough',
     'watch core/services in gatehouse-system':
       'without certificates: otherwise, the list of all Services is enough',
+    'update core/configmaps named gatehouse-served-certs in gatehouse-system':
+      'the report changes only when servers present other certificates',
     'delete infra.example.com/servers': 'OwnerReferencesPermissionEnforcement asks for it',
     'update infra.example.com/datacenters/finalizers': 'OwnerReferencesPermissionEnforcement asks for it',
   },
