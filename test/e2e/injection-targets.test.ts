@@ -281,7 +281,8 @@ describe("cert-manager's Certificates as sources", () => {
     await cluster.admin.create(secrets, issued('tls-two', third, 'tls'));
     const named = { spec: { secretName: 'tls-two' } };
     await cluster.admin.patchMerge(certificates, { namespace: 'vault', name: 'tls' }, named);
-    await seeBundle(cluster, validatingwebhook, 'from-tls', third);
+    // A Certificate starts at most one watch every ten seconds.
+    await seeBundle(cluster, validatingwebhook, 'from-tls', third, 30_000);
   });
 
   test('a Secret that belongs to another Certificate is no source', async () => {

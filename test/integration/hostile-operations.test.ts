@@ -53,7 +53,7 @@ async function openMany(app: App, count: number, bytes: string): Promise<Socket[
 async function expectProbe(app: App): Promise<void> {
   const response = await fetch(`http://127.0.0.1:${portOf(app)}/readyz`, {
     headers: { connection: 'close' },
-    signal: AbortSignal.timeout(1_000),
+    signal: AbortSignal.timeout(5_000),
   });
   expect(response.status).toBe(200);
 }

@@ -60,7 +60,7 @@ export function createCertInventory(
 }
 
 /** `generation`: the id of the generation that signed it; undefined: no known generation did. */
-interface ReadCert {
+export interface ReadCert {
   readonly notAfter: Date;
   readonly generation: string | undefined;
 }
