@@ -3,10 +3,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { secrets, services } from '../../src/kube/well-known.ts';
+import { configMaps, namespaces, secrets, services } from '../../src/kube/well-known.ts';
 import {
   ADMISSION_POLICIES,
   createNamespace,
+  DATACENTERS,
   established,
   localService,
   SERVERS,
@@ -19,8 +20,8 @@ import { refusal, seeInForce, untilRefused } from '../support/gatehouse-cluster.
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { refusedTo, rolesIn, type GrantingRole } from '../support/grants.ts';
 import { ASKS, KINDS, type Carrier } from '../support/injection-objects.ts';
-import { server, serversPolicy } from '../support/objects.ts';
-import { freePort } from '../support/processes.ts';
+import { datacenter, server, serversPolicy } from '../support/objects.ts';
+import { eventually, freePort } from '../support/processes.ts';
 
 const COVERED = [SYSTEM_NAMESPACE, 'shop'];
 const NAMESPACED = ['configmaps', 'endpointslices', 'events', 'secrets', 'servers', 'services'];
@@ -138,6 +139,30 @@ test('a policy that reads other objects is enforced in the namespaces, and refus
   );
   const denied = await refusal(cluster.admin.create(SERVERS, server('other', 'probe', 'nowhere')));
   expect(denied.message).toContain('Gatehouse does not read namespace other');
+});
+
+test('a policy that restricts deletions lets targets elsewhere be deleted, because no known object names them', async () => {
+  const target = { apiGroup: '', resource: 'configmaps' };
+  const held = { name: 'settings', path: 'metadata.labels.settings', target, optional: true };
+  await cluster.apply(
+    serversPolicy('stays', { validate: { references: [{ ...held, onTargetDelete: 'Restrict' }] } }),
+  );
+  await seeInForce(cluster, 'stays');
+  for (const namespace of ['other', 'shop'])
+    await cluster.admin.create(configMaps, { metadata: { namespace, name: 'settings' } });
+  await cluster.admin.create(DATACENTERS, datacenter('fra1'));
+  await cluster.admin.create(SERVERS, server('shop', 'front', 'fra1', { labels: { settings: 'settings' } }));
+  await untilRefused('the deletion of a target in shop', 'still named', () =>
+    cluster.admin.delete(configMaps, { namespace: 'shop', name: 'settings' }, { dryRun: true }),
+  );
+  await cluster.admin.delete(configMaps, { namespace: 'other', name: 'settings' });
+  await cluster.admin.create(configMaps, { metadata: { namespace: 'other', name: 'remains' } });
+  await cluster.admin.delete(namespaces, { name: 'other' });
+  await eventually(
+    'namespace other is gone',
+    async () => (await cluster.admin.get(namespaces, { name: 'other' })) === undefined,
+    { timeoutMs: 60_000 },
+  );
 });
 
 test('the API server refuses nothing, and gets no request about another namespace', () => {

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 
-import { clusterOf, createRequest, policyOf } from '../../../test/support/admission/policy.ts';
+import { clusterOf, createRequest, deleteRequest, policyOf } from '../../../test/support/admission/policy.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import type { World } from '../../admission/policy/world.ts';
+import { deletionEntriesOf } from '../../admission/webhooks/policy-entries.ts';
 import { createAdmission } from './admission.ts';
 import { createPolicyRegistry } from './policy-registry.ts';
 
@@ -68,5 +70,28 @@ describe('a policy in force that cannot be evaluated', () => {
     };
     const refusing = admissionOf({ ...policy, undecidable });
     expect(refusing.mutate(policy.entryId, removal, signal)).toMatchObject({ kind: 'allow' });
+  });
+});
+
+describe('with --namespaces', () => {
+  const NAMESPACES = ['gatehouse-system', 'shop'];
+  const admissionOf = (one: CompiledPolicy, within: World = world) => {
+    const own = createPolicyRegistry(() => 0);
+    own.set(one.name, { inForce: one, problem: undefined, generation: 1 });
+    return createAdmission(own, within, undefined, undefined, undefined, NAMESPACES);
+  };
+  const references = [
+    { name: 'settings', path: 'spec.settings', target: { resource: 'configmaps' }, onTargetDelete: 'Restrict' },
+  ] as const;
+
+  test('a target elsewhere can be deleted: no object that Gatehouse reads names it', async () => {
+    const stays = policyOf({ validate: { references } });
+    const [entry] = deletionEntriesOf(stays);
+    const resource = { group: '', version: 'v1', resource: 'configmaps' };
+    const deletion = { ...deleteRequest({}), resource, requestResource: resource };
+    const governed = { referrers: () => [], holders: () => [] };
+    const validating = admissionOf(stays, { ...world, governed });
+    const decision = await validating.validate(entry?.entryId ?? '', deletion, signal);
+    expect(decision).toMatchObject({ kind: 'allow', warnings: [] });
   });
 });

@@ -34,7 +34,11 @@ export function createAdmission(
 ): Pick<WebhookServerOptions, 'mutate' | 'validate'> {
   const governing = (entry: string, request: AdmissionRequest) => {
     const selection = registry.policySet().select(entry, request);
-    if (selection.kind === 'governed') return withinNamespaces(namespaces, request, selection.policies);
+    if (selection.kind === 'governed') {
+      // The stores contain all objects that protect a target: references in other namespaces protect none.
+      if (isDeletionEntry(entry)) return selection.policies;
+      return withinNamespaces(namespaces, request, selection.policies);
+    }
     return registry.wasRetired(entry, request) ? [] : undefined;
   };
   const callHandler = async (
