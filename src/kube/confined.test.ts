@@ -29,13 +29,26 @@ test('requests in the namespaces, and for cluster-scoped objects, are sent', asy
   await client.get(namespaces, { name: 'other' });
   await client.create(events, { metadata: { namespace: 'default', name: 'e' } });
   rest.stream({ path: '/apis/gatehouse.dev/v1alpha1/admissionpolicies' });
+  for (const path of ['status', 'finalize?dryRun=All'].map((name) => `/api/v1/namespaces/other/${name}`))
+    await rest.request({ method: 'PUT', path });
   expect(paths).toEqual([
     '/api/v1/namespaces/shop/secrets/db',
     '/api/v1/namespaces/other',
     '/api/v1/namespaces/default/events',
     '/apis/gatehouse.dev/v1alpha1/admissionpolicies',
+    '/api/v1/namespaces/other/status',
+    '/api/v1/namespaces/other/finalize?dryRun=All',
   ]);
 });
+
+test.each(['status', 'status?limit=1', 'status-pages/a', 'finalize-jobs'])(
+  'a custom resource elsewhere is no subresource of the namespace, although its plural is like one: %s',
+  (rest) => {
+    expect(() => recorded().rest.stream({ path: `/apis/example.com/v1/namespaces/other/${rest}` })).toThrow(
+      OutsideNamespacesError,
+    );
+  },
+);
 
 test('requests elsewhere are not sent, whoever makes them', async () => {
   const { paths, rest } = recorded();

@@ -9,8 +9,11 @@ export class OutsideNamespacesError extends Error {
   }
 }
 
+/** Subresources of Namespaces, which are cluster-scoped. In other groups, these words may be kinds. */
+const OF_NAMESPACE = /^\/api\/v1\/namespaces\/[^/?]+\/(?:status|finalize)(?:\?|$)/;
+
 /** The namespace of the object or list in a path: `/api/v1/namespaces/<namespace>/<resource>...`. */
-const NAMESPACE = /^\/(?:api|apis\/[^/]+)\/[^/]+\/namespaces\/([^/?]+)\/(?!status\b|finalize\b)/;
+const NAMESPACE = /^\/(?:api|apis\/[^/]+)\/[^/]+\/namespaces\/([^/?]+)\//;
 
 /** The API server requires Events about cluster-scoped objects to be there. */
 const EVENTS = /^\/api\/v1\/namespaces\/default\/events\b/;
@@ -19,7 +22,7 @@ const EVENTS = /^\/api\/v1\/namespaces\/default\/events\b/;
 export function confined(rest: Rest, namespaces: readonly string[]): Rest {
   const check = (path: string): void => {
     const namespace = NAMESPACE.exec(path)?.[1];
-    if (namespace === undefined || EVENTS.test(path)) return;
+    if (namespace === undefined || OF_NAMESPACE.test(path) || EVENTS.test(path)) return;
     if (!namespaces.includes(decodeURIComponent(namespace))) throw new OutsideNamespacesError(namespace);
   };
   return {
