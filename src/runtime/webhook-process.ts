@@ -35,7 +35,7 @@ import { createTargets } from './policies/targets.ts';
 import { watch, type Watched } from './watch.ts';
 import { createDryRun, NO_DRY_RUN } from './webhooks/dry-run.ts';
 import { configurationTarget, watchInstalledWebhooks } from './webhooks/installed-webhooks.ts';
-import { createWorld, withoutOwnSecrets } from './policies/world.ts';
+import { createWorld, withinReach, withoutOwnSecrets } from './policies/world.ts';
 
 /** A policy that waits for a list must not delay the others: at start, many policies wait for their own lists. */
 const POLICY_WORKERS = 16;
@@ -131,7 +131,7 @@ export function startReplica(
     },
     owners,
   });
-  const world = withoutOwnSecrets(everything, config.namespace);
+  const world = withinReach(withoutOwnSecrets(everything, config.namespace), context.namespaces);
   startUnsettledClaims(context, { registry, governed, targets, world }, unsettled, signal);
   metrics.scrape({
     restoreWindows: () => windows.store.list().map((window) => figuresOf(window, serverClock.now())),

@@ -2,11 +2,12 @@ import type { UnresolvedReference } from './references/check-references.ts';
 import { NO_NOTICES, type Notices } from './rules/notices.ts';
 import type { Violation } from './violation.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
-import { FORBIDDEN, type AuditAnnotations, type Cause, type Decision } from '../review/decision.ts';
+import { denied, FORBIDDEN, type AuditAnnotations, type Cause, type Decision } from '../review/decision.ts';
 import type { Deferral } from './deferral/deferral.ts';
 import { groupResourceName, objectKey } from '../../json/kube-object.ts';
 import { quote, shorten } from '../../json/printable.ts';
 import { describeRef } from './object-ref.ts';
+import { OutOfReachError } from './out-of-reach-error.ts';
 
 /** The results of all checks of all policies for one request. */
 export interface Findings {
@@ -48,7 +49,7 @@ export interface Undecided {
 /** Upper limit for messages: a hostile object can have thousands of violations. */
 const MOST_LISTED = 16;
 const LONGEST_MESSAGE = 8192;
-const LONGEST_ANNOTATION = 1024;
+export const LONGEST_ANNOTATION = 1024;
 
 export function toDecision(findings: Findings): Decision {
   const { notices, unchecked, deferred, window = '' } = findings;
@@ -56,7 +57,7 @@ export function toDecision(findings: Findings): Decision {
     all: readonly T[],
     enforcement: CompiledPolicy['enforcement'],
   ) => all.filter(({ policy }) => policy.enforcement === enforcement);
-  const denied = by(findings.violations, 'Deny');
+  const refused = by(findings.violations, 'Deny');
   const warnings = [
     ...by(findings.violations, 'Warn').map(describe),
     ...by(unchecked, 'Warn')
@@ -71,18 +72,20 @@ export function toDecision(findings: Findings): Decision {
     ...annotation('exceptions', findings.exceptions),
     ...annotation('expression-errors', notices.errors, '; '),
   };
-  const [first] = denied;
+  const [first] = refused;
   if (first !== undefined)
     return {
       kind: 'deny',
       ...(first.refusal ?? FORBIDDEN),
-      message: listed(denied.map(describe)),
-      causes: denied.slice(0, MOST_LISTED).map(toCause),
+      message: listed(refused.map(describe)),
+      causes: refused.slice(0, MOST_LISTED).map(toCause),
       warnings,
       auditAnnotations,
     };
   const [undecided] = findings.undecided;
   if (undecided !== undefined) {
+    if (findings.cause instanceof OutOfReachError)
+      return denied(FORBIDDEN, `${undecided.message}: ${findings.cause.message} (policy ${undecided.policy.name})`);
     const message = `${undecided.message} (policy ${undecided.policy.name}): try again`;
     return { kind: 'retry', message, cause: findings.cause };
   }

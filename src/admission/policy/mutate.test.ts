@@ -6,6 +6,7 @@ import type { AdmissionRequest } from '../review/request.ts';
 import { applyPatch } from '../../json/json-patch.ts';
 import { parseJson, stringifyJson, type JsonObject } from '../../json/json.ts';
 import { mutate } from './mutate.ts';
+import { OutOfReachError } from './out-of-reach-error.ts';
 import type { RestoreEvidence } from './world.ts';
 import {
   clusterOf,
@@ -165,6 +166,17 @@ describe('data that mutations read from the cluster', () => {
     const cluster = clusterOf({ live: { 'configmaps/store/defaults': 'connection refused' } });
     const decision = await mutate(createRequest({}), [policyOf(spec)], cluster);
     expect(decision).toMatchObject({ kind: 'retry' });
+  });
+
+  test('refuses the request if Gatehouse never reads it', async () => {
+    const cluster = clusterOf();
+    const read = () => Promise.reject(new OutOfReachError('Gatehouse does not read namespace other'));
+    const context = { ...cluster, world: { ...cluster.world, read } };
+    expect(await mutate(createRequest({}), [policyOf(spec)], context)).toMatchObject({
+      kind: 'deny',
+      code: 403,
+      message: expect.stringContaining('Gatehouse does not read namespace other') as string,
+    });
   });
 });
 

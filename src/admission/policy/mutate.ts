@@ -15,6 +15,7 @@ import { createRestoreLookup, windowsFor } from './deferral/deferral.ts';
 import { gather, NO_BINDINGS, type Bindings } from './expressions/bindings.ts';
 import { changesRead, readsCluster } from './expressions/cluster-reads.ts';
 import { describeRef } from './object-ref.ts';
+import { OutOfReachError } from './out-of-reach-error.ts';
 import type { AdmissionContext } from './world.ts';
 
 type MutationContext = Pick<AdmissionContext, 'world' | 'signal' | 'turns'>;
@@ -139,7 +140,9 @@ async function changeInCluster(
       }
       bindings.set(policy, gathered);
     } catch (cause) {
-      return retry(`could not read what policy ${policy.name} needs to know of the cluster`, cause);
+      const problem = `could not read what policy ${policy.name} needs to know of the cluster`;
+      if (cause instanceof OutOfReachError) return denied(FORBIDDEN, `${problem}: ${cause.message}`);
+      return retry(problem, cause);
     }
   }
   const turn = turns?.next(true);

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 
+import { policyOf } from '../../../test/support/admission/policy.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { withinNamespaces } from './undecidable.ts';
 
@@ -16,7 +17,7 @@ const READING: readonly (readonly [string, CompiledPolicy])[] = [
 ];
 
 test.each(READING)('a policy with %s cannot be evaluated outside of the namespaces', (_what, one) => {
-  const [elsewhere] = withinNamespaces(NAMESPACES, { namespace: 'other' }, [one]);
+  const [elsewhere] = withinNamespaces('validate', NAMESPACES, { namespace: 'other' }, [one]);
   expect(elsewhere?.undecidable?.message).toContain('does not read namespace other');
 });
 
@@ -24,11 +25,28 @@ test.each(READING)(
   'a policy with %s applies in the namespaces, and to cluster-scoped objects',
   (_what, one) => {
     for (const namespace of ['shop', undefined])
-      expect(withinNamespaces(NAMESPACES, { namespace }, [one])).toEqual([one]);
-    expect(withinNamespaces(undefined, { namespace: 'other' }, [one])).toEqual([one]);
+      expect(withinNamespaces('validate', NAMESPACES, { namespace }, [one])).toEqual([one]);
+    expect(withinNamespaces('validate', undefined, { namespace: 'other' }, [one])).toEqual([one]);
   },
 );
 
 test('a policy that needs only the request applies everywhere', () => {
-  expect(withinNamespaces(NAMESPACES, { namespace: 'other' }, [policy()])).toEqual([policy()]);
+  expect(withinNamespaces('validate', NAMESPACES, { namespace: 'other' }, [policy()])).toEqual([policy()]);
+});
+
+const tier = { name: 'tier', expression: '{"spec": {"tier": params.data.tier}}' };
+const params = { apiGroup: '', resource: 'configmaps', name: 'limits', namespace: 'shop' };
+
+test.each([
+  ['preserves owners', policyOf({ owners: { preserve: true } }), false],
+  ['has mutations that read params', policyOf({ params, mutations: [tier] }), false],
+  [
+    'reads params only in rules',
+    policyOf({ params, validate: { rules: [{ expression: 'has(params.data)' }] } }),
+    true,
+  ],
+  ['has only defaults', policyOf({ defaults: [{ path: 'spec.tier', value: 'standard' }] }), true],
+])('whether mutations apply outside of the namespaces if a policy %s', (_what, one, applies) => {
+  const [elsewhere] = withinNamespaces('mutate', NAMESPACES, { namespace: 'other' }, [one]);
+  expect(elsewhere?.undecidable === undefined).toBe(applies);
 });

@@ -1,11 +1,14 @@
+import { shorten } from '../../json/printable.ts';
 import { denied, FORBIDDEN, TRY_AGAIN, type Decision } from '../review/decision.ts';
 import type { AdmissionRequest } from '../review/request.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
 import { isFinalizerRemoval } from './deletion/deletion.ts';
+import { changesRead, readsCluster } from './expressions/cluster-reads.ts';
+import { LONGEST_ANNOTATION } from './findings.ts';
 
 /**
  * Refuses a request for which a policy cannot be evaluated: the API server may still call Gatehouse for it, and allowing the
- * request would bypass the policy. Policies that only warn or audit refuse nothing.
+ * request would bypass the policy. A policy that only warns or audits refuses a request only if it may have to change the object.
  */
 export function refuseUndecidable(
   phase: 'mutate' | 'validate',
@@ -17,19 +20,37 @@ export function refuseUndecidable(
       undecidable !== undefined && (phase === 'mutate' || enforcement === 'Deny'),
   );
   if (policy?.undecidable === undefined || isFinalizerRemoval(request)) return undefined;
-  const { message, isTemporary } = policy.undecidable;
-  return denied(
-    isTemporary ? TRY_AGAIN : FORBIDDEN,
-    `policy ${policy.name} is in force but cannot be evaluated: ${message}`,
-  );
+  return denied(policy.undecidable.isTemporary ? TRY_AGAIN : FORBIDDEN, describe(policy));
+}
+
+const describe = ({ name, undecidable }: CompiledPolicy): string =>
+  `policy ${name} is in force but cannot be evaluated: ${undecidable?.message ?? ''}`;
+
+/** Adds to a decision about the request which policies that only warn or audit were not evaluated. */
+export function withUnevaluated(decision: Decision, policies: readonly CompiledPolicy[]): Decision {
+  if (decision.kind === 'retry') return decision;
+  const by = (wanted: CompiledPolicy['enforcement']) =>
+    policies.filter(({ undecidable, enforcement }) => undecidable !== undefined && enforcement === wanted);
+  const { warnings, auditAnnotations } = decision;
+  const { unchecked } = auditAnnotations;
+  const unaudited = [...(unchecked === undefined ? [] : [unchecked]), ...by('Audit').map(({ name }) => name)];
+  return {
+    ...decision,
+    warnings: [...warnings, ...by('Warn').map(describe)],
+    auditAnnotations:
+      unaudited.length === 0
+        ? auditAnnotations
+        : { ...auditAnnotations, unchecked: shorten(unaudited.join(','), LONGEST_ANNOTATION) },
+  };
 }
 
 /**
- * With `--namespaces`, Gatehouse reads no objects elsewhere. So it cannot evaluate policies there that read other objects,
- * and refuses their requests. Policies that need only the request apply everywhere.
+ * With `--namespaces`, Gatehouse reads no objects elsewhere. So it cannot evaluate policies there that read other objects.
+ * Policies that need only the request apply everywhere, and so do mutations that need only the request.
  * @param namespaces undefined: all
  */
 export function withinNamespaces(
+  phase: 'mutate' | 'validate',
   namespaces: readonly string[] | undefined,
   { namespace }: Pick<AdmissionRequest, 'namespace'>,
   policies: readonly CompiledPolicy[],
@@ -38,8 +59,9 @@ export function withinNamespaces(
   const message =
     `it reads other objects, and Gatehouse does not read namespace ${namespace}: add it to --namespaces, ` +
     'or exclude it with spec.match.namespaceSelector';
+  const reads = phase === 'mutate' ? changesReadObjects : readsObjects;
   return policies.map((policy) =>
-    policy.undecidable === undefined && readsObjects(policy)
+    policy.undecidable === undefined && reads(policy)
       ? { ...policy, undecidable: { message, isTemporary: false } }
       : policy,
   );
@@ -47,3 +69,6 @@ export function withinNamespaces(
 
 const readsObjects = ({ targets, unique, preservesOwners }: CompiledPolicy): boolean =>
   targets.length > 0 || unique.length > 0 || preservesOwners;
+
+const changesReadObjects = (policy: CompiledPolicy): boolean =>
+  policy.preservesOwners || readsCluster(changesRead(policy));

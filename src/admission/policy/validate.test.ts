@@ -10,6 +10,7 @@ import { mutate } from './mutate.ts';
 import { NIGHTLY } from '../../../test/support/admission/policy.ts';
 import { referencesOf } from './references/read-references.ts';
 import { targetKey } from './object-ref.ts';
+import { OutOfReachError } from './out-of-reach-error.ts';
 import type { AdmissionRequest } from '../review/request.ts';
 import { validate } from './validate.ts';
 import type { AdmissionContext, World } from './world.ts';
@@ -154,6 +155,18 @@ describe('a reference', () => {
       expect([result.decision.kind, result.reads.length, result.asks.length]).toEqual([kind, reads, asks]);
     },
   );
+
+  test('to a target that Gatehouse never reads is denied, because a retry would not help', async () => {
+    const { world } = worldOf({});
+    const confirm = () => Promise.reject(new OutOfReachError('Gatehouse does not read namespace other'));
+    expect(await validate(fra1, [policy()], circumstancesIn({ ...world, confirm }))).toMatchObject({
+      kind: 'deny',
+      code: 403,
+      message:
+        'could not find out whether datacenters.infra.example.com "fra1" exists, which spec.datacenter names: ' +
+        'Gatehouse does not read namespace other (policy servers)',
+    });
+  });
 
   test('to a missing target is denied with all that the user needs to know', async () => {
     const { decision } = await judge(create({ datacenter: 'fra1', disks: [{}, { class: 'ssd' }] }), [

@@ -11,7 +11,7 @@ export interface World {
   /**
    * Reads live; undefined if the object certainly does not exist.
    *
-   * @throws if the API server gives no definite answer
+   * @throws if the API server gives no definite answer; OutOfReachError if a retry gets none either
    */
   readonly confirm: (ref: ObjectRef, signal: AbortSignal) => Promise<KubeObject | undefined>;
   /**

@@ -56,7 +56,10 @@ describe('a policy in force that cannot be evaluated', () => {
   test('does not refuse if it only warns, and the other policies of its webhook still decide', () => {
     const strict = { ...policy, name: 'strict' };
     const mixed = admissionOf({ ...policy, enforcement: 'Warn', undecidable }, strict);
-    expect(mixed.validate(policy.entryId, request, signal)).toMatchObject({ kind: 'allow' });
+    expect(mixed.validate(policy.entryId, request, signal)).toMatchObject({
+      kind: 'allow',
+      warnings: ['policy servers is in force but cannot be evaluated: spec.validate: x'],
+    });
     expect(mixed.mutate(policy.entryId, request, signal)).toMatchObject({ kind: 'deny' });
   });
 
@@ -81,7 +84,12 @@ describe('with --namespaces', () => {
     return createAdmission(own, within, undefined, undefined, undefined, NAMESPACES);
   };
   const references = [
-    { name: 'settings', path: 'spec.settings', target: { resource: 'configmaps' }, onTargetDelete: 'Restrict' },
+    {
+      name: 'settings',
+      path: 'spec.settings',
+      target: { apiGroup: '', resource: 'configmaps' },
+      onTargetDelete: 'Restrict',
+    },
   ] as const;
 
   test('a target elsewhere can be deleted: no object that Gatehouse reads names it', async () => {
@@ -93,5 +101,29 @@ describe('with --namespaces', () => {
     const validating = admissionOf(stays, { ...world, governed });
     const decision = await validating.validate(entry?.entryId ?? '', deletion, signal);
     expect(decision).toMatchObject({ kind: 'allow', warnings: [] });
+  });
+
+  describe('elsewhere, a policy that reads other objects', () => {
+    const reads = (enforcement: 'Deny' | 'Warn' | 'Audit') =>
+      policyOf({ enforcement, defaults: [{ path: 'spec.racks', value: 1 }], validate: { references } });
+    const request = createRequest({});
+
+    test.each(['Deny', 'Warn', 'Audit'] as const)(
+      'still sets defaults that need only the request, with enforcement %s',
+      (enforcement) => {
+        const one = reads(enforcement);
+        const decision = admissionOf(one).mutate(one.entryId, request, signal);
+        expect(decision).toMatchObject({ kind: 'allow', warnings: [], patch: [{ path: '/spec/racks' }] });
+      },
+    );
+
+    test.each([
+      ['refuses', 'Deny', { kind: 'deny', message: expect.stringContaining('does not read namespace store') as string }],
+      ['warns', 'Warn', { kind: 'allow', warnings: [expect.stringContaining('policy servers is in force but') as string] }],
+      ['is noted in the audit log', 'Audit', { kind: 'allow', auditAnnotations: { unchecked: 'servers' } }],
+    ] as const)('%s with enforcement %s', (_what, enforcement, expected) => {
+      const one = reads(enforcement);
+      expect(admissionOf(one).validate(one.entryId, request, signal)).toMatchObject(expected);
+    });
   });
 });

@@ -8,7 +8,7 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { mutate } from '../../admission/policy/mutate.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
 import { checkTargetDeletion } from '../../admission/policy/references/check-target-deletion.ts';
-import { refuseUndecidable, withinNamespaces } from '../../admission/policy/undecidable.ts';
+import { refuseUndecidable, withinNamespaces, withUnevaluated } from '../../admission/policy/undecidable.ts';
 import { validate } from '../../admission/policy/validate.ts';
 import type { World } from '../../admission/policy/world.ts';
 import type { PolicyRegistry } from './policy-registry.ts';
@@ -32,12 +32,12 @@ export function createAdmission(
   ownKinds: OwnKinds = NO_OWN_KINDS,
   namespaces?: Namespaces,
 ): Pick<WebhookServerOptions, 'mutate' | 'validate'> {
-  const governing = (entry: string, request: AdmissionRequest) => {
+  const governing = (phase: HandlerPhase, entry: string, request: AdmissionRequest) => {
     const selection = registry.policySet().select(entry, request);
     if (selection.kind === 'governed') {
       // The stores contain all objects that protect a target: references in other namespaces protect none.
       if (isDeletionEntry(entry)) return selection.policies;
-      return withinNamespaces(namespaces, request, selection.policies);
+      return withinNamespaces(phase, namespaces, request, selection.policies);
     }
     return registry.wasRetired(entry, request) ? [] : undefined;
   };
@@ -58,12 +58,18 @@ export function createAdmission(
     if (isOwnEntry(entry)) return ownKinds[phase](request, signal);
     const handler = handlerOfEntry(entry);
     if (handler !== undefined) return callHandler(phase, handler, request, signal);
-    const policies = governing(entry, request);
+    const policies = governing(phase, entry, request);
     if (policies === undefined) return unknownEntry(entry);
     if (policies.length === 0) return ALLOWED;
     if (policies.every(({ undecidable }) => undecidable === undefined)) return decide(policies);
-    const decidable = policies.filter(({ undecidable }) => undecidable === undefined);
-    return refuseUndecidable(phase, request, policies) ?? decide(decidable);
+    const refusal = refuseUndecidable(phase, request, policies);
+    if (refusal !== undefined) return refusal;
+    const decision = decide(policies.filter(({ undecidable }) => undecidable === undefined));
+    // In the other phase, the warning would be a duplicate.
+    if (phase === 'mutate') return decision;
+    return decision instanceof Promise
+      ? decision.then((one) => withUnevaluated(one, policies))
+      : withUnevaluated(decision, policies);
   };
   return {
     mutate: (entry, request, signal, turns) =>

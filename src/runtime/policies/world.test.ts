@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 
 import type { KubeClient } from '../../kube/client.ts';
 import type { Resource } from '../../kube/object.ts';
-import { createWorld } from './world.ts';
+import { OutOfReachError } from '../../admission/policy/out-of-reach-error.ts';
+import { createWorld, withinReach } from './world.ts';
 
 const ref = { group: 'infra.example.com', resource: 'datacenters', namespace: undefined, name: 'fra1' };
 const version = (name: string): Resource => ({
@@ -83,3 +84,14 @@ function versionedWorld(versions: readonly string[]) {
   const discovery = { resolve: () => Promise.resolve(version('v2')), forget: () => undefined };
   return createWorld(client, exact, discovery, noTargets, { restoreEvidence });
 }
+
+test('with --namespaces, an object elsewhere is out of reach', async () => {
+  const world = withinReach(worldOf({ remembered: 'v1', served: 'v1', exists: true }), ['shop']);
+  const elsewhere = { ...ref, namespace: 'other' };
+  for (const attempt of [world.confirm(elsewhere, signal), world.read(elsewhere, signal)]) {
+    await expect(attempt).rejects.toBeInstanceOf(OutOfReachError);
+    await expect(attempt).rejects.toThrow('Gatehouse does not read namespace other');
+  }
+  for (const namespace of ['shop', undefined])
+    expect(await world.confirm({ ...ref, namespace }, signal)).toBeDefined();
+});

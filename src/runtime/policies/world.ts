@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { isOwnSecret } from '../../admission/policy/author-reads.ts';
+import { OutOfReachError } from '../../admission/policy/out-of-reach-error.ts';
 import type { World } from '../../admission/policy/world.ts';
 import {
   groupResourceName,
@@ -13,6 +14,7 @@ import {
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { Resource } from '../../kube/object.ts';
+import { isCovered, type Namespaces } from '../namespaces.ts';
 import { createSharedRead, type SharedRead } from '../shared-read.ts';
 import type { Targets } from './targets.ts';
 
@@ -76,6 +78,18 @@ export function withoutOwnSecrets(world: World, ownNamespace: string): World {
     read: unless(world.read, nothing),
   };
 }
+
+/** Reads no object outside of `--namespaces`. */
+export function withinReach(world: World, namespaces: Namespaces): World {
+  const within =
+    <Rest extends readonly unknown[], Result>(read: (ref: ObjectRef, ...rest: Rest) => Promise<Result>) =>
+    (ref: ObjectRef, ...rest: Rest): Promise<Result> =>
+      isCovered(namespaces, ref.namespace) ? read(ref, ...rest) : Promise.reject(outOfReach(ref));
+  return { ...world, confirm: within(world.confirm), read: within(world.read) };
+}
+
+const outOfReach = ({ namespace = '' }: ObjectRef): OutOfReachError =>
+  new OutOfReachError(`Gatehouse does not read namespace ${namespace}: add it to --namespaces`);
 
 /** Resolves a kind without the discovery cache. Concurrent callers share one request per kind. */
 function createUncachedResolve(discovery: Pick<Discovery, 'resolve' | 'forget'>): Discovery['resolve'] {

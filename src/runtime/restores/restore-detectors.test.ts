@@ -35,10 +35,12 @@ const restore = (uid: string, phase: string, creationTimestamp = '2026-11-21T11:
 
 let now: Date;
 let restores: readonly KubeObject[];
+let outside: readonly string[];
 
 beforeEach(() => {
   now = new Date('2026-11-21T12:00:00Z');
   restores = [restore('u1', 'InProgress')];
+  outside = [];
 });
 
 function setUp(change: Parameters<typeof createCluster>[0] = {}) {
@@ -46,14 +48,14 @@ function setUp(change: Parameters<typeof createCluster>[0] = {}) {
   const windows = objects<RestoreWindow>(RESTORE_WINDOWS);
   objects<RestoreDetector>(RESTORE_DETECTORS).add(DETECTOR);
   const detectors = { get: () => objects<RestoreDetector>(RESTORE_DETECTORS).read('velero') };
-  const follow = () => Promise.resolve({ kind: 'following', objects: restores } as const);
+  const follow = () => Promise.resolve({ kind: 'following', objects: restores, outside } as const);
   const reconcile = createRestoreDetectorsReconciler(
     { client, serverClock: { now: () => now }, log: silent, record: createEvents().record },
     detectors,
     windows,
     { follow, unfollow: () => undefined },
   );
-  return { windows, reconcile: (): Promise<ReconcileResult> => reconcile('velero', NEVER) };
+  return { windows, detector: detectors.get, reconcile: (): Promise<ReconcileResult> => reconcile('velero', NEVER) };
 }
 
 const USERS: Pick<RestoreWindow, 'spec'> = {
@@ -68,6 +70,20 @@ test('each restore has one window, however often the leader looks', async () => 
   await reconcile();
   expect(uidsOf(windows.list())).toEqual(['u1', 'u2']);
   expect(windows.list().map(({ spec }) => spec.close)).toEqual([undefined, true]);
+});
+
+test('the status names trusted namespaces that --namespaces leaves out', async () => {
+  const { detector, reconcile } = setUp();
+  const watching = () => detector()?.status?.conditions?.find(({ type }) => type === 'Watching');
+  await reconcile();
+  expect(watching()).toMatchObject({ status: 'True' });
+  outside = ['velero'];
+  await reconcile();
+  expect(watching()).toMatchObject({
+    status: 'False',
+    reason: 'OutsideNamespaces',
+    message: '--namespaces leaves out velero: restores there open no RestoreWindow',
+  });
 });
 
 describe('S7: a restore has its window', () => {

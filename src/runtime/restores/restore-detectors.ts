@@ -113,8 +113,12 @@ function watching(followed: Followed, { metadata, spec }: RestoreDetector): Cond
   const { apiGroup: group, resource } = spec.watch;
   const kind = `${resource}.${group}`;
   switch (followed.kind) {
-    case 'following':
-      return condition('Watching', 'True', 'Watching', `${kind} are followed`);
+    case 'following': {
+      const { outside } = followed;
+      if (outside.length === 0) return condition('Watching', 'True', 'Watching', `${kind} are followed`);
+      const message = `--namespaces leaves out ${outside.join(', ')}: restores there open no RestoreWindow`;
+      return condition('Watching', 'False', 'OutsideNamespaces', message);
+    }
     case 'listing':
       return condition('Watching', 'Unknown', 'Listing', `${kind} are being listed`);
     case 'not-served': {

@@ -18,7 +18,7 @@ import { isAlreadyExists } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Context } from '../context.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
-import { placesOf } from '../namespaces.ts';
+import { isCovered, placesOf } from '../namespaces.ts';
 import { createSharedRead } from '../shared-read.ts';
 import type { Watched } from '../watch.ts';
 
@@ -88,7 +88,10 @@ export function createRestoreEvidence(
     const kind = await discovery.resolve({ group, resource }, signal);
     if (kind === undefined) return []; // the backup tool is not installed
     const inVersion = { ...kind, version };
-    const places = kind.namespaced && !namespaces.includes('*') ? namespaces : placesOf(kind, covered);
+    const places =
+      kind.namespaced && !namespaces.includes('*')
+        ? namespaces.filter((namespace) => isCovered(covered, namespace))
+        : placesOf(kind, covered);
     const lists = await Promise.all(
       places.map((namespace) => client.listAll<KubeObject>(inVersion, { namespace, signal })),
     );

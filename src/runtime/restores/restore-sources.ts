@@ -7,11 +7,16 @@ import type { Resource } from '../../kube/object.ts';
 import { isEnabled, readSource, timesOf } from '../../restore/detector.ts';
 import type { SourceState } from '../../restore/window-plan.ts';
 import type { Context } from '../context.ts';
-import { placesOf } from '../namespaces.ts';
+import { isCovered, placesOf, type Namespaces } from '../namespaces.ts';
 import { watch, type Watching } from '../watch.ts';
 
 export type Followed =
-  | { readonly kind: 'following'; readonly objects: readonly KubeObject[] }
+  | {
+      readonly kind: 'following';
+      readonly objects: readonly KubeObject[];
+      /** See {@link outsideNamespaces}. */
+      readonly outside: readonly string[];
+    }
   | { readonly kind: 'not-served' }
   | { readonly kind: 'forbidden' }
   /** The first list has not arrived yet. */
@@ -76,7 +81,9 @@ export function createRestoreSources(
       const current = followed.get(name);
       if (current !== undefined && !isSame(current.resource, wanted)) unfollow(name);
       const { watched } = followed.get(name) ?? start(name, wanted);
-      return watched.hasSynced() ? { kind: 'following', objects: watched.store.list() } : { kind: 'listing' };
+      if (!watched.hasSynced()) return { kind: 'listing' };
+      const outside = outsideNamespaces(kind, detector, context.namespaces);
+      return { kind: 'following', objects: watched.store.list(), outside };
     },
     /** Undefined for a window without a source, and while the state is unknown. */
     stateFor: ({ spec }: RestoreWindow, detector: RestoreDetector | undefined): SourceState | undefined => {
@@ -99,6 +106,14 @@ export function createRestoreSources(
     },
   };
 }
+
+/** The namespaces that the detector trusts by name and that `--namespaces` leaves out. */
+export const outsideNamespaces = (
+  { namespaced }: Pick<Resource, 'namespaced'>,
+  { spec }: Pick<RestoreDetector, 'spec'>,
+  covered: Namespaces,
+): readonly string[] =>
+  namespaced ? spec.namespaces.filter((one) => one !== '*' && !isCovered(covered, one)) : [];
 
 function isSame(a: Resource, b: Resource): boolean {
   return a.group === b.group && a.version === b.version && a.resource === b.resource;
