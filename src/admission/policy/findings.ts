@@ -83,12 +83,7 @@ export function toDecision(findings: Findings): Decision {
       auditAnnotations,
     };
   const [undecided] = findings.undecided;
-  if (undecided !== undefined) {
-    if (findings.cause instanceof OutOfReachError)
-      return denied(FORBIDDEN, `${undecided.message}: ${findings.cause.message} (policy ${undecided.policy.name})`);
-    const message = `${undecided.message} (policy ${undecided.policy.name}): try again`;
-    return { kind: 'retry', message, cause: findings.cause };
-  }
+  if (undecided !== undefined) return withoutAnswer(undecided, findings.cause);
   const deferrals = deferred
     .slice(0, MOST_LISTED)
     .map(({ message, again }) => `${message}; ${describeAgain(again, window)}`);
@@ -98,6 +93,12 @@ export function toDecision(findings: Findings): Decision {
     warnings: [...warnings, ...deferrals],
     auditAnnotations: { ...auditAnnotations, ...deferralAnnotations(findings) },
   };
+}
+
+function withoutAnswer({ message, policy }: Undecided, cause: unknown): Decision {
+  if (cause instanceof OutOfReachError)
+    return denied(FORBIDDEN, `${message}: ${cause.message} (policy ${policy.name})`);
+  return { kind: 'retry', message: `${message} (policy ${policy.name}): try again`, cause };
 }
 
 /** A reference whose target could not be read. */

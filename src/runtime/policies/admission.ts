@@ -23,6 +23,8 @@ const NO_OWN_KINDS: OwnKinds = {
   validate: () => Promise.resolve(ALLOWED),
 };
 
+type Decide = (policies: readonly CompiledPolicy[]) => Decision | Promise<Decision>;
+
 export function createAdmission(
   registry: PolicyRegistry,
   world: World,
@@ -53,7 +55,7 @@ export function createAdmission(
     entry: string,
     request: AdmissionRequest,
     signal: AbortSignal,
-    decide: (policies: readonly CompiledPolicy[]) => Decision | Promise<Decision>,
+    decide: Decide,
   ): Decision | Promise<Decision> => {
     if (isOwnEntry(entry)) return ownKinds[phase](request, signal);
     const handler = handlerOfEntry(entry);
@@ -61,15 +63,7 @@ export function createAdmission(
     const policies = governing(phase, entry, request);
     if (policies === undefined) return unknownEntry(entry);
     if (policies.length === 0) return ALLOWED;
-    if (policies.every(({ undecidable }) => undecidable === undefined)) return decide(policies);
-    const refusal = refuseUndecidable(phase, request, policies);
-    if (refusal !== undefined) return refusal;
-    const decision = decide(policies.filter(({ undecidable }) => undecidable === undefined));
-    // In the other phase, the warning would be a duplicate.
-    if (phase === 'mutate') return decision;
-    return decision instanceof Promise
-      ? decision.then((one) => withUnevaluated(one, policies))
-      : withUnevaluated(decision, policies);
+    return decideUnlessUndecidable(phase, request, policies, decide);
   };
   return {
     mutate: (entry, request, signal, turns) =>
@@ -82,6 +76,23 @@ export function createAdmission(
         return check(request, policies, { world, signal, now: now(), turns });
       }),
   };
+}
+
+function decideUnlessUndecidable(
+  phase: HandlerPhase,
+  request: AdmissionRequest,
+  policies: readonly CompiledPolicy[],
+  decide: Decide,
+): Decision | Promise<Decision> {
+  if (policies.every(({ undecidable }) => undecidable === undefined)) return decide(policies);
+  const refusal = refuseUndecidable(phase, request, policies);
+  if (refusal !== undefined) return refusal;
+  const decision = decide(policies.filter(({ undecidable }) => undecidable === undefined));
+  // In the other phase, the warning would be a duplicate.
+  if (phase === 'mutate') return decision;
+  return decision instanceof Promise
+    ? decision.then((one) => withUnevaluated(one, policies))
+    : withUnevaluated(decision, policies);
 }
 
 /** The API server knows a policy that this replica has not read yet. Allowing the request would bypass the policy. */

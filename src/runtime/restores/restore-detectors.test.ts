@@ -55,7 +55,8 @@ function setUp(change: Parameters<typeof createCluster>[0] = {}) {
     windows,
     { follow, unfollow: () => undefined },
   );
-  return { windows, detector: detectors.get, reconcile: (): Promise<ReconcileResult> => reconcile('velero', NEVER) };
+  const reconcileVelero = (): Promise<ReconcileResult> => reconcile('velero', NEVER);
+  return { windows, detector: detectors.get, reconcile: reconcileVelero };
 }
 
 const USERS: Pick<RestoreWindow, 'spec'> = {

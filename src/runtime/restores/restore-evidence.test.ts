@@ -15,6 +15,12 @@ const RESTORES = {
   kind: 'Restore',
   namespaced: true,
 };
+const RESTORE = {
+  apiVersion: 'velero.io/v1',
+  kind: 'Restore',
+  metadata: { namespace: 'velero', name: 'r', uid: 'u1', creationTimestamp: '2026-11-21T11:00:00Z' },
+  status: { phase: 'InProgress' },
+};
 const QUERY: RestoreQuery = {
   userInfo: { username: 'restorer', uid: '', groups: [], extra: {} },
   resource: { group: '', version: 'v1', resource: 'configmaps' },
@@ -40,9 +46,8 @@ function evidenceWith(detector: RestoreDetector) {
   const listAll = (kind: { readonly resource: string }, { namespace = '' }: { namespace?: string } = {}) => {
     if (kind.resource !== 'restores') return Promise.resolve({ metadata: {}, items: [] });
     if (!COVERED.includes(namespace)) return Promise.reject(new OutsideNamespacesError(namespace));
-    const metadata = { namespace, name: 'r', uid: 'u1', creationTimestamp: '2026-11-21T11:00:00Z' };
-    const restore = { apiVersion: 'velero.io/v1', kind: 'Restore', metadata, status: { phase: 'InProgress' } };
-    return Promise.resolve({ metadata: {}, items: namespace === 'velero' ? [restore] : [] });
+    const items = namespace === 'velero' ? [RESTORE] : [];
+    return Promise.resolve({ metadata: {}, items });
   };
   const context = {
     client: { ...memory, listAll },
@@ -51,10 +56,9 @@ function evidenceWith(detector: RestoreDetector) {
     namespaces: COVERED,
     serverClock: { now: () => new Date('2026-11-21T12:00:00Z') },
   } as unknown as Context; // the parts that evidence reads
-  const detectors = { store: { list: () => [detector] } } as unknown as Parameters<
-    typeof createRestoreEvidence
-  >[2];
-  const windows = { store: { list: () => [] } } as unknown as Parameters<typeof createRestoreEvidence>[1];
+  type Parts = Parameters<typeof createRestoreEvidence>;
+  const detectors = { store: { list: () => [detector] } } as unknown as Parts[2];
+  const windows = { store: { list: () => [] } } as unknown as Parts[1];
   return createRestoreEvidence(context, windows, detectors, () => Promise.resolve());
 }
 

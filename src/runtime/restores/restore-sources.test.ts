@@ -11,7 +11,10 @@ test.each([
   ['all namespaces', true, ['*'], COVERED, []],
   ['a namespace without --namespaces', true, ['k8up'], undefined, []],
   ['a namespace for a cluster-scoped kind', false, ['k8up'], COVERED, []],
-])('which namespaces are left out if a detector trusts %s', (_what, namespaced, namespaces, covered, expected) => {
-  const detector = { spec: { namespaces } } as unknown as RestoreDetector;
-  expect(outsideNamespaces({ namespaced }, detector, covered)).toEqual(expected);
-});
+])(
+  'which namespaces are left out if a detector trusts %s',
+  (_what, namespaced, namespaces, covered, expected) => {
+    const detector = { spec: { namespaces } } as unknown as RestoreDetector;
+    expect(outsideNamespaces({ namespaced }, detector, covered)).toEqual(expected);
+  },
+);
