@@ -22,11 +22,17 @@ const MAX_MAPPINGS = 256;
  */
 export function isWindowOf(
   { spec: { source: origin } }: RestoreWindow,
-  { metadata }: RestoreDetector,
+  { metadata }: Pick<RestoreDetector, 'metadata'>,
   { uid }: Pick<RestoreSource, 'uid'>,
 ): boolean {
   return origin?.type === 'Detector' && origin.detector === metadata.name && origin.ref?.uid === uid;
 }
+
+/** Whether Gatehouse opened both windows for the same source. */
+export const hasSameSource = (one: RestoreWindow, { spec: { source } }: RestoreWindow): boolean =>
+  source?.detector !== undefined &&
+  source.ref?.uid !== undefined &&
+  isWindowOf(one, { metadata: { name: source.detector } }, { uid: source.ref.uid });
 
 /**
  * @param digest hexadecimal SHA-256

@@ -120,7 +120,7 @@ export function startReplica(
     metrics.refusedClaims,
   );
   const awaitWindow = createAwaitWindow(windows);
-  const storeWindow = mayWrite === 'claims' ? awaitWindow : createWindowOrAwait(client, awaitWindow);
+  const storeWindow = mayWrite === 'claims' ? awaitWindow : createWindowOrAwait(client, awaitWindow, log);
   const everything = createWorld(client, context.exact.client, discovery, targets, {
     ...createRestoreEvidence(context, windows, detectors, storeWindow),
     governed,
