@@ -16,7 +16,7 @@ import { startConversions } from './conversions/start-conversions.ts';
 import { campaign } from './controller-process.ts';
 import { startReplica, type ReplicaParts } from './webhook-process.ts';
 import { presentServingSecret } from './certificates/own-certificate.ts';
-import { createIsOurs, followCopies, followOwnSecrets } from './own-state/own-state.ts';
+import { createIsOurs, followCopies, followOwnSecrets, readOwnName } from './own-state/own-state.ts';
 import { followSharedState, watchServingSecret } from './own-state/shared-state.ts';
 import { watchOwnService } from './own-service.ts';
 import { runProcess, type Process, type ProcessOptions } from './process.ts';
@@ -42,7 +42,7 @@ export async function webhook(config: Config, options: ProcessOptions): Promise<
     const shared = followSharedState(serving, shutdown);
     const webhooks = startWebhooks(process, clients, {
       ...followCopies(context, shared, shutdown),
-      isOurs: createIsOurs(() => shared.current()?.user, config.namespace),
+      isOurs: createIsOurs(() => shared.current()?.user, config.namespace, readOwnName(context, shutdown)),
       mayWrite: 'claims',
     });
     presentServingSecret(context, serving, webhooks.listener, shutdown);

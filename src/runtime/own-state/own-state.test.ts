@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 
 import {
   createCluster,
@@ -16,7 +16,7 @@ import type { Secret } from '../../pki/serving-certs/secret.ts';
 import { createListeners } from '../listeners.ts';
 import { READS_SECRET } from '../policies/read-records.ts';
 import { PATH_SECRET } from '../webhooks/path-tokens.ts';
-import { createIsOurs, followCopies } from './own-state.ts';
+import { createIsOurs, followCopies, readOwnName } from './own-state.ts';
 import { createShareStateReconciler } from './share-state.ts';
 import { followSharedState, stateIn } from './shared-state.ts';
 
@@ -202,5 +202,30 @@ describe('Gatehouse itself', () => {
     [account('gatehouse-webhook'), account('gatehouse-webhook'), false],
   ])('if %s leads, %s is Gatehouse: %s', (leader, username, expected) => {
     expect(createIsOurs(() => leader, 'gatehouse-system')(username)).toBe(expected);
+  });
+
+  test('while the leader is unknown, the own account of a webhook process is not Gatehouse, unless the leader shares it', () => {
+    const isOurs = createIsOurs(
+      () => undefined,
+      'gatehouse-system',
+      () => account('renamed'),
+    );
+    expect([isOurs(account('renamed')), isOurs(account('gatehouse'))]).toEqual([false, true]);
+    const shared = createIsOurs(
+      () => account('both'),
+      'gatehouse-system',
+      () => account('both'),
+    );
+    expect(shared(account('both'))).toBe(true);
+  });
+
+  test('a webhook process learns its own user name', async () => {
+    const own = readOwnName(
+      { userName: () => Promise.resolve(account('renamed')), log: silent as never },
+      NEVER,
+    );
+    await vi.waitFor(() => {
+      expect(own()).toBe(account('renamed'));
+    });
   });
 });

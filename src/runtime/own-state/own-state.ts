@@ -1,5 +1,6 @@
 /** Path tokens, read records and the identity of Gatehouse, from their Secrets or from the copies that the leader shares. */
 import { parsePathTokens } from '../../admission/webhooks/path-tokens.ts';
+import { sleep, systemClock } from '../../kube/clock.ts';
 import type { Context } from '../context.ts';
 import { createReadRecords, followReadRecords, type FollowedRecords } from '../policies/read-records.ts';
 import { createAcceptedPaths, followPathTokens, type AcceptedPaths } from '../webhooks/path-tokens.ts';
@@ -49,15 +50,43 @@ const WEBHOOK_ACCOUNT = 'gatehouse-webhook';
  * from the network.
  *
  * @param leader the user name of the leader; undefined: unknown, so it may be any other account of the own namespace
+ * @param own the user name of this process if it never leads: its account can have another name. Both processes may also
+ *   share one account; then the leader is known.
  */
 export function createIsOurs(
   leader: () => string | undefined,
   ownNamespace: string,
+  own: () => string | undefined = () => undefined,
 ): (username: string) => boolean {
   const accounts = `system:serviceaccount:${ownNamespace}:`;
   return (username) => {
     if (username === `${accounts}${WEBHOOK_ACCOUNT}`) return false;
     const known = leader();
-    return known === undefined ? username.startsWith(accounts) : username === known;
+    return known === undefined ? username.startsWith(accounts) && username !== own() : username === known;
   };
+}
+
+/** Retry interval, in milliseconds. */
+const UNREAD_MS = 2_000;
+
+/** In a webhook process, whose own account is never the leader. Undefined until it has been read, or if it is unknown. */
+export function readOwnName(
+  { userName, log }: Pick<Context, 'userName' | 'log'>,
+  signal: AbortSignal,
+): () => string | undefined {
+  let own: string | undefined;
+  const read = async (): Promise<void> => {
+    for (;;) {
+      try {
+        own = await userName(signal);
+        return;
+      } catch (err) {
+        signal.throwIfAborted();
+        log.warn({ err }, 'could not read the own user name');
+        await sleep(systemClock, UNREAD_MS, signal);
+      }
+    }
+  };
+  read().catch(() => undefined); // rejects when the signal aborts
+  return () => own;
 }
