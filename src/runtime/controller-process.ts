@@ -127,7 +127,7 @@ function startPolicies(
     if (waiting === reason) return;
     waiting = reason;
     if (reason !== undefined)
-      context.log.warn({ reason }, 'no webhook is installed yet: no replica can serve');
+      context.log.warn({ reason }, 'the webhooks are not written yet: no replica can serve');
     refresh();
   };
   const webhooks = startWebhookConfigurations(

@@ -112,6 +112,8 @@ const NOT_USED_HERE: Readonly<Record<'webhook' | 'controllers', Readonly<Record<
       'without certificates: otherwise, the list of all Services is enough',
     'update core/configmaps named gatehouse-served-certs in gatehouse-system':
       'the report changes only when servers present other certificates',
+    'list discovery.k8s.io/endpointslices in gatehouse-system':
+      'before the first installation, if the Service has a selector: here, it has none',
     'delete infra.example.com/servers': 'OwnerReferencesPermissionEnforcement asks for it',
     'update infra.example.com/datacenters/finalizers': 'OwnerReferencesPermissionEnforcement asks for it',
   },

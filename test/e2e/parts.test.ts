@@ -42,8 +42,7 @@ type Ref = NonNullable<AuditEvent['objectRef']>;
 /** Whether only this part makes the request. */
 const BELONGS: Readonly<Record<Part, (ref: Ref) => boolean>> = {
   certificates: ({ resource = '', namespace }) =>
-    resource === 'endpointslices' ||
-    (['secrets', 'services'].includes(resource) && namespace !== SYSTEM_NAMESPACE),
+    ['endpointslices', 'secrets', 'services'].includes(resource) && namespace !== SYSTEM_NAMESPACE,
   injection: ({ resource = '', namespace }) =>
     ['apiservices', 'clustertrustbundles'].includes(resource) ||
     (resource === 'configmaps' && namespace !== SYSTEM_NAMESPACE),

@@ -1,6 +1,12 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
-import { createCluster, NEVER, OWN_NAMESPACE, type Cluster } from '../../../test/support/runtime/fixtures.ts';
+import {
+  ApiError,
+  createCluster,
+  NEVER,
+  OWN_NAMESPACE,
+  type Cluster,
+} from '../../../test/support/runtime/fixtures.ts';
 import type { LiveWebhook, LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { Resource } from '../../kube/object.ts';
@@ -13,6 +19,7 @@ import { ENDPOINT_SLICES, type EndpointSlice } from '../endpoints/slices.ts';
 import { createFirstInstallation, servingObstacle } from './first-installation.ts';
 
 const PLACE = { namespace: OWN_NAMESPACE, service: 'gatehouse' };
+const TARGET = { namespace: OWN_NAMESPACE, name: 'gatehouse', port: 443 };
 
 let cluster: Cluster;
 beforeEach(() => {
@@ -66,6 +73,15 @@ describe('whether a replica can serve', () => {
       if (!expected) expect(await obstacle()).toContain('no ready endpoint');
     });
 
+    test('a missing permission is a reason to wait', async () => {
+      const listAll = () => Promise.reject(new ApiError(403, 'forbidden'));
+      const client = { ...cluster.client, listAll };
+      const resolve = () => Promise.resolve(slices);
+      expect(await servingObstacle(client, { resolve }, PLACE, NEVER)).toContain(
+        'may not list the EndpointSlices',
+      );
+    });
+
     test('an API server without EndpointSlices is not asked', async () => {
       expect(
         await servingObstacle(cluster.client, { resolve: () => Promise.resolve(undefined) }, PLACE, NEVER),
@@ -78,12 +94,16 @@ describe('the first installation', () => {
   let problem: string | undefined;
   let asked: number;
   const gate = () =>
-    createFirstInstallation(cluster.client, () => {
+    createFirstInstallation(cluster.client, TARGET, () => {
       asked += 1;
       return Promise.resolve(problem);
     });
-  const install = (kind: Resource, failurePolicy: 'Fail' | 'Ignore') => {
-    const webhooks = [{ name: 'w', failurePolicy }] as unknown as readonly LiveWebhook[]; // the parts that count
+  const install = (
+    kind: Resource,
+    failurePolicy: 'Fail' | 'Ignore',
+    clientConfig: object = { service: TARGET },
+  ) => {
+    const webhooks = [{ name: 'w', failurePolicy, clientConfig }] as unknown as readonly LiveWebhook[]; // the parts that count
     cluster.objects<LiveWebhookConfiguration>(kind).add({ metadata: { name: 'gatehouse' }, webhooks });
   };
   beforeEach(() => {
@@ -109,6 +129,16 @@ describe('the first installation', () => {
       expect(asked).toBe(0);
     },
   );
+
+  test.each([
+    ['another namespace', { service: { ...TARGET, namespace: 'other' } }],
+    ['another Service', { service: { ...TARGET, name: 'other' } }],
+    ['another port', { service: { ...TARGET, port: 8443 } }],
+    ['a URL', { url: 'https://192.0.2.1' }],
+  ])('is not over if the entries lead to %s: they stay until the target serves', async (_what, elsewhere) => {
+    install(validatingWebhookConfigurations, 'Fail', elsewhere);
+    expect(await gate()(NEVER)).toBe('no replica');
+  });
 
   test('is not over if all entries fail open', async () => {
     install(validatingWebhookConfigurations, 'Ignore');

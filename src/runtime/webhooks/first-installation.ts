@@ -5,11 +5,13 @@
 import type { LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
+import { isForbidden } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import { services } from '../../kube/well-known.ts';
 import { ENDPOINT_SLICES, SERVICE_NAME_LABEL, type EndpointSlice } from '../endpoints/slices.ts';
-import { WEBHOOK_CONFIGURATIONS } from './installed-webhooks.ts';
+import { CLUSTER_ROLE } from '../write-refused.ts';
+import { WEBHOOK_CONFIGURATIONS, type configurationTarget } from './installed-webhooks.ts';
 
 interface OwnService extends KubeObject {
   readonly spec?: { readonly type?: string; readonly selector?: Readonly<Record<string, string>> };
@@ -41,19 +43,28 @@ export async function servingObstacle(
   const kind = await discovery.resolve(ENDPOINT_SLICES, signal);
   if (kind === undefined) return undefined;
   const labelSelector = `${SERVICE_NAME_LABEL}=${name}`;
-  const { items } = await client.listAll<EndpointSlice>(kind, { namespace, labelSelector, signal });
-  const isReady = items.some(({ endpoints }) =>
-    (endpoints ?? []).some(({ conditions }) => conditions?.ready !== false),
-  );
-  return isReady ? undefined : `Service ${namespace}/${name} has no ready endpoint yet`;
+  try {
+    const { items } = await client.listAll<EndpointSlice>(kind, { namespace, labelSelector, signal });
+    const isReady = items.some(({ endpoints }) =>
+      (endpoints ?? []).some(({ conditions }) => conditions?.ready !== false),
+    );
+    return isReady ? undefined : `Service ${namespace}/${name} has no ready endpoint yet`;
+  } catch (error) {
+    if (!isForbidden(error)) throw error;
+    return `the leader may not list the EndpointSlices of namespace ${namespace}: permit it (${CLUSTER_ROLE})`;
+  }
 }
 
+type Target = ReturnType<typeof configurationTarget>['service'];
+
 /**
- * Returns a function that says why the entries must wait; undefined: install them. Once they were installed, it never holds
- * a write back: entries must not disappear when the replicas do.
+ * Returns a function that says why the entries must wait; undefined: install them. Once entries lead to the target, it never
+ * holds a write back: they must not disappear when the replicas do. Entries that lead elsewhere stay until the target
+ * serves: after a wrong `--service` they would refuse all writes.
  */
 export function createFirstInstallation(
   client: Client,
+  target: Target,
   obstacle: (signal: AbortSignal) => Promise<string | undefined>,
 ) {
   let isOver = false;
@@ -64,12 +75,18 @@ export function createFirstInstallation(
         client.get<LiveWebhookConfiguration>(kind, { name: WEBHOOK_CONFIGURATION_NAME }, { signal }),
       ),
     );
-    const isInstalled = found.some((one) => one.status === 'fulfilled' && failsClosed(one.value));
+    const isInstalled = found.some((one) => one.status === 'fulfilled' && failsClosed(one.value, target));
     const problem = isInstalled ? undefined : await obstacle(signal);
     isOver = problem === undefined;
     return problem;
   };
 }
 
-const failsClosed = (configuration: LiveWebhookConfiguration | undefined): boolean =>
-  (configuration?.webhooks ?? []).some(({ failurePolicy }) => failurePolicy !== 'Ignore');
+const failsClosed = (configuration: LiveWebhookConfiguration | undefined, target: Target): boolean =>
+  (configuration?.webhooks ?? []).some(
+    ({ failurePolicy, clientConfig: { service } }) =>
+      failurePolicy !== 'Ignore' &&
+      service?.namespace === target.namespace &&
+      service.name === target.name &&
+      service.port === target.port,
+  );

@@ -150,7 +150,8 @@ export function startWebhookConfigurations(
   signal: AbortSignal,
 ): RunningController {
   const { client, config, discovery, serverClock, log } = context;
-  const waitsFor = createFirstInstallation(client, (waiting) =>
+  const target = configurationTarget(context);
+  const waitsFor = createFirstInstallation(client, target.service, (waiting) =>
     servingObstacle(client, discovery, config, waiting),
   );
   const controller = startController(
@@ -166,7 +167,7 @@ export function startWebhookConfigurations(
           return bundle === undefined ? undefined : Buffer.from(bundle).toString('base64');
         },
         pathToken: paths.current,
-        target: configurationTarget(context),
+        target,
         detectors: detectors.store,
         awaited: registry.awaited,
         waitsFor,
