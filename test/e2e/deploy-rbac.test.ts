@@ -230,17 +230,24 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
       return items.find(({ spec }) => spec.values[0] === JSON.stringify(value))?.spec.holder.name;
     };
     // The replica finds its own claim, and renews it, unless the leader has released the claim already.
-    const hasRenewed = () =>
-      permissionsUsed(cluster.plane.auditLog(), USERS.webhook.name).has('update gatehouse.dev/uniqueclaims');
+    const hasUsed = (permission: Permission) =>
+      permissionsUsed(cluster.plane.auditLog(), USERS.webhook.name).has(permission);
     const swap = async () => {
       for (const serial of ['S2', 'S1'])
         await cluster.admin.patchMerge(SERVERS, inShop('first'), { spec: { serial } });
-      return hasRenewed();
+      return hasUsed('update gatehouse.dev/uniqueclaims');
     };
     await eventually('a claim is renewed', swap, PATIENT);
-    // The API server refuses the name after the replica has claimed S3, so the replica releases the claim.
-    await expect(cluster.admin.create(SERVERS, withSerial('first', 'S3'))).rejects.toThrow(/already exists/);
-    await eventually('S3 is free', async () => (await holderOf('S3')) === undefined, PATIENT);
+    // The API server refuses the name after the replica has claimed S3, so the replica releases the claim, unless the
+    // leader is faster.
+    const claimInVain = async () => {
+      await expect(cluster.admin.create(SERVERS, withSerial('first', 'S3'))).rejects.toThrow(
+        /already exists/,
+      );
+      await eventually('S3 is free', async () => (await holderOf('S3')) === undefined, PATIENT);
+      return hasUsed('delete gatehouse.dev/uniqueclaims');
+    };
+    await eventually('a replica releases a claim', claimInVain, { timeoutMs: 60_000 });
     await cluster.admin.delete(SERVERS, inShop('first'));
     await eventually('S1 is free', async () => (await holderOf('S1')) === undefined, PATIENT);
     const holder = await eventually('the audit counts the older Servers', () => holderOf('OLD'), PATIENT);

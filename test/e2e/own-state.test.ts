@@ -18,6 +18,7 @@ import {
   secrets,
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
+import { SHARED_STATE_KEY } from '../../src/pki/annotations.ts';
 import { createAuthority } from '../../src/pki/authority/authority.ts';
 import { withAuthority } from '../../src/pki/authority/secret.ts';
 import { generateKeyPair, randomSerial } from '../../src/pki/x509/keys.ts';
@@ -112,6 +113,10 @@ const read = async <T extends KubeObject>(resource: Resource, ref: NamedRef): Pr
 /** Private keys must not appear in the output of a failed test. */
 const digest = (data: Readonly<Record<string, string>>) =>
   createHash('sha256').update(JSON.stringify(data)).digest('hex');
+
+/** Without the copies that the leader keeps for the webhooks, which follow the path tokens. */
+const certOf = (serving: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(serving).filter(([key]) => key !== SHARED_STATE_KEY));
 
 const dataOf = async (ref: NamedRef) => (await read<SecretObject>(secrets, ref)).data ?? {};
 
@@ -379,7 +384,7 @@ describe('C2: a restore replaces the authority in use with an unusable one', () 
       expect(failures).toEqual([]);
       const after = await snapshot();
       expect(digest(after.authority)).toBe(digest(before.authority));
-      expect(digest(after.serving)).toBe(digest(before.serving));
+      expect(digest(certOf(after.serving))).toBe(digest(certOf(before.serving)));
       expect(after.bundle).toBe(before.bundle);
       for (const one of after.configurations.flatMap(bundlesOf)) expect(one).toBe(before.bundle);
       await eventually('an Event reports it', async () => (await timesTold('SignerRestored')) > told);

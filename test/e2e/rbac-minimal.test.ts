@@ -50,6 +50,10 @@ const NOT_MISSED: Readonly<Record<string, Readonly<Record<Permission, string>>>>
       'only the admission plugin of API servers that serve ClusterTrustBundles asks for it',
     'create authorization.k8s.io/selfsubjectaccessreviews':
       'Kubernetes gives it to everybody (system:basic-user), which an administrator can take back',
+    'get admissionregistration.k8s.io/mutatingwebhookconfigurations named gatehouse':
+      'status-page, if installed, grants it for every name',
+    'get admissionregistration.k8s.io/validatingwebhookconfigurations named gatehouse':
+      'status-page, if installed, grants it for every name',
   },
 };
 
