@@ -118,6 +118,9 @@ test.skipIf(!HAS_KUBECTL)('the policies follow an overlay with another namespace
   };
   writeFileSync(join(folder, 'kustomization.yaml'), JSON.stringify(kustomization)); // JSON is YAML
   const kubectl = createKubectl(cluster.plane);
+  onTestFinished(() => {
+    kubectl.stop();
+  });
   const rendered = parseAllDocuments(await kubectl.says(`kustomize ${folder}`)).map(
     (document) => document.toJS() as KubeObject, // our own manifests
   );
