@@ -10,6 +10,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import {
+  certificates,
   clusterRoles,
   configMaps,
   events,
@@ -58,6 +59,7 @@ import {
 import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
 import { referencesRole, server, text, type SecretObject } from '../support/objects.ts';
 import { createOwnerScene, ownersOf, type OwnerScene } from '../support/owner-scene.ts';
+import { base64 } from '../support/pki/fixtures.ts';
 import { eventually, freePort } from '../support/processes.ts';
 import { application, zone, ZONES } from '../support/restore-kinds.ts';
 import {
@@ -387,6 +389,17 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     );
     const { message } = await seeEvent(cluster, 'default', 'certified', 'InvalidInjection');
     expect(message).toContain('Certificate shop/none does not exist or has no Secret yet');
+    // Only a watch sees that the Certificate is created.
+    await cluster.admin.create(certificates, {
+      metadata: inShop('none'),
+      ...{ spec: { secretName: 'issued' } },
+    });
+    const issued = { 'tls.crt': base64(THEIRS), 'tls.key': base64(THEIRS), 'ca.crt': base64(THEIRS) };
+    await cluster.admin.create<SecretObject>(secrets, {
+      metadata: { ...inShop('issued'), annotations: { 'cert-manager.io/certificate-name': 'none' } },
+      data: issued,
+    });
+    await seeBundle(cluster, validatingwebhook, 'certified', THEIRS, 40_000);
     // Gatehouse ends its watch of the Certificate, and the audit log contains only finished requests.
     await cluster.admin.delete(validatingwebhook.resource, { name: 'certified' });
     const { data } = await cluster.see<Carrier>('the copy', configMaps, inShop('trust'));
