@@ -30,12 +30,12 @@ const READY = [
 /** As plain JSON, in the order in which they are written to `deploy/base/crds`. */
 export function customResourceDefinitions(): readonly { readonly name: string; readonly manifest: object }[] {
   return [
-    definition('AdmissionPolicy', 'admissionpolicies', 'ap', admissionPolicySchema, [
+    definition('AdmissionPolicy', 'admissionpolicies', 'ghap', admissionPolicySchema, [
       ...READY,
       column('Installed', condition('WebhooksInstalled', 'status')),
       AGE,
     ]),
-    definition('ConversionPolicy', 'conversionpolicies', 'cp', conversionPolicySchema, [
+    definition('ConversionPolicy', 'conversionpolicies', 'ghcp', conversionPolicySchema, [
       column('Resource', '.spec.target.resource'),
       column('Group', '.spec.target.apiGroup'),
       column('Hub', '.spec.hub'),
@@ -43,7 +43,7 @@ export function customResourceDefinitions(): readonly { readonly name: string; r
       column('Installed', condition('Installed', 'status')),
       AGE,
     ]),
-    definition('RestoreDetector', 'restoredetectors', 'rd', restoreDetectorSchema, [
+    definition('RestoreDetector', 'restoredetectors', 'ghrd', restoreDetectorSchema, [
       column('Resource', '.spec.watch.resource'),
       column('Group', '.spec.watch.apiGroup'),
       column('Namespaces', '.spec.namespaces'),
@@ -51,13 +51,13 @@ export function customResourceDefinitions(): readonly { readonly name: string; r
       column('Active', '.status.active', 'integer'),
       AGE,
     ]),
-    definition('RestoreReport', 'restorereports', 'rr', restoreReportSchema, [
+    definition('RestoreReport', 'restorereports', 'ghrr', restoreReportSchema, [
       column('Window', '.spec.window'),
       column('Part', '.spec.part', 'integer'),
       column('Parts', '.spec.parts', 'integer'),
       AGE,
     ]),
-    definition('RestoreWindow', 'restorewindows', 'rw', restoreWindowSchema, [
+    definition('RestoreWindow', 'restorewindows', 'ghrw', restoreWindowSchema, [
       wideColumn('Source', '.spec.source.ref.name'),
       column('Phase', '.status.phase'),
       column('Violations', '.status.violations.total', 'integer'),
@@ -66,7 +66,7 @@ export function customResourceDefinitions(): readonly { readonly name: string; r
       wideColumn('Reason', '.spec.reason'),
       AGE,
     ]),
-    definition('UniqueClaim', 'uniqueclaims', 'uc', uniqueClaimSchema, [
+    definition('UniqueClaim', 'uniqueclaims', 'ghuc', uniqueClaimSchema, [
       column('Policy', '.spec.policy'),
       column('Rule', '.spec.rule'),
       column('Values', '.spec.values'),

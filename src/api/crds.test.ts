@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+
+import { customResourceDefinitions } from './crds.ts';
+
+/** Short names of other projects that a cluster is likely to have, and two of Kubernetes that look like ours. */
+const TAKEN = {
+  Kubernetes: ['cm', 'cs', 'crd', 'crds', 'csr', 'ep', 'ev', 'pc', 'pv', 'rc', 'rs'],
+  Kubewarden: ['ap', 'apg', 'cap', 'capg'],
+  Kyverno: [
+    'cpol',
+    'pol',
+    'polex',
+    'cleanpol',
+    'ccleanpol',
+    'gctxentry',
+    'ur',
+    'vpol',
+    'mpol',
+    'gpol',
+    'ivpol',
+  ],
+  'policy reports': ['polr', 'cpolr', 'ephr', 'cephr', 'report', 'creport'],
+  'cert-manager': ['cert', 'certs', 'cr', 'crs', 'issuer', 'clusterissuer'],
+  'Argo CD': ['app', 'apps', 'appset', 'appproj'],
+};
+
+const names = customResourceDefinitions().map(({ manifest }) => {
+  // through JSON: `manifest` is any object
+  const { spec } = JSON.parse(JSON.stringify(manifest)) as {
+    spec: { names: { kind: string; shortNames: readonly string[]; categories: readonly string[] } };
+  };
+  return spec.names;
+});
+
+test.each(names)('the short name of $kind belongs to no other project', ({ shortNames }) => {
+  expect(shortNames).toEqual([expect.stringMatching(/^(gh[a-z]+|pex)$/)]);
+  expect(Object.values(TAKEN).flat()).not.toContain(shortNames[0]);
+});
+
+test('no two kinds share a short name', () => {
+  const all = names.flatMap(({ shortNames }) => shortNames);
+  expect(new Set(all).size).toBe(all.length);
+});
+
+test('`kubectl get gatehouse` lists every kind, and `kubectl get all` none', () => {
+  expect(names.map(({ categories }) => categories)).toEqual(names.map(() => ['gatehouse']));
+});
