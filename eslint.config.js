@@ -41,6 +41,7 @@ const owners = {
   'ajv-formats': ['admission', 'sandbox'],
   re2js: ['cel'],
   pbf: ['sandbox'],
+  marked: [],
   '@opentelemetry/api': ['tracing'],
   '@opentelemetry/core': ['tracing'],
   '@opentelemetry/resources': ['tracing'],

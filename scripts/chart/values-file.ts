@@ -5,6 +5,8 @@
 import type { TProperties, TSchema } from 'typebox';
 import { stringify } from 'yaml';
 
+import { cell, code, table } from '../reference/page.ts';
+
 type Values = TSchema & { readonly properties: TProperties };
 
 /** The TypeBox fields of a value that the documentation shows. */
@@ -88,19 +90,19 @@ function withoutRequired(value: unknown): unknown {
 
 /** Renders docs/reference/helm-values.md. */
 export function renderValuesPage(values: Values): string {
-  const rows = leaves(values.properties, '').map(
-    ({ path, schema }) =>
-      `| \`${path}\` | ${cell(schema)} | ${described(schema).description.replaceAll('|', '\\|')} |\n`,
-  );
+  const rows = leaves(values.properties, '').map(({ path, schema }) => [
+    code(path),
+    defaultOf(schema),
+    cell(described(schema).description),
+  ]);
   return `<!-- Generated from scripts/chart/values.ts by \`npm run generate\`. Do not edit. -->
 
 # Values of the Helm chart
 
 [Installing](../installing.md#helm) describes how to use the chart. Helm rejects values that are not listed here.
 
-| value | default | description |
-| --- | --- | --- |
-${rows.join('')}`;
+${table(['value', 'default', 'description'], rows)}
+`;
 }
 
 const leaves = (
@@ -114,9 +116,9 @@ const leaves = (
   });
 
 /** Omits long defaults, which values.yaml shows. */
-function cell(schema: TSchema): string {
+function defaultOf(schema: TSchema): string {
   const text = JSON.stringify(described(schema).default);
-  return text.length > 60 ? 'see `values.yaml`' : `\`${text}\``;
+  return text.length > 60 ? 'see `values.yaml`' : code(text);
 }
 
 // chart/values.ts describes every value.

@@ -12,7 +12,7 @@ import { NAMESPACES, WITHOUT } from '../../src/runtime/leadership/own-lease.ts';
 import { AGGREGATION_LABEL } from '../../src/runtime/policies/read-access.ts';
 import { READS_REVIEWED } from '../../src/runtime/policies/read-records.ts';
 import * as pki from '../../src/pki/annotations.ts';
-import { cell, table, type File } from './page.ts';
+import { cell, code, table, type File } from './page.ts';
 
 /** The key, the kinds that have it, and its meaning. */
 type Entry = readonly [key: string, on: string, meaning: string];
@@ -223,7 +223,7 @@ export function annotationsPage(): File {
   const entries = (all: readonly Entry[]) =>
     table(
       ['key', 'on', 'description'],
-      all.map(([key, on, meaning]) => [`\`${key}\``, cell(on), cell(meaning)]),
+      all.map(([key, on, meaning]) => [code(key), cell(on), cell(meaning)]),
     );
   return {
     file: 'annotations.md',

@@ -1,7 +1,7 @@
 /** Renders the reference page of the command line from the commands of the program. */
 import type { Command, Option } from 'commander';
 
-import { cell, table, type File } from './page.ts';
+import { cell, code, table, type File } from './page.ts';
 
 export function cliPage(program: Command): File {
   const written = new Map<string, string>();
@@ -54,7 +54,7 @@ function optionTable(options: readonly Option[]): string {
   return table(
     ['option', 'default', ...(fromEnvironment ? ['environment'] : []), 'description'],
     rows.map(({ flags, fallback, variable, what }) => [
-      `\`${flags}\``,
+      code(flags),
       fallback,
       ...(fromEnvironment ? [variable] : []),
       what,
@@ -70,14 +70,13 @@ function describe({ flags, description, defaultValue, defaultValueDescription, a
     defaultValueDescription ?? (negate || defaultValue === undefined ? written : String(defaultValue));
   return {
     flags,
-    fallback: known === undefined || known === '' ? '' : `\`${known}\``,
-    variable: variable === '' ? '' : `\`${variable}\``,
+    fallback: known === undefined || known === '' ? '' : code(known),
+    variable: variable === '' ? '' : code(variable),
     what: cell(said) + (argChoices === undefined ? '' : `: ${choicesOf(argChoices)}`),
   };
 }
 
-const choicesOf = (choices: readonly string[] = []): string =>
-  choices.map((choice) => `\`${choice}\``).join(', ');
+const choicesOf = (choices: readonly string[] = []): string => choices.map(code).join(', ');
 
 /** The examples and exit codes that `--help` prints after the options. */
 function helpAfter(command: Command): readonly string[] {

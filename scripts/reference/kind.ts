@@ -1,5 +1,5 @@
 /** Renders the reference page of a kind of Gatehouse from its CustomResourceDefinition. */
-import { cell, table, type File } from './page.ts';
+import { cell, code, table, type File } from './page.ts';
 
 /** The fields of an OpenAPI schema that the page shows. */
 export interface Schema {
@@ -61,7 +61,7 @@ export function kindPage({ spec: { group, names, versions } }: Definition): File
       '## Columns of kubectl get',
       table(
         ['column', 'content'],
-        additionalPrinterColumns.map((column) => [column.name, `\`${cell(column.jsonPath)}\``]),
+        additionalPrinterColumns.map((column) => [column.name, code(column.jsonPath)]),
       ),
     ].join('\n\n'),
   };
@@ -73,9 +73,9 @@ const fieldTable = (path: string, schema: Schema, isRequired: boolean): string =
     fields(path, schema, isRequired)
       .slice(1)
       .map(({ path: field, schema: of, required }) => [
-        `\`${field}\`${required ? ', required' : ''}`,
+        `${code(field)}${required ? ', required' : ''}`,
         [typeOf(of), ...limits(of)].join('; '),
-        of.default === undefined ? '' : `\`${JSON.stringify(of.default)}\``,
+        of.default === undefined ? '' : code(JSON.stringify(of.default)),
         cell(of.description ?? ''),
       ]),
   );
@@ -99,7 +99,7 @@ function fields(path: string, schema: Schema, required: boolean): readonly Field
 }
 
 function typeOf({ type, format, enum: values, items, additionalProperties }: Schema): string {
-  if (values !== undefined) return values.map((value) => `\`${value}\``).join(', ');
+  if (values !== undefined) return values.map(code).join(', ');
   if (items !== undefined) return `list of ${typeOf(items)}`;
   if (additionalProperties !== undefined) return `map of ${typeOf(additionalProperties)}`;
   if (format === 'date-time') return 'time (RFC 3339)';
@@ -113,7 +113,7 @@ function limits(schema: Schema): readonly string[] {
     ...between(' characters', schema.minLength, schema.maxLength),
     ...between(' entries', schema.minItems, schema.maxItems),
     ...between(' fields', schema.minProperties, schema.maxProperties),
-    ...(schema.pattern === undefined ? [] : [`matches \`${cell(schema.pattern)}\``]),
+    ...(schema.pattern === undefined ? [] : [`matches ${code(schema.pattern)}`]),
     ...(items === undefined || items.properties !== undefined
       ? []
       : limits(items).map((limit) => `each ${limit}`)),

@@ -10,11 +10,17 @@ export const table = (head: readonly string[], rows: readonly (readonly string[]
 
 const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
 
-/** Escapes text for a table cell: `<name>` would be HTML, and `|` would start the next cell. */
+/** Text with code spans for a table cell. Outside the spans, `<name>` would be HTML and `*` would be emphasis. */
 export const cell = (text: string): string =>
   text
     .split(/(`[^`]*`)/)
-    .map((part) => (part.startsWith('`') ? part : part.replaceAll('<', '&lt;').replaceAll('*', '\\*')))
+    .map((part) =>
+      part.startsWith('`')
+        ? code(part.slice(1, -1))
+        : part.replaceAll(/[\\*|]/g, '\\$&').replaceAll('<', '&lt;'),
+    )
     .join('')
-    .replaceAll('|', '\\|')
     .replaceAll('\n', ' ');
+
+/** A code span for a table cell. It shows backslashes as they are, but `|` would start the next cell. */
+export const code = (text: string): string => `\`${text.replaceAll('|', '\\|')}\``;
