@@ -1,4 +1,4 @@
-import { conditionsSchema } from './conditions.ts';
+import { conditionsSchema, NOT_OBSERVED, observedGeneration } from './conditions.ts';
 import { policyMatch, type LabelSelector } from './policy-match.ts';
 import { policyDefaults, policyMutations } from './policy-mutate.ts';
 import { initiallyDeferred, policyOwners, policyRestore } from './policy-restore.ts';
@@ -117,27 +117,34 @@ const spec = object('The rules.', {
   'initiallyDeferred?': initiallyDeferred,
 });
 
-const status = object('Written by Gatehouse.', {
-  'violations?': object('Result of the audit of existing objects.', {
-    total: integer('Number of violations among existing objects.', { minimum: 0 }),
-    'objects?': integer('Number of objects with at least one violation.', { minimum: 0 }),
-    'checked?': integer('Number of objects checked.', { minimum: 0 }),
-    'checkedAt?': string('When the audit ended.', { format: 'date-time' }),
-    'generation?': integer('The generation of the policy that was checked.', { format: 'int64' }),
-    'message?': string('Why the count is incomplete, if it is.'),
-  }),
-  'conditions?': conditionsSchema(
-    '`Ready` (it compiles, and the API server calls Gatehouse for it), `WebhooksInstalled` (the API server calls Gatehouse), `SubresourcesCovered` (`False` if requests change the governed objects without asking the policy), `ReadsReviewed` (`False` if the policy is older than the review of what its author may read)',
-  ),
-  'inForce?': object(
-    'The enforced version. It stays in force until a newer one compiles and its webhooks are installed.',
-    {
-      generation: integer('The generation of the enforced policy.', { format: 'int64' }),
-      spec: anyObject<object>('Its spec, which replicas enforce while a newer generation does not compile.'),
-      'record?': string('Proof that its author was permitted to read what it reads.'),
-    },
-  ),
-});
+const status = object(
+  'Written by Gatehouse.',
+  {
+    'observedGeneration?': observedGeneration,
+    'violations?': object('Result of the audit of existing objects.', {
+      total: integer('Number of violations among existing objects.', { minimum: 0 }),
+      'objects?': integer('Number of objects with at least one violation.', { minimum: 0 }),
+      'checked?': integer('Number of objects checked.', { minimum: 0 }),
+      'checkedAt?': string('When the audit ended.', { format: 'date-time' }),
+      'generation?': integer('The generation of the policy that was checked.', { format: 'int64' }),
+      'message?': string('Why the count is incomplete, if it is.'),
+    }),
+    'conditions?': conditionsSchema(
+      '`Ready` (it compiles, and the API server calls Gatehouse for it), `Reconciling` (Gatehouse retries by itself) and `Stalled` (a user must act) while it is not, `WebhooksInstalled` (the API server calls Gatehouse), `SubresourcesCovered` (`False` if requests change the governed objects without asking the policy), `ReadsReviewed` (`False` if the policy is older than the review of what its author may read)',
+    ),
+    'inForce?': object(
+      'The enforced version. It stays in force until a newer one compiles and its webhooks are installed.',
+      {
+        generation: integer('The generation of the enforced policy.', { format: 'int64' }),
+        spec: anyObject<object>(
+          'Its spec, which replicas enforce while a newer generation does not compile.',
+        ),
+        'record?': string('Proof that its author was permitted to read what it reads.'),
+      },
+    ),
+  },
+  NOT_OBSERVED,
+);
 
 /** The schema of an AdmissionPolicy without `apiVersion`, `kind` and `metadata`. */
 export const admissionPolicySchema = object(

@@ -1,4 +1,4 @@
-import { conditionsSchema } from './conditions.ts';
+import { conditionsSchema, NOT_OBSERVED, observedGeneration } from './conditions.ts';
 import {
   FIELD_PATH,
   anyObject,
@@ -75,15 +75,20 @@ const spec = object('The steps.', {
   ),
 });
 
-const status = object('Written by Gatehouse.', {
-  'conditions?': conditionsSchema(
-    '`Ready` (it compiles and converts), `Installed` (the CustomResourceDefinition asks Gatehouse)',
-  ),
-  'inForce?': object('The version in use. It stays in use if a newer one does not compile.', {
-    generation: integer('The generation of the policy in use.', { format: 'int64' }),
-    spec: anyObject<object>('Its spec, which replicas use while a newer generation does not compile.'),
-  }),
-});
+const status = object(
+  'Written by Gatehouse.',
+  {
+    'observedGeneration?': observedGeneration,
+    'conditions?': conditionsSchema(
+      '`Ready` (it compiles and converts), `Reconciling` (Gatehouse retries by itself) and `Stalled` (a user must act) while it is not, `Installed` (the CustomResourceDefinition asks Gatehouse)',
+    ),
+    'inForce?': object('The version in use. It stays in use if a newer one does not compile.', {
+      generation: integer('The generation of the policy in use.', { format: 'int64' }),
+      spec: anyObject<object>('Its spec, which replicas use while a newer generation does not compile.'),
+    }),
+  },
+  NOT_OBSERVED,
+);
 
 /** The schema of a ConversionPolicy without `apiVersion`, `kind` and `metadata`. */
 export const conversionPolicySchema = object(

@@ -1,4 +1,4 @@
-import { conditionsSchema } from './conditions.ts';
+import { conditionsSchema, NOT_OBSERVED, observedGeneration } from './conditions.ts';
 import { principal } from './principals.ts';
 import { array, integer, object, oneOf, string, type KubeObjectOf } from './schema.ts';
 
@@ -73,12 +73,17 @@ const spec = object('How to tell that a backup tool restores.', {
   }),
 });
 
-const status = object('Written by Gatehouse.', {
-  'conditions?': conditionsSchema(
-    '`Ready` (a namespace is trusted, the spec can be used), `Watching` (the kind is served and its objects are followed)',
-  ),
-  'active?': integer('Number of restores in progress.', { minimum: 0 }),
-});
+const status = object(
+  'Written by Gatehouse.',
+  {
+    'observedGeneration?': observedGeneration,
+    'conditions?': conditionsSchema(
+      '`Ready` (the spec can be used, and its kind may be read), `Reconciling` (Gatehouse retries by itself) and `Stalled` (a user must act) while it is not, `Watching` (the kind is served and its objects are followed)',
+    ),
+    'active?': integer('Number of restores in progress.', { minimum: 0 }),
+  },
+  NOT_OBSERVED,
+);
 
 /** The schema of a RestoreDetector without `apiVersion`, `kind` and `metadata`. */
 export const restoreDetectorSchema = object(

@@ -1,4 +1,4 @@
-import { conditionsSchema } from './conditions.ts';
+import { conditionsSchema, NOT_OBSERVED, observedGeneration } from './conditions.ts';
 import { relinkItem, violation } from './restore-findings.ts';
 import {
   array,
@@ -130,29 +130,34 @@ const relink = object('Owner references linked after the restore.', {
   'items?': array('The first 50 owner references that were not linked.', relinkItem, { maxItems: 50 }),
 });
 
-const status = object('Written by Gatehouse.', {
-  'phase?': oneOf(
-    'The phase of the restore: Open, Settling (closed; admitted writes may still be stored), then the result. Refused: ' +
-      'the window never opened.',
-    ['Open', 'Settling', 'Completed', 'CompletedWithViolations', 'Refused'],
-  ),
-  'openedAt?': string('When Gatehouse first saw the window.', { format: 'date-time' }),
-  'closedAt?': string('When the window closed.', { format: 'date-time' }),
-  'closeReason?': oneOf('Why the window closed.', ['Manual', 'Expired', 'SourceInactive', 'SourceDeleted']),
-  'sourcePhase?': string('The last phase of the source.'),
-  'currentSweep?': currentSweep,
-  'lastSweep?': lastSweep,
-  'violations?': object('Violations that still exist.', {
-    total: total('Number of violations.'),
-    'byPolicy?': countMap('Number of violations by policy.'),
-    items: array('The first 50; RestoreReports list the rest.', violation, { maxItems: 50 }),
-  }),
-  'relink?': relink,
-  'conditions?': conditionsSchema(
-    '`Open`, `SourceActive`, `Expired`, `SweepComplete` (every governed kind could be read), `IntegrityVerified` (no ' +
-      'violation is left), `OwnersRelinked`',
-  ),
-});
+const status = object(
+  'Written by Gatehouse.',
+  {
+    'observedGeneration?': observedGeneration,
+    'phase?': oneOf(
+      'The phase of the restore: Open, Settling (closed; admitted writes may still be stored), then the result. Refused: ' +
+        'the window never opened.',
+      ['Open', 'Settling', 'Completed', 'CompletedWithViolations', 'Refused'],
+    ),
+    'openedAt?': string('When Gatehouse first saw the window.', { format: 'date-time' }),
+    'closedAt?': string('When the window closed.', { format: 'date-time' }),
+    'closeReason?': oneOf('Why the window closed.', ['Manual', 'Expired', 'SourceInactive', 'SourceDeleted']),
+    'sourcePhase?': string('The last phase of the source.'),
+    'currentSweep?': currentSweep,
+    'lastSweep?': lastSweep,
+    'violations?': object('Violations that still exist.', {
+      total: total('Number of violations.'),
+      'byPolicy?': countMap('Number of violations by policy.'),
+      items: array('The first 50; RestoreReports list the rest.', violation, { maxItems: 50 }),
+    }),
+    'relink?': relink,
+    'conditions?': conditionsSchema(
+      '`Ready` (open, or over without a violation), `Reconciling` (settling), `Stalled` (refused, or violations are left), `Open`, `SourceActive`, `Expired`, `SweepComplete` (every governed kind could be read), `IntegrityVerified` (no ' +
+        'violation is left), `OwnersRelinked`',
+    ),
+  },
+  NOT_OBSERVED,
+);
 
 /** The schema of a RestoreWindow without `apiVersion`, `kind` and `metadata`. */
 export const restoreWindowSchema = object(

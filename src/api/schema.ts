@@ -61,10 +61,16 @@ type PropertiesOf<Given extends Fields> = {
     : Given[Key];
 };
 
+interface ObjectOptions {
+  readonly minProperties?: number;
+  readonly maxProperties?: number;
+  readonly default?: object;
+}
+
 export function object<const Given extends Fields>(
   description: string,
   fields: Given,
-  options: { readonly minProperties?: number; readonly maxProperties?: number } = {},
+  options: ObjectOptions = {},
 ): TObject<PropertiesOf<Given>> {
   const properties = Object.entries(fields).map(([name, schema]) =>
     name.endsWith('?') ? [name.slice(0, -1), Type.Optional(schema)] : [name, schema],

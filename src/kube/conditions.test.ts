@@ -1,5 +1,7 @@
-import { expect, test } from 'vitest';
-import { setCondition } from './conditions.ts';
+import { describe, expect, test } from 'vitest';
+
+import type { Condition } from '../json/kube-object.ts';
+import { setCondition, setReady } from './conditions.ts';
 
 const ready = { type: 'Ready', status: 'True', reason: 'Compiled', message: 'in force' } as const;
 const first = setCondition(undefined, ready, new Date('2026-01-01T00:00:00.700Z'));
@@ -33,4 +35,25 @@ test('other conditions keep their order', () => {
     'Ready',
     'Installed',
   ]);
+});
+
+describe('setReady', () => {
+  const isReady = { status: 'True', reason: 'InForce', message: 'in force' } as const;
+  const isNot = { status: 'False', reason: 'Broken', message: 'line 3' } as const;
+  const typesOf = (conditions: readonly Condition[]) =>
+    conditions.map(({ type, status }) => `${type}=${status}`);
+
+  test('Reconciling and Stalled exist only while they are true', () => {
+    const stalled = setReady(undefined, isNot, 'Stalled', later);
+    expect(typesOf(stalled)).toEqual(['Ready=False', 'Stalled=True']);
+    expect(stalled[1]).toMatchObject({ reason: 'Broken', message: 'line 3' });
+    const reconciling = setReady(stalled, isNot, 'Reconciling', later);
+    expect(typesOf(reconciling)).toEqual(['Ready=False', 'Reconciling=True']);
+    expect(typesOf(setReady(reconciling, isReady, undefined, later))).toEqual(['Ready=True']);
+  });
+
+  test('an unchanged state returns the same array', () => {
+    const stalled = setReady(first, isNot, 'Stalled', later);
+    expect(setReady(stalled, isNot, 'Stalled', later)).toBe(stalled);
+  });
 });

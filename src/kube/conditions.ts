@@ -25,3 +25,24 @@ export function setCondition(
   const lastTransitionTime = moved ? toTimestamp(now) : current.lastTransitionTime;
   return before.with(index, { ...next, lastTransitionTime });
 }
+
+/** Why an object is not ready: Gatehouse retries by itself, or nothing changes until a user acts. */
+export type NotReady = 'Reconciling' | 'Stalled';
+
+/**
+ * Sets `Ready`, and the condition by which kstatus tells waiting from failure. kstatus reads `Reconciling` and `Stalled`
+ * before `Ready`, so they exist only while they are true. Returns the same array when nothing changed.
+ *
+ * @param why undefined if the object is ready
+ */
+export function setReady(
+  conditions: readonly Condition[] | undefined,
+  ready: Omit<Condition, 'type' | 'lastTransitionTime'>,
+  why: NotReady | undefined,
+  now: Date,
+): readonly Condition[] {
+  const before = setCondition(conditions, { ...ready, type: 'Ready' }, now);
+  const isOver = ({ type }: Condition) => (type === 'Reconciling' || type === 'Stalled') && type !== why;
+  const kept = before.some(isOver) ? before.filter((one) => !isOver(one)) : before;
+  return why === undefined ? kept : setCondition(kept, { ...ready, type: why, status: 'True' }, now);
+}

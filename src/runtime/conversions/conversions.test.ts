@@ -240,6 +240,7 @@ describe('the status', () => {
     await report();
     expect(written).toMatchObject([
       {
+        observedGeneration: 1,
         conditions: [
           {
             type: 'Ready',
@@ -275,6 +276,7 @@ describe('the status', () => {
           message: expect.stringContaining('(generation 1 stays in force)') as string,
         },
         {},
+        { type: 'Stalled', status: 'True', reason: 'InvalidPath' },
       ],
       inForce: { generation: 1 },
     });

@@ -173,6 +173,7 @@ export function createConversionStatusReconciler(
       const verbs = ['converts', 'nothing is converted'] as const;
       const installation = { type: 'Installed', ...installationOf(state.definition, service) };
       return {
+        observedGeneration: state.generation,
         conditions: conditionsOf(state, verbs, installation, before?.conditions, now()),
         ...inForceOf(state, before ?? {}),
       };

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 import type { Condition, KubeObject } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { setCondition } from '../../kube/conditions.ts';
+import { setCondition, setReady, type NotReady } from '../../kube/conditions.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { Store } from '../../kube/store.ts';
 import { AWAIT_CHANGE, type Reconcile } from '../controller.ts';
@@ -23,6 +23,21 @@ export interface PolicyProblem {
   readonly message: string;
 }
 
+/** Problems that end when other objects change: Gatehouse looks at them again by itself. */
+const RETRIED: readonly string[] = [
+  'DefinitionNotRead',
+  'DiscoveryFailed',
+  'Forbidden',
+  'MissingVersion',
+  'NotInstalled',
+  'UnknownKind',
+  'UnknownTarget',
+  'UnknownVersion',
+];
+
+const whyNotReady = ({ reason }: PolicyProblem): NotReady =>
+  RETRIED.includes(reason) ? 'Reconciling' : 'Stalled';
+
 /**
  * The conditions of a policy: `Ready`, and whether the API server calls Gatehouse.
  * @param done what a version in force does, and what happens without one: `converts`, `nothing is converted`
@@ -40,7 +55,7 @@ export function conditionsOf(
       ? { status: 'True' as const, reason: 'InForce', message: `generation ${generation} ${done}` }
       : { status: 'False' as const, reason: problem.reason, message: `${problem.message}\n(${stays})` };
   const observed = { observedGeneration: generation };
-  const withReady = setCondition(before, { type: 'Ready', ...observed, ...ready }, now);
+  const withReady = setReady(before, { ...observed, ...ready }, problem && whyNotReady(problem), now);
   return [...setCondition(withReady, { ...observed, ...installation }, now)];
 }
 

@@ -17,6 +17,7 @@ import {
 import type { PolicyState } from './policy-registry.ts';
 import { ADMISSION_POLICIES } from '../resources.ts';
 import type { ReadsVerdict } from './read-records.ts';
+import { kstatus } from '../../../test/support/kstatus.ts';
 import { createPolicyStatusReconciler } from './policy-status.ts';
 
 let cluster: Cluster;
@@ -118,6 +119,39 @@ test.each<[string, () => void]>([
   change();
   expect(await reconcile()).toEqual({ kind: 'await-change' });
   expect(policies.writes()).toBe(0);
+});
+
+describe('kstatus', () => {
+  const judged = () => kstatus(policies.read('servers') ?? {});
+
+  test('is InProgress until the current generation is processed, then Current', async () => {
+    await reconcile();
+    expect(judged()).toBe('Current');
+    edited(2);
+    expect(judged()).toBe('InProgress');
+    state = { inForce: version(2), problem: undefined, generation: 2 };
+    await reconcile();
+    expect(judged()).toBe('Current');
+  });
+
+  test.each([
+    ['InvalidPath', 'Failed'],
+    ['Forbidden', 'InProgress'],
+    ['DiscoveryFailed', 'InProgress'],
+  ])('of the problem %s is %s, also while an older version stays in force', async (reason, expected) => {
+    state = { inForce: version(1), problem: { ...problem, reason }, generation: 1 };
+    await reconcile();
+    expect(judged()).toBe(expected);
+    state = { inForce: version(1), problem: undefined, generation: 1 };
+    await reconcile();
+    expect(judged()).toBe('Current');
+  });
+
+  test('is InProgress until the webhooks are installed', async () => {
+    installed = false;
+    await reconcile();
+    expect(judged()).toBe('InProgress');
+  });
 });
 
 describe('a version that cannot be enforced', () => {

@@ -64,6 +64,7 @@ export function createPolicyStatusReconciler(
     const isPrevious = !installed || state.inForce?.undecidable !== undefined;
     const inForce = isPrevious ? previous : state.inForce && withRecord(state.inForce, records);
     return {
+      observedGeneration: state.generation,
       conditions: withShortcomings(conditions, shortcomings, state.generation, now()),
       ...(inForce === undefined ? {} : { inForce }),
       ...(found === undefined ? {} : { violations: found }),

@@ -11,11 +11,13 @@ import {
 } from '../../../test/support/runtime/fixtures.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { ReconcileResult } from '../controller.ts';
+import type { Followed } from './restore-sources.ts';
 import { RESTORE_DETECTORS, RESTORE_WINDOWS } from '../resources.ts';
+import { kstatus } from '../../../test/support/kstatus.ts';
 import { createRestoreDetectorsReconciler } from './restore-detectors.ts';
 
 const DETECTOR: RestoreDetector = {
-  metadata: { name: 'velero', creationTimestamp: '2026-11-21T10:00:00Z' },
+  metadata: { name: 'velero', generation: 1, creationTimestamp: '2026-11-21T10:00:00Z' },
   spec: {
     watch: { apiGroup: 'velero.io', version: 'v1', resource: 'restores' },
     namespaces: ['velero'],
@@ -36,19 +38,24 @@ const restore = (uid: string, phase: string, creationTimestamp = '2026-11-21T11:
 let now: Date;
 let restores: readonly KubeObject[];
 let outside: readonly string[];
+let followed: Exclude<Followed, { kind: 'following' }> | undefined;
+let spec: Partial<RestoreDetector['spec']>;
 
 beforeEach(() => {
   now = new Date('2026-11-21T12:00:00Z');
   restores = [restore('u1', 'InProgress')];
   outside = [];
+  followed = undefined;
+  spec = {};
 });
 
 function setUp(change: Parameters<typeof createCluster>[0] = {}) {
   const { client, objects } = createCluster(change);
   const windows = objects<RestoreWindow>(RESTORE_WINDOWS);
-  objects<RestoreDetector>(RESTORE_DETECTORS).add(DETECTOR);
+  objects<RestoreDetector>(RESTORE_DETECTORS).add({ ...DETECTOR, spec: { ...DETECTOR.spec, ...spec } });
   const detectors = { get: () => objects<RestoreDetector>(RESTORE_DETECTORS).read('velero') };
-  const follow = () => Promise.resolve({ kind: 'following', objects: restores, outside } as const);
+  const follow = () =>
+    Promise.resolve(followed ?? ({ kind: 'following', objects: restores, outside } as const));
   const reconcile = createRestoreDetectorsReconciler(
     { client, serverClock: { now: () => now }, log: silent, record: createEvents().record },
     detectors,
@@ -85,6 +92,31 @@ test('the status names trusted namespaces that --namespaces leaves out', async (
     reason: 'OutsideNamespaces',
     message: '--namespaces leaves out velero: restores there open no RestoreWindow',
   });
+});
+
+test.each<[string, string, string, () => void]>([
+  ['follows its kind', 'Current', 'Enabled', () => undefined],
+  ['waits for its kind to be installed', 'Current', 'Enabled', () => (followed = { kind: 'not-served' })],
+  ['trusts no namespace', 'Current', 'Disabled', () => (spec = { namespaces: [] })],
+  ['lists its kind', 'InProgress', 'Listing', () => (followed = { kind: 'listing' })],
+  ['may not read its kind', 'InProgress', 'Forbidden', () => (followed = { kind: 'forbidden' })],
+  [
+    'has an invalid spec',
+    'Failed',
+    'InvalidSpec',
+    () => (spec = { principals: [{ group: 'system:authenticated' }] }),
+  ],
+])('kstatus of a detector that %s is %s', async (_what, expected, reason, change) => {
+  change();
+  const { detector, reconcile } = setUp();
+  await reconcile();
+  const found = detector();
+  expect(found && kstatus(found)).toBe(expected);
+  expect(found?.status?.observedGeneration).toBe(1);
+  expect(found?.status?.conditions?.find(({ type }) => type === 'Ready')?.reason).toBe(reason);
+  const before = JSON.stringify(found);
+  await reconcile();
+  expect(JSON.stringify(detector())).toBe(before);
 });
 
 describe('S7: a restore has its window', () => {

@@ -2,6 +2,7 @@
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { keyOf } from '../../json/kube-object.ts';
+import { setReady, type NotReady } from '../../kube/conditions.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Log } from '../../log.ts';
@@ -57,12 +58,12 @@ export function createRestoreDetectorsReconciler(
     const idle = whyIdle(detector);
     if (idle !== undefined) {
       origins.unfollow(name);
-      await report(detector, [idle], 0, context, signal);
+      await report(detector, idle, 0, context, signal);
       return AWAIT_CHANGE;
     }
     const followed = await origins.follow(detector, signal);
     if (followed.kind !== 'following') {
-      await report(detector, [READY, watching(followed, detector)], 0, context, signal);
+      await report(detector, watching(followed, detector), 0, context, signal);
       return requeueIn(followed.kind === 'listing' ? LISTING_MS : RETRY_MS, context.serverClock.now());
     }
     const sources = followed.objects.map((object) => readSource(detector, object));
@@ -77,7 +78,7 @@ export function createRestoreDetectorsReconciler(
       const again = await ensureWindows(detector, trusted, windows, memory, context, signal);
       return again === undefined ? AWAIT_CHANGE : { kind: 'requeue', at: again };
     } finally {
-      await report(detector, [READY, watching(followed, detector)], active.length, context, signal);
+      await report(detector, watching(followed, detector), active.length, context, signal);
     }
   };
 }
@@ -98,18 +99,50 @@ function forgetGone(memory: Memory | undefined, sources: readonly RestoreSource[
   return { done: stillThere(memory?.done), untrusted: stillThere(memory?.untrusted) };
 }
 
-function whyIdle(detector: RestoreDetector): ConditionUpdate | undefined {
+/** The conditions of a detector: whether it is ready, and whether its kind is followed. */
+interface DetectorState {
+  readonly ready: ConditionUpdate;
+  readonly why?: NotReady;
+  readonly watching: ConditionUpdate;
+}
+
+function whyIdle(detector: RestoreDetector): DetectorState | undefined {
   const problems = detectorProblems(detector);
-  if (problems.length > 0) return condition('Ready', 'False', 'InvalidSpec', problems.join('; '));
+  if (problems.length > 0) {
+    const problem = ['False', 'InvalidSpec', problems.join('; ')] as const;
+    return {
+      ready: condition('Ready', ...problem),
+      why: 'Stalled',
+      watching: condition('Watching', ...problem),
+    };
+  }
   if (detector.spec.namespaces.length > 0) return undefined;
-  const message = 'it is disabled: name the namespace of the backup tool in spec.namespaces';
-  return condition('Ready', 'False', 'Disabled', message);
+  // Ready: the shipped detectors trust no namespace, and an installation with them has not failed.
+  const disabled = [
+    'Disabled',
+    'it is disabled: name the namespace of the backup tool in spec.namespaces',
+  ] as const;
+  return {
+    ready: condition('Ready', 'True', ...disabled),
+    watching: condition('Watching', 'False', ...disabled),
+  };
 }
 
 const ENABLED = 'restores in the trusted namespaces open a RestoreWindow';
-const READY = condition('Ready', 'True', 'Enabled', ENABLED);
 
-function watching(followed: Followed, { metadata, spec }: RestoreDetector): ConditionUpdate {
+function watching(followed: Followed, detector: RestoreDetector): DetectorState {
+  const state = whetherFollowed(followed, detector);
+  switch (followed.kind) {
+    case 'following':
+    case 'not-served': // the detector follows its kind as soon as the backup tool is installed
+      return { ready: condition('Ready', 'True', 'Enabled', ENABLED), watching: state };
+    case 'listing':
+    case 'forbidden':
+      return { ready: { ...state, type: 'Ready' }, why: 'Reconciling', watching: state };
+  }
+}
+
+function whetherFollowed(followed: Followed, { metadata, spec }: RestoreDetector): ConditionUpdate {
   const { apiGroup: group, resource } = spec.watch;
   const kind = `${resource}.${group}`;
   switch (followed.kind) {
@@ -214,15 +247,22 @@ function reportUntrusted(
 
 async function report(
   detector: RestoreDetector,
-  updates: readonly ConditionUpdate[],
+  { ready, why, watching: followed }: DetectorState,
   active: number,
   { client, serverClock }: DetectionContext,
   signal: AbortSignal,
 ): Promise<void> {
-  const before = detector.status?.conditions ?? [];
-  const conditions = withConditions(before, updates, detector.metadata.generation, serverClock.now());
-  if (conditions === before && detector.status?.active === active) return;
-  const status = { ...detector.status, conditions: [...conditions], active };
+  const {
+    metadata: { generation },
+    status: before,
+  } = detector;
+  const now = serverClock.now();
+  const observed = generation === undefined ? {} : { observedGeneration: generation };
+  const withReady = setReady(before?.conditions, { ...ready, ...observed }, why, now);
+  const conditions = withConditions(withReady, [followed], generation, now);
+  const isSame = before?.active === active && before.observedGeneration === generation;
+  if (conditions === before?.conditions && isSame) return;
+  const status = { ...before, ...observed, conditions: [...conditions], active };
   await client.replaceStatus(RESTORE_DETECTORS, { ...detector, status }, { signal });
 }
 

@@ -14,6 +14,7 @@ import {
 import type { RestoreReport } from '../../api/restore-report.ts';
 import { RESTORE_REPORTS, RESTORE_WINDOWS } from '../resources.ts';
 import { SWEEP_FINALIZER } from '../../restore/window.ts';
+import { kstatus } from '../../../test/support/kstatus.ts';
 import { createRestoreWindowsReconciler, type RestoreWindowsOptions } from './restore-windows.ts';
 
 const times = { settleMs: 65_000, recheckMs: 60_000 };
@@ -123,6 +124,31 @@ describe('an open window', () => {
     expect(condition('Open')?.message).toContain('14:00');
     expect(events.reasons()).toEqual(['WindowOpened']);
   });
+});
+
+test('kstatus follows the life of a window', async () => {
+  const judged = () => kstatus(windows.read('drill') ?? {});
+  const seen: string[] = [];
+  const run = async () => {
+    await reconcile();
+    seen.push(`${status()?.phase ?? ''} ${judged()} ${condition('Ready')?.reason ?? ''}`);
+  };
+  create();
+  await run();
+  edit({ close: true });
+  await run();
+  found = { violations: [violation], unreadable: [] };
+  now = at('12:02:00');
+  await run();
+  found = { violations: [], unreadable: [] };
+  changed.add('drill');
+  await run();
+  expect(seen).toEqual([
+    'Open Current Open',
+    'Settling InProgress Settling',
+    'CompletedWithViolations Failed ViolationsFound',
+    'Completed Current Completed',
+  ]);
 });
 
 describe('a window that may not open', () => {

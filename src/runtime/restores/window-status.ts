@@ -7,7 +7,7 @@ import type { RestoreWindow, RestoreWindowStatus } from '../../api/restore-windo
 import type { Condition } from '../../json/kube-object.ts';
 import { isAlreadyExists } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { setCondition } from '../../kube/conditions.ts';
+import { setCondition, setReady, type NotReady } from '../../kube/conditions.ts';
 import { withKind } from '../../kube/object.ts';
 import type { Log } from '../../log.ts';
 import {
@@ -51,6 +51,40 @@ export function withConditions(
   return updates.reduce((all, next) => setCondition(all, { ...next, ...observed }, now), before);
 }
 
+/** The condition `Ready`. An open window is ready: a restore can start when `kubectl wait` returns. */
+function windowReadiness(
+  phase: RestoreWindowStatus['phase'],
+  updates: readonly ConditionUpdate[],
+): Pick<Condition, 'status' | 'reason' | 'message'> & { readonly why?: NotReady } {
+  const message = (type: string, or: string) => updates.find((one) => one.type === type)?.message ?? or;
+  switch (phase) {
+    case 'Open':
+      return { status: 'True', reason: 'Open', message: 'the window is open' };
+    case 'Completed':
+      return {
+        status: 'True',
+        reason: 'Completed',
+        message: message('IntegrityVerified', 'no violation is left'),
+      };
+    case 'CompletedWithViolations': {
+      const found = message('IntegrityVerified', 'violations are left');
+      return { status: 'False', reason: 'ViolationsFound', message: found, why: 'Stalled' };
+    }
+    case 'Refused': {
+      const problem = message('Open', 'the spec is not valid');
+      return { status: 'False', reason: 'InvalidSpec', message: problem, why: 'Stalled' };
+    }
+    case 'Settling':
+    case undefined:
+      return {
+        status: 'False',
+        reason: 'Settling',
+        message: 'stored objects are being swept',
+        why: 'Reconciling',
+      };
+  }
+}
+
 /** Writes the status if it differs. The write fails if the window has changed since it was read. */
 export async function updateStatus(
   window: RestoreWindow,
@@ -60,12 +94,18 @@ export async function updateStatus(
   signal: AbortSignal,
 ): Promise<void> {
   const before = window.status?.conditions ?? [];
-  const after = withConditions(before, updates, window.metadata.generation, now());
+  const { generation } = window.metadata;
+  const observed = generation === undefined ? {} : { observedGeneration: generation };
+  const { why, ...ready } = windowReadiness(change.phase ?? window.status?.phase, updates);
+  const withReady = setReady(before, { ...ready, ...observed }, why, now());
+  const after = withConditions(withReady, updates, generation, now());
   // Only plain values are compared: a new sweep always counts as a change.
   const current = new Map<string, unknown>(Object.entries(window.status ?? {}));
-  const isSame = Object.entries(change).every(([key, value]) => current.get(key) === value);
+  const isSame = Object.entries({ ...change, ...observed }).every(
+    ([key, value]) => current.get(key) === value,
+  );
   if (after === before && isSame) return;
-  const status = { ...window.status, ...change, conditions: [...after] };
+  const status = { ...window.status, ...change, ...observed, conditions: [...after] };
   delete status.currentSweep; // every other status ends the progress of a sweep
   await client.replaceStatus(RESTORE_WINDOWS, { ...window, status }, { signal });
 }
