@@ -143,7 +143,8 @@ async function converges(tally: Tally): Promise<void> {
     );
     await eventually('valid requests pass', async () => (await dryRun({})).kind === 'allowed', within);
   }
-  for (const name of tally.certs) {
+  // The load adds more meanwhile: on a slow machine, as fast as this loop sees them.
+  for (const name of [...tally.certs]) {
     const ref = { namespace: 'shop', name: `${name}-tls` };
     await cluster.see<SecretObject>(
       ref.name,
