@@ -75,19 +75,16 @@ function createFairQueue() {
     const keys = namespaces.get(namespace);
     if (keys?.delete(key) === true && keys.size === 0) namespaces.delete(namespace);
   };
-  const all = function* () {
-    for (const keys of namespaces.values()) yield* keys;
-  };
   const firstEdited = (): string | undefined => {
     if (hurried.size === 0) return undefined;
-    for (const [key] of all()) if (hurried.has(key)) return key;
+    for (const keys of namespaces.values()) for (const key of keys.keys()) if (hurried.has(key)) return key;
     return undefined;
   };
-  const lanes = [
-    firstEdited,
-    () => firstToEnd(all()),
-    () => firstToEnd(namespaces.values().next().value ?? []),
-  ];
+  const firstOfNamespace = (): string | undefined => {
+    const [keys] = namespaces.values();
+    return keys && firstToEnd([keys]);
+  };
+  const lanes = [firstEdited, () => firstToEnd(namespaces.values()), firstOfNamespace];
 
   return {
     add: (key: string, endsAt: number): void => {
@@ -148,11 +145,12 @@ export function createTokenBucket({ perSecond, burst, monotonic }: Omit<PacerOpt
   };
 }
 
-function firstToEnd(keys: Iterable<readonly [key: string, endsAt: number]>): string | undefined {
+/** @param namespaces keys, each with the end of its cert; thousands, on every turn */
+function firstToEnd(namespaces: Iterable<ReadonlyMap<string, number>>): string | undefined {
   let first: string | undefined;
   let earliest = Number.POSITIVE_INFINITY;
-  for (const [key, endsAt] of keys) {
-    if (first === undefined || endsAt < earliest) [first, earliest] = [key, endsAt];
-  }
+  for (const keys of namespaces)
+    for (const [key, endsAt] of keys)
+      if (first === undefined || endsAt < earliest) [first, earliest] = [key, endsAt];
   return first;
 }
