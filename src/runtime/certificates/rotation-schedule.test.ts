@@ -24,6 +24,8 @@ import {
 } from '../../../test/support/runtime/rotation-model.ts';
 
 const STEPS = 220;
+/** How many pairs of each schedule OpenSSL judges: a process for each. */
+const SAMPLES = 4;
 const chosen = process.env.GATEHOUSE_SEED;
 const schedules = Number(process.env.GATEHOUSE_SCHEDULES ?? 2);
 const seeds = chosen === undefined ? Array.from({ length: schedules }, (_, n) => n + 1) : [Number(chosen)];
@@ -58,6 +60,8 @@ interface Books {
   readonly verdicts: Map<string, boolean>;
   readonly generations: Set<string>;
   readonly activated: Set<string>;
+  /** Bundles that passed {@link checkBundles}. */
+  readonly sound: Set<string>;
   /** Every leaf that was ever served, by its chain. */
   readonly chains: Map<string, Leaf>;
   /** Every bundle that a client could ever load, and when it could. */
@@ -81,6 +85,7 @@ test.each(
       verdicts: new Map(),
       generations: new Set(),
       activated: new Set(),
+      sound: new Set(),
       chains: new Map(),
       bundles: new Map(),
       retired: 0,
@@ -110,12 +115,20 @@ test.each(
   },
 );
 
+const parsed = new Map<string, readonly X509Certificate[]>();
+/** Parses each text once: every step looks at all of them. */
+function certificatesIn(pem: string): readonly X509Certificate[] {
+  const certificates = parsed.get(pem) ?? splitCertificates(pem);
+  parsed.set(pem, certificates);
+  return certificates;
+}
+
 function checkStep(model: Model, books: Books, oneClock: boolean): void {
   const authority = model.stored();
   if (authority === undefined) return;
   checkHistory(model, books, authority);
   checkActivation(model, books, authority, oneClock);
-  checkBundles(model);
+  checkBundles(model, books);
   checkServers(model, books, authority);
   checkTrust(model, books, authority);
   checkDistrust(model, books, authority);
@@ -161,9 +174,11 @@ function checkActivation(
 }
 
 /** T5: every bundle holds only self-signed roots, each once. */
-function checkBundles(model: Model): void {
-  for (const bundle of new Set(publishedIn(model))) {
-    const roots = splitCertificates(bundle);
+function checkBundles(model: Model, { sound }: Books): void {
+  for (const bundle of publishedIn(model)) {
+    if (sound.has(bundle)) continue;
+    sound.add(bundle);
+    const roots = certificatesIn(bundle);
     expect(roots.length).toBeGreaterThan(0);
     expect(new Set(roots.map(({ fingerprint256 }) => fingerprint256)).size).toBe(roots.length);
     for (const root of roots) expect(root.checkIssued(root) && root.verify(root.publicKey)).toBe(true);
@@ -175,12 +190,14 @@ function checkServers({ world }: Model, { chains }: Books, authority: Authority)
   const retained = new Map(authority.generations.map((generation) => [generation.id, generation]));
   for (const leaf of [...world.leaves, ...world.servers]) {
     if (leaf === undefined || leaf.endsAt <= world.now) continue;
+    const isNew = !chains.has(leaf.chain);
     chains.set(leaf.chain, leaf);
     const signer = retained.get(leaf.generation);
     if (signer === undefined)
       throw new Error(`T8: generation ${leaf.generation} is gone, and a server presents it`);
-    const certificates = splitCertificates(leaf.chain);
+    const certificates = certificatesIn(leaf.chain);
     expect(Number(certificates[0]?.validToDate)).toBeLessThanOrEqual(Number(rootOf(signer).validToDate));
+    if (!isNew) continue;
     for (const [index, certificate] of certificates.entries()) {
       expect(certificate.checkIssued(certificate)).toBe(false);
       const issuer = certificates[index + 1];
@@ -193,7 +210,7 @@ function checkServers({ world }: Model, { chains }: Books, authority: Authority)
 function checkTrust({ world }: Model, books: Books, authority: Authority): void {
   const retained = new Set(authority.generations.map(({ id }) => id));
   for (const bundle of new Set([...world.clients, ...world.targets])) {
-    const [newest] = bundle === '' ? [] : splitCertificates(bundle);
+    const [newest] = bundle === '' ? [] : certificatesIn(bundle);
     if (newest === undefined || !retained.has(generationId(newest.publicKey))) continue;
     for (const server of new Set(world.servers)) {
       if (server === undefined || server.endsAt <= world.now) continue;
@@ -227,7 +244,7 @@ function checkProcesses({ world, keyPair }: Model, books: Books): void {
     for (const [bundle, { firstAt, lastAt }] of books.bundles) {
       if (leaf.issuedAt > lastAt + LIFE_MS || firstAt >= leaf.endsAt) continue;
       // A client with a root that its owner let end must restart before.
-      const rootEnds = world.hasOwner ? splitCertificates(bundle).map(endOf) : [];
+      const rootEnds = world.hasOwner ? certificatesIn(bundle).map(endOf) : [];
       const at = Math.min(leaf.endsAt, ...rootEnds) - SECOND;
       if (at < Math.max(leaf.issuedAt, firstAt)) continue;
       judged.push({ leaf, bundle, at });
@@ -243,7 +260,7 @@ function checkProcesses({ world, keyPair }: Model, books: Books): void {
   if (!hasOpenssl) return;
   // A sample proves that OpenSSL gives the same verdicts.
   for (const { leaf, bundle, at } of judged.filter(
-    (_, index) => index % Math.ceil(judged.length / 10) === 0,
+    (_, index) => index % Math.ceil(judged.length / SAMPLES) === 0,
   )) {
     const server = { chain: leaf.chain, privateKey: keyPair.privateKey };
     expect(opensslTrusts(server, bundle, HOST, new Date(at))).toBe(true);
