@@ -9,6 +9,8 @@ const ROOT = import.meta.dirname;
 /** Long enough for a slow test on a busy machine; short enough to end one that hangs. */
 const TIMEOUT_MS = 60_000;
 const E2E_TIMEOUT_MS = 120_000;
+/** `expect.poll` waits one second by default: too short on a busy machine. */
+const expect = { poll: { timeout: TIMEOUT_MS / 2 } };
 
 /** Which suites run where is said by the tag in their first line: scripts/suites.ts. */
 const PROCESSES = processSuites(ROOT);
@@ -34,6 +36,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
+          expect,
           include: ['src/**/*.test.ts', 'scripts/**/*.test.ts'],
           // They share no state, and loading every module anew for each file takes as long as the tests.
           isolate: false,
@@ -43,6 +46,7 @@ export default defineConfig({
       {
         test: {
           name: 'integration',
+          expect,
           include: ['test/integration/**/*.test.ts'],
           exclude: PROCESSES,
           testTimeout: TIMEOUT_MS,
@@ -52,6 +56,7 @@ export default defineConfig({
       {
         test: {
           name: 'processes',
+          expect,
           include: PROCESSES,
           globalSetup: ['test/support/bundle-setup.ts'],
           testTimeout: TIMEOUT_MS,
@@ -61,6 +66,7 @@ export default defineConfig({
       {
         test: {
           name: 'sandbox',
+          expect,
           isolate: false,
           include: e2eSuites(ROOT, ({ sandbox }) =>
             sandbox === 'yes' ? long !== 'only' : sandbox === 'long' && long !== undefined,
@@ -74,6 +80,7 @@ export default defineConfig({
       {
         test: {
           name: 'e2e',
+          expect,
           // No suite changes a module, and loading the modules again takes a third of the time.
           isolate: false,
           include: e2eSuites(ROOT, () => true),
@@ -85,6 +92,7 @@ export default defineConfig({
       {
         test: {
           name: 'nightly',
+          expect,
           isolate: false,
           include: e2eSuites(ROOT, ({ isNightly }) => isNightly),
           globalSetup: ['test/support/bundle-setup.ts', 'test/support/control-plane-setup.ts'],

@@ -54,9 +54,9 @@ describe('diff', () => {
   ])('a list of 2,000 elements, half of them %s, gives one operation in little time', (_how, change) => {
     const before = inSpec(numbers(2_000));
     const after = inSpec(numbers(2_000).map(change));
-    const started = performance.now();
+    const started = process.cpuUsage();
     const patch = verifiedDiff(before, after);
-    expect(performance.now() - started).toBeLessThan(1_000);
+    expect(process.cpuUsage(started).user).toBeLessThan(1_000_000);
     expect(patch).toHaveLength(1);
   });
 

@@ -13,6 +13,9 @@ const resources = (...names: string[]) => ({
   ]),
 });
 
+/** Shorter than the Retry-After below, so that no request waits for it. */
+const DEADLINE_MS = 8_000;
+
 const answers: Readonly<Record<string, object>> = {
   '/apis/infra.example.com': group('v2', 'v1', 'v2'),
   '/apis/infra.example.com/v1': resources('servers', 'racks'),
@@ -32,7 +35,7 @@ async function start(down?: () => string) {
   let now = 0;
   const rest = server.rest();
   const discovery = createDiscovery(
-    { ...rest, request: (request) => rest.request({ ...request, timeoutMs: 500 }) },
+    { ...rest, request: (request) => rest.request({ ...request, timeoutMs: DEADLINE_MS }) },
     { now: () => now },
   );
   return {

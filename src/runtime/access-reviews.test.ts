@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 
 import type { AccessSubject } from '../kube/access.ts';
 import type { CallOptions } from '../kube/client.ts';
@@ -46,9 +46,7 @@ const shown = (sent: readonly Sent[]) => sent.map(({ user, namespace }) => `${us
 
 async function answerAll(sent: readonly Sent[], count: number): Promise<void> {
   for (let at = 0; at < count; at++) {
-    await vi.waitFor(() => {
-      expect(sent.length).toBeGreaterThan(at);
-    });
+    await expect.poll(() => sent.length).toBeGreaterThan(at);
     sent[at]?.answer(true);
   }
 }
@@ -94,9 +92,7 @@ test('a question without a remaining caller is cancelled, whether it waits or is
   ];
   const results = Promise.allSettled(asked);
   caller.abort(new Error('the API server hung up'));
-  await vi.waitFor(() => {
-    expect(shown(sent)).toEqual(['ana a', 'ana c']);
-  });
+  await expect.poll(() => shown(sent)).toEqual(['ana a', 'ana c']);
   expect(sent[0]?.signal?.aborted).toBe(true);
   sent[1]?.answer(true);
   expect((await results).map(({ status }) => status)).toEqual([

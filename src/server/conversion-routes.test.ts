@@ -203,9 +203,7 @@ describe('conversions have separate limits', () => {
       lookUp: () => ({ kind: 'found', converter: { ...found.converter, convert } }),
     });
     const waiting = Array.from({ length: 32 }, () => ask(review(), '/convert/a.b'));
-    await vi.waitFor(async () => {
-      expect((await ask(review([]), '/convert/a.b')).status).toBe(429);
-    });
+    await expect.poll(async () => (await ask(review([]), '/convert/a.b')).status).toBe(429);
     const refused = await ask(review([]), '/convert/a.b');
     expect([refused.headers['retry-after'], refused.body]).toMatchObject(['1', { kind: 'Status' }]);
     expect((await ask(review([]), '/convert/c.d')).status).toBe(200);

@@ -170,7 +170,8 @@ describe('a client', () => {
       );
     for (const path of ['/healthz', '/nothing']) {
       const { heard } = await post(path, 900_000);
-      await eventually('a refusal', () => /^HTTP\/1\.1 4\d\d /.test(heard.text), { timeoutMs: 2_000 });
+      // Not 408: that would be the answer to a body that does not arrive.
+      await eventually('a refusal', () => /^HTTP\/1\.1 4(?!08)\d\d /.test(heard.text));
     }
   });
 });

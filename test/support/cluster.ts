@@ -80,7 +80,7 @@ export async function connectCluster(plane: ControlPlane): Promise<Cluster> {
       resource: Resource,
       ref: NamedRef,
       accept: (object: T) => boolean = () => true,
-      timeoutMs = 10_000,
+      timeoutMs = 30_000,
     ) => {
       let last: T | undefined;
       return await eventually(

@@ -62,9 +62,9 @@ test.each([
 });
 
 test('a text of begin lines only is refused quickly', () => {
-  const started = performance.now();
+  const started = process.cpuUsage();
   expect(() => splitCertificates('-----BEGIN CERTIFICATE-----\n'.repeat(35_000))).toThrow('cut off');
-  expect(performance.now() - started).toBeLessThan(500);
+  expect(process.cpuUsage(started).user).toBeLessThan(500_000);
 });
 
 test('bundles are compared as sets of certificates', () => {

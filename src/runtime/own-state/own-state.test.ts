@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 
 import {
   createCluster,
@@ -224,8 +224,6 @@ describe('Gatehouse itself', () => {
       { userName: () => Promise.resolve(account('renamed')), log: silent as never },
       NEVER,
     );
-    await vi.waitFor(() => {
-      expect(own()).toBe(account('renamed'));
-    });
+    await expect.poll(own).toBe(account('renamed'));
   });
 });
