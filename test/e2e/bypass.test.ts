@@ -19,7 +19,7 @@ import { isNightly } from '../support/nightly.ts';
 import { eventually } from '../support/processes.ts';
 
 const SEED = Number(process.env.GATEHOUSE_BYPASS_SEED ?? (isNightly ? Date.now() % 1_000_000 : 1));
-/** `.ci/run` sets 500 for the sandbox, too; `npm test` should be fast. */
+/** In CI, the API server gets all 500, and the sandbox the first 200 of them. */
 const DEFAULT_COUNT = testsSandbox() ? 200 : 500;
 const COUNT = Number(process.env.GATEHOUSE_BYPASS_PATHS ?? (isNightly ? 10_000 : DEFAULT_COUNT));
 const REPLAY = process.env.GATEHOUSE_BYPASS_PATH;

@@ -12,7 +12,7 @@ import type { Replica } from '../support/gatehouse.ts';
 const POLICIES = 8;
 /** Requests of the attacker at a time: more than one webhook may hold. */
 const PARALLEL = 40;
-const WRITES = 12;
+const WRITES = 6;
 /** At the size of the attack, one rule uses nearly the whole cost limit of a request. */
 const KEYS = 420;
 
