@@ -98,7 +98,7 @@ function restrictions(room) {
 }
 
 export default tseslint.config(
-  { ignores: ['dist/', 'coverage/'] },
+  { ignores: ['dist/', 'dist-executable/', 'coverage/'] },
   js.configs.recommended,
   ...tseslint.configs.strictTypeChecked,
   ...tseslint.configs.stylisticTypeChecked,

@@ -93,7 +93,7 @@ const licenceOf = ({ licenses = [] }: Component): string =>
 test('the SBOM lists every package of the image, with an allowed licence', async () => {
   const sbom = JSON.parse(await productionSbom(ROOT)) as Sbom; // the next line checks that it is CycloneDX
   expect(sbom.bomFormat).toBe('CycloneDX');
-  expect(sbom.metadata.component.name).toBe('gatehouse');
+  expect(sbom.metadata.component.name).toBe('@gatehouse-dev/gatehouse');
 
   const listed = new Set(sbom.components.map(({ name }) => name));
   const installed = productionPackages(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')).map(

@@ -17,7 +17,8 @@ const run = promisify(execFile);
 export async function productionSbom(root: string): Promise<string> {
   // npm writes these files.
   const read = (name: string): object => JSON.parse(readFileSync(join(root, name), 'utf8')) as object;
-  const manifest: object = { ...read('package.json'), devDependencies: {} };
+  const { name, ...rest } = read('package.json') as { readonly name: string };
+  const manifest = { name, ...rest, devDependencies: {} };
   const lock = read('package-lock.json') as { readonly packages: Readonly<Record<string, LockEntry>> };
   const kept = productionEntries(lock).map(([path, entry]) => [
     path,
@@ -35,7 +36,7 @@ export async function productionSbom(root: string): Promise<string> {
     const { stdout } = await run('npm', args, { cwd: folder, maxBuffer: 32 * 2 ** 20 });
     const sbom = JSON.parse(stdout) as { readonly metadata: { readonly component: object } }; // the format is CycloneDX
     // npm uses the name of the folder, which is temporary.
-    const component = { ...sbom.metadata.component, name: 'gatehouse' };
+    const component = { ...sbom.metadata.component, name };
     return `${JSON.stringify({ ...sbom, metadata: { ...sbom.metadata, component } }, undefined, 2)}\n`;
   } finally {
     rmSync(folder, { recursive: true });

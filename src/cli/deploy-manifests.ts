@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { posix, join } from 'node:path';
+import * as sea from 'node:sea'; // getAssetKeys is missing in Node 22
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseAllDocuments } from 'yaml';
 
@@ -10,14 +11,31 @@ import { splitApiVersion, type KubeObject } from '../json/kube-object.ts';
 
 /** Reads and applies the manifests of `deploy/`. */
 
+/** `deploy/` of the repository, the package or the image. The single executable contains its files as assets. */
+export const DEPLOY = sea.isSea() ? 'deploy' : join(import.meta.dirname, '..', '..', 'deploy');
+
+/** The image contains only the manifests of an installation. */
+export const hasManifests = (folder: string): boolean => sea.isSea() || existsSync(folder);
+
+export const readDeployFile = (path: string): string =>
+  sea.isSea() ? sea.getAsset(path, 'utf8') : readFileSync(path, 'utf8');
+
+const filesIn = (folder: string): readonly string[] =>
+  sea.isSea()
+    ? sea
+        .getAssetKeys()
+        .filter((path) => posix.dirname(path) === folder)
+        .map((path) => posix.basename(path))
+    : readdirSync(folder);
+
 /** How long the API server may take to serve a new kind. */
 const SERVED_TIMEOUT_MS = 10_000;
 
 /** The objects in the YAML files of a folder, Namespaces first. */
 export function readManifests(folder: string): readonly KubeObject[] {
-  return readdirSync(folder)
+  return filesIn(folder)
     .filter((file) => file.endsWith('.yaml') && file !== 'kustomization.yaml')
-    .flatMap((file) => parseAllDocuments(readFileSync(join(folder, file), 'utf8')))
+    .flatMap((file) => parseAllDocuments(readDeployFile(join(folder, file))))
     .map((document) => document.toJS() as KubeObject) // the files of Gatehouse, which tests also apply with kubectl
     .toSorted((a, b) => rank(a) - rank(b));
 }

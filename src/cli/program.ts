@@ -1,11 +1,13 @@
 /** The command line: all commands, and how errors end the process. */
 import { enableCompileCache } from 'node:module';
 import { basename, join } from 'node:path';
+import { isSea } from 'node:sea';
 import { Command } from 'commander';
 
 import { VERSION } from '../config/version.ts';
 import { messageWithCauses } from '../json/error-message.ts';
 import { addCompletion } from './completion/command.ts';
+import { addInit } from './init/command.ts';
 import { addDoctor } from './inspect/doctor/command.ts';
 import { addStatus } from './inspect/status/command.ts';
 import { addControllers, addManifests, addServe, addWebhook } from './replica-commands.ts';
@@ -39,13 +41,14 @@ export function createProgram(name: string): Command {
       if (!['serve', 'webhook', 'controllers'].includes(command.name())) useCompileCache();
     });
   const processes = [addServe, addWebhook, addControllers];
-  const commands = [addCompletion, addDoctor, addManifests, addRestore, addReview, addSandbox];
+  const commands = [addCompletion, addDoctor, addInit, addManifests, addRestore, addReview, addSandbox];
   for (const add of [...processes, ...commands, addStatus]) add(program);
   return program;
 }
 
 /** Caches compiled code next to the packages: from the second run on, a command starts in a third of the time. */
 function useCompileCache(): void {
+  if (isSea()) return;
   enableCompileCache(join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'gatehouse'));
 }
 

@@ -105,7 +105,7 @@ const HANDLERS = {
     `reads: ['pods'], async validate(object, { list }) { await list('pods', { allNamespaces: true }); },`,
   ),
   'racks.ts': `
-    import { ConversionFailure } from 'gatehouse';
+    import { ConversionFailure } from '@gatehouse-dev/gatehouse';
     interface RackV1 { spec: { size: string; serial?: number } }
     interface Rack { spec: { height: number; width: number; serial?: number } }
     export default defineHandler<Rack>({

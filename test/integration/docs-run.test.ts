@@ -68,7 +68,7 @@ test.runIf(HAS_KUBECTL)(
 
 test('TypeScript of the pages compiles against the package', { timeout: PATIENCE_MS }, async () => {
   expect(await typeErrors(pages())).toBe('');
-  const wrong = "```ts\n// a/b.ts\nimport { nothing } from 'gatehouse';\n```\n";
+  const wrong = "```ts\n// a/b.ts\nimport { nothing } from '@gatehouse-dev/gatehouse';\n```\n";
   expect(await typeErrors([{ path: 'docs/one.md', markdown: wrong }])).toContain(
     'pages/docs/one.md/a/b.ts(2,10)',
   );

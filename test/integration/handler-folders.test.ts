@@ -174,7 +174,7 @@ describe('gatehouse manifests', () => {
   });
 
   test('loads handlers from a package, which gives their names', async () => {
-    const handlers = `import { defineHandler } from 'gatehouse';
+    const handlers = `import { defineHandler } from '@gatehouse-dev/gatehouse';
       export default [defineHandler({ name: 'pods', match: { apiGroups: [''], resources: ['pods'] }, reads: ['nodes'], validate() {} })];`;
     const project = written(
       writeModules({
@@ -205,9 +205,9 @@ describe('gatehouse manifests', () => {
 
 describe('deploy/examples/handler', () => {
   const example = join(ROOT, 'deploy', 'examples', 'handler');
-  /** Resolves `gatehouse` to its source, because the tests run without a build. */
+  /** Resolves the package to its source, because the tests run without a build. */
   const hook = `import { registerHooks } from 'node:module';
-    registerHooks({ resolve: (name, context, next) => name === 'gatehouse'
+    registerHooks({ resolve: (name, context, next) => name === '@gatehouse-dev/gatehouse'
       ? { url: ${JSON.stringify(new URL('../../src/index.ts', import.meta.url).href)}, shortCircuit: true } : next(name, context) });`;
 
   test('passes the type checker', async () => {

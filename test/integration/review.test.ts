@@ -265,7 +265,7 @@ test('handlers mutate, judge, read existing objects, and report on stderr why th
   const match = "match: { apiGroups: ['infra.example.com'], resources: ['servers'] }";
   writeFiles(folder, {
     'handlers/peers.ts': `
-      import { defineHandler } from 'gatehouse';
+      import { defineHandler } from '@gatehouse-dev/gatehouse';
       export default defineHandler<{ spec: { units?: number; tier?: string } }>({
         ${match},
         mutate(server) { server.spec.tier ??= 'bronze'; },
@@ -276,7 +276,7 @@ test('handlers mutate, judge, read existing objects, and report on stderr why th
         },
       });`,
     'handlers/breaks.ts': `
-      import { defineHandler } from 'gatehouse';
+      import { defineHandler } from '@gatehouse-dev/gatehouse';
       export default defineHandler({
         ${match},
         validate(server) { if (server.metadata.name === 'c') throw new Error('oh no'); },
@@ -314,7 +314,7 @@ test('handlers mutate, judge, read existing objects, and report on stderr why th
 test('a suite tests handlers, too, from a folder next to it, and runs no code without --allow-handlers', async () => {
   writeFiles(folder, {
     'handlers/team.ts': `
-      import { defineHandler } from 'gatehouse';
+      import { defineHandler } from '@gatehouse-dev/gatehouse';
       console.error('code ran');
       export default defineHandler({
         match: { apiGroups: [''], resources: ['configmaps'] },

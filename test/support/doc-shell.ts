@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 
 import type { Shell } from '../../scripts/run-step.ts';
+import { OWN_NAME } from '../../src/runtime/handlers/load-handlers.ts';
 import { ROOT } from './doc-pages.ts';
 import { MAIN } from './main-module.ts';
 import { eventually, startProgram, tail } from './processes.ts';
@@ -36,6 +37,7 @@ export async function startReader(flags: readonly string[]): Promise<Reader> {
     mkdirSync(made, { recursive: true });
   writeProgram(bin);
   cloneInto(clone);
+  writePackage(folder);
   const env = {
     PATH: [
       bin,
@@ -79,6 +81,14 @@ function writeProgram(bin: string): void {
   const path = join(bin, 'gatehouse');
   writeFileSync(path, `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`);
   chmodSync(path, 0o755);
+}
+
+/** The package as `npm install` would put it above the project of a reader, but from its sources. */
+function writePackage(folder: string): void {
+  const path = join(folder, 'node_modules', OWN_NAME);
+  mkdirSync(path, { recursive: true });
+  writeFileSync(join(path, 'package.json'), '{"type":"module","exports":"./index.ts"}');
+  symlinkSync(join(ROOT, 'src', 'index.ts'), join(path, 'index.ts'));
 }
 
 /**

@@ -18,7 +18,7 @@ import { namespaces } from '../../kube/well-known.ts';
 import { compileHandlers, loadHandlers } from '../../runtime/handlers/load-handlers.ts';
 import { readingRole } from '../manifests.ts';
 import { NAMESPACE, startApi } from './api.ts';
-import { applyManifests, readManifests, withSingleAccount } from '../deploy-manifests.ts';
+import { applyManifests, DEPLOY, readManifests, withSingleAccount } from '../deploy-manifests.ts';
 import { localService } from './tour-objects.ts';
 import { runTour, type Cluster } from './tour.ts';
 import { processes } from '../serve.ts';
@@ -37,7 +37,6 @@ export interface SandboxFlags {
 
 type Say = (text: string) => void;
 
-const DEPLOY = join(import.meta.dirname, '..', '..', '..', 'deploy');
 const READY_TIMEOUT_MS = 30_000;
 
 /** Runs until the signal, and leaves only the data folder behind. Rejects when the sandbox cannot start. */

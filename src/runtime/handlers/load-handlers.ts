@@ -2,6 +2,7 @@
 import { readdirSync, statSync } from 'node:fs';
 import { basename, extname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { isSea } from 'node:sea';
 import { registerHooks, type ResolveFnOutput, type ResolveHookContext } from 'node:module';
 
 import type { MatchEnvironment } from '../../admission/policy/match/compile-match.ts';
@@ -16,6 +17,9 @@ export interface LoadedHandler {
   readonly origin: string;
   readonly handler: Handler;
 }
+
+/** The name under which npm installs Gatehouse, and handlers import it. */
+export const OWN_NAME = '@gatehouse-dev/gatehouse';
 
 /** The message contains all problems of the handlers, one per line. */
 export class InvalidHandlers extends Error {
@@ -36,6 +40,7 @@ const PACKAGE_NAME = /^(@[\w~-][\w.~-]*\/)?[\w~-][\w.~-]*(\/[\w~-][\w.~-]*)*$/;
  * @throws InvalidHandlers with all problems, by file
  */
 export async function loadHandlers(source: string, from: string): Promise<readonly LoadedHandler[]> {
+  if (isSea()) throw new InvalidHandlers(NO_MODULES);
   const folder = resolve(from, source);
   const results = isFolder(folder) ? await fromFolder(folder) : await fromPackage(source, from);
   const loaded = results.filter((result) => typeof result !== 'string');
@@ -47,6 +52,8 @@ export async function loadHandlers(source: string, from: string): Promise<readon
   if (problems.length > 0) throw new InvalidHandlers(problems.join('\n'));
   return loaded.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
+
+const NO_MODULES = `handlers: the single executable cannot load modules: use the image, or npx ${OWN_NAME}`;
 
 /** A string is a problem. */
 type Result = LoadedHandler | string;
@@ -142,7 +149,6 @@ export function compileHandlers(
 
 /** The module that `package.json` exports; its TypeScript source when this process runs from sources. */
 const SDK = new URL(`../../index.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`, import.meta.url).href;
-const OWN_NAME = 'gatehouse';
 
 /**
  * Prefix of a specifier that contains a package name and a parent URL. Node resolves the package from that URL instead

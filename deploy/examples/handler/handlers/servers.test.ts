@@ -1,7 +1,7 @@
 // node --test
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { runHandler } from 'gatehouse';
+import { runHandler } from '@gatehouse-dev/gatehouse';
 
 import servers from './servers.ts';
 

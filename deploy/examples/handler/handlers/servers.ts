@@ -1,4 +1,4 @@
-import { defineHandler } from 'gatehouse';
+import { defineHandler } from '@gatehouse-dev/gatehouse';
 
 interface Server {
   metadata: { name?: string; namespace: string; annotations?: Record<string, string> };

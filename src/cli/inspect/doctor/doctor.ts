@@ -1,10 +1,9 @@
 /** `gatehouse doctor`: reads a cluster as the user of the kubeconfig, finds common problems, and says what to do. */
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { messageWithCauses } from '../../../json/error-message.ts';
 import { withCluster } from '../../connect.ts';
-import { readManifests } from '../../deploy-manifests.ts';
+import { DEPLOY, hasManifests, readManifests } from '../../deploy-manifests.ts';
 import type { ClusterFlags, OutputFormat } from '../../terminal/options.ts';
 import { formatData, formatTable, hasColours, print } from '../../terminal/output.ts';
 import { readInstallation, type InstallationReadings } from '../read-cluster/read-installation.ts';
@@ -36,12 +35,12 @@ export interface DoctorFlags extends ClusterFlags {
   readonly output: OutputFormat;
 }
 
-const BASE = join(import.meta.dirname, '..', '..', '..', '..', 'deploy', 'base');
+const BASE = join(DEPLOY, 'base');
 
 /** @returns the exit code: 1 when there are problems, or the API server does not respond */
 export async function doctor({ output, ...flags }: DoctorFlags): Promise<0 | 1> {
   try {
-    const manifests = existsSync(BASE) ? readManifests(BASE) : [];
+    const manifests = hasManifests(BASE) ? readManifests(BASE) : [];
     const readings = await withCluster(flags, 'doctor', (cluster) =>
       readInstallation(cluster, flags, manifests),
     );

@@ -1,0 +1,191 @@
+// suite: processes
+/** The package as users install it: packed, installed into an empty folder, and run from there. */
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { eventually, startProgram, tail } from '../support/processes.ts';
+
+const run = promisify(execFile);
+const ROOT = join(import.meta.dirname, '..', '..');
+/** In milliseconds: the compiler and npm on a busy machine. */
+const PATIENCE_MS = 600_000;
+
+const { devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+  readonly devDependencies: Readonly<Record<string, string>>;
+}; // our own file
+
+const work = mkdtempSync(join(tmpdir(), 'gatehouse-package-'));
+/** The folder of a user, with the package, and links to the tools of the project that `gatehouse init` creates. */
+const home = join(work, 'home');
+let packed: readonly string[] = [];
+
+const npm = async (cwd: string, ...args: readonly string[]): Promise<string> =>
+  (await run('npm', [...args, '--no-audit', '--no-fund', '--prefer-offline'], { cwd, maxBuffer: 2 ** 24 }))
+    .stdout;
+
+beforeAll(async () => {
+  // A copy, because `prepack` deletes dist/, which other tests may read.
+  const source = join(work, 'source');
+  for (const path of ['src', 'deploy', 'scripts/clean.ts', 'package.json', 'README.md', 'LICENSE'])
+    cpSync(join(ROOT, path), join(source, path), { recursive: true });
+  for (const path of ['tsconfig.json', 'tsconfig.build.json']) cpSync(join(ROOT, path), join(source, path));
+  symlinkSync(join(ROOT, 'node_modules'), join(source, 'node_modules'));
+  const [{ filename = '', files = [] } = {}] = JSON.parse(
+    await npm(source, 'pack', '--json', '--silent'),
+  ) as {
+    readonly filename?: string;
+    readonly files?: readonly { readonly path: string }[];
+  }[]; // documented by npm
+  packed = files.map(({ path }) => path);
+
+  mkdirSync(home);
+  await npm(home, 'install', '--ignore-scripts', join(source, filename));
+  for (const tool of ['typescript', '@types/node']) {
+    const link = join(home, 'node_modules', tool);
+    rmSync(link, { recursive: true, force: true });
+    mkdirSync(dirname(link), { recursive: true });
+    symlinkSync(join(ROOT, 'node_modules', tool), link);
+  }
+  symlinkSync('../typescript/bin/tsc', join(home, 'node_modules', '.bin', 'tsc'));
+}, PATIENCE_MS);
+
+afterAll(() => {
+  rmSync(work, { recursive: true, force: true });
+}, PATIENCE_MS);
+
+interface Ran {
+  readonly code: number;
+  readonly out: string;
+}
+
+/** Runs a command as a user would, with this Node first in PATH. */
+async function shell(node: string, command: string, cwd = home): Promise<Ran> {
+  const path = [
+    dirname(node),
+    ...(process.env.PATH ?? '').split(delimiter).filter((part) => !part.includes('node_modules')),
+  ];
+  const env = { PATH: path.join(delimiter), HOME: process.env.HOME, LANG: 'C.UTF-8', TMPDIR: work };
+  try {
+    const { stdout, stderr } = await run('bash', ['-c', command], { cwd, env });
+    return { code: 0, out: stdout + stderr };
+  } catch (error) {
+    const { stdout, stderr, code } = error as { stdout: string; stderr: string; code: number }; // documented by Node
+    return { code, out: stdout + stderr };
+  }
+}
+
+test('the package contains the program, its types and the manifests, and neither sources nor tests', () => {
+  for (const path of [
+    'dist/main.js',
+    'dist/index.js',
+    'dist/index.d.ts',
+    'deploy/install.yaml',
+    'LICENSE',
+    'README.md',
+  ])
+    expect(packed).toContain(path);
+  expect(
+    packed.filter((path) => !/^(dist|deploy)\/|^(LICENSE|README\.md|package\.json)$/.test(path)),
+  ).toEqual([]);
+  expect(packed.filter((path) => path.startsWith('dist/') && path.includes('.test.'))).toEqual([]);
+});
+
+/** The interpreter of another Node release, from npm; undefined with a reason if npm cannot get it. */
+async function otherNode(major: number): Promise<string | undefined> {
+  const name = `node-${process.platform}-${process.arch}`;
+  const folder = join(work, `node-${major}`);
+  try {
+    mkdirSync(folder);
+    await npm(folder, 'install', '--ignore-scripts', `${name}@${major}`);
+    return join(folder, 'node_modules', name, 'bin', 'node');
+  } catch (error) {
+    console.info(`Node ${major} is not tested: ${String(error).slice(0, 500)}`);
+    return undefined;
+  }
+}
+
+describe.each([24, 22])('with Node %i', { timeout: PATIENCE_MS }, (major) => {
+  let found: string | undefined;
+
+  beforeAll(async () => {
+    found = major === 24 ? process.execPath : await otherNode(major);
+  }, PATIENCE_MS);
+
+  const usable = (skip: (note: string) => never): string => found ?? skip(`npm has no Node ${major} here`);
+
+  test('npx runs the commands', async ({ skip }) => {
+    const node = usable(skip);
+    expect((await shell(node, 'node --version')).out).toMatch(new RegExp(`^v${major}\\.`));
+    expect(await shell(node, 'npx --no gatehouse -- --version')).toEqual({ code: 0, out: '0.1.0\n' });
+    expect((await shell(node, 'npx --no kubectl-gatehouse -- --help')).out).toContain(
+      'Usage: kubectl gatehouse',
+    );
+
+    const examples = 'node_modules/@gatehouse-dev/gatehouse/deploy/examples';
+    const review = await shell(node, `npx --no gatehouse -- review -p ${examples} -f ${examples}/objects`);
+    expect(review).toEqual({ code: 1, out: expect.stringContaining('names no Datacenter') as string });
+  });
+
+  test('gatehouse init creates a project whose tests and types pass, and whose handler decides', async ({
+    skip,
+  }) => {
+    const node = usable(skip);
+    const name = `handlers-${major}`;
+    const project = join(home, name);
+    expect(await shell(node, `npx --no gatehouse -- init ${name}`)).toMatchObject({ code: 0 });
+    expect(readdirSync(project).sort()).toEqual(
+      [
+        '.gitignore',
+        'Dockerfile',
+        'handlers',
+        'package.json',
+        'references-role.yaml',
+        'tsconfig.json',
+      ].sort(),
+    );
+    const manifest = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')) as Record<
+      string,
+      object
+    >; // npm's format
+    expect(manifest).toMatchObject({
+      type: 'module',
+      devDependencies: {
+        typescript: devDependencies.typescript,
+        '@types/node': devDependencies['@types/node'],
+      },
+    });
+
+    const tests = await shell(node, 'npm test', project);
+    expect(tests.out).toMatch(/pass 3\n.*fail 0\n/);
+    // The compiler gives the same answer on every release.
+    if (major === 24) expect(await shell(node, 'npm run check', project)).toMatchObject({ code: 0 });
+    const again = await shell(node, `npx --no gatehouse -- init ${name}`);
+    expect(again).toMatchObject({
+      code: 1,
+      out: expect.stringContaining(`${name} already contains package.json`) as string,
+    });
+  });
+
+  test('the sandbox starts with the handlers of that project', async ({ skip }) => {
+    const node = usable(skip);
+    const logFile = join(work, `sandbox-${major}.log`);
+    const main = join(home, 'node_modules', '.bin', 'gatehouse');
+    const program = startProgram(node, [main, 'sandbox', '--no-tour', '--handlers', 'handlers'], {
+      logFile,
+      cwd: join(home, `handlers-${major}`),
+    });
+    try {
+      const ready = () => {
+        if (!program.isRunning()) throw new Error(tail(logFile));
+        return /^ *export KUBECONFIG=/m.exec(readFileSync(logFile, 'utf8'))?.[0];
+      };
+      await eventually('the sandbox', ready, { timeoutMs: 60_000 });
+    } finally {
+      await program.stop();
+    }
+  });
+});
