@@ -2,10 +2,12 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 
+import { customResourceDefinitions } from '../src/api/crds.ts';
 import type { KubeObject } from '../src/json/kube-object.ts';
 import { editsOf } from './chart/edits.ts';
 import { toTemplate } from './chart/holes.ts';
 import { readParts, type Part } from './chart/parts.ts';
+import type { Definition } from './reference/kind.ts';
 import { renderValues, renderValuesPage, renderValuesSchema } from './chart/values-file.ts';
 import { chartValues, type BaseDefaults } from './chart/values.ts';
 
@@ -50,10 +52,16 @@ export function staleTemplates(root: string): readonly string[] {
     .filter((path) => !generated.has(path));
 }
 
+/**
+ * The metadata of the chart, with annotations of Artifact Hub. A release adds its home page, its sources and its icon.
+ *
+ * @see https://artifacthub.io/docs/topics/annotations/helm
+ */
 function renderChartFile(root: string): string {
-  const { version, description } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+  const { version, description, license } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
     readonly version: string;
     readonly description: string;
+    readonly license: string;
   }; // our own file
   const chart = {
     apiVersion: 'v2',
@@ -64,9 +72,32 @@ function renderChartFile(root: string): string {
     appVersion: version,
     kubeVersion: '>=1.20.0-0',
     keywords: ['admission', 'webhook', 'certificates', 'restore'],
+    maintainers: [{ name: 'The Gatehouse maintainers' }],
+    annotations: {
+      'artifacthub.io/category': 'security',
+      'artifacthub.io/license': license,
+      'artifacthub.io/prerelease': String(version.includes('-')),
+      'artifacthub.io/crds': stringify(crdsOf(), { lineWidth: 0 }),
+      // A release writes its digest here: scripts/release-files.ts.
+      'artifacthub.io/images': stringify([{ name: 'gatehouse', image: `gatehouse:${version}` }]),
+    },
   };
   return `# Generated from package.json by \`npm run generate\`. Do not edit.\n${stringify(chart, { lineWidth: 0 })}`;
 }
+
+const crdsOf = () =>
+  customResourceDefinitions().map(({ name, manifest }) => {
+    // Through JSON: drops the internal markers of TypeBox.
+    const { spec } = JSON.parse(JSON.stringify(manifest)) as Definition; // made from src/api
+    const { name: version = '', schema } = spec.versions[0] ?? {};
+    return {
+      kind: spec.names.kind,
+      version,
+      name: `${name}.${spec.group}`,
+      displayName: spec.names.kind,
+      description: schema?.openAPIV3Schema.description ?? '',
+    };
+  });
 
 const guarded = (text: string, condition: string | undefined): string =>
   condition === undefined ? text : `{{- if ${condition} }}\n${text}{{- end }}\n`;

@@ -125,6 +125,10 @@ test('a release signs image, chart and files, with provenance and an SBOM', () =
     '--platform linux/amd64,linux/arm64',
     'node scripts/sbom.ts',
     '--provenance --access public',
+    'subject-digest: ${{ env.DIGEST }}',
+    'subject-path: assets/*',
+    'node scripts/executable.ts',
+    'node scripts/krew.ts',
   ])
     expect(text).toContain(said);
 });
