@@ -5,7 +5,8 @@ import { dirname, join } from 'node:path';
 
 /** @param modules source by file name; `defineHandler` is already imported in each */
 export function writeHandlers(modules: Readonly<Record<string, string>>): string {
-  const withImport = (source: string) => `import { defineHandler } from '@gatehouse-dev/gatehouse';\n${source}`;
+  const withImport = (source: string) =>
+    `import { defineHandler } from '@gatehouse-dev/gatehouse';\n${source}`;
   return writeModules(
     Object.fromEntries(Object.entries(modules).map(([file, source]) => [file, withImport(source)])),
   );
