@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The complete form of what .ci/run does in part: every fault at every write, random schedules, restores and faults with new
-# seeds, 10,000 paths of the bypass search, a million fuzz inputs, all faults of the chaos run, the long soak. Takes over three hours. Runs every step even when an earlier one
+# seeds, 10,000 paths of the bypass search, a million fuzz inputs, all faults of the chaos run, the long soak, the single executable. Takes over three hours. Runs every step even when an earlier one
 # has failed, and ends with 1 when one has.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -22,6 +22,7 @@ step npm run fuzz
 step node scripts/bypass-mutants.ts
 step npm run chaos
 step npm run soak
+step npm run executable
 
 if ((${#failed[@]} > 0)); then
   printf '== FAILED: %s\n' "${failed[@]}"
