@@ -3,55 +3,50 @@
 /** The number of digits of 2^53: a double may change integers with this many. */
 const DIGITS = 16;
 
-const [QUOTE, ZERO, NINE, MINUS] = [34, 48, 57, 45];
+const [QUOTE, ZERO, NINE] = [34, 48, 57];
 const COLON = 58;
 const COMMA = 44;
 const SPACE: ReadonlySet<number> = new Set(Buffer.from(' \n\r\t'));
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 
 /**
- * Whether JSON text, as UTF-8, contains an integer beyond 2^53. Digits within a string can cause a false positive, but
- * digits of a hash or an identifier do not. Frequent false positives would be slow: exact parsing takes ten times as
- * long.
+ * Whether JSON text contains an integer beyond 2^53. Digits within a string can cause a false positive, but digits of a
+ * hash or an identifier do not. Frequent false positives would be slow: exact parsing takes ten times as long.
  */
-export function hasUnsafeInteger(utf8: Uint8Array): boolean {
-  const { length } = utf8;
+export function hasUnsafeInteger(text: string): boolean {
+  const { length } = text;
   let last = DIGITS - 1;
   while (last < length) {
     // Looks at the last possible digit of a run first, and goes back from there: most positions are never read.
     let digits = 0;
-    while (digits < DIGITS && isDigit(utf8[last - digits])) digits += 1;
+    while (digits < DIGITS && isDigit(text.charCodeAt(last - digits))) digits += 1;
     if (digits < DIGITS) {
       last += DIGITS - digits;
       continue;
     }
     let start = last + 1 - DIGITS;
-    while (start > 0 && isDigit(utf8[start - 1])) start -= 1;
+    while (isDigit(text.charCodeAt(start - 1))) start -= 1;
     let end = last + 1;
-    while (end < length && isDigit(utf8[end])) end += 1;
-    if (isUnsafe(utf8, start, end)) return true;
+    while (isDigit(text.charCodeAt(end))) end += 1;
+    if (isUnsafe(text, start, end)) return true;
     last = end + DIGITS;
   }
   return false;
 }
 
-const isDigit = (code: number | undefined): boolean => code !== undefined && code >= ZERO && code <= NINE;
+/** False for NaN, the code at a position outside of the text. */
+const isDigit = (code: number): boolean => code >= ZERO && code <= NINE;
 
-/** The characters before and after a number that is a JSON value, not a part of a string. */
-const BEFORE = codesOf(':,[ \n\r\t');
-const AFTER = codesOf(',]} \n\r\t');
+/** The characters before and after a number that is a JSON value, not a part of a string. Empty: the end of the text. */
+const BEFORE: ReadonlySet<string> = new Set([':', ',', '[', ' ', '\n', '\r', '\t', '']);
+const AFTER: ReadonlySet<string> = new Set([',', ']', '}', ' ', '\n', '\r', '\t', '']);
 
-/** `undefined` is the position before or after the text. */
-function codesOf(characters: string): ReadonlySet<number | undefined> {
-  return new Set([undefined, ...Buffer.from(characters)]);
-}
-
-function isUnsafe(utf8: Uint8Array, start: number, end: number): boolean {
-  const before = utf8[start - 1] === MINUS ? start - 2 : start - 1;
+function isUnsafe(text: string, start: number, end: number): boolean {
+  const before = text.charAt(start - 1) === '-' ? start - 2 : start - 1;
   return (
-    BEFORE.has(utf8[before]) &&
-    AFTER.has(utf8[end]) &&
-    !Number.isSafeInteger(Number(Buffer.from(utf8.subarray(start, end)).toString('latin1')))
+    BEFORE.has(text.charAt(before)) &&
+    AFTER.has(text.charAt(end)) &&
+    !Number.isSafeInteger(Number(text.slice(start, end)))
   );
 }
 

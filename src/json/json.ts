@@ -50,12 +50,11 @@ export function objectIn(value: unknown, ...keys: readonly string[]): JsonObject
 /**
  * Parses JSON without loss. The keys `__proto__` and `constructor` are plain data.
  *
- * @param utf8 the same text as UTF-8, if the caller has it
  * @throws SyntaxError if `text` is not JSON
  */
-export function parseJson(text: string, utf8: Uint8Array = Buffer.from(text)): JsonValue {
+export function parseJson(text: string): JsonValue {
   const value: unknown = JSON.parse(text); // also before the exact parser, which relies on valid text
-  return (hasUnsafeInteger(utf8) || hasEscapedKey(text) ? parseExact(text) : value) as JsonValue; // both return JSON
+  return (hasUnsafeInteger(text) || hasEscapedKey(text) ? parseExact(text) : value) as JsonValue; // both return JSON
 }
 
 /** The inverse of {@link parseJson}: writes a bigint as an integer. @param indent the spaces per level */
