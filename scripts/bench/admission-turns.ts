@@ -92,10 +92,10 @@ export async function startStage(datacenters: number): Promise<Stage> {
 }
 
 /**
- * Gives V8 time to compile the hot code, because production servers run for weeks. Decision code needs longer than
- * other code, and 100 KB need longer than 3 KB. One connection runs the same code as many.
+ * The requests of a warm-up, in which V8 compiles the hot code: production servers run for weeks. V8 counts calls, so a
+ * span of time would compare servers in different states on a slow machine. One connection runs the same code as many.
  */
-const WARM_UP_MS = { one: 1_000, '3 KB': 3_000, '100 KB': 5_000 };
+const WARM_UP = { one: 5_000, '3 KB': 50_000, '100 KB': 5_000 };
 const TURN_MS = 500;
 const ROUNDS = 4;
 
@@ -104,8 +104,8 @@ export async function playRounds(
   subjects: readonly Subject[],
   scenario: Scenario,
 ): Promise<readonly (readonly Turn[])[]> {
-  const milliseconds = WARM_UP_MS[scenario.connections === 1 ? 'one' : scenario.size];
-  for (const subject of subjects) await subject.turn(scenario, { milliseconds });
+  const requests = WARM_UP[scenario.connections === 1 ? 'one' : scenario.size];
+  for (const subject of subjects) await subject.turn(scenario, { requests });
   const rounds: Turn[][] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
     const turns: Turn[] = [];
