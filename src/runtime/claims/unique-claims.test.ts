@@ -11,7 +11,7 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { summarise } from '../../admission/policy/governed-summary.ts';
 import { heldKeys } from '../../admission/policy/unique/unique-key.ts';
 import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
-import type { AdmittedRequest } from '../../api/unique-claim.ts';
+import type { AdmittedRequest, UniqueClaim } from '../../api/unique-claim.ts';
 import { compiled, GROUP, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
 import { ALL_CLAIMS, createUniqueClaimsReconciler, type UniqueClaimsOptions } from './unique-claims.ts';
 
@@ -200,6 +200,27 @@ describe('a claim', () => {
     claim('X', 'a', { uid: 'uid-of-a' }, SETTLE_MS);
     expect(await reconcile('X')).toEqual(AWAIT_CHANGE);
     expect(claims.stored.size).toBe(0);
+  });
+
+  test.each<[string, (forged: UniqueClaim['spec']) => Partial<UniqueClaim['spec']>]>([
+    ['of another kind', ({ holder }) => ({ holder: { ...holder, group: '', resource: 'secrets' } })],
+    ['with a name that no object can have', ({ holder }) => ({ holder: { ...holder, name: '../a' } })],
+    ['with a write in the future', () => ({ requests: [{ at: '2999-01-01T00:00:00Z' }] })],
+    ['and a policy with a name that no object can have', () => ({ policy: '..' })],
+  ])('that an attacker forged for a holder %s is deleted, and nothing else is read', async (_what, forge) => {
+    claim('X', 'a', undefined, SETTLE_MS);
+    const made = claims.stored.get(nameOf('X'));
+    if (made === undefined) throw new Error('expected a claim');
+    claims.stored.set(nameOf('X'), { ...made, spec: { ...made.spec, ...forge(made.spec) } });
+    const read = (ref: ObjectRef) =>
+      ref.resource === 'servers' && ref.name === 'a'
+        ? Promise.resolve(undefined)
+        : Promise.reject(new Error(`read ${ref.resource} ${ref.name}`));
+    const get = (() => Promise.reject(new Error('read a policy'))) as KubeClient['get'];
+    expect(await reconcile('X', { world: { read }, client: { ...options().client, get } })).toEqual(
+      AWAIT_CHANGE,
+    );
+    expect(holders()).toEqual([]);
   });
 
   test('is transferred or deleted when its holder has another value', async () => {

@@ -15,8 +15,9 @@ import {
   passedOn,
 } from '../../admission/policy/unique/claim-state.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
-import { isGovernedNow } from '../../admission/policy/match/object-scope.ts';
+import { canGovern, isGovernedNow } from '../../admission/policy/match/object-scope.ts';
 import { isJsonObject } from '../../json/json.ts';
+import { isDnsSubdomain } from '../../json/names.ts';
 import { targetKey } from '../../admission/policy/object-ref.ts';
 import { heldKeys, type HeldKey } from '../../admission/policy/unique/unique-key.ts';
 import type { ClaimStore, World } from '../../admission/policy/world.ts';
@@ -151,7 +152,7 @@ async function namedHolder(
   );
   if (policy === undefined) return { policy, holder: undefined, busyMs: 0 };
   const ref = holderRef(claim);
-  const live = await world.read(ref, signal, policy.match.apiVersions);
+  const live = canGovern(policy, ref) ? await world.read(ref, signal, policy.match.apiVersions) : undefined;
   const holder = await asHolder(claim.metadata.name ?? '', policy, ref, live, world, signal);
   return { policy, holder, busyMs: busyMs(claim, live, now().getTime(), claims.settleMs, wasStored) };
 }
@@ -164,7 +165,8 @@ async function orphanedFor(
 ): Promise<number | undefined> {
   if (await hasRule(client, claim, signal)) return undefined;
   // The rule may return while an admitted write is pending.
-  return Math.max(0, claimedAtMs(claim) + claims.settleMs - now().getTime());
+  const time = now().getTime();
+  return Math.max(0, claimedAtMs(claim, time) + claims.settleMs - time);
 }
 
 /** Reads live whether the policy has the rule in its spec, or in the version that was last in force. */
@@ -173,6 +175,7 @@ async function hasRule(
   { spec: { policy: name, rule } }: UniqueClaim,
   signal: AbortSignal,
 ): Promise<boolean> {
+  if (!isDnsSubdomain(name)) return false;
   const policy = await client.get<AdmissionPolicy>(ADMISSION_POLICIES, { name }, { signal });
   return [policy?.spec, policy?.status?.inForce?.spec].some((spec) => {
     // The API server has validated status.inForce against the schema of the policy.

@@ -33,8 +33,11 @@ export function createWorld(
   const live = async (
     ref: ObjectRef,
     signal: AbortSignal,
-    get: (kind: Resource) => Promise<KubeObject | undefined>,
+    request: (kind: Resource) => Promise<KubeObject | undefined>,
   ): Promise<KubeObject | undefined> => {
+    // No object of the other scope exists.
+    const get = async (kind: Resource) =>
+      kind.namespaced === (ref.namespace !== undefined) ? await request(kind) : undefined;
     const kind = await served(discovery, ref, signal);
     const found = await get(kind);
     if (found !== undefined) return found;

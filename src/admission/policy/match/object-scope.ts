@@ -2,12 +2,26 @@ import { CelError, type CelProgram } from '../../../cel/cel.ts';
 import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { matchesSelector } from '../../../json/label-selector.ts';
+import { isDnsLabel, isObjectName } from '../../../json/names.ts';
 import { labelsOf } from '../object-metadata.ts';
 import { namespaceRefOf } from '../object-ref.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { isJsonObject, type JsonObject } from '../../../json/json.ts';
 import { heldKeys } from '../unique/unique-key.ts';
 import type { World } from '../world.ts';
+
+/**
+ * Whether the policy can govern an object of this name. Whoever can write claims can name any other object as the holder, and a
+ * read that always fails would block the values for ever.
+ */
+export const canGovern = (
+  { match }: Pick<CompiledPolicy, 'match'>,
+  { group, resource, namespace, name }: ObjectRef,
+): boolean =>
+  match.resources.includes(resource) &&
+  match.apiGroups.includes(group) &&
+  isObjectName({ group, resource }, name) &&
+  (namespace === undefined || isDnsLabel(namespace));
 
 /** Maps the name of each namespace to its labels. */
 export type NamespaceLabels = ReadonlyMap<string, Readonly<Record<string, string>>>;

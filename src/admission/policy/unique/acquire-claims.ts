@@ -3,7 +3,7 @@ import { mapConcurrent } from '../../../json/map-concurrent.ts';
 import type { UniqueClaim } from '../../../api/unique-claim.ts';
 import type { Obstacle, WantedKey } from './check-unique.ts';
 import { admittedRequest, busyMs, holderRef, isHeldBy, newClaim, passedOn, renewed } from './claim-state.ts';
-import { holdsNow } from '../match/object-scope.ts';
+import { canGovern, holdsNow } from '../match/object-scope.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import type { AdmissionContext, Claims, World } from '../world.ts';
 
@@ -45,8 +45,11 @@ export function createClaimAcquirer(
     if (claim === undefined) return { kind: 'free' };
     if (isHeldBy(claim, key.self)) return { kind: 'ours', claim };
     const holder = holderRef(claim);
-    const live = await world.read(holder, signal, key.policy.match.apiVersions);
-    if (await holdsNow(key.policy, key.claim, holder, live, world, signal)) return held(key, holder, live);
+    const { policy } = key;
+    const live = canGovern(policy, holder)
+      ? await world.read(holder, signal, policy.match.apiVersions)
+      : undefined;
+    if (await holdsNow(policy, key.claim, holder, live, world, signal)) return held(key, holder, live);
     const waitMs = busyMs(claim, live, now, claims.settleMs);
     return waitMs > 0 ? { kind: 'pending', key, holder, waitMs } : { kind: 'abandoned', claim };
   };

@@ -44,6 +44,7 @@ describe('the time until a claim without a matching holder is free', () => {
       live('u1', '6'),
       SETTLE_MS - 500,
     ],
+    ['zero with a time that no clock has reached', [{ at: at(-3_600_000) }], undefined, 0],
     ['zero with an invalid time', [{ uid: 'u1', at: 'soon' }], undefined, 0],
     [
       'positive if the clock of a replica is ahead',

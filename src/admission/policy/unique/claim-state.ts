@@ -25,6 +25,8 @@ import type { HeldKey } from './unique-key.ts';
 export const CLAIM_POLICY_LABEL = 'gatehouse.dev/policy';
 const LONGEST_LABEL = 63;
 const LONGEST_VALUE = 64;
+/** The clocks of API servers differ by less, in milliseconds. */
+const MOST_AHEAD_MS = 10 * 60_000;
 
 /**
  * Creates a claim.
@@ -76,7 +78,7 @@ export function renewed(
   settleMs: number,
 ): UniqueClaim {
   const earlier = (claim.spec.requests ?? []).filter(
-    (request) => timeOf(request) + settleMs > now && !isSameWrite(request, admitted),
+    (request) => timeOf(request, now) + settleMs > now && !isSameWrite(request, admitted),
   );
   // Over the limit, keep only the newest: it expires last.
   const requests = earlier.length < MAX_REQUESTS ? [...earlier, admitted] : [{ at: admitted.at }];
@@ -113,8 +115,8 @@ export function holderRef({ spec: { holder } }: UniqueClaim): ObjectRef {
 }
 
 /** When admission last allowed a write with this claim, in milliseconds since 1970. */
-export function claimedAtMs({ spec: { claimedAt } }: UniqueClaim): number {
-  return timeOf({ at: claimedAt });
+export function claimedAtMs({ spec: { claimedAt } }: UniqueClaim, now: number): number {
+  return timeOf({ at: claimedAt }, now);
 }
 
 /** Compares by name, not by uid: a creation that fails and is retried gets another uid. */
@@ -136,7 +138,7 @@ export function busyMs(
   wasStored: (uid: string) => boolean = () => false,
 ): number {
   const open = requests.filter((request) => !isOver(request, live, wasStored));
-  return Math.max(0, ...open.map((request) => timeOf(request) + settleMs - now));
+  return Math.max(0, ...open.map((request) => timeOf(request, now) + settleMs - now));
 }
 
 function isOver(
@@ -149,10 +151,10 @@ function isOver(
   return live?.metadata?.uid !== uid || live.metadata.resourceVersion !== resourceVersion;
 }
 
-/** An invalid time counts as past: a user edited the claim by hand. */
-function timeOf({ at }: AdmittedRequest): number {
+/** A time that is invalid or far ahead counts as past: it is not of an admitted write, and would block the values until then. */
+function timeOf({ at }: AdmittedRequest, now: number): number {
   const time = Date.parse(at);
-  return Number.isNaN(time) ? 0 : time;
+  return Number.isNaN(time) || time > now + MOST_AHEAD_MS ? 0 : time;
 }
 
 function isSameWrite(a: AdmittedRequest, b: AdmittedRequest): boolean {

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
+import type { UniqueClaim } from '../../../api/unique-claim.ts';
 import type { UniqueRule } from '../../../api/policy-validate.ts';
 import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import {
@@ -120,6 +121,22 @@ test('a value of another object is denied, and the message names the holder and 
     'spec.serial: "X" is held by servers.infra.example.com "a" in namespace "store": choose another value, or change or delete that object first (unique value serial) (policy servers)',
   );
   expect(holders()).toEqual(['a']);
+});
+
+test.each<[string, Partial<UniqueClaim['spec']>]>([
+  ['of another kind', { holder: { group: '', resource: 'secrets', namespace: 'store', name: 'token' } }],
+  [
+    'with a name that no object can have',
+    { holder: { group: GROUP, resource: 'servers', namespace: 'store', name: '..' } },
+  ],
+  ['with a write in the future', { requests: [{ at: '2999-01-01T00:00:00Z' }] }],
+])('a claim that an attacker forged for a holder %s blocks no value', async (_what, forged) => {
+  await judge(create('a', { serial: 'X' }));
+  for (const [name, claim] of claims.stored)
+    claims.stored.set(name, { ...claim, spec: { ...claim.spec, requests: [], ...forged } });
+  for (const unreadable of ['token', '..']) stored.set(unreadable, { kind: 'Broken' });
+  expect(await kindOf(judge(create('b', { serial: 'X' })))).toBe('allow');
+  expect(holders()).toEqual(['b']);
 });
 
 test('no message contains the data of a Secret', async () => {
