@@ -36,7 +36,7 @@ import { USERS } from '../support/control-plane-users.ts';
 import { convertExamples, databases, type CustomObject } from '../support/conversion-objects.ts';
 import { createDeployed, type Deployed } from '../support/deployed.ts';
 import { seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
-import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { arrangementOf, startReplica, type Replica } from '../support/gatehouse.ts';
 import {
   aggregated,
   permissionsOf,
@@ -100,7 +100,7 @@ const PATIENT = { timeoutMs: 30_000 };
 const ORPHANS = 60;
 
 /** Permissions granted to each account that this test does not use, each with the reason to keep it. */
-const NOT_USED_HERE: Readonly<Record<'webhook' | 'controllers', Readonly<Record<Permission, string>>>> = {
+const NOT_USED_BY: Readonly<Record<'webhook' | 'controllers', Readonly<Record<Permission, string>>>> = {
   webhook: {
     'get gatehouse.dev/admissionpolicies':
       'the search for unsettled claims reads the policy of one that it does not know',
@@ -121,7 +121,22 @@ const NOT_USED_HERE: Readonly<Record<'webhook' | 'controllers', Readonly<Record<
   },
 };
 
-const PROCESSES = ['webhook', 'controllers'] as const;
+type Process = 'webhook' | 'controllers' | 'gatehouse';
+const IS_SPLIT = arrangementOf('both') === 'split';
+const PROCESSES: readonly Process[] = IS_SPLIT ? ['webhook', 'controllers'] : ['gatehouse'];
+/** The user that decides reviews. */
+const ADMITTING = USERS[IS_SPLIT ? 'webhook' : 'gatehouse'].name;
+
+/** `gatehouse serve` has the permissions of both accounts. */
+const accountsOf = (process: Process): readonly string[] =>
+  (process === 'gatehouse' ? ['webhook', 'controllers'] : [process]).map((one) => `gatehouse-${one}`);
+/** Watching its own Service, `gatehouse serve` uses what the controllers need only without certificates. */
+const OWN_SERVICE = /^(list|watch) core\/services in /;
+function notUsedHere(process: Process): Readonly<Record<Permission, string>> {
+  if (process !== 'gatehouse') return NOT_USED_BY[process];
+  const all = Object.entries({ ...NOT_USED_BY.webhook, ...NOT_USED_BY.controllers });
+  return Object.fromEntries(all.filter(([permission]) => !OWN_SERVICE.test(permission)));
+}
 
 const HARDENING = join(import.meta.dirname, '..', '..', 'docs', 'hardening.md');
 
@@ -145,7 +160,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     const replica = await startReplica(cluster.plane, {
       name,
       port,
-      arrangement: 'split',
+      arrangement: 'both',
       settings: { 'unique-settle': '2s', ...settings },
     });
     replicas = [...replicas, replica];
@@ -233,7 +248,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     };
     // The replica finds its own claim, and renews it, unless the leader has released the claim already.
     const hasUsed = (permission: Permission) =>
-      permissionsUsed(cluster.plane.auditLog(), USERS.webhook.name).has(permission);
+      permissionsUsed(cluster.plane.auditLog(), ADMITTING).has(permission);
     const swap = async () => {
       for (const serial of ['S2', 'S1'])
         await cluster.admin.patchMerge(SERVERS, inShop('first'), { spec: { serial } });
@@ -359,10 +374,8 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
   });
 
   test('another replica takes over, and the components work', async () => {
-    await deployed.apply('overlays/compat-openshift');
-    await deployed.apply('components/delete-secrets');
-    await deployed.apply('components/cert-manager-compat');
-    await deployed.apply('components/distribute-bundles');
+    const components = ['delete-secrets', 'cert-manager-compat', 'distribute-bundles'];
+    await deployed.apply('overlays/compat-openshift', { components });
     const distributed = { 'gatehouse.dev/distribute-to': 'kubernetes.io/metadata.name=shop' };
     await cluster.admin.patchMerge(
       namespaces,
@@ -427,10 +440,10 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
   });
 
   /** Also the roles that gatehouse-references aggregates, which the page lists for the controllers. */
-  const permissionsOfAccount = (process: (typeof PROCESSES)[number]): ReadonlySet<Permission> => {
+  const permissionsOfAccount = (process: Process): ReadonlySet<Permission> => {
     const manifests = deployed.manifests();
-    const roles = rolesBoundTo(`gatehouse-${process}`, manifests, SYSTEM_NAMESPACE);
-    const references = process === 'controllers' ? aggregated(manifests) : [];
+    const roles = accountsOf(process).flatMap((name) => rolesBoundTo(name, manifests, SYSTEM_NAMESPACE));
+    const references = process === 'webhook' ? [] : aggregated(manifests);
     return new Set([...roles, ...references].flatMap(permissionsOf));
   };
 
@@ -444,7 +457,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
       // The last component has just begun to watch its kinds.
       await expect
         .poll(() => unused().toSorted(), { timeout: 40_000, interval: 1_000 })
-        .toEqual(Object.keys(NOT_USED_HERE[process]).toSorted());
+        .toEqual(Object.keys(notUsedHere(process)).toSorted());
     },
   );
 
@@ -453,12 +466,15 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     (process) => {
       const log = cluster.plane.auditLog();
       const granted = permissionsOfAccount(process);
-      const purposes = purposesIn(readFileSync(HARDENING, 'utf8'), `gatehouse-${process}`).filter(
-        ({ permission }) =>
-          granted.has(permission) &&
-          !LATER.test(permission) &&
-          NOT_USED_HERE[process][permission] === undefined,
-      );
+      const page = readFileSync(HARDENING, 'utf8');
+      const purposes = accountsOf(process)
+        .flatMap((account) => purposesIn(page, account))
+        .filter(
+          ({ permission }) =>
+            granted.has(permission) &&
+            !LATER.test(permission) &&
+            notUsedHere(process)[permission] === undefined,
+        );
       expect(purposes.length).toBeGreaterThan(process === 'webhook' ? 25 : 60);
       const invented = purposes.filter(
         ({ permission, request }) =>

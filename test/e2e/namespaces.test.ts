@@ -15,11 +15,13 @@ import {
   SYSTEM_NAMESPACE,
   type Cluster,
 } from '../support/cluster.ts';
-import { USERS } from '../support/control-plane-users.ts';
+import { isGatehouse, USERS } from '../support/control-plane-users.ts';
+import { createDeployed } from '../support/deployed.ts';
 import { refusal, seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { refusedTo, rolesIn, type GrantingRole } from '../support/grants.ts';
 import { ASKS, KINDS, type Carrier } from '../support/injection-objects.ts';
+import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
 import { datacenter, server, serversPolicy } from '../support/objects.ts';
 import { eventually, freePort } from '../support/processes.ts';
 
@@ -28,6 +30,7 @@ const NAMESPACED = ['configmaps', 'endpointslices', 'events', 'secrets', 'server
 const WISH = { 'gatehouse.dev/serving-cert-secret-name': 'front-tls' };
 
 let cluster: Cluster;
+let kubectl: Kubectl;
 let replica: Replica;
 
 /** The rules of all ClusterRoles of deploy/: about namespaced kinds, or about all others. */
@@ -41,138 +44,153 @@ function rulesOf(manifests: readonly KubeObject[], namespaced: boolean): Grantin
     });
 }
 
-const subjects = [{ kind: 'User', name: USERS.gatehouse.name, apiGroup: 'rbac.authorization.k8s.io' }];
+const PROCESSES = ['gatehouse', 'webhook', 'controllers'] as const;
+const apiGroup = 'rbac.authorization.k8s.io';
 
-function binding(role: string, namespace?: string): KubeObject {
-  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role };
-  const kind = namespace === undefined ? 'ClusterRoleBinding' : 'RoleBinding';
-  const metadata = { name: role, ...(namespace === undefined ? {} : { namespace }) };
-  return { apiVersion: 'rbac.authorization.k8s.io/v1', kind, metadata, ...{ roleRef, subjects } };
+/** Permits what policies read of cluster-scoped kinds, which RoleBindings cannot permit. */
+function referencesOfCluster(manifests: readonly KubeObject[]): readonly KubeObject[] {
+  const name = 'cluster-scoped-references';
+  const apiVersion = `${apiGroup}/v1`;
+  const roleRef = { apiGroup, kind: 'ClusterRole', name };
+  const subjects = PROCESSES.map((user) => ({ apiGroup, kind: 'User', name: USERS[user].name }));
+  return [
+    { apiVersion, kind: 'ClusterRole', metadata: { name }, ...{ rules: rulesOf(manifests, false) } },
+    { apiVersion, kind: 'ClusterRoleBinding', metadata: { name }, ...{ roleRef, subjects } },
+  ];
 }
 
-const clusterRole = (name: string, rules: GrantingRole['rules']): KubeObject => ({
-  apiVersion: 'rbac.authorization.k8s.io/v1',
-  kind: 'ClusterRole',
-  metadata: { name },
-  ...{ rules },
-});
-
 beforeAll(async () => {
+  if (!HAS_KUBECTL) return;
   const port = await freePort();
-  cluster = await startCluster({ controllers: ['garbagecollector', 'namespace'] });
-  const manifests: KubeObject[] = [];
-  const isKept = (one: KubeObject) => {
-    manifests.push(one);
-    return !['ClusterRoleBinding', 'Deployment', 'Service'].includes(one.kind ?? '');
-  };
-  await cluster.applyFolder('base/crds');
-  await cluster.applyFolder('base', isKept);
-  await cluster.applyFolder('examples', (one) => {
-    manifests.push(one);
-    return false;
-  });
+  cluster = await startCluster({ controllers: ['garbagecollector', 'namespace', 'clusterrole-aggregation'] });
+  kubectl = createKubectl(cluster.plane);
+  const deployed = createDeployed(cluster, kubectl, port);
+  await deployed.apply('overlays/default', { components: ['namespaces'] });
   await established(cluster, 'admissionpolicies.gatehouse.dev');
   for (const name of ['shop', 'other']) await createNamespace(cluster, name);
-  await cluster.apply(
-    clusterRole('of-the-cluster', rulesOf(manifests, false)),
-    clusterRole('of-namespaces', rulesOf(manifests, true)),
-    clusterRole('of-events', [{ apiGroups: [''], resources: ['events'], verbs: ['create', 'get', 'patch'] }]),
-    binding('of-the-cluster'),
-    ...COVERED.map((namespace) => binding('of-namespaces', namespace)),
-    binding('of-events', 'default'), // for Events about cluster-scoped objects
-  );
-  await cluster.admin.create(services, localService(SYSTEM_NAMESPACE, 'gatehouse', port));
-  replica = await startReplica(cluster.plane, { name: 'one', port, settings: { namespaces: 'shop' } });
+  for (const namespace of COVERED) await deployed.apply('components/namespaces/bindings', { namespace });
+  const examples: KubeObject[] = [];
+  await cluster.applyFolder('examples', (one) => {
+    examples.push(one);
+    return one.kind === 'ClusterRole';
+  });
+  await cluster.apply(...referencesOfCluster(examples));
+  replica = await startReplica(cluster.plane, {
+    ...{ name: 'one', port, arrangement: 'both' as const },
+    settings: { namespaces: 'shop' },
+  });
   await replica.whenReady();
 });
 
 afterAll(async () => {
+  if (!HAS_KUBECTL) return;
   await replica.program.stop(15_000);
+  kubectl.stop();
   await cluster.stop();
 });
 
-test('Services and ConfigMaps in the namespaces get what they ask for; elsewhere, nothing happens', async () => {
-  const { resource, make } = KINDS.configmap;
-  for (const namespace of ['other', 'shop']) {
-    await cluster.admin.create(services, localService(namespace, 'front', 443, WISH));
-    const { metadata, ...trust } = make('trust', ASKS);
-    await cluster.admin.create(resource, { ...trust, metadata: { ...metadata, namespace } });
-  }
-  await cluster.see('the cert', secrets, { namespace: 'shop', name: 'front-tls' });
-  const isFilled = ({ data }: Carrier) => data?.['ca.crt'] !== undefined;
-  await cluster.see<Carrier>('the bundle', resource, { namespace: 'shop', name: 'trust' }, isFilled);
-  const elsewhere = await cluster.admin.get<Carrier>(resource, { namespace: 'other', name: 'trust' });
-  expect(elsewhere?.data).not.toHaveProperty(['ca.crt']);
-  expect(await cluster.admin.get(secrets, { namespace: 'other', name: 'front-tls' })).toBeUndefined();
-});
+test.skipIf(!HAS_KUBECTL)(
+  'Services and ConfigMaps in the namespaces get what they ask for; elsewhere, nothing happens',
+  async () => {
+    const { resource, make } = KINDS.configmap;
+    for (const namespace of ['other', 'shop']) {
+      await cluster.admin.create(services, localService(namespace, 'front', 443, WISH));
+      const { metadata, ...trust } = make('trust', ASKS);
+      await cluster.admin.create(resource, { ...trust, metadata: { ...metadata, namespace } });
+    }
+    await cluster.see('the cert', secrets, { namespace: 'shop', name: 'front-tls' });
+    const isFilled = ({ data }: Carrier) => data?.['ca.crt'] !== undefined;
+    await cluster.see<Carrier>('the bundle', resource, { namespace: 'shop', name: 'trust' }, isFilled);
+    const elsewhere = await cluster.admin.get<Carrier>(resource, { namespace: 'other', name: 'trust' });
+    expect(elsewhere?.data).not.toHaveProperty(['ca.crt']);
+    expect(await cluster.admin.get(secrets, { namespace: 'other', name: 'front-tls' })).toBeUndefined();
+  },
+);
 
-test('a policy that needs only the request is enforced everywhere; its audit covers the namespaces', async () => {
-  await cluster.applyFolder('examples', ({ kind }) => kind === 'CustomResourceDefinition');
-  await established(cluster, 'servers.infra.example.com');
-  for (const namespace of ['other', 'shop'])
-    await cluster.admin.create(SERVERS, server(namespace, 'old', 'fra1'));
-  const rule = {
-    name: 'old',
-    message: 'no old names',
-    expression: "!object.metadata.name.startsWith('old')",
-  };
-  await cluster.apply(serversPolicy('names', { validate: { rules: [rule] } }));
-  await seeInForce(cluster, 'names');
-  for (const namespace of ['other', 'shop'])
-    await untilRefused(`an old name in ${namespace}`, 'no old names', () =>
-      cluster.admin.create(SERVERS, server(namespace, 'old-2', 'fra1'), { dryRun: true }),
+test.skipIf(!HAS_KUBECTL)(
+  'a policy that needs only the request is enforced everywhere; its audit covers the namespaces',
+  async () => {
+    await cluster.applyFolder('examples', ({ kind }) => kind === 'CustomResourceDefinition');
+    await established(cluster, 'servers.infra.example.com');
+    for (const namespace of ['other', 'shop'])
+      await cluster.admin.create(SERVERS, server(namespace, 'old', 'fra1'));
+    const rule = {
+      name: 'old',
+      message: 'no old names',
+      expression: "!object.metadata.name.startsWith('old')",
+    };
+    await cluster.apply(serversPolicy('names', { validate: { rules: [rule] } }));
+    await seeInForce(cluster, 'names');
+    for (const namespace of ['other', 'shop'])
+      await untilRefused(`an old name in ${namespace}`, 'no old names', () =>
+        cluster.admin.create(SERVERS, server(namespace, 'old-2', 'fra1'), { dryRun: true }),
+      );
+    await cluster.see<
+      KubeObject & { readonly status?: { readonly violations?: { readonly total: number } } }
+    >(
+      'the audit of one Server',
+      ADMISSION_POLICIES,
+      { name: 'names' },
+      ({ status }) => status?.violations?.total === 1,
+      30_000,
     );
-  await cluster.see<KubeObject & { readonly status?: { readonly violations?: { readonly total: number } } }>(
-    'the audit of one Server',
-    ADMISSION_POLICIES,
-    { name: 'names' },
-    ({ status }) => status?.violations?.total === 1,
-    30_000,
-  );
-});
+  },
+);
 
-test('a policy that reads other objects is enforced in the namespaces, and refuses requests elsewhere', async () => {
-  await cluster.applyFolder('examples', ({ kind }) => kind === 'AdmissionPolicy');
-  await seeInForce(cluster, 'servers');
-  await untilRefused('a Server without its datacenter', 'spec.datacenter', () =>
-    cluster.admin.create(SERVERS, server('shop', 'probe', 'nowhere'), { dryRun: true }),
-  );
-  const denied = await refusal(cluster.admin.create(SERVERS, server('other', 'probe', 'nowhere')));
-  expect(denied.message).toContain('Gatehouse does not read namespace other');
-});
+test.skipIf(!HAS_KUBECTL)(
+  'a policy that reads other objects is enforced in the namespaces, and refuses requests elsewhere',
+  async () => {
+    await cluster.applyFolder('examples', ({ kind }) => kind === 'AdmissionPolicy');
+    await seeInForce(cluster, 'servers');
+    await untilRefused('a Server without its datacenter', 'spec.datacenter', () =>
+      cluster.admin.create(SERVERS, server('shop', 'probe', 'nowhere'), { dryRun: true }),
+    );
+    const denied = await refusal(cluster.admin.create(SERVERS, server('other', 'probe', 'nowhere')));
+    expect(denied.message).toContain('Gatehouse does not read namespace other');
+  },
+);
 
-test('a policy that restricts deletions lets targets elsewhere be deleted, because no known object names them', async () => {
-  const target = { apiGroup: '', resource: 'configmaps' };
-  const held = { name: 'settings', path: 'metadata.labels.settings', target, optional: true };
-  await cluster.apply(
-    serversPolicy('stays', { validate: { references: [{ ...held, onTargetDelete: 'Restrict' }] } }),
-  );
-  await seeInForce(cluster, 'stays');
-  for (const namespace of ['other', 'shop'])
-    await cluster.admin.create(configMaps, { metadata: { namespace, name: 'settings' } });
-  await cluster.admin.create(DATACENTERS, datacenter('fra1'));
-  await cluster.admin.create(SERVERS, server('shop', 'front', 'fra1', { labels: { settings: 'settings' } }));
-  await untilRefused('the deletion of a target in shop', 'still named', () =>
-    cluster.admin.delete(configMaps, { namespace: 'shop', name: 'settings' }, { dryRun: true }),
-  );
-  await cluster.admin.delete(configMaps, { namespace: 'other', name: 'settings' });
-  await cluster.admin.create(configMaps, { metadata: { namespace: 'other', name: 'remains' } });
-  await cluster.admin.delete(namespaces, { name: 'other' });
-  await eventually(
-    'namespace other is gone',
-    async () => (await cluster.admin.get(namespaces, { name: 'other' })) === undefined,
-    { timeoutMs: 60_000 },
-  );
-});
+test.skipIf(!HAS_KUBECTL)(
+  'a policy that restricts deletions lets targets elsewhere be deleted, because no known object names them',
+  async () => {
+    const target = { apiGroup: '', resource: 'configmaps' };
+    const held = { name: 'settings', path: 'metadata.labels.settings', target, optional: true };
+    await cluster.apply(
+      serversPolicy('stays', { validate: { references: [{ ...held, onTargetDelete: 'Restrict' }] } }),
+    );
+    await seeInForce(cluster, 'stays');
+    for (const namespace of ['other', 'shop'])
+      await cluster.admin.create(configMaps, { metadata: { namespace, name: 'settings' } });
+    await cluster.admin.create(DATACENTERS, datacenter('fra1'));
+    await cluster.admin.create(
+      SERVERS,
+      server('shop', 'front', 'fra1', { labels: { settings: 'settings' } }),
+    );
+    await untilRefused('the deletion of a target in shop', 'still named', () =>
+      cluster.admin.delete(configMaps, { namespace: 'shop', name: 'settings' }, { dryRun: true }),
+    );
+    await cluster.admin.delete(configMaps, { namespace: 'other', name: 'settings' });
+    await cluster.admin.create(configMaps, { metadata: { namespace: 'other', name: 'remains' } });
+    await cluster.admin.delete(namespaces, { name: 'other' });
+    await eventually(
+      'namespace other is gone',
+      async () => (await cluster.admin.get(namespaces, { name: 'other' })) === undefined,
+      { timeoutMs: 60_000 },
+    );
+  },
+);
 
-test('the API server refuses nothing, and gets no request about another namespace', () => {
-  const log = cluster.plane.auditLog();
-  expect(refusedTo(log, USERS.gatehouse.name)).toEqual([]);
-  const outside = log.flatMap(({ user, verb, requestURI, objectRef: { resource = '', namespace } = {} }) =>
-    user.username === USERS.gatehouse.name &&
-    (namespace === 'other' || (NAMESPACED.includes(resource) && namespace === undefined))
-      ? [`${verb} ${requestURI}`]
-      : [],
-  );
-  expect(outside).toEqual([]);
-});
+test.skipIf(!HAS_KUBECTL)(
+  'the API server refuses nothing, and gets no request about another namespace',
+  () => {
+    const log = cluster.plane.auditLog();
+    for (const user of PROCESSES) expect(refusedTo(log, USERS[user].name)).toEqual([]);
+    const outside = log.flatMap(({ user, verb, requestURI, objectRef: { resource = '', namespace } = {} }) =>
+      isGatehouse(user.username) &&
+      (namespace === 'other' || (NAMESPACED.includes(resource) && namespace === undefined))
+        ? [`${verb} ${requestURI}`]
+        : [],
+    );
+    expect(outside).toEqual([]);
+  },
+);

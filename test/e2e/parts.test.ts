@@ -17,16 +17,18 @@ import {
   type Cluster,
 } from '../support/cluster.ts';
 import type { AuditEvent } from '../support/control-plane.ts';
-import { USERS } from '../support/control-plane-users.ts';
+import { isGatehouse, USERS } from '../support/control-plane-users.ts';
 import { convertExamples, databases, defineExamples, failureOf } from '../support/conversion-objects.ts';
+import { createDeployed } from '../support/deployed.ts';
 import { enforceExamples, refusal } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { refusedTo } from '../support/grants.ts';
 import { ASKS, KINDS, type Carrier } from '../support/injection-objects.ts';
+import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
 import { server } from '../support/objects.ts';
 import { freePort } from '../support/processes.ts';
 
-/** The roles in deploy/ that only one part needs. */
+/** The roles in deploy/ that only one part needs: a component leaves them out. */
 const PART_LABEL = 'gatehouse.dev/part';
 
 /** The kinds of Gatehouse that only one part uses. */
@@ -50,8 +52,9 @@ const BELONGS: Readonly<Record<Part, (ref: Ref) => boolean>> = {
   restores: ({ resource = '' }) => /^(restore|validatingadmissionpolic)/.test(resource),
 };
 
-describe.each(PARTS)('without %s', (part) => {
+describe.skipIf(!HAS_KUBECTL).each(PARTS)('without %s', (part) => {
   let cluster: Cluster;
+  let kubectl: Kubectl;
   let replica: Replica;
   let port: number;
 
@@ -60,21 +63,26 @@ describe.each(PARTS)('without %s', (part) => {
     cluster = await startCluster({
       controllers: ['garbagecollector', 'namespace', 'clusterrole-aggregation'],
     });
-    const isNeeded = ({ metadata = {} }: { readonly metadata?: Carrier['metadata'] }) =>
-      metadata.labels?.[PART_LABEL] !== part && !DEFINITIONS[part].test(metadata.name ?? '');
-    await cluster.applyFolder('base/crds', isNeeded);
-    await cluster.applyFolder(
-      'base',
-      (one) => !['Deployment', 'Service'].includes(one.kind ?? '') && isNeeded(one),
-    );
+    kubectl = createKubectl(cluster.plane);
+    const deployed = createDeployed(cluster, kubectl, port);
+    await deployed.apply('overlays/default', { components: [`without-${part}`] });
     await established(cluster, 'admissionpolicies.gatehouse.dev');
-    await cluster.admin.create(services, localService(SYSTEM_NAMESPACE, 'gatehouse', port));
-    replica = await startReplica(cluster.plane, { name: 'one', port, settings: { without: part } });
+    for (const { kind, metadata } of deployed.manifests())
+      if (kind === 'CustomResourceDefinition' && DEFINITIONS[part].test(metadata?.name ?? ''))
+        await cluster.admin.delete(customResourceDefinitions, { name: metadata?.name ?? '' });
+    expect(deployed.manifests().filter(({ metadata }) => metadata?.labels?.[PART_LABEL] === part)).toEqual(
+      [],
+    );
+    replica = await startReplica(cluster.plane, {
+      ...{ name: 'one', port, arrangement: 'both' as const },
+      settings: { without: part },
+    });
     await replica.whenReady();
   });
 
   afterAll(async () => {
     await replica.program.stop(15_000);
+    kubectl.stop();
     await cluster.stop();
   });
 
@@ -132,9 +140,10 @@ describe.each(PARTS)('without %s', (part) => {
 
   test('the API server refuses nothing, and is not asked about the part', () => {
     const log = cluster.plane.auditLog();
-    expect(refusedTo(log, USERS.gatehouse.name)).toEqual([]);
+    for (const user of ['gatehouse', 'webhook', 'controllers'] as const)
+      expect(refusedTo(log, USERS[user].name)).toEqual([]);
     const asked = log.flatMap(({ user, verb, requestURI, objectRef }) =>
-      user.username === USERS.gatehouse.name && objectRef !== undefined && BELONGS[part](objectRef)
+      isGatehouse(user.username) && objectRef !== undefined && BELONGS[part](objectRef)
         ? [`${verb} ${requestURI}`]
         : [],
     );

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 
 import type { SettingName } from '../../src/config/settings.ts';
-import type { ControlPlane } from './control-plane.ts';
+import { testsSandbox, type ControlPlane } from './control-plane.ts';
 import { MAIN } from './main-module.ts';
 import { eventually, freePort, startProgram, tail, type Program } from './processes.ts';
 
@@ -13,18 +13,22 @@ export interface Replica {
   readonly port: number;
   readonly operationsPort: number;
   readonly readyz: () => Promise<{ readonly ok: boolean; readonly text: string }>;
+  /** Of all processes; those of the one that may lead come first. */
   readonly metrics: () => Promise<string>;
   /** Resolves when the replica is ready. @throws Error with its last problem after `timeoutMs` */
   readonly whenReady: (timeoutMs?: number) => Promise<void>;
 }
 
 /** `split`: `gatehouse webhook` and `gatehouse controllers`, each with its account. `single`: `gatehouse serve`. */
-type Arrangement = 'split' | 'single';
+export type Arrangement = 'split' | 'single';
 
 export interface ReplicaOptions {
   readonly name: string;
-  /** Default: `single`, because one process starts faster. GATEHOUSE_ARRANGEMENT takes precedence. */
-  readonly arrangement?: Arrangement | undefined;
+  /**
+   * Default: `single`, because one process starts faster. `both`: `single` in the sandbox and `split` with a real API server, or
+   * GATEHOUSE_ARRANGEMENT.
+   */
+  readonly arrangement?: Arrangement | 'both' | undefined;
   /** Starts only this process of the arrangement `split`. */
   readonly only?: keyof typeof PROCESSES;
   /** Webhook port. Default: any free port. */
@@ -51,16 +55,19 @@ type Plane = Pick<ControlPlane, 'kubeconfig' | 'folder'>;
 export async function startReplica(plane: Plane, options: ReplicaOptions): Promise<Replica> {
   const port = options.port ?? (await freePort());
   const { only } = options;
-  const split = only === undefined ? (['webhook', 'controllers'] as const) : [only];
-  const commands = only !== undefined || arrangementOf(options) === 'split' ? split : (['serve'] as const);
+  const split = only === undefined ? (['controllers', 'webhook'] as const) : [only];
+  const commands =
+    only !== undefined || arrangementOf(options.arrangement) === 'split' ? split : (['serve'] as const);
   const processes = await Promise.all(
     commands.map((command) => startProcess(plane, { ...options, port }, command)),
   );
   return combine(options.name, port, processes);
 }
 
-function arrangementOf({ arrangement = 'single' }: Pick<ReplicaOptions, 'arrangement'>): Arrangement {
-  const wanted = process.env.GATEHOUSE_ARRANGEMENT ?? arrangement;
+/** How a suite runs now. */
+export function arrangementOf(arrangement: ReplicaOptions['arrangement'] = 'single'): Arrangement {
+  if (arrangement !== 'both') return arrangement;
+  const wanted = process.env.GATEHOUSE_ARRANGEMENT ?? (testsSandbox() ? 'single' : 'split');
   if (wanted !== 'split' && wanted !== 'single') throw new Error(`GATEHOUSE_ARRANGEMENT cannot be ${wanted}`);
   return wanted;
 }

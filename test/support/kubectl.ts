@@ -54,7 +54,7 @@ export interface Watching {
 }
 
 /** Timeout of a command, and of the expected lines of a watch, in milliseconds. */
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
 
 /** kubectl gets its own home folder, so that it reads no other configuration or discovery cache. */
 export function createKubectl(plane: ControlPlane): Kubectl {
