@@ -22,6 +22,9 @@ export interface ClusterProcess {
   readonly stop: () => Promise<void>;
 }
 
+/** GATEHOUSE_ARRANGEMENT=split measures the leader of two processes. */
+const arrangement = process.env.GATEHOUSE_ARRANGEMENT === undefined ? 'single' : 'both';
+
 export type ClusterKind = 'sandbox' | 'kube-apiserver';
 
 /**
@@ -48,7 +51,10 @@ export async function startClusterProcess(
       rest,
       kubeconfig: kubeconfigs.admin,
       startReplica: (name, nodeArgs = []) =>
-        startReplica({ folder, kubeconfig: () => kubeconfigs.gatehouse }, { name, port, nodeArgs }),
+        startReplica(
+          { folder, kubeconfig: (user) => kubeconfigs[user] },
+          { name, port, nodeArgs, arrangement },
+        ),
       audit: async () => (await child.ask({ kind: 'audit' }, 'audit')).events,
       stop: async () => {
         await connection.close();

@@ -3,7 +3,8 @@
  * cluster-process.ts.
  */
 import { startClusterFor, type Cluster } from '../../test/support/cluster.ts';
-import { USERS, type AuditEvent } from '../../test/support/control-plane.ts';
+import type { AuditEvent } from '../../test/support/control-plane.ts';
+import { isGatehouse, perUser, type PerUser } from '../../test/support/control-plane-users.ts';
 import type { Failure } from './child.ts';
 
 export type Question =
@@ -19,7 +20,7 @@ export type Answer =
       readonly kind: 'started';
       readonly version: string;
       readonly folder: string;
-      readonly kubeconfigs: Readonly<Record<'admin' | 'gatehouse', string>>;
+      readonly kubeconfigs: PerUser;
     }
   /** Completed requests of Gatehouse, oldest first. */
   | { readonly kind: 'audit'; readonly events: readonly AuditEvent[] };
@@ -42,12 +43,11 @@ async function answer(question: Question): Promise<Answer | Failure> {
         return { kind: 'failed', message: error instanceof Error ? error.message : String(error) };
       }
       const { version, folder, kubeconfig } = cluster.plane;
-      const kubeconfigs = { admin: kubeconfig('admin'), gatehouse: kubeconfig('gatehouse') };
-      return { kind: 'started', version: version.gitVersion, folder, kubeconfigs };
+      return { kind: 'started', version: version.gitVersion, folder, kubeconfigs: perUser(kubeconfig) };
     }
     case 'audit': {
       const events = cluster?.plane.auditLog() ?? [];
-      return { kind: 'audit', events: events.filter(({ user }) => user.username === USERS.gatehouse.name) };
+      return { kind: 'audit', events: events.filter(({ user }) => isGatehouse(user.username)) };
     }
   }
 }

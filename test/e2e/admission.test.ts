@@ -31,7 +31,7 @@ let replica: Replica;
 
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
-    arrangement: 'split',
+    arrangement: 'both',
     controllers: ['garbagecollector', 'clusterrole-aggregation'],
   }));
   await enforceExamples(cluster);
@@ -186,7 +186,7 @@ test('a policy that does not compile reports where and why, and its previous ver
   await replica.program.stop(15_000); // the previous version must survive a restart
   replica = await startReplica(cluster.plane, {
     name: 'again',
-    arrangement: 'split',
+    arrangement: 'both',
     port: replica.port,
   });
   await replica.whenReady(40_000);

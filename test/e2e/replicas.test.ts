@@ -26,7 +26,7 @@ beforeAll(async () => {
   await createNamespace(cluster, 'shop');
   replicas = await Promise.all(
     ['one', 'two'].map((name) =>
-      startReplica(cluster.plane, { name, arrangement: 'split', servicePort: balancer.port }),
+      startReplica(cluster.plane, { name, arrangement: 'both', servicePort: balancer.port }),
     ),
   );
   balancer.setBackends(replicas.map(({ port }) => port));
@@ -127,7 +127,7 @@ test('a leader that was frozen while another replica took over writes nothing mo
     .map(({ replica }) => replica);
   if (frozen === undefined) throw new Error('no replica leads');
   const next = await startReplica(cluster.plane, {
-    ...{ name: 'three', arrangement: 'split' as const, servicePort: balancer.port },
+    ...{ name: 'three', arrangement: 'both' as const, servicePort: balancer.port },
     settings: { 'drain-delay': '8s' },
   });
   replicas = [...replicas, next];

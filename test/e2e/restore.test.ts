@@ -33,7 +33,7 @@ const VELERO = {
 
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
-    arrangement: 'split',
+    arrangement: 'both',
     controllers: ['garbagecollector', 'clusterrole-aggregation'],
   }));
   await enforceExamples(cluster);

@@ -24,7 +24,7 @@ beforeAll(async () => {
   cluster = await startClusterFor(balancer.port, { controllers: ['clusterrole-aggregation'] });
   replica = await startReplica(cluster.plane, {
     name: 'one',
-    arrangement: 'split',
+    arrangement: 'both',
     servicePort: balancer.port,
     // The API server loses a request on a connection that closes. A drain gives it time to use and leave most of them.
     settings: { 'drain-delay': '3s' },
@@ -74,7 +74,7 @@ test('no request fails while one replica replaces another under load', async () 
   await sleep(500);
   const next = await startReplica(cluster.plane, {
     name: 'two',
-    arrangement: 'split',
+    arrangement: 'both',
     servicePort: balancer.port,
   });
   await next.whenReady();

@@ -15,7 +15,7 @@ let cluster: Cluster;
 let replica: Replica;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse({ arrangement: 'split' }));
+  ({ cluster, replica } = await startGatehouse({ arrangement: 'both' }));
   await createNamespace(cluster, 'shop');
 });
 

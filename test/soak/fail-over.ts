@@ -19,6 +19,7 @@ export async function measureFailOvers(rounds: number): Promise<FailOvers> {
     named += 1;
     const replica = await startReplica(cluster.plane, {
       name: `replica-${named}`,
+      arrangement: 'both',
       servicePort: balancer.port,
     });
     await replica.whenReady();
