@@ -1,5 +1,6 @@
 // suite: shared-plane, sandbox: long
 /** The webhook process and the controllers as two processes with two accounts. */
+import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
@@ -174,6 +175,9 @@ test('controllers that run as another user open windows, and the account of the 
   if (cluster.plane.version.minor < 26) {
     console.log('the name behind a static token is unknown: this API server serves no SelfSubjectReviews');
     expect((await refusal(open('alice'))).message).toContain('only Gatehouse itself');
+    expect(readFileSync(controllers.program.logFile, 'utf8')).toContain(
+      'the user name of this process is unknown: unless it is a ServiceAccount',
+    );
     return;
   }
   expect((await refusal(open(USERS.controllers.name))).message).toContain('only Gatehouse itself');

@@ -1,40 +1,66 @@
 // suite: shared-plane, sandbox: long
 /** The upgrade from one Deployment to two, as in docs/upgrading.md, under load: no admission fails. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
+import { ApiError } from '../../src/kube/api-error.ts';
+import { createClient } from '../../src/kube/client.ts';
 import { leases, secrets, services } from '../../src/kube/well-known.ts';
 import { startBalancer, type Balancer } from '../support/balancer.ts';
 import {
+  established,
   localService,
   SERVERS,
-  startClusterFor,
+  startCluster,
   SYSTEM_NAMESPACE,
   type Cluster,
 } from '../support/cluster.ts';
+import { USERS } from '../support/control-plane-users.ts';
+import { createDeployed, type Deployed } from '../support/deployed.ts';
 import { enforceExamples } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
-import { startLoad } from '../support/load.ts';
+import { refusedTo } from '../support/grants.ts';
+import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
+import { startLoad, type Load } from '../support/load.ts';
 import { server } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
+const PAGE = join(import.meta.dirname, '..', '..', 'docs', 'upgrading.md');
+/** What the page tells users to run, without `kubectl`. */
+const COMMANDS = [
+  ...(/^## From one Deployment to two\n[^]*?^With Helm/m
+    .exec(readFileSync(PAGE, 'utf8'))?.[0]
+    .matchAll(/^ +kubectl (.+)$/gm) ?? []),
+].map(([, command = '']) => command);
+
 let balancer: Balancer;
 let cluster: Cluster;
+let kubectl: Kubectl;
+let deployed: Deployed;
 let replicas: readonly Replica[] = [];
 
 /** The API server loses a request on a connection that closes. A drain gives it time to leave most of them. */
 const settings = { 'drain-delay': '3s' };
 
-const start = async (name: string, arrangement: 'single' | 'split'): Promise<Replica> => {
-  const servicePort = balancer.port;
-  const replica = await startReplica(cluster.plane, { name, arrangement, servicePort, settings });
+const start = async (name: string, process: 'single' | 'webhook' | 'controllers'): Promise<Replica> => {
+  const replica = await startReplica(cluster.plane, {
+    ...{ name, servicePort: balancer.port, settings },
+    ...(process === 'single' ? { arrangement: process } : { only: process }),
+  });
   replicas = [...replicas, replica];
   return replica;
 };
 
 beforeAll(async () => {
+  if (!HAS_KUBECTL) return;
   balancer = await startBalancer();
-  cluster = await startClusterFor(balancer.port, { controllers: ['clusterrole-aggregation'] });
+  cluster = await startCluster({ controllers: ['clusterrole-aggregation', 'garbagecollector'] });
+  kubectl = createKubectl(cluster.plane);
+  deployed = createDeployed(cluster, kubectl, balancer.port);
+  await deployed.apply('overlays/single', { isExact: true });
+  await established(cluster, 'admissionpolicies.gatehouse.dev');
   const first = await start('before', 'single');
   balancer.setBackends([first.port]);
   await first.whenReady();
@@ -42,7 +68,9 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
+  if (!HAS_KUBECTL) return;
   await Promise.all(replicas.map(({ program }) => program.stop(15_000)));
+  kubectl.stop();
   await cluster.stop();
   await balancer.stop();
 });
@@ -69,34 +97,89 @@ async function review(n: number): Promise<void> {
   if (isAllowed ? answer !== 'stored' : !answer.includes('nowhere')) throw new Error(`${n}: ${answer}`);
 }
 
-test('no admission fails while two Deployments take over from one, and the new leader issues certificates', async () => {
-  const [before] = replicas;
-  if (before === undefined) throw new Error('no replica runs');
-  const load = startLoad({ perSecond: 40, lanes: 8, request: review });
-
-  // Step 1: the new Deployments start next to the former one, whose leader writes what the webhook needs.
-  const after = await start('after', 'split');
-  await after.whenReady();
-  expect(await holder()).toBe('before');
-  // Step 2: both serve.
-  balancer.setBackends([before.port, after.port]);
-  // The API server keeps its connections, which all lead to the former one.
-  await load.between(() => balancer.cut(2));
-  await eventually('the new replica answers', async () => (await reviews(after)) > 0, { timeoutMs: 30_000 });
-  // Step 3: the former Deployment ends. A pod that ends leaves the Service at once.
-  before.program.kill('SIGTERM');
-  balancer.setBackends([after.port]);
-  expect(await before.program.exited).toEqual({ code: 0, signal: null });
-  await eventually('the new controllers lead', async () => (await holder()) === 'after', {
+/** Ends a replica like a rollout: new connections lead to the others, and the API server has left the old ones. */
+async function end(leaving: Replica, next: Replica): Promise<void> {
+  const before = await reviews(next);
+  leaving.program.kill('SIGTERM');
+  // A pod that ends leaves the Service at once.
+  balancer.setBackends([next.port]);
+  expect(await leaving.program.exited).toEqual({ code: 0, signal: null });
+  await eventually('the other replica answers alone', async () => (await reviews(next)) > before + 20, {
     timeoutMs: 30_000,
   });
-  const answered = await reviews(after);
-  await eventually('the new replica answers alone', async () => (await reviews(after)) > answered + 20);
+}
 
-  const { sent, seconds, failures } = await load.stop();
-  console.log(`${sent} reviews in ${seconds.toFixed(1)} s, ${failures.length} failed`);
-  expect(failures).toEqual([]);
-  const annotations = { 'gatehouse.dev/serving-cert-secret-name': 'late-tls' };
-  await cluster.admin.create(services, localService('shop', 'late', 443, annotations));
-  await cluster.see('the certificate', secrets, { namespace: 'shop', name: 'late-tls' }, undefined, 30_000);
-});
+/** The Service gets another endpoint. The API server keeps its connections, which all lead to the former ones. */
+async function share(load: Load, replica: Replica, others: readonly Replica[]): Promise<void> {
+  balancer.setBackends([...others, replica].map(({ port }) => port));
+  await load.between(() => balancer.cut(2));
+  await eventually('the new replica answers', async () => (await reviews(replica)) > 0, {
+    timeoutMs: 30_000,
+  });
+}
+
+test.skipIf(!HAS_KUBECTL)(
+  'no admission fails on the way of docs/upgrading.md from one Deployment to two, nor when webhook replicas roll',
+  async () => {
+    const [before] = replicas;
+    if (before === undefined) throw new Error('no replica runs');
+    const load = startLoad({ perSecond: 20, lanes: 8, request: review });
+    let webhook = before;
+
+    const run = async (command: string): Promise<void> => {
+      switch (command) {
+        case 'apply -k deploy/overlays/from-single': {
+          await deployed.apply('overlays/from-single', { isExact: true });
+          const [answering, controllers] = await Promise.all([
+            start('webhook', 'webhook'),
+            start('controllers', 'controllers'),
+          ]);
+          await Promise.all([answering.whenReady(), controllers.whenReady()]);
+          webhook = answering;
+          return;
+        }
+        case '-n gatehouse-system rollout status deployment/$name':
+          expect(await holder()).toBe('before'); // it writes what the webhook needs
+          await share(load, webhook, [before]);
+          return;
+        case '-n gatehouse-system delete deployment gatehouse --cascade=foreground':
+          await end(before, webhook);
+          await eventually('the new controllers lead', async () => (await holder()) === 'controllers', {
+            timeoutMs: 30_000,
+          });
+          return;
+        case 'apply -k deploy':
+          await deployed.apply('overlays/default', { isExact: true });
+          return;
+        default:
+          await kubectl.says(command);
+      }
+    };
+    for (const command of COMMANDS) await run(command);
+    expect(COMMANDS.length).toBe(6);
+    await eventually('the former account has no rights', () => isPowerless(USERS.gatehouse));
+
+    const next = await start('next', 'webhook');
+    await next.whenReady();
+    await share(load, next, [webhook]);
+    await end(webhook, next);
+
+    const { sent, seconds, failures } = await load.stop();
+    console.log(`${sent} reviews in ${seconds.toFixed(1)} s, ${failures.length} failed`);
+    expect(failures).toEqual([]);
+    const annotations = { 'gatehouse.dev/serving-cert-secret-name': 'late-tls' };
+    await cluster.admin.create(services, localService('shop', 'late', 443, annotations));
+    await cluster.see('the certificate', secrets, { namespace: 'shop', name: 'late-tls' }, undefined, 30_000);
+    for (const user of ['gatehouse', 'webhook', 'controllers'] as const)
+      expect(refusedTo(cluster.plane.auditLog(), USERS[user].name)).toEqual([]);
+  },
+);
+
+async function isPowerless({ name, groups }: (typeof USERS)['gatehouse']): Promise<boolean> {
+  const rest = cluster.adminRest.impersonate({ user: name, groups: [...groups, 'system:authenticated'] });
+  const read = createClient(rest).get(secrets, { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-authority' });
+  return await read.then(
+    () => false,
+    (error: unknown) => error instanceof ApiError && error.code === 403,
+  );
+}
