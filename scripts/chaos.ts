@@ -1,7 +1,8 @@
 /**
  * The chaos test: `npm run chaos`. It injects one fault after another while a real API server sends 200 admission
- * reviews per second to three replicas of Gatehouse. `-- --short` runs for four minutes at 130 reviews per second,
- * which suits two cores. `--only` selects the faults whose name contains a text; repeat it for more faults. `--seed`
+ * reviews per second to three webhook replicas of Gatehouse, next to two replicas of the controllers. `-- --short` runs for five
+ * minutes at 130 reviews per second, which suits two cores. `--arrangement single` runs three replicas of `gatehouse serve`
+ * instead. `--only` selects the faults whose name contains a text; repeat it for more faults. `--seed`
  * repeats the same requests, `--rate` sets the reviews per second. The exit code is 1 when a check fails; the output
  * then names the folder with the logs.
  */
@@ -18,6 +19,7 @@ import { printOutcome, printTroubles } from '../test/chaos/table.ts';
 const { values: flags } = parseArgs({
   options: {
     short: { type: 'boolean', default: false },
+    arrangement: { type: 'string', default: 'split' },
     rate: { type: 'string' },
     seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
     only: { type: 'string', multiple: true, default: [''] },
@@ -26,13 +28,17 @@ const { values: flags } = parseArgs({
 
 const seed = Number(flags.seed);
 const rate = Number(flags.rate ?? (flags.short ? 130 : 200));
-const unknown = flags.only.find((text) => !ALL_FAULTS.some(({ name }) => name.includes(text)));
+const { arrangement } = flags;
+if (arrangement !== 'split' && arrangement !== 'single')
+  throw new Error(`--arrangement cannot be ${arrangement}: use split or single`);
+const inArrangement = ALL_FAULTS.filter((one) => (one.arrangement ?? arrangement) === arrangement);
+const unknown = flags.only.find((text) => !inArrangement.some(({ name }) => name.includes(text)));
 if (unknown !== undefined) throw new Error(`no fault has a name that contains ${unknown}`);
-const faults = ALL_FAULTS.filter(({ name }) => flags.only.some((text) => name.includes(text)));
+const faults = inArrangement.filter(({ name }) => flags.only.some((text) => name.includes(text)));
 
 const started = performance.now();
-const scene = await startScene({ seed, isShort: flags.short, rate });
-console.error(`three replicas are ready after ${secondsSince(started)} s; seed ${seed}`);
+const scene = await startScene({ seed, isShort: flags.short, rate, arrangement });
+console.error(`all replicas (${arrangement}) are ready after ${secondsSince(started)} s; seed ${seed}`);
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.once(signal, () => {
     void scene.stop().finally(() => process.exit(1));
@@ -58,6 +64,7 @@ function fail(failures: readonly string[]): void {
   for (const failure of failures) console.error(`FAILED: ${failure}`);
   const options = [
     ...(flags.short ? ['--short'] : []),
+    ...(arrangement === 'split' ? [] : [`--arrangement ${arrangement}`]),
     ...(flags.rate === undefined ? [] : [`--rate ${rate}`]),
     ...flags.only.filter((text) => text !== '').map((text) => `--only '${text}'`),
   ];

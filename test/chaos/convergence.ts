@@ -14,7 +14,7 @@ import {
 import { ADMISSION_POLICIES, SYSTEM_NAMESPACE } from '../support/cluster.ts';
 import { isTrue, text, type Conditioned, type SecretObject } from '../support/objects.ts';
 import { MACHINES, type Machine } from './kinds.ts';
-import { untilHealthy } from './replicas.ts';
+import { answersReviews, untilHealthy } from './replicas.ts';
 import { SERVICES, type Scene } from './scene.ts';
 
 export const CONVERGED_WITHIN_MS = 30_000;
@@ -130,7 +130,7 @@ async function configurations({ cluster, replicas: { members } }: Scene): Promis
     for (const { clientConfig } of entries) bundles.add(clientConfig.caBundle ?? '');
   }
   for (const bundle of bundles)
-    for (const { name, replica } of members()) {
+    for (const { name, replica } of members().filter(({ slot }) => answersReviews(slot))) {
       const why = await distrust(replica.port, Buffer.from(bundle, 'base64').toString('utf8'));
       if (why !== undefined) problems.push(`a caBundle does not trust ${name}: ${why}`);
     }

@@ -3,7 +3,7 @@ import { createReadStream, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-import { USERS } from '../support/control-plane-users.ts';
+import { isGatehouse } from '../support/control-plane-users.ts';
 import type { AuditEvent } from '../support/control-plane.ts';
 
 /** A write of a replica in the audit log. The times are those of the API server, in milliseconds. */
@@ -67,7 +67,7 @@ export async function readLeaderWrites(folder: string): Promise<readonly Replica
   const writes: ReplicaWrite[] = [];
   for (const file of files) {
     for await (const line of createInterface({ input: createReadStream(join(folder, file)) })) {
-      if (!line.includes(USERS.gatehouse.name)) continue;
+      if (!line.includes(':gatehouse-system:gatehouse')) continue;
       const write = parse(line);
       if (write !== undefined) writes.push(write);
     }
@@ -87,8 +87,7 @@ function parse(line: string): ReplicaWrite | undefined {
   const { user, verb, objectRef, responseStatus, userAgent = '', requestURI } = event;
   const { resource = '', subresource, namespace, name = '' } = objectRef ?? {};
   const code = responseStatus?.code ?? 0;
-  if (user.username !== USERS.gatehouse.name || !WRITES.has(verb) || OF_EVERY_REPLICA.has(resource))
-    return undefined;
+  if (!isGatehouse(user.username) || !WRITES.has(verb) || OF_EVERY_REPLICA.has(resource)) return undefined;
   // Every replica tries the webhooks of a policy with a dry run.
   if (code < 200 || code >= 300 || requestURI.includes('dryRun=All')) return undefined;
   const what = [resource, subresource].filter(Boolean).join('/');

@@ -1,4 +1,4 @@
-/** Three replicas behind one address. Starts, stops and replaces them like a Deployment, and tracks which are ready. */
+/** Replicas behind one address. Starts, stops and replaces them like a Deployment, and tracks which are ready. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,7 +7,7 @@ import type { SettingName } from '../../src/config/settings.ts';
 import type { Cluster } from '../support/cluster.ts';
 import type { ControlPlane } from '../support/control-plane.ts';
 import { apiServerOf, startTcpFaults, type TcpFaults } from '../support/faults.ts';
-import { startReplica, type Replica, type ReplicaOptions } from '../support/gatehouse.ts';
+import { startReplica, type Arrangement, type Replica, type ReplicaOptions } from '../support/gatehouse.ts';
 import { perUser, writeKubeconfigs } from '../support/control-plane-users.ts';
 import { eventually } from '../support/processes.ts';
 import type { Front } from './front.ts';
@@ -21,12 +21,18 @@ export interface Member {
   readonly link: TcpFaults;
 }
 
-export const SLOTS = ['a', 'b', 'c'] as const;
-export type Slot = (typeof SLOTS)[number];
+/** The replicas that answer reviews. */
+const ANSWERING = ['a', 'b', 'c'] as const;
+/** The controllers of the arrangement `split`. */
+const CONTROLLERS = ['d', 'e'] as const;
+export type Slot = (typeof ANSWERING | typeof CONTROLLERS)[number];
+
+export const answersReviews = (slot: Slot): boolean => ANSWERING.some((one) => one === slot);
 
 export type Special = Pick<ReplicaOptions, 'nodeArgs' | 'env'>;
 
 export interface Replicas {
+  readonly slots: readonly Slot[];
   readonly members: () => readonly Member[];
   /** Starts a replica in this slot. Resolves when it is ready. */
   readonly start: (slot: Slot, special?: Special) => Promise<Member>;
@@ -49,9 +55,11 @@ export async function startReplicas(
   { plane }: Cluster,
   front: Front,
   settings: Partial<Record<SettingName, string>>,
+  arrangement: Arrangement,
 ): Promise<Replicas> {
+  const slots = arrangement === 'split' ? [...ANSWERING, ...CONTROLLERS] : ANSWERING;
   const links = new Map<Slot, TcpFaults>();
-  for (const slot of SLOTS) links.set(slot, await startTcpFaults({ target: apiServerOf(plane) }));
+  for (const slot of slots) links.set(slot, await startTcpFaults({ target: apiServerOf(plane) }));
   const members = new Map<Slot, Member>();
   const kills: number[] = [];
   let started = 0;
@@ -65,7 +73,7 @@ export async function startReplicas(
     const name = `${slot}-${(started += 1)}`;
     const replica = await startReplica(
       { folder: plane.folder, kubeconfig: kubeconfigThrough(plane, slot, link.port) },
-      { name, servicePort: front.port, settings, ...special },
+      { ...{ name, servicePort: front.port, settings }, ...processOf(slot, arrangement), ...special },
     );
     const member = { name, slot, replica, link };
     members.set(slot, member);
@@ -83,6 +91,7 @@ export async function startReplicas(
   const endpoints = followReadiness(() => [...members.values()], front);
 
   return {
+    slots,
     members: () => [...members.values()],
     start,
     replace: async (slot, special) => {
@@ -109,6 +118,11 @@ export async function startReplicas(
   };
 }
 
+function processOf(slot: Slot, arrangement: Arrangement): Pick<ReplicaOptions, 'arrangement' | 'only'> {
+  if (arrangement === 'single') return { arrangement };
+  return { only: answersReviews(slot) ? 'webhook' : 'controllers' };
+}
+
 const isLeading = async (replica: Replica): Promise<boolean> =>
   /^leader_election_master_status\{.*\} 1$/m.test(await replica.metrics().catch(() => ''));
 
@@ -126,7 +140,7 @@ function followReadiness(members: () => readonly Member[], front: Front) {
   const stopping = new AbortController();
   const loop = async () => {
     while (!stopping.signal.aborted) {
-      const all = members();
+      const all = members().filter(({ slot }) => answersReviews(slot));
       const ready = await Promise.all(all.map(isReady));
       front.setBackends(all.filter((_member, index) => ready[index]).map(({ replica }) => replica.port));
       await sleep(ENDPOINTS_MS);
@@ -142,13 +156,13 @@ function followReadiness(members: () => readonly Member[], front: Front) {
 }
 
 /** Resolves when all replicas are ready and exactly one of them leads. */
-export async function untilHealthy({ members, leader }: Replicas, timeoutMs: number): Promise<Member> {
+export async function untilHealthy({ slots, members, leader }: Replicas, timeoutMs: number): Promise<Member> {
   return await eventually(
-    'three replicas are ready and one of them leads',
+    'all replicas are ready and one of them leads',
     async () => {
       const all = members();
       const ready = await Promise.all(all.map(isReady));
-      return all.length === SLOTS.length && ready.every(Boolean) ? await leader() : undefined;
+      return all.length === slots.length && ready.every(Boolean) ? await leader() : undefined;
     },
     { timeoutMs, everyMs: 100 },
   );

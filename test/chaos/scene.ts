@@ -11,6 +11,7 @@ import {
 } from '../support/cluster.ts';
 import type { ControlPlaneProcesses } from '../support/control-plane.ts';
 import { seeInForce } from '../support/gatehouse-cluster.ts';
+import type { Arrangement } from '../support/gatehouse.ts';
 import { startLoad, type Load } from '../support/load.ts';
 import { eventually } from '../support/processes.ts';
 import { createSeeded, type Seeded } from '../support/seeded.ts';
@@ -27,12 +28,13 @@ import {
   rackPolicy,
   RACKS,
 } from './kinds.ts';
-import { SLOTS, startReplicas, type Replicas } from './replicas.ts';
+import { startReplicas, type Replicas } from './replicas.ts';
 import { createTally, type Outage, type Tally } from './tally.ts';
 import { createTraffic, type Traffic } from './traffic.ts';
 
 export interface Scene {
   readonly isShort: boolean;
+  readonly arrangement: Arrangement;
   readonly seeded: Seeded;
   readonly cluster: Cluster;
   readonly processes: ControlPlaneProcesses;
@@ -95,9 +97,10 @@ export interface SceneOptions {
   readonly isShort: boolean;
   /** Admission reviews per second. */
   readonly rate: number;
+  readonly arrangement: Arrangement;
 }
 
-export async function startScene({ seed, isShort, rate }: SceneOptions): Promise<Scene> {
+export async function startScene({ seed, isShort, rate, arrangement }: SceneOptions): Promise<Scene> {
   const ends: (() => Promise<unknown>)[] = [];
   const stop = async () => {
     for (const end of ends.splice(0).toReversed()) await end();
@@ -114,9 +117,9 @@ export async function startScene({ seed, isShort, rate }: SceneOptions): Promise
     if (processes === undefined) throw new Error('this needs a real control plane');
     await installKinds(cluster);
     const settings = { ...SETTINGS, ...(isShort ? SHORT_LEASE : {}) };
-    const replicas = await startReplicas(cluster, front, settings);
+    const replicas = await startReplicas(cluster, front, settings, arrangement);
     ends.push(replicas.stop);
-    await Promise.all(SLOTS.map((slot) => replicas.start(slot)));
+    await Promise.all(replicas.slots.map((slot) => replicas.start(slot)));
     await enforce(cluster);
 
     const seeded = createSeeded(seed);
@@ -136,6 +139,7 @@ export async function startScene({ seed, isShort, rate }: SceneOptions): Promise
     return {
       ...{
         isShort,
+        arrangement,
         seeded,
         cluster,
         processes,

@@ -1,3 +1,4 @@
+import { noControllers, noWebhooks } from './absent.ts';
 import { caRotation, policyChanges } from './changes.ts';
 import { apiServerRestart, etcdRestart } from './control-plane.ts';
 import type { Fault } from './fault.ts';
@@ -15,6 +16,8 @@ export const ALL_FAULTS: readonly Fault[] = [
   killLeader,
   killAny,
   cutLeader,
+  noControllers,
+  noWebhooks,
   memoryPressure,
   rollingRestart,
   wrongClock,

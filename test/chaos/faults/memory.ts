@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { SLOTS } from '../replicas.ts';
+import { answersReviews } from '../replicas.ts';
 import type { Scene } from '../scene.ts';
 import { timed, type Fault } from './fault.ts';
 
@@ -17,8 +17,9 @@ export const memoryPressure: Fault = {
   name: 'memory pressure',
   run: async (scene) => {
     const { replicas, isShort } = scene;
-    for (const slot of SLOTS) await replicas.replace(slot, { nodeArgs: [`--max-old-space-size=${HEAP}`] });
-    const before = replicas.members();
+    for (const slot of replicas.slots.filter(answersReviews))
+      await replicas.replace(slot, { nodeArgs: [`--max-old-space-size=${HEAP}`] });
+    const before = replicas.members().filter(({ slot }) => answersReviews(slot));
     const until = performance.now() + (isShort ? 6_000 : 60_000);
     const took = await timed(() =>
       Promise.all(Array.from({ length: LANES }, () => heavyUntil(scene, until))),
