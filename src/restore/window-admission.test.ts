@@ -298,11 +298,17 @@ describe('a status', () => {
       expect(await said(statusOf(resource, tool))).toContain(`: only Gatehouse writes ${resource}/status: `);
   });
 
-  test('is not written by a user who may not open windows for the whole cluster', async () => {
-    expect(await said(statusOf('restorewindows', ALICE), 'in namespaces')).toContain(
-      'set spec.close to true',
-    );
-    expect(await said(statusOf('restorewindows', ALICE))).toBe('');
+  test.each(kinds)(
+    'of %s is not written by an administrator: restorers may be users too',
+    async (resource) => {
+      const asked: string[] = [];
+      expect(await said(statusOf(resource, ALICE), true, asked)).toContain('only Gatehouse writes');
+      expect(asked).toEqual([]);
+    },
+  );
+
+  test('of a window is refused with the advice to close it', async () => {
+    expect(await said(statusOf('restorewindows', ALICE))).toContain('set spec.close to true');
   });
 });
 

@@ -55,8 +55,7 @@ export async function objectionsTo(
   world: OwnKindContext,
 ): Promise<readonly Objection[]> {
   if (world.isOurs(request.user)) return [];
-  if (request.subResource !== '')
-    return (await isAdministrator(request.user, world)) ? [] : [statusObjection(request)];
+  if (request.subResource !== '') return [statusObjection(request)];
   if (
     isPrincipal(world.restorers, request.user) &&
     !onlyEndsWindow(request) &&
@@ -91,7 +90,10 @@ function restorerObjection({ resource }: OwnKindRequest): Objection {
   };
 }
 
-/** The status decides whether a window is swept, and which version of a policy is in force. */
+/**
+ * The status decides whether a window is swept, and which version of a policy is in force. A restorer may have any
+ * permission and any name, so no permission makes an exception.
+ */
 function statusObjection({ resource, subResource }: OwnKindRequest): Objection {
   const advice =
     resource === 'restorewindows' ? 'to end a window, set spec.close to true' : 'change the spec';

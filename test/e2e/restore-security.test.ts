@@ -278,8 +278,10 @@ describe('S3: a restorer', () => {
       ({ status }) => status?.phase !== 'Open',
     );
     const former = cluster.impersonate(FORMER);
-    const said = await attempt(former.patchStatus(RESTORE_WINDOWS, { name: 's3-former' }, { status: SWEPT }));
-    expect(said).toContain('only Gatehouse writes restorewindows/status: ');
+    for (const client of [former, cluster.admin]) {
+      const swept = client.patchStatus(RESTORE_WINDOWS, { name: 's3-former' }, { status: SWEPT });
+      expect(await attempt(swept)).toContain('only Gatehouse writes restorewindows/status: ');
+    }
     const unheld = { metadata: { finalizers: [] } };
     expect(
       await attempt(former.patchMerge(RESTORE_WINDOWS, { name: 's3-former' }, unheld, { dryRun: true })),

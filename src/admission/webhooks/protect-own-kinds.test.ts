@@ -63,6 +63,7 @@ test('a restorer writes no status, even while Gatehouse is down', () => {
     allows(userInfo, 'UPDATE', resource, swept, swept, mayOpen, 'status');
   expect(writes(VELERO, 'restorewindows', true)).toBe(false);
   expect(writes(VELERO, 'admissionpolicies', true)).toBe(false);
+  expect(writes({ username: 'bob', groups: VELERO.groups }, 'restorewindows', true)).toBe(false);
   expect(writes(OURS, 'restorewindows', false)).toBe(true);
 });
 
