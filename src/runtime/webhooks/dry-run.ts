@@ -23,10 +23,16 @@ export async function objectionTo(write: () => Promise<unknown>): Promise<string
     await write();
     return undefined;
   } catch (error) {
-    if (!(error instanceof ApiError) || ![400, 413, 422].includes(error.code)) throw error;
+    if (!(error instanceof ApiError) || !(REFUSALS.includes(error.code) || isTooLarge(error))) throw error;
     return shorten(error.message, LONGEST_MESSAGE);
   }
 }
+
+const REFUSALS: readonly number[] = [400, 413, 422];
+
+/** etcd accepts 1.5 MiB, and the API server answers 500 with its error (`request is too large`, or of gRPC: `larger than max`). */
+const isTooLarge = ({ code, message }: ApiError): boolean =>
+  code === 500 && /request is too large|larger than max/.test(message);
 
 /** Why the API server refuses the webhooks of a policy; undefined if it accepts them. */
 export type DryRun = (policy: CompiledPolicy, signal: AbortSignal) => Promise<string | undefined>;
@@ -64,34 +70,23 @@ export const createDryRun =
   };
 
 type Webhooks = readonly LiveWebhook[];
+type Write = (webhooks: Webhooks, dryRun: boolean) => Promise<unknown>;
 
 /**
  * Writes the webhooks, without those that the API server refuses. Of these, the version that it stores stays.
  *
  * @param awaited the rules of policies that stay in force until their successors are installed
  * @returns the messages of the API server, by the name of the webhook
+ * @throws if even the installed webhooks are too large together
  */
 export async function writeAccepted(
   webhooks: Webhooks,
   stored: Webhooks,
   awaited: InstalledRules,
-  write: (webhooks: Webhooks, dryRun: boolean) => Promise<unknown>,
+  write: Write,
 ): Promise<ReadonlyMap<string, string>> {
-  const refused = new Map<string, string>();
-  const objection = await objectionTo(() => write(webhooks, false));
-  if (objection === undefined) return refused;
-  // By halves: there can be a thousand webhooks, and a reconcile has a minute.
-  const find = async (some: Webhooks): Promise<void> => {
-    const why = await objectionTo(() => write(some, true));
-    const [first, ...others] = some;
-    if (why === undefined || first === undefined) return;
-    if (others.length === 0) refused.set(first.name, why);
-    const half = Math.ceil(some.length / 2);
-    for (const part of others.length === 0 ? [] : [some.slice(0, half), some.slice(half)]) await find(part);
-  };
-  await find(webhooks);
-  if (refused.size === 0)
-    throw new Error(`the API server accepts each webhook, but not all together: ${objection}`);
+  if ((await objectionTo(() => write(webhooks, false))) === undefined) return new Map();
+  const refused = await findRefused(webhooks, write);
   const wanted = new Set(webhooks.map(({ name }) => name));
   const isKept = (webhook: LiveWebhook) =>
     refused.has(webhook.name) ||
@@ -101,8 +96,47 @@ export async function writeAccepted(
     const webhook = withCurrentClient(old, webhooks);
     if ((await objectionTo(() => write([webhook], true))) === undefined) kept.push(webhook);
   }
-  await write([...webhooks.filter(({ name }) => !refused.has(name)), ...kept], false);
-  return refused;
+  const accepted = [...webhooks.filter(({ name }) => !refused.has(name)), ...kept];
+  return new Map([...refused, ...(await writeFitting(accepted, stored, write))]);
+}
+
+/** By halves: there can be a thousand webhooks, and a reconcile has a minute. */
+async function findRefused(webhooks: Webhooks, write: Write): Promise<ReadonlyMap<string, string>> {
+  const why = await objectionTo(() => write(webhooks, true));
+  const [first, ...others] = webhooks;
+  if (why === undefined || first === undefined) return new Map();
+  if (others.length === 0) return new Map([[first.name, why]]);
+  const half = Math.ceil(webhooks.length / 2);
+  const [left, right] = [webhooks.slice(0, half), webhooks.slice(half)];
+  return new Map([...(await findRefused(left, write)), ...(await findRefused(right, write))]);
+}
+
+/**
+ * Writes all installed webhooks, and as many new ones as the API server stores with them: a configuration is one object
+ * of limited size. Dry runs do not reach etcd, so each attempt is a write.
+ */
+async function writeFitting(
+  webhooks: Webhooks,
+  stored: Webhooks,
+  write: Write,
+): Promise<ReadonlyMap<string, string>> {
+  const why = await objectionTo(() => write(webhooks, false));
+  if (why === undefined) return new Map();
+  const installed = new Set(stored.map(({ name }) => name));
+  const added = webhooks.map(({ name }) => name).filter((name) => !installed.has(name));
+  let [fits, tooMany] = [-1, added.length];
+  while (tooMany - fits > 1) {
+    const count = Math.floor((fits + tooMany) / 2);
+    const leftOut = new Set(added.slice(count));
+    const some = webhooks.filter(({ name }) => !leftOut.has(name));
+    if ((await objectionTo(() => write(some, false))) === undefined) fits = count;
+    else tooMany = count;
+  }
+  if (fits < 0) throw new Error(`the API server accepts each webhook, but not all together: ${why}`);
+  const message =
+    `the API server does not store it together with the other webhooks (${why}): ` +
+    'give policies equal scopes, so that they share webhooks, or delete some';
+  return new Map(added.slice(fits).map((name) => [name, message]));
 }
 
 /** The stored webhook with the current CA bundle and path token, which all webhooks of a configuration share. */

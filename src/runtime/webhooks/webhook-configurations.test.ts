@@ -423,6 +423,56 @@ describe('a webhook that the API server refuses', () => {
     for (const path of paths) expect(path).toMatch(/^\/(mutate|validate)\/b{32}\/fail-[56]s-/);
   });
 
+  describe('only together with the others', () => {
+    const storing = (most: number, code = 500, message = 'etcdserver: request is too large') => {
+      const limited = <T extends KubeObject>(
+        object: T,
+        dryRun: boolean | undefined,
+        store: () => Promise<T>,
+      ) => {
+        const { webhooks = [] }: LiveWebhookConfiguration = object;
+        if (dryRun === true) return Promise.resolve(object);
+        return webhooks.length > most ? Promise.reject(new ApiError(code, message)) : store();
+      };
+      return reconciler({
+        client: {
+          ...cluster.client,
+          create: (kind, object, options) =>
+            limited(object, options?.dryRun, () => cluster.client.create(kind, object)),
+          replace: (kind, object, options) =>
+            limited(object, options?.dryRun, () => cluster.client.replace(kind, object)),
+        },
+      })(NAME, NEVER);
+    };
+    const many = Array.from({ length: 9 }, (_, index) => timed(index + 1));
+
+    test.each([
+      ['etcd', 500, 'etcdserver: request is too large'],
+      ['gRPC', 500, 'trying to send message larger than max (2317462 vs. 2097152)'],
+      ['the API server', 413, 'Request entity too large: limit is 3145728'],
+    ])('is left out if it is new, and the limit of %s is reported', async (_what, code, message) => {
+      policies = [timed(9), timed(8)];
+      await reconcile();
+      policies = many;
+      await storing(5, code, message);
+      for (const installed of timeouts()) expect(installed).toEqual([1, 2, 3, 8, 9]);
+      expect(refused.size).toBe(8);
+      for (const why of refused.values()) expect(why).toContain(message);
+      const before = writes();
+      await storing(5, code, message);
+      expect(writes()).toBe(before);
+    });
+
+    test('changes nothing if even the installed ones are too large', async () => {
+      policies = many.slice(0, 6);
+      await reconcile();
+      policies = many;
+      caBundle = 'BBBB';
+      await expect(storing(5)).rejects.toThrow(/not all together: .*request is too large/);
+      expect(timeouts()[0]).toHaveLength(6);
+    });
+  });
+
   test('other refusals of the whole configuration fail', async () => {
     const write = () => Promise.reject(new ApiError(403, 'no'));
     await expect(reconciler({ client: { ...cluster.client, create: write } })(NAME, NEVER)).rejects.toThrow(
