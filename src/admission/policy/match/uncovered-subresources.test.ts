@@ -62,6 +62,14 @@ test.each([
   expect(gaps(deployments, validate, variables)).toEqual(wanted);
 });
 
+test.each<AdmissionPolicySpec['validate']>([
+  { immutable: ['spec'] },
+  { rules: [{ name: 'fixed', expression: 'object.spec == oldObject.spec' }] },
+  { rules: [{ name: 'fixed', expression: '!(oldObject.spec != object.spec)' }] },
+])('a policy about the whole spec needs the scale subresource: %j', (validate) => {
+  expect(gaps({ apiGroups: ['apps'], resources: ['deployments'] }, validate)).toEqual(['deployments/scale']);
+});
+
 test('a policy without checks misses nothing', () => {
   const policy = compiled({
     match: { apiGroups: [''], resources: ['pods'] },

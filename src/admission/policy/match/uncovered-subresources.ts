@@ -59,7 +59,7 @@ function subresourcesOf({ match: { apiGroups, resources, operations }, spec }: G
       effect: 'pods/eviction deletes Pods',
     });
   // Only a policy about replicas loses anything to `scale`.
-  if (!operations.includes('UPDATE') || !textOfChecks(spec).includes('replicas')) return found;
+  if (!operations.includes('UPDATE') || !readsReplicas(spec)) return found;
   for (const own of resources.filter((each) => !each.includes('/') && each !== '*'))
     found.push({
       ...other,
@@ -69,6 +69,18 @@ function subresourcesOf({ match: { apiGroups, resources, operations }, spec }: G
     });
   return found;
 }
+
+/** Whether a check names the replicas, or compares the whole spec, which contains them. */
+function readsReplicas(spec: CompiledPolicy['spec']): boolean {
+  const text = textOfChecks(spec);
+  return (
+    text.includes('replicas') ||
+    COMPARES_SPEC.test(text) ||
+    spec.validate?.immutable?.includes('spec') === true
+  );
+}
+
+const COMPARES_SPEC = /object\.spec\s*[!=]=/i;
 
 /** The checks as text, with the variables that they use, also through other variables. */
 function textOfChecks({ validate, variables = [] }: CompiledPolicy['spec']): string {
