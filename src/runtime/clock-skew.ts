@@ -4,8 +4,10 @@ import type { Log } from '../log.ts';
 import { CLOCK_TOLERANCE } from '../pki/lifetimes.ts';
 import type { Metrics } from '../server/metrics/metrics.ts';
 
-/** Synchronised clocks differ by a second or two. Above this limit, windows seem to end too early or too late. */
-const WARN_SKEW_MS = 30_000;
+/**
+ * In milliseconds. Synchronised clocks differ by a second or two. Above this limit, windows seem to end too early or too late.
+ */
+export const WARN_SKEW_MS = 30_000;
 /** A smaller step is a time service that adjusts the clock. */
 const JUMP_MS = 60_000;
 /** Often enough that a machine that slept through a renewal renews soon after it wakes up. */

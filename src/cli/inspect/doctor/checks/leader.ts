@@ -2,6 +2,7 @@
 import type { InstallationReadings } from '../../read-cluster/read-installation.ts';
 import { valueOf } from '../../read-cluster/reading.ts';
 import { judgeReading, logsOf, ok, podsOf, problem, unknown, warning, type Results } from '../finding.ts';
+import { WARN_SKEW_MS } from '../../../../runtime/clock-skew.ts';
 
 const DEFAULT_LEASE_S = 12;
 
@@ -20,9 +21,6 @@ export const checkLeader = ({ lease, namespace, now }: InstallationReadings): Re
     return problem(seen, next);
   });
 
-/** The same limit as for the clocks of replicas. */
-const MAX_SKEW_MS = 30_000;
-
 export const checkClocks = ({ skewMs, lease, now }: InstallationReadings): Results =>
   [localClock(skewMs), leaderClock(valueOf(lease)?.spec?.renewTime, now)].flat();
 
@@ -32,7 +30,7 @@ function localClock(skewMs: number | undefined): Results {
       'the responses of the API server have no date',
       'check whether a proxy removes the Date header',
     );
-  if (Math.abs(skewMs) <= MAX_SKEW_MS) return ok('the clocks of this machine and the API server agree');
+  if (Math.abs(skewMs) <= WARN_SKEW_MS) return ok('the clocks of this machine and the API server agree');
   return warning(
     `the clock of this machine is ${seconds(skewMs)} ${skewMs > 0 ? 'ahead of' : 'behind'} the API server`,
     'synchronise it (timedatectl set-ntp true): client certificates and the times in reports depend on it',
@@ -42,7 +40,7 @@ function localClock(skewMs: number | undefined): Results {
 /** Reports only a clock that is ahead. If it is behind, the Lease looks stale, which the check `leader` reports. */
 function leaderClock(renewTime: string | undefined, now: Date): Results {
   const aheadMs = renewTime === undefined ? 0 : Date.parse(renewTime) - now.getTime();
-  if (aheadMs <= MAX_SKEW_MS) return [];
+  if (aheadMs <= WARN_SKEW_MS) return [];
   return warning(
     `the clock of the leader is ${seconds(aheadMs)} ahead of the API server`,
     'synchronise the clock of its node; the metric gatehouse_clock_skew_seconds shows the skew of each replica',
