@@ -1,4 +1,5 @@
-/** The owner of an imported CA, who renews its root well or badly, or replaces the CA. */
+/** The owner of an imported CA, who renews its root well or badly, replaces the CA, or imports another one by mistake. */
+import { generationId } from '../../../src/pki/authority/generation.ts';
 import { after, DAY, HOUR } from '../../../src/pki/durations.ts';
 import { nameConstraints, signRoot } from '../../../src/pki/x509/certificate.ts';
 import { signWith } from '../../../src/pki/authority/sealed-key.ts';
@@ -24,10 +25,13 @@ export async function createCaOwner(
   let keyPair = newKey();
   let name = 'Acme Root';
   let replaced = 0;
-  const put = async ([from, to]: readonly [from: number, to: number], domains?: readonly string[]) => {
+  const put = async (
+    [from, to]: readonly [from: number, to: number],
+    domains?: readonly string[],
+    { publicKey, privateKey } = keyPair,
+  ) => {
     const notBefore = after(now(), from * DAY - HOUR);
     const term = { serial: randomSerial(), notBefore, notAfter: after(now(), to * DAY) };
-    const { publicKey, privateKey } = keyPair;
     const issuer = { publicKey, sign: signWith(privateKey) };
     const { certificate } = await signRoot(name, issuer, term, domains && nameConstraints(domains));
     secrets.remove(`${OWN_NAMESPACE}/${CA_SECRET}`);
@@ -41,6 +45,12 @@ export async function createCaOwner(
     /** The key stays. Some renewals have other name constraints. */
     renew: (): Promise<void> =>
       put(TERMS[pick(TERMS.length)] ?? TERMS[0], pick(3) === 0 ? ['svc', 'cluster.local'] : undefined),
+    /** No client would accept the server under this CA, until the next renewal or replacement. Returns its id. */
+    mistake: async (): Promise<string> => {
+      const other = newKey();
+      await put(TERMS[0], ['example.com'], other);
+      return generationId(other.publicKey);
+    },
     /** The name may stay, too. */
     replace: async (): Promise<void> => {
       keyPair = newKey();

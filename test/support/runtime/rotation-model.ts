@@ -127,6 +127,8 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
     /** Whether Services may ask for names in the suffix. Each one does. */
     hasSuffix: ca === 'constrained',
     hasOwner: ca === 'imported',
+    /** The ids of CAs that cannot sign for the Services. */
+    mistakes: new Set<string>(),
   };
   const owner =
     ca === 'imported'
@@ -332,6 +334,10 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
       leader().localSkewMs = (pick(3) - 1) * 10 * MINUTE;
     },
     renewCa: () => owner?.renew(),
+    mistakeCa: async () => {
+      const id = await owner?.mistake();
+      if (id !== undefined) world.mistakes.add(id);
+    },
     replaceCa: async () => {
       world.rotations++;
       await owner?.replace();
