@@ -3,11 +3,14 @@
  * TypeScript.
  */
 import type { KubeObject } from '../../src/json/kube-object.ts';
+import { SYSTEM_NAMESPACE } from '../support/cluster.ts';
 import { referencesRole } from '../support/objects.ts';
 
 export const GROUP = 'bypass.example.com';
 /** The label that a mutation sets on every Widget. */
 export const MARK = 'bypass.example.com/marked';
+/** The label that a handler sets on every Widget. */
+export const HANDLED = 'bypass.example.com/handled';
 export const HOLD = 'bypass.example.com/hold';
 export const MOST_REPLICAS = 5;
 export const COLORS: readonly unknown[] = ['red', 'green'];
@@ -30,34 +33,43 @@ type Manifest = KubeObject & { readonly spec: object };
 const text = { type: 'string' };
 const integer = { type: 'integer' };
 
-const spec = {
-  type: 'object',
-  properties: {
-    ...{ bin: text, spare: text, home: text, serial: text, tier: text, color: text, owner: text, zone: text },
-    ...{ units: integer, level: integer, replicas: integer, capacity: integer },
-    pad: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
-  },
+const shared = {
+  ...{ bin: text, spare: text, home: text, serial: text, tier: text, owner: text, zone: text, note: text },
+  ...{ units: integer, replicas: integer, capacity: integer },
+  pad: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
 };
-const schema = {
+/** The fields of each version. v1beta1 has another name for one, and lacks one: a conversion preserves it. */
+const FIELDS: Readonly<Record<string, object>> = {
+  v1: { ...shared, color: text, level: integer },
+  v1beta1: { ...shared, colour: text },
+};
+const schemaOf = (properties: object) => ({
   openAPIV3Schema: {
     type: 'object',
-    properties: { spec, status: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+    properties: {
+      spec: { type: 'object', properties },
+      status: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+    },
   },
-};
+});
 
-const definition = (plural: string, kind: string): Manifest => ({
+const definition = (plural: string, kind: string, conversion?: object): Manifest => ({
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
-  metadata: { name: `${plural}.${GROUP}` },
+  metadata: {
+    name: `${plural}.${GROUP}`,
+    ...(conversion && { annotations: { 'gatehouse.dev/inject-cabundle': 'true' } }),
+  },
   spec: {
     group: GROUP,
     scope: 'Namespaced',
     names: { plural, singular: kind.toLowerCase(), kind },
-    versions: ['v1', 'v1beta1'].map((name) => ({
+    ...(conversion && { conversion }),
+    versions: Object.entries(FIELDS).map(([name, fields]) => ({
       name,
       served: true,
       storage: name === 'v1',
-      schema,
+      schema: schemaOf(fields),
       subresources: {
         status: {},
         scale: { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' },
@@ -66,12 +78,48 @@ const definition = (plural: string, kind: string): Manifest => ({
   },
 });
 
-/** The CRDs, and the ClusterRole that lets Gatehouse read their objects. */
-export const kindManifests: readonly KubeObject[] = [
-  definition('widgets', 'Widget'),
-  definition('bins', 'Bin'),
-  referencesRole('bypass', GROUP, ['widgets', 'bins']),
-];
+/**
+ * The CRDs, the conversion between the versions of Widgets, and the ClusterRole that lets Gatehouse read their objects.
+ *
+ * @param port of the Service of Gatehouse
+ */
+export function kindManifests(port: number): readonly KubeObject[] {
+  const path = `/convert/widgets.${GROUP}`;
+  const service = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse', port, path };
+  const conversion = {
+    strategy: 'Webhook',
+    webhook: { conversionReviewVersions: ['v1'], clientConfig: { service } },
+  };
+  const toHub = [{ move: { from: 'spec.colour', to: 'spec.color' } }];
+  const converted: Manifest = {
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'ConversionPolicy',
+    metadata: { name: 'bypass-widgets' },
+    spec: {
+      target: { apiGroup: GROUP, resource: 'widgets' },
+      hub: 'v1',
+      versions: [{ name: 'v1beta1', toHub }],
+    },
+  };
+  return [
+    definition('widgets', 'Widget', conversion),
+    definition('bins', 'Bin'),
+    referencesRole('bypass', GROUP, ['widgets', 'bins']),
+    converted,
+  ];
+}
+
+/** The modules of the handlers folder: a mutation and a check that no policy has. */
+export const handlerModules: Readonly<Record<string, string>> = {
+  'notes.ts': `
+    interface Widget { metadata: { labels?: Record<string, string> }; spec?: { note?: string } }
+    export default defineHandler<Widget>({
+      match: { apiGroups: ['${GROUP}'], apiVersions: ['v1'], resources: ['widgets'] },
+      timeoutSeconds: 30,
+      mutate(draft) { draft.metadata.labels = { ...draft.metadata.labels, '${HANDLED}': 'yes' }; },
+      validate(widget, { deny }) { if (widget.spec?.note === 'secret') deny('a note is no secret', { field: 'spec.note' }); },
+    });`,
+};
 
 const policy = (name: string, rest: object): Manifest => ({
   apiVersion: 'gatehouse.dev/v1alpha1',

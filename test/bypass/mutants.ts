@@ -64,4 +64,15 @@ export const MUTANTS: readonly Mutant[] = [
     ],
     isSeenOn120: true,
   },
+  {
+    name: 'handlers check no updates',
+    changes: [
+      {
+        file: 'src/admission/handlers/call-handler.ts',
+        from: 'if (act === undefined || isFinalizerRemoval(call.request)',
+        to: `if (act === undefined || call.request.operation === 'UPDATE'`,
+      },
+    ],
+    isSeenOn120: true,
+  },
 ];

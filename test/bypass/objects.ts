@@ -74,9 +74,29 @@ const VALID: Readonly<Record<Kind, Json>> = {
 
 /** A complete object that satisfies every policy, with its type. */
 export const validObject = (write: Pick<Write, 'kind' | 'version' | 'name'>): Json =>
-  assign({ ...typeOf(write), ...VALID[write.kind] }, [['metadata', 'name'], write.name]);
+  assign({ ...typeOf(write), ...validSpec(write) }, [['metadata', 'name'], write.name]);
+
+const validSpec = ({ kind, version }: Pick<Write, 'kind' | 'version'>): Json =>
+  kind === 'widgets' && version === 'v1beta1'
+    ? { spec: { bin: 'x', colour: 'red', replicas: 1 } }
+    : VALID[kind];
+
+/** The assignment as it is in this version. */
+export const inVersion = (
+  { kind, version }: Pick<Write, 'kind' | 'version'>,
+  [path, value]: Assignment,
+): Assignment =>
+  kind === 'widgets' && version === 'v1beta1' && path.join('.') === 'spec.color'
+    ? [['spec', 'colour'], value]
+    : [path, value];
 
 const PAST = '2026-01-01T00:00:00Z';
+/** What a conversion to v1 puts back, if Gatehouse wrote it. Each value violates a check. */
+const PRESERVED = JSON.stringify(
+  Object.entries({ owner: 'root', level: 0, note: 'secret', replicas: 9, bin: 'nowhere' }).map(
+    ([field, value]) => ({ path: ['spec', field], value }),
+  ),
+);
 
 /** @param binUid the uid of an existing Bin, for a real owner reference */
 export function forgeries(forged: readonly Forgery[], binUid: string): readonly Assignment[] {
@@ -103,6 +123,7 @@ export function forgeries(forged: readonly Forgery[], binUid: string): readonly 
     creationTimestamp: ['creationTimestamp', PAST],
     resourceVersion: ['resourceVersion', '1'],
     restoreLabels: ['annotations', { 'gatehouse.dev/restore-window': 'bypass' }],
+    preserved: ['annotations', { 'conversion.gatehouse.dev/v1': PRESERVED }],
   };
   return [
     ...forged.map((one): Assignment => [['metadata', values[one][0]], values[one][1]]),

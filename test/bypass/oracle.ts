@@ -6,7 +6,7 @@
  * writer, or because the stored object had the same violation before (the ratchet). Documented races between a
  * reference and the deletion of its target are explained, too.
  */
-import { COLORS, MARK, MOST_REPLICAS } from './kinds.ts';
+import { COLORS, HANDLED, MARK, MOST_REPLICAS } from './kinds.ts';
 import { at, isObject, type Json } from './objects.ts';
 import type { Kind, Step, Write } from './steps.ts';
 
@@ -95,6 +95,9 @@ function widgetViolations(widget: Json, { bins }: Stored): readonly Violation[] 
   if (!COLORS.includes(color)) report('schema', `spec.color is ${show(color)}`);
   if (specOf(widget, 'tier') === undefined) report('default', 'spec.tier is absent');
   if (at(widget, 'metadata', 'labels', MARK) !== 'yes') report('mutation', `the label ${MARK} is missing`);
+  if (at(widget, 'metadata', 'labels', HANDLED) !== 'yes')
+    report('handled', `the label ${HANDLED} is missing`);
+  if (specOf(widget, 'note') === 'secret') report('note', 'spec.note is secret');
   if (specOf(widget, 'owner') === 'root') report('owner', 'spec.owner is root');
   if (typeof replicas === 'number' && replicas > MOST_REPLICAS)
     report('replicas', `spec.replicas is ${replicas}`);

@@ -6,6 +6,7 @@ import {
   at,
   folderOf,
   forgeries,
+  inVersion,
   isObject,
   mergePatch,
   paddingOf,
@@ -45,7 +46,7 @@ export async function send(write: Write, place: Place): Promise<Answer> {
 const REPLACES: ReadonlySet<Write['via']> = new Set(['put', 'status', 'scale']);
 
 const assignmentsOf = (write: Write, { binUid }: Pick<Place, 'binUid'>): readonly Assignment[] => [
-  ...write.set,
+  ...write.set.map((one) => inVersion(write, one)),
   ...forgeries(write.forged, binUid),
   ...paddingOf(write.padding),
 ];

@@ -13,6 +13,8 @@ export interface SearchOptions {
   /** The most steps of a path. */
   readonly steps: number;
   readonly lanes: number;
+  /** Several replicas answer: no step changes what another replica may not have seen yet. Default: 1. */
+  readonly replicas?: number;
   /** How long a failing path may be reduced, in milliseconds. */
   readonly reduceMs: number;
   /** How many reviews Gatehouse has refused with 429 because of overload. */
@@ -52,6 +54,7 @@ export const REASONS = [
   'a kept object stays',
   'only good ones',
   'is still named by',
+  'a note is no secret',
 ] as const;
 
 export async function search({
@@ -60,6 +63,7 @@ export async function search({
   count,
   steps,
   lanes,
+  replicas,
   reduceMs,
   overloads,
   replay,
@@ -68,7 +72,7 @@ export async function search({
   const run = `p${Date.now().toString(36)}`;
   let namespaces = 0;
   let writes = 0;
-  let overloadsBefore = 0;
+  let overloadsBefore = await overloads();
   const attempt: Attempt = async (path) => {
     const outcome = await runPath(client, `${run}-${(namespaces += 1)}`, path, (write, answer) => {
       writes += 1;
@@ -85,7 +89,7 @@ export async function search({
     const failure = report(path, await attempt(path));
     return { paths: 1, writes, tally, failure };
   }
-  const paths = pathsOf(steps);
+  const paths = pathsOf(steps, replicas);
   const failed = await firstFailure(fc.sample(paths, { numRuns: count, seed }), lanes, attempt);
   const failure =
     failed === undefined ? undefined : await reduce(attempt, { paths, seed, index: failed, reduceMs });

@@ -1,7 +1,7 @@
 /** The generated part of the bypass search: sequences of writes on a few names. All of it is plain JSON. */
 import fc from 'fast-check';
 
-import { HOLD, MARK, type UserName } from './kinds.ts';
+import { HANDLED, HOLD, MARK, type UserName } from './kinds.ts';
 
 export type Kind = 'widgets' | 'bins' | 'deployments' | 'pods';
 
@@ -35,7 +35,8 @@ export type Forgery =
   | 'foreignOwner'
   | 'creationTimestamp'
   | 'resourceVersion'
-  | 'restoreLabels';
+  | 'restoreLabels'
+  | 'preserved';
 
 export type Padding = 'none' | 'escapes' | 'text' | 'keys' | 'depth';
 
@@ -68,6 +69,7 @@ const FORGERIES: readonly Forgery[] = [
   'creationTimestamp',
   'resourceVersion',
   'restoreLabels',
+  'preserved',
 ];
 
 const rarely = <T>(usual: T, other: readonly T[], oneIn: number): fc.Arbitrary<T> =>
@@ -112,11 +114,14 @@ const widgetFields = fc.constantFrom<Assignment>(
   set('spec.level', 3),
   set('spec.level', 2),
   set('spec.level', null),
+  set('spec.note', 'secret'),
+  set('spec.note', null),
   set('spec.replicas', 2),
   set('spec.replicas', 9),
   set('spec.tier', null),
   set('metadata.labels', null),
   [['metadata', 'labels', MARK], 'no'],
+  [['metadata', 'labels', HANDLED], 'no'],
   set('metadata.labels.keep', 'yes'),
   set('metadata.labels.keep', null),
   ...FINALIZERS,
@@ -242,6 +247,18 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.tuple(write, write) },
 );
 
+/**
+ * Steps after which a lagging replica may admit what another one refuses: changes of Bins race with references to them, which
+ * is a documented limitation, and the search cannot ask each replica what it has seen.
+ */
+const isAboutBins = (one: Step): boolean => one.some(({ kind }) => kind === 'bins');
+
 /** A path: 1 to `most` steps in a namespace of their own. */
-export const pathsOf = (most: number): fc.Arbitrary<readonly Step[]> =>
-  fc.noBias(fc.array(step, { minLength: 1, maxLength: most, size: 'max' }));
+export const pathsOf = (most: number, replicas = 1): fc.Arbitrary<readonly Step[]> =>
+  fc.noBias(
+    fc.array(replicas === 1 ? step : step.filter((one) => !isAboutBins(one)), {
+      minLength: 1,
+      maxLength: most,
+      size: 'max',
+    }),
+  );

@@ -3,18 +3,28 @@
  * The bypass search: sequences of writes of every kind, with an oracle that only looks at what is stored. See
  * docs/development/bypass-search.md.
  */
+import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { createPlainClient, type PlainClient } from '../bypass/client.ts';
-import { kindManifests, policyManifests, restoreWindow, USERS } from '../bypass/kinds.ts';
+import { handlerModules, kindManifests, policyManifests, restoreWindow, USERS } from '../bypass/kinds.ts';
 import { folderOf, validObject } from '../bypass/objects.ts';
-import { REASONS, search } from '../bypass/search.ts';
+import { REASONS, search, type Found } from '../bypass/search.ts';
 import { VIAS } from '../bypass/steps.ts';
 import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
-import { createNamespace, established, RESTORE_WINDOWS, type Cluster } from '../support/cluster.ts';
+import { startBalancer, type Balancer } from '../support/balancer.ts';
+import {
+  createNamespace,
+  established,
+  RESTORE_WINDOWS,
+  startClusterFor,
+  type Cluster,
+} from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';
-import { seeInForce, startGatehouse } from '../support/gatehouse-cluster.ts';
-import type { Replica } from '../support/gatehouse.ts';
+import { seeConverting } from '../support/conversion-objects.ts';
+import { seeInForce } from '../support/gatehouse-cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { writeHandlers } from '../support/handler-folder.ts';
 import { isNightly } from '../support/nightly.ts';
 import { eventually } from '../support/processes.ts';
 
@@ -29,18 +39,23 @@ const LANES = 8;
 const REDUCE_MS = 120_000;
 const TIMEOUT_MS = isNightly ? 7_200_000 : 300_000;
 
+let balancer: Balancer;
 let cluster: Cluster;
-let replica: Replica;
+let replicas: readonly Replica[] = [];
 let client: PlainClient;
+const handlers = writeHandlers(handlerModules);
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse({ controllers: ['clusterrole-aggregation'] }));
+  balancer = await startBalancer();
+  cluster = await startClusterFor(balancer.port, { controllers: ['clusterrole-aggregation'] });
+  await addReplica('one');
   await cluster.apply(
-    ...kindManifests,
+    ...kindManifests(balancer.port),
     ...Object.values(USERS).map((user) => clusterAdmin(`bypass-${user.toLowerCase()}-${user.length}`, user)),
   );
   await established(cluster, 'widgets.bypass.example.com');
   await established(cluster, 'bins.bypass.example.com');
+  await seeConverting(cluster, 'bypass-widgets');
   await cluster.apply(...policyManifests);
   for (const { metadata } of policyManifests) await seeInForce(cluster, metadata?.name ?? '');
   await cluster.admin.create(RESTORE_WINDOWS, restoreWindow());
@@ -51,9 +66,22 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await client.stop();
-  await replica.program.stop(15_000);
+  await Promise.all(replicas.map(({ program }) => program.stop(15_000)));
   await cluster.stop();
+  await balancer.stop();
+  rmSync(handlers, { recursive: true });
 });
+
+async function addReplica(name: string): Promise<void> {
+  const replica = await startReplica(cluster.plane, {
+    name,
+    servicePort: balancer.port,
+    settings: { handlers },
+  });
+  replicas = [...replicas, replica];
+  await replica.whenReady();
+  balancer.setBackends(replicas.map(({ port }) => port));
+}
 
 /** The API server learns of the webhooks after the policies are in force, and Gatehouse of the window. */
 async function untilEnforced(): Promise<void> {
@@ -74,42 +102,60 @@ async function untilEnforced(): Promise<void> {
 }
 
 async function overloads(): Promise<number> {
-  const counts = (await replica.metrics()).matchAll(
-    /^gatehouse_admission_reviews_refused_total\{.*\} (\d+)$/gm,
-  );
+  const texts = await Promise.all(replicas.map((replica) => replica.metrics()));
+  const counts = texts.join('\n').matchAll(/^gatehouse_admission_reviews_refused_total\{.*\} (\d+)$/gm);
   return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
+async function searchPaths(count: number): Promise<Found> {
+  const from = performance.now();
+  const found = await search({
+    client,
+    seed: SEED,
+    count,
+    steps: STEPS,
+    lanes: LANES,
+    replicas: replicas.length,
+    reduceMs: REDUCE_MS,
+    overloads,
+    replay: REPLAY,
+  });
+  const { failure, paths, writes, tally } = found;
+  const seconds = ((performance.now() - from) / 1_000).toFixed(1);
+  console.log(
+    [
+      `${paths} paths with ${writes} writes in ${seconds} s, ${replicas.length} replicas`,
+      ...VIAS.map(
+        (via) => `${via}: ${tally.stored.get(via) ?? 0} stored, ${tally.refused.get(via) ?? 0} refused`,
+      ),
+      ...REASONS.map((reason) => `refused with "${reason}": ${tally.reasons.get(reason) ?? 0}`),
+    ].join('\n'),
+  );
+  if (failure !== undefined) expect.fail(failure);
+  return found;
 }
 
 test(
   `no path stores a violation: GATEHOUSE_BYPASS_SEED=${SEED}`,
   async () => {
-    const from = performance.now();
-    const { failure, paths, writes, tally } = await search({
-      client,
-      seed: SEED,
-      count: COUNT,
-      steps: STEPS,
-      lanes: LANES,
-      reduceMs: REDUCE_MS,
-      overloads,
-      replay: REPLAY,
-    });
-    const seconds = ((performance.now() - from) / 1_000).toFixed(1);
-    console.log(
-      [
-        `${paths} paths with ${writes} writes in ${seconds} s`,
-        ...VIAS.map(
-          (via) => `${via}: ${tally.stored.get(via) ?? 0} stored, ${tally.refused.get(via) ?? 0} refused`,
-        ),
-        ...REASONS.map((reason) => `refused with "${reason}": ${tally.reasons.get(reason) ?? 0}`),
-      ].join('\n'),
-    );
-    if (failure !== undefined) expect.fail(failure);
+    const { tally } = await searchPaths(COUNT);
     // A search that writes nothing, or in which no check ever refuses, finds nothing. A short one may miss some.
     if (REPLAY !== undefined || COUNT < 200) return;
     const isServed = (via: string) => !(testsSandbox() && via === 'evict'); // the sandbox has no evictions
     expect(VIAS.filter((via) => isServed(via) && !tally.stored.has(via))).toEqual([]);
     expect(REASONS.filter((reason) => !tally.reasons.has(reason))).toEqual([]);
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  `no path stores a violation when two replicas answer: GATEHOUSE_BYPASS_SEED=${SEED}`,
+  async () => {
+    await addReplica('two');
+    await balancer.cut(1); // new connections lead to both
+    await searchPaths(Math.ceil(COUNT / 5));
+    const reviews = /^gatehouse_admission_duration_seconds_count\{/m;
+    for (const replica of replicas) expect(await replica.metrics()).toMatch(reviews);
   },
   TIMEOUT_MS,
 );
