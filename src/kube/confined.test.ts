@@ -50,7 +50,7 @@ test.each(['status', 'status?limit=1', 'status-pages/a', 'finalize-jobs'])(
   },
 );
 
-test('requests elsewhere are not sent, whoever makes them', async () => {
+test('requests elsewhere are not sent, whichever component makes them', async () => {
   const { paths, rest } = recorded();
   const client = createClient(rest);
   const ref = { namespace: 'other', name: 'db' };

@@ -105,7 +105,7 @@ describe.skipIf(!hasOpenssl)('a CA of an organisation', () => {
     await verify(third, otherRoot.cert);
   });
 
-  test('T9: a renewed root for the same key is published beside the former one: clients with either accept all servers', async () => {
+  test('T9: a renewed root for the same key is published together with the former one: clients with either accept all servers', async () => {
     const subject = '/O=Acme/CN=Acme Root 3';
     const ca = makeCa({ subject });
     const first = await rotateTo(ca, ca);

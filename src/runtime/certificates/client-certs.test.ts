@@ -38,7 +38,7 @@ const askOnly = (annotations: Record<string, string>) => {
 const leafOf = (name: string) =>
   new X509Certificate(Buffer.from(world.secret(name)?.data?.['tls.crt'] ?? '', 'base64'));
 
-test('a Service gets a client cert beside its serving cert, each in its Secret, and a second run changes nothing', async () => {
+test('a Service gets a client cert and a serving cert, each in its own Secret, and a second run changes nothing', async () => {
   ask({ [CLIENT]: 'db-client', [DURATION]: '12h' });
   const result = await world.run('db');
   expect(leafOf('db-client').keyUsage).toEqual([FOR_CLIENTS]);
@@ -63,7 +63,7 @@ test('a Service may ask for a client cert only', async () => {
   expect(world.secrets.writes()).toBe(1);
 });
 
-test('each is repaired, renewed and rotated by itself', async () => {
+test('each is repaired, renewed and rotated independently', async () => {
   ask({ [CLIENT]: 'db-client', [DURATION]: '12h' });
   await world.run('db');
   const serving = world.secret('db-tls');

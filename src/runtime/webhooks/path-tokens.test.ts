@@ -37,7 +37,7 @@ describe('a replica', () => {
   });
   const judged = (...tokens: readonly string[]) => tokens.map((token) => paths.judge(token));
 
-  test('refuses nothing for good before it has read the Secret', () => {
+  test('asks clients to retry until it has read the Secret', () => {
     listed = false;
     expect(judged('', A)).toEqual(['unread', 'unread']);
     expect(paths.problem()).toBeDefined();

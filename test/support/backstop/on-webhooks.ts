@@ -77,7 +77,7 @@ export const ON_WEBHOOKS: readonly Attempt[] = [
     name: 'an own webhook that leads to the Service of a tenant',
     write: creates(validatingWebhookConfigurations, configuration('gatehouse', {}, entry('x', theirs))),
   },
-  hookAttack('a bundle that nobody asked for', 'unasked', {}, BUNDLE_OF_FIRST),
+  hookAttack('a bundle that no annotation requests', 'unasked', {}, BUNDLE_OF_FIRST),
   hookAttack('a bundle and the request in one write', 'asked-now', {}, BUNDLE_OF_FIRST, {
     op: 'add',
     path: '/metadata/annotations',

@@ -25,7 +25,7 @@ const workloadAttack = (name: string, id: string, annotations: Strings, patch: o
 
 export const ON_WORKLOADS: readonly Attempt[] = [
   workloadAttack(
-    'a restart that nobody asked for',
+    'a restart that no workload requests',
     'restarted',
     {},
     {
