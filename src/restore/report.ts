@@ -2,6 +2,7 @@
 import type { RelinkItem } from '../api/restore-findings.ts';
 import { REPORT_ITEMS, type RestoreReportSpec } from '../api/restore-report.ts';
 import type { RestoreWindowStatus, Violation } from '../api/restore-window.ts';
+import { counted } from '../json/counted.ts';
 import type { Condition, KubeObject } from '../json/kube-object.ts';
 import { pick } from '../json/objects.ts';
 
@@ -135,14 +136,17 @@ export function relinkCondition({
   if (failed > 0)
     return condition(
       'LinkFailed',
-      `${failed} of ${found} owner references could not be linked; see status.relink`,
+      `${failed} of ${counted(found, 'owner reference')} could not be linked; see status.relink`,
     );
   if (skipped > 0)
     return condition(
       'NotAllLinked',
-      `${skipped} of ${found} owner references were left alone; see status.relink`,
+      `${skipped} of ${counted(found, 'owner reference')} ${skipped === 1 ? 'was' : 'were'} left alone; see status.relink`,
     );
-  return condition('Linked', `${linked} owner references were linked again`);
+  return condition(
+    'Linked',
+    `${counted(linked, 'owner reference')} ${linked === 1 ? 'was' : 'were'} linked again`,
+  );
 }
 
 const byOwner = compareBy(({ object, owner }: RelinkItem) =>

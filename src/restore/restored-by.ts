@@ -12,6 +12,20 @@ export interface CreationMetadata {
   readonly namespace?: string | undefined;
 }
 
+/** The label with which a backup tool marks what a restore writes. */
+export interface AttributionLabel {
+  readonly key: string;
+  readonly value: string;
+}
+
+/** In milliseconds since 1970. */
+interface Span {
+  readonly from: number;
+  readonly until: number;
+}
+
+export const isWithin = ({ from, until }: Span, time: number): boolean => time >= from && time <= until;
+
 /** Maximum length of a label value. */
 const MAX_LABEL_LENGTH = 63;
 
@@ -37,11 +51,11 @@ export function restoringWindows(
   return ({ creationTimestamp = '', labels = {}, namespace }, resource) => {
     const created = Date.parse(creationTimestamp);
     return known
-      .filter(({ window, span: { from, until }, label }) => {
+      .filter(({ window, span, label }) => {
         if (label !== undefined && Object.hasOwn(labels, label.key) && labels[label.key] === label.value)
           return true;
         const isCovered = resource === undefined || covers(window.spec, { ...resource, namespace });
-        return isCovered && created >= from && created <= until;
+        return isCovered && isWithin(span, created);
       })
       .map(({ window }) => window);
   };
@@ -68,10 +82,8 @@ export function sweepMode({ metadata }: RestoreWindow, belongsTo: readonly Resto
   return strictest === own ? { mode } : { mode, heldBy: strictest.metadata.name ?? '' };
 }
 
-function spanOf(
-  { metadata, status }: RestoreWindow,
-  settleMs: number,
-): { readonly from: number; readonly until: number } {
+/** From the opening of the window until its last admitted write can be stored. */
+export function spanOf({ metadata, status }: RestoreWindow, settleMs: number): Span {
   const starts = [metadata.creationTimestamp, status?.openedAt]
     .map((time) => Date.parse(time ?? ''))
     .filter((time) => !Number.isNaN(time));
@@ -81,11 +93,12 @@ function spanOf(
   return { from, until: Number.isNaN(closed) ? Infinity : closed + settleMs };
 }
 
-function labelOf(
+/** Undefined if the window has no detector, or its tool labels nothing. */
+export function labelOf(
   { spec: { source } }: RestoreWindow,
   detectors: readonly RestoreDetector[],
   digest: (text: string) => string,
-): { readonly key: string; readonly value: string } | undefined {
+): AttributionLabel | undefined {
   // A user may write any name into a Manual window.
   if (source?.type !== 'Detector') return undefined;
   const detector = detectors.find(({ metadata }) => metadata.name === source.detector);

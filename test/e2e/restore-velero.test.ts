@@ -199,6 +199,21 @@ describe('with the detector for Velero', () => {
     await seeWindowOf(cluster, 'a4', 'the violation is gone', isVerified);
   });
 
+  test('of three restores into one namespace, each report names the object of its own restore, and none what others broke', async () => {
+    await createNamespace(cluster, 'shared');
+    await cluster.admin.create(ZONES, zone('fleeting'));
+    await cluster.admin.create(APPLICATIONS, application('shared', 'old', { zone: 'fleeting' }));
+    // no policy protects the Zone
+    await cluster.admin.delete(ZONES, { name: 'fleeting' });
+    const names = ['first', 'second', 'third'];
+    for (const name of names)
+      expect((await velero.restore({ name, backup: [dangling('shared', `of-${name}`)] })).errors).toEqual([]);
+    for (const name of names) {
+      const { status } = await seeReportOf(cluster, name);
+      expect(status?.violations?.items.map(({ object }) => object.name)).toEqual([`of-${name}`]);
+    }
+  });
+
   test('A5: managedFields and status of an object with a dangling reference are accepted, during the window and after it', async () => {
     await createNamespace(cluster, 'half');
     const backup = [dangling('half', 'loose')];

@@ -124,6 +124,20 @@ test('RestoreReports add violations that the window does not list, without dupli
   });
 });
 
+test('the violations of one object stand together', () => {
+  const items = [
+    violation('web'),
+    violation('db'),
+    violation('web', { policy: 'names', field: 'spec.slug' }),
+  ];
+  const text = formatDetails(detailsOf(drill(swept(3, items)), []), 'table');
+  expect([...text.matchAll(/^(Server \S+)? +(spec\.\S+) +(\S+) /gm)].map(([, ...cells]) => cells)).toEqual([
+    ['Server shop/web', 'spec.datacenter', 'servers'],
+    [undefined, 'spec.slug', 'names'],
+    ['Server shop/db', 'spec.datacenter', 'servers'],
+  ]);
+});
+
 test('owner references are shown with their result and how to approve them', () => {
   const { object } = violation('web');
   const owner = { apiVersion: 'v1', kind: 'Datacenter', name: 'muc1' };

@@ -1,4 +1,5 @@
 /** Windows as a table, as JSON and as YAML. docs/restore.md documents the fields of JSON and YAML. */
+import { counted } from '../../json/counted.ts';
 import { objectKey, type Condition } from '../../json/kube-object.ts';
 import type { RelinkItem } from '../../api/restore-findings.ts';
 import type { RestoreReport } from '../../api/restore-report.ts';
@@ -147,7 +148,7 @@ function facts(details: WindowDetails): readonly string[] {
 }
 
 export const sweptObjects = ({ objectsScanned, interim }: NonNullable<WindowDetails['lastSweep']>): string =>
-  `${objectsScanned} objects${interim ? ', interim' : ''}`;
+  `${counted(objectsScanned, 'object')}${interim ? ', interim' : ''}`;
 
 function describeSweep({
   startedAt,
@@ -156,7 +157,7 @@ function describeSweep({
   resource,
 }: NonNullable<WindowDetails['currentSweep']>): string {
   const of = objectsTotal === undefined ? '' : ` of about ${objectsTotal}`;
-  return `${objectsScanned}${of} objects since ${brief(startedAt)}, at ${resource}`;
+  return `${objectsScanned}${of} ${objectsScanned === 1 && of === '' ? 'object' : 'objects'} since ${brief(startedAt)}, at ${resource}`;
 }
 
 function conditions({ conditions: all }: WindowDetails): readonly string[] {
@@ -170,10 +171,13 @@ function conditions({ conditions: all }: WindowDetails): readonly string[] {
 
 function violations({ violations: total = 0, violationItems }: WindowDetails): readonly string[] {
   if (total === 0) return [];
-  const rows = violationItems.map((item) => ({
-    cells: [identity(item.object), item.field, item.policy],
-    lines: [`${item.reason}: ${describeViolation(item)}`],
-  }));
+  const byObject = Map.groupBy(violationItems, ({ object }) => identity(object));
+  const rows = [...byObject].flatMap(([object, items]) =>
+    items.map((item, index) => ({
+      cells: [index === 0 ? object : '', item.field, item.policy],
+      lines: [`${item.reason}: ${describeViolation(item)}`],
+    })),
+  );
   const unlisted = total - violationItems.length;
   const table = formatTable(['VIOLATION IN', 'FIELD', 'POLICY', 'WHAT'], rows, false);
   return unlisted > 0

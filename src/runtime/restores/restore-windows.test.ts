@@ -15,6 +15,7 @@ import type { RestoreReport } from '../../api/restore-report.ts';
 import { RESTORE_REPORTS, RESTORE_WINDOWS } from '../resources.ts';
 import { SWEEP_FINALIZER } from '../../restore/window.ts';
 import { kstatus } from '../../../test/support/kstatus.ts';
+import type { ClusterSweep } from './sweep.ts';
 import { createRestoreWindowsReconciler, type RestoreWindowsOptions } from './restore-windows.ts';
 
 const times = { settleMs: 65_000, recheckMs: 60_000 };
@@ -57,8 +58,9 @@ function leader(change: Partial<RestoreWindowsOptions> = {}) {
     takeChanged: (name) => changed.delete(name),
     sweep: ({ interim }) => {
       sweeps.push(interim);
-      return Promise.resolve({ ...found, interim, startedAt: now, finishedAt: now, objectsScanned: 3 });
+      return Promise.resolve(clusterSweep(interim));
     },
+    violationsOf: (_window, all) => all.map(({ violation: one }) => one),
     stored: { count: () => Promise.resolve(3) },
     record: events.record,
     timesOf: () => times,
@@ -69,6 +71,16 @@ function leader(change: Partial<RestoreWindowsOptions> = {}) {
   });
   return () => run('drill', NEVER);
 }
+
+const clusterSweep = (interim: boolean): ClusterSweep => ({
+  ...{ interim, startedAt: now, finishedAt: now, objectsScanned: 3, unreadable: found.unreadable },
+  violations: found.violations.map((one) => ({
+    violation: one,
+    resource: { group: 'infra.example.com', resource: 'servers' },
+    written: { changedAt: [] },
+    isAudited: true,
+  })),
+});
 
 function create(spec: Partial<RestoreWindowSpec> = {}): void {
   windows.add({
@@ -488,7 +500,7 @@ describe('a failure is retried:', () => {
         const resource = { group: 'infra.example.com', resource: 'servers' };
         await onProgress?.({ startedAt, objectsScanned: 2, resource, resources: [resource] }, signal);
         seen = status()?.currentSweep;
-        return { ...found, interim, startedAt, finishedAt: now, objectsScanned: 3 };
+        return { ...clusterSweep(interim), startedAt };
       },
     });
     await slow();

@@ -1,9 +1,10 @@
 /** On the leader: opens and closes RestoreWindows, sweeps after them, and reports in their status. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import type { RestoreWindow } from '../../api/restore-window.ts';
+import type { RestoreWindow, Violation } from '../../api/restore-window.ts';
 import { keyOf, objectKey, type GroupResource } from '../../json/kube-object.ts';
 import type { Store } from '../../kube/store.ts';
+import { reportingWindow, type SweptViolation } from '../../restore/attribution.ts';
 import { withHold, type CloseReason } from '../../restore/window.ts';
 import { planWindow, type SourceState, type SweepTimes } from '../../restore/window-plan.ts';
 import {
@@ -18,6 +19,7 @@ import { storedObjects, type StoredObjects } from '../policies/stored-objects.ts
 import { RESTORE_WINDOWS } from '../resources.ts';
 import type { Replica } from '../webhook-process.ts';
 import { createRelinkOwners, type RelinkOwners } from './relink-owners.ts';
+import { sha256 } from './restore-evidence.ts';
 import { startDetection } from './restore-detectors.ts';
 import { createSharedSweep, traceSweeps } from './shared-sweep.ts';
 import { createSweep, type Sweep, type SweepOptions } from './sweep.ts';
@@ -39,6 +41,8 @@ export interface RestoreWindowsOptions extends RestoreWriter {
   /** The state of the object that the window was opened for; undefined if there is no such object or it is unknown. */
   readonly source: (window: RestoreWindow) => SourceState | undefined;
   readonly sweep: Sweep;
+  /** Which of the violations the report of this window names. */
+  readonly violationsOf: (window: RestoreWindow, all: readonly SweptViolation[]) => readonly Violation[];
   readonly relink?: RelinkOwners;
   readonly timesOf: (window: RestoreWindow) => SweepTimes;
 }
@@ -85,7 +89,8 @@ export function createRestoreWindowsReconciler(options: RestoreWindowsOptions): 
         const swept = await sweep(wanted, plan.notBefore, signal, progress.onProgress);
         if (swept.kind === 'later') return { kind: 'requeue', at: swept.at };
         const relinked = await relink?.(window, signal);
-        await reportSweep(progress.window(), swept.result, relinked, options, signal);
+        const violations = options.violationsOf(window, swept.result.violations);
+        await reportSweep(progress.window(), { ...swept.result, violations }, relinked, options, signal);
         outdated.delete(name); // a change during the sweep counts as a new one
         return requeueIn(plan.interim ? times.settleMs : times.recheckMs, now());
       }
@@ -169,7 +174,7 @@ export function startRestores(
 ): { readonly stopped: Promise<unknown> } {
   const { client, record, log, config, serverClock, tracing } = context;
   if (config.without.includes('restores')) return { stopped: Promise.resolve() };
-  const { registry, targets, windows, world } = replica;
+  const { registry, targets, windows, detectors, world } = replica;
   const now = serverClock.now;
   const policies = registry.inForce;
   const detection = startDetection(context, replica, signal);
@@ -187,6 +192,14 @@ export function startRestores(
         source: detection.source,
         takeChanged: (name) => changed.delete(name),
         sweep: traceSweeps(tracing, createSweep({ ...stored, policies, world, pause, now })),
+        violationsOf: (window, all) => {
+          const others = windows.store
+            .list()
+            .filter(({ metadata }) => metadata.name !== window.metadata.name);
+          const known = [[window, ...others], detectors.store.list()] as const;
+          const reporterOf = reportingWindow(...known, config.restoreSettleMs, sha256);
+          return all.filter((found) => reporterOf(found) === window).map(({ violation }) => violation);
+        },
         relink: createRelinkOwners(context, replica),
         timesOf: (window) => ({
           settleMs: detection.times(window)?.settleMs ?? config.restoreSettleMs,

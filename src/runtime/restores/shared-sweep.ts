@@ -1,7 +1,6 @@
 /** Shares a sweep between all waiting windows, so that frequent restores do not cause continuous reads. */
 import { isDeepStrictEqual } from 'node:util';
-import type { SweepResult } from '../../restore/report.ts';
-import type { OnSweepProgress, Sweep, SweepOptions } from './sweep.ts';
+import type { ClusterSweep, OnSweepProgress, Sweep, SweepOptions } from './sweep.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
 
 /** The pause after a sweep, as a multiple of its duration. */
@@ -11,11 +10,11 @@ const SHORTEST_REST_MS = 1_000;
 const LONGEST_REST_MS = 5 * 60_000;
 
 type SweepOutcome =
-  { readonly kind: 'swept'; readonly result: SweepResult } | { readonly kind: 'later'; readonly at: Date };
+  { readonly kind: 'swept'; readonly result: ClusterSweep } | { readonly kind: 'later'; readonly at: Date };
 
 /** A sweep that began before `notBefore` does not count. */
 export function createSharedSweep(sweep: Sweep, now: () => Date) {
-  let last: { readonly options: SweepOptions; readonly result: SweepResult } | undefined;
+  let last: { readonly options: SweepOptions; readonly result: ClusterSweep } | undefined;
   let earliest: Date | undefined;
   return async (
     wanted: SweepOptions,

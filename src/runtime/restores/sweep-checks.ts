@@ -1,5 +1,5 @@
 /** The checks of a sweep besides references: deferred checks, missing defaults, duplicate unique values. */
-import { asCreated, auditObject, forAudit } from '../../admission/policy/audit.ts';
+import { asCreated, auditObject, forAudit, hasAudit } from '../../admission/policy/audit.ts';
 import { exemptionOfStored } from '../../admission/policy/exceptions/exceptions.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { isJsonObject } from '../../json/json.ts';
@@ -7,8 +7,16 @@ import { unescapePart } from '../../json/json-patch.ts';
 import { mutate } from '../../admission/policy/mutate.ts';
 import { heldKeys, type HeldKey } from '../../admission/policy/unique/unique-key.ts';
 import type { World } from '../../admission/policy/world.ts';
-import type { GroupResource, KubeObject, ObjectRef } from '../../json/kube-object.ts';
+import {
+  objectKey,
+  type GroupResource,
+  type KubeObject,
+  type ObjectMeta,
+  type ObjectRef,
+} from '../../json/kube-object.ts';
+import { pick } from '../../json/objects.ts';
 import type { Violation } from '../../api/restore-window.ts';
+import type { SweptViolation } from '../../restore/attribution.ts';
 import { subjectOf } from '../../restore/report.ts';
 import { backgroundTurns } from '../../server/limits/time-slices.ts';
 import type { StoredObjects } from '../policies/stored-objects.ts';
@@ -70,6 +78,37 @@ export async function missingDefaults(
   }));
 }
 
+/** Each manager's last write. Controllers write the status all the time, and no restore. */
+interface ManagedMeta extends ObjectMeta {
+  readonly managedFields?: readonly { readonly time?: string; readonly subresource?: string }[];
+}
+
+interface SweptObject {
+  readonly policy: CompiledPolicy;
+  readonly resource: GroupResource;
+  readonly object: KubeObject;
+}
+
+const ONLY_SWEPT: readonly Violation['reason'][] = ['DefaultWouldChange', 'CrossesNamespaceMapping'];
+
+export const swept = (
+  { policy, resource, object }: SweptObject,
+  violations: readonly Violation[],
+): readonly SweptViolation[] => {
+  const { managedFields = [], ...metadata }: ManagedMeta = object.metadata ?? {};
+  return violations.map((violation) => ({
+    violation,
+    resource,
+    written: {
+      ...pick(metadata, 'creationTimestamp', 'labels', 'namespace'),
+      changedAt: managedFields.flatMap(({ time, subresource = '' }) =>
+        time === undefined || subresource !== '' ? [] : [time],
+      ),
+    },
+    isAudited: hasAudit(policy) && !ONLY_SWEPT.includes(violation.reason),
+  }));
+};
+
 interface Holder {
   readonly policy: CompiledPolicy;
   readonly self: ObjectRef;
@@ -89,8 +128,8 @@ export function createDuplicates({ read, now }: Pick<StoredObjects, 'read'> & { 
       const self = refOf(resource, object);
       holders.push(...keysOf(policy, object, self).map((key) => ({ policy, self, key })));
     },
-    confirmed: async (signal: AbortSignal): Promise<readonly Violation[]> => {
-      const found: Violation[] = [];
+    confirmed: async (signal: AbortSignal): Promise<readonly SweptViolation[]> => {
+      const found: SweptViolation[] = [];
       for (const ofPolicy of Map.groupBy(holders, ({ policy }) => policy).values()) {
         for (const all of Map.groupBy(ofPolicy, ({ key }) => key.claim).values()) {
           if (all.length < 2) continue;
@@ -102,7 +141,11 @@ export function createDuplicates({ read, now }: Pick<StoredObjects, 'read'> & { 
             if (keys.some(({ claim }) => claim === holder.key.claim)) live.push({ object, holder });
           }
           if (live.length < 2) continue;
-          for (const { object, holder } of live) found.push(toDuplicate(object, holder, live.length));
+          const objects = live.map(({ object }) => object);
+          for (const { object, holder } of live) {
+            const { policy, self: resource } = holder;
+            found.push(...swept({ policy, resource, object }, [toDuplicate(object, holder, objects)]));
+          }
         }
       }
       return found;
@@ -110,12 +153,16 @@ export function createDuplicates({ read, now }: Pick<StoredObjects, 'read'> & { 
   };
 }
 
-function toDuplicate(object: KubeObject, { policy, key }: Holder, holders: number): Violation {
+function toDuplicate(object: KubeObject, { policy, key }: Holder, holders: readonly KubeObject[]): Violation {
+  const [first = '', ...more] = holders
+    .filter((holder) => holder !== object)
+    .map(({ metadata = {} }) => objectKey(metadata));
+  const others = more.length === 0 ? first : `${first} and ${more.length} more`;
   return {
     ...about(policy, object, key.field),
     check: key.rule.name,
     reason: 'Duplicate',
-    message: `${holders} objects hold this value, but only one may: change or delete the others`,
+    message: `also held by ${others}, but only one object may hold it: change or delete the others`,
   };
 }
 

@@ -51,7 +51,12 @@ const EMPTY_WORLD: World = {
   restoreEvidence: () => Promise.resolve(undefined),
 };
 
-const sweep = (change: Partial<SweepSources> = {}, interim = false, namespaceMapping = {}) =>
+const sweep = async (...given: Parameters<typeof sweepCluster>) => {
+  const { violations, ...result } = await sweepCluster(...given);
+  return { ...result, violations: violations.map(({ violation }) => violation) };
+};
+
+const sweepCluster = (change: Partial<SweepSources> = {}, interim = false, namespaceMapping = {}) =>
   createSweep({
     policies: () => policies,
     pages: ({ resource }) => pagesOf([...(stored[resource]?.values() ?? [])]),

@@ -17,6 +17,7 @@ import { memoizeAsync } from '../../json/memoize-async.ts';
 import type { World } from '../../admission/policy/world.ts';
 import type { Violation } from '../../api/restore-window.ts';
 import { messageOf } from '../../json/error-message.ts';
+import type { SweptViolation } from '../../restore/attribution.ts';
 import type { SweepResult } from '../../restore/report.ts';
 import { governedKinds } from '../policies/audit-scan.ts';
 import type { StoredKind, StoredObjects } from '../policies/stored-objects.ts';
@@ -27,6 +28,7 @@ import {
   missingDefaults,
   refOf,
   deferredViolations,
+  swept,
 } from './sweep-checks.ts';
 
 export interface SweepSources extends Pick<StoredObjects, 'pages' | 'keys' | 'read' | 'namespaceLabels'> {
@@ -57,11 +59,16 @@ export interface SweepProgress {
 /** Called and awaited after each page. Must not throw: an error would end the reading of that kind. */
 export type OnSweepProgress = (progress: SweepProgress, signal: AbortSignal) => Promise<unknown>;
 
+/** The violations of the whole cluster: each window reports those of its own restore. */
+export type ClusterSweep = Omit<SweepResult, 'violations'> & {
+  readonly violations: readonly SweptViolation[];
+};
+
 export type Sweep = (
   options: SweepOptions,
   signal: AbortSignal,
   onProgress?: OnSweepProgress,
-) => Promise<SweepResult>;
+) => Promise<ClusterSweep>;
 
 /** Whether the listed targets contain this one. */
 type Exists = (ref: ObjectRef) => Promise<boolean>;
@@ -76,7 +83,7 @@ export function createSweep(sources: SweepSources): Sweep {
     const exists = createTargets(sources, signal);
     const namespaces = await sources.namespaceLabels(signal);
     const resources = byKind(policies).map(([resource]) => resource);
-    const violations: Violation[] = [];
+    const violations: SweptViolation[] = [];
     let objectsScanned = 0;
 
     const unreadable = await eachPage(
@@ -89,14 +96,18 @@ export function createSweep(sources: SweepSources): Sweep {
           .filter(({ policy, object }) => isInScope(policy, object, namespaces));
         for (const { policy, object } of inScope)
           violations.push(
-            ...(await referenceViolations(policy, resource, object, exists, options, sources, signal)),
+            ...swept(
+              { policy, resource, object },
+              await referenceViolations(policy, resource, object, exists, options, sources, signal),
+            ),
           );
         for (const { policy, object } of inScope) {
           duplicates.see(policy, resource, object);
-          violations.push(
+          const found = [
             ...(await deferredViolations(policy, resource, object, sources, signal)),
             ...(await missingDefaults(policy, resource, object, options.since, sources, signal)),
-          );
+          ];
+          violations.push(...swept({ policy, resource, object }, found));
         }
         await onProgress?.({ startedAt, objectsScanned, resource, resources }, signal);
       },
@@ -224,22 +235,22 @@ async function dangling(
  * after a pause.
  */
 async function stillViolated(
-  violations: readonly Violation[],
+  violations: readonly SweptViolation[],
   sources: SweepSources,
   signal: AbortSignal,
-): Promise<readonly Violation[]> {
-  const missing = violations.filter(({ reason }) => reason === 'TargetMissing');
+): Promise<readonly SweptViolation[]> {
+  const missing = violations.filter(({ violation }) => violation.reason === 'TargetMissing');
   if (missing.length === 0) return violations;
   await sources.pause(signal);
   const targets = memoizeAsync(
     (ref: ObjectRef) => sources.read(ref, signal),
     (ref) => `${groupResourceName(ref)} ${objectKey(ref)}`,
   );
-  const isMissing = async ({ target }: Violation): Promise<boolean> =>
+  const isMissing = async ({ violation: { target } }: SweptViolation): Promise<boolean> =>
     target === undefined ||
     (await targets.read({ ...target, group: target.group ?? '', namespace: target.namespace })) === undefined;
   const still = await Promise.all(
-    violations.map(async (one) => one.reason !== 'TargetMissing' || (await isMissing(one))),
+    violations.map(async (one) => one.violation.reason !== 'TargetMissing' || (await isMissing(one))),
   );
   return violations.filter((_, index) => still[index]);
 }

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP, VERSION } from '../../api/group.ts';
 import type { RestoreReport, RestoreReportSpec } from '../../api/restore-report.ts';
 import type { RestoreWindow, RestoreWindowStatus } from '../../api/restore-window.ts';
+import { counted } from '../../json/counted.ts';
 import type { Condition } from '../../json/kube-object.ts';
 import { isAlreadyExists } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -131,7 +132,7 @@ export async function reportSweep(
   const result = { ...swept, unreadable };
   const relink = relinked && toRelinkStatus(window.status?.relink, relinked.items);
   const { violations, objectsScanned, interim } = result;
-  const read = `${objectsScanned} objects were read`;
+  const read = `${counted(objectsScanned, 'object')} ${objectsScanned === 1 ? 'was' : 'were'} read`;
   const complete =
     unreadable.length === 0
       ? condition('SweepComplete', 'True', interim ? 'Interim' : 'Swept', read)
@@ -161,7 +162,11 @@ function verdict({ violations, unreadable, interim }: SweepResult): ConditionUpd
   const verified = (status: Condition['status'], reason: string, message: string) =>
     condition('IntegrityVerified', status, reason, message);
   if (violations.length > 0)
-    return verified('False', 'ViolationsFound', `${violations.length} violations; see status.violations`);
+    return verified(
+      'False',
+      'ViolationsFound',
+      `${counted(violations.length, 'violation')}; see status.violations`,
+    );
   if (unreadable.length > 0) {
     const message = `no violation so far, but could not read ${unreadable.join('; ')}`;
     return verified('Unknown', 'KindUnreadable', message);

@@ -1,0 +1,195 @@
+import { expect, test } from 'vitest';
+
+import type { RestoreDetector } from '../api/restore-detector.ts';
+import type { RestoreWindow, Violation } from '../api/restore-window.ts';
+import { reportingWindow, type SweptViolation } from './attribution.ts';
+
+const LABEL = 'velero.io/restore-name';
+const detectors = [
+  { metadata: { name: 'velero' }, spec: { attributionLabel: { key: LABEL, value: 'VeleroName' } } },
+  { metadata: { name: 'k10' }, spec: {} },
+] as unknown as readonly RestoreDetector[]; // the only fields that the function reads
+const at = (time: string) => `2026-11-21T${time}Z`;
+
+function windowOf(
+  name: string,
+  from: string,
+  to: string,
+  change: Partial<RestoreWindow> = {},
+): RestoreWindow {
+  return {
+    metadata: { name, creationTimestamp: at(from) },
+    spec: { principals: [], expiresAt: at('23:00:00'), ...change.spec },
+    status: {
+      openedAt: at(from),
+      closedAt: at(to),
+      phase: 'CompletedWithViolations',
+      ...change.status,
+    },
+  };
+}
+
+/** The window of a Velero Restore. */
+function veleroWindow(
+  restore: string,
+  from: string,
+  to: string,
+  phase: 'Settling' | 'Completed' = 'Settling',
+): RestoreWindow {
+  const ref = {
+    apiVersion: 'velero.io/v1',
+    kind: 'Restore',
+    resource: 'restores',
+    name: restore,
+    uid: restore,
+  };
+  const window = windowOf(restore, from, to);
+  return {
+    ...window,
+    spec: { ...window.spec, source: { type: 'Detector', detector: 'velero', ref } },
+    status: { ...window.status, phase },
+  };
+}
+
+interface Change {
+  readonly label?: string;
+  readonly changedAt?: readonly string[];
+  readonly namespace?: string;
+  readonly resource?: string;
+  readonly isAudited?: boolean;
+  readonly reason?: Violation['reason'];
+}
+
+function found(created: string, change: Change = {}): SweptViolation {
+  const { label, changedAt = [], namespace = 'shop', resource = 'servers', isAudited = true } = change;
+  const object = { apiVersion: 'v1', kind: 'Server', namespace, name: 's1' };
+  return {
+    violation: { policy: 'servers', object, field: 'spec.zone', reason: change.reason ?? 'TargetMissing' },
+    resource: { group: resource === 'namespaces' ? '' : 'infra.example.com', resource },
+    written: {
+      creationTimestamp: at(created),
+      ...(label === undefined ? {} : { labels: { [LABEL]: label } }),
+      namespace,
+      changedAt,
+    },
+    isAudited,
+  };
+}
+
+/** The name of the reporting window, which must not depend on the order of the windows. */
+function reporter(windows: readonly RestoreWindow[], violation: SweptViolation): string | undefined {
+  const names = [windows, windows.toReversed()].map(
+    (order) => reportingWindow(order, detectors, 65_000, (text) => text)(violation)?.metadata.name,
+  );
+  expect(names[0]).toBe(names[1]);
+  return names[0];
+}
+
+const three = [
+  veleroWindow('r1', '10:00:00', '10:30:00'),
+  veleroWindow('r2', '10:31:00', '11:00:00'),
+  veleroWindow('r3', '11:00:30', '11:30:00'),
+];
+
+test.each([
+  ['r1', '10:10:00'],
+  ['r2', '10:40:00'],
+  ['r3', '11:10:00'],
+  ['r2', '11:00:40'], // also while r3 was open
+  ['r3', '09:00:00'], // the restore has updated it
+])('of three restores into one namespace, only %s reports its object of %s', (label, created) => {
+  expect(reporter(three, found(created, { label }))).toBe(label);
+});
+
+test.each([
+  ['without the label', '10:10:00', undefined],
+  ['with the label of a restore without a window', '10:10:00', 'r0'],
+  ['older than every restore', '09:00:00', undefined],
+  ['that is a copy of a restored object, made after the restore', '12:00:00', 'r2'],
+])('an object %s is left to the audit', (_which, created, label) => {
+  expect(reporter(three, found(created, label === undefined ? {} : { label }))).toBeUndefined();
+});
+
+test('A10: the label of a long name is shortened as Velero does it', () => {
+  const name = 'r'.repeat(80);
+  const digest = () => 'c0ffee00';
+  const long = veleroWindow(name, '10:00:00', '10:30:00');
+  const report = reportingWindow([long], detectors, 0, digest);
+  expect(report(found('10:10:00', { label: `${'r'.repeat(57)}c0ffee` }))).toBe(long);
+  expect(report(found('10:10:00', { label: name }))).toBeUndefined();
+});
+
+test('two restores with one name in succession: the first write of the object decides', () => {
+  const rename = (name: string, window: RestoreWindow) => ({
+    ...window,
+    metadata: { ...window.metadata, name },
+  });
+  const first = rename('first', veleroWindow('r1', '10:00:00', '10:30:00'));
+  const second = rename('second', veleroWindow('r1', '12:00:00', '12:30:00'));
+  expect(reporter([first, second], found('10:10:00', { label: 'r1' }))).toBe('first');
+  expect(reporter([first, second], found('12:10:00', { label: 'r1' }))).toBe('second');
+  expect(reporter([first, second], found('09:00:00', { label: 'r1' }))).toBe('second');
+});
+
+test('Velero labels no Namespace: the one that it created is reported', () => {
+  expect(reporter(three, found('10:10:00', { resource: 'namespaces' }))).toBe('r1');
+  expect(reporter(three, found('09:00:00', { resource: 'namespaces' }))).toBeUndefined();
+});
+
+test('what breaks after the report is completed belongs to the audit', () => {
+  const completed = veleroWindow('r1', '10:00:00', '10:30:00', 'Completed');
+  expect(reporter([completed], found('10:10:00', { label: 'r1' }))).toBeUndefined();
+});
+
+test('a window without a label reports what was created or changed while it was open, where it covers', () => {
+  const drill = windowOf('drill', '10:00:00', '10:30:00', {
+    spec: { principals: [], expiresAt: at('12:00:00'), match: { namespaces: { include: ['shop'] } } },
+  });
+  expect(reporter([drill], found('10:10:00'))).toBe('drill');
+  expect(reporter([drill], found('09:00:00', { changedAt: [at('10:31:05')] }))).toBe('drill');
+  expect(reporter([drill], found('09:00:00', { changedAt: [at('10:31:06')] }))).toBeUndefined();
+  expect(reporter([drill], found('10:10:00', { namespace: 'lab' }))).toBeUndefined();
+  // a tool without a detector may label too
+  expect(reporter([drill], found('10:10:00', { label: 'r0' }))).toBe('drill');
+  // but a known label is better evidence
+  const restore = veleroWindow('r1', '10:05:00', '10:30:00');
+  expect(reporter([drill, restore], found('10:10:00', { label: 'r1' }))).toBe('r1');
+  expect(reporter([drill, restore], found('10:10:00'))).toBe('drill');
+});
+
+test('a tool whose detector names no label is treated in the same way', () => {
+  const ref = { apiVersion: 'actions.kio.kasten.io/v1alpha1', kind: 'RestoreAction', name: 'r', uid: 'u' };
+  const window = windowOf('k', '10:00:00', '10:30:00');
+  const k10 = {
+    ...window,
+    spec: { ...window.spec, source: { type: 'Detector', detector: 'k10', ref } as const },
+  };
+  expect(reporter([k10], found('10:10:00'))).toBe('k');
+});
+
+test('after a rollback or a long absence, the full sweep reports what no restore wrote', () => {
+  const full = windowOf('startup-1', '12:00:00', '12:00:00', {
+    spec: { principals: [], expiresAt: at('13:00:00'), source: { type: 'Startup' } },
+  });
+  expect(reporter([...three, full], found('09:00:00'))).toBe('startup-1');
+  expect(reporter([...three, full], found('10:10:00', { label: 'r1' }))).toBe('r1');
+});
+
+test('what no audit finds stays in the report of the newest restore that could have written it', () => {
+  const unaudited = found('10:10:00', { isAudited: false });
+  expect(reporter(three, unaudited)).toBe('r3');
+  const [first, second] = three;
+  const last = veleroWindow('r3', '11:00:30', '11:30:00', 'Completed');
+  expect(
+    reporter(
+      [first, second, last].filter((one) => one !== undefined),
+      unaudited,
+    ),
+  ).toBe('r2');
+});
+
+test('the namespace mapping of a restore says nothing about the objects of others', () => {
+  const crossing = { reason: 'CrossesNamespaceMapping', isAudited: false } as const;
+  expect(reporter(three, found('10:10:00', crossing))).toBeUndefined();
+  expect(reporter(three, found('10:10:00', { ...crossing, label: 'r1' }))).toBe('r1');
+});
