@@ -1,4 +1,5 @@
 /** The connection of a command to a cluster, as the user of the kubeconfig. */
+import { ApiError } from '../kube/api-error.ts';
 import { createClient } from '../kube/client.ts';
 import { loadConnection, type Connection } from '../kube/connection.ts';
 import { createDiscovery } from '../kube/discovery.ts';
@@ -44,7 +45,12 @@ async function reach(connection: Connection, command: string, parse: RestOptions
   const version = await discovery
     .serverVersion(AbortSignal.timeout(CONNECT_TIMEOUT_MS))
     .catch((cause: unknown) => {
-      throw new Error(`could not reach the API server ${server}`, { cause });
+      const refused = cause instanceof ApiError && cause.code === 401;
+      throw refused
+        ? new Error(
+            `the API server ${server} refused the credentials of the kubeconfig (401): log in again, or choose another --context`,
+          )
+        : new Error(`could not reach the API server ${server}`, { cause });
     });
   return {
     ...{ server, client: createClient(rest), discovery, version },

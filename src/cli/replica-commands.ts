@@ -64,9 +64,9 @@ function addProcess(program: Command, process: ProcessName, description: string,
     .addHelpText('after', help);
   for (const name of NAMES) command.addOption(toOption(name));
   command.action(async (options: Options) => {
-    const config = configFrom(options, program);
+    const config = configFrom(options, command);
     if (config.devUrl !== undefined && process !== 'serve')
-      program.error('--dev-url: only gatehouse serve runs on a developer machine', { exitCode: 2 });
+      command.error('error: --dev-url: only gatehouse serve runs on a developer machine');
     const { processes } = await import('./serve.ts');
     await processes[process](config);
   });
@@ -79,14 +79,14 @@ Examples:
 Exit code: 0 success, 1 a handler cannot be loaded, 2 wrong usage.`;
 
 export function addManifests(program: Command): void {
-  program
-    .command('manifests')
+  const command = program.command('manifests');
+  command
     .description('print the manifests that handlers need in addition to deploy/ (YAML)')
     .addOption(toOption('handlers'))
     .addOption(toOption('namespace'))
     .addHelpText('after', MANIFESTS_HELP)
     .action(async (options: Options) => {
-      const config = configFrom(options, program);
+      const config = configFrom(options, command);
       const { manifests } = await import('./manifests.ts');
       process.stdout.write(await manifests(config, process.cwd()));
       // A handler may have started timers or connections when it was loaded.
@@ -99,8 +99,9 @@ function toOption(name: SettingName): Option {
   const shown = fallback === undefined ? '' : ` (default: ${fallback})`;
   const text = `${description}${shown} [${environmentName(name)}]`;
   if (name === 'without') return new Option(`--${name} <value>`, text).argParser(joined);
+  const short = name === 'namespace' ? '-n, ' : '';
   return bare === undefined
-    ? new Option(`--${name} <value>`, text)
+    ? new Option(`${short}--${name} <value>`, text)
     : new Option(`--${name} [value]`, text).preset(bare);
 }
 
@@ -108,7 +109,7 @@ function toOption(name: SettingName): Option {
 const joined = (value: string, previous: string | undefined): string =>
   previous === undefined ? value : `${previous},${value}`;
 
-function configFrom(options: Options, program: Command): Config {
+function configFrom(options: Options, command: Command): Config {
   const flags: Source = Object.fromEntries(
     NAMES.flatMap((name) => {
       const value = options[toOption(name).attributeName()];
@@ -119,7 +120,7 @@ function configFrom(options: Options, program: Command): Config {
   try {
     return resolveConfig(flags, process.env, file === undefined ? {} : readConfigFile(file));
   } catch (error) {
-    if (error instanceof ConfigError) program.error(error.message, { exitCode: 2 });
+    if (error instanceof ConfigError) command.error(`error: ${error.message.replaceAll('\n', '; ')}`);
     throw error;
   }
 }

@@ -102,6 +102,14 @@ describe('gatehouse sandbox', { timeout: PATIENCE_MS, concurrent: false }, () =>
     expect(output(program)).toBe(`${kubeconfig}\n`);
   });
 
+  test('closing the terminal leaves nothing behind either', async () => {
+    const program = start('--quiet');
+    await kubeconfigIn(program);
+    program.kill('SIGHUP');
+    expect(await program.exited).toEqual({ code: 0, signal: null });
+    expect(temporaryFiles()).toEqual([]);
+  });
+
   test('--no-tour starts a cluster without the objects of the tour', async () => {
     const program = start('--no-tour');
     const list = await withClient(await kubeconfigIn(program), (client) => client.listAll(namespaces));

@@ -29,7 +29,7 @@ function addOpen(restore: Command): void {
     .description('open a window: checks that depend on other objects are deferred for its principals only')
     .option('--user <name>', 'user that restores, e.g. system:serviceaccount:velero:velero; repeatable', add)
     .option('--group <name>', 'group that restores; repeatable', add)
-    .option('--namespace <name>', 'limit the window to this namespace; repeatable (default: all)', add)
+    .option('-n, --namespace <name>', 'limit the window to this namespace; repeatable (default: all)', add)
     .option('--operation <operation>', 'operation to defer; repeatable (default: CREATE and UPDATE)', add)
     .option('--for <duration>', 'maximum duration of the window, up to 24h', '2h')
     .option('--reason <text>', 'reason for the restore, shown in the report')

@@ -31,9 +31,13 @@ export async function restore(command: RestoreCommand): Promise<ExitCode> {
     return await withCluster(command.flags, 'restore', (cluster) => run(command, cluster));
   } catch (error) {
     for (const line of messageWithCauses(error).split('\n')) console.error(`error: ${line}`);
+    if (error instanceof WrongUsage) {
+      console.error(`See gatehouse restore ${command.kind} --help`);
+      return 2;
+    }
     const hint = hintFor(error);
     if (hint !== undefined) console.error(`hint: ${hint}`);
-    return error instanceof WrongUsage ? 2 : 1;
+    return 1;
   }
 }
 

@@ -24,7 +24,7 @@ export function addSandbox(program: Command): void {
     .action(async (flags: SandboxFlags) => {
       const stopping = new AbortController();
       const stop = () => stopping.abort();
-      for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, stop);
+      for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(name, stop);
       // The reader of the pipe has closed it.
       process.stdout.on('error', stop);
       const { sandbox } = await import('./sandbox.ts');

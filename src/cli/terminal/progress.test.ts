@@ -47,7 +47,7 @@ test('a line replaces the previous one at a limited rate, and is removed', () =>
   line.show({ what: 'a', done: 3 });
   line.clear();
   line.clear();
-  expect(written).toEqual(['\r1 objects  a\u001b[K', '\r3 objects  a\u001b[K', '\r\u001b[K']);
+  expect(written).toEqual(['\r1 object  a\u001b[K', '\r3 objects  a\u001b[K', '\r\u001b[K']);
 });
 
 test('nothing is written if the stream is not a terminal', () => {

@@ -58,7 +58,8 @@ export function createProgressLine(
 /** @param width in columns; longer text is truncated, because a second line could not be removed */
 export function formatProgress({ what, done, total }: Progress, width: number, colours: boolean): string {
   const name = printable(what);
-  if (total === undefined || total < done) return `${number(done)} objects  ${name}`.slice(0, width);
+  if (total === undefined || total < done)
+    return `${number(done)} ${done === 1 ? 'object' : 'objects'}  ${name}`.slice(0, width);
   const share = total === 0 ? 1 : done / total;
   const filled = Math.floor(share * BAR_WIDTH);
   const bar = `${'='.repeat(filled)}${' '.repeat(BAR_WIDTH - filled)}`;

@@ -7,6 +7,7 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AdmissionContext } from '../../admission/policy/world.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { Log } from '../../log.ts';
+import { counted } from '../../json/counted.ts';
 import { keyOf } from '../../json/kube-object.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Context } from '../context.ts';
@@ -129,7 +130,8 @@ function publish(
     regarding: regarding(policy),
     type: isClean ? 'Normal' : 'Warning',
     reason: isClean ? 'NoViolations' : total > 0 ? 'ViolationsFound' : 'AuditIncomplete',
-    message: message ?? `${total} violations in ${objects} of ${checked} stored objects`,
+    message:
+      message ?? `${counted(total, 'violation')} in ${objects} of ${counted(checked, 'stored object')}`,
   });
 }
 

@@ -10,7 +10,7 @@ export function addStatus(program: Command): void {
     .description(
       'health of Gatehouse in a cluster: leader, authority, certificates, CA bundles, policies, restore windows',
     )
-    .option('--namespace <name>', 'namespace of Gatehouse', namespaceName, 'gatehouse-system')
+    .option('-n, --namespace <name>', 'namespace of Gatehouse', namespaceName, 'gatehouse-system')
     .addOption(
       new Option(
         '--compat <systems...>',

@@ -3,6 +3,7 @@ import type { ClusterReview, PolicyReview } from '../cluster/review-cluster.ts';
 import type { Violator } from '../../../runtime/policies/audit-scan.ts';
 import { describeIdentity, type Identity } from '../review-result.ts';
 import type { JunitCase, JunitSuite } from './junit.ts';
+import { counted } from '../../../json/counted.ts';
 import { printable } from '../../../json/printable.ts';
 import { formatTable, paint } from '../../terminal/output.ts';
 
@@ -37,11 +38,11 @@ function sentence(policies: readonly PolicyReview[], colours: boolean): string {
   const found = paint(
     violations === 0
       ? { text: 'no violations', colour: 'green' }
-      : { text: `${violations} violations in ${objects} objects`, colour: 'red' },
+      : { text: `${counted(violations, 'violation')} in ${counted(objects, 'object')}`, colour: 'red' },
     colours,
   );
   if (incomplete === 0) return found;
-  const text = `${incomplete} of ${policies.length} policies incomplete`;
+  const text = `${incomplete} of ${counted(policies.length, 'policy')} incomplete`;
   return `${found}; ${paint({ text, colour: 'yellow' }, colours)}`;
 }
 
@@ -104,7 +105,7 @@ function casesOf({ policy, checked, violators, incomplete }: PolicyReview): read
     }),
     {
       ...base,
-      name: `${checked - violators.length} objects without violations`,
+      name: `${counted(checked - violators.length, 'object')} without violations`,
       ...(incomplete === undefined ? {} : { error: printable(incomplete) }),
     },
   ];

@@ -1,5 +1,6 @@
 /** RestoreWindows that are open, or whose restore has left violations. */
 import type { RestoreWindow } from '../../../../api/restore-window.ts';
+import { counted } from '../../../../json/counted.ts';
 import { windowState } from '../../../../restore/window.ts';
 import { summaryOf, type WindowSummary } from '../../../restore/window-report.ts';
 import { unreadOf, valueOf, type Reading } from '../../read-cluster/reading.ts';
@@ -44,7 +45,7 @@ function problemsOf({ metadata, spec, status }: RestoreWindow, now: Date): Probl
   const object = `RestoreWindow ${name}`;
   if (status?.phase === 'CompletedWithViolations') {
     const { total = 0 } = status.violations ?? {};
-    const message = `the restore has left ${total} violations: gatehouse restore status ${name} lists them`;
+    const message = `the restore has left ${counted(total, 'violation')}: gatehouse restore status ${name} lists ${total === 1 ? 'it' : 'them'}`;
     return [{ object, message }];
   }
   const isOverdue = new Date(spec.expiresAt).getTime() + OVERDUE_MS < now.getTime();

@@ -1,0 +1,118 @@
+// suite: processes
+/** Mistakes on the command line, in the terminal and in the version of Node, with the message that the user sees. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+import { runGatehouse } from '../support/review-command.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gatehouse-usage-'));
+});
+
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test.each([
+  ['nope', "unknown command 'nope'", 'gatehouse'],
+  ['help nope', "unknown command 'nope'", 'gatehouse'],
+  ['statsu', "unknown command 'statsu' (Did you mean status?)", 'gatehouse'],
+  ['status --namspace x', "unknown option '--namspace' (Did you mean --namespace?)", 'gatehouse status'],
+  ['status -n Prod', /"Prod" is not a valid name of a namespace\.$/, 'gatehouse status'],
+  ['restore nope', "unknown command 'nope' (Did you mean open?)", 'gatehouse restore'],
+  ['restore help nope', "unknown command 'nope'", 'gatehouse restore'],
+  ['restore close', "missing required argument 'name'", 'gatehouse restore close'],
+  ['restore open x --for 1y', /--for/, 'gatehouse restore open'],
+  ['serve --port x', '--port: "x" is not a port (0 to 65535)', 'gatehouse serve'],
+  ['manifests -n Prod', /^--namespace: "Prod"/, 'gatehouse manifests'],
+  ['sandbox --port 99999', /"99999" is not a port/, 'gatehouse sandbox'],
+])('"gatehouse %s" is one line, where to find help, and exit code 2', async (line, message, command) => {
+  const { code, stdout, stderr } = await runGatehouse(line.split(' '));
+  const [first = '', help, ...further] = stderr.trimEnd().split('\n');
+  expect(first.replace(/^error: /, '')).toEqual(
+    typeof message === 'string' ? message : expect.stringMatching(message),
+  );
+  expect([code, stdout, help, further]).toEqual([2, '', `See ${command} --help`, []]);
+});
+
+test('help of a nested command is the help of that command', async () => {
+  const { code, stdout } = await runGatehouse(['help', 'restore', 'open']);
+  expect([code, stdout.split('\n', 1)]).toEqual([0, ['Usage: gatehouse restore open [options] [name]']]);
+});
+
+test('credentials that the API server does not accept are named, not the network', async () => {
+  const server = createServer((_request, response) => {
+    response.writeHead(401, { 'content-type': 'application/json' });
+    response.end(
+      JSON.stringify({ kind: 'Status', code: 401, reason: 'Unauthorized', message: 'Unauthorized' }),
+    );
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+  const kubeconfig = join(folder, 'kubeconfig');
+  const context = { name: 'c', context: { cluster: 'c', user: 'u' } };
+  const users = [{ name: 'u', user: { token: 'expired' } }];
+  const clusters = [{ name: 'c', cluster: { server: url } }];
+  writeFileSync(
+    kubeconfig,
+    JSON.stringify({ kind: 'Config', 'current-context': 'c', contexts: [context], users, clusters }),
+  );
+  try {
+    for (const command of ['status', 'doctor']) {
+      const { code, stderr } = await runGatehouse([command, '--kubeconfig', kubeconfig]);
+      expect([code, stderr]).toEqual([
+        1,
+        `error: the API server ${url} refused the credentials of the kubeconfig (401): log in again, or choose another --context\n`,
+      ]);
+    }
+  } finally {
+    server.close();
+  }
+});
+
+/** Runs the program with a module that is loaded before it. */
+async function runWith(preload: string, ...args: readonly string[]) {
+  const child = spawn(
+    process.execPath,
+    [
+      '--import',
+      `data:text/javascript,${encodeURIComponent(preload)}`,
+      join(ROOT, 'src', 'main.ts'),
+      ...args,
+    ],
+    { stdio: ['ignore', 'pipe', 'pipe'] },
+  );
+  const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
+  return { code: code as unknown, stderr };
+}
+
+test('an older Node is named in one line, before any module is loaded that it cannot parse', async () => {
+  const pretend = (version: string) =>
+    `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } });
+     Object.defineProperty(process, 'version', { value: 'v${version}' });`;
+  const refused = await runWith(pretend('22.18.0'), 'status');
+  expect(refused).toEqual({
+    code: 1,
+    stderr:
+      'error: Gatehouse needs Node 22.19 or newer, and this is v22.18.0: install Node 24, or run "npx node" in a checkout\n',
+  });
+  expect((await runWith(pretend('22.19.0'), 'nope')).stderr).toContain('unknown command');
+  const { engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+    readonly engines: { readonly node: string };
+  };
+  expect(engines.node).toBe('>=22.19');
+  // old versions load an imported module before they run the check
+  const source = readFileSync(join(ROOT, 'src', 'main.ts'), 'utf8');
+  expect(source).not.toMatch(/^import |\?\.|\?\?/m);
+});
