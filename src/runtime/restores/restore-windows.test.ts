@@ -153,6 +153,8 @@ test('kstatus follows the life of a window', async () => {
   now = at('12:02:00');
   await run();
   found = { violations: [], unreadable: [] };
+  await reconcile(); // removes the finalizer
+  now = at('12:02:05');
   changed.add('drill');
   await run();
   expect(seen).toEqual([
