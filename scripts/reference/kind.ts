@@ -26,6 +26,7 @@ export interface Schema {
 export interface Definition {
   readonly spec: {
     readonly group: string;
+    readonly scope: string;
     readonly names: {
       readonly kind: string;
       readonly plural: string;
@@ -39,7 +40,7 @@ export interface Definition {
   };
 }
 
-export function kindPage({ spec: { group, names, versions } }: Definition): File {
+export function kindPage({ spec: { group, scope, names, versions } }: Definition): File {
   const { name = '', schema, additionalPrinterColumns = [] } = versions[0] ?? {};
   const { description = '', properties = {}, required = [] } = schema?.openAPIV3Schema ?? {};
   const sections = Object.entries(properties)
@@ -55,7 +56,7 @@ export function kindPage({ spec: { group, names, versions } }: Definition): File
     title: names.kind,
     text: [
       description,
-      `\`apiVersion: ${group}/${name}\`, \`kind: ${names.kind}\`; cluster-scoped; in kubectl \`${names.plural}\` or ${short}. ` +
+      `\`apiVersion: ${group}/${name}\`, \`kind: ${names.kind}\`; ${scope === 'Cluster' ? 'cluster-scoped' : 'namespaced'}; in kubectl \`${names.plural}\` or ${short}. ` +
         `\`kubectl explain ${names.plural}.spec\` shows the same.`,
       ...sections,
       '## Columns of kubectl get',

@@ -112,6 +112,10 @@ const spec = object('The rules.', {
   'exceptions?': mapList('Requests that skip checks, and until when.', 'name', exception, {
     maxItems: 64,
   }),
+  'policyExceptions?': oneOf(
+    'Whether PolicyExceptions may exempt objects of their namespaces (Accept). Users who may create them there then decide what the policy lets through. Default: Refuse.',
+    ['Refuse', 'Accept'],
+  ),
   'owners?': policyOwners,
   'restore?': policyRestore,
   'initiallyDeferred?': initiallyDeferred,

@@ -4,6 +4,7 @@ import type { TObject } from 'typebox';
 import { admissionPolicySchema } from './admission-policy.ts';
 import { conversionPolicySchema } from './conversion-policy.ts';
 import { GROUP, VERSION } from './group.ts';
+import { policyExceptionSchema } from './policy-exception.ts';
 import { restoreDetectorSchema } from './restore-detector.ts';
 import { restoreReportSchema } from './restore-report.ts';
 import { restoreWindowSchema } from './restore-window.ts';
@@ -43,6 +44,20 @@ export function customResourceDefinitions(): readonly { readonly name: string; r
       column('Installed', condition('Installed', 'status')),
       AGE,
     ]),
+    definition(
+      'PolicyException',
+      'policyexceptions',
+      'pex',
+      policyExceptionSchema,
+      [
+        column('Policy', '.spec.policy'),
+        ...READY,
+        column('Expires', '.spec.expiresAt'),
+        wideColumn('Because', '.spec.reason'),
+        AGE,
+      ],
+      'Namespaced',
+    ),
     definition('RestoreDetector', 'restoredetectors', 'ghrd', restoreDetectorSchema, [
       column('Resource', '.spec.watch.resource'),
       column('Group', '.spec.watch.apiGroup'),
@@ -83,6 +98,7 @@ function definition(
   shortName: string,
   schema: TObject,
   columns: readonly ReturnType<typeof column>[],
+  scope: 'Cluster' | 'Namespaced' = 'Cluster',
 ): { readonly name: string; readonly manifest: object } {
   const common = { apiVersion: { type: 'string' }, kind: { type: 'string' }, metadata: { type: 'object' } };
   const version = {
@@ -108,7 +124,7 @@ function definition(
       name: `${plural}.${GROUP}`,
       labels: { 'app.kubernetes.io/name': 'gatehouse', 'app.kubernetes.io/part-of': 'gatehouse' },
     },
-    spec: { group: GROUP, scope: 'Cluster', names, versions: [version] },
+    spec: { group: GROUP, scope, names, versions: [version] },
   };
   return { name: plural, manifest };
 }

@@ -19,6 +19,7 @@ import type { LeaderContext } from './controller.ts';
 import type { Conversions } from './conversions/start-conversions.ts';
 import { createOwnLease, LEADER_LEASE, type OwnLease } from './leadership/own-lease.ts';
 import { startPolicyAudit } from './policies/policy-audit.ts';
+import { startExceptionStatus } from './policies/policy-exceptions.ts';
 import { startPolicyStatus } from './policies/policy-status.ts';
 import { startReadRecords } from './policies/read-records.ts';
 import { startShareState } from './own-state/share-state.ts';
@@ -138,7 +139,10 @@ function startPolicies(
     signal,
   );
   const records = startReadRecords(context, replica, signal);
-  return { stopped: Promise.all([status.stopped, webhooks.stopped, audit.stopped, records.stopped]) };
+  const exceptions = startExceptionStatus(context, replica, audit.refresh, signal);
+  return {
+    stopped: Promise.all([status, webhooks, audit, records, exceptions].map(({ stopped }) => stopped)),
+  };
 }
 
 /** Ignores the error of `work` if the signal has aborted: losing the leadership is not a failure. */

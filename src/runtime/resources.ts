@@ -10,16 +10,17 @@ import {
 } from '../kube/well-known.ts';
 import { TARGET_KINDS, type TargetKind } from '../pki/injection/target.ts';
 
-const own = (resource: string, kind: string): Resource => ({
+const own = (resource: string, kind: string, namespaced = false): Resource => ({
   group: GROUP,
   version: VERSION,
   resource,
   kind,
-  namespaced: false,
+  namespaced,
 });
 
 export const ADMISSION_POLICIES = own('admissionpolicies', 'AdmissionPolicy');
 export const CONVERSION_POLICIES = own('conversionpolicies', 'ConversionPolicy');
+export const POLICY_EXCEPTIONS = own('policyexceptions', 'PolicyException', true);
 export const RESTORE_DETECTORS = own('restoredetectors', 'RestoreDetector');
 export const RESTORE_REPORTS = own('restorereports', 'RestoreReport');
 export const RESTORE_WINDOWS = own('restorewindows', 'RestoreWindow');

@@ -24,6 +24,7 @@ import { createOwnKinds } from './webhooks/own-kinds.ts';
 import { createOwners } from './policies/owners.ts';
 import { startController } from './controller.ts';
 import { createCrdSchemas } from './policies/crd-schemas.ts';
+import { createReadGrants, watchPolicyExceptions } from './policies/policy-exceptions.ts';
 import { createReadAccess } from './policies/read-access.ts';
 import { READS_SECRET } from './policies/read-records.ts';
 import { ADMISSION_POLICIES } from './resources.ts';
@@ -74,7 +75,9 @@ export function startReplica(
   const policies = watch<AdmissionPolicy>(context, { resource: ADMISSION_POLICIES }, signal);
   const restoreKinds = watchRestoreKinds(context, signal);
   const { windows, detectors } = restoreKinds;
-  const environment = { ownNamespace: config.namespace, ...capabilities };
+  const exceptions = watchPolicyExceptions(context, signal);
+  const { grants } = exceptions;
+  const environment = { ownNamespace: config.namespace, ...capabilities, grants };
   const uncompiled = createUncompiled(policies.store, registry, environment);
   policies.onChange(uncompiled.refresh);
   registry.subscribe(uncompiled.refresh);
@@ -123,6 +126,7 @@ export function startReplica(
   const storeWindow = mayWrite === 'claims' ? awaitWindow : createWindowOrAwait(client, awaitWindow, log);
   const everything = createWorld(client, context.exact.client, discovery, targets, {
     ...createRestoreEvidence(context, windows, detectors, storeWindow),
+    readGrants: createReadGrants(client),
     governed,
     claims: {
       ...createClaims(client, config.uniqueSettleMs),
@@ -141,6 +145,7 @@ export function startReplica(
   return {
     registry,
     policies,
+    exceptions,
     records,
     windows,
     detectors,

@@ -238,6 +238,15 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     for (const name of ['twin-a', 'twin-b']) await cluster.admin.create(SERVERS, withSerial(name, 'OLD'));
     await cluster.apply(policy('serials', { unique: [{ name: 'serial', paths: ['spec.serial'] }] }, SELLING));
     await seeInForce(cluster, 'serials');
+    await cluster.apply({
+      apiVersion: 'gatehouse.dev/v1alpha1',
+      kind: 'PolicyException',
+      metadata: { namespace: 'shop', name: 'none' },
+      spec: {
+        ...{ policy: 'serials', objects: { names: ['none'] } },
+        ...{ reason: 'refused by the policy', expiresAt: '2036-01-01T00:00:00Z' },
+      },
+    } as KubeObject);
     await cluster.admin.create(SERVERS, withSerial('first', 'S1'));
     await untilRefused('a second S1', 'spec.serial', () =>
       cluster.admin.create(SERVERS, withSerial('second', 'S1'), { dryRun: true }),

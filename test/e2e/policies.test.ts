@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AdmissionPolicy } from '../../src/api/admission-policy.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
+import { POLICY_EXCEPTIONS } from '../../src/runtime/resources.ts';
 import { configMaps, customResourceDefinitions } from '../../src/kube/well-known.ts';
 import {
   ADMISSION_POLICIES,
@@ -25,6 +26,7 @@ import {
   untilRefused,
 } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
+import { kstatus, type WithStatus } from '../support/kstatus.ts';
 import { condition, datacenter, server, type Conditioned } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 
@@ -97,6 +99,89 @@ const release = async (name: string) => {
 };
 
 const dryRun = { dryRun: true };
+
+test('a PolicyException, written by a user who may write nothing else, exempts objects of its namespace until it expires', async () => {
+  const large = (name: string, namespace = 'shop') => {
+    const object = configMap(name, { a: '1', b: '2' }, namespace);
+    return { ...object, metadata: { ...object.metadata, labels: { sized: 'yes' } } };
+  };
+  const spec = {
+    match: { apiGroups: [''], resources: ['configmaps'], objectSelector: { matchLabels: { sized: 'yes' } } },
+    validate: { rules: [{ name: 'small', expression: 'object.data.size() < 2', message: 'too large' }] },
+    policyExceptions: 'Accept',
+  };
+  await govern('sized', spec, 'too large', () => cluster.admin.create(configMaps, large('probe'), dryRun));
+  const rbac = {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    metadata: { namespace: 'shop', name: 'excuse' },
+  };
+  const rules = [
+    { apiGroups: ['gatehouse.dev'], resources: ['policyexceptions'], verbs: ['create', 'patch'] },
+  ];
+  const subjects = [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'alice' }];
+  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'excuse' };
+  await cluster.apply(
+    { ...rbac, kind: 'Role', rules } as KubeObject,
+    { ...rbac, kind: 'RoleBinding', roleRef, subjects } as KubeObject,
+  );
+  const alice = await cluster.as('alice');
+  const ref = { namespace: 'shop', name: 'legacy' };
+  const exception = {
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'PolicyException',
+    metadata: ref,
+    spec: {
+      policy: 'sized',
+      checks: ['small'],
+      objects: { names: ['old-*'] },
+      reason: 'shrinks with the next release',
+      expiresAt: '2036-01-01T00:00:00Z',
+    },
+  };
+  const created = await eventually('alice may write exceptions', () =>
+    alice.create<WithStatus>(POLICY_EXCEPTIONS, exception).catch(() => undefined),
+  );
+  // The replica may not have seen it yet: it then reads live instead of denying.
+  expect(kstatus(created)).toBe('InProgress');
+  await cluster.admin.create(configMaps, large('old-1'));
+  for (const other of [large('new-1'), large('old-1', 'exempt')])
+    expect(await refusal(cluster.admin.create(configMaps, other, dryRun))).toMatchObject({ code: 403 });
+  const noted = await eventually('the audit annotation', () =>
+    cluster.plane
+      .auditLog()
+      .find(
+        ({ objectRef, annotations }) =>
+          objectRef?.name === 'old-1' && JSON.stringify(annotations).includes('legacy'),
+      ),
+  );
+  expect(Object.entries(noted.annotations ?? {})).toContainEqual([
+    expect.stringMatching(/\/exceptions$/),
+    'sized/shop/legacy',
+  ]);
+  await cluster.see<WithStatus>(
+    'it is in force',
+    POLICY_EXCEPTIONS,
+    ref,
+    (one) => kstatus(one) === 'Current',
+  );
+
+  const expiresAt = new Date(Date.now() + 3_000);
+  await alice.patchMerge(POLICY_EXCEPTIONS, ref, { spec: { expiresAt: expiresAt.toISOString() } });
+  await eventually(
+    'one second after its expiry',
+    () => Date.now() > expiresAt.getTime() + 1_000 || undefined,
+  );
+  expect(await refusal(cluster.admin.create(configMaps, large('old-2')))).toMatchObject({ code: 403 });
+  const ended = await cluster.see<WithStatus>(
+    'it has expired',
+    POLICY_EXCEPTIONS,
+    ref,
+    (one) => kstatus(one) === 'Failed',
+  );
+  expect(ended.status?.conditions?.[0]).toMatchObject({ type: 'Ready', status: 'False', reason: 'Expired' });
+  await cluster.admin.delete(configMaps, { namespace: 'shop', name: 'old-1' });
+  await release('sized');
+}, 60_000);
 
 describe('AdmissionWebhook, as Kubernetes tests it', () => {
   test('should be able to deny pod and configmap creation', async () => {

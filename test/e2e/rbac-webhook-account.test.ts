@@ -253,6 +253,7 @@ test('the account reads only what admission needs', async () => {
         `${verb} core/services gatehouse`,
         `${verb} gatehouse.dev/admissionpolicies`,
         `${verb} gatehouse.dev/conversionpolicies`,
+        `${verb} gatehouse.dev/policyexceptions`,
         `${verb} gatehouse.dev/restoredetectors`,
         `${verb} gatehouse.dev/restorewindows`,
       ]),

@@ -571,6 +571,28 @@ test('while a RestoreWindow in the input is open, reference checks of its restor
   expect((await review({ policies, objects, existing: [window] })).verdicts).toEqual(['denied']);
 });
 
+test('PolicyExceptions in the input apply until they expire, in their namespace, if the policy accepts them', async () => {
+  const exception = (expiresAt: string, metadata: object = { namespace: 'shop' }) => ({
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'PolicyException',
+    metadata: { name: 'old', ...metadata },
+    spec: { policy: 'servers', objects: { names: ['s'] }, reason: 'old', expiresAt },
+  });
+  const verdictsWith = async (policyExceptions: 'Accept' | 'Refuse', ...exceptions: readonly object[]) => {
+    const validate = { references: [datacenter] };
+    const objects = ['s', 't'].map((name) => server(name, { datacenter: 'nowhere' }));
+    const policies = [policy({ validate, policyExceptions }), ...exceptions];
+    return (await review({ policies, objects, flags: { namespace: 'other' } })).verdicts;
+  };
+  const later = '2026-11-21T12:00:01Z';
+  expect(await verdictsWith('Accept', exception(later))).toEqual(['allowed', 'denied']);
+  expect(await verdictsWith('Accept', exception(later, {}))).toEqual(['denied', 'denied']);
+  expect(await verdictsWith('Accept', exception('2026-11-21T12:00:00Z'))).toEqual(['denied', 'denied']);
+  expect(await verdictsWith('Refuse', exception(later))).toEqual(['denied', 'denied']);
+  const twice = [exception(later), exception(later, { namespace: 'other' })];
+  expect(await verdictsWith('Accept', ...twice)).toEqual(['allowed', 'denied']);
+});
+
 test('an object that cannot exist in such a cluster is omitted, with a note', async () => {
   const { verdicts, notes } = await review({
     policies: [policy({ validate: { references: [datacenter] } })],

@@ -106,7 +106,7 @@ async function auditUnique(
   const { world, signal, now } = context;
   if (policy.unique.length === 0 || !isJsonObject(object)) return [];
   const self = refOf(resource, object);
-  const { covers } = exemptionOfStored(policy, object, now);
+  const { covers } = exemptionOfStored(policy, resource, object, now);
   const violations: Violation[] = [];
   for (const key of heldKeys(policy, object, self)) {
     const known = world.governed === undefined ? [] : world.governed.holders(key.claim, policy);

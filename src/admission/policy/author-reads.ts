@@ -85,7 +85,13 @@ export function disclosingText(spec: AdmissionPolicySpec): string {
   return canonical(JSON.parse(canonical(Object.fromEntries(part))) as object);
 }
 
-const DISCLOSES_NOTHING = new Set(['failurePolicy', 'timeoutSeconds', 'enforcement', 'exceptions']);
+const DISCLOSES_NOTHING = new Set([
+  'failurePolicy',
+  'timeoutSeconds',
+  'enforcement',
+  'exceptions',
+  'policyExceptions',
+]);
 
 const canonical = (value: object): string => toCanonicalText(value as JsonValue); // from JSON
 

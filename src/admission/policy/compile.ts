@@ -5,6 +5,7 @@ import { compileReferences } from './references/compile-references.ts';
 import { compileImmutable } from './immutable/immutable.ts';
 import { compileDefaults } from './defaults/defaults.ts';
 import { compileExceptions } from './exceptions/exceptions.ts';
+import type { Grants } from './exceptions/grants.ts';
 import { createExpressionCompiler } from './expressions/compile-expression.ts';
 import { compileMatch, type MatchEnvironment, type Resolve } from './match/compile-match.ts';
 import { compileMutations } from './mutations/mutations.ts';
@@ -28,6 +29,8 @@ export interface CompileEnvironment extends MatchEnvironment {
   readonly resolve: Resolve;
   /** The structural schemas of the governed kinds; empty if any of them is unknown. */
   readonly schemas?: readonly JsonObject[];
+  /** The PolicyExceptions in the stores. */
+  readonly grants?: Grants;
 }
 
 export type CompileResult =
@@ -45,7 +48,7 @@ export type CompileResult =
 /** Compiles an AdmissionPolicy, or lists everything that is wrong with it. */
 export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvironment): CompileResult {
   const { spec, metadata } = policy;
-  const { resolve, schemas = [] } = environment;
+  const { resolve, schemas = [], grants } = environment;
   const problems: Problem[] = [];
   const report = createReport(problems);
   const match = compileMatch(spec, environment, report);
@@ -71,6 +74,7 @@ export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvir
     warnings: compileWarnings(spec, compile, report),
     auditAnnotations: compileAuditAnnotations(spec, compile, report),
     exceptions: compileExceptions(spec, report),
+    grants: spec.policyExceptions === 'Accept' ? grants : undefined,
     preservesOwners: compileOwners(spec, match, report),
     ...compileRestore(spec, report),
     spec,

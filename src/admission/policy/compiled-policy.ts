@@ -1,3 +1,4 @@
+import type { Grants } from './exceptions/grants.ts';
 import type { CelProgram } from '../../cel/cel.ts';
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import type { GroupResource } from '../../json/kube-object.ts';
@@ -110,6 +111,7 @@ export interface CompiledException {
   readonly groups: readonly string[] | undefined;
   readonly namespaces: readonly string[] | undefined;
   readonly names: readonly string[] | undefined;
+  readonly resources: readonly GroupResource[] | undefined;
   readonly objectSelector: NormalSelector;
   readonly checks: readonly string[] | undefined;
 }
@@ -167,6 +169,8 @@ export interface CompiledPolicy {
   readonly warnings: readonly CompiledWarning[];
   readonly auditAnnotations: readonly CompiledAuditAnnotation[];
   readonly exceptions: readonly CompiledException[];
+  /** The PolicyExceptions of the stores; undefined if the policy does not accept any. */
+  readonly grants: Grants | undefined;
   /** Whether the audit checks existing objects. */
   readonly audit: boolean;
   /** Whether Gatehouse records the owners of the governed objects and links them again after a restore. */

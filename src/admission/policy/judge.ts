@@ -36,9 +36,10 @@ export type JudgeContext = AdmissionContext & { readonly budget: CelBudget };
 export function judge(
   policy: CompiledPolicy,
   request: AdmissionRequest,
-  { world, signal, now, budget, turns }: JudgeContext,
+  context: JudgeContext,
 ): Judgement | Promise<Judgement> {
-  const exemption = exemptionOf(policy, request, now);
+  const { world, signal, budget, turns } = context;
+  const exemption = exemptionOf(policy, request, context);
   const { violations: checked, unresolved } = checkFields(policy, request, exemption, world);
   const judgementOf = (violations: readonly Violation[], notices: Notices, unreadable?: unknown) =>
     ({ policy, exemption, violations, unresolved, notices, unreadable }) satisfies Judgement;

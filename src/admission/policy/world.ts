@@ -2,6 +2,7 @@ import type { KubeObject, ObjectMeta, ObjectRef, OwnerReference } from '../../js
 import type { Requester } from '../../api/principals.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import type { CompiledPolicy } from './compiled-policy.ts';
+import type { Grants } from './exceptions/grants.ts';
 import type { AdmissionRequest, Operation } from '../review/request.ts';
 
 /** The only access to the cluster in this folder. A cached object may allow; only a live read may deny. */
@@ -42,6 +43,12 @@ export interface World {
     request: RestoreQuery,
     signal: AbortSignal,
   ) => Promise<RestoreEvidence | undefined>;
+  /**
+   * Reads live the PolicyExceptions of a namespace; undefined: of all. Absent: the stores are complete.
+   *
+   * @throws if the API server gives no definite answer
+   */
+  readonly readGrants?: (namespace: string | undefined, signal: AbortSignal) => Promise<Grants>;
   /** Absent in audits and reviews of files: they do not check unique values. */
   readonly claims?: Claims;
   /** What governed objects name and hold, from the stores. Absent under the same conditions as `claims`. */
@@ -175,4 +182,6 @@ export interface AdmissionContext {
   readonly signal: AbortSignal;
   /** In milliseconds since 1970, by the clock of the API server. */
   readonly now: number;
+  /** PolicyExceptions from a live read. Absent: those of the stores count. */
+  readonly grants?: Grants;
 }

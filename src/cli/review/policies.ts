@@ -8,6 +8,7 @@ import {
 import { uncoveredSubresources } from '../../admission/policy/match/uncovered-subresources.ts';
 import type { MatchCondition } from '../../admission/policy/compiled-policy.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
+import type { PolicyException } from '../../api/policy-exception.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import { governed } from '../../runtime/policies/policy-kinds.ts';
 import { joined, type Parsed, type PlacedObject } from './documents.ts';
@@ -27,6 +28,20 @@ export function compilePolicies(
   );
   refuse([...read.problems, ...compiled.problems]);
   return compiled.found;
+}
+
+/** The PolicyExceptions of the input. @throws UnusableInput with all problems, by field */
+export function readExceptions(
+  objects: readonly PlacedObject[],
+  registry: Kinds['registry'],
+  namespace: string,
+): readonly PolicyException[] {
+  const { found, problems } = readOwn<PolicyException>('PolicyException', objects, registry);
+  refuse(problems);
+  return found.map(({ object }) => ({
+    ...object,
+    metadata: { ...object.metadata, namespace: object.metadata.namespace ?? namespace },
+  }));
 }
 
 /** Compiles one policy. The problems name its label. */

@@ -44,12 +44,13 @@ export const isOwn = (object: PlacedObject['object']): boolean =>
   textIn(object, 'apiVersion').startsWith(`${GROUP}/`);
 
 function namesTwice(kind: string, given: readonly PlacedObject[]): readonly string[] {
-  return [...Map.groupBy(given, ({ object }) => textIn(object, 'metadata', 'name'))].flatMap(
-    ([name, same]) => {
-      const places = same.map(({ place }) => describePlace(place)).join(' and ');
-      return same.length < 2 ? [] : [`${places}: both are ${kind} ${name}: leave one out`];
-    },
-  );
+  const keyOf = ({ object }: PlacedObject) =>
+    [textIn(object, 'metadata', 'namespace'), textIn(object, 'metadata', 'name')].join('/');
+  return [...Map.groupBy(given, keyOf)].flatMap(([key, same]) => {
+    const name = key.startsWith('/') ? key.slice(1) : key;
+    const places = same.map(({ place }) => describePlace(place)).join(' and ');
+    return same.length < 2 ? [] : [`${places}: both are ${kind} ${name}: leave one out`];
+  });
 }
 
 function readOne<T>({ object, place }: PlacedObject, type: ResourceType): Parsed<Labelled<T>> {

@@ -1,5 +1,6 @@
 /** Reviews writes as the API server would process them in the snapshot. */
 import type { HandlerLog } from '../../admission/handlers/handler.ts';
+import { grantsIn } from '../../admission/policy/exceptions/grants.ts';
 import { textIn, type JsonObject } from '../../json/json.ts';
 import { ApiFailure } from '../../sandbox/machinery/failure.ts';
 import type { ResourceType } from '../../sandbox/machinery/resource-type.ts';
@@ -21,7 +22,7 @@ import {
   type Recording,
   type ReviewedObject,
 } from './review-result.ts';
-import { compilePolicies, conditionProblems, coverageNotes } from './policies.ts';
+import { compilePolicies, conditionProblems, coverageNotes, readExceptions } from './policies.ts';
 import { createSnapshot, type Snapshot, type SnapshotInput } from './snapshot.ts';
 
 export interface ReviewRequest {
@@ -50,7 +51,8 @@ export function createReviewer(input: SnapshotInput, { ownNamespace, now, ...con
   const objects = [...input.existing, ...input.reviewed];
   const snapshot = createSnapshot(input);
   const { kinds, storage } = snapshot;
-  const environment = { ownNamespace, matchConditions: true };
+  const grants = grantsIn(readExceptions(objects, kinds.registry, input.namespace));
+  const environment = { ownNamespace, matchConditions: true, grants };
   const policies = compilePolicies(objects, kinds, environment);
   const handlers = compileHandlers(context.handlers, environment);
   const converters = readConverters(objects, handlers, kinds.registry, storage);

@@ -4,6 +4,7 @@ import { isDeletionEntry } from '../../admission/webhooks/policy-entries.ts';
 import type { HandlerPhase } from '../../admission/handlers/handler-decision.ts';
 import { isOwnEntry } from '../../admission/webhooks/protect-own-kinds.ts';
 import { handlerOfEntry } from '../../admission/handlers/compile-handler.ts';
+import { confirmingExceptions } from '../../admission/policy/exceptions/confirm-exceptions.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { mutate } from '../../admission/policy/mutate.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
@@ -22,6 +23,10 @@ const NO_OWN_KINDS: OwnKinds = {
   mutate: () => Promise.resolve(ALLOWED),
   validate: () => Promise.resolve(ALLOWED),
 };
+
+const validateWrite = confirmingExceptions(validate, ({ namespace }) => namespace);
+/** The objects that name the target may be in any namespace. */
+const checkDeletion = confirmingExceptions(checkTargetDeletion, () => undefined);
 
 type Decide = (policies: readonly CompiledPolicy[]) => Decision | Promise<Decision>;
 
@@ -72,7 +77,7 @@ export function createAdmission(
       ),
     validate: (entry, request, signal, turns) =>
       route('validate', entry, request, signal, (policies) => {
-        const check = isDeletionEntry(entry) ? checkTargetDeletion : validate;
+        const check = isDeletionEntry(entry) ? checkDeletion : validateWrite;
         return check(request, policies, { world, signal, now: now(), turns });
       }),
   };

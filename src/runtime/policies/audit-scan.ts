@@ -46,7 +46,7 @@ export async function scanStored(
 ): Promise<AuditResult> {
   const policy = forAudit(inForce);
   const namespaces = await stored.namespaceLabels(signal);
-  const circumstances = { world, signal, now: now().getTime(), turns: backgroundTurns };
+  const circumstances = { world, signal, turns: backgroundTurns };
   const problems: string[] = [];
   let total = 0;
   let objects = 0;
@@ -56,9 +56,10 @@ export async function scanStored(
       for await (const page of stored.pages(resource, signal)) {
         for (const object of page.filter((one) => isInScope(policy, one, namespaces))) {
           checked += 1;
-          const audited = await auditObject(policy, resource, object, circumstances);
+          const time = now().getTime(); // an exception may expire during a long audit
+          const audited = await auditObject(policy, resource, object, { ...circumstances, now: time });
           if (audited.kind === 'unknown') throw audited.cause;
-          const violations = withoutGrace(audited.violations, inForce, object, circumstances.now);
+          const violations = withoutGrace(audited.violations, inForce, object, time);
           if (violations.length === 0) continue;
           total += violations.length;
           objects += 1;

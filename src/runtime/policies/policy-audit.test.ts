@@ -65,6 +65,7 @@ async function audit(change: Partial<PolicyAuditOptions> = {}) {
       namespaceLabels,
     },
     world: clusterOf().world,
+    outdated: new Set(),
     report: (_name, result) => reports.push(result),
     record: (event) => events.push(event),
     now: () => new Date(NOW),
@@ -86,6 +87,20 @@ test('stored objects that violate a rule are counted, reported in the status and
     ['PolicyViolation', 'c', 'too many (policy servers)'],
     ['ViolationsFound', 'servers', '2 violations in 2 of 3 stored objects'],
   ]);
+});
+
+test('a change of its exceptions makes the audit due, at most once a minute', async () => {
+  stored = [server('a', { units: 7 })];
+  const audited = (checkedAt: string) => {
+    policy = { ...policy, status: { violations: { total: 0, checkedAt, generation: 1 } } };
+  };
+  const outdated = new Set(['servers']);
+  audited('2026-11-21T11:59:30Z');
+  expect(await audit({ outdated })).toEqual({ kind: 'requeue', at: new Date('2026-11-21T12:00:30Z') });
+  audited('2026-11-21T11:58:59Z');
+  await audit({ outdated });
+  expect(reports).toMatchObject([{ total: 1 }]);
+  expect(outdated.size).toBe(0);
 });
 
 test('an unchanged count emits no Event', async () => {

@@ -30,6 +30,8 @@ export interface PolicyAuditOptions extends AuditSources {
   readonly registry: Pick<PolicyRegistry, 'get'>;
   /** Undefined: the policy has nothing to audit, and older results no longer count. */
   readonly report: (name: string, result: AuditResult | undefined) => void;
+  /** Policies whose last result is out of date, because their PolicyExceptions have changed. */
+  readonly outdated: Set<string>;
   readonly record: RecordEvent;
   /** 0 to 1. */
   readonly random: () => number;
@@ -61,6 +63,7 @@ export function createPolicyAuditReconciler(options: PolicyAuditOptions): Reconc
     }
     const due = dueAt(policy, inForce, options);
     if (due > options.now().getTime()) return { kind: 'requeue', at: new Date(due) };
+    options.outdated.delete(name); // a change during the audit counts as a new one
     const violators: Violator[] = [];
     const keep = (violator: Violator) => {
       if (violators.length < MAX_EVENTS) violators.push(violator);
@@ -79,6 +82,8 @@ function dueAt({ status }: AdmissionPolicy, inForce: CompiledPolicy, options: Po
   const last = status?.violations;
   if (last?.checkedAt === undefined || last.message !== undefined) return 0;
   if (last.generation !== inForce.generation) return 0;
+  // Users who may write exceptions must not cause one audit after another.
+  if (options.outdated.has(inForce.name)) return Date.parse(last.checkedAt) + SHORTEST_MS;
   const every = everyMs(inForce);
   return Date.parse(last.checkedAt) + withJitter(every, options) - Math.min(SLACK_MS, every / 10);
 }
@@ -148,6 +153,7 @@ export function startPolicyAudit(
 ) {
   const { log, metrics } = context;
   const results = new Map<string, AuditResult>();
+  const outdated = new Set<string>();
   const controller = startController(
     context,
     {
@@ -161,13 +167,13 @@ export function startPolicyAudit(
           context.namespaces,
         ),
         policies: policies.store,
-        ...{ registry, world, record, log },
+        ...{ registry, world, record, log, outdated },
         report: (name, result) => {
           if (result === undefined) results.delete(name);
           else results.set(name, result);
           onResult(name);
         },
-        now: () => new Date(),
+        now: context.serverClock.now,
         random: Math.random,
       }),
     },
@@ -181,6 +187,11 @@ export function startPolicyAudit(
   metrics.scrape({ policyViolations: () => results }, signal);
   return {
     result: (name: string): AuditResult | undefined => results.get(name),
+    /** Audits the policy again, at most once a minute. */
+    refresh: (name: string): void => {
+      outdated.add(name);
+      controller.add(name);
+    },
     stopped: controller.stopped,
   };
 }

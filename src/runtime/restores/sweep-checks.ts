@@ -120,7 +120,7 @@ export function createDuplicates({ read, now }: Pick<StoredObjects, 'read'> & { 
   const holders: Holder[] = [];
   const keysOf = (policy: CompiledPolicy, object: KubeObject, self: ObjectRef): readonly HeldKey[] => {
     if (policy.unique.length === 0 || !isJsonObject(object)) return [];
-    const { covers } = exemptionOfStored(policy, object, now().getTime());
+    const { covers } = exemptionOfStored(policy, self, object, now().getTime());
     return heldKeys(policy, object, self).filter(({ rule }) => !covers('unique', rule.name));
   };
   return {

@@ -197,7 +197,7 @@ async function referenceViolations(
   if (!isSuspect) return [];
   const live = await read(refOf(resource, listed), signal);
   if (live === undefined) return [];
-  const { covers } = exemptionOfStored(policy, live, now().getTime());
+  const { covers } = exemptionOfStored(policy, resource, live, now().getTime());
   const isChecked = ({ reference }: FoundReference) => !covers('references', reference.name);
   const confirmed: Violation[] = [];
   for (const found of (await dangling(policy, live, exists)).filter(isChecked)) {

@@ -92,5 +92,6 @@ export const healthy: InstallationReadings = {
   policies: read([]),
   conversions: read([]),
   detectors: read([]),
+  exceptions: read([]),
   windows: read([]),
 };

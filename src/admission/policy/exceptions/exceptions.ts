@@ -6,26 +6,31 @@ import { trySelector, type Report } from '../problem.ts';
 import { quote } from '../../../json/printable.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { isJsonObject } from '../../../json/json.ts';
-import type { KubeObject } from '../../../json/kube-object.ts';
+import type { GroupResource, KubeObject } from '../../../json/kube-object.ts';
+import { NAMESPACES } from '../object-ref.ts';
+import type { AdmissionContext } from '../world.ts';
+import type { Grants } from './grants.ts';
 
 /** Names that select a whole group of checks. */
 const CHECK_GROUPS = ['schema', 'immutable', 'references', 'unique', 'rules'] as const;
 
+/** What is wrong with the name of a check in an exception; undefined if the policy has such a check. */
+export function unknownCheck(check: string, { validate }: AdmissionPolicySpec): string | undefined {
+  const { references = [], unique = [], rules = [] } = validate ?? {};
+  const names: readonly (string | undefined)[] = [...references, ...unique, ...rules].map(({ name }) => name);
+  if (names.includes(check) || CHECK_GROUPS.some((group) => group === check)) return undefined;
+  return `${quote(check)} is no check of this policy: write ${CHECK_GROUPS.join(', ')}, or the name of a rule`;
+}
+
 /** Compiles the exceptions and reports their problems. */
 export function compileExceptions(spec: AdmissionPolicySpec, report: Report): readonly CompiledException[] {
-  const { references = [], unique = [], rules = [] } = spec.validate ?? {};
-  const known = new Set<string | undefined>([
-    ...CHECK_GROUPS,
-    ...[...references, ...unique, ...rules].map(({ name }) => name),
-  ]);
   return (spec.exceptions ?? []).map((exception, index): CompiledException => {
     const where = `spec.exceptions[${index}]`;
     const { name, users, groups, namespaces, names, checks, objectSelector: labels } = exception;
     const objectSelector = trySelector(labels, `${where}.objectSelector`, report);
     for (const check of checks ?? []) {
-      if (known.has(check)) continue;
-      const message = `${quote(check)} is no check of this policy: write ${CHECK_GROUPS.join(', ')}, or the name of a rule`;
-      report(`${where}.checks`, message);
+      const problem = unknownCheck(check, spec);
+      if (problem !== undefined) report(`${where}.checks`, problem);
     }
     if ([users, groups, namespaces, names, labels].every((part) => part === undefined))
       report(where, 'covers everything: say users, groups, namespaces, names or objectSelector');
@@ -34,7 +39,17 @@ export function compileExceptions(spec: AdmissionPolicySpec, report: Report): re
       const message = `${quote(exception.expiresAt)} is not a time such as 2026-12-31T00:00:00Z`;
       report(`${where}.expiresAt`, message);
     }
-    return { name, expiresAt, users, groups, namespaces, names, objectSelector, checks };
+    return {
+      name,
+      expiresAt,
+      users,
+      groups,
+      namespaces,
+      names,
+      objectSelector,
+      checks,
+      resources: undefined,
+    };
   });
 }
 
@@ -49,16 +64,21 @@ export interface Exemption {
 const NONE: Exemption = { covers: () => false, names: [] };
 
 /** The parts of a request that exceptions match. */
-type Excusable = Pick<AdmissionRequest, 'userInfo' | 'namespace' | 'name' | 'object' | 'oldObject'>;
+type Excusable = Pick<
+  AdmissionRequest,
+  'userInfo' | 'resource' | 'namespace' | 'name' | 'object' | 'oldObject'
+>;
+type Excusing = Pick<CompiledPolicy, 'name' | 'exceptions' | 'grants'>;
 
-/** @param now in milliseconds since 1970 */
+/** @param context the exceptions of a live read, if there was one, replace those of the store */
 export function exemptionOf(
-  { exceptions }: Pick<CompiledPolicy, 'exceptions'>,
+  policy: Excusing,
   request: Excusable,
-  now: number,
+  { now, grants }: Pick<AdmissionContext, 'now' | 'grants'>,
 ): Exemption {
-  if (exceptions.length === 0) return NONE;
-  const applying = exceptions.filter((exception) => applies(exception, request, now));
+  const all = [...policy.exceptions, ...grantsFor(policy, request, grants)];
+  if (all.length === 0) return NONE;
+  const applying = all.filter((exception) => applies(exception, request, now));
   if (applying.length === 0) return NONE;
   return {
     covers: (group, name) =>
@@ -68,6 +88,17 @@ export function exemptionOf(
       ),
     names: applying.map(({ name }) => name),
   };
+}
+
+/** Never for cluster-scoped objects: requests for a Namespace carry its own name as their namespace. */
+function grantsFor(
+  { name, grants }: Excusing,
+  { resource: { group, resource }, namespace }: Excusable,
+  live: Grants | undefined,
+): readonly CompiledException[] {
+  if (grants === undefined || namespace === undefined) return [];
+  if (group === NAMESPACES.group && resource === NAMESPACES.resource) return [];
+  return (live ?? grants)(name, namespace);
 }
 
 /** Reviews of stored objects have no user. */
@@ -80,26 +111,33 @@ export const NO_USER = { username: '', uid: '', groups: [], extra: {} };
  * @param now in milliseconds since 1970
  */
 export function exemptionOfStored(
-  policy: Pick<CompiledPolicy, 'exceptions'>,
+  policy: Excusing,
+  { group, resource }: GroupResource,
   object: KubeObject,
   now: number,
 ): Exemption {
   const { name, namespace } = object.metadata ?? {};
-  const json = isJsonObject(object) ? object : undefined;
-  return exemptionOf(policy, { userInfo: NO_USER, namespace, name, object: json, oldObject: undefined }, now);
+  const stored = {
+    ...{ userInfo: NO_USER, namespace, name, resource: { group, version: '', resource } },
+    object: isJsonObject(object) ? object : undefined,
+    oldObject: undefined,
+  };
+  return exemptionOf(policy, stored, { now });
 }
 
 function applies(
-  { expiresAt, users, groups, namespaces, names, objectSelector }: CompiledException,
-  { userInfo, namespace, name, object, oldObject }: Excusable,
+  { expiresAt, users, groups, namespaces, names, resources, objectSelector }: CompiledException,
+  { userInfo, resource, namespace, name, object, oldObject }: Excusable,
   now: number,
 ): boolean {
   return (
     (expiresAt === undefined || now < expiresAt) &&
-    (users === undefined || isListed(users, userInfo.username)) &&
+    (users === undefined || (userInfo.username !== '' && isListed(users, userInfo.username))) &&
     (groups === undefined || userInfo.groups.some((group) => groups.includes(group))) &&
     (namespaces === undefined || (namespace !== undefined && isListed(namespaces, namespace))) &&
     (names === undefined || (name !== undefined && isListed(names, name))) &&
+    (resources === undefined ||
+      resources.some((one) => one.group === resource.group && one.resource === resource.resource)) &&
     matchesSelector(objectSelector, labelsOf(object ?? oldObject))
   );
 }

@@ -170,20 +170,22 @@ async function referralOf(
   target: ObjectRef,
   candidate: ObjectRef,
   request: AdmissionRequest,
-  { world, signal, now }: AdmissionContext,
+  context: AdmissionContext,
 ): Promise<{ readonly referral?: Referral; readonly exceptions?: readonly string[] }> {
   if (targetKey(candidate) === targetKey(target)) return {};
+  const { world, signal } = context;
   const live = await world.read(candidate, signal, policy.match.apiVersions);
   if (!isJsonObject(live) || hasDeletionTimestamp(live)) return {};
-  const { namespace, name } = candidate;
+  const { namespace, name, group, resource } = candidate;
   const restricting = { references: restrictingReferences(policy.references) };
   const naming = referencesOf(restricting, live, namespace).filter(
     (found) => targetKey(found.target) === targetKey(target),
   );
   if (naming.length === 0 || isCollectedWithTarget(live, request)) return {};
   // Exceptions can match the user or the referring object. Exempt objects may lose their target.
-  const referrer = { ...request, object: live, oldObject: undefined, name, namespace };
-  const { covers, names } = exemptionOf(policy, referrer, now);
+  const kind = { group, version: '', resource };
+  const referrer = { ...request, resource: kind, object: live, oldObject: undefined, name, namespace };
+  const { covers, names } = exemptionOf(policy, referrer, context);
   const blocking = naming.find(({ reference }) => !covers('references', reference.name));
   if (blocking === undefined) return { exceptions: names.map((each) => `${policy.name}/${each}`) };
   if (!(await isGovernedNow(policy, live, world, signal))) return {};

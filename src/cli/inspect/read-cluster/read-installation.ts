@@ -3,6 +3,7 @@ import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import type { ConversionPolicy } from '../../../api/conversion-policy.ts';
 import { customResourceDefinitions as shippedDefinitions } from '../../../api/crds.ts';
 import { GROUP } from '../../../api/group.ts';
+import type { PolicyException } from '../../../api/policy-exception.ts';
 import type { Condition, KubeObject, ObjectMeta } from '../../../json/kube-object.ts';
 import type { RestoreDetector } from '../../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
@@ -33,6 +34,7 @@ import { restrictionsOf, type Restrictions } from '../../../runtime/leadership/o
 import {
   ADMISSION_POLICIES,
   CONVERSION_POLICIES,
+  POLICY_EXCEPTIONS,
   RESTORE_DETECTORS,
   RESTORE_WINDOWS,
 } from '../../../runtime/resources.ts';
@@ -137,6 +139,7 @@ export interface InstallationReadings extends SharedReadings {
   readonly managed: readonly Reading<readonly Managed[]>[];
   readonly conversions: Reading<readonly ConversionPolicy[]>;
   readonly detectors: Reading<readonly RestoreDetector[]>;
+  readonly exceptions: Reading<readonly PolicyException[]>;
 }
 
 /** @param manifests the objects of `deploy/base` */
@@ -150,11 +153,12 @@ export async function readInstallation(
   const restrictions = restrictionsOf(
     valueOf(await get<LeaseObject>(leases, { namespace, name: INSTALLATION_NAME })),
   );
-  const [policies, conversions, detectors, windows] = await Promise.all([
+  const [policies, conversions, detectors, windows, exceptions] = await Promise.all([
     list<AdmissionPolicy>(ADMISSION_POLICIES).then(orEmpty),
     list<ConversionPolicy>(CONVERSION_POLICIES).then(orEmpty),
     list<RestoreDetector>(RESTORE_DETECTORS).then(orEmpty),
     list<RestoreWindow>(RESTORE_WINDOWS).then(orEmpty),
+    list<PolicyException>(POLICY_EXCEPTIONS).then(orEmpty),
   ]);
   const configuration = { name: WEBHOOK_CONFIGURATION_NAME };
   const running = await readDeployments(get, namespace);
@@ -201,7 +205,18 @@ export async function readInstallation(
   const lease = await get<LeaseObject>(leases, { namespace, name: INSTALLATION_NAME });
   return {
     ...{ namespace, restrictions, now: cluster.now(), skewMs: cluster.skewMs() },
-    ...{ policies, conversions, detectors, windows, definitions, accounts, controllers, service, slices },
+    ...{
+      policies,
+      conversions,
+      detectors,
+      windows,
+      exceptions,
+      definitions,
+      accounts,
+      controllers,
+      service,
+      slices,
+    },
     ...{ mutating, validating, probe, caBundle, converted, restarts, managed, lease, deployments: running },
     chain: mapReading(serving, (secret) => {
       const text = Buffer.from(secret?.data?.[TLS_CERT_KEY] ?? '', 'base64').toString();

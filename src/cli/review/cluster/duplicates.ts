@@ -21,7 +21,7 @@ export function collectDuplicates(policy: CompiledPolicy, now: Date) {
       const json: unknown = object;
       if (!isJsonObject(json)) return;
       const self = refOf(resource, object);
-      const { covers } = exemptionOfStored(policy, object, now.getTime());
+      const { covers } = exemptionOfStored(policy, self, object, now.getTime());
       // Only the identity: all objects of a cluster would not fit into memory.
       const identity = {
         ...pick(object, 'apiVersion', 'kind'),

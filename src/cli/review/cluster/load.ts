@@ -1,4 +1,6 @@
 /** Loads what a review of a cluster needs: its policies, or others from files, and the objects to which they refer. */
+import { grantsIn, type Grants } from '../../../admission/policy/exceptions/grants.ts';
+import { createReadGrants } from '../../../runtime/policies/policy-exceptions.ts';
 import type { CompiledPolicy } from '../../../admission/policy/compiled-policy.ts';
 import type { JsonObject } from '../../../json/json.ts';
 import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
@@ -52,10 +54,12 @@ export async function loadClusterPolicies(
     ]);
   const served = await resolveAll(found, cluster);
   const schemas = await schemasOf(found, cluster);
+  const grants = await storedGrants(found, cluster);
   const compiled = found.map((policy) => ({
     name: policy.object.metadata.name ?? '',
     ...compileLabelled(policy, {
       ownNamespace,
+      grants,
       matchConditions: hasMatchConditions(cluster.version),
       resolve: (kind) => served.get(groupResourceName(kind)) ?? kinds.resolve(kind),
       schemas: (kind, versions) => schemas.get(schemaKey(kind, versions)) ?? kinds.schemas(kind, versions),
@@ -82,6 +86,12 @@ async function storedPolicies({ client }: UserCluster): Promise<Policies> {
     if (isNotFound(error)) return [];
     throw error;
   }
+}
+
+/** The PolicyExceptions of the cluster, if any policy accepts them. */
+async function storedGrants(policies: Policies, { client }: UserCluster): Promise<Grants> {
+  const accept = policies.some(({ object }) => object.spec.policyExceptions === 'Accept');
+  return accept ? await createReadGrants(client)(undefined, NEVER) : grantsIn([]);
 }
 
 async function resolveAll(policies: Policies, { discovery }: UserCluster) {

@@ -10,12 +10,19 @@ interface Conditioned {
   readonly status?: { readonly conditions?: readonly Condition[] | undefined } | undefined;
 }
 
-export const checkPolicies = ({ policies, conversions, detectors }: InstallationReadings): Results =>
+export const checkPolicies = ({
+  policies,
+  conversions,
+  detectors,
+  exceptions,
+}: InstallationReadings): Results =>
   [
     judgeKind('AdmissionPolicy', policies, problem),
     judgeKind('ConversionPolicy', conversions, problem),
     // A warning: the shipped detectors trust no namespace yet.
     judgeKind('RestoreDetector', detectors, warning),
+    // A warning: an expired exception is no fault of the installation.
+    judgeKind('PolicyException', exceptions, warning),
   ].flat();
 
 const judgeKind = (kind: string, reading: Reading<readonly Conditioned[]>, create: typeof problem): Results =>
@@ -27,8 +34,10 @@ const judgeKind = (kind: string, reading: Reading<readonly Conditioned[]>, creat
   );
 
 function judgeConditions(kind: string, { metadata, status }: Conditioned, create: typeof problem): Results {
-  const name = `${kind} ${metadata.name ?? ''}`;
-  const describe = `kubectl describe ${kind.toLowerCase()} ${metadata.name ?? ''}`;
+  const { namespace } = metadata;
+  const place = namespace === undefined ? '' : ` -n ${namespace}`;
+  const name = `${kind} ${namespace === undefined ? '' : `${namespace}/`}${metadata.name ?? ''}`;
+  const describe = `kubectl describe ${kind.toLowerCase()} ${metadata.name ?? ''}${place}`;
   const conditions = status?.conditions ?? [];
   const ready = conditions.find(({ type }) => type === 'Ready');
   if (ready === undefined || (ready.observedGeneration ?? 0) < (metadata.generation ?? 0)) {

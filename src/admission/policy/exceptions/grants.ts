@@ -1,0 +1,94 @@
+/** PolicyExceptions: exceptions as objects, in the namespace of the objects that they exempt. */
+import type { PolicyException } from '../../../api/policy-exception.ts';
+import { toGroupResource } from '../../../api/policy-match.ts';
+import { normaliseSelector } from '../../../json/label-selector.ts';
+import { quote } from '../../../json/printable.ts';
+import type { CompiledException, CompiledPolicy } from '../compiled-policy.ts';
+import { unknownCheck } from './exceptions.ts';
+
+/** The exceptions that PolicyExceptions grant to objects of a namespace. */
+export type Grants = (policy: string, namespace: string) => readonly CompiledException[];
+
+/** Undefined if it grants nothing: then its selector or its time is not valid. */
+export function compileGrant({ metadata, spec }: PolicyException): CompiledException | undefined {
+  const { namespace, name = '' } = metadata;
+  const { objects, users, groups, checks } = spec;
+  const { selector, problems } = normaliseSelector(objects.objectSelector, 'spec.objects.objectSelector');
+  const expiresAt = Date.parse(spec.expiresAt);
+  if (namespace === undefined || problems.length > 0 || Number.isNaN(expiresAt)) return undefined;
+  return {
+    name: `${namespace}/${name}`,
+    ...{ expiresAt, users, groups, checks },
+    namespaces: [namespace],
+    names: objects.names,
+    resources: objects.resources?.map(toGroupResource),
+    objectSelector: selector,
+  };
+}
+
+const subjectOf = (policy: string, namespace: string) => `${namespace}/${policy}`;
+
+/** For an index over PolicyExceptions. */
+export const grantKey = ({ metadata, spec }: PolicyException): string =>
+  subjectOf(spec.policy, metadata.namespace ?? '');
+
+/** @param find the PolicyExceptions with this {@link grantKey} */
+export function createGrants(find: (key: string) => readonly PolicyException[]): Grants {
+  const compiled = new WeakMap<PolicyException, { readonly grant: CompiledException | undefined }>();
+  const grantOf = (exception: PolicyException): CompiledException | undefined => {
+    const known = compiled.get(exception) ?? { grant: compileGrant(exception) };
+    compiled.set(exception, known);
+    return known.grant;
+  };
+  return (policy, namespace) => find(subjectOf(policy, namespace)).flatMap((one) => grantOf(one) ?? []);
+}
+
+export function grantsIn(exceptions: readonly PolicyException[]): Grants {
+  const byKey = Map.groupBy(exceptions, grantKey);
+  return createGrants((key) => byKey.get(key) ?? []);
+}
+
+/** Whether an exception exempts anything now, and why not. */
+export type GrantState =
+  | { readonly kind: 'in-force' }
+  | {
+      readonly kind: 'void';
+      readonly reason: 'Expired' | 'InvalidSpec' | 'NotAccepted' | 'UnknownCheck' | 'UnknownPolicy';
+      readonly message: string;
+    };
+
+/**
+ * @param policy the version in force; undefined if there is none
+ * @param now in milliseconds since 1970, by the clock of the API server
+ */
+export function grantState(
+  exception: PolicyException,
+  policy: Pick<CompiledPolicy, 'spec'> | undefined,
+  now: number,
+): GrantState {
+  const { spec } = exception;
+  const isVoid = (reason: Extract<GrantState, { kind: 'void' }>['reason'], message: string): GrantState => ({
+    kind: 'void',
+    ...{ reason, message },
+  });
+  const grant = compileGrant(exception);
+  if (grant?.expiresAt === undefined)
+    return isVoid(
+      'InvalidSpec',
+      'spec.objects.objectSelector or spec.expiresAt is not valid: nothing is exempt',
+    );
+  if (now >= grant.expiresAt)
+    return isVoid('Expired', `it expired at ${spec.expiresAt}: delete it, or have it extended`);
+  const name = quote(spec.policy);
+  if (policy === undefined)
+    return isVoid('UnknownPolicy', `spec.policy: no AdmissionPolicy ${name} is in force`);
+  if (policy.spec.policyExceptions !== 'Accept')
+    return isVoid(
+      'NotAccepted',
+      `spec.policy: ${name} accepts none: its author can set policyExceptions to Accept`,
+    );
+  const wrong = spec.checks?.find((check) => unknownCheck(check, policy.spec) !== undefined);
+  if (wrong !== undefined)
+    return isVoid('UnknownCheck', `spec.checks: ${unknownCheck(wrong, policy.spec) ?? ''}`);
+  return { kind: 'in-force' };
+}
