@@ -19,7 +19,7 @@ import type { LeaderContext } from './controller.ts';
 import type { Conversions } from './conversions/start-conversions.ts';
 import { createOwnLease, LEADER_LEASE, type OwnLease } from './leadership/own-lease.ts';
 import { startPolicyAudit } from './policies/policy-audit.ts';
-import { startExceptionStatus } from './policies/policy-exceptions.ts';
+import { startExceptionStatus } from './policies/exception-status.ts';
 import { startPolicyStatus } from './policies/policy-status.ts';
 import { startReadRecords } from './policies/read-records.ts';
 import { startShareState } from './own-state/share-state.ts';

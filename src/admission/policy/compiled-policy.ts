@@ -1,4 +1,3 @@
-import type { Grants } from './exceptions/grants.ts';
 import type { CelProgram } from '../../cel/cel.ts';
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import type { GroupResource } from '../../json/kube-object.ts';
@@ -115,6 +114,9 @@ export interface CompiledException {
   readonly objectSelector: NormalSelector;
   readonly checks: readonly string[] | undefined;
 }
+
+/** The exceptions that PolicyExceptions grant to objects of a namespace. */
+export type Grants = (policy: string, namespace: string) => readonly CompiledException[];
 
 /** Checks an object against a JSON Schema; an empty list means that the object is valid. */
 export type SchemaCheck = (object: object) => readonly SchemaFlaw[];

@@ -1,8 +1,7 @@
 import type { KubeObject, ObjectMeta, ObjectRef, OwnerReference } from '../../json/kube-object.ts';
 import type { Requester } from '../../api/principals.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
-import type { CompiledPolicy } from './compiled-policy.ts';
-import type { Grants } from './exceptions/grants.ts';
+import type { CompiledPolicy, Grants } from './compiled-policy.ts';
 import type { AdmissionRequest, Operation } from '../review/request.ts';
 
 /** The only access to the cluster in this folder. A cached object may allow; only a live read may deny. */

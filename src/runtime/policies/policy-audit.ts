@@ -14,6 +14,7 @@ import type { Context } from '../context.ts';
 import {
   AWAIT_CHANGE,
   GONE,
+  inLocalTime,
   regarding,
   requeueIn,
   startController,
@@ -159,23 +160,26 @@ export function startPolicyAudit(
     {
       name: 'policy-audit',
       timeoutMs: TIMEOUT_MS,
-      reconcile: createPolicyAuditReconciler({
-        stored: storedObjects(
-          context.client,
-          context.discovery,
-          context.config.namespace,
-          context.namespaces,
-        ),
-        policies: policies.store,
-        ...{ registry, world, record, log, outdated },
-        report: (name, result) => {
-          if (result === undefined) results.delete(name);
-          else results.set(name, result);
-          onResult(name);
-        },
-        now: context.serverClock.now,
-        random: Math.random,
-      }),
+      reconcile: inLocalTime(
+        createPolicyAuditReconciler({
+          stored: storedObjects(
+            context.client,
+            context.discovery,
+            context.config.namespace,
+            context.namespaces,
+          ),
+          policies: policies.store,
+          ...{ registry, world, record, log, outdated },
+          report: (name, result) => {
+            if (result === undefined) results.delete(name);
+            else results.set(name, result);
+            onResult(name);
+          },
+          now: context.serverClock.now,
+          random: Math.random,
+        }),
+        context.serverClock.now,
+      ),
     },
     signal,
   );

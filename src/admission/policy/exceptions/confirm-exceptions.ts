@@ -1,6 +1,6 @@
 import type { AdmissionRequest } from '../../review/request.ts';
 import type { Decision } from '../../review/decision.ts';
-import type { CompiledPolicy } from '../compiled-policy.ts';
+import type { CompiledPolicy, Grants } from '../compiled-policy.ts';
 import type { AdmissionContext } from '../world.ts';
 
 type Check = (
@@ -27,14 +27,15 @@ export const confirmingExceptions =
     const confirm = async (decision: Decision): Promise<Decision> => {
       if (decision.kind !== 'deny') return decision;
       const namespace = namespaceOf(request);
+      let grants: Grants;
       try {
-        const grants = await readGrants(namespace, context.signal);
-        const isExempt = (policy: CompiledPolicy) =>
-          namespace === undefined || grants(policy.name, namespace).length > 0;
-        return accepting.some(isExempt) ? await check(request, policies, { ...context, grants }) : decision;
+        grants = await readGrants(namespace, context.signal);
       } catch (cause) {
         return { kind: 'retry', message: 'could not read the PolicyExceptions: try again', cause };
       }
+      const isExempt = ({ name }: CompiledPolicy) =>
+        namespace === undefined || grants(name, namespace).length > 0;
+      return accepting.some(isExempt) ? await check(request, policies, { ...context, grants }) : decision;
     };
     return first instanceof Promise ? first.then(confirm) : first.kind === 'deny' ? confirm(first) : first;
   };

@@ -1,6 +1,6 @@
 import { labelsOf } from '../object-metadata.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
-import type { CompiledException, CompiledPolicy } from '../compiled-policy.ts';
+import type { CompiledException, CompiledPolicy, Grants } from '../compiled-policy.ts';
 import { matchesSelector } from '../../../json/label-selector.ts';
 import { trySelector, type Report } from '../problem.ts';
 import { quote } from '../../../json/printable.ts';
@@ -9,7 +9,6 @@ import { isJsonObject } from '../../../json/json.ts';
 import type { GroupResource, KubeObject } from '../../../json/kube-object.ts';
 import { NAMESPACES } from '../object-ref.ts';
 import type { AdmissionContext } from '../world.ts';
-import type { Grants } from './grants.ts';
 
 /** Names that select a whole group of checks. */
 const CHECK_GROUPS = ['schema', 'immutable', 'references', 'unique', 'rules'] as const;

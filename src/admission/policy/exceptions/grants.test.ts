@@ -5,11 +5,11 @@ import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import type { PolicyException, PolicyExceptionSpec } from '../../../api/policy-exception.ts';
 import type { Decision } from '../../review/decision.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
-import type { CompiledPolicy } from '../compiled-policy.ts';
+import type { CompiledPolicy, Grants } from '../compiled-policy.ts';
 import type { World } from '../world.ts';
 import { confirmingExceptions } from './confirm-exceptions.ts';
 import { exemptionOf, exemptionOfStored } from './exceptions.ts';
-import { grantsIn, grantState, type Grants } from './grants.ts';
+import { grantsIn, grantState } from './grants.ts';
 
 const EXPIRY = Date.parse('2026-12-01T00:00:00Z');
 const BEFORE = EXPIRY - 1;

@@ -3,14 +3,11 @@ import type { PolicyException } from '../../../api/policy-exception.ts';
 import { toGroupResource } from '../../../api/policy-match.ts';
 import { normaliseSelector } from '../../../json/label-selector.ts';
 import { quote } from '../../../json/printable.ts';
-import type { CompiledException, CompiledPolicy } from '../compiled-policy.ts';
+import type { CompiledException, CompiledPolicy, Grants } from '../compiled-policy.ts';
 import { unknownCheck } from './exceptions.ts';
 
-/** The exceptions that PolicyExceptions grant to objects of a namespace. */
-export type Grants = (policy: string, namespace: string) => readonly CompiledException[];
-
 /** Undefined if it grants nothing: then its selector or its time is not valid. */
-export function compileGrant({ metadata, spec }: PolicyException): CompiledException | undefined {
+function compileGrant({ metadata, spec }: PolicyException): CompiledException | undefined {
   const { namespace, name = '' } = metadata;
   const { objects, users, groups, checks } = spec;
   const { selector, problems } = normaliseSelector(objects.objectSelector, 'spec.objects.objectSelector');

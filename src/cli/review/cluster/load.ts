@@ -1,5 +1,6 @@
 /** Loads what a review of a cluster needs: its policies, or others from files, and the objects to which they refer. */
-import { grantsIn, type Grants } from '../../../admission/policy/exceptions/grants.ts';
+import type { Grants } from '../../../admission/policy/compiled-policy.ts';
+import { grantsIn } from '../../../admission/policy/exceptions/grants.ts';
 import { createReadGrants } from '../../../runtime/policies/policy-exceptions.ts';
 import type { CompiledPolicy } from '../../../admission/policy/compiled-policy.ts';
 import type { JsonObject } from '../../../json/json.ts';

@@ -5,7 +5,7 @@ import { compileSpec } from '../../../test/support/admission/policy.ts';
 import { createCluster, NEVER, type Objects } from '../../../test/support/runtime/fixtures.ts';
 import type { PolicyException } from '../../api/policy-exception.ts';
 import { POLICY_EXCEPTIONS } from '../resources.ts';
-import { createExceptionStatusReconciler } from './policy-exceptions.ts';
+import { createExceptionStatusReconciler } from './exception-status.ts';
 import type { PolicyState } from './policy-registry.ts';
 
 const KEY = 'shop/legacy';
