@@ -13,10 +13,14 @@ export function cliPage(program: Command): File {
       'Set an option of `gatehouse webhook`, `controllers` and `serve` with a flag, an environment variable or a key in the file given with `--config`, in ' +
         'this order of precedence. [status](../status.md), [doctor](../doctor.md), [review](../review.md), ' +
         '[sandbox](../sandbox.md) and [restore](../restore.md) have their own pages.',
-      ...program.commands.flatMap((command) => section(command, [program.name()], written)),
+      ...documented(program).flatMap((command) => section(command, [program.name()], written)),
     ].join('\n\n'),
   };
 }
+
+/** `help` prints what the other sections contain. */
+const documented = ({ commands }: Command): readonly Command[] =>
+  commands.filter((command) => command.name() !== 'help');
 
 /** @param written the path of the command that has a table, by the table: the processes have the same settings */
 function section(
@@ -36,7 +40,7 @@ function section(
       .map((argument) => `\`${argument.name()}\` is ${choicesOf(argument.argChoices)}.`),
     ...(options.length === 0 ? [] : [optionsOnce(options, path.join(' '), written)]),
     ...helpAfter(command),
-    ...command.commands.flatMap((below) => section(below, path, written)),
+    ...documented(command).flatMap((below) => section(below, path, written)),
   ];
 }
 

@@ -75,18 +75,27 @@ function addProcess(program: Command, process: ProcessName, description: string,
 const MANIFESTS_HELP = `
 Examples:
   gatehouse manifests --handlers ./handlers | kubectl apply -f -
+  gatehouse manifests -p policy.yaml | kubectl apply -f -
+  kubectl get admissionpolicy servers -o yaml | gatehouse manifests -p - | kubectl apply -f -
 
-Exit code: 0 success, 1 a handler cannot be loaded, 2 wrong usage.`;
+Exit code: 0 success, 1 a handler cannot be loaded or a policy cannot be read, 2 wrong usage.`;
 
 export function addManifests(program: Command): void {
   const command = program.command('manifests');
   command
-    .description('print the manifests that handlers need in addition to deploy/ (YAML)')
+    .description('print the manifests that policies and handlers need in addition to deploy/ (YAML)')
+    .option('-p, --policies <paths...>', 'AdmissionPolicies: files, folders or - (standard input)')
     .addOption(toOption('handlers'))
     .addOption(toOption('namespace'))
     .addHelpText('after', MANIFESTS_HELP)
-    .action(async (options: Options) => {
+    .action(async ({ policies, ...options }: Options & { readonly policies?: readonly string[] }) => {
       const config = configFrom(options, command);
+      if (policies !== undefined) {
+        const { policyManifests } = await import('./review/policy-manifests.ts');
+        process.stdout.write(policyManifests(policies));
+        if (config.handlers === undefined) return;
+        process.stdout.write('---\n');
+      }
       const { manifests } = await import('./manifests.ts');
       process.stdout.write(await manifests(config, process.cwd()));
       // A handler may have started timers or connections when it was loaded.

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow, Violation } from '../api/restore-window.ts';
-import { reportingWindow, type SweptViolation } from './attribution.ts';
+import { createAttribution, type SweptViolation } from './attribution.ts';
 
 const LABEL = 'velero.io/restore-name';
 const detectors = [
@@ -79,7 +79,7 @@ function found(created: string, change: Change = {}): SweptViolation {
 /** The name of the reporting window, which must not depend on the order of the windows. */
 function reporter(windows: readonly RestoreWindow[], violation: SweptViolation): string | undefined {
   const names = [windows, windows.toReversed()].map(
-    (order) => reportingWindow(order, detectors, 65_000, (text) => text)(violation)?.metadata.name,
+    (order) => createAttribution(order, detectors, 65_000, (text) => text).reporter(violation)?.metadata.name,
   );
   expect(names[0]).toBe(names[1]);
   return names[0];
@@ -102,7 +102,7 @@ test.each([
 });
 
 test.each([
-  ['without the label', '10:10:00', undefined],
+  ['without a label, created after the restores', '12:00:00', undefined],
   ['with the label of a restore without a window', '10:10:00', 'r0'],
   ['older than every restore', '09:00:00', undefined],
   ['that is a copy of a restored object, made after the restore', '12:00:00', 'r2'],
@@ -114,7 +114,7 @@ test('A10: the label of a long name is shortened as Velero does it', () => {
   const name = 'r'.repeat(80);
   const digest = () => 'c0ffee00';
   const long = veleroWindow(name, '10:00:00', '10:30:00');
-  const report = reportingWindow([long], detectors, 0, digest);
+  const { reporter: report } = createAttribution([long], detectors, 0, digest);
   expect(report(found('10:10:00', { label: `${'r'.repeat(57)}c0ffee` }))).toBe(long);
   expect(report(found('10:10:00', { label: name }))).toBeUndefined();
 });
@@ -131,9 +131,18 @@ test('two restores with one name in succession: the first write of the object de
   expect(reporter([first, second], found('09:00:00', { label: 'r1' }))).toBe('second');
 });
 
-test('Velero labels no Namespace: the one that it created is reported', () => {
+test('Velero labels no Namespace: its first write decides, and only the newest open window reports it', () => {
   expect(reporter(three, found('10:10:00', { resource: 'namespaces' }))).toBe('r1');
+  expect(reporter(three, found('11:00:40', { resource: 'namespaces' }))).toBe('r3');
   expect(reporter(three, found('09:00:00', { resource: 'namespaces' }))).toBeUndefined();
+});
+
+test('the writer of an object is one window, and none once its report is completed', () => {
+  const writer = (windows: readonly RestoreWindow[], label: string) =>
+    createAttribution(windows, detectors, 65_000, (text) => text).writer(found('11:00:40', { label }))
+      ?.metadata.name;
+  expect(['r2', 'r3'].map((label) => writer(three, label))).toEqual(['r2', 'r3']);
+  expect(writer([veleroWindow('r2', '10:31:00', '11:00:00', 'Completed')], 'r2')).toBeUndefined();
 });
 
 test('what breaks after the report is completed belongs to the audit', () => {
@@ -176,7 +185,7 @@ test('after a rollback or a long absence, the full sweep reports what no restore
 });
 
 test('what no audit finds stays in the report of the newest restore that could have written it', () => {
-  const unaudited = found('10:10:00', { isAudited: false });
+  const unaudited = found('09:00:00', { isAudited: false });
   expect(reporter(three, unaudited)).toBe('r3');
   const [first, second] = three;
   const last = veleroWindow('r3', '11:00:30', '11:30:00', 'Completed');
@@ -190,6 +199,6 @@ test('what no audit finds stays in the report of the newest restore that could h
 
 test('the namespace mapping of a restore says nothing about the objects of others', () => {
   const crossing = { reason: 'CrossesNamespaceMapping', isAudited: false } as const;
-  expect(reporter(three, found('10:10:00', crossing))).toBeUndefined();
+  expect(reporter(three, found('09:00:00', crossing))).toBeUndefined();
   expect(reporter(three, found('10:10:00', { ...crossing, label: 'r1' }))).toBe('r1');
 });

@@ -10,11 +10,15 @@ interface WrittenMetadata extends CreationMetadata {
   readonly changedAt: readonly string[];
 }
 
-/** A confirmed violation, with what shows which restore wrote its object. */
-export interface SweptViolation {
-  readonly violation: Violation;
+/** What shows which restore wrote an object. */
+interface Written {
   readonly resource: GroupResource;
   readonly written: WrittenMetadata;
+}
+
+/** A confirmed violation of the object. */
+export interface SweptViolation extends Written {
+  readonly violation: Violation;
   /** Whether the audit of the policy finds the violation too. */
   readonly isAudited: boolean;
 }
@@ -26,17 +30,17 @@ interface Known {
 }
 
 /**
- * The window that reports a violation; undefined if only the audit does. The order of `windows` has no influence.
+ * The order of `windows` has no influence.
  *
  * @param settleMs how long after admission the API server may still store a write
  * @param digest hexadecimal SHA-256
  */
-export function reportingWindow(
+export function createAttribution(
   windows: readonly RestoreWindow[],
   detectors: readonly RestoreDetector[],
   settleMs: number,
   digest: (text: string) => string,
-): (found: SweptViolation) => RestoreWindow | undefined {
+) {
   const newestFirst = windows
     .map((window) => ({
       window,
@@ -46,15 +50,25 @@ export function reportingWindow(
     .toSorted((a, b) => b.span.from - a.span.from || (nameOf(a) < nameOf(b) ? -1 : 1));
   const [full, restores] = [newestFirst.filter(isFullSweep), newestFirst.filter((one) => !isFullSweep(one))];
   const attributionKeys = new Set(detectors.flatMap(({ spec }) => spec.attributionLabel?.key ?? []));
-  return (found) => {
-    const writer = writerOf(found, restores, attributionKeys);
-    // The report of a completed window is final: the violation is younger.
-    if (writer !== undefined && !isFinal(writer)) return writer.window;
+  const writer = (object: Written): RestoreWindow | undefined => {
+    const found = writerOf(object, restores, attributionKeys);
+    // The report of a completed window is final: what is found now is younger.
+    return found === undefined || isFinal(found) ? undefined : found.window;
+  };
+  const reporter = (found: SweptViolation): RestoreWindow | undefined => {
+    const own = writer(found);
+    if (own !== undefined) return own;
     // The mapping of another restore proves nothing about this object, and no check was deferred for it.
     if (found.violation.reason === 'CrossesNamespaceMapping') return undefined;
     const sweeping = full.find((one) => !isFinal(one));
     if (sweeping !== undefined || found.isAudited) return sweeping?.window;
     return restores.find((one) => !isFinal(one) && isCovered(one, found))?.window;
+  };
+  return {
+    /** The window of the restore that wrote the object, unless it is completed. */
+    writer,
+    /** The window that reports a violation; undefined if only the audit does. */
+    reporter,
   };
 }
 
@@ -67,12 +81,12 @@ const isFullSweep = ({ window: { spec } }: Known): boolean =>
 const isFinal = ({ window: { status } }: Known): boolean =>
   status?.phase === 'Completed' || status?.phase === 'Refused';
 
-const isCovered = ({ window }: Known, { resource, written: { namespace } }: SweptViolation): boolean =>
+const isCovered = ({ window }: Known, { resource, written: { namespace } }: Written): boolean =>
   covers(window.spec, { ...resource, namespace });
 
 /** The newest restore that wrote the object. */
 function writerOf(
-  found: SweptViolation,
+  found: Written,
   restores: readonly Known[],
   attributionKeys: ReadonlySet<string>,
 ): Known | undefined {
@@ -85,11 +99,11 @@ function writerOf(
   );
   if (labelled.length > 0) return labelled.find(({ span }) => isWithin(span, created)) ?? labelled[0];
   const isLabelled = Object.keys(labels).some((key) => attributionKeys.has(key));
-  return restores.find((one) => {
+  const open = restores.filter((one) => {
     if (!isCovered(one, found)) return false;
     if (one.label === undefined) return writes.some((time) => isWithin(one.span, time));
-    // Velero labels no Namespace.
-    const isNamespace = found.resource.group === '' && found.resource.resource === 'namespaces';
-    return isNamespace && !isLabelled && isWithin(one.span, created);
+    // Velero labels no Namespace, and policies may remove labels.
+    return !isLabelled && isWithin(one.span, created);
   });
+  return open.find(({ label }) => label === undefined) ?? open[0];
 }

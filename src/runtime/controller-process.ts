@@ -38,7 +38,14 @@ export function campaign(
   signal: AbortSignal,
 ): Promise<void> {
   const { config, identity, metrics, rollbacks, serverClock, log } = context;
-  const ownLease = createOwnLease(rollbacks.tell, metrics, serverClock.now, log, config);
+  const ownLease = createOwnLease(
+    rollbacks.tell,
+    metrics,
+    serverClock.now,
+    log,
+    config,
+    config.ca.propagationWaitMs,
+  );
   const election = createElection({
     ...config.lease,
     client: urgent,

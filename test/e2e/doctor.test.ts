@@ -56,7 +56,9 @@ const one = (bad: readonly Finding[], check: string): Finding | undefined =>
 
 test('the doctor finds nothing in a healthy cluster', async () => {
   const { code, bad } = await doctorAs('admin');
-  expect(bad).toEqual([]);
+  // after the first audit
+  const unused = 'AdmissionPolicy servers matches none of the existing objects';
+  expect(bad.filter(({ seen }) => seen !== unused)).toEqual([]);
   expect(code).toBe(0);
 });
 
@@ -65,7 +67,8 @@ test('the doctor lists the missing permissions of its user, and does not report 
   expect(new Set(bad.map(({ severity }) => severity))).toEqual(new Set(['unknown']));
   expect(one(bad, 'access')?.seen).toBe('no permission to create subjectaccessreviews.authorization.k8s.io');
   expect(one(bad, 'webhook-reach')?.next).toContain('kubectl auth can-i create restorewindows.gatehouse.dev');
-  expect(code).toBe(0);
+  // a check that could not be made may hide a problem
+  expect(code).toBe(1);
 });
 
 test('the doctor finds missing ClusterRoleBindings', async () => {

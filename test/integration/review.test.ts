@@ -189,7 +189,7 @@ test.each<[string, readonly string[], string]>([
   [
     'flags that exclude each other',
     ['--suite', 'deploy/examples/tests', '--user', 'ada'],
-    'error: --user cannot be combined with --suite: set it in the suite\n',
+    'error: --user cannot be combined with --suite: set it in the suite\nSee gatehouse review --help\n',
   ],
 ])('wrong usage exits with 2: %s', async (_what, args, message) => {
   const { code, stdout, stderr } = await runReview(args);

@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import axe from 'axe-core';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 
@@ -39,8 +40,8 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
     const asked: string[] = [];
     page.on('request', (request) => asked.push(request.url()));
     await page.goto(scene.url);
-    await page.getByRole('textbox', { name: 'Token' }).fill('alice');
-    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByLabel('Token', { exact: true }).fill('alice');
+    await page.getByLabel('Token', { exact: true }).press('Enter');
     await page.getByRole('heading', { name: 'Certificate authority' }).waitFor();
     return { scene, context, page, faults, asked };
   }
@@ -68,7 +69,7 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
     const { origin } = new URL(scene.url);
     expect(asked.filter((url) => !url.startsWith(origin) && !url.startsWith('data:'))).toEqual([]);
     await page.getByRole('button', { name: 'Sign out' }).click();
-    await page.getByRole('textbox', { name: 'Token' }).waitFor();
+    await page.getByLabel('Token', { exact: true }).waitFor();
     expect(faults).toEqual([]);
   });
 
@@ -76,7 +77,7 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
     const { scene, page, faults } = await signIn();
     await isLive(page);
     await page.evaluate('window.notReloaded = true');
-    await page.getByText('Report of drill-2026-02').click();
+    await page.getByRole('heading', { name: 'drill-2026-02' }).click();
     const [servers] = SCENE.admissionPolicies.items.slice(1);
     if (servers === undefined) throw new Error('the scene has two policies');
     scene.change({
@@ -111,6 +112,45 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
     expect(faults).toEqual([]);
   });
 
+  test('the headline is a sentence about each part, and a link to it', async () => {
+    const { page } = await signIn();
+    const tiles = page.getByRole('navigation', { name: 'Parts' }).getByRole('link');
+    expect(await tiles.allTextContents()).toEqual([
+      'The CA is valid and expires in 364d',
+      '3 certificates, all valid, 1 due for renewal',
+      '1 of 4 CA bundles is not current',
+      '2 policies, all in force, with 12 violations',
+      '1 of 2 restore windows needs attention',
+      'A leader is elected, 2 of 2 replicas ready',
+    ]);
+    await tiles.nth(4).click();
+    expect(new URL(page.url()).hash).toBe('#windows');
+  });
+
+  test('the token is hidden while it is typed', async () => {
+    const { page } = await signIn();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    expect(await page.getByLabel('Token', { exact: true }).getAttribute('type')).toBe('password');
+  });
+
+  test('a command can be copied, and a closed window is collapsed', async () => {
+    const { page, context } = await signIn();
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    expect(await page.getByText('Server shop/web-1').isVisible()).toBe(false);
+    const item = page.getByRole('listitem').filter({ hasText: 'RestoreWindow drill-2026-02' });
+    await item.getByRole('button', { name: 'Copy' }).click();
+    await item.getByRole('button', { name: 'Copied' }).waitFor();
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(
+      'gatehouse restore status drill-2026-02',
+    );
+  });
+
+  test('a long name wraps at the borders of its words', async () => {
+    const { page } = await signIn({ viewport: { width: 800, height: 900 } });
+    const cell = page.getByRole('cell', { name: 'ValidatingWebhookConfiguration' });
+    expect(await cell.innerHTML()).toContain('Validating<wbr>Webhook<wbr>Configuration');
+  });
+
   test('an injected script or style has no effect', async () => {
     const { page, faults } = await signIn();
     await page.evaluate(`{
@@ -125,18 +165,35 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
   test.each(
     (['light', 'dark'] as const).flatMap((scheme) => [
       [scheme, 1280],
-      [scheme, 390],
+      [scheme, 800],
+      [scheme, 400],
     ]) satisfies readonly (readonly ['light' | 'dark', number])[] as readonly ['light' | 'dark', number][],
   )('%s, %d pixels wide: the page fits and is legible', async (colorScheme, width) => {
     const { page, faults } = await signIn({ colorScheme, viewport: { width, height: 900 } });
     await isLive(page);
-    await page.getByText('Report of drill-2026-02').click();
+    await page.getByRole('heading', { name: 'drill-2026-02' }).click();
     await page.screenshot({ path: join(folder, `${colorScheme}-${width}.png`), fullPage: true });
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width);
     expect(await page.evaluate<number>(LEAST_CONTRAST)).toBeGreaterThanOrEqual(4.5);
+    expect(await violationsIn(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('Token', { exact: true }).waitFor();
+    await page.screenshot({ path: join(folder, `sign-in-${colorScheme}-${width}.png`), fullPage: true });
+    expect(await violationsIn(page)).toEqual([]);
     expect(faults).toEqual([]);
   });
 });
+
+/** The rules of axe-core that the page violates, and where. */
+async function violationsIn(page: Page): Promise<readonly string[]> {
+  // As a debugger does it: the page itself forbids scripts of others.
+  const session = await page.context().newCDPSession(page);
+  await session.send('Runtime.evaluate', { expression: axe.source });
+  await session.detach();
+  return await page.evaluate<readonly string[]>(
+    `axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => id + ': ' + target)))`,
+  );
+}
 
 /** Runs in the page: the minimum contrast of a text against its background (WCAG 2.2, 1.4.3). */
 const LEAST_CONTRAST = `(() => {

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { parse } from 'yaml';
 
 import { runGatehouse } from '../support/review-command.ts';
 
@@ -29,6 +30,8 @@ test.each([
   ['statsu', "unknown command 'statsu' (Did you mean status?)", 'gatehouse'],
   ['status --namspace x', "unknown option '--namspace' (Did you mean --namespace?)", 'gatehouse status'],
   ['status -n Prod', /"Prod" is not a valid name of a namespace\.$/, 'gatehouse status'],
+  ['doctor -n Prod', /"Prod" is not a valid name of a namespace\.$/, 'gatehouse doctor'],
+  ['review', 'nothing to review: use -f <objects>, --suite <tests> or --cluster', 'gatehouse review'],
   ['restore nope', "unknown command 'nope' (Did you mean open?)", 'gatehouse restore'],
   ['restore help nope', "unknown command 'nope'", 'gatehouse restore'],
   ['restore close', "missing required argument 'name'", 'gatehouse restore close'],
@@ -62,7 +65,8 @@ test('credentials that the API server does not accept are named, not the network
   const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
   const kubeconfig = join(folder, 'kubeconfig');
   const context = { name: 'c', context: { cluster: 'c', user: 'u' } };
-  const users = [{ name: 'u', user: { token: 'expired' } }];
+  // Gatehouse sends no credentials over plain HTTP; the answer is the same.
+  const users = [{ name: 'u', user: {} }];
   const clusters = [{ name: 'c', cluster: { server: url } }];
   writeFileSync(
     kubeconfig,
@@ -93,8 +97,9 @@ async function runWith(preload: string, ...args: readonly string[]) {
     ],
     { stdio: ['ignore', 'pipe', 'pipe'] },
   );
-  const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
-  return { code: code as unknown, stderr };
+  const [stderr, exit] = await Promise.all([text(child.stderr), once(child, 'exit')]);
+  const [code]: readonly unknown[] = exit;
+  return { code, stderr };
 }
 
 test('an older Node is named in one line, before any module is loaded that it cannot parse', async () => {
@@ -115,4 +120,66 @@ test('an older Node is named in one line, before any module is loaded that it ca
   // old versions load an imported module before they run the check
   const source = readFileSync(join(ROOT, 'src', 'main.ts'), 'utf8');
   expect(source).not.toMatch(/^import |\?\.|\?\?/m);
+});
+
+test('after npm ci, an older Node is explained once', async () => {
+  const explain = async (userAgent: string) => {
+    const child = spawn(process.execPath, [join(ROOT, 'scripts', 'explain-node.js')], {
+      env: { ...process.env, npm_config_user_agent: userAgent },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    return await text(child.stdout);
+  };
+  expect(await explain('npm/11.19.1 node/v20.20.2 linux x64 workspaces/false')).toMatch(
+    /^Your Node is 20\.20, .*\n$/,
+  );
+  expect(await explain('npm/11.19.1 node/v22.19.0 linux x64 workspaces/false')).toBe('');
+  // npm warns about each package otherwise
+  expect(readFileSync(join(ROOT, '.npmrc'), 'utf8')).toMatch(/^loglevel=error$/m);
+});
+
+test('the ClusterRole of a policy is printed as YAML that can be applied as it is', async () => {
+  const file = join(folder, 'policy.yaml');
+  const role = {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRole',
+    metadata: {
+      name: 'gatehouse-references-servers',
+      labels: { 'gatehouse.dev/aggregate-to-references': 'true' },
+    },
+    rules: [
+      {
+        apiGroups: ['infra.example.com'],
+        resources: ['datacenters', 'servers'],
+        verbs: ['get', 'list', 'watch'],
+      },
+    ],
+  };
+  const policy = {
+    apiVersion: 'gatehouse.dev/v1alpha1',
+    kind: 'AdmissionPolicy',
+    metadata: { name: 'servers' },
+    spec: {
+      match: { apiGroups: ['infra.example.com'], resources: ['servers', 'servers/status'] },
+      validate: {
+        references: [
+          {
+            ...{ name: 'datacenter', path: 'spec.datacenter' },
+            target: { apiGroup: 'infra.example.com', resource: 'datacenters' },
+          },
+        ],
+      },
+    },
+  };
+  writeFileSync(file, JSON.stringify(policy));
+  const printed = await runGatehouse(['manifests', '-p', file]);
+  expect([printed.code, printed.stderr, parse(printed.stdout)]).toEqual([0, '', role]);
+  const piped = await runGatehouse(['manifests', '-p', '-'], { standardInput: JSON.stringify(policy) });
+  expect(piped.stdout).toBe(printed.stdout);
+
+  const missing = await runGatehouse(['manifests', '-p', join(folder, 'none.yaml')]);
+  expect([missing.code, missing.stderr]).toEqual([
+    1,
+    `error: ${join(folder, 'none.yaml')}: no such file or folder\n`,
+  ]);
 });

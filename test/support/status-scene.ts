@@ -30,7 +30,8 @@ export const SCENE: StatusReport = {
     },
     {
       ...{ part: 'restoreWindows', object: 'RestoreWindow drill-2026-02' },
-      message: 'the restore left 2 violations: gatehouse restore status drill-2026-02 lists them',
+      message: 'the restore has left 2 violations',
+      command: 'gatehouse restore status drill-2026-02',
     },
   ],
   leader: {
@@ -109,6 +110,7 @@ export const SCENE: StatusReport = {
     ],
   },
   restoreWindows: { unread: [], items: [], total: 2 },
+  handlers: [{ name: 'quota', mutates: false, validates: true }],
 };
 
 const condition = { lastTransitionTime: day(-20), message: 'said so' };

@@ -30,11 +30,12 @@ export async function restore(command: RestoreCommand): Promise<ExitCode> {
     checkUsage(command);
     return await withCluster(command.flags, 'restore', (cluster) => run(command, cluster));
   } catch (error) {
-    for (const line of messageWithCauses(error).split('\n')) console.error(`error: ${line}`);
     if (error instanceof WrongUsage) {
+      console.error(`error: ${error.message.replaceAll('\n', '; ')}`);
       console.error(`See gatehouse restore ${command.kind} --help`);
       return 2;
     }
+    for (const line of messageWithCauses(error).split('\n')) console.error(`error: ${line}`);
     const hint = hintFor(error);
     if (hint !== undefined) console.error(`hint: ${hint}`);
     return 1;

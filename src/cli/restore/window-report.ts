@@ -118,10 +118,11 @@ function newestFirst(a: WindowSummary, b: WindowSummary): number {
 
 export function formatDetails(details: WindowDetails, format: OutputFormat): string {
   if (format !== 'table') return formatData(details, format);
+  const table = violationsTable(details);
   const blocks = [
     [`RestoreWindow ${details.name}: ${details.phase}`, ...facts(details)].map(printable).join('\n'),
     ...conditions(details),
-    ...violations(details),
+    ...(table === undefined ? [] : [table]),
     ...relinked(details),
     ...(details.advice.length === 0
       ? []
@@ -169,8 +170,12 @@ function conditions({ conditions: all }: WindowDetails): readonly string[] {
   return [formatTable(['CONDITION', 'STATUS', 'REASON', 'MESSAGE'], rows, false)];
 }
 
-function violations({ violations: total = 0, violationItems }: WindowDetails): readonly string[] {
-  if (total === 0) return [];
+/** A table; undefined without violations. */
+export function violationsTable({
+  violations: total = 0,
+  violationItems,
+}: WindowDetails): string | undefined {
+  if (total === 0) return undefined;
   const byObject = Map.groupBy(violationItems, ({ object }) => identity(object));
   const rows = [...byObject].flatMap(([object, items]) =>
     items.map((item, index) => ({
@@ -181,8 +186,8 @@ function violations({ violations: total = 0, violationItems }: WindowDetails): r
   const unlisted = total - violationItems.length;
   const table = formatTable(['VIOLATION IN', 'FIELD', 'POLICY', 'WHAT'], rows, false);
   return unlisted > 0
-    ? [`${table}\nand ${unlisted} more: gatehouse review --cluster lists everything that violates a policy`]
-    : [table];
+    ? `${table}\nand ${unlisted} more: gatehouse review --cluster lists everything that violates a policy`
+    : table;
 }
 
 function relinked({ relinkItems }: WindowDetails): readonly string[] {

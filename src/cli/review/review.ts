@@ -34,10 +34,12 @@ interface Result {
 
 /** Prints the result. An error ends with exit code 2. */
 export async function review(flags: ReviewFlags): Promise<ExitCode> {
+  const mode = usableMode(flags);
+  if (mode === undefined) return 2;
   try {
     const runs = { objects: runObjects, suites: runTests, cluster: runCluster };
     const standardInput = () => readFileSync(0, 'utf8');
-    const result = await runs[modeOf(flags)](flags, { recursive: flags.recursive === true, standardInput });
+    const result = await runs[mode](flags, { recursive: flags.recursive === true, standardInput });
     const text = {
       table: result.table,
       json: () => formatJson(result.json()),
@@ -49,6 +51,17 @@ export async function review(flags: ReviewFlags): Promise<ExitCode> {
   } catch (error) {
     for (const line of messageWithCauses(error).split('\n')) console.error(`error: ${line}`);
     return 2;
+  }
+}
+
+/** Prints why the flags cannot be used. */
+function usableMode(flags: ReviewFlags): ReturnType<typeof modeOf> | undefined {
+  try {
+    return modeOf(flags);
+  } catch (error) {
+    console.error(`error: ${messageWithCauses(error).replaceAll('\n', '; ')}`);
+    console.error('See gatehouse review --help');
+    return undefined;
   }
 }
 

@@ -7,6 +7,8 @@ import { startSandbox } from '../../sandbox/sandbox.ts';
 import { createSandboxTls } from './tls.ts';
 
 export const NAMESPACE = 'gatehouse-system';
+/** May see the status page, with a binding to the ClusterRole `gatehouse-status-viewer`. */
+export const STATUS_VIEWER = 'status-viewer';
 
 /** @throws Error when the port is not available, or the folder is in use */
 export async function startApi(
@@ -18,13 +20,14 @@ export async function startApi(
   objects: string | undefined,
 ) {
   const tls = await createSandboxTls(new Date());
-  const [admin, gatehouse] = [randomBytes(24).toString('hex'), randomBytes(24).toString('hex')];
+  const [admin = '', gatehouse = '', viewer = ''] = [1, 2, 3].map(() => randomBytes(24).toString('hex'));
   const accounts = ['system:serviceaccounts', `system:serviceaccounts:${NAMESPACE}`];
   const sandbox = await startSandbox({
     port,
     tls,
     users: new Map([
       [admin, { username: 'admin', groups: ['system:masters'] }],
+      [viewer, { username: STATUS_VIEWER, groups: [] }],
       [gatehouse, { username: `system:serviceaccount:${NAMESPACE}:gatehouse`, groups: accounts }],
     ]),
     dataFolder: objects,
@@ -42,6 +45,8 @@ export async function startApi(
   return {
     /** The path of a kubeconfig with all permissions. */
     kubeconfig,
+    /** The token of {@link STATUS_VIEWER}. */
+    viewerToken: viewer,
     connectAsAdmin: connect(admin),
     connectAsGatehouse: connect(gatehouse),
     stop: sandbox.stop,

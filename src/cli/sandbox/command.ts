@@ -7,21 +7,26 @@ const HELP = `
 Examples:
   gatehouse sandbox                           with a guided tour
   gatehouse sandbox --no-tour --data ./state  empty; the state is kept for the next run
-  gatehouse sandbox --handlers ./handlers     with custom handlers
+  gatehouse sandbox --handlers ./handlers     with custom handlers; --watch reloads them after a change
+  gatehouse sandbox --status-page             prints the address of the status page, and a token for it
 
 Exit code: 0 stopped by a signal, 1 failure, 2 wrong usage.`;
 
 export function addSandbox(program: Command): void {
-  program
-    .command('sandbox')
+  const command = program.command('sandbox');
+  command
     .description('try Gatehouse without a cluster: an in-memory Kubernetes API, a replica and a guided tour')
     .option('--port <number>', 'port of the API on loopback; 0 selects a free port', portNumber, 0)
     .option('--data <folder>', 'keep the state in this folder, and continue from it on the next run')
     .option('--handlers <folder>', 'folder with handlers in TypeScript, or a package that exports them')
+    .option('--watch', 'reload the handlers when their folder changes')
+    .option('--status-page', 'serve the status page, and print its address and a token')
     .option('--quiet', 'print only the path of the kubeconfig')
     .option('--no-tour', 'skip the tour and leave the cluster empty')
     .addHelpText('after', HELP)
     .action(async (flags: SandboxFlags) => {
+      if (flags.watch === true && flags.handlers === undefined)
+        command.error('error: --watch needs --handlers: it reloads them');
       const stopping = new AbortController();
       const stop = () => stopping.abort();
       for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(name, stop);

@@ -14,12 +14,12 @@ import { systemClock } from '../../kube/clock.ts';
 import type { Connection } from '../../kube/connection.ts';
 import { createDiscovery } from '../../kube/discovery.ts';
 import { createRest } from '../../kube/rest.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
 import { namespaces } from '../../kube/well-known.ts';
-import { compileHandlers, loadHandlers } from '../../runtime/handlers/load-handlers.ts';
-import { readingRole } from '../manifests.ts';
-import { NAMESPACE, startApi } from './api.ts';
+import { NAMESPACE, STATUS_VIEWER, startApi } from './api.ts';
 import { applyManifests, DEPLOY, readManifests, withSingleAccount } from '../deploy-manifests.ts';
 import { localService } from './tour-objects.ts';
+import { allowReads, followHandlers } from './follow-handlers.ts';
 import { runTour, type Cluster } from './tour.ts';
 import { processes } from '../serve.ts';
 
@@ -33,6 +33,9 @@ export interface SandboxFlags {
   readonly tour: boolean;
   /** A folder or a package with handlers; undefined: none. */
   readonly handlers?: string;
+  /** Whether to reload the handlers after a change. */
+  readonly watch?: boolean;
+  readonly statusPage?: boolean;
 }
 
 type Say = (text: string) => void;
@@ -73,25 +76,26 @@ interface Place {
 }
 
 async function run(flags: SandboxFlags, place: Place, signal: AbortSignal): Promise<void> {
-  const { folder, api, connection } = place;
-  const { quiet = false, handlers, tour } = flags;
+  const { connection } = place;
+  const { quiet = false, tour } = flags;
   const say: Say = quiet ? () => undefined : console.log;
   const cluster = clusterOf(connection);
   const hasHistory = (await cluster.client.get(namespaces, { name: NAMESPACE })) !== undefined;
   const [port, operationsPort] = await Promise.all([freePort(), freePort()]);
   await install(cluster, port);
-  await allowReads(cluster, handlers);
+  if (flags.statusPage === true) await allowStatusPage(cluster);
+  await allowReads(cluster, flags.handlers);
 
-  const ending = new AbortController();
-  const replica = processes.serve(configFor(port, operationsPort, handlers), {
-    connection: api.connectAsGatehouse,
-    logFile: join(folder, 'gatehouse.log'),
-    draining: ending.signal,
-  });
-  const ended = replica.then(() => {
-    throw new Error(`Gatehouse has stopped; see its log: ${join(folder, 'gatehouse.log')}`);
-  });
-  const unlessStopped = (work: Promise<unknown>) => Promise.race([work, ended, aborted(signal)]);
+  const config = configFor(port, operationsPort, flags);
+  const failure = Promise.withResolvers<never>();
+  const start = () => startReplica(config, place, failure.reject);
+  let replica = start();
+  const unlessStopped = (work: Promise<unknown>) => Promise.race([work, failure.promise, aborted(signal)]);
+  const restart = async (): Promise<void> => {
+    await replica.stop();
+    replica = start();
+    await whenReady(operationsPort, signal);
+  };
   try {
     await unlessStopped(whenReady(operationsPort, signal));
     // performance.now() starts with the process, so it includes loading the program.
@@ -102,12 +106,29 @@ async function run(flags: SandboxFlags, place: Place, signal: AbortSignal): Prom
       );
     if (tour && !quiet && !hasHistory) await unlessStopped(runTour(cluster, say));
     if (!signal.aborted) sayWhatToTry(flags, place, operationsPort, say);
+    if (flags.watch === true)
+      await unlessStopped(followHandlers(flags.handlers ?? '', cluster, restart, say, signal));
     await unlessStopped(aborted(signal));
     say('\nStopping …');
   } finally {
-    ending.abort(new Error('the sandbox stops'));
-    await Promise.allSettled([replica, ended]);
+    await replica.stop();
   }
+}
+
+/** @param failed called when the replica ends before it is stopped */
+function startReplica(config: Config, { api, folder }: Place, failed: (error: unknown) => void) {
+  const ending = new AbortController();
+  const logFile = join(folder, 'gatehouse.log');
+  const options = { connection: api.connectAsGatehouse, logFile, draining: ending.signal };
+  const ended = processes.serve(config, options).then(() => {
+    if (!ending.signal.aborted) failed(new Error(`Gatehouse has stopped; see its log: ${logFile}`));
+  }, failed);
+  return {
+    stop: async (): Promise<void> => {
+      ending.abort(new Error('the sandbox stops'));
+      await ended;
+    },
+  };
 }
 
 function clusterOf(connection: Connection): Cluster {
@@ -132,16 +153,27 @@ async function install({ apply }: Cluster, port: number): Promise<void> {
   await apply([localService(NAMESPACE, 'gatehouse', port)]);
 }
 
-/** Applies the output of `gatehouse manifests` for these handlers. */
-async function allowReads({ apply }: Cluster, handlers: string | undefined): Promise<void> {
-  if (handlers === undefined) return;
-  const loaded = await loadHandlers(handlers, process.cwd());
-  const compiled = compileHandlers(loaded, { ownNamespace: NAMESPACE, matchConditions: true });
-  const role = readingRole(compiled);
-  if (role !== undefined) await apply([role]);
+/** Installs the component of the status page for a user who may do nothing else. */
+async function allowStatusPage({ apply }: Cluster): Promise<void> {
+  await apply(withSingleAccount(readManifests(join(DEPLOY, 'components', 'status-page'))));
+  const roleRef = {
+    apiGroup: 'rbac.authorization.k8s.io',
+    kind: 'ClusterRole',
+    name: 'gatehouse-status-viewer',
+  };
+  const subjects = [{ apiGroup: roleRef.apiGroup, kind: 'User', name: STATUS_VIEWER }];
+  const binding: KubeObject & { readonly roleRef: object; readonly subjects: readonly object[] } = {
+    ...{ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRoleBinding' },
+    ...{ metadata: { name: 'gatehouse-status-viewer' }, roleRef, subjects },
+  };
+  await apply([binding]);
 }
 
-function configFor(port: number, operationsPort: number, handlers: string | undefined): Config {
+function configFor(
+  port: number,
+  operationsPort: number,
+  { handlers, statusPage = false }: SandboxFlags,
+): Config {
   return resolveConfig(
     {
       identity: 'sandbox',
@@ -152,6 +184,7 @@ function configFor(port: number, operationsPort: number, handlers: string | unde
       'cluster-domain': 'cluster.local',
       'restore-settle': '2s',
       'drain-delay': '0s',
+      'status-page': String(statusPage),
       ...(handlers === undefined ? {} : { handlers }),
     },
     {},
@@ -179,7 +212,7 @@ async function httpGet(url: string): Promise<{ readonly code: number | undefined
 }
 
 function sayWhatToTry(
-  { quiet, tour }: SandboxFlags,
+  { quiet, tour, statusPage }: SandboxFlags,
   { folder, api }: Place,
   operationsPort: number,
   say: Say,
@@ -197,13 +230,19 @@ function sayWhatToTry(
    kubectl apply -k deploy/examples
    kubectl get admissionpolicies -w
    kubectl explain server.spec`;
+  const page =
+    statusPage === true
+      ? `
+   status page:       http://127.0.0.1:${operationsPort}/status
+   its token:         ${api.viewerToken}`
+      : '';
   say(`
 Press Ctrl-C to stop. In another terminal:
 
    export KUBECONFIG=${api.kubeconfig}${tries}
 
    Gatehouse's log:   ${join(folder, 'gatehouse.log')}
-   metrics:           http://127.0.0.1:${operationsPort}/metrics`);
+   metrics:           http://127.0.0.1:${operationsPort}/metrics${page}`);
 }
 
 const aborted = async (signal: AbortSignal): Promise<void> => {

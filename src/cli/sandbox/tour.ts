@@ -10,6 +10,7 @@ import type { Impersonation } from '../../kube/rest/credentials.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { NamedRef, Resource } from '../../kube/object.ts';
 import { namespaces, secrets, services, validatingWebhookConfigurations } from '../../kube/well-known.ts';
+import { detailsOf, violationsTable } from '../restore/window-report.ts';
 import { readManifests } from '../deploy-manifests.ts';
 import { ADMISSION_POLICIES, RESTORE_WINDOWS } from '../../runtime/resources.ts';
 import {
@@ -185,6 +186,6 @@ async function restore(cluster: Cluster, report: Report): Promise<void> {
   );
   report(
     'The window closes, and Gatehouse sweeps all governed objects. The report:',
-    JSON.stringify(swept.status?.violations),
+    ...(violationsTable(detailsOf(swept, [])) ?? '').split('\n'),
   );
 }

@@ -1,5 +1,7 @@
 /** Options that several commands share. */
-import { Option, type Command } from 'commander';
+import { InvalidArgumentError, Option, type Command } from 'commander';
+
+import { isDnsLabel } from '../../json/names.ts';
 
 /** Selects the cluster and the user, as in kubectl. */
 export interface ClusterFlags {
@@ -11,6 +13,12 @@ export function addClusterFlags(command: Command): Command {
   return command
     .option('--kubeconfig <file>', 'kubeconfig file (default: the same as kubectl)')
     .option('--context <name>', 'context of the kubeconfig');
+}
+
+/** Parses the value of `--namespace`. */
+export function namespaceName(text: string): string {
+  if (isDnsLabel(text)) return text;
+  throw new InvalidArgumentError(`"${text}" is not a valid name of a namespace.`);
 }
 
 export type OutputFormat = 'table' | 'json' | 'yaml';

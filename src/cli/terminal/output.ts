@@ -38,7 +38,8 @@ export function paint(cell: Cell, colours: boolean): string {
   return colours && colour !== undefined ? styleText(colour, shown, { validateStream: false }) : shown;
 }
 
-const GAP = '   ';
+/** Between two columns. */
+export const GAP = '   ';
 
 /** @param headings of all columns, including the last */
 export function formatTable(headings: readonly string[], rows: readonly Row[], colours: boolean): string {

@@ -23,6 +23,8 @@ interface Kind {
   readonly startedAt: number;
   /** Undefined until the API server serves the kind. */
   watched: Watched<KubeObject> | undefined;
+  /** Whether it is certain that no list is pending, because the kind is not served or may not be read. */
+  isUnlisted: boolean;
 }
 
 /** @param all the kinds that handlers read. If one handler needs whole objects of a kind, all handlers get them. */
@@ -45,9 +47,12 @@ export function createHandlerStores(
       const key = keyOf(wanted);
       if (kinds.has(key)) return;
       const name = groupResourceName(wanted);
-      const kind: Kind = { name, startedAt: performance.now(), watched: undefined };
+      const kind: Kind = { name, startedAt: performance.now(), watched: undefined, isUnlisted: false };
       kinds.set(key, kind);
-      void whenServed(wanted, client, discovery, context, signal).then(
+      const isUnlisted = () => {
+        kind.isUnlisted = true;
+      };
+      void whenServed(wanted, client, discovery, context, isUnlisted, signal).then(
         (resource) => {
           const options = { resource, metadataOnly: !whole.has(key), indexes: NAMESPACES };
           kind.watched = watch<KubeObject>(context, options, signal);
@@ -74,8 +79,12 @@ function keyOf(kind: ReadKind): string {
   return `${groupResourceName(kind)} ${kind.version ?? ''}`;
 }
 
-function isBeingListed({ watched, startedAt }: Kind): boolean {
-  return watched?.hasSynced() !== true && performance.now() < startedAt + LISTING_MS;
+function isBeingListed({ watched, startedAt, isUnlisted }: Kind): boolean {
+  return (
+    watched?.hasSynced() !== true &&
+    (watched !== undefined || !isUnlisted) &&
+    performance.now() < startedAt + LISTING_MS
+  );
 }
 
 /** Waits until the API server serves the kind and Gatehouse may read it. */
@@ -84,6 +93,7 @@ async function whenServed(
   client: Pick<KubeClient, 'create'>,
   discovery: Pick<Discovery, 'resolve'>,
   { namespaces, log }: Pick<WatchContext, 'namespaces' | 'log'>,
+  isUnlisted: () => void,
   signal: AbortSignal,
 ): Promise<Resource> {
   let logged: string | undefined;
@@ -100,9 +110,11 @@ async function whenServed(
   async function look(): Promise<Resource | string> {
     try {
       const resource = await discovery.resolve(kind, signal);
+      const isReadable =
+        resource !== undefined && (await mayRead(client, kind, placesOf(resource, namespaces), signal));
+      if (!isReadable) isUnlisted();
       if (resource === undefined) return 'the API server does not serve it';
-      if (!(await mayRead(client, kind, placesOf(resource, namespaces), signal)))
-        return missingAccessMessage('handlers', [kind]);
+      if (!isReadable) return missingAccessMessage('handlers', [kind]);
       return { ...resource, version: kind.version ?? resource.version };
     } catch (error) {
       signal.throwIfAborted();

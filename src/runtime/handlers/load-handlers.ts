@@ -59,6 +59,7 @@ const NO_MODULES = `handlers: the single executable cannot load modules: use the
 type Result = LoadedHandler | string;
 
 async function fromFolder(folder: string): Promise<readonly Result[]> {
+  folders.add(`${pathToFileURL(folder).href}/`);
   const files = readdirSync(folder, { withFileTypes: true })
     .filter((entry) => !entry.isDirectory() && EXTENSIONS.includes(extname(entry.name)))
     .map(({ name }) => name)
@@ -162,6 +163,14 @@ const LOADING_MS = 30_000;
 type Module = Readonly<Record<string, unknown>>;
 
 let hooked = false;
+/** Folders with handlers, as URLs, and how often they were changed: Node loads a module once for each URL. */
+const folders = new Set<string>();
+let changes = 0;
+
+/** The next load reads every file in the folders of handlers again. */
+export function reloadHandlers(): void {
+  changes += 1;
+}
 
 /** @throws what the module throws, or an Error after the timeout */
 async function importAs(specifier: string): Promise<Module> {
@@ -190,9 +199,14 @@ function hook(): void {
   registerHooks({
     resolve: (specifier, context, next): ResolveFnOutput => {
       if (specifier === OWN_NAME) return { url: SDK, shortCircuit: true };
-      if (!specifier.startsWith(FROM_ELSEWHERE)) return next(specifier, context);
+      if (!specifier.startsWith(FROM_ELSEWHERE)) return versioned(next(specifier, context));
       const [name, parentURL] = JSON.parse(specifier.slice(FROM_ELSEWHERE.length)) as [string, string]; // written above
       return next(name, { ...context, parentURL } satisfies ResolveHookContext);
     },
   });
+}
+
+function versioned(resolved: ResolveFnOutput): ResolveFnOutput {
+  const isOfHandler = [...folders].some((folder) => resolved.url.startsWith(folder));
+  return changes === 0 || !isOfHandler ? resolved : { ...resolved, url: `${resolved.url}?change=${changes}` };
 }

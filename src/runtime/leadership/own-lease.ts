@@ -26,6 +26,16 @@ import {
 export const WITHOUT = 'gatehouse.dev/without';
 export const NAMESPACES = 'gatehouse.dev/namespaces';
 
+/** Annotation of the Lease: `--ca-propagation-wait` of the leader in milliseconds, if it is not the default. */
+const PROPAGATION_WAIT = 'gatehouse.dev/ca-propagation-wait';
+const DEFAULT_PROPAGATION_WAIT_MS = 10 * 60_000;
+
+/** In milliseconds. */
+export function propagationWaitOf(lease: Pick<KubeObject, 'metadata'> | undefined): number {
+  const noted = Number(lease?.metadata?.annotations?.[PROPAGATION_WAIT] ?? DEFAULT_PROPAGATION_WAIT_MS);
+  return Number.isFinite(noted) ? noted : DEFAULT_PROPAGATION_WAIT_MS;
+}
+
 /** The settings `--without` and `--namespaces` of the leader. */
 export type Restrictions = Pick<Config, 'without' | 'namespaces'>;
 
@@ -49,6 +59,7 @@ export function createOwnLease(
   now: () => Date,
   log: Pick<Log, 'warn'>,
   { without, namespaces }: Restrictions = { without: [], namespaces: undefined },
+  propagationWaitMs = DEFAULT_PROPAGATION_WAIT_MS,
 ) {
   let memory: LeaseHistory | undefined;
   let due: string | undefined;
@@ -84,7 +95,7 @@ export function createOwnLease(
   const annotations = (lease: LeaseObject | undefined): Readonly<Record<string, string>> => {
     const { [SWEEP_DUE]: current, ...kept } = lease?.metadata?.annotations ?? {};
     const others = Object.fromEntries(
-      Object.entries(kept).filter(([name]) => name !== WITHOUT && name !== NAMESPACES),
+      Object.entries(kept).filter(([name]) => ![WITHOUT, NAMESPACES, PROPAGATION_WAIT].includes(name)),
     );
     const epoch = (memory?.highest ?? 0n) + 1n;
     const announce = memory?.unannounced === true;
@@ -96,6 +107,9 @@ export function createOwnLease(
       ...(sweep === undefined ? {} : { [SWEEP_DUE]: sweep }),
       ...(without.length === 0 ? {} : { [WITHOUT]: without.join(',') }),
       ...(namespaces === undefined ? {} : { [NAMESPACES]: namespaces.join(',') }),
+      ...(propagationWaitMs === DEFAULT_PROPAGATION_WAIT_MS
+        ? {}
+        : { [PROPAGATION_WAIT]: String(propagationWaitMs) }),
     };
   };
 

@@ -104,8 +104,9 @@ export function missingAccessMessage(policy: string, forbidden: readonly GroupRe
   return `Gatehouse may not get, list and watch ${kinds}. Add this ClusterRole:\n${clusterRoleFor(policy, forbidden)}`;
 }
 
-function clusterRoleFor(policy: string, forbidden: readonly GroupResource[]): string {
-  const byGroup = Map.groupBy(forbidden, ({ group }) => group);
+/** YAML, without a line break at the end. */
+export function clusterRoleFor(policy: string, kinds: readonly GroupResource[]): string {
+  const byGroup = Map.groupBy(kinds, ({ group }) => group);
   const rules = [...byGroup].flatMap(([group, resources]) => [
     `  - apiGroups: [${JSON.stringify(group)}]`,
     `    resources: [${resources.map(({ resource }) => resource).join(', ')}]`,

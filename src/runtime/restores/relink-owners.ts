@@ -15,6 +15,7 @@ import type { RestoreWindow } from '../../api/restore-window.ts';
 import { ApiError } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
+import { createAttribution } from '../../restore/attribution.ts';
 import { restoringWindows, sweepMode, type SweepMode } from '../../restore/restored-by.ts';
 import { relinkMode } from '../../restore/window.ts';
 import { sha256 } from './restore-evidence.ts';
@@ -79,14 +80,18 @@ export function createRelinkOwners(
   const relink = createRelinker(world.owners, stored, createPatch(client, discovery));
   return async (window: RestoreWindow, signal: AbortSignal): Promise<RelinkedStored | undefined> => {
     if (relinkMode(window.spec) === 'Off') return undefined;
-    const restoring = restoringWindows(
-      [window, ...windows.store.list().filter(({ metadata }) => metadata.name !== window.metadata.name)],
-      detectors.store.list(),
-      config.restoreSettleMs,
-      sha256,
-    );
+    const others = windows.store.list().filter(({ metadata }) => metadata.name !== window.metadata.name);
+    const known = [[window, ...others], detectors.store.list(), config.restoreSettleMs, sha256] as const;
+    const restoring = restoringWindows(...known);
+    const { writer } = createAttribution(...known);
     const task: RelinkTask = {
-      modeOf: (resource, { metadata = {} }) => sweepMode(window, restoring(metadata, resource)),
+      modeOf: (resource, { metadata = {} }) => {
+        const belongsTo = restoring(metadata, resource);
+        const owner = writer({ resource, written: { ...metadata, changedAt: [] } });
+        // Each object is in the report of one window, whose sweep links its owners.
+        const isLeft = owner !== undefined && owner !== window && belongsTo.includes(owner);
+        return isLeft ? { mode: 'Off' } : sweepMode(window, belongsTo);
+      },
       isRestored: (made) => restoring(made).length > 0,
     };
     return await relinkStored(stored, registry.inForce(), relink, task, signal);

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { RestoreWindow, Violation } from '../../api/restore-window.ts';
 import { keyOf, objectKey, type GroupResource } from '../../json/kube-object.ts';
 import type { Store } from '../../kube/store.ts';
-import { reportingWindow, type SweptViolation } from '../../restore/attribution.ts';
+import { createAttribution, type SweptViolation } from '../../restore/attribution.ts';
 import { withHold, type CloseReason } from '../../restore/window.ts';
 import { planWindow, type SourceState, type SweepTimes } from '../../restore/window-plan.ts';
 import {
@@ -197,8 +197,8 @@ export function startRestores(
             .list()
             .filter(({ metadata }) => metadata.name !== window.metadata.name);
           const known = [[window, ...others], detectors.store.list()] as const;
-          const reporterOf = reportingWindow(...known, config.restoreSettleMs, sha256);
-          return all.filter((found) => reporterOf(found) === window).map(({ violation }) => violation);
+          const { reporter } = createAttribution(...known, config.restoreSettleMs, sha256);
+          return all.filter((found) => reporter(found) === window).map(({ violation }) => violation);
         },
         relink: createRelinkOwners(context, replica),
         timesOf: (window) => ({

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 
 import { STATUS_AUDIENCE } from './credentials.ts';
-import { html, trusted, type Html } from './html.ts';
-import { LIVE_SCRIPT } from './live-script.ts';
+import { command, html, trusted, type Html } from './html.ts';
+import { COPY_SCRIPT, LIVE_SCRIPT } from './live-script.ts';
 import { STYLE_SHEET } from './style-sheet.ts';
 
 /** The content of the status page. */
@@ -25,7 +25,7 @@ const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(
 /** Blocks external resources and framing. Allows only our own inline script and style, by hash. */
 export const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
-  `script-src ${hashOf(LIVE_SCRIPT)}`,
+  `script-src ${hashOf(LIVE_SCRIPT)} ${hashOf(COPY_SCRIPT)}`,
   `style-src ${hashOf(STYLE_SHEET)}`,
   "connect-src 'self'",
   "form-action 'self'",
@@ -36,7 +36,8 @@ export const CONTENT_SECURITY_POLICY = [
 
 // Interpolate whole elements: whitespace that a formatter adds between the tags would change the hash.
 const STYLE = trusted(`<style>${STYLE_SHEET}</style>`);
-const SCRIPT = trusted(`<script>${LIVE_SCRIPT}</script>`);
+const LIVE = trusted(`<script>${LIVE_SCRIPT}</script>`);
+const COPY = trusted(`<script>${COPY_SCRIPT}</script>`);
 
 const GATE = trusted(
   '<svg viewBox="0 0 32 32" aria-hidden="true" focusable="false"><path fill="currentColor" d="M3 29V8h3V4h4v4h3V4h6v4h3V4h4v4h3v21h-8v-7a5 5 0 0 0-10 0v7z"/></svg>',
@@ -102,9 +103,9 @@ export function statusDocument(view: View, viewer: string, signsOut: boolean): s
     </div> `,
     main: html`<main id="main" tabindex="-1" data-version="${versionOf(view)}">${content}</main>
       <footer>
-        <p>Read-only. At a terminal: <span class="mono">gatehouse status</span></p>
+        <p>Read-only. At a terminal: ${command('gatehouse status')}</p>
       </footer>`,
-    end: SCRIPT,
+    end: html`${COPY} ${LIVE}`,
   });
 }
 
@@ -118,19 +119,15 @@ export const signInDocument = (problem: string | undefined): string =>
         <h2 id="sign-in">Sign in with a token</h2>
         ${problem === undefined ? undefined : html`<p class="problem" role="alert">${problem}</p>`}
         <p class="lead">A token for this page alone, good for an hour, of a service account that may look:</p>
-        <pre class="mono">
-kubectl create token &lt;service account&gt; --namespace &lt;namespace&gt; --audience ${STATUS_AUDIENCE}</pre>
+        <p class="command">
+          <code class="mono"
+            >kubectl create token &lt;service account&gt; --namespace &lt;namespace&gt; --audience
+            ${STATUS_AUDIENCE}</code
+          >
+        </p>
         <form method="post" action="/status/login" autocomplete="off">
           <label for="token">Token</label>
-          <textarea
-            id="token"
-            name="token"
-            class="mono"
-            required
-            spellcheck="false"
-            autocapitalize="off"
-            autocomplete="off"
-          ></textarea>
+          <input id="token" name="token" type="password" class="mono" required autofocus autocomplete="off" />
           <button>Sign in</button>
         </form>
         <p class="nothing">

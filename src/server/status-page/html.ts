@@ -39,5 +39,18 @@ function textOf(value: Piece): string {
 
 const isHtml = (value: Html | readonly Piece[]): value is Html => 'kind' in value;
 
+/** A command with a button that copies it. Only for commands of our own, whose arguments are names of objects. */
+export const command = (text: string): Html =>
+  html`<span class="command"
+    ><code class="mono">${text}</code>
+    <button type="button" class="copy" data-text="${text}">Copy</button></span
+  >`;
+
+/** May wrap at the borders that long names have: `Mutating|Webhook|Configuration`, `disks.|infra.|example.|com`. */
+export function breakable(name: string): Html {
+  const parts = name.split(/(?<=[a-z0-9])(?=[A-Z])|(?<=[./])(?=[^./])/);
+  return html`${parts.map((part, index) => (index === 0 ? part : html`<wbr />${part}`))}`;
+}
+
 /** For constants in our own source, such as a style sheet. Never for input. */
 export const trusted = (text: string): Html => ({ kind: 'html', text });

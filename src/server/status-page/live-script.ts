@@ -1,6 +1,29 @@
+/** The scripts of the page. Plain JavaScript for browsers. */
+
+/** Copies commands. The buttons are visible only where scripts run. */
+export const COPY_SCRIPT = `
+(() => {
+  'use strict';
+  document.documentElement.classList.add('scripts');
+  document.addEventListener('click', async ({ target }) => {
+    const button = target.closest('button.copy');
+    if (button === null) return;
+    try {
+      await navigator.clipboard.writeText(button.dataset.text);
+      button.textContent = 'Copied';
+    } catch {
+      // Without permission, select the command instead.
+      getSelection().selectAllChildren(button.previousElementSibling);
+      button.textContent = 'Selected';
+    }
+    setTimeout(() => { button.textContent = 'Copy'; }, 2000);
+  });
+})();
+`;
+
 /**
  * Updates an open page: replaces the parts that changed, from server-sent events, and keeps the rest, including the
- * scroll position. Plain JavaScript for browsers. Without scripts, the page reloads itself.
+ * scroll position. Without scripts, the page reloads itself.
  */
 export const LIVE_SCRIPT = `
 (() => {

@@ -49,17 +49,15 @@ h3 { font-size: .95rem; margin: .9rem 0 .3rem; font-weight: 650; overflow-wrap: 
 .verdict.warn { border-left-color: var(--bar-warn); }
 .verdict ul { margin: .4rem 0 0; padding-left: 1.1rem; }
 .verdict li { overflow-wrap: anywhere; margin: .15rem 0; }
-nav.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .7rem; margin-bottom: 1.1rem; }
+nav.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .7rem; margin-bottom: 1.1rem; }
 nav.tiles a {
   display: block; text-decoration: none; color: var(--ink); background: var(--card); border: 1px solid var(--line);
-  border-top: 3px solid var(--bar-good); border-radius: 10px; padding: .55rem .8rem .6rem;
+  border-top: 3px solid var(--bar-good); border-radius: 10px; padding: .6rem .9rem .7rem; line-height: 1.35; font-weight: 550;
 }
 nav.tiles a:hover { border-color: var(--accent); }
 nav.tiles a.warn { border-top-color: var(--bar-warn); }
 nav.tiles a.bad { border-top-color: var(--bar-bad); }
 nav.tiles a.rest { border-top-color: var(--bar-rest); }
-nav.tiles b { display: block; font-size: 1.3rem; line-height: 1.25; font-weight: 650; overflow-wrap: anywhere; }
-nav.tiles span { display: block; color: var(--soft); font-size: .8rem; }
 .state { display: inline-block; border-radius: 99px; padding: 0 .6rem; font-size: .82rem; line-height: 1.55; white-space: nowrap; }
 .good { color: var(--good); background: var(--good-fill); }
 .warn.state { color: var(--warn); background: var(--warn-fill); }
@@ -68,9 +66,9 @@ nav.tiles span { display: block; color: var(--soft); font-size: .8rem; }
 .table { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 caption { text-align: left; color: var(--soft); font-size: .82rem; padding-bottom: .3rem; }
-th, td { text-align: left; vertical-align: top; padding: .35rem .9rem .35rem 0; border-top: 1px solid var(--line); overflow-wrap: anywhere; }
+th, td { text-align: left; vertical-align: top; padding: .35rem .9rem .35rem 0; border-top: 1px solid var(--line); overflow-wrap: break-word; }
 thead th { border-top: 0; color: var(--soft); font-weight: 500; font-size: .82rem; white-space: nowrap; }
-tbody th { font-weight: 550; min-width: 9rem; }
+tbody th { font-weight: 550; min-width: 11rem; }
 td.number { font-variant-numeric: tabular-nums; }
 .mono { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; font-size: .88em; }
 .nothing, .unread, .more { color: var(--soft); margin: .3rem 0 0; font-size: .9rem; overflow-wrap: anywhere; }
@@ -88,7 +86,16 @@ svg.time text.now { fill: var(--accent); stroke: none; font-weight: 600; }
 svg.time .mark { fill: var(--card); stroke: var(--ink); stroke-width: 1.5; }
 svg.time .grid { stroke: var(--line); }
 svg.span { display: block; width: 100%; height: 8px; border-radius: 4px; background: var(--rest-fill); margin: .3rem 0 .2rem; }
-.window { border-top: 1px solid var(--line); padding: .2rem 0 .6rem; }
+.window { border-top: 1px solid var(--line); padding: .2rem 0 .6rem; margin: 0; }
+details.window { padding-block: .5rem; }
+details.window > summary h3 { display: inline; }
+summary .brief { color: var(--soft); margin-left: .5rem; }
+.same { color: var(--soft); font-weight: 400; }
+.command { white-space: nowrap; }
+.command code { white-space: normal; overflow-wrap: anywhere; background: var(--rest-fill); border-radius: 5px; padding: .1rem .4rem; color: var(--ink); }
+button.copy { display: none; padding: 0 .5rem; font-size: .78rem; min-height: 1.5rem; }
+.scripts button.copy { display: inline-block; }
+ul.nothing { padding-left: 1.1rem; } ul.nothing li { margin: .2rem 0; }
 ol.steps { display: flex; flex-wrap: wrap; gap: .3rem 0; list-style: none; margin: .4rem 0 .5rem; padding: 0; font-size: .85rem; color: var(--soft); }
 ol.steps li { display: flex; align-items: center; }
 ol.steps li + li::before { content: ""; width: 1.6rem; height: 2px; background: var(--line); margin: 0 .5rem; }
@@ -100,17 +107,16 @@ details { margin: .4rem 0; } summary { cursor: pointer; font-size: .9rem; }
 footer { padding-bottom: 2rem; }
 .login { max-width: 42rem; }
 .login label { display: block; font-weight: 550; margin: .8rem 0 .3rem; }
-.login textarea {
-  width: 100%; min-height: 7rem; color: var(--ink); background: var(--ground); border: 1px solid var(--bar-rest);
-  border-radius: 6px; padding: .5rem .6rem; overflow-wrap: anywhere; -webkit-text-security: disc;
+.login input {
+  width: 100%; color: var(--ink); background: var(--ground); border: 1px solid var(--bar-rest);
+  border-radius: 6px; padding: .5rem .6rem;
 }
-.login button { margin-top: .7rem; background: var(--accent); border-color: var(--accent); color: var(--card); padding: .4rem 1.2rem; }
-pre { background: var(--ground); border: 1px solid var(--line); border-radius: 6px; padding: .6rem .8rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85rem; }
+.login form button { margin-block: .7rem .5rem; background: var(--accent); border-color: var(--accent); color: var(--card); padding: .4rem 1.2rem; }
 .problem { color: var(--bad); background: var(--bad-fill); border-radius: 6px; padding: .5rem .8rem; overflow-wrap: anywhere; }
 @media (max-width: 40rem) {
   header.top > div, main, footer { padding-inline: .8rem; }
   section { padding: .8rem .9rem; }
-  nav.tiles { grid-template-columns: 1fr 1fr; }
+  nav.tiles { grid-template-columns: 1fr 1fr; gap: .5rem; } nav.tiles a { padding: .5rem .65rem .55rem; font-size: .92rem; }
   thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   table, tbody, tr, th, td, caption { display: block; }
   tr { border-top: 1px solid var(--line); padding: .45rem 0; }

@@ -1,5 +1,6 @@
 /** Readings of a healthy cluster for `gatehouse doctor`; each test changes one of them. */
 import { customResourceDefinitions } from '../../../src/api/crds.ts';
+import { toSecretData } from '../../../src/pki/authority/secret.ts';
 import { caBundle } from '../../../src/pki/authority/bundle.ts';
 import type {
   Definition,
@@ -7,6 +8,7 @@ import type {
   LiveConfiguration,
 } from '../../../src/cli/inspect/read-cluster/read-installation.ts';
 import { read } from '../../../src/cli/inspect/read-cluster/reading.ts';
+import { healthy as cluster } from './readings.ts';
 import { base64, firstAuthority, serverOf } from '../pki/fixtures.ts';
 
 export const NOW = new Date('2026-11-22T12:00:00Z');
@@ -85,6 +87,12 @@ export const healthy: InstallationReadings = {
   validating: read(configuration(bundle)),
   probe: read({ kind: 'reached' }),
   caBundle: published(bundle),
+  cluster: {
+    ...cluster,
+    authority: read({ data: toSecretData(authority) }),
+    servingSecrets: read([]),
+    targets: [],
+  },
   chain: read(chain),
   converted: read([]),
   lease: read({ spec: { holderIdentity: 'one', leaseDurationSeconds: 15, renewTime: ago(0.1) } }),

@@ -4,7 +4,9 @@ import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import type { InstallationReadings, Managed } from '../read-cluster/read-installation.ts';
 import type { Deployments } from '../read-cluster/processes.ts';
 import { read } from '../read-cluster/reading.ts';
-import { formatFindings, runChecks } from './doctor.ts';
+import { INJECT_CABUNDLE, SERVING_CERT_SECRET_NAME } from '../../../pki/annotations.ts';
+import { TARGET_KINDS } from '../../../pki/injection/target.ts';
+import { exitCodeOf, formatFindings, runChecks } from './doctor.ts';
 import { withDevSession } from '../../../admission/webhooks/dev-session.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import {
@@ -468,6 +470,59 @@ test('expiry is judged by the clock of the API server', () => {
   const lease = read({ spec: { holderIdentity: 'one', renewTime: later.toISOString() } });
   expect(bad({ now: later, lease }).map(({ seen: text }) => text)).toEqual([
     expect.stringContaining('does not verify the certificate') as string,
+  ]);
+});
+
+test.each([
+  [['ok', 'warning'], 0],
+  [['ok', 'problem'], 1],
+  [['ok', 'unknown'], 1],
+] as const)('with %j the exit code is %i', (severities, expected) => {
+  expect(exitCodeOf(severities.map((severity) => ({ severity })))).toBe(expected);
+});
+
+test('a Service without its certificate, and a target without its bundle, are problems', () => {
+  const service = { namespace: 'shop', name: 'api', annotations: { [SERVING_CERT_SECRET_NAME]: 'api-tls' } };
+  const webhooks = [{ name: 'one.example.com', clientConfig: { service: {} } }];
+  const target = { metadata: { name: 'api', annotations: { [INJECT_CABUNDLE]: 'true' } }, webhooks };
+  const cluster = {
+    ...healthy.cluster,
+    services: read([{ metadata: service }]),
+    targets: [{ kind: TARGET_KINDS.validating, objects: read([target]) }],
+  };
+  expect(bad({ cluster }).map(({ check, seen, next }) => [check, seen, next])).toEqual([
+    [
+      'serving-certs',
+      'Service shop/api: it has no certificate in Secret api-tls',
+      'kubectl -n shop describe service api',
+    ],
+    [
+      'injection-targets',
+      'ValidatingWebhookConfiguration api: stale CA bundle in one.example.com',
+      'gatehouse status; see its events and the check leader',
+    ],
+  ]);
+});
+
+test('a policy that matches no existing object is a warning', () => {
+  const ready = {
+    type: 'Ready',
+    status: 'True',
+    reason: 'Fine',
+    message: '',
+    lastTransitionTime: ago(1),
+  } as const;
+  const policy = {
+    metadata: { name: 'servers' },
+    spec: { match: { apiGroups: [''], resources: ['pods'] } },
+    status: { conditions: [ready], violations: { total: 0, checked: 0 } },
+  } as unknown as AdmissionPolicy; // the other fields do not matter
+  expect(bad({ policies: read([policy]) })).toMatchObject([
+    {
+      check: 'policies',
+      severity: 'warning',
+      seen: 'AdmissionPolicy servers matches none of the existing objects',
+    },
   ]);
 });
 

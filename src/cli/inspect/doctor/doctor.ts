@@ -26,6 +26,7 @@ import {
 import { checkClocks, checkLeader } from './checks/leader.ts';
 import { checkPolicies, checkWindows } from './checks/policies.ts';
 import { checkRestarts } from './checks/restarts.ts';
+import { checkInjectionTargets, checkServingCerts } from './checks/certificates.ts';
 import { checkRivals } from './checks/rivals.ts';
 import type { Finding, Results, Severity } from './finding.ts';
 
@@ -37,7 +38,7 @@ export interface DoctorFlags extends ClusterFlags {
 
 const BASE = join(DEPLOY, 'base');
 
-/** @returns the exit code: 1 when there are problems, or the API server does not respond */
+/** @returns the exit code: 1 when there are problems or checks could not be made, or the API server does not respond */
 export async function doctor({ output, ...flags }: DoctorFlags): Promise<0 | 1> {
   try {
     const manifests = hasManifests(BASE) ? readManifests(BASE) : [];
@@ -46,12 +47,16 @@ export async function doctor({ output, ...flags }: DoctorFlags): Promise<0 | 1> 
     );
     const findings = runChecks(readings);
     await print(formatFindings(findings, output, hasColours()));
-    return findings.some(({ severity }) => severity === 'problem') ? 1 : 0;
+    return exitCodeOf(findings);
   } catch (error) {
     console.error(`error: ${messageWithCauses(error)}`);
     return 1;
   }
 }
+
+/** A check that could not be made may hide a problem. */
+export const exitCodeOf = (findings: readonly Pick<Finding, 'severity'>[]): 0 | 1 =>
+  findings.some(({ severity }) => severity === 'problem' || severity === 'unknown') ? 1 : 0;
 
 /** Ordered by dependency: an early problem often causes the later ones. */
 const CHECKS: Readonly<Record<string, (readings: InstallationReadings) => Results>> = {
@@ -67,6 +72,8 @@ const CHECKS: Readonly<Record<string, (readings: InstallationReadings) => Result
   'webhook-clients': checkClients,
   'fail-closed': checkFailClosed,
   'ca-bundle': checkBundles,
+  'serving-certs': checkServingCerts,
+  'injection-targets': checkInjectionTargets,
   rivals: checkRivals,
   clocks: checkClocks,
   'governed-kinds': checkGovernedKinds,

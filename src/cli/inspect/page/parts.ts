@@ -1,5 +1,5 @@
 /** Building blocks of the status page. */
-import { html, type Html, type Piece } from '../../../server/status-page/html.ts';
+import { breakable, command, html, type Html, type Piece } from '../../../server/status-page/html.ts';
 import { describeUnread, type Unread } from '../read-cluster/reading.ts';
 import type { StatusCell, Tone } from '../status/cells.ts';
 
@@ -42,10 +42,10 @@ export function table(
       : rows.toSorted((a, b) => Number(b.isProblem) - Number(a.isProblem)).slice(0, MAX_ROWS);
   const cellOf = (cell: Piece, column: number): Html =>
     column === 0
-      ? html`<th scope="row" role="rowheader">${cell}</th>`
+      ? html`<th scope="row" role="rowheader">${named(cell)}</th>`
       : isEmpty(cell)
         ? html`<td role="cell" class="empty"></td>`
-        : html`<td role="cell" data-label="${headings[column]}">${wrapped(cell)}</td>`;
+        : html`<td role="cell" data-label="${headings[column]}">${wrapped(named(cell))}</td>`;
   const left = rows.length - shown.length;
   // Explicit roles: browsers drop the implicit ones when CSS lays rows out as lists.
   return html`<div class="table">
@@ -68,8 +68,12 @@ export function table(
         </tbody>
       </table>
     </div>
-    ${left === 0 ? undefined : html`<p class="more">and ${left} more: ${mono('gatehouse status')} lists all</p>`}`;
+    ${left === 0 ? undefined : html`<p class="more">and ${left} more: ${command('gatehouse status')}</p>`}`;
 }
+
+/** Long words without spaces are names. */
+const named = (cell: Piece): Piece =>
+  typeof cell === 'string' && /\S{16}/.test(cell) ? breakable(cell) : cell;
 
 const isEmpty = (cell: Piece): boolean => cell === undefined || cell === '';
 

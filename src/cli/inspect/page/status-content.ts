@@ -1,11 +1,11 @@
 /** The content of the status page: the report of `gatehouse status` for browsers. */
 import type { RestoreWindow } from '../../../api/restore-window.ts';
-import { html, type Html } from '../../../server/status-page/html.ts';
+import { breakable, command, html, type Html } from '../../../server/status-page/html.ts';
 import type { Attention } from '../status/report/attention.ts';
 import type { StatusReport } from '../status/report/status-report.ts';
-import { relative, span } from '../status/time-line.ts';
-import { policyCells, type Tone } from '../status/cells.ts';
-import type { PolicyRow } from '../status/report/policies.ts';
+import { relative } from '../status/time-line.ts';
+import { describeHandlers, policyCells, type Tone } from '../status/cells.ts';
+import { adviceOn, matchesNothing, type PolicyRow } from '../status/report/policies.ts';
 import { describeRestrictions } from '../status/format-status.ts';
 import { badge, lines, listSection, nothing, pieces } from './parts.ts';
 import {
@@ -15,6 +15,14 @@ import {
   servingCertsSection,
   targetsSection,
 } from './trust-sections.ts';
+import {
+  authoritySentence,
+  certsSentence,
+  leaderSentence,
+  policiesSentence,
+  targetsSentence,
+  windowsSentence,
+} from './sentences.ts';
 import { windowsSection } from './windows-section.ts';
 
 /** @param windows all RestoreWindows: the report contains only open ones and those with violations */
@@ -36,7 +44,13 @@ function verdict({ attention, healthy }: StatusReport): Html {
         ];
   const items = attention
     .slice(0, MAX_ATTENTION)
-    .map(({ object, message }) => html`<li><b>${object}</b>: ${lines(message)}</li>`);
+    .map(
+      ({ object, message, command: next }) =>
+        html`<li>
+          <b>${breakable(object)}</b>:
+          ${lines(message)}${next === undefined ? undefined : html` ${command(next)}`}
+        </li>`,
+    );
   const left = attention.length - items.length;
   // The role makes screen readers announce changes.
   return html`<section id="verdict" class="verdict ${tone}" role="status" aria-labelledby="verdict-title">
@@ -51,63 +65,46 @@ function verdict({ attention, healthy }: StatusReport): Html {
   </section> `;
 }
 
-/** Part of the report, id of its section, number of parts that could not be read, value and label. */
-type Tile = readonly [Attention['part'], string, number, string | number, string];
+/** Part of the report, id of its section, whether all of it was read, and its sentence. */
+type Tile = readonly [Attention['part'], string, boolean, string];
 
-/** A summary of each part, with a link to it. */
+/** A sentence about each part, with a link to it. */
 function tiles(report: StatusReport, now: Date): Html {
   const { leader, authority, servingCerts, injectionTargets, admissionPolicies, restoreWindows } = report;
-  const { generations, source } = authority;
-  const active = generations.find((generation) => generation.state === 'active') ?? generations[0];
-  const left = active === undefined ? '–' : span(Math.max(0, Date.parse(active.notAfter) - now.getTime()));
-  const violations = admissionPolicies.items.reduce((sum, item) => sum + (item.violations ?? 0), 0);
-  const count = ({
-    unread,
-    items,
-  }: Pick<StatusReport['servingCerts'], 'unread'> & { items: readonly unknown[] }) =>
-    [unread.length, items.length] as const;
-  const leads = { Held: 'yes', Free: 'no', Expired: 'no', Unknown: '?' }[leader.state];
+  const isRead = ({ unread }: Pick<StatusReport['servingCerts'], 'unread'>) => unread.length === 0;
   const all: readonly Tile[] = [
-    ['authority', 'authority', source === undefined ? 1 : 0, left, 'until the CA expires'],
-    ['servingCerts', 'serving-certs', ...count(servingCerts), 'serving certificates'],
-    ['injectionTargets', 'targets', ...count(injectionTargets), 'injection targets'],
-    [
-      'admissionPolicies',
-      'policies',
-      ...count(admissionPolicies),
-      `policies, ${violations} ${violations === 1 ? 'violation' : 'violations'}`,
-    ],
-    [
-      'restoreWindows',
-      'windows',
-      ...count(restoreWindows),
-      `of ${restoreWindows.total} restore windows open or with violations`,
-    ],
-    ['leader', 'leader', leader.state === 'Unknown' ? 1 : 0, leads, 'has a leader'],
+    ['authority', 'authority', authority.source !== undefined, authoritySentence(report, now)],
+    ['servingCerts', 'serving-certs', isRead(servingCerts), certsSentence(report)],
+    ['injectionTargets', 'targets', isRead(injectionTargets), targetsSentence(report)],
+    ['admissionPolicies', 'policies', isRead(admissionPolicies), policiesSentence(report)],
+    ['restoreWindows', 'windows', isRead(restoreWindows), windowsSentence(report)],
+    ['leader', 'leader', leader.state !== 'Unknown', leaderSentence(report)],
   ];
   return html`<nav id="tiles" class="tiles" aria-label="Parts">
     ${all.map((tile) => tileOf(tile, report.attention))}
   </nav> `;
 }
 
-function tileOf([part, target, unread, value, label]: Tile, attention: readonly Attention[]): Html {
+function tileOf([part, target, isRead, sentence]: Tile, attention: readonly Attention[]): Html {
   const wrong = attention.filter((item) => item.part === part).length;
-  const tone: Tone = wrong > 0 ? 'bad' : unread > 0 ? 'warn' : 'good';
-  const note =
-    wrong > 0 ? `, ${wrong} ${wrong === 1 ? 'problem' : 'problems'}` : unread > 0 ? ', not all readable' : '';
+  const tone: Tone = wrong > 0 ? 'bad' : isRead ? 'good' : 'warn';
   return html`<a id="tile-${target}" href="#${target}" class="${tone}"
-    ><b>${value}</b><span>${label}${note}</span></a
+    >${sentence}${isRead ? '' : ' (not all could be read)'}</a
   > `;
 }
 
-function policiesSection({ admissionPolicies: { unread, items } }: StatusReport, now: Date): Html {
+function policiesSection({ admissionPolicies: { unread, items }, handlers }: StatusReport, now: Date): Html {
   const rows = items.map((policy) => {
-    const { message } = policy;
+    const { name, message } = policy;
     return {
       cells: [
         ...pieces(policyCells(policy)),
         violationsOf(policy, now),
-        message === undefined ? '' : html`<span>${lines(message)}</span>`,
+        message !== undefined
+          ? messageOf(adviceOn(name, message))
+          : matchesNothing(policy)
+            ? 'matches no existing object'
+            : '',
       ],
       isProblem: message !== undefined,
     };
@@ -118,10 +115,15 @@ function policiesSection({ admissionPolicies: { unread, items } }: StatusReport,
     unread,
     'No policy exists.',
     rows,
-    'Gatehouse counts violations of existing objects hourly and when a policy changes',
+    `Gatehouse counts violations of existing objects hourly and when a policy changes.${
+      handlers.length === 0 ? '' : ` Handlers: ${describeHandlers(handlers)}`
+    }`,
     ['Policy', 'Ready', 'Installed', 'Enforcement', 'Violations', 'Message'],
   );
 }
+
+const messageOf = ({ message, command: next }: ReturnType<typeof adviceOn>): Html =>
+  html`<span>${lines(message)}${next === undefined ? undefined : html` ${command(next)}`}</span>`;
 
 function violationsOf({ violations, checkedAt }: PolicyRow, now: Date): Html {
   if (violations === undefined) return html`<span>not counted yet</span>`;

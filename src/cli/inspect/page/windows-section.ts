@@ -1,6 +1,7 @@
 /** The section about RestoreWindows: progress, findings of the sweep, and advice. */
 import type { RestoreWindow } from '../../../api/restore-window.ts';
-import { html, type Html, type Piece } from '../../../server/status-page/html.ts';
+import { counted } from '../../../json/counted.ts';
+import { breakable, command, html, type Html, type Piece } from '../../../server/status-page/html.ts';
 import { describeRelink, describeViolation } from '../../restore/advice.ts';
 import {
   describeDeferral,
@@ -12,7 +13,7 @@ import {
 import { minute, relative } from '../status/time-line.ts';
 import type { StatusReport } from '../status/report/status-report.ts';
 import type { Tone } from '../status/cells.ts';
-import { badge, mono, nothing, section, table, unreadParts } from './parts.ts';
+import { badge, nothing, section, table, unreadParts } from './parts.ts';
 import { spanPicture } from './time-line-picture.ts';
 
 /** `gatehouse restore status` lists older windows. */
@@ -46,7 +47,7 @@ export function windowsSection(
     newest,
     total > newest.length
       ? html`<p class="more">
-          and ${total - newest.length} older windows: ${mono('gatehouse restore status')}
+          and ${counted(total - newest.length, 'older window')}: ${command('gatehouse restore status')}
         </p>`
       : undefined,
   );
@@ -55,13 +56,22 @@ export function windowsSection(
 const startOf = ({ metadata, status }: RestoreWindow): string =>
   status?.openedAt ?? metadata.creationTimestamp ?? '';
 
+/** Closed windows are collapsed: their summary says what is left to do. */
 function windowPart(window: RestoreWindow, now: Date): Html {
   const details = detailsOf(window, []);
-  const { name, phase } = details;
-  return html`<div class="window">
-    <h3>${name} ${badge(phase, PHASE_TONES[phase] ?? 'rest')}</h3>
-    ${steps(details)}${progress(window, details, now)}${facts(details, now)}${report(details)}${advice(details)}
-  </div> `;
+  const { name, phase, closedAt, violations = 0 } = details;
+  const title = html`<h3>${breakable(name)} ${badge(phase, PHASE_TONES[phase] ?? 'rest')}</h3>`;
+  const body = html`${steps(details)}${progress(window, details, now)}${facts(details, now)}`;
+  if (phase === 'Open' || phase === 'Settling' || phase === 'Pending')
+    return html`<div class="window">${title} ${body}${report(details)}${advice(details)}</div> `;
+  const closed = closedAt === undefined ? undefined : `closed ${relative(closedAt, now)}`;
+  const left = violations === 0 ? undefined : counted(violations, 'violation');
+  return html`<details class="window" id="window-${name}">
+    <summary>
+      ${title} <span class="brief">${[closed, left].filter((one) => one !== undefined).join(', ')}</span>
+    </summary>
+    ${body}${findings(details)}${advice(details)}
+  </details> `;
 }
 
 /** The phases of a window, with the reached ones marked. */
@@ -126,28 +136,55 @@ function facts(details: WindowDetails, now: Date): Html {
   </dl>`;
 }
 
+const hasFindings = ({ violationItems, relinkItems }: WindowDetails): boolean =>
+  violationItems.length > 0 || relinkItems.length > 0;
+
+function report(details: WindowDetails): Html | undefined {
+  if (!hasFindings(details)) return undefined;
+  return html`<details id="report-${details.name}">
+    <summary>Report of ${details.name}</summary>
+    ${findings(details)}
+  </details>`;
+}
+
 /** The findings in the window itself; `gatehouse restore status` also shows those in RestoreReports. */
-function report({ name, violations = 0, violationItems, relinkItems }: WindowDetails): Html | undefined {
-  if (violationItems.length === 0 && relinkItems.length === 0) return undefined;
-  const violationRows = violationItems.map((item) => ({
-    cells: [identity(item.object), item.field, item.policy, `${item.reason}: ${describeViolation(item)}`],
-    isProblem: true,
-  }));
+function findings({ name, violations = 0, violationItems, relinkItems }: WindowDetails): Html {
+  const byObject = Map.groupBy(violationItems, ({ object }) => identity(object));
+  const violationRows = [...byObject].flatMap(([object, items]) =>
+    items.map((item, index) => ({
+      cells: [
+        index === 0 ? object : html`<span class="same">${object}</span>`,
+        ...[item.field, item.policy, `${item.reason}: ${describeViolation(item)}`],
+      ],
+      isProblem: true,
+    })),
+  );
   const ownerRows = relinkItems.map((item) => ({
     cells: [identity(item.object), describeRelink(item)],
     isProblem: true,
   }));
   const unlisted = violations - violationItems.length;
-  return html`<details id="report-${name}">
-    <summary>Report of ${name}</summary>
-    ${table('Policy violations since the restore', ['Object', 'Field', 'Policy', 'Violation and remedy'], violationRows)}${
-      unlisted > 0
-        ? html`<p class="more">and ${unlisted} more: ${mono(`gatehouse restore status ${name}`)}</p>`
-        : undefined
-    }
-    ${table('Lost owner references', ['Object', 'Owner and result'], ownerRows)}
-  </details>`;
+  return html`${table('Policy violations since the restore', ['Object', 'Field', 'Policy', 'Violation and remedy'], violationRows)}${
+    unlisted > 0
+      ? html`<p class="more">and ${unlisted} more: ${command(`gatehouse restore status ${name}`)}</p>`
+      : undefined
+  }
+  ${table('Lost owner references', ['Object', 'Owner and result'], ownerRows)}`;
 }
 
-const advice = ({ advice: all }: WindowDetails): Html | undefined =>
-  all.length === 0 ? undefined : html`<p class="nothing">What to do: ${all.join('. ')}.</p>`;
+/** A command at the end of an advice. Its only argument is the name of the window. */
+const COMMAND = /^(.*): (gatehouse restore [a-z]+ [a-z0-9.-]+(?: --wait)?)$/s;
+
+function advice({ advice: all }: WindowDetails): Html | undefined {
+  if (all.length === 0) return undefined;
+  const items = all.map((text) => {
+    const [, what, next] = COMMAND.exec(text) ?? [];
+    return html`<li>
+      ${what === undefined || next === undefined ? text : html`${what}: ${command(next)}`}
+    </li>`;
+  });
+  return html`<p class="nothing">What to do:</p>
+    <ul class="nothing">
+      ${items}
+    </ul>`;
+}

@@ -6,7 +6,7 @@ import type { KubeClient } from '../../../kube/client.ts';
 import type { LeaseObject } from '../../../kube/lease/lease-record.ts';
 import type { Resource } from '../../../kube/object.ts';
 import type { KubeObject } from '../../../json/kube-object.ts';
-import { configMaps, leases, secrets } from '../../../kube/well-known.ts';
+import { configMaps, leases, secrets, services as SERVICES } from '../../../kube/well-known.ts';
 import {
   AUTHORITY_SECRET,
   CABUNDLE_CONFIGMAP,
@@ -15,7 +15,11 @@ import {
 } from '../../../pki/annotations.ts';
 import { toStoredSecret, type StoredSecret } from '../../../pki/serving-certs/facts.ts';
 import type { Secret } from '../../../pki/serving-certs/secret.ts';
-import { restrictionsOf, type Restrictions } from '../../../runtime/leadership/own-lease.ts';
+import {
+  propagationWaitOf,
+  restrictionsOf,
+  type Restrictions,
+} from '../../../runtime/leadership/own-lease.ts';
 import { SERVED_CERTS_CONFIGMAP } from '../../../runtime/endpoints/report.ts';
 import { placesOf } from '../../../runtime/namespaces.ts';
 import { ADMISSION_POLICIES, RESTORE_WINDOWS } from '../../../runtime/resources.ts';
@@ -42,12 +46,16 @@ export interface SharedReadings {
 export interface ClusterReadings extends SharedReadings {
   /** As the leader noted them on the Lease. */
   readonly restrictions: Restrictions;
+  /** How long a CA that all targets hold waits before it signs, in milliseconds. */
+  readonly propagationWaitMs: number;
   readonly pods: Reading<readonly Pod[]>;
   /** Contains private keys: show only what {@link parseAuthority} makes public. */
   readonly authority: Reading<Secret | undefined>;
   /** The ConfigMap with the certificates that servers present. */
   readonly servedCerts: Reading<ConfigMap | undefined>;
   readonly servingSecrets: Reading<readonly StoredSecret[]>;
+  /** Only their metadata. */
+  readonly services: Reading<readonly KubeObject[]>;
   readonly targets: readonly TargetsReading[];
   readonly sources: SourceReadings;
 }
@@ -83,24 +91,35 @@ export async function readCluster(
   const lease = await get<LeaseObject>(leases, { namespace, name: INSTALLATION_NAME });
   const restrictions = restrictionsOf(valueOf(lease));
   const { without, namespaces } = restrictions;
-  const certificates = without.includes('certificates')
-    ? { namespace, fieldSelector: `metadata.name=${SERVING_SECRET}` }
-    : {};
-  const [pods, authority, caBundle, servedCerts, servingSecrets, annotated, own, policies, windows] =
-    await Promise.all([
-      list<Pod>(PODS, { namespace, labelSelector: POD_SELECTOR }),
-      get<Secret>(secrets, { namespace, name: AUTHORITY_SECRET }),
-      get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }),
-      get<ConfigMap>(configMaps, { namespace, name: SERVED_CERTS_CONFIGMAP }),
-      listIn<Secret>(list, secrets, namespaces, { ...certificates, labelSelector: SERVING_CERT_SELECTOR }),
-      readTargets(client, isTarget(scope), TIMEOUT_MS, restrictions, namespace),
-      without.includes('injection') ? undefined : readTrustBundle(client, TIMEOUT_MS),
-      list<AdmissionPolicy & KubeObject>(ADMISSION_POLICIES),
-      without.includes('restores') ? read([]) : list<RestoreWindow & KubeObject>(RESTORE_WINDOWS),
-    ]);
+  const isOff = without.includes('certificates');
+  const certificates = isOff ? { namespace, fieldSelector: `metadata.name=${SERVING_SECRET}` } : {};
+  const [
+    pods,
+    authority,
+    caBundle,
+    servedCerts,
+    servingSecrets,
+    services,
+    annotated,
+    own,
+    policies,
+    windows,
+  ] = await Promise.all([
+    list<Pod>(PODS, { namespace, labelSelector: POD_SELECTOR }),
+    get<Secret>(secrets, { namespace, name: AUTHORITY_SECRET }),
+    get<ConfigMap>(configMaps, { namespace, name: CABUNDLE_CONFIGMAP }),
+    get<ConfigMap>(configMaps, { namespace, name: SERVED_CERTS_CONFIGMAP }),
+    listIn<Secret>(list, secrets, namespaces, { ...certificates, labelSelector: SERVING_CERT_SELECTOR }),
+    isOff ? read([]) : listIn(list, SERVICES, namespaces, { metadataOnly: true }),
+    readTargets(client, isTarget(scope), TIMEOUT_MS, restrictions, namespace),
+    without.includes('injection') ? undefined : readTrustBundle(client, TIMEOUT_MS),
+    list<AdmissionPolicy & KubeObject>(ADMISSION_POLICIES),
+    without.includes('restores') ? read([]) : list<RestoreWindow & KubeObject>(RESTORE_WINDOWS),
+  ]);
   const targets = [...annotated, ...(own === undefined ? [] : [own])];
   return {
-    ...{ restrictions, lease, pods, authority, caBundle, servedCerts, targets, policies, windows },
+    ...{ restrictions, lease, pods, authority, caBundle, servedCerts, services, targets, policies, windows },
+    propagationWaitMs: propagationWaitOf(valueOf(lease)),
     // Keeps no private key: only whether the key fits the certificate.
     servingSecrets: mapReading(servingSecrets, (items) => items.map(toStoredSecret)),
     sources: await readSources(client, targets, scope, TIMEOUT_MS),

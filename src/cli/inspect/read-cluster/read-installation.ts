@@ -42,7 +42,7 @@ import type { UserCluster } from '../../connect.ts';
 import { readAccess, readGovernedAccess, type Access, type GovernedKind } from './access.ts';
 import { accountsOf, controllersAmong, readDeployments, type Deployments } from './processes.ts';
 import { probeResult, probeWindow, resultOf, type ProbeResult } from './probe.ts';
-import { INSTALLATION_NAME, type SharedReadings } from './read-cluster.ts';
+import { INSTALLATION_NAME, readCluster, type ClusterReadings, type SharedReadings } from './read-cluster.ts';
 import { readRestartAccess, type RestartPlace } from './restart-access.ts';
 import {
   createReader,
@@ -54,13 +54,6 @@ import {
   valueOf,
   type Reading,
 } from './reading.ts';
-
-/** With `--namespaces`, RoleBindings grant what ClusterRoleBindings grant otherwise. */
-const NOT_CHECKED: Reading<never> = {
-  kind: 'unread',
-  reason: 'Failed',
-  message: 'permissions in single namespaces are not checked: the log of Gatehouse names what it may not do',
-};
 
 /** On the roles in `deploy/` that only one part needs. */
 export const PART_LABEL = 'gatehouse.dev/part';
@@ -112,6 +105,8 @@ export interface AccountReadings {
 }
 
 export interface InstallationReadings extends SharedReadings {
+  /** What `gatehouse status` reads too. */
+  readonly cluster: ClusterReadings;
   readonly namespace: string;
   /** By the clock of the API server. */
   readonly now: Date;
@@ -121,6 +116,7 @@ export interface InstallationReadings extends SharedReadings {
   readonly skewMs: number | undefined;
   /** The CRDs of Gatehouse, by name. */
   readonly definitions: Reading<ReadonlyMap<string, Definition>>;
+  /** None with `--namespaces`: RoleBindings grant then what ClusterRoleBindings grant otherwise. */
   readonly accounts: readonly AccountReadings[];
   /** The account of the controllers. */
   readonly controllers: string;
@@ -170,9 +166,7 @@ export async function readInstallation(
       shippedDefinitions().map(({ name }) => `${name}.${GROUP}`),
     ),
     Promise.all(
-      processes.map(async ({ serviceAccount, needs }): Promise<AccountReadings> => {
-        if (restrictions.namespaces !== undefined)
-          return { serviceAccount, access: NOT_CHECKED, governed: NOT_CHECKED };
+      (restrictions.namespaces === undefined ? processes : []).map(async ({ serviceAccount, needs }) => {
         const account = { namespace, serviceAccount };
         const [access, governed] = await Promise.all([
           readAccess(client, account, withoutParts(manifests, restrictions.without), needs),
@@ -201,9 +195,11 @@ export async function readInstallation(
       ),
     ),
   ]);
+  const readings = await readCluster(client, { namespace, compat: [] });
   // Last: its age is compared with the current time.
   const lease = await get<LeaseObject>(leases, { namespace, name: INSTALLATION_NAME });
   return {
+    cluster: readings,
     ...{ namespace, restrictions, now: cluster.now(), skewMs: cluster.skewMs() },
     ...{
       policies,

@@ -64,7 +64,7 @@ export function createReader(client: Pick<KubeClient, 'get' | 'listAll'>, timeou
       ),
     list: <T extends KubeObject>(
       resource: Resource,
-      options: Pick<ListOptions, 'namespace' | 'labelSelector' | 'fieldSelector'> = {},
+      options: Pick<ListOptions, 'namespace' | 'labelSelector' | 'fieldSelector' | 'metadataOnly'> = {},
     ): Promise<Reading<readonly T[]>> =>
       tryToRead(
         permissionTo('list', resource, options.namespace),

@@ -3,6 +3,7 @@ import type { ServedCertsReport, StaleRow } from '../../../runtime/endpoints/rep
 import type { GenerationRow } from './report/authority.ts';
 import type { InjectionTargetRow } from './report/injection-targets.ts';
 import type { PolicyRow } from './report/policies.ts';
+import type { HandlerRow } from './report/handlers.ts';
 import { namedPods } from './report/served-certs.ts';
 import type { ServingCertRow } from './report/serving-certs.ts';
 import { minute, relative } from './time-line.ts';
@@ -22,16 +23,22 @@ const GENERATION_TONES = { pending: 'warn', active: 'good', retiring: 'rest', tr
 export const generationTone = ({ state, expired }: GenerationRow): Tone =>
   expired ? 'bad' : GENERATION_TONES[state];
 
-export function generationCells(generation: GenerationRow, now: Date): readonly StatusCell[] {
+/** @param daysOnly without the time of day */
+export function generationCells(
+  generation: GenerationRow,
+  now: Date,
+  daysOnly = false,
+): readonly StatusCell[] {
   const { id, state, expired, notBefore, notAfter } = generation;
   return [
     plain(id),
     { text: expired ? `${state}, expired` : state, tone: generationTone(generation) },
-    ...[minute(notBefore), minute(notAfter), relative(notAfter, now)].map(plain),
+    ...[notBefore, notAfter].map((time) => plain(daysOnly ? time.slice(0, 10) : minute(time))),
+    plain(relative(notAfter, now)),
   ];
 }
 
-/** When the active generation is replaced, and the old ones are removed; empty if unknown. */
+/** When the next generation signs, the active one is replaced, and the old ones are removed; empty if unknown. */
 export function nextGeneration(generations: readonly GenerationRow[], now: Date): string {
   const { rotationAt } = generations.find(({ state }) => state === 'active') ?? {};
   const next = rotationAt === undefined ? '' : `; the next generation is due ${relative(rotationAt, now)}`;
@@ -40,7 +47,15 @@ export function nextGeneration(generations: readonly GenerationRow[], now: Date)
       ? []
       : `; ${id} is removed ${relative(retiresAt, now)}: restart before then what loads certificates only at start`,
   );
-  return `${next}${retirements.at(-1) ?? ''}`;
+  const pending = generations.find(({ state }) => state === 'pending');
+  return `${pending === undefined ? next : `; ${start(pending, now)}`}${retirements.at(-1) ?? ''}`;
+}
+
+/** E.g. `c625d969 starts signing in 9m (17:44Z)`. */
+function start({ id, signsAt }: GenerationRow, now: Date): string {
+  if (signsAt === undefined) return `${id} starts signing after every target holds its root`;
+  if (Date.parse(signsAt) <= now.getTime()) return `${id} starts signing now`;
+  return `${id} starts signing ${relative(signsAt, now)} (${signsAt.slice(11, 16)}Z)`;
 }
 
 export const CERT_TONES = {
@@ -50,6 +65,7 @@ export const CERT_TONES = {
   Expired: 'bad',
   UnknownSigner: 'bad',
   Unusable: 'bad',
+  Missing: 'bad',
 } as const;
 
 export function servingCertCells(cert: ServingCertRow, now: Date): readonly StatusCell[] {
@@ -89,6 +105,15 @@ export const targetCells = ({ state, source }: InjectionTargetRow): readonly Sta
   { text: state, tone: TARGET_TONES[state] },
   plain(source),
 ];
+
+/** E.g. `quota (validates), team (mutates, validates)`. */
+export const describeHandlers = (handlers: readonly HandlerRow[]): string =>
+  handlers
+    .map(({ name, mutates, validates }) => {
+      const does = [...(mutates ? ['mutates'] : []), ...(validates ? ['validates'] : [])];
+      return `${name} (${does.join(', ')})`;
+    })
+    .join(', ');
 
 const CONDITION_TONES = { True: 'good', False: 'bad', Unknown: 'warn' } as const;
 

@@ -1,8 +1,7 @@
 /** The command line of `gatehouse status`. */
-import { InvalidArgumentError, Option, type Command } from 'commander';
+import { Option, type Command } from 'commander';
 
-import { isDnsLabel } from '../../../json/names.ts';
-import { addClusterFlags, outputOption } from '../../terminal/options.ts';
+import { addClusterFlags, namespaceName, outputOption } from '../../terminal/options.ts';
 import type { StatusFlags } from './status.ts';
 
 export function addStatus(program: Command): void {
@@ -34,11 +33,6 @@ export function addStatus(program: Command): void {
       const { status } = await import('./status.ts');
       process.exit(await status(flags));
     });
-}
-
-function namespaceName(text: string): string {
-  if (isDnsLabel(text)) return text;
-  throw new InvalidArgumentError(`"${text}" is not a valid name of a namespace.`);
 }
 
 const HELP = `

@@ -5,11 +5,13 @@ import {
   policy,
   read,
   at,
+  NOW,
   REPORT_CONTEXT,
   FORBIDDEN,
   restoreWindow,
 } from '../../../../test/support/cli/readings.ts';
 import { statusReport } from './report/status-report.ts';
+import { nextGeneration } from './cells.ts';
 import { formatStatus } from './format-status.ts';
 
 const shown = (change: Partial<typeof healthy>, colours = false): string =>
@@ -61,4 +63,31 @@ test('text from users cannot control the terminal, and without colours there are
   expect(shown(change)).not.toContain('\u001b');
   expect(shown(change, true)).toContain('\ufffd[2Jgone');
   expect(shown(change, true)).toContain('\u001b[31mFalse\u001b[39m');
+});
+
+test('during a rotation, the text says when the next generation starts to sign', () => {
+  const pending = {
+    id: 'c625d969',
+    state: 'pending',
+    expired: false,
+    notBefore: at(0),
+    notAfter: at(9e9),
+  } as const;
+  expect(nextGeneration([{ ...pending, signsAt: at(9 * 60_000) }], NOW)).toBe(
+    '; c625d969 starts signing in 9m (12:09Z)',
+  );
+  expect(nextGeneration([{ ...pending, signsAt: at(-1) }], NOW)).toBe('; c625d969 starts signing now');
+  expect(nextGeneration([pending], NOW)).toBe('; c625d969 starts signing after every target holds its root');
+});
+
+test('a policy that governs no existing object is noted', () => {
+  const unused = { ...policy(), status: { ...policy().status, violations: { total: 0, checked: 0 } } };
+  expect(shown({ policies: read([unused]) })).toMatch(/^ {2}servers .* 0 +matches no existing object$/m);
+});
+
+test.each([80, 100, 120])('at a terminal of %i columns, the time line fits', (columns) => {
+  const text = formatStatus(statusReport(healthy, REPORT_CONTEXT), false, columns);
+  const section = text.slice(text.indexOf('Certificate authority'), text.indexOf('Serving certificates'));
+  for (const line of section.split('\n')) expect(line.length).toBeLessThanOrEqual(columns);
+  expect(section).toMatch(/\|={3,}/);
 });

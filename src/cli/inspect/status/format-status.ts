@@ -1,9 +1,10 @@
 /** The status report as text: one section for each part, and the verdict at the end. */
 import { objectKey } from '../../../json/kube-object.ts';
 import { printable } from '../../../json/printable.ts';
-import { formatTable, paint, type Cell, type Row } from '../../terminal/output.ts';
+import { formatTable, GAP, paint, type Cell, type Row } from '../../terminal/output.ts';
 import { describeUnread, type Unread } from '../read-cluster/reading.ts';
 import {
+  describeHandlers,
   generationCells,
   nextGeneration,
   plain,
@@ -14,18 +15,22 @@ import {
   targetCells,
   type StatusCell,
 } from './cells.ts';
+import { adviceOn, matchesNothing } from './report/policies.ts';
 import type { LeaderPart } from './report/leader.ts';
 import type { StatusReport } from './report/status-report.ts';
 import { age, relative, timeLine } from './time-line.ts';
 
 interface Style {
   readonly colours: boolean;
+  /** The width of the terminal; undefined: no limit. */
+  readonly columns: number | undefined;
   readonly now: Date;
 }
 
-export function formatStatus(report: StatusReport, colours: boolean): string {
+/** @param columns of the terminal; undefined: a file or a pipe */
+export function formatStatus(report: StatusReport, colours: boolean, columns?: number): string {
   const { server, version, namespace, checkedAt } = report;
-  const style = { colours, now: new Date(checkedAt) };
+  const style = { colours, columns, now: new Date(checkedAt) };
   const parts = [
     leader,
     authority,
@@ -60,7 +65,9 @@ function verdict({ attention, healthy }: StatusReport, colours: boolean): readon
     ];
   return [
     paint({ text: 'Needs attention:', colour: 'red' }, colours),
-    ...attention.map(({ object, message }) => printable(`  - ${object}: ${message}`)),
+    ...attention.map(({ object, message, command }) =>
+      printable(`  - ${object}: ${message}${command === undefined ? '' : `: ${command}`}`),
+    ),
   ];
 }
 
@@ -100,6 +107,7 @@ function describeLeader({ state, holder = '', acquiredAt, renewedAt }: LeaderPar
 }
 
 const BAR_WIDTH = 40;
+const MIN_BAR_WIDTH = 10;
 
 const STROKES = { pending: '+', active: '=', retiring: '-', trusted: '=' } as const;
 
@@ -110,16 +118,33 @@ function authority({ authority: part }: StatusReport, style: Style): readonly st
     to: new Date(notAfter),
     stroke: STROKES[state],
   }));
-  const { bars, from, to } = timeLine(lifetimes, style.now, BAR_WIDTH);
-  const rows = generations.map((generation, index) =>
-    row(generationCells(generation, style.now), bars[index] ?? ''),
+  const cellsOf = (daysOnly: boolean) =>
+    generations.map((generation) => generationCells(generation, style.now, daysOnly));
+  const left = (daysOnly: boolean): number =>
+    (style.columns ?? Infinity) - widthOf(GENERATION_HEADINGS, cellsOf(daysOnly));
+  const isNarrow = left(false) < BAR_WIDTH;
+  const { bars, from, to } = timeLine(
+    lifetimes,
+    style.now,
+    Math.max(MIN_BAR_WIDTH, Math.min(BAR_WIDTH, left(isNarrow))),
   );
-  const scale = `${day(from)} to ${day(to)}, | is now`;
+  const rows = cellsOf(isNarrow).map((cells, index) => row(cells, bars[index] ?? ''));
+  const scale = isNarrow ? '| is now' : `${day(from)} to ${day(to)}, | is now`;
   const state = phase === undefined ? '' : `: ${phase}${nextGeneration(generations, style.now)}`;
   const published = source === 'ConfigMap' ? ', as published; the Secret has the states' : '';
-  const headings = ['GENERATION', 'STATE', 'FROM', 'TO', 'ENDS', scale];
+  const headings = [...GENERATION_HEADINGS, scale];
   return section(`Certificate authority${state}${published}`, part, headings, rows, style);
 }
+
+const GENERATION_HEADINGS = ['GENERATION', 'STATE', 'FROM', 'TO', 'ENDS'];
+
+/** Of the columns before the last, with the indent and the gaps. */
+const widthOf = (headings: readonly string[], rows: readonly (readonly StatusCell[])[]): number =>
+  headings.reduce(
+    (sum, heading, column) =>
+      sum + Math.max(heading.length, ...rows.map((cells) => cells[column]?.text.length ?? 0)) + GAP.length,
+    '  '.length,
+  );
 
 const day = (date: Date): string => date.toISOString().slice(0, 10);
 
@@ -149,17 +174,25 @@ function injectionTargets({ injectionTargets: part }: StatusReport, style: Style
   return section(`Injection targets: ${count(part)}`, part, headings, rows, style);
 }
 
-function admissionPolicies({ admissionPolicies: part }: StatusReport, style: Style): readonly string[] {
+function admissionPolicies(
+  { admissionPolicies: part, handlers }: StatusReport,
+  style: Style,
+): readonly string[] {
   const rows = part.items.map((policy) => {
-    const { violations, message = '' } = policy;
+    const { name, violations, message } = policy;
+    const advice = message === undefined ? undefined : adviceOn(name, message);
+    const note = matchesNothing(policy) ? ['matches no existing object'] : [];
     const violating: StatusCell =
       violations === undefined
         ? plain('–')
         : { text: String(violations), tone: violations === 0 ? 'good' : 'warn' };
-    return row([...policyCells(policy), violating], ...message.split('\n'));
+    const command = advice?.command === undefined ? [] : [advice.command];
+    return row([...policyCells(policy), violating], ...(advice?.message.split('\n') ?? note), ...command);
   });
   const headings = ['NAME', 'READY', 'INSTALLED', 'ENFORCEMENT', 'VIOLATIONS', ''];
-  return section(`AdmissionPolicies: ${count(part)}`, part, headings, rows, style);
+  const title = `AdmissionPolicies: ${count(part)}`;
+  const names = handlers.length === 0 ? [] : [printable(`Handlers: ${describeHandlers(handlers)}`)];
+  return [...section(title, part, headings, rows, style), ...names];
 }
 
 function restoreWindows({ restoreWindows: part }: StatusReport, style: Style): readonly string[] {

@@ -27,7 +27,9 @@ export async function status(flags: StatusFlags): Promise<0 | 1> {
       return statusReport(readings, { ...flags, server, version: version.gitVersion, now: now() });
     });
     await print(
-      flags.output === 'table' ? formatStatus(report, hasColours()) : formatData(report, flags.output),
+      flags.output === 'table'
+        ? formatStatus(report, hasColours(), process.stdout.isTTY ? process.stdout.columns : undefined)
+        : formatData(report, flags.output),
     );
     return report.healthy ? 0 : 1;
   } catch (error) {

@@ -18,12 +18,26 @@ export const checkPolicies = ({
 }: InstallationReadings): Results =>
   [
     judgeKind('AdmissionPolicy', policies, problem),
+    matchingNothing(policies),
     judgeKind('ConversionPolicy', conversions, problem),
     // A warning: the shipped detectors trust no namespace yet.
     judgeKind('RestoreDetector', detectors, warning),
     // A warning: an expired exception is no fault of the installation.
     judgeKind('PolicyException', exceptions, warning),
   ].flat();
+
+/** Warnings: the objects may not exist yet. */
+const matchingNothing = (policies: InstallationReadings['policies']): Results =>
+  policies.kind === 'unread'
+    ? []
+    : policies.value
+        .filter(({ status }) => status?.violations?.checked === 0)
+        .map(({ metadata: { name = '' } }) =>
+          warning(
+            `AdmissionPolicy ${name} matches none of the existing objects`,
+            `if such objects exist, check spec.match: kubectl get admissionpolicy ${name} -o yaml`,
+          ),
+        );
 
 const judgeKind = (kind: string, reading: Reading<readonly Conditioned[]>, create: typeof problem): Results =>
   judgeReading(reading, (objects) =>

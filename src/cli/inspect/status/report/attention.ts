@@ -18,6 +18,8 @@ export interface Attention {
   readonly object: string;
   /** What is wrong, and what to do. */
   readonly message: string;
+  /** A command that shows more or helps. */
+  readonly command?: string | undefined;
 }
 
 /** The problems of one part; none or one of an object. */

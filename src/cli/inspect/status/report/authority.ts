@@ -5,6 +5,7 @@ import type { ConfigMap } from '../../../../runtime/certificates/ca-bundle.ts';
 import { AUTHORITY_SECRET, CA_BUNDLE_KEY, CABUNDLE_CONFIGMAP } from '../../../../pki/annotations.ts';
 import { parseAuthority } from '../../../../pki/authority/secret.ts';
 import type { Authority } from '../../../../pki/authority/authority.ts';
+import { after } from '../../../../pki/durations.ts';
 import { caBundle } from '../../../../pki/authority/bundle.ts';
 import {
   caOf,
@@ -45,6 +46,8 @@ export interface GenerationRow {
   readonly createdAt?: string;
   readonly publishedAt?: string | undefined;
   readonly activatedAt?: string | undefined;
+  /** Of a pending generation that all targets hold: when it starts to sign. */
+  readonly signsAt?: string | undefined;
   /** Of the active generation: when the next generation is due. Absent for an imported CA, which its owner replaces. */
   readonly rotationAt?: string | undefined;
   /** Of a retiring generation: when its root is removed. Restart before then what loads certificates only at start. */
@@ -68,7 +71,8 @@ export interface JudgedAuthority extends Judged<AuthorityPart> {
 
 /** Returns only data from certificates: no private key leaves this function. */
 export function authorityPart(
-  readings: Pick<ClusterReadings, 'authority' | 'caBundle'>,
+  readings: Pick<ClusterReadings, 'authority' | 'caBundle'> &
+    Partial<Pick<ClusterReadings, 'propagationWaitMs'>>,
   namespace: string,
   now: Date,
 ): JudgedAuthority {
@@ -77,7 +81,7 @@ export function authorityPart(
   if (readings.authority.kind === 'read') {
     const secret = readings.authority.value;
     const parsed = secret === undefined ? MISSING : parseSecret(secret);
-    if (typeof parsed !== 'string') return ofSecret(parsed, object, now);
+    if (typeof parsed !== 'string') return ofSecret(parsed, object, readings.propagationWaitMs, now);
     problems.push({ object, message: parsed });
   }
   const published = ofConfigMap(readings.caBundle, namespace, now);
@@ -100,10 +104,15 @@ function parseSecret({ data = {} }: Secret): Authority | string {
   }
 }
 
-function ofSecret(authority: Authority, object: string, now: Date): JudgedAuthority {
+function ofSecret(
+  authority: Authority,
+  object: string,
+  waitMs: number | undefined,
+  now: Date,
+): JudgedAuthority {
   const { generations } = authority;
   const phase = rotationPhase({ authority, paused: undefined });
-  const rows = generations.map((generation) => rowOf(generation, now));
+  const rows = generations.map((generation) => rowOf(generation, waitMs, now));
   return {
     part: { unread: [], source: 'Secret', phase, generations: rows },
     problems: [...activeProblems(authority, object, now), ...recordProblems(authority, object, now)],
@@ -116,13 +125,17 @@ function ofSecret(authority: Authority, object: string, now: Date): JudgedAuthor
   };
 }
 
-function rowOf(generation: Generation, now: Date): GenerationRow {
+function rowOf(generation: Generation, waitMs: number | undefined, now: Date): GenerationRow {
   const { id, state, createdAt, publishedAt, activatedAt } = generation;
   return {
     ...rowOfLife(id, state, lifeOf(generation), now),
     createdAt: createdAt.toISOString(),
     publishedAt: publishedAt?.toISOString(),
     activatedAt: activatedAt?.toISOString(),
+    signsAt:
+      state === 'pending' && publishedAt !== undefined && waitMs !== undefined
+        ? after(publishedAt, waitMs).toISOString()
+        : undefined,
     rotationAt:
       state === 'active' && isOwnGeneration(generation) ? rotationTime(generation).toISOString() : undefined,
     retiresAt: retirementTime(generation)?.toISOString(),

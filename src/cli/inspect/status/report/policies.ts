@@ -10,6 +10,8 @@ export interface PolicyRow {
   readonly webhooksInstalled: ConditionStatus;
   /** The number of existing objects that violate the policy; undefined before the first audit. */
   readonly violations?: number | undefined;
+  /** The number of existing objects that the policy governs; undefined before the first audit. */
+  readonly objects?: number | undefined;
   /** The time of the audit (RFC 3339). */
   readonly checkedAt?: string | undefined;
   /** Why the policy is not in force. */
@@ -26,23 +28,40 @@ export function admissionPoliciesPart(
   return {
     part: { unread: unreadOf('AdmissionPolicies', policies), items },
     problems: items.flatMap(({ name, message }) =>
-      message === undefined ? [] : [{ object: `AdmissionPolicy ${name}`, message }],
+      message === undefined ? [] : [{ object: `AdmissionPolicy ${name}`, ...adviceOn(name, message) }],
     ),
   };
 }
+
+/** A message may contain a ClusterRole to apply. It cannot be copied from a table, so a command prints it. */
+export function adviceOn(
+  name: string,
+  message: string,
+): { readonly message: string; readonly command?: string } {
+  const [first = '', ...further] = message.split('\n');
+  if (!further.includes('kind: ClusterRole')) return { message };
+  return {
+    message: first.replace(/ Add this ClusterRole:$/, ' To allow it, run'),
+    command: `kubectl get admissionpolicy ${name} -o yaml | gatehouse manifests -p - | kubectl apply -f -`,
+  };
+}
+
+/** Whether the last audit found no object that the policy governs. */
+export const matchesNothing = ({ objects, message }: PolicyRow): boolean =>
+  objects === 0 && message === undefined;
 
 function rowOf(policy: AdmissionPolicy): PolicyRow {
   const { metadata, spec, status } = policy;
   const ready = conditionOf(policy, 'Ready');
   const webhooksInstalled = conditionOf(policy, 'WebhooksInstalled');
   const message = [ready, webhooksInstalled].find(({ status: is }) => is !== 'True')?.message;
-  const { total, checkedAt } = status?.violations ?? {};
+  const { total, checked, checkedAt } = status?.violations ?? {};
   return {
     name: metadata.name ?? '',
     enforcement: spec.enforcement ?? 'Deny',
     ready: ready.status,
     webhooksInstalled: webhooksInstalled.status,
-    ...{ violations: total, checkedAt, message },
+    ...{ violations: total, objects: checked, checkedAt, message },
   };
 }
 

@@ -1,14 +1,18 @@
 /** Serving certificates, by expiry. */
 import { X509Certificate } from 'node:crypto';
 
+import type { KubeObject } from '../../../../json/kube-object.ts';
 import { SERVING_CERT_SERVICE, SERVING_CERT_SERVICE_UID } from '../../../../pki/annotations.ts';
 import { after, HOUR } from '../../../../pki/durations.ts';
 import type { StoredSecret } from '../../../../pki/serving-certs/facts.ts';
+import { claimOf } from '../../../../pki/serving-certs/request.ts';
 import { renewalTime } from '../../../../pki/serving-certs/plan.ts';
 import type { LeafPurpose } from '../../../../pki/x509/certificate-fields.ts';
 import { latestServingCertEnd } from '../../../../pki/serving-certs/issue.ts';
 import { markedRenewAfter } from '../../../../pki/serving-certs/secret.ts';
-import { unreadOf, valueOf, type Reading } from '../../read-cluster/reading.ts';
+import type { Scope } from '../../read-cluster/injection-targets.ts';
+import type { ClusterReadings } from '../../read-cluster/read-cluster.ts';
+import { unreadOf, valueOf } from '../../read-cluster/reading.ts';
 import type { Judged, Listing, Problems } from './attention.ts';
 import type { KnownSigner } from './authority.ts';
 
@@ -21,9 +25,10 @@ export interface ServingCertRow {
   readonly purpose?: LeafPurpose;
   /**
    * `RenewalDue`: the renewal time is reached; `Overdue`: for more than an hour; `UnknownSigner`: no generation of the
-   * authority has signed it; `Unusable`: it cannot be parsed, or the key does not fit the certificate.
+   * authority has signed it; `Unusable`: it cannot be parsed, or the key does not fit the certificate; `Missing`: the
+   * Service asks for it, but the Secret is not its own.
    */
-  readonly state: 'Valid' | 'RenewalDue' | 'Overdue' | 'Expired' | 'UnknownSigner' | 'Unusable';
+  readonly state: 'Valid' | 'RenewalDue' | 'Overdue' | 'Expired' | 'UnknownSigner' | 'Unusable' | 'Missing';
   readonly dnsNames: readonly string[];
   /** RFC 3339, like all times; undefined if unusable. */
   readonly notBefore?: string;
@@ -41,16 +46,48 @@ const OVERDUE_MS = HOUR;
 
 /** @param signers of the authority; empty: unknown, so that they are not checked */
 export function servingCertsPart(
-  secrets: Reading<readonly StoredSecret[]>,
+  { servingSecrets, services }: Pick<ClusterReadings, 'servingSecrets' | 'services'>,
+  { compat }: Pick<Scope, 'compat'>,
   signers: readonly KnownSigner[],
   now: Date,
 ): Judged<Listing<ServingCertRow>> {
-  const items = (valueOf(secrets) ?? []).map((secret) => rowOf(secret, signers, now)).toSorted(bySoonest);
+  const present = (valueOf(servingSecrets) ?? []).map((secret) => rowOf(secret, signers, now));
+  const missing =
+    servingSecrets.kind === 'unread' ? [] : missingCerts(valueOf(services) ?? [], present, compat);
+  const items = [...present, ...missing].toSorted(bySoonest);
+  const unread = [
+    ...unreadOf('Secrets with serving certificates', servingSecrets),
+    ...unreadOf('Services', services),
+  ];
   return {
-    part: { unread: unreadOf('Secrets with serving certificates', secrets), items },
+    part: { unread, items },
     problems: items.flatMap(problemsOf),
   };
 }
+
+/** The certificates that Services ask for, and do not have. */
+function missingCerts(
+  services: readonly KubeObject[],
+  present: readonly ServingCertRow[],
+  compat: Scope['compat'],
+): readonly ServingCertRow[] {
+  const keyOf = (namespace: string, secret: string, service: string) =>
+    [namespace, secret, service].join('/');
+  const known = new Set(present.map(({ namespace, name, service }) => keyOf(namespace, name, service)));
+  const rules = { openshift: compat.includes('openshift') };
+  return services.flatMap(({ metadata = {} }) => {
+    const { namespace = '', name: service = '', deletionTimestamp } = metadata;
+    if (deletionTimestamp !== undefined) return [];
+    return PURPOSES.flatMap((purpose): readonly ServingCertRow[] => {
+      const name = claimOf({ metadata }, rules, purpose)?.secretName;
+      if (name === undefined || known.has(keyOf(namespace, name, service))) return [];
+      const message = 'the Service asks for it and does not have it';
+      return [{ namespace, name, service, purpose, state: 'Missing', dnsNames: [], message }];
+    });
+  });
+}
+
+const PURPOSES = ['serving', 'client'] as const;
 
 function rowOf(secret: StoredSecret, signers: readonly KnownSigner[], now: Date): ServingCertRow {
   const { metadata = {}, summary } = secret;
@@ -112,10 +149,20 @@ function problemsOf(row: ServingCertRow): Problems {
     Expired: `it expired at ${notAfter}`,
     UnknownSigner: 'no generation of the authority has signed it, so clients do not trust it',
     Unusable: `it cannot be used: ${message}`,
+    Missing: message,
   };
   const what = messages[row.state];
   if (what === undefined) return [];
   const next = `check the annotations of Service ${service} and its events`;
   const separator = row.state === 'Unusable' ? ';' : ':';
+  const command = `kubectl -n ${namespace} describe service ${service}`;
+  if (row.state === 'Missing')
+    return [
+      {
+        object: `Service ${namespace}/${service}`,
+        message: `it has no certificate in Secret ${name}`,
+        command,
+      },
+    ];
   return [{ object: `Secret ${namespace}/${name}`, message: `${what}${separator} ${next}` }];
 }

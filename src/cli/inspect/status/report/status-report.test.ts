@@ -5,9 +5,10 @@ import { toSecretData } from '../../../../pki/authority/secret.ts';
 import { activeGeneration, authorityOf } from '../../../../pki/authority/authority.ts';
 import { commonName, keyIdOf, signCertificate } from '../../../../pki/x509/certificate.ts';
 import { after, DAY, HOUR } from '../../../../pki/durations.ts';
-import { prepared, serverOf } from '../../../../../test/support/pki/fixtures.ts';
+import { base64, prepared, serverOf } from '../../../../../test/support/pki/fixtures.ts';
 import { generationId, importGeneration } from '../../../../pki/authority/generation.ts';
 import { generateKeyPair, randomSerial } from '../../../../pki/x509/keys.ts';
+import { CLIENT_CERT_SECRET_NAME, SERVING_CERT_SECRET_NAME } from '../../../../pki/annotations.ts';
 import { TARGET_KINDS } from '../../../../pki/injection/target.ts';
 import type { ClusterReadings, Pod } from '../../read-cluster/read-cluster.ts';
 import {
@@ -103,6 +104,62 @@ test('an imported CA has no rotation time: its owner replaces it', async () => {
       /and no next generation is prepared: the CA is imported, so store a new CA in its Secret$/,
     ),
   );
+});
+
+test('a Service that asks for a certificate and does not have it needs attention', () => {
+  const asking = (name: string, annotations: Record<string, string>) => ({
+    metadata: { namespace: 'prod', name, annotations },
+  });
+  const services = read([
+    asking('db', { [SERVING_CERT_SECRET_NAME]: 'db-tls' }),
+    asking('web', { [SERVING_CERT_SECRET_NAME]: 'db-tls' }), // db has it
+    asking('batch', { [CLIENT_CERT_SECRET_NAME]: 'batch-client' }),
+    asking('plain', {}),
+  ]);
+  const report = reportOf({ services });
+  expect(problems(report)).toEqual([
+    'Service prod/batch: it has no certificate in Secret batch-client',
+    'Service prod/web: it has no certificate in Secret db-tls',
+  ]);
+  expect(report.attention[1]?.command).toBe('kubectl -n prod describe service web');
+  expect(report.servingCerts.items.map(({ service, state }) => [service, state])).toEqual([
+    ['batch', 'Missing'],
+    ['web', 'Missing'],
+    ['db', 'Valid'],
+  ]);
+});
+
+test('handlers are listed with what their webhook entries do', () => {
+  const entries = (...names: readonly string[]) =>
+    webhookConfiguration('gatehouse', {
+      webhooks: names.map((name) => ({ name, clientConfig: { service: {}, caBundle: base64(bundle) } })),
+    });
+  const targets = [
+    { kind: TARGET_KINDS.mutating, objects: read([entries('handler-team.mutate.gatehouse.dev')]) },
+    {
+      kind: TARGET_KINDS.validating,
+      objects: read([
+        entries(
+          ...['handler-team.validate.gatehouse.dev', 'handler-quota.validate.gatehouse.dev'],
+          'fail-5s-3fa9c2.validate.gatehouse.dev',
+        ),
+      ]),
+    },
+  ];
+  expect(reportOf({ targets }).handlers).toEqual([
+    { name: 'quota', mutates: false, validates: true },
+    { name: 'team', mutates: true, validates: true },
+  ]);
+});
+
+test('a ClusterRole in a message is printed by a command, because YAML in a table cannot be copied', () => {
+  const message =
+    'Gatehouse may not get, list and watch pods. Add this ClusterRole:\nkind: ClusterRole\nrules: []';
+  const [attention] = reportOf({ policies: read([policy({ status: 'False', message })]) }).attention;
+  expect(attention).toMatchObject({
+    message: 'Gatehouse may not get, list and watch pods. To allow it, run',
+    command: 'kubectl get admissionpolicy servers -o yaml | gatehouse manifests -p - | kubectl apply -f -',
+  });
 });
 
 test('no private key is in the report', () => {

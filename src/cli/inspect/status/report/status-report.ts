@@ -4,6 +4,7 @@ import type { ClusterReadings } from '../../read-cluster/read-cluster.ts';
 import type { Restrictions } from '../../../../runtime/leadership/own-lease.ts';
 import { PARTS, type Attention, type Listing } from './attention.ts';
 import { authorityPart, type AuthorityPart } from './authority.ts';
+import { handlersIn, type HandlerRow } from './handlers.ts';
 import { injectionTargetsPart, type InjectionTargetRow } from './injection-targets.ts';
 import { leaderPart, type LeaderPart } from './leader.ts';
 import { admissionPoliciesPart, type PolicyRow } from './policies.ts';
@@ -36,6 +37,8 @@ export interface StatusReport {
   /** By name. */
   readonly admissionPolicies: Listing<PolicyRow>;
   readonly restoreWindows: RestoreWindowsPart;
+  /** The handlers with a webhook entry, by name. */
+  readonly handlers: readonly HandlerRow[];
 }
 
 export interface ReportContext extends Scope {
@@ -51,7 +54,7 @@ export function statusReport(readings: ClusterReadings, context: ReportContext):
   const judged = {
     leader: leaderPart(readings, namespace, now),
     authority,
-    servingCerts: servingCertsPart(readings.servingSecrets, authority.signers, now),
+    servingCerts: servingCertsPart(readings, context, authority.signers, now),
     servedCerts: servedCertsPart(readings.servedCerts, namespace, now),
     injectionTargets: injectionTargetsPart(readings, authority.bundle, context, now),
     admissionPolicies: admissionPoliciesPart(readings.policies),
@@ -80,5 +83,6 @@ export function statusReport(readings: ClusterReadings, context: ReportContext):
     attention,
     ...readings.restrictions,
     ...parts,
+    handlers: handlersIn(readings),
   };
 }

@@ -45,8 +45,8 @@ function problemsOf({ metadata, spec, status }: RestoreWindow, now: Date): Probl
   const object = `RestoreWindow ${name}`;
   if (status?.phase === 'CompletedWithViolations') {
     const { total = 0 } = status.violations ?? {};
-    const message = `the restore has left ${counted(total, 'violation')}: gatehouse restore status ${name} lists ${total === 1 ? 'it' : 'them'}`;
-    return [{ object, message }];
+    const message = `the restore has left ${counted(total, 'violation')}`;
+    return [{ object, message, command: `gatehouse restore status ${name}` }];
   }
   const isOverdue = new Date(spec.expiresAt).getTime() + OVERDUE_MS < now.getTime();
   if (status?.phase !== 'Open' || !isOverdue) return [];
