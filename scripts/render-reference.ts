@@ -4,6 +4,7 @@ import { customResourceDefinitions } from '../src/api/crds.ts';
 import { createProgram } from '../src/cli/program.ts';
 import { annotationsPage } from './reference/annotations.ts';
 import { cliPage } from './reference/cli.ts';
+import { mistakesPage } from './reference/mistakes.ts';
 import { kindPage, type Definition } from './reference/kind.ts';
 
 const HEADER = '<!-- Generated from src by `npm run generate`. Do not edit. -->\n';
@@ -15,6 +16,7 @@ export function renderReference(
   const pages = [
     annotationsPage(),
     cliPage(program),
+    mistakesPage(),
     // Through JSON: drops the internal markers of TypeBox.
     ...customResourceDefinitions().map(
       // customResourceDefinitions() made it, and a test compares it to the CRDs.

@@ -13,13 +13,30 @@ export function positionOf(source: string, at: number): CelPosition {
 export const syntaxError = (source: string, message: string, at: number): CelError =>
   new CelError(`Syntax error: ${message}`, { position: positionOf(source, at) });
 
+/** A name in an expression that does not exist. */
+export interface UnknownName {
+  readonly kind: 'field' | 'function' | 'variable';
+  readonly name: string;
+  /** The fields or functions that exist; empty for variables, which the caller declares. */
+  readonly known: readonly string[];
+  /** The path of the object that lacks the field. */
+  readonly of?: string;
+}
+
+export interface CelErrorOptions extends ErrorOptions {
+  readonly position?: CelPosition;
+  readonly unknown?: UnknownName;
+}
+
 /** A compile or evaluation error of an expression. The message contains neither a position nor the source. */
 export class CelError extends Error {
   override name = 'CelError';
   /** The position of a compile error; undefined for evaluation errors. */
   readonly position: CelPosition | undefined;
+  /** The name that does not exist, if that is the error. */
+  readonly unknown: UnknownName | undefined;
 
-  constructor(message: string, options: ErrorOptions & { readonly position?: CelPosition } = {}) {
+  constructor(message: string, options: CelErrorOptions = {}) {
     // Skip the stack trace: it is useless, and recording it takes longer than evaluating a small expression. `exists`
     // may discard thousands of errors.
     const { stackTraceLimit } = Error;
@@ -27,6 +44,7 @@ export class CelError extends Error {
     super(message, options);
     Error.stackTraceLimit = stackTraceLimit;
     this.position = options.position;
+    this.unknown = options.unknown;
   }
 }
 

@@ -8,20 +8,21 @@ import { parseExpression } from './syntax/parse.ts';
 import { usedFields, type UsedFields } from './syntax/used-fields.ts';
 import { objectType } from './types/schema-type.ts';
 import { createSolver } from './types/solver.ts';
-import { type CelType, listOf, type ObjectField, showType } from './types/type.ts';
+import { type CelType, grounded, listOf, type ObjectField, showType } from './types/type.ts';
 import { parseType } from './types/type-name.ts';
 import { valueTest } from './types/value-test.ts';
 import { NONE, optional, typeNameOf } from './values/values.ts';
 
-export { CelError } from './cel-error.ts';
+export { CelError, type CelPosition } from './cel-error.ts';
 export type { UsedFields } from './syntax/used-fields.ts';
 
 /**
  * The type of a variable: a CEL type such as `dyn`, `string` or `map<string, dyn>`, an object, or a list of one of
- * these. An object has the schema of a CRD, or exactly the named fields.
+ * these. An object has the schema of a CRD, or exactly the named fields. `result` is the type of another expression.
  */
 export type CelVariableType =
   | string
+  | { readonly result: Pick<CelProgram, 'resultType'> }
   | { readonly schema: JsonObject }
   | { readonly fields: Readonly<Record<string, CelVariableType>> }
   | { readonly items: CelVariableType };
@@ -44,6 +45,7 @@ export interface CelProgram {
   readonly expression: string;
   /** The type of the result: `bool`, `string`, `list(int)`, …, or `dyn` if it is only known during evaluation. */
   readonly type: string;
+  readonly resultType: CelType;
   /** The names in the expression, including variables of macros. */
   readonly names: ReadonlySet<string>;
   /** The variables that the expression reads, and which of their fields. */
@@ -88,6 +90,7 @@ export function compileCel(
     return {
       expression,
       type: showType(type),
+      resultType: grounded(type),
       names,
       reads: usedFields(parsed),
       evaluate: (bindings, budget) => execute(executable, bindings, celValue, budget),
@@ -123,7 +126,11 @@ function createCompiler(
   }
   const compiler: Compiler = {
     solver: createSolver(),
-    fail: (message, at) => new CelError(message, { position: positionOf(source, at) }),
+    fail: (message, at, unknown) =>
+      new CelError(message, {
+        position: positionOf(source, at),
+        ...(unknown === undefined ? {} : { unknown }),
+      }),
     declare,
     compile: (expression, scope) => compileNode(expression, scope, compiler),
   };
@@ -140,6 +147,7 @@ const schemaTypes = new WeakMap<JsonObject, CelType>();
 /** @param name for messages */
 function typeOfVariable(type: CelVariableType, name: string): CelType {
   if (typeof type === 'string') return parseType(type);
+  if ('result' in type) return type.result.resultType;
   if ('items' in type) return listOf(typeOfVariable(type.items, `${name}[]`));
   if ('fields' in type) {
     const fields = Object.entries(type.fields).map(([property, field]): [string, ObjectField] => [

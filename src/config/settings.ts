@@ -52,6 +52,12 @@ export const SETTINGS = {
     yesOrNo,
     'true',
   ),
+  'strict-policies': setting(
+    'refuse AdmissionPolicies that cannot be enforced as they are; without it, the answer has a warning',
+    'false',
+    yesOrNo,
+    'true',
+  ),
   exemplars: setting(
     'add trace exemplars to the admission histogram, for scrapers that request OpenMetrics',
     'false',

@@ -41,6 +41,7 @@ export class InvalidPath extends Error {
   override name = 'InvalidPath';
 }
 
+const BRACKETS = 'other characters need brackets: labels["example.com/rack"]';
 const PLAIN_NAME = /[A-Za-z_$][A-Za-z0-9_$-]*/y;
 const ONLY_PLAIN_NAME = /^[A-Za-z_$][A-Za-z0-9_$-]*$/;
 const INDEX = /\d{1,6}(?=\])/y;
@@ -52,6 +53,8 @@ const MAX_PATH_LENGTH = 1024;
 /** @throws InvalidPath */
 export function parsePath(text: string): FieldPath {
   if (text === '') throw new InvalidPath('the path is empty: write one such as spec.datacenter');
+  if (text.startsWith('/'))
+    throw new InvalidPath('paths have dots, not slashes: write one such as spec.datacenter');
   if (text.length > MAX_PATH_LENGTH)
     throw new InvalidPath(`the path has more than ${MAX_PATH_LENGTH} characters`);
   const segments: Segment[] = [];
@@ -63,6 +66,16 @@ export function parsePath(text: string): FieldPath {
   }
   if (segments.length > MAX_SEGMENTS) throw new InvalidPath(`the path has more than ${MAX_SEGMENTS} parts`);
   return { text, segments, concrete: concreteOf(segments) };
+}
+
+/** Undefined if the text is not a path. */
+export function tryParsePath(text: string): FieldPath | undefined {
+  try {
+    return parsePath(text);
+  } catch (error) {
+    if (error instanceof InvalidPath) return undefined;
+    throw error;
+  }
 }
 
 function concreteOf(segments: readonly Segment[]): FieldPath['concrete'] {
@@ -78,15 +91,10 @@ function keyOf(segment: Segment): string | number | undefined {
 
 function segmentAt(text: string, at: number): readonly [Segment, number] {
   if (text[at] === '[') return bracketAt(text, at);
-  if (at > 0 && text[at] !== '.') throw invalidAt(text, at, 'expected a dot or a bracket');
+  if (at > 0 && text[at] !== '.') throw invalidAt(text, at, `expected a dot or a bracket; ${BRACKETS}`);
   const start = at === 0 ? 0 : at + 1;
   const name = matchAt(PLAIN_NAME, text, start);
-  if (name === undefined)
-    throw invalidAt(
-      text,
-      start,
-      'expected a field name; other characters need brackets: labels["example.com/rack"]',
-    );
+  if (name === undefined) throw invalidAt(text, start, `expected a field name; ${BRACKETS}`);
   return [{ kind: 'field', name }, start + name.length];
 }
 

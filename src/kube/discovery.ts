@@ -31,6 +31,17 @@ export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>) {
     groupResourceName,
     lifetime,
   );
+  const groups = memoizeAsync(
+    (group: string) => resourcesIn(rest, group),
+    (group) => group,
+    { now, ttlMs: ABSENT_MS },
+  );
+  const allGroups = memoizeAsync(
+    async (path: string) =>
+      listIn(await getIfThere(rest, path), 'groups').map((group) => textIn(group, 'name')),
+    (path) => path,
+    { now, ttlMs: ABSENT_MS },
+  );
   const kinds = memoizeAsync((wanted: WantedKind) => lookUpKind(rest, wanted), kindName, lifetime);
 
   return {
@@ -49,6 +60,19 @@ export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>) {
     resolveKind: async (wanted: WantedKind, signal?: AbortSignal): Promise<Resource | undefined> => {
       signal?.throwIfAborted();
       return orAborted(kinds.read(wanted), signal);
+    },
+    /**
+     * All resources of a group in all their versions, with subresources; empty when the API server does not serve it.
+     * @throws as `resolve`
+     */
+    servedIn: async (group: string, signal?: AbortSignal): Promise<readonly Resource[]> => {
+      signal?.throwIfAborted();
+      return orAborted(groups.read(group), signal);
+    },
+    /** The names of all groups but the core group. @throws as `resolve` */
+    groups: async (signal?: AbortSignal): Promise<readonly string[]> => {
+      signal?.throwIfAborted();
+      return orAborted(allGroups.read('/apis'), signal);
     },
     /** Drops the cached results for a resource, e.g. after a 404 or a change of its CRD. */
     forget: (resource: GroupResource): void => {
@@ -78,6 +102,12 @@ async function lookUp(rest: Rest, { group, resource }: GroupResource): Promise<R
     if (found !== undefined) return found;
   }
   return undefined;
+}
+
+async function resourcesIn(rest: Rest, group: string): Promise<readonly Resource[]> {
+  const versions = await versionsOf(rest, group);
+  const served = await Promise.all(versions.map((version) => servedIn(rest, group, version)));
+  return served.flat();
 }
 
 async function lookUpKind(

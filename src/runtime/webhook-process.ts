@@ -25,6 +25,7 @@ import { createOwners } from './policies/owners.ts';
 import { startController } from './controller.ts';
 import { createCrdSchemas } from './policies/crd-schemas.ts';
 import { createReadGrants, watchPolicyExceptions } from './policies/policy-exceptions.ts';
+import { createPolicyWarnings } from './policies/policy-warnings.ts';
 import { createReadAccess } from './policies/read-access.ts';
 import { READS_SECRET } from './policies/read-records.ts';
 import { ADMISSION_POLICIES } from './resources.ts';
@@ -78,6 +79,10 @@ export function startReplica(
   const exceptions = watchPolicyExceptions(context, signal);
   const { grants } = exceptions;
   const environment = { ownNamespace: config.namespace, ...capabilities, grants };
+  const compiling = {
+    ...{ discovery, environment },
+    schemas: createCrdSchemas(patient, () => performance.now()),
+  };
   const uncompiled = createUncompiled(policies.store, registry, environment);
   policies.onChange(uncompiled.refresh);
   registry.subscribe(uncompiled.refresh);
@@ -88,11 +93,10 @@ export function startReplica(
       concurrency: POLICY_WORKERS,
       reconcile: createPoliciesReconciler({
         policies: policies.store,
-        ...{ discovery, targets, registry, records, now, log },
+        ...{ targets, registry, records, now, log },
         canRead: createReadAccess(patient, context, () => performance.now()),
-        schemas: createCrdSchemas(patient, () => performance.now()),
+        ...compiling,
         dryRun: mayWrite === 'claims' ? NO_DRY_RUN : createDryRun(patient, configurationTarget(context)),
-        environment,
       }),
     },
     signal,
@@ -160,7 +164,11 @@ export function startReplica(
       world,
       handlers,
       serverNow,
-      createOwnKinds(accessReviews, windows, detectors, owners, records, config.namespace, serverClock.now),
+      createOwnKinds(
+        ...([accessReviews, windows, detectors, owners, records, config.namespace] as const),
+        createPolicyWarnings({ ...compiling, strict: config.strictPolicies, log }),
+        serverClock.now,
+      ),
       context.namespaces,
     ),
     checks: {

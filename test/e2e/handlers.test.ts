@@ -1,7 +1,6 @@
 // suite: shared-plane, sandbox: long
 /** Handlers from a folder, in a separate process, called by a real API server (or the sandbox). */
 import { rmSync } from 'node:fs';
-import { request } from 'node:https';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
@@ -19,7 +18,13 @@ import {
   SYSTEM_NAMESPACE,
   type Cluster,
 } from '../support/cluster.ts';
-import { enforceExamples, refusal, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
+import {
+  enforceExamples,
+  refusal,
+  startGatehouse,
+  untilRefused,
+  warningsOf,
+} from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { forCase, writeHandlers } from '../support/handler-folder.ts';
 import {
@@ -205,20 +210,6 @@ const configMap = (name: string, labels: Record<string, string> = { case: name }
 const seeInLog = (text: string) =>
   eventually(`${text} is in the log`, () => tail(replica.program.logFile, 2_000).includes(text));
 
-/** The warnings in the API server's response to a create request. */
-async function warningsOf(path: string, object: KubeObject): Promise<string> {
-  const { plane } = cluster;
-  return await new Promise((resolve, reject) => {
-    const headers = { authorization: `Bearer ${plane.token('admin')}`, 'content-type': 'application/json' };
-    request(`${plane.server}${path}`, { method: 'POST', ca: plane.ca, headers }, (response) => {
-      response.resume();
-      resolve([response.headers.warning ?? ''].flat().join('\n'));
-    })
-      .on('error', reject)
-      .end(JSON.stringify(object));
-  });
-}
-
 const create = (name: string) =>
   cluster.admin.create<KubeObject & { data?: object }>(configMaps, configMap(name));
 
@@ -297,7 +288,11 @@ test('a warning reaches the user, and an audit annotation reaches the audit log'
   await createNamespace(cluster, 'full');
   for (const name of ['a', 'b']) await cluster.admin.create(SERVERS, server('full', name, 'fra1'));
   expect(
-    await warningsOf('/apis/infra.example.com/v1/namespaces/full/servers', server('full', 'c', 'fra1')),
+    await warningsOf(
+      cluster,
+      '/apis/infra.example.com/v1/namespaces/full/servers',
+      server('full', 'c', 'fra1'),
+    ),
   ).toContain('this is the last server that fits');
   const annotation = 'handler-servers.validate.gatehouse.dev/peers';
   await eventually('it is in the audit log', () =>
@@ -365,7 +360,7 @@ describe('multi', () => {
   });
 
   test('each mutation sees the mutations before it, and the warnings of all reach the user', async () => {
-    const warnings = await warningsOf('/api/v1/namespaces/shop/configmaps', multi('multi-warnings'));
+    const warnings = await warningsOf(cluster, '/api/v1/namespaces/shop/configmaps', multi('multi-warnings'));
     for (const warning of ['a mutated', 'a judged', 'b judged']) expect(warnings).toContain(warning);
     const made = await cluster.admin.create(configMaps, multi('multi-made'));
     expect(made.data).toEqual({ sent: 'yes', a: 'first', b: 'after first' });

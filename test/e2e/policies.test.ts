@@ -24,6 +24,7 @@ import {
   seeInForce,
   startGatehouse,
   untilRefused,
+  warningsOf,
 } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { kstatus, type WithStatus } from '../support/kstatus.ts';
@@ -390,7 +391,9 @@ describe('AdmissionWebhook, as Kubernetes tests it', () => {
       mutations: [
         {
           name: 'grow',
-          expression: '{"metadata": {"labels": {"mutated": "yes"}}, "spec": {"unknownField": "pruned"}}',
+          // Not a literal: Gatehouse would refuse to write a field that the schema lacks.
+          expression:
+            '{"metadata": {"labels": {"mutated": "yes"}}, "spec": {"unknown" + "Field": "pruned"}}',
         },
       ],
     };
@@ -631,6 +634,125 @@ describe('deletecollection and generateName', () => {
     expect(made.metadata?.name).toMatch(/^gen-/);
     expect(made.data).toEqual({ 'name-when-mutated': 'none' });
     await release('names');
+  });
+});
+
+describe('a mistake of the policy author (issue 19)', () => {
+  const WIDGETS: Resource = {
+    group: 'shapes.example.com',
+    version: 'v1',
+    resource: 'widgets',
+    kind: 'Widget',
+    namespaced: true,
+  };
+  const crd = (...fields: readonly string[]): KubeObject =>
+    ({
+      apiVersion: 'apiextensions.k8s.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: 'widgets.shapes.example.com' },
+      spec: {
+        group: WIDGETS.group,
+        scope: 'Namespaced',
+        names: { kind: 'Widget', plural: 'widgets' },
+        versions: [
+          {
+            name: 'v1',
+            served: true,
+            storage: true,
+            schema: {
+              openAPIV3Schema: {
+                type: 'object',
+                properties: {
+                  spec: {
+                    type: 'object',
+                    properties: Object.fromEntries(fields.map((name) => [name, { type: 'string' }])),
+                  },
+                },
+              },
+            },
+          },
+        ],
+      },
+    }) as KubeObject;
+  const widget = (name: string, size: string): KubeObject =>
+    ({
+      apiVersion: 'shapes.example.com/v1',
+      kind: 'Widget',
+      metadata: { namespace: 'shop', name },
+      spec: { size },
+    }) as KubeObject;
+  const policyFor = (group: string, resource: string, validate: object): KubeObject =>
+    ({
+      apiVersion: 'gatehouse.dev/v1alpha1',
+      kind: 'AdmissionPolicy',
+      metadata: { name: 'mistaken' },
+      spec: { match: { apiGroups: [group], resources: [resource] }, validate },
+    }) as KubeObject;
+  const seeReason = (reason: string) =>
+    cluster.see<Conditioned>(
+      `the policy is ${reason}`,
+      ADMISSION_POLICIES,
+      { name: 'mistaken' },
+      (object) => condition(object, 'Ready')?.reason === reason,
+      30_000,
+    );
+  const writePath = '/apis/gatehouse.dev/v1alpha1/admissionpolicies';
+
+  test('is answered with the write of the policy, and the status says the same', async () => {
+    const message = 'spec.validate.immutable[0]: spec has no field datacentre: did you mean datacenter?';
+    const broken = policyFor('infra.example.com', 'servers', { immutable: ['spec.datacentre'] });
+    expect(await warningsOf(cluster, writePath, broken)).toContain(`not enforced: ${message}`);
+    expect(condition(await seeReason('UnknownField'), 'Ready')?.message).toContain(message);
+    await release('mistaken');
+  });
+
+  test('in the name of a kind is not enforced, and the policy applies to the first object once the kind is served', async () => {
+    const rules = [{ expression: "object.spec.size != 'huge'", message: 'too large' }];
+    const early = policyFor('shapes.example.com', 'widgets', {
+      rules,
+      immutable: ['spec.size', 'spec.colour'],
+    });
+    expect(await warningsOf(cluster, writePath, early)).toContain(
+      'not enforced: spec.match: the API server serves no widgets.shapes.example.com',
+    );
+    await seeReason('UnknownKind');
+    await cluster.see<Conditioned>(
+      'the policy has its webhooks',
+      ADMISSION_POLICIES,
+      { name: 'mistaken' },
+      (object) => condition(object, 'WebhooksInstalled')?.status === 'True',
+      30_000,
+    );
+    await cluster.apply(crd('size', 'colour'));
+    await untilRefused('the first widget', 'too large', () =>
+      cluster.admin.create(WIDGETS, widget('first', 'huge'), dryRun),
+    );
+    await seeInForce(cluster, 'mistaken');
+  });
+
+  test('does not disable a policy in force when the schema loses a field', async () => {
+    await cluster.admin.create(WIDGETS, widget('one', 'small'));
+    await cluster.admin.patchMerge(
+      customResourceDefinitions,
+      { name: 'widgets.shapes.example.com' },
+      { spec: { versions: (crd('size') as unknown as { spec: { versions: object[] } }).spec.versions } },
+    );
+    await eventually('Gatehouse compiles the policy with the new schema', async () => {
+      await cluster.admin.patchMerge(
+        ADMISSION_POLICIES,
+        { name: 'mistaken' },
+        { metadata: { annotations: { at: String(performance.now()) } } },
+      );
+      const policy = await cluster.admin.get<Conditioned>(ADMISSION_POLICIES, { name: 'mistaken' });
+      return policy !== undefined && condition(policy, 'Ready')?.reason === 'UnknownField';
+    });
+    expect(condition(await seeReason('UnknownField'), 'Ready')?.message).toContain(
+      'spec.validate.immutable[1]: spec has no field colour',
+    );
+    const refused = await refusal(
+      cluster.admin.patchMerge(WIDGETS, { namespace: 'shop', name: 'one' }, { spec: { size: 'large' } }),
+    );
+    expect(refused.message).toContain('spec.size');
   });
 });
 

@@ -91,7 +91,7 @@ const others = {
   spec: {
     match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: ['datacenters'] },
     timeoutSeconds: 2,
-    validate: { immutable: ['spec.region'] },
+    validate: { immutable: ['spec.capacity'] },
   },
 } as KubeObject;
 

@@ -157,31 +157,71 @@ test('policies that cannot be enforced are reported with the reason for each, an
       ...policy('type', '  validate: { rules: [{ expression: "object.spec.units == \'many\'" }] }'),
       ...policy(
         'target',
-        '  validate: { references: [{ name: rack, path: spec.rack, target: { apiGroup: infra.example.com, resource: racks } }] }',
+        '  validate: { references: [{ name: rack, path: spec.serial, target: { apiGroup: infra.example.com, resource: racks } }] }',
       ),
     ].join('\n'),
   });
-  const at = (document: number, message: string) =>
-    `error: policies.yaml:${7 * document - 6} (document ${document}): AdmissionPolicy ${message}`;
+  const at = (document: number, column: number, message: string) =>
+    `error: policies.yaml:${7 * document - 1}:${column} (document ${document}): AdmissionPolicy ${message}`;
   const { code, stdout, stderr } = await runReview([
     ...['-p', join(folder, 'policies.yaml'), '--crds', 'deploy/examples', '-f', 'deploy/examples/objects'],
   ]);
   expect(stderr.replaceAll(`${folder}/`, '').split('\n')).toEqual([
-    at(1, 'typo: unknown field "spec.validat": correct its name, or remove it'),
+    at(1, 3, 'typo: spec.validat: spec has no field validat: did you mean validate?'),
     at(
       2,
+      27,
       'path: spec.validate.immutable[0]: elements of a list have no identity of their own, so [*] cannot be immutable: name the whole list',
     ),
-    expect.stringContaining(at(3, 'cel: spec.validate.rules[0].expression: ')),
-    expect.stringContaining(at(4, 'type: spec.validate.rules[0].expression: ')),
+    at(2, 27, 'path: spec.validate.immutable[0]: spec has no field disks'),
+    expect.stringContaining(at(3, 57, 'cel: spec.validate.rules[0].expression: Syntax error')),
+    '    object.spec.units <',
+    '                       ^',
+    at(
+      4,
+      56,
+      'type: spec.validate.rules[0].expression: == cannot compare (int, string): convert one side, e.g. by int() or string()',
+    ),
+    "    object.spec.units == 'many'",
+    '                      ^',
     at(
       5,
+      61,
       'target: spec.validate.references[0].target: the API server serves no racks.infra.example.com: install its CustomResourceDefinition, or correct the name (its CustomResourceDefinition is missing: add it to the crds)',
     ),
     '',
   ]);
   expect(stdout).toBe('');
   expect(code).toBe(2);
+});
+
+test('policies are compiled if there is nothing to review', async () => {
+  const { code, stdout, stderr } = await runReview([
+    ...['-p', 'deploy/examples/server-policy.yaml', '--crds', 'deploy/examples'],
+  ]);
+  expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: '1 policy compiles\n', stderr: '' });
+  writeFiles(folder, {
+    'policies.yaml': ['pods', 'configmaps', 'secrets']
+      .map((resource) =>
+        [
+          'apiVersion: gatehouse.dev/v1alpha1',
+          'kind: AdmissionPolicy',
+          `metadata: { name: ${resource} }`,
+          `spec: { match: { apiGroups: [""], resources: [${resource}] } }`,
+          '---',
+          '',
+        ].join('\n'),
+      )
+      .join(''),
+  });
+  const several = await runReview(['-p', join(folder, 'policies.yaml')]);
+  expect(several.stdout).toBe('3 policies compile\n');
+  expect(several.stderr).toContain('note: fields of pods are not checked: it is a built-in kind\n');
+  const json = await runReview(['-p', join(folder, 'policies.yaml'), '-o', 'json']);
+  expect(JSON.parse(json.stdout)).toMatchObject({
+    kind: 'PolicyReview',
+    policies: ['pods', 'configmaps', 'secrets'],
+  });
 });
 
 test.each<[string, readonly string[], string]>([

@@ -1,4 +1,7 @@
 /** A cluster with one replica of Gatehouse and the examples in force: the starting point of most tests. */
+import { request } from 'node:https';
+
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { ApiError } from '../../src/kube/api-error.ts';
 import {
   ADMISSION_POLICIES,
@@ -71,6 +74,19 @@ export const untilRefused = (what: string, why: string, attempt: () => Promise<u
       },
     ),
   );
+
+/** The warnings in the API server's response to a create request. */
+export async function warningsOf({ plane }: Cluster, path: string, object: KubeObject): Promise<string> {
+  return await new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${plane.token('admin')}`, 'content-type': 'application/json' };
+    request(`${plane.server}${path}`, { method: 'POST', ca: plane.ca, headers }, (response) => {
+      response.resume();
+      resolve([response.headers.warning ?? ''].flat().join('\n'));
+    })
+      .on('error', reject)
+      .end(JSON.stringify(object));
+  });
+}
 
 /** The API server's refusal. @throws Error if the API server does not refuse */
 export async function refusal(attempt: Promise<unknown>): Promise<ApiError> {

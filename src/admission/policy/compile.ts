@@ -15,6 +15,7 @@ import { compileAuditAnnotations, compileWarnings } from './rules/notices.ts';
 import { compileRules } from './rules/rules.ts';
 import { compileParams } from './expressions/bindings.ts';
 import { compileSchema } from './schema/json-schema.ts';
+import { reportUnknownFields } from './fields/unknown-fields.ts';
 import { compileUnique } from './unique/unique-key.ts';
 import type { CompiledPolicy, CompiledTarget, Grants } from './compiled-policy.ts';
 import type { JsonObject } from '../../json/json.ts';
@@ -26,7 +27,10 @@ export type { CompiledPolicy } from './compiled-policy.ts';
 /** What compilation knows about the cluster. */
 export interface CompileEnvironment extends MatchEnvironment {
   readonly resolve: Resolve;
-  /** The structural schemas of the governed kinds; empty if any of them is unknown. */
+  /**
+   * The structural schemas of the governed kinds; empty if any of them is unknown. Absent: types and fields are not checked,
+   * because the version is in force already, and a newer check must not end that.
+   */
   readonly schemas?: readonly JsonObject[];
   /** The PolicyExceptions in the stores. */
   readonly grants?: Grants;
@@ -39,7 +43,7 @@ export type CompileResult =
       /** The most severe reason. */
       readonly reason: RejectionReason;
       /** All problems, so that the author can correct them in one go. */
-      readonly problems: readonly { readonly where: string; readonly message: string }[];
+      readonly problems: readonly Omit<Problem, 'reason'>[];
       /** Its parts as far as they compile; only its scope and its spec are complete. */
       readonly incomplete: CompiledPolicy;
     };
@@ -47,7 +51,7 @@ export type CompileResult =
 /** Compiles an AdmissionPolicy, or lists everything that is wrong with it. */
 export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvironment): CompileResult {
   const { spec, metadata } = policy;
-  const { resolve, schemas = [], grants } = environment;
+  const { resolve, schemas, grants } = environment;
   const problems: Problem[] = [];
   const report = createReport(problems);
   const match = compileMatch(spec, environment, report);
@@ -78,13 +82,14 @@ export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvir
     ...compileRestore(spec, report),
     spec,
   };
+  reportUnknownFields(spec, schemas ?? [], report);
   if (problems.length === 0) return { kind: 'compiled', policy: { ...parts, targets: targetsOf(parts) } };
   const reasons = new Set(problems.map(({ reason }) => reason));
   const reason = REJECTION_REASONS.find((one) => reasons.has(one)) ?? 'InvalidPolicy';
   return {
     kind: 'rejected',
     reason,
-    problems: problems.map(({ where, message }) => ({ where, message })),
+    problems,
     incomplete: { ...parts, targets: [] },
   };
 }

@@ -1,5 +1,6 @@
 import { InvalidPath, parsePath, type FieldPath } from '../../json/field-path.ts';
 import { normaliseSelector, type NormalSelector } from '../../json/label-selector.ts';
+import type { ExpressionPlace } from './expressions/explain-cel.ts';
 import { writes, type Operation } from '../review/request.ts';
 
 /** The reasons for which a policy is not enforced, as in its `Ready` condition. The most severe comes first. */
@@ -10,7 +11,8 @@ export const REJECTION_REASONS = [
   'InvalidExpression',
   'InvalidSchema',
   'InvalidPolicy',
-  /** Can resolve without a change to the policy: the CustomResourceDefinition of the target may be missing. */
+  /** The last two can resolve without a change to the policy: when a CustomResourceDefinition changes, or is created. */
+  'UnknownField',
   'UnknownTarget',
 ] as const;
 
@@ -23,14 +25,31 @@ export interface Problem {
   readonly where: string;
   /** What is wrong, and what the policy author has to write instead. */
   readonly message: string;
+  /** The place in the expression at `where`. */
+  readonly place?: ExpressionPlace | undefined;
 }
 
 /** Adds a problem. The default reason is `InvalidPolicy`. */
-export type Report = (where: string, message: string, reason?: RejectionReason) => void;
+export type Report = (
+  where: string,
+  message: string,
+  reason?: RejectionReason,
+  place?: ExpressionPlace,
+) => void;
 
 export function createReport(problems: Problem[]): Report {
-  return (where, message, reason = 'InvalidPolicy') => void problems.push({ reason, where, message });
+  return (where, message, reason = 'InvalidPolicy', place) =>
+    void problems.push({ reason, where, message, ...(place === undefined ? {} : { place }) });
 }
+
+/** The problem on one line, for readers who do not have the file. */
+export function describeProblem({ where, message, place }: Omit<Problem, 'reason'>): string {
+  if (place === undefined) return `${where}: ${message}`;
+  return `${where} (line ${place.line}, column ${place.column}): ${message}`;
+}
+
+export const describeProblems = (problems: readonly Omit<Problem, 'reason'>[]): string =>
+  problems.map(describeProblem).join('; ');
 
 /** Parses a path. Undefined if the text is invalid, with a problem. */
 export function tryPath(text: string, where: string, report: Report): FieldPath | undefined {

@@ -9,6 +9,7 @@ import { callStep, resolveOverloads } from './overloads.ts';
 import { isOptional, typeNameOf } from '../values/values.ts';
 import { compilePattern } from '../regular-expression.ts';
 import { parseDuration, parseTimestamp } from '../values/time.ts';
+import { MACROS } from '../syntax/macros.ts';
 
 /** Compiles a call of an operator, a function or a method. */
 export function compileCall(call: Call, scope: Scope, compiler: Compiler): Compiled {
@@ -30,9 +31,13 @@ function compileFunction(call: Call, scope: Scope, compiler: Compiler): Compiled
   const { name, target, at } = call;
   const inner = name === 'format' && target !== undefined ? { ...scope, mixed: true } : scope;
   const receiver = target === undefined ? [] : [compiler.compile(target, inner)];
-  const parts = [...receiver, ...call.arguments.map((part) => compiler.compile(part, inner))];
   const overloads = functions.get(name);
-  if (overloads === undefined) throw compiler.fail(`undeclared reference to '${name}' (in container '')`, at);
+  if (overloads === undefined) {
+    const known = [...functions.keys(), ...MACROS];
+    const message = `undeclared reference to '${name}' (in container '')`;
+    throw compiler.fail(message, at, { kind: 'function', name, known });
+  }
+  const parts = [...receiver, ...call.arguments.map((part) => compiler.compile(part, inner))];
   const member = target !== undefined;
   const types = parts.map(({ type }) => type);
   const styled = overloads.filter((overload) => overload.member === member);

@@ -54,7 +54,8 @@ function compileIdentifier({ name, at }: Identifier, { variables }: Scope, { fai
   if (variable === undefined) {
     const typeName = compileTypeName(name);
     if (typeName !== undefined) return typeName;
-    throw fail(`undeclared reference to '${name}' (in container '')`, at);
+    const message = `undeclared reference to '${name}' (in container '')`;
+    throw fail(message, at, { kind: 'variable', name, known: [] });
   }
   return compileVariable(name, variable);
 }

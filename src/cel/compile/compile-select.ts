@@ -68,7 +68,7 @@ function fieldOf(operand: CelType, select: Select, compiler: Compiler): Field {
   const viral = operand.kind === 'optional';
   const container = viral ? parameter(operand) : operand;
   const found = fieldIn(container, field);
-  if (found === undefined) throw compiler.fail(noSuchField(container, field), at);
+  if (found === undefined) throw noSuchField(container, field, at, compiler);
   if (mode === 'test') return { ...found, type: BOOL };
   return viral || mode === 'optional' ? { ...found, type: optionalOf(found.type) } : found;
 }
@@ -90,15 +90,23 @@ function fieldIn(container: CelType, field: string): Field | undefined {
   }
 }
 
-function noSuchField(container: CelType, field: string): string {
-  if (container.kind !== 'object') return `type '${showType(container)}' does not support field selection`;
-  return undefinedField(container, field);
+function noSuchField(container: CelType, field: string, at: number, { fail }: Compiler): CelError {
+  if (container.kind !== 'object')
+    return fail(`type '${showType(container)}' does not support field selection`, at);
+  return undefinedField(container, field, at, fail);
 }
 
-/** The message for a field that the schema lacks, with a suggestion. */
-export function undefinedField({ name, fields }: ObjectType, field: string): string {
-  const meant = nearest(field, fields.keys());
-  return `undefined field '${field}' in ${name}${meant === undefined ? '' : `: did you mean '${meant}'?`}`;
+/** The error for a field that the schema lacks, with a suggestion. */
+function undefinedField(
+  { name, fields }: ObjectType,
+  field: string,
+  at: number,
+  fail: Compiler['fail'],
+): CelError {
+  const known = [...fields.keys()];
+  const meant = nearest(field, known);
+  const message = `undefined field '${field}' in ${name}${meant === undefined ? '' : `: did you mean '${meant}'?`}`;
+  return fail(message, at, { kind: 'field', name: field, known, of: name });
 }
 
 function selectStep(operand: Step, property: string, mode: Select['mode'], type: CelType): Step {
@@ -173,7 +181,7 @@ function indexType(
     return resolveOverloads({ name, types, member: false, at: call.at }, OVERLOADS[name], compiler).type;
   }
   const field = propertyType(container, key);
-  if (field === undefined) throw compiler.fail(undefinedField(container, key), call.at);
+  if (field === undefined) throw undefinedField(container, key, call.at, compiler.fail);
   return name === '_[_]' ? field : optionalOf(field);
 }
 
@@ -188,10 +196,17 @@ function propertyType({ fields, open }: ObjectType, property: string): CelType |
   return open ? DYN : undefined;
 }
 
-/** The closest candidate, as a suggestion: its edit distance is at most 2, or a third of the word if that is more. */
-export function nearest(word: string, candidates: Iterable<string>): string | undefined {
+/**
+ * The closest candidate, as a suggestion.
+ * @param most the largest edit distance; default: 2, or a third of the word if that is more
+ */
+export function nearest(
+  word: string,
+  candidates: Iterable<string>,
+  most = Math.max(2, Math.floor(word.length / 3)),
+): string | undefined {
   let best: string | undefined;
-  let least = Math.min(Math.max(3, Math.floor(word.length / 3) + 1), word.length);
+  let least = Math.min(most + 1, word.length);
   for (const candidate of candidates) {
     const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
     if (distance < least) [best, least] = [candidate, distance];

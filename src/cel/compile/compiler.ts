@@ -1,4 +1,4 @@
-import type { CelError } from '../cel-error.ts';
+import type { CelError, UnknownName } from '../cel-error.ts';
 import type { Expression } from '../syntax/expression.ts';
 import type { Step } from '../frame.ts';
 import type { Solver } from '../types/solver.ts';
@@ -27,7 +27,7 @@ export interface Scope {
 export interface Compiler {
   readonly solver: Solver;
   /** Creates an error at this position. */
-  readonly fail: (message: string, at: number) => CelError;
+  readonly fail: (message: string, at: number, unknown?: UnknownName) => CelError;
   /** Declares a variable in a new slot. */
   readonly declare: (type: CelType) => Variable;
   /** @throws CelError */

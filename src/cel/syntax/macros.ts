@@ -41,6 +41,12 @@ const COMPREHENSIONS: ReadonlyMap<string, Form> = new Map([
   ['sortBy/2', form('sortBy')],
 ]);
 
+/** The names of all macros. */
+export const MACROS: ReadonlySet<string> = new Set([
+  ...['has', 'optMap', 'optFlatMap'],
+  ...Array.from(COMPREHENSIONS.keys(), (form) => form.split('/', 1)[0] ?? ''),
+]);
+
 /**
  * Expands a call that has the name and argument count of a macro. Returns all other calls unchanged. @throws CelError
  */

@@ -55,6 +55,12 @@ export const typeOf = (type: CelType): CelType => ({ kind: 'type', parameters: [
 export const parameter = (type: CelType, index = 0): CelType =>
   ('parameters' in type ? type.parameters[index] : undefined) ?? DYN;
 
+/** Replaces free variables by dyn: a variable belongs to one expression. */
+export function grounded(type: CelType): CelType {
+  if (type.kind === 'variable') return DYN;
+  return 'parameters' in type ? { ...type, parameters: type.parameters.map(grounded) } : type;
+}
+
 const PARAMETERISED = { list: 'list', map: 'map', optional: 'optional_type', type: 'type' } as const;
 
 /** Formats a type as the API server does: `map(string, int)`. Unknown types are `dyn`. */

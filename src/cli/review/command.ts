@@ -47,6 +47,7 @@ export function addReview(program: Command): void {
 
 const HELP = `
 Examples:
+  gatehouse review -p policies/ --crds crds/               compile policies; check the fields that they name
   gatehouse review -p policies/ -f objects/                review objects against policies, without a cluster
   gatehouse review -p policies/ -f new.yaml --old old.yaml review an update
   gatehouse review --suite tests/ -o junit                 run test suites in a pipeline

@@ -9,6 +9,7 @@ import {
   type JsonValue,
 } from '../../json/json.ts';
 import { messageOf } from '../../json/error-message.ts';
+import { createLocate, type Locate } from './locate.ts';
 import { jsonOfYaml, parseYamlDocuments } from './yaml-text.ts';
 
 /** The place of an object in the input. */
@@ -17,6 +18,8 @@ export interface Place {
   readonly file: string;
   /** 1-based; undefined in JSON. */
   readonly line?: number;
+  /** 1-based; only for a part of an object. */
+  readonly column?: number;
   /** 1-based; undefined if the file has a single document. */
   readonly document?: number;
   /** The 1-based index in a list. */
@@ -24,25 +27,30 @@ export interface Place {
 }
 
 /** e.g. `objects/servers.yaml:20 (document 3, item 2)` */
-export function describePlace({ file, line, document, item }: Place): string {
+export function describePlace({ file, line, column, document, item }: Place): string {
   const name = file === '-' ? 'standard input' : file;
   const parts = [
     ...(document === undefined ? [] : [`document ${document}`]),
     ...(item === undefined ? [] : [`item ${item}`]),
   ];
-  return `${name}${line === undefined ? '' : `:${line}`}${parts.length === 0 ? '' : ` (${parts.join(', ')})`}`;
+  const at = [line, column].filter((one) => one !== undefined).map((one) => `:${one}`);
+  return `${name}${at.join('')}${parts.length === 0 ? '' : ` (${parts.join(', ')})`}`;
 }
 
 /** A document with any content. */
 export interface PlacedValue {
   readonly place: Place;
   readonly value: JsonValue;
+  /** Undefined if the value is a part of a document. */
+  readonly locate?: Locate | undefined;
 }
 
 /** An object of the Kubernetes API: it has `apiVersion` and `kind`. */
 export interface PlacedObject {
   readonly place: Place;
   readonly object: JsonObject;
+  /** Finds a field of the object in its file. Undefined if the object was not read from a file. */
+  readonly locate?: Locate | undefined;
 }
 
 export interface Parsed<T> {
@@ -69,7 +77,8 @@ export function parseDocuments(text: string, file: string): Parsed<PlacedValue> 
 
 function parse(text: string, file: string): Parsed<PlacedValue> {
   const json = jsonIn(text);
-  if (json !== undefined) return { found: [{ place: { file }, value: json }], problems: [] };
+  if (json !== undefined)
+    return { found: [{ place: { file }, value: json, locate: createLocate(text, 0) }], problems: [] };
   const found: PlacedValue[] = [];
   const problems: string[] = [];
   const { documents } = parseYamlDocuments(text);
@@ -80,7 +89,7 @@ function parse(text: string, file: string): Parsed<PlacedValue> {
     if (flaws.length > 0) continue;
     try {
       const value = jsonOfYaml(node.toJS());
-      if (value !== null) found.push({ place, value });
+      if (value !== null) found.push({ place, value, locate: createLocate(text, index) });
     } catch (error) {
       if (error instanceof RangeError) throw error;
       problems.push(`${describePlace(place)}: ${messageOf(error)}`);
@@ -100,7 +109,7 @@ function jsonIn(text: string): JsonValue | undefined {
 }
 
 /** The objects of a document; a `List` is split into its items. */
-export function objectsOf({ place, value }: PlacedValue): Parsed<PlacedObject> {
+export function objectsOf({ place, value, locate }: PlacedValue): Parsed<PlacedObject> {
   if (!isJsonObject(value))
     return problem(place, 'not a Kubernetes object: apiVersion and kind are required');
   const kind = textIn(value, 'kind');
@@ -115,6 +124,7 @@ export function objectsOf({ place, value }: PlacedValue): Parsed<PlacedObject> {
       items.map((item, index) =>
         objectsOf({
           place: { ...place, item: index + 1 },
+          locate: locate && ((field, ...rest) => locate(`items[${index}].${field}`, ...rest)),
           value: isJsonObject(item) ? { ...type, ...item } : item,
         }),
       ),
@@ -122,7 +132,7 @@ export function objectsOf({ place, value }: PlacedValue): Parsed<PlacedObject> {
   }
   const metadata = ownValue(value, 'metadata');
   if (metadata !== undefined && !isJsonObject(metadata)) return problem(place, 'metadata is not an object');
-  return { found: [{ place, object: value }], problems: [] };
+  return { found: [{ place, object: value, locate }], problems: [] };
 }
 
 const problem = (place: Place, message: string): Parsed<never> => ({

@@ -7,6 +7,7 @@ const flags = (given: Partial<ReviewFlags>): ReviewFlags => ({ output: 'table', 
 test.each<[Partial<ReviewFlags>, string]>([
   [{ filename: ['f'] }, 'objects'],
   [{ filename: ['f'], policies: ['p'], old: ['o'], operation: 'UPDATE', user: 'ada' }, 'objects'],
+  [{ policies: ['p'], crds: ['c'], handlers: 'h' }, 'policies'],
   [{ suite: ['s'], showPatch: true }, 'suites'],
   [{ cluster: true }, 'cluster'],
   [{ cluster: true, policies: ['p'], kubeconfig: 'k', context: 'c' }, 'cluster'],
@@ -15,7 +16,7 @@ test.each<[Partial<ReviewFlags>, string]>([
 });
 
 test.each<[Partial<ReviewFlags>, string]>([
-  [{ policies: ['p'] }, 'nothing to review: use -f <objects>, --suite <tests> or --cluster'],
+  [{ crds: ['c'] }, 'nothing to review: use -f <objects>, -p <policies>, --suite <tests> or --cluster'],
   [{ suite: ['s'], filename: ['f'] }, '-f cannot be combined with --suite: set it in the suite'],
   [
     { filename: ['f'], allowHandlers: true },
@@ -31,6 +32,8 @@ test.each<[Partial<ReviewFlags>, string]>([
     { filename: ['f'], old: ['o'], operation: 'DELETE' },
     '--old is for an UPDATE only: omit it for a DELETE, or use --existing',
   ],
+  [{ policies: ['p'], user: 'ada' }, '--user cannot be combined with policies alone: pass the objects'],
+  [{ crds: ['-'], policies: ['-'] }, 'the standard input can be read only once: use - only once'],
   [{ filename: ['-'], policies: ['-'] }, 'the standard input can be read only once: use - only once'],
 ])('%j is refused: %s', (given, message) => {
   expect(() => modeOf(flags(given))).toThrow(message);

@@ -23,20 +23,21 @@ export interface ReviewFlags {
   readonly showPatch?: boolean;
 }
 
-type Mode = 'objects' | 'suites' | 'cluster';
+/** `policies`: there is nothing to review; the policies and handlers are only compiled. */
+type Mode = 'objects' | 'policies' | 'suites' | 'cluster';
 
 /** Each flag, and the modes that allow it. All modes allow the others. */
 const FLAGS: readonly (readonly [keyof ReviewFlags, string, readonly Mode[]])[] = [
-  ['policies', '-p', ['objects', 'cluster']],
+  ['policies', '-p', ['objects', 'policies', 'cluster']],
   ['filename', '-f', ['objects']],
   ['old', '--old', ['objects']],
   ['existing', '--existing', ['objects']],
-  ['crds', '--crds', ['objects', 'cluster']],
+  ['crds', '--crds', ['objects', 'policies', 'cluster']],
   ['namespace', '--namespace', ['objects']],
   ['user', '--user', ['objects']],
   ['group', '--group', ['objects']],
   ['operation', '--operation', ['objects']],
-  ['handlers', '--handlers', ['objects']],
+  ['handlers', '--handlers', ['objects', 'policies']],
   ['suite', '--suite', ['suites']],
   ['allowHandlers', '--allow-handlers', ['suites']],
   ['cluster', '--cluster', ['cluster']],
@@ -47,13 +48,15 @@ const FLAGS: readonly (readonly [keyof ReviewFlags, string, readonly Mode[]])[] 
 
 /** @throws UnusableInput when flags cannot be combined */
 export function modeOf(flags: ReviewFlags): Mode {
-  const mode = flags.suite !== undefined ? 'suites' : flags.cluster === true ? 'cluster' : 'objects';
+  const mode = selectedMode(flags);
   const foreign = FLAGS.filter(([key, , modes]) => flags[key] !== undefined && !modes.includes(mode));
   refuse(foreign.map(([, name]) => `${name} cannot be combined with ${CONFLICTS[mode](name)}`));
+  if (INPUTS.flatMap((key) => flags[key] ?? []).filter((path) => path === '-').length > 1)
+    refuse(['the standard input can be read only once: use - only once']);
   if (mode !== 'objects') return mode;
   refuse([
     ...(flags.filename === undefined
-      ? ['nothing to review: use -f <objects>, --suite <tests> or --cluster']
+      ? ['nothing to review: use -f <objects>, -p <policies>, --suite <tests> or --cluster']
       : []),
     ...(flags.old !== undefined && flags.operation !== undefined && flags.operation !== 'UPDATE'
       ? [`--old is for an UPDATE only: omit it for a ${flags.operation}, or use --existing`]
@@ -61,11 +64,14 @@ export function modeOf(flags: ReviewFlags): Mode {
     ...(flags.old === undefined && flags.operation === 'UPDATE'
       ? ['an UPDATE needs the current objects: pass them with --old']
       : []),
-    ...(INPUTS.flatMap((key) => flags[key] ?? []).filter((path) => path === '-').length > 1
-      ? ['the standard input can be read only once: use - only once']
-      : []),
   ]);
   return mode;
+}
+
+function selectedMode({ suite, cluster, filename, policies, handlers }: ReviewFlags): Mode {
+  if (suite !== undefined) return 'suites';
+  if (cluster === true) return 'cluster';
+  return filename === undefined && (policies ?? handlers) !== undefined ? 'policies' : 'objects';
 }
 
 const INPUTS = ['policies', 'filename', 'old', 'existing', 'crds'] as const;
@@ -73,6 +79,7 @@ const INPUTS = ['policies', 'filename', 'old', 'existing', 'crds'] as const;
 const CONFLICTS: Readonly<Record<Mode, (name: string) => string>> = {
   objects: (name) =>
     `the review of objects: ${name === '--allow-handlers' ? 'name the handlers with --handlers' : `add --cluster, or omit ${name}`}`,
+  policies: () => 'policies alone: pass the objects to review with -f',
   suites: () => '--suite: set it in the suite',
   cluster: () => '--cluster: omit it',
 };

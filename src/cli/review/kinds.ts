@@ -66,6 +66,15 @@ export function createKinds(objects: readonly PlacedObject[], storage: Storage) 
       const known = types.length > 0 && types.every(({ schema }) => schema.properties !== undefined);
       return known ? types.map(({ schema }) => schemaToJson(schema)) : undefined;
     },
+    /**
+     * What is served in a group. Undefined if that is unknown: without any CRD in the input, only the built-in groups are
+     * known.
+     */
+    servedIn: (group: string) =>
+      objects.some(isDefinition) || served.some((type) => type.group === group)
+        ? registry.all().filter((type) => type.group === group)
+        : undefined,
+    groups: [...new Set(registry.all().map(({ group }) => group))].filter((group) => group !== ''),
     /** Assumptions about kinds without a CRD. */
     notes: guessed.map(describeGuess),
   };

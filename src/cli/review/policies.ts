@@ -4,8 +4,11 @@ import {
   compilePolicy,
   type CompiledPolicy,
   type CompileEnvironment,
+  type CompileResult,
 } from '../../admission/policy/compile.ts';
 import { uncoveredSubresources } from '../../admission/policy/match/uncovered-subresources.ts';
+import { unservedKinds, type ServedInGroup } from '../../admission/policy/match/unserved-kinds.ts';
+import type { Problem } from '../../admission/policy/problem.ts';
 import type { MatchCondition } from '../../admission/policy/compiled-policy.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { PolicyException } from '../../api/policy-exception.ts';
@@ -19,13 +22,11 @@ import { readOwn, type Labelled } from './read-own.ts';
 /** @throws UnusableInput with all problems, by field */
 export function compilePolicies(
   objects: readonly PlacedObject[],
-  { registry, resolve, schemas }: Kinds,
+  { registry, ...kinds }: Kinds,
   environment: Omit<CompileEnvironment, 'resolve' | 'schemas'>,
 ): readonly CompiledPolicy[] {
   const read = readOwn<AdmissionPolicy>('AdmissionPolicy', objects, registry);
-  const compiled = joined(
-    read.found.map((policy) => compileLabelled(policy, { ...environment, resolve, schemas })),
-  );
+  const compiled = joined(read.found.map((policy) => compileLabelled(policy, { ...environment, ...kinds })));
   refuse([...read.problems, ...compiled.problems]);
   return compiled.found;
 }
@@ -44,10 +45,15 @@ export function readExceptions(
   }));
 }
 
+export interface LabelledEnvironment
+  extends Omit<CompileEnvironment, 'schemas'>, Pick<Kinds, 'schemas' | 'groups'> {
+  readonly servedIn: ServedInGroup;
+}
+
 /** Compiles one policy. The problems name its label. */
 export function compileLabelled(
-  { label, object: policy }: Labelled<AdmissionPolicy>,
-  { schemas, ...environment }: Omit<CompileEnvironment, 'schemas'> & Pick<Kinds, 'schemas'>,
+  { labelOf, object: policy }: Labelled<AdmissionPolicy>,
+  { schemas, servedIn, groups, ...environment }: LabelledEnvironment,
 ): Parsed<CompiledPolicy> {
   const unresolved: GroupResource[] = [];
   const { match } = policy.spec;
@@ -62,15 +68,38 @@ export function compileLabelled(
       return found;
     },
   });
-  if (result.kind === 'compiled') return { found: [result.policy], problems: [] };
   const hint = (message: string) =>
     unresolved.some((target) => message.includes(groupResourceName(target)))
       ? ' (its CustomResourceDefinition is missing: add it to the crds)'
       : '';
-  const problems = result.problems.map(
-    ({ where, message }) => `${label}: ${where}: ${message}${hint(message)}`,
+  const problems = problemsOf(result, servedIn, groups).map(({ where, message, place }) =>
+    [`${labelOf(where, place)}: ${where}: ${message}${hint(message)}`, ...caretLines(place)].join('\n'),
   );
-  return { found: [], problems };
+  return { found: result.kind === 'compiled' && problems.length === 0 ? [result.policy] : [], problems };
+}
+
+function problemsOf(
+  result: CompileResult,
+  servedIn: ServedInGroup,
+  groups: readonly string[],
+): readonly Omit<Problem, 'reason'>[] {
+  const problems = result.kind === 'rejected' ? result.problems : [];
+  // A scope that would lock out the cluster is not a question of kinds.
+  if (result.kind === 'rejected' && result.reason === 'LockoutScope') return problems;
+  const { match } = result.kind === 'rejected' ? result.incomplete : result.policy;
+  const unserved = unservedKinds(match, servedIn, groups);
+  return unserved === undefined
+    ? problems
+    : [{ where: 'spec.match', message: unserved.message }, ...problems];
+}
+
+/** The line of the expression that has the problem, and a caret below the place. Both start with spaces. */
+function caretLines(place: Problem['place']): readonly string[] {
+  if (place === undefined) return [];
+  const line = place.expression.split('\n')[place.line - 1] ?? '';
+  const text = line.trimStart();
+  const before = Array.from(line).slice(0, place.column - 1).length - (line.length - text.length);
+  return [`    ${text}`, `    ${' '.repeat(Math.max(0, before))}^`];
 }
 
 /** Notes on subresources that change an object without asking the policy. */
@@ -78,6 +107,26 @@ export const coverageNotes = (policies: readonly CompiledPolicy[]): readonly str
   policies.flatMap((policy) =>
     uncoveredSubresources(policy, policies).map((gap) => `AdmissionPolicy ${policy.name}: ${gap}`),
   );
+
+/** Notes on governed kinds whose schema is unknown. */
+export function uncheckedNotes(
+  policies: readonly CompiledPolicy[],
+  { schemas }: Pick<Kinds, 'schemas'>,
+): readonly string[] {
+  const unknown = policies.flatMap((policy) =>
+    governed(policy).filter((kind) => schemas(kind, policy.match.apiVersions) === undefined),
+  );
+  return [...new Set(unknown.map(groupResourceName))].map((name) => {
+    const why = isBuiltIn(name) ? 'it is a built-in kind' : 'add its CustomResourceDefinition to the crds';
+    return `fields of ${name} are not checked: ${why}`;
+  });
+}
+
+/** Groups of custom kinds have a dot, and not the suffix of Kubernetes. */
+const isBuiltIn = (name: string): boolean => {
+  const group = name.split('.').slice(1).join('.');
+  return !group.includes('.') || group.endsWith('.k8s.io');
+};
 
 /**
  * The match conditions that a review without an API server cannot evaluate.

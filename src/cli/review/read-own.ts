@@ -2,10 +2,15 @@
 import { validateCreate } from '../../sandbox/machinery/objects/validate.ts';
 import { isEqual, textIn } from '../../json/json.ts';
 import { GROUP, VERSION } from '../../api/group.ts';
+import { typeAt } from '../../admission/policy/fields/field-flaw.ts';
+import { objectType } from '../../cel/types/schema-type.ts';
+import { tryParsePath } from '../../json/field-path.ts';
+import { schemaToJson } from '../../sandbox/machinery/schema/schema.ts';
 import { ApiFailure } from '../../sandbox/machinery/failure.ts';
 import { decodeObject } from '../../sandbox/machinery/objects/decode.ts';
 import type { ResourceRegistry, ResourceType } from '../../sandbox/machinery/resource-type.ts';
 import { SILENT } from './api-server.ts';
+import type { Locate } from './locate.ts';
 import { describePlace, joined, type Parsed, type PlacedObject } from './documents.ts';
 
 /** An object of a kind of Gatehouse, and its label in messages. */
@@ -13,6 +18,8 @@ export interface Labelled<T> {
   /** e.g. `policies/servers.yaml:1: AdmissionPolicy servers` */
   readonly label: string;
   readonly object: T;
+  /** The label with the place of a field. */
+  readonly labelOf: (...field: Parameters<Locate>) => string;
 }
 
 const API_VERSION = `${GROUP}/${VERSION}`;
@@ -53,25 +60,41 @@ function namesTwice(kind: string, given: readonly PlacedObject[]): readonly stri
   });
 }
 
-function readOne<T>({ object, place }: PlacedObject, type: ResourceType): Parsed<Labelled<T>> {
+function readOne<T>(
+  { object, place, locate = () => undefined }: PlacedObject,
+  type: ResourceType,
+): Parsed<Labelled<T>> {
+  const labelOf: Labelled<T>['labelOf'] = (...field) =>
+    `${describePlace({ ...place, ...locate(...field) })}: ${type.kind} ${textIn(object, 'metadata', 'name')}`;
   const label = `${describePlace(place)}: ${type.kind} ${textIn(object, 'metadata', 'name')}`;
   const wrong = (messages: readonly string[]) => ({
     found: [],
-    problems: messages.map((message) => `${label}: ${message}`),
+    problems: messages.map((message) => `${labelOf(fieldIn(message))}: ${message}`),
   });
   if (textIn(object, 'apiVersion') !== API_VERSION) return wrong([`apiVersion: must be ${API_VERSION}`]);
   const unknown: string[] = [];
-  const warn = (text: string) => unknown.push(`${text}: correct its name, or remove it`);
+  const warn = (text: string) => unknown.push(unknownField(text, type));
   try {
     const decoded = decodeObject(object, type, 'Warn', { ...SILENT, warn });
     validateCreate(decoded, type);
     if (unknown.length > 0) return wrong(unknown);
-    return { found: [{ label, object: decoded as unknown as T }], problems: [] }; // validated by its CRD
+    return { found: [{ label, labelOf, object: decoded as unknown as T }], problems: [] }; // validated by its CRD
   } catch (error) {
     if (!(error instanceof ApiFailure)) throw error;
     return wrong([...unknown, ...messagesOf(error)]);
   }
 }
+
+/** Says which field was probably meant, if the text of the API server names one that does not exist. */
+function unknownField(text: string, { schema }: ResourceType): string {
+  const [, path] = /^unknown field "(.*)"$/.exec(text) ?? [];
+  const segments = path === undefined ? undefined : tryParsePath(path)?.segments;
+  const at = segments && typeAt(objectType(schemaToJson(schema)), segments);
+  return at?.kind === 'flaw' ? `${path ?? ''}: ${at.message}` : `${text}: correct its name, or remove it`;
+}
+
+/** The field that a message of the API server names first. */
+const fieldIn = (message: string): string => /^(?:unknown field ")?([\w.[\]-]+)/.exec(message)?.[1] ?? '';
 
 function messagesOf({ message, status }: ApiFailure): readonly string[] {
   const causes = status.details?.causes ?? [];

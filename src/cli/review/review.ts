@@ -10,6 +10,7 @@ import { modeOf, userOf, type ReviewFlags } from './flags.ts';
 import { readInputs, refuse, type ReadOptions } from './input.ts';
 import { clusterJson, clusterJunit, clusterTable } from './report/cluster.ts';
 import { formatJson, hasColours, print } from '../terminal/output.ts';
+import { compiledJson, compiledJunit, compiledText } from './report/compiled.ts';
 import { formatJunit, type JunitSuite } from './report/junit.ts';
 import { objectsJson, objectsJunit, objectsTable } from './report/objects.ts';
 import { suitesJson, suitesJunit, suitesText } from './report/suites.ts';
@@ -37,7 +38,7 @@ export async function review(flags: ReviewFlags): Promise<ExitCode> {
   const mode = usableMode(flags);
   if (mode === undefined) return 2;
   try {
-    const runs = { objects: runObjects, suites: runTests, cluster: runCluster };
+    const runs = { objects: runObjects, policies: runPolicies, suites: runTests, cluster: runCluster };
     const standardInput = () => readFileSync(0, 'utf8');
     const result = await runs[mode](flags, { recursive: flags.recursive === true, standardInput });
     const text = {
@@ -49,7 +50,8 @@ export async function review(flags: ReviewFlags): Promise<ExitCode> {
     await print(text);
     return result.exitCode;
   } catch (error) {
-    for (const line of messageWithCauses(error).split('\n')) console.error(`error: ${line}`);
+    for (const line of messageWithCauses(error).split('\n'))
+      console.error(line.startsWith('    ') ? line : `error: ${line}`);
     return 2;
   }
 }
@@ -75,6 +77,23 @@ async function runObjects(flags: ReviewFlags, options: ReadOptions): Promise<Res
     junit: () => objectsJunit(reviewed),
     notes,
     exitCode: denied ? 1 : 0,
+  };
+}
+
+/** Only compiles: an invalid policy is refused with all its problems. */
+async function runPolicies(flags: ReviewFlags, options: ReadOptions): Promise<Result> {
+  const handlers = await openHandlers(flags.handlers, process.cwd());
+  const existing = readInputs([flags.crds, flags.policies], options).flat();
+  const { namespace = 'default' } = flags;
+  const compiled = createReviewer({ namespace, reviewed: [], existing }, { ...context(), handlers });
+  refuse(compiled.isEmpty ? NO_POLICY : []);
+  const notes = [...compiled.notes, ...compiled.unchecked];
+  return {
+    table: () => compiledText(compiled),
+    json: () => compiledJson(compiled, notes),
+    junit: () => compiledJunit(compiled),
+    notes,
+    exitCode: 0,
   };
 }
 
@@ -140,6 +159,8 @@ function logFor(handler: string): HandlerLog {
   return { debug: () => undefined, info: write, warn: write, error: write };
 }
 
+const NO_POLICY = ['no AdmissionPolicy and no handler in the input: pass policies with -p'];
+
 /** @throws UnusableInput and InvalidHandlers */
 export async function reviewObjects(flags: ReviewFlags, options: ReadOptions, context: ReviewContext) {
   const { filename = [], namespace = 'default' } = flags;
@@ -156,7 +177,7 @@ export async function reviewObjects(flags: ReviewFlags, options: ReadOptions, co
   );
   const existing = [...others.flat(), ...own, ...old];
   const { review, notes, isEmpty } = createReviewer({ namespace, reviewed, existing }, context);
-  refuse(isEmpty ? ['no AdmissionPolicy and no handler in the input: pass policies with -p'] : []);
+  refuse(isEmpty ? NO_POLICY : []);
   const requests = requestsFor(reviewed, old, flags, namespace);
   return { reviewed: await review(requests), notes };
 }

@@ -22,7 +22,13 @@ import {
   type Recording,
   type ReviewedObject,
 } from './review-result.ts';
-import { compilePolicies, conditionProblems, coverageNotes, readExceptions } from './policies.ts';
+import {
+  compilePolicies,
+  conditionProblems,
+  coverageNotes,
+  readExceptions,
+  uncheckedNotes,
+} from './policies.ts';
 import { createSnapshot, type Snapshot, type SnapshotInput } from './snapshot.ts';
 
 export interface ReviewRequest {
@@ -73,6 +79,11 @@ export function createReviewer(input: SnapshotInput, { ownNamespace, now, ...con
     review: (requests: readonly ReviewRequest[]) => reviewAll({ snapshot, api, calls, now }, requests),
     /** Assumptions of the review. */
     notes: [...snapshot.notes, ...coverageNotes(policies)],
+    /** The names of what compiles. */
+    policies: policies.map(({ name }) => name),
+    handlers: handlers.map(({ name }) => name),
+    /** Kinds whose fields are unknown, so that paths and expressions of policies are not checked against them. */
+    unchecked: uncheckedNotes(policies, kinds),
     /** Whether the input has no policy and no handler. */
     isEmpty: policies.length + handlers.length === 0,
   };

@@ -23,6 +23,11 @@ export function parseYamlDocuments(text: string) {
   return {
     /** The line of an offset. */
     lineAt,
+    /** The line and the column of an offset. */
+    spotAt: (offset: number) => {
+      const { line, col } = counter.linePos(offset);
+      return { line: Math.max(1, line), column: Math.max(1, col) };
+    },
     documents: documents.map((node) => ({
       node,
       /** The 1-based first line of the content. */

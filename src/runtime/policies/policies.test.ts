@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicy, AdmissionPolicySpec } from '../../api/admission-policy.ts';
-import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
+import { groupResourceName } from '../../json/kube-object.ts';
 import {
   compiled,
   datacenterReference,
@@ -67,10 +67,16 @@ function policy(generation: number, spec: Partial<AdmissionPolicySpec> = {}): Ad
 }
 const broken = (generation: number) => policy(generation, { defaults: [{ path: 'spec..tier', value: 1 }] });
 
+const discovering = (resolve: PoliciesOptions['discovery']['resolve']): PoliciesOptions['discovery'] => ({
+  resolve,
+  servedIn: (group) => Promise.resolve([...served.values()].filter((one) => one.group === group)),
+  groups: () => Promise.resolve([GROUP]),
+});
+
 const reconcile = async (change: Partial<PoliciesOptions> = {}, signal = NEVER) =>
   createPoliciesReconciler({
     policies,
-    discovery: { resolve: (target) => Promise.resolve(served.get(groupResourceName(target))) },
+    discovery: discovering((target) => Promise.resolve(served.get(groupResourceName(target)))),
     schemas: (resource) => Promise.resolve(schemas.get(groupResourceName(resource))),
     canRead: (resource) => Promise.resolve(!forbidden.has(groupResourceName(resource))),
     targets: {
@@ -369,7 +375,7 @@ describe('after a restart', () => {
 
   test('a policy whose kinds cannot be read keeps its webhooks, and does not hold up the others', async () => {
     policies.set('servers', installed());
-    await expect(reconcile({ discovery: { resolve: away } })).rejects.toThrow('away');
+    await expect(reconcile({ discovery: discovering(away) })).rejects.toThrow('away');
     expect(state()?.problem?.reason).toBe('DiscoveryFailed');
     expect(rulesOf(registry.inForce())).toEqual(rulesOf([compiled()]));
     expect(state()?.inForce?.undecidable?.isTemporary).toBe(true);
@@ -382,10 +388,10 @@ describe('after a restart', () => {
     ['needs no other kind', () => policy(2, { validate: { immutable: ['spec.rack'] } })],
   ])('the same applies to the version in force if its successor %s', async (_what, successor) => {
     policies.set('servers', { ...successor(), status: installed().status });
-    const awayFor = (resource: string) => ({
-      resolve: (target: GroupResource) =>
+    const awayFor = (resource: string) =>
+      discovering((target) =>
         target.resource === resource ? away() : Promise.resolve(served.get(groupResourceName(target))),
-    });
+      );
     await expect(reconcile({ discovery: awayFor('datacenters') })).rejects.toThrow('away');
     expect(rulesOf(registry.inForce())).toEqual(rulesOf([compiled()]));
     expect(state()?.inForce?.undecidable?.isTemporary).toBe(true);
@@ -394,12 +400,12 @@ describe('after a restart', () => {
   test('a reconcile that takes too long leaves the policy uncompiled, so that its webhooks stay', async () => {
     policies.set('servers', installed());
     const aborted = AbortSignal.abort(new Error('too long'));
-    await expect(reconcile({ discovery: { resolve: away } }, aborted)).rejects.toThrow('too long');
+    await expect(reconcile({ discovery: discovering(away) }, aborted)).rejects.toThrow('too long');
     expect(state()).toBeUndefined();
   });
 
   test('a policy that was never installed is not in force while its kinds cannot be read', async () => {
-    await expect(reconcile({ discovery: { resolve: away } })).rejects.toThrow('away');
+    await expect(reconcile({ discovery: discovering(away) })).rejects.toThrow('away');
     expect(registry.inForce()).toEqual([]);
     expect(state()?.problem?.reason).toBe('DiscoveryFailed');
   });
@@ -420,8 +426,8 @@ test('an expression that does not match the schema of the kind makes the policy 
   policies.set('servers', policy(1, { validate: { rules: [{ expression: 'object.spec.unit < 5' }] } }));
   await reconcile();
   expect(state()?.problem).toMatchObject({
-    reason: 'InvalidExpression',
-    message: expect.stringContaining('unit') as string,
+    reason: 'UnknownField',
+    message: expect.stringContaining('spec has no field unit: did you mean units?') as string,
   });
   policies.set('servers', policy(2, { validate: { rules: [{ expression: 'object.spec.units < 5' }] } }));
   await reconcile();
@@ -435,11 +441,95 @@ test('a schema that changes under a policy does not end its enforcement', async 
     { type: 'object', properties: { spec: { type: 'object', properties: { units: { type: 'integer' } } } } },
   ]);
   await reconcile();
-  expect(state()).toMatchObject({ problem: { reason: 'InvalidExpression' }, inForce: { generation: 1 } });
+  expect(state()).toMatchObject({ problem: { reason: 'UnknownField' }, inForce: { generation: 1 } });
+});
+
+test('a path that does not exist makes the policy invalid, until the schema has the field', async () => {
+  policies.set('servers', policy(1, { validate: { immutable: ['spec.tennant'] } }));
+  const withField = (name: string) => {
+    const spec = { type: 'object', properties: { [name]: { type: 'string' } } };
+    schemas.set(`servers.${GROUP}`, [{ type: 'object', properties: { spec } }]);
+  };
+  withField('tenant');
+  await reconcile();
+  expect(state()).toMatchObject({
+    inForce: undefined,
+    problem: {
+      reason: 'UnknownField',
+      message: 'spec.validate.immutable[0]: spec has no field tennant: did you mean tenant?',
+    },
+  });
+  withField('tennant');
+  await reconcile();
+  expect(state()).toMatchObject({ problem: undefined, inForce: { generation: 1 } });
+});
+
+test('a field that a new schema lacks does not end the enforcement, also after a restart', async () => {
+  const immutable = policy(1, { validate: { immutable: ['spec.tenant'] } });
+  schemas.set(`servers.${GROUP}`, [{ type: 'object', properties: { spec: { type: 'object' } } }]);
+  const { generation = 0 } = immutable.metadata;
+  policies.set('servers', { ...immutable, status: { inForce: { generation, spec: immutable.spec } } });
+  restart();
+  await reconcile();
+  expect(state()).toMatchObject({ problem: { reason: 'UnknownField' }, inForce: { generation: 1 } });
+  expect(state()?.inForce?.undecidable).toBeUndefined();
+  expect(state()?.inForce?.immutable).toHaveLength(1);
+});
+
+describe('a policy for a kind that is not served', () => {
+  const racks = (spec: Partial<AdmissionPolicySpec['match']> = {}) =>
+    policy(1, {
+      match: { apiGroups: [GROUP], resources: ['rack'], ...spec },
+      validate: { immutable: ['spec.a'] },
+    });
+
+  test('is in force, so that no object escapes it once the kind is served, and says so', async () => {
+    served = new Map([serve('racks', 'Rack', true)]);
+    policies.set('servers', racks());
+    await reconcile();
+    expect(state()).toMatchObject({
+      inForce: { generation: 1 },
+      problem: {
+        reason: 'UnknownKind',
+        message: expect.stringContaining(`serves no rack.${GROUP}: did you mean racks.${GROUP}?`) as string,
+      },
+    });
+    served = new Map([serve('rack', 'Rack', true)]);
+    await reconcile();
+    expect(state()?.problem).toBeUndefined();
+  });
+
+  test('is in force if another kind is served, and its state names the missing one', async () => {
+    policies.set('servers', racks({ resources: ['servers', 'rack'] }));
+    await reconcile();
+    expect(state()).toMatchObject({
+      problem: undefined,
+      unserved: expect.stringContaining(`serves no rack.${GROUP}`) as string,
+    });
+  });
+
+  test('recommends no permission to read that kind', async () => {
+    served = new Map();
+    forbidden.add(`rack.${GROUP}`);
+    policies.set('servers', racks());
+    policies.set('servers', {
+      ...racks(),
+      spec: { ...racks().spec, validate: { unique: [{ name: 'a', paths: ['spec.a'] }] } },
+    });
+    await reconcile();
+    expect(state()?.problem?.reason).toBe('UnknownKind');
+    expect(state()?.problem?.message).not.toContain('ClusterRole');
+  });
+
+  test('is enforced without a word if discovery fails', async () => {
+    policies.set('servers', racks());
+    await reconcile({ discovery: { ...discovering(away), servedIn: away } });
+    expect(state()).toMatchObject({ problem: undefined, inForce: { generation: 1 } });
+  });
 });
 
 test.each<[string, Partial<PoliciesOptions>]>([
-  ['discovery', { discovery: { resolve: away } }],
+  ['discovery', { discovery: discovering(away) }],
   ['the access review', { canRead: away }],
   ['the first list', { targets: { ensure: away } }],
 ])('a failure of %s changes nothing', async (_what, failing) => {

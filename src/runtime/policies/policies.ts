@@ -5,21 +5,15 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { describeRead, isOwnSecret, readsOf } from '../../admission/policy/author-reads.ts';
-import { compilePolicy, type CompiledPolicy } from '../../admission/policy/compile.ts';
-import type { JsonObject } from '../../json/json.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
-import { groupResourceName } from '../../json/kube-object.ts';
 import { pick } from '../../json/objects.ts';
 import { ownSecretMessage, recordIn } from './author-review.ts';
 import type { PolicyProblem } from './compiled-state.ts';
-import { governed, resolveKinds, watchTargets } from './policy-kinds.ts';
-import {
-  describeProblems,
-  isReplacement,
-  lastInForce,
-  unresolvedInForce,
-  type PreviousOptions,
-} from './previous-version.ts';
+import { compileLive, type CompileOptions } from './compile-live.ts';
+import { watchTargets } from './policy-kinds.ts';
+import { describeProblems } from '../../admission/policy/problem.ts';
+import { isReplacement, lastInForce, unresolvedInForce, type PreviousOptions } from './previous-version.ts';
 import type { PolicyRegistry, PolicyState } from './policy-registry.ts';
 import { missingAccessMessage } from './read-access.ts';
 import { READS_REVIEWED } from './read-records.ts';
@@ -28,11 +22,9 @@ import type { Store } from '../../kube/store.ts';
 import { GONE, requeueIn, type Reconcile, type ReconcileResult } from '../controller.ts';
 import { rulesOf } from '../../admission/webhooks/installed-rules.ts';
 import type { DryRun } from '../webhooks/dry-run.ts';
-import type { CrdSchemas } from './crd-schemas.ts';
 
-export interface PoliciesOptions extends PreviousOptions {
+export interface PoliciesOptions extends PreviousOptions, Pick<CompileOptions, 'schemas'> {
   readonly policies: Pick<Store<AdmissionPolicy>, 'get'>;
-  readonly schemas: CrdSchemas;
   readonly dryRun: DryRun;
   readonly registry: Pick<PolicyRegistry, 'get' | 'set' | 'remove'>;
   readonly records: PreviousOptions['records'] & {
@@ -83,8 +75,9 @@ async function enforce(
   const kept = before?.inForce?.undecidable === undefined ? before?.inForce : undefined;
   const inForce =
     judged.kind === 'usable' ? judged.policy : (kept ?? (await lastInForce(policy, options, signal)));
-  const problem = judged.kind === 'usable' ? undefined : withEffect(judged.problem, inForce);
-  const state: PolicyState = { inForce, problem, generation: generationOf(policy) };
+  const problem = judged.kind === 'usable' ? judged.problem : withEffect(judged.problem, inForce);
+  const unserved = judged.kind === 'usable' ? judged.unserved : undefined;
+  const state: PolicyState = { inForce, problem, generation: generationOf(policy), unserved };
   const again = requeueIn(problem === undefined ? RECHECK_MS : RETRY_MS, options.now());
   // The generation is not enough: it stays the same when a policy is recreated, or when a target changes its scope.
   if (isSame(before, state)) return again;
@@ -106,7 +99,13 @@ const withEffect = (problem: PolicyProblem, inForce: CompiledPolicy | undefined)
 };
 
 type Judgement =
-  | { readonly kind: 'usable'; readonly policy: CompiledPolicy }
+  /** With a problem, the policy is in force and has no effect yet. */
+  | {
+      readonly kind: 'usable';
+      readonly policy: CompiledPolicy;
+      readonly problem: PolicyProblem | undefined;
+      readonly unserved: string | undefined;
+    }
   | { readonly kind: 'unusable'; readonly problem: PolicyProblem };
 
 async function judge(
@@ -116,27 +115,32 @@ async function judge(
 ): Promise<Judgement> {
   const unread = await unreviewedProblem(policy, options, signal);
   if (unread !== undefined) return { kind: 'unusable', problem: unread };
-  const kinds = await resolveKinds(policy, options, signal);
-  const result = compilePolicy(policy, {
-    ...options.environment,
-    resolve: (resource) => kinds.get(groupResourceName(resource)),
-    schemas: await schemasOf(policy, options, signal),
-  });
+  const { result, unserved } = await compileLive(policy, options, signal);
   if (result.kind === 'rejected') {
     return {
       kind: 'unusable',
       problem: { reason: result.reason, message: describeProblems(result.problems) },
     };
   }
+  // Its webhooks are installed anyway: once the kind is served, no object must escape the policy until it is read again.
+  const unknownKind =
+    unserved?.isEverything === true ? { reason: 'UnknownKind', message: unserved.message } : undefined;
   const forbidden = await watchTargets(result.policy, options, signal);
   if (forbidden.length > 0) {
+    if (unknownKind !== undefined) return { kind: 'unusable', problem: unknownKind };
     const message = missingAccessMessage(policy.metadata.name ?? '', forbidden);
     return { kind: 'unusable', problem: { reason: 'Forbidden', message } };
   }
   const objection = isAccepted(policy, result.policy, options)
     ? undefined
     : await options.dryRun(result.policy, signal);
-  if (objection === undefined) return { kind: 'usable', policy: result.policy };
+  if (objection === undefined)
+    return {
+      kind: 'usable',
+      policy: result.policy,
+      problem: unknownKind,
+      unserved: unknownKind === undefined ? unserved?.message : undefined,
+    };
   const message = `the API server refuses the webhooks of this policy: ${objection}`;
   return { kind: 'unusable', problem: { reason: 'WebhooksRefused', message } };
 }
@@ -169,26 +173,6 @@ async function unreviewedProblem(
     `${reads.map(describeRead).join(', ')} is unknown. Write it again as a user who may:\n` +
     `kubectl annotate admissionpolicies ${name} ${READS_REVIEWED}=again --overwrite`;
   return { reason: 'ReadsNotReviewed', message };
-}
-
-/**
- * Only expressions use schemas. If the schema of one kind is unknown, no schema is used: an expression may be meant for
- * that kind.
- */
-async function schemasOf(
-  { spec }: AdmissionPolicy,
-  { schemas }: PoliciesOptions,
-  signal: AbortSignal,
-): Promise<readonly JsonObject[]> {
-  const { variables, defaults = [], mutations, validate, warnings, auditAnnotations } = spec;
-  const expressive = [variables, mutations, validate?.rules, warnings, auditAnnotations].some(
-    (list) => list !== undefined && list.length > 0,
-  );
-  if (!expressive && !defaults.some(({ expression }) => expression !== undefined)) return [];
-  const all = await Promise.all(
-    governed(spec).map((resource) => schemas(resource, spec.match.apiVersions ?? ['*'], signal)),
-  );
-  return all.includes(undefined) ? [] : all.flatMap((some) => some ?? []);
 }
 
 /** The state of a policy after a restart while the API server does not say what the kinds of the policy are. */

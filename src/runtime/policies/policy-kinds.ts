@@ -1,5 +1,6 @@
 /** The kinds that a policy governs and reads. */
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { unservedKinds, type UnservedKinds } from '../../admission/policy/match/unserved-kinds.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { toGroupResource } from '../../api/policy-match.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
@@ -10,7 +11,7 @@ import type { ReadAccess } from './read-access.ts';
 import type { Targets } from './targets.ts';
 
 export interface KindsOptions {
-  readonly discovery: Pick<Discovery, 'resolve'>;
+  readonly discovery: Pick<Discovery, 'resolve' | 'servedIn' | 'groups'>;
   readonly targets: Pick<Targets, 'ensure'>;
   readonly canRead: ReadAccess;
 }
@@ -21,7 +22,7 @@ export interface KindsOptions {
  */
 export async function resolveKinds(
   { spec }: AdmissionPolicy,
-  { discovery }: Pick<KindsOptions, 'discovery'>,
+  { discovery }: { readonly discovery: Pick<Discovery, 'resolve'> },
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, Resource>> {
   const targets = namedKinds(spec);
@@ -29,6 +30,23 @@ export async function resolveKinds(
   const wanted = uniqueBy([...targets, ...governed(spec)], groupResourceName);
   const resolved = await Promise.all(wanted.map((resource) => discovery.resolve(resource, signal)));
   return new Map(resolved.flatMap((kind) => (kind === undefined ? [] : [[groupResourceName(kind), kind]])));
+}
+
+/** Undefined if it is unknown: an API server that does not answer must not keep a policy from being enforced. */
+export async function unservedNow(
+  { match }: Pick<CompiledPolicy, 'match'>,
+  { discovery }: Pick<KindsOptions, 'discovery'>,
+  signal: AbortSignal,
+): Promise<UnservedKinds | undefined> {
+  const served = new Map<string, readonly Resource[] | undefined>();
+  for (const group of match.apiGroups) {
+    const found = discovery.servedIn(group, signal).catch(() => undefined);
+    served.set(group, await found);
+  }
+  signal.throwIfAborted();
+  const servedIn = (group: string) => served.get(group);
+  if (unservedKinds(match, servedIn) === undefined) return undefined;
+  return unservedKinds(match, servedIn, await discovery.groups(signal).catch(() => []));
 }
 
 /** Watches the targets, unless the policy needs kinds that this process may not read: returns these kinds. */

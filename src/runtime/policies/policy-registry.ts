@@ -9,7 +9,10 @@ import type { CompiledState } from './compiled-state.ts';
 import type { IsAwaited } from './uncompiled.ts';
 import { createListeners } from '../listeners.ts';
 
-export type PolicyState = CompiledState<CompiledPolicy>;
+export interface PolicyState extends CompiledState<CompiledPolicy> {
+  /** What the API server does not serve of that which the version in force names. */
+  readonly unserved?: string | undefined;
+}
 
 export type PolicyRegistry = ReturnType<typeof createPolicyRegistry>;
 

@@ -82,6 +82,24 @@ test('a policy that a subresource bypasses says so until it covers the subresour
   expect(condition('SubresourcesCovered')).toBeUndefined();
 });
 
+test('a policy that names a kind that is not served says so until it is, and is Ready for the others', async () => {
+  state = { inForce: version(1), problem: undefined, generation: 1, unserved: 'the API server serves no racks' };
+  await reconcile();
+  expect(condition('Ready')).toMatchObject({ status: 'True' });
+  expect(condition('KindsServed')).toMatchObject({ status: 'False', reason: 'NotServed' });
+  state = { inForce: version(1), problem: undefined, generation: 1 };
+  await reconcile();
+  expect(condition('KindsServed')).toBeUndefined();
+});
+
+test('a policy whose only kind is not served is in force, and not Ready', async () => {
+  const unknown = { reason: 'UnknownKind', message: 'the API server serves no racks' };
+  state = { inForce: version(1), problem: unknown, generation: 1 };
+  await reconcile();
+  expect(condition('Ready')).toMatchObject({ status: 'False', reason: 'UnknownKind' });
+  expect(status()?.inForce).toMatchObject({ generation: 1 });
+});
+
 test('a policy in force is Ready and installed, and status.inForce holds it', async () => {
   await reconcile();
   expect(condition('Ready')).toMatchObject({ status: 'True', reason: 'InForce', observedGeneration: 1 });

@@ -59,6 +59,7 @@ export function createPolicyStatusReconciler(
     const shortcomings = [
       coverageOf(state, registry.inForce()),
       reviewOf(records.verdict(name, spec, recordIn(policy))),
+      { type: 'KindsServed', reason: 'NotServed', message: state.unserved ?? '' },
     ];
     // The reads of a version that cannot be evaluated may not be reviewed: it must not get a new record.
     const isPrevious = !installed || state.inForce?.undecidable !== undefined;

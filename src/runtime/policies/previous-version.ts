@@ -6,6 +6,7 @@ import {
   type CompiledPolicy,
   type CompileEnvironment,
 } from '../../admission/policy/compile.ts';
+import { describeProblems } from '../../admission/policy/problem.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { groupResourceName } from '../../json/kube-object.ts';
 import { resolveKinds, watchTargets, type KindsOptions } from './policy-kinds.ts';
@@ -45,10 +46,6 @@ function compilePrevious(
   const isTemporary = result.reason === 'UnknownTarget';
   return { ...result.incomplete, undecidable: { message: describeProblems(result.problems), isTemporary } };
 }
-
-export const describeProblems = (
-  problems: readonly { readonly where: string; readonly message: string }[],
-): string => problems.map(({ where, message }) => `${where}: ${message}`).join('; ');
 
 /** The version with its webhooks. It reads nothing, and its requests are refused. */
 function refusing(

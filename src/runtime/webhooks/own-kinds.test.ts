@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 
+import { ALLOWED } from '../../admission/review/decision.ts';
 import { requestOf } from '../../../test/support/admission/handler.ts';
 import type { AccessQuestion } from '../../kube/access.ts';
 import { createOwnKinds } from './own-kinds.ts';
@@ -10,6 +11,8 @@ const none = { store: { list: () => [], get: () => undefined, byIndex: () => [] 
 
 const RECORDS = { recordOf: () => 'record', verdict: () => 'unreviewed' as const };
 
+const warn = () => Promise.resolve({ ...ALLOWED, warnings: ['checked'] });
+
 /** Records the questions. The user may open windows in every single namespace, but not for the whole cluster. */
 function scene() {
   const asked: AccessQuestion[] = [];
@@ -19,7 +22,16 @@ function scene() {
   };
   return {
     asked,
-    ...createOwnKinds(mayUser, none, none, { isOurs: () => false }, RECORDS, 'gatehouse-system', () => NOW),
+    ...createOwnKinds(
+      mayUser,
+      none,
+      none,
+      { isOurs: () => false },
+      RECORDS,
+      'gatehouse-system',
+      warn,
+      () => NOW,
+    ),
   };
 }
 
@@ -87,6 +99,7 @@ test('a window is not stored while its opener cannot be checked', async () => {
     { isOurs: () => false },
     RECORDS,
     'gatehouse-system',
+    warn,
     () => NOW,
   );
   expect(await mutate(windowIn(['ns-0']), live)).toMatchObject({ kind: 'retry' });
@@ -114,6 +127,7 @@ test('only Gatehouse writes a status, whatever a SubjectAccessReview would say',
     { isOurs },
     RECORDS,
     'gatehouse-system',
+    warn,
     () => NOW,
   );
   const created = windowIn(['ns-0']);

@@ -16,6 +16,7 @@ import { isClusterWide } from '../../restore/opener.ts';
 import { windowState } from '../../restore/window.ts';
 import type { AccessReviews } from '../access-reviews.ts';
 import { createAuthorReview, refusal } from '../policies/author-review.ts';
+import type { createPolicyWarnings } from '../policies/policy-warnings.ts';
 import type { ReadRecords } from '../policies/read-records.ts';
 import type { Watched } from '../watch.ts';
 import { schemaFlaws } from './own-kind-schemas.ts';
@@ -29,6 +30,7 @@ export function createOwnKinds(
   owners: Pick<Owners, 'isOurs'>,
   records: Pick<ReadRecords, 'recordOf' | 'verdict'>,
   ownNamespace: string,
+  warn: ReturnType<typeof createPolicyWarnings>,
   now: () => Date,
 ) {
   const reviewAuthor = createAuthorReview(mayUser, records, ownNamespace);
@@ -80,7 +82,8 @@ export function createOwnKinds(
           mayOpen: (name, namespaces) => mayOpen(request.userInfo, name, namespaces, signal),
           now: now(),
         });
-        return objections.length === 0 ? ALLOWED : refusal(objections);
+        if (objections.length > 0) return refusal(objections);
+        return request.resource.resource === 'admissionpolicies' ? await warn(request, signal) : ALLOWED;
       } catch (cause) {
         return undecided('who may open RestoreWindows')(cause);
       }

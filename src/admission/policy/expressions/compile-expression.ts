@@ -4,6 +4,8 @@ import type { CompiledExpression, CompiledVariable, Reads } from './expression.t
 import type { JsonObject } from '../../../json/json.ts';
 import type { Report } from '../problem.ts';
 import { checkFields, type Declared } from './check-fields.ts';
+import { createTypeCheck } from './check-types.ts';
+import { explainCel } from './explain-cel.ts';
 import { allReads } from './cluster-reads.ts';
 
 /** Compiles an expression of a policy. Undefined if there is none, or if it is invalid, with a problem. */
@@ -27,7 +29,7 @@ export function createExpressionCompiler(
     params,
     validate = {},
   }: Pick<AdmissionPolicySpec, 'variables' | 'params' | 'validate'>,
-  schemas: readonly JsonObject[],
+  schemas: readonly JsonObject[] | undefined,
   report: Report,
 ): { readonly compile: CompileExpression; readonly variables: readonly CompiledVariable[] } {
   const names = params === undefined ? NAMES : [...NAMES, 'params'];
@@ -38,19 +40,21 @@ export function createExpressionCompiler(
   const variables: CompiledVariable[] = [];
   /** The number of variables that the next expression may use. */
   let visible = 0;
+  const types = createTypeCheck(schemas);
   const compile: CompileExpression = (text, where, result, { refs } = { refs: true }) => {
     if (text === undefined) return undefined;
+    const known = refs ? [...names, 'refs'] : names;
     try {
-      const known = refs ? [...names, 'refs'] : names;
       const program = compileCel(text, known, result === 'any' ? {} : { result });
       checkFields(program, declared, visible);
-      checkTypes(text, known, schemas);
+      types.check(text, known, result);
       const reads = readsOf(program, variables, declared);
       if (!refs && reads.refs.size > 0) throw new CelError(READS_TARGETS);
       return { program, reads };
     } catch (error) {
       if (!(error instanceof CelError)) throw error;
-      report(where, error.message, 'InvalidExpression');
+      const { message, place } = explainCel(error, text, { names: known, ...declared });
+      report(where, message, error.unknown?.kind === 'field' ? 'UnknownField' : 'InvalidExpression', place);
       return undefined;
     }
   };
@@ -59,6 +63,7 @@ export function createExpressionCompiler(
     if (declared.variables.indexOf(name) < index) report(`${where}.name`, `there are two variables ${name}`);
     const compiled = compile(expression, `${where}.expression`, 'any');
     if (compiled !== undefined) variables.push({ name, expression: compiled });
+    types.declare(name, expression, [...names, 'refs']);
     visible += 1;
   }
   return { compile, variables };
@@ -66,22 +71,6 @@ export function createExpressionCompiler(
 
 const READS_TARGETS =
   'uses a variable that reads refs: defaults and mutations cannot read targets, because they run before references are checked';
-
-/** @throws CelError if the expression type-checks against none of the schemas */
-function checkTypes(text: string, names: readonly string[], schemas: readonly JsonObject[]): void {
-  let first: CelError | undefined;
-  for (const schema of schemas) {
-    const isTyped = (name: string) => name === 'object' || name === 'oldObject';
-    try {
-      compileCel(text, Object.fromEntries(names.map((name) => [name, isTyped(name) ? { schema } : 'dyn'])));
-      return;
-    } catch (error) {
-      if (!(error instanceof CelError)) throw error;
-      first ??= error;
-    }
-  }
-  if (first !== undefined) throw first;
-}
 
 /** What the expression reads itself, and through the variables that it uses. */
 function readsOf(

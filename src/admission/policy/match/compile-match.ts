@@ -8,6 +8,7 @@ import { reportScopeLockout } from './lockout.ts';
 import { quote } from '../../../json/printable.ts';
 import { CelError, type CelProgram } from '../../../cel/cel.ts';
 import { compileMatchCondition } from '../../../cel/match-condition.ts';
+import { explainCel, type ExpressionPlace } from '../expressions/explain-cel.ts';
 import { RESERVED_CONDITIONS } from '../../webhooks/webhook.ts';
 
 export interface MatchEnvironment {
@@ -71,6 +72,12 @@ const MOST_BYTES = 16_384;
 const isGroup = (group: string) => group === '' || group.includes('*') || isDnsSubdomain(group);
 const isVersion = (version: string) => version === '*' || isDnsLabel(version);
 
+const MATCH_NAMES = {
+  names: ['object', 'oldObject', 'request', 'authorizer'],
+  variables: [],
+  references: [],
+};
+
 function compileConditions(
   matchConditions: readonly MatchCondition[],
   areSupported: boolean,
@@ -102,8 +109,8 @@ function compileConditions(
     if (matchConditions.findIndex((other) => other.name === name) < index)
       report(`${at}.name`, `${quote(name)} is there twice: give each condition its own name`);
     // The API server rejects the whole configuration because of one invalid expression.
-    const invalid = (message: string): readonly [] => {
-      report(`${at}.expression`, message, 'InvalidExpression');
+    const invalid = (message: string, place?: ExpressionPlace): readonly [] => {
+      report(`${at}.expression`, message, 'InvalidExpression', place);
       return [];
     };
     if (expression.trim() === '') return invalid('is empty: write a CEL expression');
@@ -111,7 +118,8 @@ function compileConditions(
       return [compileMatchCondition(expression)];
     } catch (error) {
       if (!(error instanceof CelError)) throw error;
-      return invalid(error.message);
+      const { message, place } = explainCel(error, expression, MATCH_NAMES);
+      return invalid(message, place);
     }
   });
 }

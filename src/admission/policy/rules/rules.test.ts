@@ -508,12 +508,13 @@ describe('the schema of the governed kind', () => {
   });
 
   test.each([
-    ['object.spec.unit < 5', 'unit'],
-    ['object.spec.units == "5"', 'no matching overload'],
-    ['object.spec.tier < 5', 'no matching overload'],
-  ])('finds the mistake in %s when the policy is compiled', (expression, words) => {
+    ['object.spec.unit < 5', 'UnknownField', 'spec has no field unit: did you mean units?'],
+    ['object.spec.units == "5"', 'InvalidExpression', '== cannot compare (int, string)'],
+    ['object.spec.tier < 5', 'InvalidExpression', '< cannot compare (string, int)'],
+    ['object.spec.units', 'InvalidExpression', 'yields an int, but only true or false count here'],
+  ])('finds the mistake in %s when the policy is compiled', (expression, reason, words) => {
     const result = compileWith(expression);
-    expect(result).toMatchObject({ kind: 'rejected', reason: 'InvalidExpression' });
+    expect(result).toMatchObject({ kind: 'rejected', reason });
     expect(JSON.stringify(result)).toContain(words);
   });
 

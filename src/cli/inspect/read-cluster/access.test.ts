@@ -68,3 +68,19 @@ test('a kind of several policies is checked once, for the policy that needs it',
     { group: 'x.dev', resource: 'racks', policy: 'refers', needed: true },
   ]);
 });
+
+test.each(['LockoutScope', 'UnknownKind', 'UnknownTarget'])(
+  'a policy that is not ready with the reason %s needs no permission',
+  (reason) => {
+    const conditions = [
+      { type: 'Ready', status: 'False' as const, reason, message: '', lastTransitionTime: '' },
+    ];
+    const match = { apiGroups: ['*'], resources: ['*'] };
+    const unique = [{ name: 'a', paths: ['spec.a'] }];
+    expect(
+      governedKinds([
+        { metadata: { name: 'a' }, spec: { match, validate: { unique } }, status: { conditions } },
+      ]),
+    ).toEqual([]);
+  },
+);

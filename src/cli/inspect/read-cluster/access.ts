@@ -134,9 +134,12 @@ export async function readGovernedAccess(
   });
 }
 
-/** Each kind that policies govern or refer to, once. */
+/**
+ * Each kind that policies govern or refer to, once. Without policies whose scope is refused, and without kinds that are not
+ * served: a permission would help neither.
+ */
 export function governedKinds(policies: readonly AdmissionPolicy[]): readonly GovernedKind[] {
-  const all = policies.flatMap(({ metadata, spec }) => {
+  const all = policies.filter(isHelpedByAccess).flatMap(({ metadata, spec }) => {
     const { references = [], unique = [] } = spec.validate ?? {};
     const policy = metadata.name ?? '';
     const needed = references.length > 0 || unique.length > 0;
@@ -147,6 +150,13 @@ export function governedKinds(policies: readonly AdmissionPolicy[]): readonly Go
   });
   const neededFirst = all.toSorted((a, b) => Number(b.needed) - Number(a.needed));
   return [...Map.groupBy(neededFirst, groupResourceName).values()].flatMap((same) => same.slice(0, 1));
+}
+
+const HOPELESS: readonly string[] = ['LockoutScope', 'UnknownKind', 'UnknownTarget'];
+
+function isHelpedByAccess({ status }: AdmissionPolicy): boolean {
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+  return ready?.status !== 'False' || !HOPELESS.includes(ready.reason);
 }
 
 /** The answers in the order of the questions. */

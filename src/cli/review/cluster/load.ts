@@ -20,6 +20,7 @@ import { createStorage } from '../../../sandbox/machinery/storage/storage.ts';
 import { createCrdSchemas } from '../../../runtime/policies/crd-schemas.ts';
 import { ADMISSION_POLICIES } from '../../../runtime/resources.ts';
 import type { UserCluster } from '../../connect.ts';
+import type { Resource } from '../../../kube/object.ts';
 import { hasMatchConditions } from '../../../runtime/context.ts';
 import type { ReviewFlags } from '../flags.ts';
 import { readObjects, refuse, type ReadOptions } from '../input.ts';
@@ -56,6 +57,7 @@ export async function loadClusterPolicies(
   const served = await resolveAll(found, cluster);
   const schemas = await schemasOf(found, cluster);
   const grants = await storedGrants(found, cluster);
+  const groups = await groupsOf(found, cluster);
   const compiled = found.map((policy) => ({
     name: policy.object.metadata.name ?? '',
     ...compileLabelled(policy, {
@@ -64,6 +66,11 @@ export async function loadClusterPolicies(
       matchConditions: hasMatchConditions(cluster.version),
       resolve: (kind) => served.get(groupResourceName(kind)) ?? kinds.resolve(kind),
       schemas: (kind, versions) => schemas.get(schemaKey(kind, versions)) ?? kinds.schemas(kind, versions),
+      groups: [...groups.keys(), ...kinds.groups],
+      servedIn: (group) => {
+        const inCluster = groups.get(group);
+        return inCluster && [...inCluster, ...(kinds.servedIn(group) ?? [])];
+      },
     }),
   }));
   if (given !== undefined) refuse([...problems, ...compiled.flatMap((one) => one.problems)]);
@@ -81,7 +88,10 @@ type Policies = readonly Labelled<AdmissionPolicy>[];
 async function storedPolicies({ client }: UserCluster): Promise<Policies> {
   try {
     const { items } = await client.listAll<AdmissionPolicy>(ADMISSION_POLICIES);
-    return items.map((object) => ({ label: `AdmissionPolicy ${object.metadata.name ?? ''}`, object }));
+    return items.map((object) => {
+      const label = `AdmissionPolicy ${object.metadata.name ?? ''}`;
+      return { label, labelOf: () => label, object };
+    });
   } catch (error) {
     // The CRD is not installed.
     if (isNotFound(error)) return [];
@@ -101,6 +111,20 @@ async function resolveAll(policies: Policies, { discovery }: UserCluster) {
   return new Map(
     found.filter((kind) => kind !== undefined).map((kind) => [groupResourceName(kind), kind] as const),
   );
+}
+
+/** What the cluster serves in the groups of the policies; a group is missing if that could not be read. */
+async function groupsOf(policies: Policies, { discovery }: UserCluster) {
+  const groups = new Set(
+    policies.flatMap(({ object }) => object.spec.match.apiGroups.map((group) => group ?? '')),
+  );
+  const found = new Map<string, readonly Resource[]>();
+  for (const group of groups) {
+    if (group.includes('*')) continue;
+    const served = await discovery.servedIn(group).catch(() => undefined);
+    if (served !== undefined) found.set(group, served);
+  }
+  return found;
 }
 
 /** The schemas of all governed custom kinds, in the versions that the policies match. */

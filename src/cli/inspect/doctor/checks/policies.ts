@@ -70,7 +70,7 @@ function judgeConditions(kind: string, { metadata, status }: Conditioned, create
 }
 
 /** Conditions of a policy that is in force. */
-const ADVICE: readonly string[] = ['SubresourcesCovered', 'ReadsReviewed'];
+const ADVICE: readonly string[] = ['KindsServed', 'SubresourcesCovered', 'ReadsReviewed'];
 
 /** The default duration of a window that a detector opens. */
 const LONG_H = 6;

@@ -1,0 +1,202 @@
+/** Explains what is wrong with an expression: in words, with its place, and with what the author may have meant. */
+import type { CelError, CelPosition } from '../../../cel/cel.ts';
+import type { UnknownName } from '../../../cel/cel-error.ts';
+import { nearest } from '../../../cel/compile/compile-select.ts';
+import { functions } from '../../../cel/library/all-functions.ts';
+import { syntaxHint } from './syntax-hints.ts';
+
+/** A place in an expression. */
+export interface ExpressionPlace extends CelPosition {
+  readonly expression: string;
+}
+
+export interface Explanation {
+  readonly message: string;
+  readonly place: ExpressionPlace;
+}
+
+/** The names that an expression can use. */
+export interface KnownNames {
+  readonly names: readonly string[];
+  /** Of `spec.variables`. */
+  readonly variables: readonly string[];
+  /** Of `spec.validate.references`. */
+  readonly references: readonly string[];
+}
+
+const START: CelPosition = { line: 1, column: 1 };
+
+export function explainCel(error: CelError, expression: string, known: KnownNames): Explanation {
+  const { position = START, unknown } = error;
+  if (unknown === undefined) {
+    const hint = hintFor(error.message, expression, position);
+    return { message: hint ?? error.message, place: { expression, ...position } };
+  }
+  return {
+    message: unknownName(unknown, known),
+    place: { expression, ...startOf(unknown, expression, position) },
+  };
+}
+
+/** The start of the name: errors about calls are at the parenthesis, errors about fields at the dot. */
+function startOf({ kind, name }: UnknownName, expression: string, position: CelPosition): CelPosition {
+  const { line, column } = position;
+  const text = expression.split('\n')[line - 1] ?? '';
+  const last = name.split('.').at(-1) ?? name;
+  const at = kind === 'function' ? text.lastIndexOf(last, column - 1) : text.indexOf(last, column - 1);
+  return at < 0 ? position : { line, column: at + 1 };
+}
+
+const suggestion = (meant: string | undefined): string =>
+  meant === undefined ? '' : `: did you mean ${meant}?`;
+
+function unknownName({ kind, name, known, of = 'the object' }: UnknownName, names: KnownNames): string {
+  switch (kind) {
+    case 'field':
+      return noField(of, name, known);
+    case 'function':
+      return `there is no function ${name}${suggestion(meantFunction(name, known))}`;
+    case 'variable':
+      return `there is no variable ${name}${ADVICE.get(name) ?? suggestion(meantVariable(name, names))}`;
+  }
+}
+
+/** The message for a field that a schema lacks. */
+export function noField(of: string, name: string, known: readonly string[]): string {
+  if (name === '$') return 'a path starts with a field such as spec, without $';
+  const inSpec = known.find((one) => one === `spec.${name}`);
+  const method = METHODS.has(name) ? `${name}()` : undefined;
+  const longer = known.find((one) => one.startsWith(name));
+  return `${of} has no field ${name}${suggestion(inSpec ?? nearest(name, known) ?? longer ?? method)}`;
+}
+
+const METHODS: ReadonlySet<string> = new Set(
+  [...functions].flatMap(([name, overloads]) =>
+    overloads.some(({ member, parameters }) => member && parameters.length === 1) ? [name] : [],
+  ),
+);
+
+/** The names that other languages give to functions and macros of CEL. */
+const ELSEWHERE: ReadonlyMap<string, string> = new Map([
+  ['any', 'exists'],
+  ['concat', '+'],
+  ['count', 'size'],
+  ['every', 'all'],
+  ['hasPrefix', 'startsWith'],
+  ['hasSuffix', 'endsWith'],
+  ['includes', 'contains'],
+  ['isEmpty', 'size() == 0'],
+  ['len', 'size'],
+  ['length', 'size'],
+  ['not', '!'],
+  ['number', 'double'],
+  ['parseInt', 'int'],
+  ['regex', 'matches'],
+  ['some', 'exists'],
+  ['str', 'string'],
+  ['substr', 'substring'],
+  ['test', 'matches'],
+  ['toLower', 'lowerAscii'],
+  ['toLowerCase', 'lowerAscii'],
+  ['toString', 'string'],
+  ['toUpper', 'upperAscii'],
+  ['toUpperCase', 'upperAscii'],
+  ['typeof', 'type'],
+]);
+
+function meantFunction(name: string, known: readonly string[]): string | undefined {
+  const last = name.split('.').at(-1) ?? name;
+  const callable = known.filter((one) => /^[A-Za-z]/.test(one));
+  return ELSEWHERE.get(last) ?? nearest(last, callable) ?? nearest(name, callable);
+}
+
+/** Variables that exist elsewhere. */
+const ADVICE: ReadonlyMap<string, string> = new Map([
+  ['authorizer', ' here: only match conditions can use it'],
+  ['params', ': name the object in spec.params; match conditions cannot use it'],
+  ['refs', ' here: defaults, mutations and match conditions run before references are checked'],
+  ['variables', ' here: match conditions cannot use them'],
+]);
+
+/** Where the policy author finds values that other systems call by these names. */
+const VARIABLES_ELSEWHERE: ReadonlyMap<string, string> = new Map([
+  ['metadata', 'object.metadata'],
+  ['name', 'object.metadata.name'],
+  ['new', 'object'],
+  ['old', 'oldObject'],
+  ['oldSelf', 'oldObject'],
+  ['operation', 'request.operation'],
+  ['self', 'object'],
+  ['spec', 'object.spec'],
+  ['status', 'object.status'],
+  ['user', 'request.userInfo'],
+  ['userInfo', 'request.userInfo'],
+  ['username', 'request.userInfo.username'],
+]);
+
+function meantVariable(name: string, { names, variables, references }: KnownNames): string | undefined {
+  if (variables.includes(name)) return `variables.${name}`;
+  if (references.includes(name)) return `refs.${name}`;
+  const variable = nearest(name, variables);
+  return (
+    VARIABLES_ELSEWHERE.get(name) ??
+    nearest(name, names) ??
+    (variable === undefined ? undefined : `variables.${variable}`)
+  );
+}
+
+const OVERLOAD = /^found no matching overload for '(\S+)' applied to '(.*)'$/s;
+const RESULT = /^must evaluate to (\w+) but got (.*)$/s;
+const SELECTION = /^type '(.*)' does not support field selection$/s;
+
+/** A message in other words than those of the API server; undefined if its own words are good. */
+function hintFor(message: string, expression: string, position: CelPosition): string | undefined {
+  const [, wanted, found] = RESULT.exec(message) ?? [];
+  if (wanted === 'bool' && found === 'dyn')
+    return 'yields a value whose type is not known, but only true or false count here: write a comparison';
+  if (wanted === 'bool') return `yields ${a(found)}, but only true or false count here: write a comparison`;
+  if (wanted !== undefined) return `yields ${a(found)}, but ${a(wanted)} is needed here`;
+  const [, name, types] = OVERLOAD.exec(message) ?? [];
+  if (name !== undefined && types !== undefined) return overloadHint(name, types);
+  const [, type] = SELECTION.exec(message) ?? [];
+  if (type?.startsWith('list') === true)
+    return 'a list has no fields: select an element such as [0], or use all() or exists()';
+  if (type !== undefined) return `${a(type)} has no fields`;
+  const hint = LITERALS.get(message) ?? syntaxHint(message, expression, position);
+  return hint === undefined ? undefined : `${message}: ${hint}`;
+}
+
+const LITERALS: ReadonlyMap<string, string> = new Map([
+  ['invalid duration argument', 'write numbers with units, such as 24h or 1h30m'],
+  ['invalid timestamp argument', 'write it as in RFC 3339: 2026-01-31T12:00:00Z'],
+]);
+
+const a = (type = 'a value'): string => (/^(int|object|optional)/.test(type) ? `an ${type}` : `a ${type}`);
+
+const OPERATOR = /^_(\W+)_$/;
+const COMPARISONS = ['==', '!=', '<', '<=', '>', '>='];
+
+function overloadHint(name: string, applied: string): string {
+  const types = applied.replace(/^.*\.\(|^\(|\)$/g, '');
+  const [, operator] = OPERATOR.exec(name) ?? [];
+  if (operator !== undefined && COMPARISONS.includes(operator))
+    return `${operator} cannot compare (${types}): convert one side, e.g. by int() or string()`;
+  if (operator === '&&' || operator === '||') return `${operator} needs bools, but got (${types})`;
+  if (operator === '+') return `+ cannot add (${types}): convert one side, e.g. by string()`;
+  if (operator !== undefined && operator !== '[' && operator !== '?')
+    return `${operator} does not apply to (${types})`;
+  if (name === '@in')
+    return `in needs a list or a map on its right side, but got (${types}): a text has contains()`;
+  if (name === '!_') return `! needs a bool, but got (${types})`;
+  if (name === '-_') return `- needs a number, but got (${types})`;
+  if (name === '_?_:_') return `both branches of ?: need the same type, but got (${types})`;
+  if (name === '_[_]' || name === '_[?_]') return `the index does not fit: got (${types})`;
+  const [, receiver] = /^(.*)\.\(/s.exec(applied) ?? [];
+  const isMember = receiver !== undefined;
+  const overloads = functions.get(name) ?? [];
+  if (overloads.every(({ member }) => member !== isMember))
+    return isMember ? `${name} is no method: write ${name}(…)` : `${name} is a method: write x.${name}(…)`;
+  if (receiver?.startsWith('list') === true && name === 'contains')
+    return `${receiver} has no method contains: write x in list`;
+  return `${name} does not take (${types})${isMember ? ` on ${a(receiver)}` : ''}`;
+}

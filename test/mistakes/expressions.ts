@@ -1,0 +1,192 @@
+/** Mistakes in expressions. */
+import { rule, type Mistake } from './mistake.ts';
+
+const NAME = 'object.metadata.name';
+
+export const EXPRESSIONS: readonly Mistake[] = [
+  rule(
+    'a misspelt function',
+    `${NAME}.startswith("a")`,
+    'there is no function startswith: did you mean startsWith?',
+  ),
+  rule(
+    'the name that another language has',
+    `${NAME}.toLowerCase() == "a"`,
+    'there is no function toLowerCase: did you mean lowerAscii?',
+  ),
+  rule(
+    'a macro of another language',
+    'object.spec.tags.any(t, t == "a")',
+    'there is no function any: did you mean exists?',
+  ),
+  rule(
+    'a method that is called as a function',
+    `startsWith(${NAME}, "a")`,
+    'startsWith is a method: write x.startsWith(…)',
+  ),
+  rule(
+    'a function that is called as a method',
+    'object.spec.tenant.int() > 1',
+    'int is no method: write int(…)',
+  ),
+  rule(
+    'a method without parentheses',
+    'object.spec.tags.size > 0',
+    'a list has no fields: select an element such as [0], or use all() or exists()',
+  ),
+  rule('a misspelt field', 'object.spec.replica > 1', 'spec has no field replica: did you mean replicas?'),
+  rule(
+    'a misspelt field in `has()`',
+    'has(object.spec.tennant)',
+    'spec has no field tennant: did you mean tenant?',
+  ),
+  rule(
+    'a misspelt field of a list element',
+    'object.spec.ports.all(p, p.numbr > 0)',
+    'spec.ports[] has no field numbr: did you mean number?',
+  ),
+  rule(
+    'a field of a list',
+    'object.spec.ports.number > 0',
+    'a list has no fields: select an element such as [0], or use all() or exists()',
+  ),
+  rule(
+    'a misspelt field through a variable',
+    'variables.owner.nmae != ""',
+    'spec.owner has no field nmae: did you mean name?',
+    'variables: [{ name: owner, expression: object.spec.owner }]\n',
+  ),
+  rule('`object.` is missing', 'spec.replicas > 1', 'there is no variable spec: did you mean object.spec?'),
+  rule(
+    '`self`, as in a CustomResourceDefinition',
+    'self.spec.replicas > 1',
+    'there is no variable self: did you mean object?',
+  ),
+  rule('`oldSelf`', 'oldSelf.spec.replicas > 1', 'there is no variable oldSelf: did you mean oldObject?'),
+  rule(
+    'a misspelt variable',
+    'variables.limt > 1',
+    'variables["limt"] does not exist: declare it in spec.variables, or did you mean variables.limit?',
+    'variables: [{ name: limit, expression: "3" }]\n',
+  ),
+  rule(
+    '`variables.` is missing',
+    'limit > 1',
+    'there is no variable limit: did you mean variables.limit?',
+    'variables: [{ name: limit, expression: "3" }]\n',
+  ),
+  rule(
+    'a reference that the policy does not have',
+    'refs.rack.spec.height > 1',
+    'refs["rack"] does not exist: name a reference of spec.validate.references',
+  ),
+  rule(
+    '`params` without `spec.params`',
+    'params.data.limit != ""',
+    'there is no variable params: name the object in spec.params; match conditions cannot use it',
+  ),
+  rule(
+    'a field of `request` that does not exist',
+    'request.user.username == "ada"',
+    'request has no field user: did you mean userInfo?',
+  ),
+  rule(
+    'the name `namespace`',
+    'namespace == "prod"',
+    'reserved identifier: namespace: write object.metadata.namespace or request.namespace',
+  ),
+  rule(
+    'a rule that yields a number',
+    'object.spec.replicas',
+    'yields an int, but only true or false count here: write a comparison',
+  ),
+  rule(
+    'a rule that yields a text',
+    'object.spec.tenant',
+    'yields a string, but only true or false count here: write a comparison',
+  ),
+  rule(
+    'a number compared with a text',
+    'object.spec.replicas > "1"',
+    '> cannot compare (int, string): convert one side, e.g. by int() or string()',
+  ),
+  rule(
+    'a field compared with a value of another type',
+    'object.spec.public == "true"',
+    '== cannot compare (bool, string): convert one side, e.g. by int() or string()',
+  ),
+  rule(
+    'a text and a number added',
+    '"r" + object.spec.replicas == "r1"',
+    '+ cannot add (string, int): convert one side, e.g. by string()',
+  ),
+  rule(
+    'a condition that is no comparison',
+    'object.spec.public && object.spec.tenant',
+    '&& needs bools, but got (bool, string)',
+  ),
+  rule(
+    '`in` for a part of a text',
+    '"a" in object.spec.tenant',
+    'in needs a list or a map on its right side, but got (string, string): a text has contains()',
+  ),
+  rule(
+    '`contains` on a list',
+    'object.spec.tags.contains("a")',
+    'list(string) has no method contains: write x in list',
+  ),
+  rule(
+    '`===`',
+    'object.spec.tenant === "a"',
+    "Syntax error: unexpected character '=': CEL compares by == and !=",
+  ),
+  rule('`=`', 'object.spec.tenant = "a"', "Syntax error: unexpected character '=': CEL compares by =="),
+  rule('`and`', 'object.spec.public and true', "Syntax error: unexpected 'and': write &&"),
+  rule('`not`', 'not object.spec.public', "Syntax error: unexpected 'object': write !"),
+  rule('`&`', 'object.spec.public & true', "Syntax error: unexpected character '&': write &&"),
+  rule(
+    'an arrow',
+    'object.spec.tags.all(t => t != "")',
+    "Syntax error: unexpected character '=': a macro takes a name and an expression: list.all(x, x > 0)",
+  ),
+  rule(
+    'quotes of a word processor',
+    'object.spec.tenant == “a”',
+    'Syntax error: unexpected character U+201C: write straight quotes',
+  ),
+  rule(
+    'a missing parenthesis',
+    '(object.spec.replicas > 1',
+    "Syntax error: unexpected end of expression, expected ')'",
+  ),
+  rule('a text without its end', 'object.spec.tenant == "a', 'Syntax error: the string has no closing "'),
+  rule(
+    'an argument of `has()` that is no field',
+    'has(object)',
+    'invalid argument to has() macro: has() takes a field, such as has(object.spec.x)',
+  ),
+  rule(
+    'a pattern that is not RE2',
+    'object.spec.tenant.matches("(?=a)")',
+    'invalid matches argument: error parsing regexp: invalid or unsupported Perl syntax: `(?=`',
+  ),
+  rule(
+    'a duration in words',
+    'duration("1 day") < duration("2h")',
+    'invalid duration argument: write numbers with units, such as 24h or 1h30m',
+  ),
+  {
+    mistake: 'a message that yields a number',
+    line: 'messageExpression: object.spec.replicas',
+    spec: 'validate:\n  rules:\n    - expression: object.spec.replicas > 1\n      messageExpression: object.spec.replicas',
+    says: ['spec.validate.rules[0].messageExpression: yields an int, but a string is needed here'],
+  },
+  {
+    mistake: 'a default that reads a target',
+    line: 'expression: refs.datacenter.spec.tenant',
+    spec: 'defaults:\n  - path: spec.tenant\n    expression: refs.datacenter.spec.tenant',
+    says: [
+      'spec.defaults[0].expression: there is no variable refs here: defaults, mutations and match conditions run before references are checked',
+    ],
+  },
+];

@@ -1,0 +1,140 @@
+/** Fields that do not exist. */
+import type { Mistake } from './mistake.ts';
+
+/** A spec in which one line is wrong, and one problem. */
+const wrong = (mistake: string, line: string, spec: string, says: string): Mistake => ({
+  mistake,
+  line,
+  spec: spec.replace('LINE', () => line),
+  says: [says],
+});
+
+const immutable = (mistake: string, path: string, says: string): Mistake =>
+  wrong(mistake, `- ${path}`, 'validate:\n  immutable:\n    LINE', `spec.validate.immutable[0]: ${says}`);
+
+const merge = (mistake: string, expression: string, says: string): Mistake =>
+  wrong(
+    mistake,
+    `expression: '${expression}'`,
+    'mutations:\n  - name: one\n    LINE',
+    `spec.mutations[0].expression: ${says}`,
+  );
+
+const REFERENCE = 'target: { apiGroup: infra.example.com, resource: datacenters }';
+
+export const FIELDS: readonly Mistake[] = [
+  wrong(
+    'a reference through a misspelt field',
+    'path: spec.datacentre',
+    `validate:\n  references:\n    - name: datacenter\n      LINE\n      ${REFERENCE}`,
+    'spec.validate.references[0].path: spec has no field datacentre: did you mean datacenter?',
+  ),
+  wrong(
+    'the namespace of a target in a misspelt field',
+    'namespacePath: spec.tennant',
+    'validate:\n  references:\n    - name: rack\n      path: spec.settings.rack\n      LINE\n      target: { apiGroup: infra.example.com, resource: racks }',
+    'spec.validate.references[0].namespacePath: spec has no field tennant: did you mean tenant?',
+  ),
+  wrong(
+    'a unique value in a misspelt field of a list',
+    'paths: ["spec.ports[*].numbr"]',
+    'validate:\n  unique:\n    - name: ports\n      LINE',
+    'spec.validate.unique[0].paths[0]: spec.ports[] has no field numbr: did you mean number?',
+  ),
+  immutable(
+    'an immutable field that is misspelt',
+    'spec.tennant',
+    'spec has no field tennant: did you mean tenant?',
+  ),
+  immutable('another case', 'spec.Tenant', 'spec has no field Tenant: did you mean tenant?'),
+  immutable('`spec.` is missing', 'tenant', 'the object has no field tenant: did you mean spec.tenant?'),
+  immutable('a field of a text', 'spec.tenant.name', 'spec.tenant is a string, and has no fields'),
+  wrong(
+    'a misspelt field of metadata',
+    'paths: [metadata.lables.rack]',
+    'validate:\n  unique:\n    - name: racks\n      LINE',
+    'spec.validate.unique[0].paths[0]: metadata has no field lables: did you mean labels?',
+  ),
+  wrong(
+    'elements of a list without `[*]`',
+    'paths: [spec.ports.number]',
+    'validate:\n  unique:\n    - name: ports\n      LINE',
+    'spec.validate.unique[0].paths[0]: spec.ports is a list: write spec.ports[*].number for its elements',
+  ),
+  wrong(
+    '`[*]` after an object',
+    'paths: ["spec.owner[*].name"]',
+    'validate:\n  unique:\n    - name: owners\n      LINE',
+    'spec.validate.unique[0].paths[0]: spec.owner is an object, not a list',
+  ),
+  wrong(
+    'a default for a misspelt field',
+    '- path: spec.replica',
+    'defaults:\n  LINE\n    value: 1',
+    'spec.defaults[0].path: spec has no field replica: did you mean replicas?',
+  ),
+  wrong(
+    'a default with a misspelt field inside',
+    'value: { nmae: ada }',
+    'defaults:\n  - path: spec.owner\n    LINE',
+    'spec.defaults[0].value: spec.owner has no field nmae: did you mean name?',
+  ),
+  wrong(
+    'a default of another type',
+    'value: "3"',
+    'defaults:\n  - path: spec.replicas\n    LINE',
+    'spec.defaults[0].value: spec.replicas is an integer, so "3" does not fit',
+  ),
+  merge(
+    'a mutation of a misspelt field',
+    '{"spec": {"tennant": "a"}}',
+    'spec has no field tennant: did you mean tenant?',
+  ),
+  merge(
+    'a mutation to another type',
+    '{"spec": {"public": "yes"}}',
+    'spec.public is true or false, so "yes" does not fit',
+  ),
+  wrong(
+    'a JSON patch of a misspelt field',
+    `expression: '[{"op": "add", "path": "/spec/tennant", "value": "a"}]'`,
+    'mutations:\n  - name: one\n    type: JSONPatch\n    LINE',
+    'spec.mutations[0].expression: spec has no field tennant: did you mean tenant?',
+  ),
+  wrong(
+    'a violation at a misspelt field',
+    'fieldPath: spec.replcas',
+    'validate:\n  rules:\n    - expression: object.spec.replicas > 0\n      LINE',
+    'spec.validate.rules[0].fieldPath: spec has no field replcas: did you mean replicas?',
+  ),
+  wrong(
+    'a schema for a misspelt field',
+    'tennant: { minLength: 3 }',
+    'validate:\n  schema:\n    properties:\n      spec:\n        properties:\n          LINE',
+    'spec.validate.schema.properties.spec.properties.tennant: spec has no field tennant: did you mean tenant?',
+  ),
+  wrong(
+    'a schema that requires a misspelt field, which would refuse every object',
+    'required: [tennant]',
+    'validate:\n  schema:\n    properties:\n      spec:\n        LINE',
+    'spec.validate.schema.properties.spec.required: spec has no field tennant: did you mean tenant?',
+  ),
+  wrong(
+    'a path as in JSONPath',
+    '- $.spec.tenant',
+    'validate:\n  immutable:\n    LINE',
+    'spec.validate.immutable[0]: a path starts with a field such as spec, without $',
+  ),
+  wrong(
+    'a path as in JSON Pointer',
+    '- /spec/tenant',
+    'validate:\n  immutable:\n    LINE',
+    'spec.validate.immutable[0]: paths have dots, not slashes: write one such as spec.datacenter',
+  ),
+  wrong(
+    'a label with a slash, without brackets',
+    '- metadata.labels.example.com/rack',
+    'validate:\n  immutable:\n    LINE',
+    'spec.validate.immutable[0]: at character 28 of "metadata.labels.example.com/rack": expected a dot or a bracket; other characters need brackets: labels["example.com/rack"], but found "/"',
+  ),
+];

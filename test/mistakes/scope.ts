@@ -1,0 +1,141 @@
+/** Policies that govern nothing, too much, or check nothing. */
+import type { Mistake } from './mistake.ts';
+
+const CHECK = 'validate:\n  immutable: [spec.tenant]';
+const SERVERS = 'apiGroups: [infra.example.com], resources: [servers]';
+
+const scope = (mistake: string, line: string, ...says: readonly string[]): Mistake => ({
+  mistake,
+  line,
+  spec: `${line}\n${CHECK}`,
+  says,
+});
+
+/** The API server validates the policy by its own schema. */
+const apiServer = (mistake: Mistake): Mistake => ({ ...mistake, isSeenByApiServer: true });
+
+const other = (mistake: string, line: string, spec: string, ...says: readonly string[]): Mistake => ({
+  mistake,
+  line,
+  spec: spec.replace('LINE', () => line),
+  says,
+});
+
+export const SCOPE: readonly Mistake[] = [
+  scope(
+    'a kind in the singular',
+    'match: { apiGroups: [infra.example.com], resources: [server] }',
+    'spec.match: the API server serves no server.infra.example.com: did you mean servers.infra.example.com?',
+  ),
+  scope(
+    'a kind instead of a resource',
+    'match: { apiGroups: [infra.example.com], resources: [Server] }',
+    'spec.match.resources: "Server" is not a plural such as servers',
+  ),
+  scope(
+    'a misspelt group',
+    'match: { apiGroups: [infra.exmaple.com], resources: [servers] }',
+    'spec.match: the API server serves no servers.infra.exmaple.com: did you mean servers.infra.example.com?',
+  ),
+  scope(
+    'the core group for a kind of another group',
+    'match: { apiGroups: [""], resources: [deployments] }',
+    'spec.match: the API server serves no deployments: did you mean deployments.apps?',
+  ),
+  scope(
+    'a version that is not served',
+    `match: { ${SERVERS}, apiVersions: [v2] }`,
+    'spec.match: the API server serves servers.infra.example.com in v1, and not in v2: correct spec.match.apiVersions',
+  ),
+  scope(
+    'all groups',
+    'match: { apiGroups: ["*"], resources: ["*"] }',
+    'spec.match.apiGroups: "*" also covers what the cluster needs to heal itself, such as leases and nodes: list the groups that the policy is about',
+  ),
+  scope(
+    'the kinds of Gatehouse',
+    'match: { apiGroups: [gatehouse.dev], resources: ["*"] }',
+    'spec.match.resources: "*" in the API group "gatehouse.dev" covers its resources: a policy over the policies themselves could not be corrected any more; name other resources',
+  ),
+  scope(
+    'immutable fields without UPDATE',
+    `match: { ${SERVERS}, operations: [CREATE] }`,
+    'spec.match.operations: has no UPDATE, so immutable fields would never be checked: add it',
+  ),
+  other(
+    'a target that is not served',
+    'target: { apiGroup: infra.example.com, resource: datacenter }',
+    'validate:\n  references:\n    - name: datacenter\n      path: spec.datacenter\n      LINE',
+    'spec.validate.references[0].target: the API server serves no datacenter.infra.example.com: install its CustomResourceDefinition, or correct the name (its CustomResourceDefinition is missing: add it to the crds)',
+  ),
+  other(
+    'a namespace for a target without one',
+    'namespacePath: spec.tenant',
+    'validate:\n  references:\n    - name: datacenter\n      path: spec.datacenter\n      LINE\n      target: { apiGroup: infra.example.com, resource: datacenters }',
+    'spec.validate.references[0].namespacePath: the target is cluster-scoped: remove it',
+  ),
+  apiServer(
+    other(
+      'a misspelt field of the policy',
+      'rulez: []',
+      'validate:\n  LINE',
+      'spec.validate.rulez: spec.validate has no field rulez: did you mean rules?',
+    ),
+  ),
+  apiServer(
+    other(
+      'a word in another case',
+      'enforcement: deny',
+      'LINE\n' + CHECK,
+      'spec.enforcement: Unsupported value: "deny": supported values: "Deny", "Warn", "Audit"',
+    ),
+  ),
+  other(
+    'both a value and an expression',
+    '- path: spec.tenant',
+    'defaults:\n  LINE\n    value: a\n    expression: "\'a\'"',
+    'spec.defaults[0]: write either value or expression',
+  ),
+  other(
+    'a default for an element of a list',
+    '- path: spec.tags[0]',
+    'defaults:\n  LINE\n    value: a',
+    'spec.defaults[0].path: ends in an element of a list, and defaults never add elements: end it in a field',
+  ),
+  other(
+    'a default for the status',
+    '- path: status.phase',
+    'defaults:\n  LINE\n    value: New',
+    'spec.defaults[0].path: the API server takes a status only through the status subresource: match that alone, e.g. servers/status',
+  ),
+  other(
+    'an immutable element of a list',
+    '- spec.ports[*].number',
+    'validate:\n  immutable:\n    LINE',
+    'spec.validate.immutable[0]: elements of a list have no identity of their own, so [*] cannot be immutable: name the whole list',
+  ),
+  other(
+    'an immutable field of metadata',
+    '- metadata.generation',
+    'validate:\n  immutable:\n    LINE',
+    'spec.validate.immutable[0]: the API server changes metadata itself with every write: only labels and annotations can be immutable',
+  ),
+  other(
+    'a schema with an unknown type',
+    'schema: { properties: { spec: { type: map } } }',
+    'validate:\n  LINE',
+    'spec.validate.schema: schema is invalid: data/properties/spec/type must be equal to one of the allowed values, data/properties/spec/type must be array, data/properties/spec/type must match a schema in anyOf',
+  ),
+  other(
+    'a warning without a text',
+    '- condition: object.spec.replicas > 3',
+    'warnings:\n  LINE',
+    'spec.warnings[0]: write either message or messageExpression',
+  ),
+  other(
+    'a match condition on a variable',
+    '- { name: small, expression: variables.limit > 3 }',
+    `match:\n  ${SERVERS.replace(', ', '\n  ')}\n  matchConditions:\n    LINE\n${CHECK}`,
+    'spec.match.matchConditions[0].expression: there is no variable variables here: match conditions cannot use them',
+  ),
+];
