@@ -392,8 +392,7 @@ describe('AdmissionWebhook, as Kubernetes tests it', () => {
         {
           name: 'grow',
           // Not a literal: Gatehouse would refuse to write a field that the schema lacks.
-          expression:
-            '{"metadata": {"labels": {"mutated": "yes"}}, "spec": {"unknown" + "Field": "pruned"}}',
+          expression: '{"metadata": {"labels": {"mutated": "yes"}}, "spec": {"unknown" + "Field": "pruned"}}',
         },
       ],
     };

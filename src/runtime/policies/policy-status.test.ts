@@ -83,7 +83,12 @@ test('a policy that a subresource bypasses says so until it covers the subresour
 });
 
 test('a policy that names a kind that is not served says so until it is, and is Ready for the others', async () => {
-  state = { inForce: version(1), problem: undefined, generation: 1, unserved: 'the API server serves no racks' };
+  state = {
+    inForce: version(1),
+    problem: undefined,
+    generation: 1,
+    unserved: 'the API server serves no racks',
+  };
   await reconcile();
   expect(condition('Ready')).toMatchObject({ status: 'True' });
   expect(condition('KindsServed')).toMatchObject({ status: 'False', reason: 'NotServed' });

@@ -106,8 +106,7 @@ export function valueFlaw(type: CelType, value: Shape, path: readonly Segment[])
 const EACH: Segment = { kind: 'each' };
 const takesAnything = ({ kind }: CelType): boolean => kind === 'dyn' || kind === 'variable';
 export const isShapeList = (value: Shape): value is readonly Shape[] => isJsonArray(value);
-export const isShapeObject = (value: Shape): value is Readonly<Record<string, Shape>> =>
-  isJsonObject(value);
+export const isShapeObject = (value: Shape): value is Readonly<Record<string, Shape>> => isJsonObject(value);
 
 function firstOf<T>(items: readonly T[], find: (item: T) => string | undefined): string | undefined {
   for (const item of items) {
