@@ -8,7 +8,7 @@ import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
 import { DEV_URL_ANNOTATION } from '../../src/admission/webhooks/dev-session.ts';
 import { CLAIM_POLICY_LABEL } from '../../src/admission/policy/unique/claim-state.ts';
 import { PART_LABEL } from '../../src/cli/inspect/read-cluster/read-installation.ts';
-import { NAMESPACES, WITHOUT } from '../../src/runtime/leadership/own-lease.ts';
+import { NAMESPACES, PROPAGATION_WAIT, WITHOUT } from '../../src/runtime/leadership/own-lease.ts';
 import { AGGREGATION_LABEL } from '../../src/runtime/policies/read-access.ts';
 import { READS_REVIEWED } from '../../src/runtime/policies/read-records.ts';
 import * as pki from '../../src/pki/annotations.ts';
@@ -177,6 +177,11 @@ const WRITTEN: readonly Entry[] = [
   [ROLLBACK, LEASE, 'A rollback that replicas have detected: each lists and checks everything again.'],
   [WITHOUT, LEASE, 'The [parts](../parts.md) that the leader does not run.'],
   [NAMESPACES, LEASE, 'The [namespaces](../parts.md#namespaces) to which the leader is restricted.'],
+  [
+    PROPAGATION_WAIT,
+    LEASE,
+    'The setting `--ca-propagation-wait` of the leader in milliseconds, if it is not the default. `gatehouse status` reads it.',
+  ],
 ];
 
 const LABELS: readonly Entry[] = [

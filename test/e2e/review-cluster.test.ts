@@ -166,7 +166,7 @@ test('a kind that may not be read makes the review incomplete, and the output st
   });
   expect(stdout).toMatch(/^Datacenter fra1 +both +never$/m);
   expect(stdout).toMatch(/^both +Deny +1 +1 +1 +incomplete: could not check servers\.infra\.example\.com: /m);
-  expect(stdout).toContain('; 1 of 1 policies incomplete\n');
+  expect(stdout).toContain('; 1 of 1 policy incomplete\n');
   expect(code).toBe(2);
 });
 

@@ -67,10 +67,12 @@ test('a restorer writes no status, even while Gatehouse is down', () => {
   expect(writes(OURS, 'restorewindows', false)).toBe(true);
 });
 
-test('each kind and its status are guarded, with and without Gatehouse', () => {
+test('each kind and its status are guarded, with and without Gatehouse, except what users of a namespace own', () => {
   const served = customResourceDefinitions().flatMap(({ manifest }) => {
     const { spec } = manifest as Definition; // customResourceDefinitions returns definitions
     const { plural } = spec.names;
+    // A restore of their namespace must not fail because of them, and each ends by its own expiry.
+    if (plural === 'policyexceptions') return [];
     return [
       plural,
       ...spec.versions

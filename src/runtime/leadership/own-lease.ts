@@ -27,7 +27,7 @@ export const WITHOUT = 'gatehouse.dev/without';
 export const NAMESPACES = 'gatehouse.dev/namespaces';
 
 /** Annotation of the Lease: `--ca-propagation-wait` of the leader in milliseconds, if it is not the default. */
-const PROPAGATION_WAIT = 'gatehouse.dev/ca-propagation-wait';
+export const PROPAGATION_WAIT = 'gatehouse.dev/ca-propagation-wait';
 const DEFAULT_PROPAGATION_WAIT_MS = 10 * 60_000;
 
 /** In milliseconds. */
