@@ -202,7 +202,10 @@ describe('with the detector for Velero', () => {
   test('of three restores into one namespace, each report names the object of its own restore, and none what others broke', async () => {
     await createNamespace(cluster, 'shared');
     await cluster.admin.create(ZONES, zone('fleeting'));
-    await cluster.admin.create(APPLICATIONS, application('shared', 'old', { zone: 'fleeting' }));
+    const old = await cluster.admin.create(APPLICATIONS, application('shared', 'old', { zone: 'fleeting' }));
+    // Creation times have whole seconds: a window that opens in the same second may have written the object.
+    const nextSecond = Date.parse(old.metadata?.creationTimestamp ?? '') + 1_000;
+    await eventually('the next second', () => Date.now() >= nextSecond);
     // no policy protects the Zone
     await cluster.admin.delete(ZONES, { name: 'fleeting' });
     const names = ['first', 'second', 'third'];
