@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 
-import { HOLD, MARK } from '../bypass/kinds.ts';
+import { HANDLED, HOLD, MARK } from '../bypass/kinds.ts';
 import { MUTANTS } from '../bypass/mutants.ts';
 import type { Json } from '../bypass/objects.ts';
 import { judgeStep, type Stored } from '../bypass/oracle.ts';
@@ -27,7 +27,7 @@ const widget = (spec: object = {}, metadata: object = {}, name = 'a'): Json =>
   object(
     name,
     { bin: 'x', color: 'red', tier: 'standard', ...spec },
-    { labels: { [MARK]: 'yes' }, ...metadata },
+    { labels: { [MARK]: 'yes', [HANDLED]: 'yes' }, ...metadata },
   );
 const bin = (capacity: number, name = 'x') => object(name, { capacity });
 const DELETING = { deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [HOLD] };
@@ -55,7 +55,8 @@ describe('a violation is found', () => {
     ['schema', widget({ color: 'purple' })],
     ['schema', widget({ color: undefined })],
     ['default', widget({ tier: undefined })],
-    ['mutation', widget({}, { labels: {} })],
+    ['mutation', widget({}, { labels: { [HANDLED]: 'yes' } })],
+    ['handled', widget({}, { labels: { [MARK]: 'yes' } })],
     ['owner', widget({ owner: 'root' })],
     ['replicas', widget({ replicas: 6 })],
     ['bin', widget({ bin: 'nowhere' })],
@@ -118,7 +119,7 @@ describe('nothing is reported', () => {
       'the same violation as before',
       ALICE,
       widget({ bin: 'gone' }),
-      widget({ bin: 'gone' }, { labels: { [MARK]: 'yes', n: 'y' } }),
+      widget({ bin: 'gone' }, { labels: { [MARK]: 'yes', [HANDLED]: 'yes', n: 'y' } }),
     ],
     [
       'the same check during the deletion',

@@ -97,9 +97,8 @@ async function runWith(preload: string, ...args: readonly string[]) {
     ],
     { stdio: ['ignore', 'pipe', 'pipe'] },
   );
-  const [stderr, exit] = await Promise.all([text(child.stderr), once(child, 'exit')]);
-  const [code]: readonly unknown[] = exit;
-  return { code, stderr };
+  const [stderr] = await Promise.all([text(child.stderr), once(child, 'exit')]);
+  return { code: child.exitCode, stderr };
 }
 
 test('an older Node is named in one line, before any module is loaded that it cannot parse', async () => {
