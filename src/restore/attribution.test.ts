@@ -131,6 +131,16 @@ test('two restores with one name in succession: the first write of the object de
   expect(reporter([first, second], found('09:00:00', { label: 'r1' }))).toBe('second');
 });
 
+test('a window in deletion leaves the report to the next window of the same restore', () => {
+  const change = (name: string, metadata: object = {}) => {
+    const window = veleroWindow('r1', '10:00:00', '10:30:00');
+    return { ...window, metadata: { ...window.metadata, name, ...metadata } };
+  };
+  const gone = change('a', { deletionTimestamp: at('10:00:00') });
+  expect(reporter([gone, change('b')], found('10:10:00', { label: 'r1' }))).toBe('b');
+  expect(reporter([gone], found('10:10:00', { label: 'r1' }))).toBe('a');
+});
+
 test('Velero labels no Namespace: its first write decides, and only the newest open window reports it', () => {
   expect(reporter(three, found('10:10:00', { resource: 'namespaces' }))).toBe('r1');
   expect(reporter(three, found('11:00:40', { resource: 'namespaces' }))).toBe('r3');

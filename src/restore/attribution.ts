@@ -47,7 +47,12 @@ export function createAttribution(
       span: spanOf(window, settleMs),
       label: labelOf(window, detectors, digest),
     }))
-    .toSorted((a, b) => b.span.from - a.span.from || (nameOf(a) < nameOf(b) ? -1 : 1));
+    .toSorted(
+      (a, b) =>
+        Number(isBeingDeleted(a)) - Number(isBeingDeleted(b)) ||
+        b.span.from - a.span.from ||
+        (nameOf(a) < nameOf(b) ? -1 : 1),
+    );
   const [full, restores] = [newestFirst.filter(isFullSweep), newestFirst.filter((one) => !isFullSweep(one))];
   const attributionKeys = new Set(detectors.flatMap(({ spec }) => spec.attributionLabel?.key ?? []));
   const writer = (object: Written): RestoreWindow | undefined => {
@@ -71,6 +76,9 @@ export function createAttribution(
     reporter,
   };
 }
+
+/** Its report disappears with it, so that another window of the same restore reports instead. */
+const isBeingDeleted = ({ window }: Known): boolean => window.metadata.deletionTimestamp !== undefined;
 
 const nameOf = ({ window }: Known): string => window.metadata.name ?? '';
 

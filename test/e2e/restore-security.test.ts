@@ -39,6 +39,7 @@ import {
 import { createVelero, installVelero, type Velero } from '../support/velero.ts';
 import { VELERO } from '../support/velero-client.ts';
 import { RESTORES } from '../support/velero-crd.ts';
+import { restoreLabels } from '../support/velero-objects.ts';
 
 const RESTORE_DETECTORS: Resource = {
   ...RESTORE_WINDOWS,
@@ -446,6 +447,12 @@ describe('S7: the window of a Restore', () => {
       ({ spec }) => spec.source?.type === 'Detector' && spec.source.ref?.uid === uid,
     );
 
+  /** An object as Velero writes it. */
+  const restored = (name: string): KubeObject => {
+    const object = child('team-a', name);
+    return { ...object, metadata: { ...object.metadata, labels: restoreLabels('b1', name) } };
+  };
+
   test('has a name that no user can take, and opens even if another window has this name', async () => {
     const restore = await cluster.admin.create(RESTORES, {
       apiVersion: 'velero.io/v1',
@@ -461,7 +468,7 @@ describe('S7: the window of a Restore', () => {
     const patch = (status: object) =>
       cluster.admin.patchMerge(RESTORES, { namespace: 'velero', name: 's7' }, { status });
     await patch({ phase: 'InProgress', startTimestamp: new Date().toISOString() });
-    expect(await verdictOf(restorer, child('team-a', 's7'))).toBe('allowed');
+    expect(await verdictOf(restorer, restored('s7'))).toBe('allowed');
     await patch({ phase: 'Completed' });
     await eventually(
       'its own window has the report',
@@ -480,7 +487,7 @@ describe('S7: the window of a Restore', () => {
       name: await windowNameOf(cluster, 's7-deleted'),
     });
     await cluster.admin.delete(RESTORE_WINDOWS, { name: first.metadata.name ?? '' });
-    expect(await verdictOf(restorer, child('team-a', 's7-deleted'))).toBe('allowed');
+    expect(await verdictOf(restorer, restored('s7-deleted'))).toBe('allowed');
     await run.finish();
     await eventually(
       'another window has the report, and the first one is gone',
