@@ -162,7 +162,8 @@ describeKubectl('kubectl apply', [], (kubectl) => {
     test('base, then the examples, twice', async () => {
       const base = await says(`apply -k ${join(DEPLOY, 'base')}`);
       expect(base).toContain('namespace/gatehouse-system created\n');
-      expect(base).toContain('deployment.apps/gatehouse created\n');
+      for (const process of ['webhook', 'controllers'])
+        expect(base).toContain(`deployment.apps/gatehouse-${process} created\n`);
       await says('wait crd --all --for=condition=Established');
       const examples = `-k ${join(DEPLOY, 'examples')}`;
       expect(await says(`apply ${examples}`)).toContain('admissionpolicy.gatehouse.dev/servers created\n');
