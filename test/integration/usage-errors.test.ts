@@ -31,7 +31,11 @@ test.each([
   ['status --namspace x', "unknown option '--namspace' (Did you mean --namespace?)", 'gatehouse status'],
   ['status -n Prod', /"Prod" is not a valid name of a namespace\.$/, 'gatehouse status'],
   ['doctor -n Prod', /"Prod" is not a valid name of a namespace\.$/, 'gatehouse doctor'],
-  ['review', 'nothing to review: use -f <objects>, -p <policies>, --suite <tests> or --cluster', 'gatehouse review'],
+  [
+    'review',
+    'nothing to review: use -f <objects>, -p <policies>, --suite <tests> or --cluster',
+    'gatehouse review',
+  ],
   ['restore nope', "unknown command 'nope' (Did you mean open?)", 'gatehouse restore'],
   ['restore help nope', "unknown command 'nope'", 'gatehouse restore'],
   ['restore close', "missing required argument 'name'", 'gatehouse restore close'],
