@@ -22,7 +22,7 @@ import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { refusedTo, rolesIn, type GrantingRole } from '../support/grants.ts';
 import { ASKS, KINDS, type Carrier } from '../support/injection-objects.ts';
 import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
-import { datacenter, server, serversPolicy } from '../support/objects.ts';
+import { datacenter, referencesRole, server, serversPolicy } from '../support/objects.ts';
 import { eventually, freePort } from '../support/processes.ts';
 
 const COVERED = [SYSTEM_NAMESPACE, 'shop'];
@@ -74,7 +74,7 @@ beforeAll(async () => {
     examples.push(one);
     return one.kind === 'ClusterRole';
   });
-  await cluster.apply(...referencesOfCluster(examples));
+  await cluster.apply(...referencesOfCluster(examples), referencesRole('configmaps', '', ['configmaps']));
   replica = await startReplica(cluster.plane, {
     ...{ name: 'one', port, arrangement: 'both' as const },
     settings: { namespaces: 'shop' },
