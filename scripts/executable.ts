@@ -14,7 +14,14 @@ import { tryExecutable } from './executable/try-executable.ts';
 const ROOT = join(import.meta.dirname, '..');
 
 /** What the commands read of `deploy/`: the doctor, the sandbox with its tour, and `gatehouse init`. */
-const ASSETS = ['base', 'base/crds', 'examples', 'examples/handler', 'examples/handler/handlers'];
+const ASSETS = [
+  'base',
+  'base/crds',
+  'components/status-page',
+  'examples',
+  'examples/handler',
+  'examples/handler/handlers',
+];
 
 /** As a process: its function ends the process that calls it. */
 const POSTJECT = join(ROOT, 'node_modules', 'postject', 'dist', 'cli.js');

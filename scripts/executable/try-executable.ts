@@ -57,7 +57,10 @@ const expectIn =
 
 /** The sandbox with its tour uses most of the program; status and doctor then read it over HTTPS. */
 async function trySandbox(program: string, home: string, expectOf: Expect): Promise<void> {
-  const sandbox = spawn(program, ['sandbox'], { cwd: home, env: { HOME: home, TMPDIR: home } });
+  const sandbox = spawn(program, ['sandbox', '--status-page'], {
+    cwd: home,
+    env: { HOME: home, TMPDIR: home },
+  });
   const late = setTimeout(() => sandbox.kill('SIGKILL'), PATIENCE_MS);
   const ended = once(sandbox, 'exit');
   let printed = '';

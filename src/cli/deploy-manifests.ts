@@ -20,13 +20,12 @@ export const hasManifests = (folder: string): boolean => sea.isSea() || existsSy
 export const readDeployFile = (path: string): string =>
   sea.isSea() ? sea.getAsset(path, 'utf8') : readFileSync(path, 'utf8');
 
-const filesIn = (folder: string): readonly string[] =>
-  sea.isSea()
-    ? sea
-        .getAssetKeys()
-        .filter((path) => posix.dirname(path) === folder)
-        .map((path) => posix.basename(path))
-    : readdirSync(folder);
+function filesIn(folder: string): readonly string[] {
+  if (!sea.isSea()) return readdirSync(folder);
+  const files = sea.getAssetKeys().filter((path) => posix.dirname(path) === folder);
+  if (files.length === 0) throw new Error(`the single executable does not contain ${folder}`);
+  return files.map((path) => posix.basename(path));
+}
 
 /** How long the API server may take to serve a new kind. */
 const SERVED_TIMEOUT_MS = 10_000;
