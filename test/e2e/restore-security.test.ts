@@ -448,7 +448,7 @@ describe('S7: the window of a Restore', () => {
     );
 
   /** An object as Velero writes it. */
-  const restored = (name: string): KubeObject => {
+  const restored = (name: string) => {
     const object = child('team-a', name);
     return { ...object, metadata: { ...object.metadata, labels: restoreLabels('b1', name) } };
   };
