@@ -1,5 +1,6 @@
 /** Handlers of the sandbox: lets them read their kinds, and reloads them after a change. */
-import { watch } from 'node:fs/promises';
+import { once } from 'node:events';
+import { watch } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { messageOf } from '../../json/error-message.ts';
@@ -19,16 +20,34 @@ export async function followHandlers(
   say: (text: string) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  try {
-    for await (const { filename } of watch(folder, { recursive: true, signal })) {
-      await sleep(SETTLED_MS, undefined, { signal });
-      const problem = await reload(cluster, folder);
-      if (problem === undefined) await restart();
-      const what = problem ?? `${filename ?? folder} was changed`;
-      say(`\nThe ${problem === undefined ? 'handlers are reloaded' : 'former handlers stay'}: ${what}`);
-    }
-  } catch (error) {
-    if (!signal.aborted) throw error;
+  await followChanges(folder, signal, async (file) => {
+    const problem = await reload(cluster, folder);
+    if (problem === undefined) await restart();
+    const what = problem ?? `${file} was changed`;
+    say(`\nThe ${problem === undefined ? 'handlers are reloaded' : 'former handlers stay'}: ${what}`);
+  });
+}
+
+/**
+ * Until the signal: calls `follow` with a changed file, one call at a time. A change during a call causes another call; the
+ * iterator of `node:fs/promises` would lose it.
+ */
+export async function followChanges(
+  folder: string,
+  signal: AbortSignal,
+  follow: (file: string) => Promise<void>,
+): Promise<void> {
+  let change = Promise.withResolvers<string>();
+  const watcher = watch(folder, { recursive: true, signal }, (_, file) => {
+    change.resolve(file ?? folder);
+  });
+  const closed = once(watcher, 'close').then(() => undefined);
+  for (;;) {
+    const file = await Promise.race([change.promise, closed]);
+    if (file === undefined) return;
+    await sleep(SETTLED_MS);
+    change = Promise.withResolvers();
+    await follow(file);
   }
 }
 
