@@ -29,7 +29,7 @@ import { createPolicyWarnings } from './policies/policy-warnings.ts';
 import { createReadAccess } from './policies/read-access.ts';
 import { READS_SECRET } from './policies/read-records.ts';
 import { ADMISSION_POLICIES } from './resources.ts';
-import type { OwnState } from './own-state/own-state.ts';
+import { readWebhookReplicas, type OwnState } from './own-state/own-state.ts';
 import { createAwaitWindow, createWindowOrAwait } from './restores/await-window.ts';
 import { createRestoreEvidence } from './restores/restore-evidence.ts';
 import { watchRestoreKinds } from './restores/restore-kinds.ts';
@@ -86,6 +86,8 @@ export function startReplica(
   const uncompiled = createUncompiled(policies.store, registry, environment);
   policies.onChange(uncompiled.refresh);
   registry.subscribe(uncompiled.refresh);
+  const webhookReplicas = readWebhookReplicas(context, signal);
+  const canRead = createReadAccess(patient, { ...context, webhookReplicas }, () => performance.now());
   const controller = startController(
     context,
     {
@@ -94,8 +96,7 @@ export function startReplica(
       reconcile: createPoliciesReconciler({
         policies: policies.store,
         ...{ targets, registry, records, now, log },
-        canRead: createReadAccess(patient, context, () => performance.now()),
-        ...compiling,
+        ...{ canRead, ...compiling },
         dryRun: mayWrite === 'claims' ? NO_DRY_RUN : createDryRun(patient, configurationTarget(context)),
       }),
     },

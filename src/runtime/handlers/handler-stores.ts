@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ReadKind } from '../../admission/handlers/compile-handler.ts';
 import { type KubeObject, groupResourceName, objectKey } from '../../json/kube-object.ts';
 import { mayRead, missingAccessMessage } from '../policies/read-access.ts';
+import { canI, type AccessQuestion } from '../../kube/access.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { NamedRef, Resource } from '../../kube/object.ts';
@@ -110,8 +111,8 @@ async function whenServed(
   async function look(): Promise<Resource | string> {
     try {
       const resource = await discovery.resolve(kind, signal);
-      const isReadable =
-        resource !== undefined && (await mayRead(client, kind, placesOf(resource, namespaces), signal));
+      const may = (question: AccessQuestion) => canI(client, question, { signal });
+      const isReadable = resource !== undefined && (await mayRead(may, kind, placesOf(resource, namespaces)));
       if (!isReadable) isUnlisted();
       if (resource === undefined) return 'the API server does not serve it';
       if (!isReadable) return missingAccessMessage('handlers', [kind]);

@@ -1,5 +1,7 @@
 /** Path tokens, read records and the identity of Gatehouse, from their Secrets or from the copies that the leader shares. */
 import { parsePathTokens } from '../../admission/webhooks/path-tokens.ts';
+import { memoizeAsync } from '../../json/memoize-async.ts';
+import type { AccessSubject } from '../../kube/access.ts';
 import { sleep, systemClock } from '../../kube/clock.ts';
 import type { Context } from '../context.ts';
 import { createReadRecords, followReadRecords, type FollowedRecords } from '../policies/read-records.ts';
@@ -42,8 +44,27 @@ export function followCopies(
   };
 }
 
-/** The ServiceAccount of the webhook process. */
+const CONTROLLERS_ACCOUNT = 'gatehouse-controllers';
 const WEBHOOK_ACCOUNT = 'gatehouse-webhook';
+
+/** ServiceAccounts of this namespace; their names continue this text. */
+const accountsIn = (namespace: string): string => `system:serviceaccount:${namespace}:`;
+
+/**
+ * The account of the webhook replicas, if this process has the account of the controllers. Undefined: both have one account,
+ * or accounts of the operator's, of which nothing is known.
+ */
+export function readWebhookReplicas(
+  { userName, config: { namespace } }: Pick<Context, 'userName' | 'config'>,
+  signal: AbortSignal,
+): () => Promise<AccessSubject | undefined> {
+  const own = memoizeAsync(userName, () => 'own');
+  return async () => {
+    if ((await own.read(signal)) !== `${accountsIn(namespace)}${CONTROLLERS_ACCOUNT}`) return undefined;
+    const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'];
+    return { username: `${accountsIn(namespace)}${WEBHOOK_ACCOUNT}`, uid: '', groups, extra: {} };
+  };
+}
 
 /**
  * Whether a user is the leader, whose writes Gatehouse trusts. Never the account of webhook processes, which handle input
@@ -58,7 +79,7 @@ export function createIsOurs(
   ownNamespace: string,
   own: () => string | undefined = () => undefined,
 ): (username: string) => boolean {
-  const accounts = `system:serviceaccount:${ownNamespace}:`;
+  const accounts = accountsIn(ownNamespace);
   return (username) => {
     if (username === `${accounts}${WEBHOOK_ACCOUNT}`) return false;
     const known = leader();

@@ -40,7 +40,11 @@ function startIn(namespaces: readonly string[] | undefined, ...answers: readonly
   const get = () => (rules === undefined ? Promise.reject(forbidden) : Promise.resolve({ rules } as never));
   const client: Pick<KubeClient, 'create' | 'get'> = { create, get };
   return {
-    mayRead: createReadAccess(client, { discovery, namespaces }, () => now),
+    mayRead: createReadAccess(
+      client,
+      { discovery, namespaces, webhookReplicas: () => Promise.resolve(undefined) },
+      () => now,
+    ),
     asked: () => asked,
     places,
     /** Undefined: Gatehouse may not read the ClusterRole. */
@@ -69,6 +73,27 @@ test('with namespaces, Gatehouse asks about each of them, and once about a clust
   places.length = 0;
   expect(await mayRead({ ...servers, resource: 'datacenters' }, signal)).toBe(true);
   expect(new Set(places)).toEqual(new Set([undefined]));
+});
+
+test.each([
+  ['both accounts may', true, true, true],
+  ['only the own account may', true, false, false],
+  ['only the webhook replicas may', false, true, false],
+])('%s read the kind: policies may read it: %s', async (_who, own, replicas, may) => {
+  const asked: unknown[] = [];
+  const create = <T extends KubeObject>({ resource }: { resource: string }, object: T): Promise<T> => {
+    const isOwn = resource === 'selfsubjectaccessreviews';
+    if (!isOwn) asked.push((object as { readonly spec?: { readonly user?: string } }).spec?.user);
+    return Promise.resolve({ ...object, status: { allowed: isOwn ? own : replicas } });
+  };
+  const account = { username: 'webhook', uid: '', groups: [], extra: {} };
+  const mayRead = createReadAccess(
+    { create, get: () => Promise.resolve({ rules: [] } as never) },
+    { discovery, namespaces: undefined, webhookReplicas: () => Promise.resolve(account) },
+    () => 0,
+  );
+  expect(await mayRead(servers, signal)).toBe(may);
+  expect(new Set(asked)).toEqual(new Set(own ? ['webhook'] : []));
 });
 
 test('a denial is not cached: the ClusterRole may exist by now', async () => {

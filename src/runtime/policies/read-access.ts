@@ -1,11 +1,11 @@
 /**
- * Whether policies may read a kind: this process has the permission, and Secrets are named in the aggregated ClusterRole.
- * Many policies need the same kinds, so answers are shared.
+ * Whether policies may read a kind: this process and the webhook replicas have the permission, and Secrets are named in the
+ * aggregated ClusterRole. Many policies need the same kinds, so answers are shared.
  */
 import { isSecret } from '../../admission/policy/object-ref.ts';
 import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
 import { memoizeAsync } from '../../json/memoize-async.ts';
-import { canI } from '../../kube/access.ts';
+import { canI, mayUser, type AccessQuestion, type AccessSubject } from '../../kube/access.ts';
 import { ApiError } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { orAborted } from '../../kube/clock.ts';
@@ -30,15 +30,25 @@ export function createReadAccess(
   {
     discovery,
     namespaces,
-  }: { readonly discovery: Pick<Discovery, 'resolve'>; readonly namespaces: Namespaces },
+    webhookReplicas,
+  }: {
+    readonly discovery: Pick<Discovery, 'resolve'>;
+    readonly namespaces: Namespaces;
+    /** Their account, if it is not the one of this process. */
+    readonly webhookReplicas: () => Promise<AccessSubject | undefined>;
+  },
   now: () => number,
 ): ReadAccess {
+  const may = async (question: AccessQuestion) => {
+    const account = await webhookReplicas();
+    return (await canI(client, question)) && (account === undefined || mayUser(client, account, question));
+  };
   const places = async (kind: GroupResource) => {
     const served = namespaces === undefined ? undefined : await discovery.resolve(kind);
     return served === undefined ? EVERYWHERE : placesOf(served, namespaces);
   };
   const readable = async (resource: GroupResource) =>
-    (await mayRead(client, resource, await places(resource))) &&
+    (await mayRead(may, resource, await places(resource))) &&
     (!isSecret(resource) || (await namesSecrets(client)));
   const access = memoizeAsync(readable, groupResourceName, {
     now,
@@ -52,19 +62,18 @@ export function createReadAccess(
 }
 
 /**
- * Whether this process may get, list and watch the kind.
+ * Whether all three are allowed: get, list and watch.
  * @param places namespaces; undefined among them: in all namespaces, or cluster-scoped
  */
 export async function mayRead(
-  client: Pick<KubeClient, 'create'>,
+  may: (question: AccessQuestion) => Promise<boolean>,
   { group, resource }: GroupResource,
   places: readonly (string | undefined)[] = EVERYWHERE,
-  signal?: AbortSignal,
 ): Promise<boolean> {
   const questions = places.flatMap((namespace) =>
     VERBS.map((verb) => ({ verb, group, resource, namespace })),
   );
-  const answers = await Promise.all(questions.map((question) => canI(client, question, { signal })));
+  const answers = await Promise.all(questions.map(may));
   return answers.every(Boolean);
 }
 
