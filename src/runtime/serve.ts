@@ -16,7 +16,13 @@ import { startConversions } from './conversions/start-conversions.ts';
 import { campaign } from './controller-process.ts';
 import { startReplica, type ReplicaParts } from './webhook-process.ts';
 import { presentServingSecret } from './certificates/own-certificate.ts';
-import { createIsOurs, followCopies, followOwnSecrets, readOwnName } from './own-state/own-state.ts';
+import {
+  createIsOurs,
+  followCopies,
+  followOwnSecrets,
+  readOwnName,
+  readWebhookReplicas,
+} from './own-state/own-state.ts';
 import { followSharedState, watchServingSecret } from './own-state/shared-state.ts';
 import { watchOwnService } from './own-service.ts';
 import { runProcess, type Process, type ProcessOptions } from './process.ts';
@@ -56,13 +62,13 @@ export async function webhook(config: Config, options: ProcessOptions): Promise<
 export async function controllers(config: Config, options: ProcessOptions): Promise<void> {
   await runProcess(config, options, async ({ connected, handlers, checkReadiness, draining, shutdown }) => {
     const { context } = connected;
-    const own = followOwnSecrets(context, shutdown);
-    const replica = startReplica(
-      context,
-      handlers,
-      { ...own, isOurs: () => false, mayWrite: 'everything' },
-      shutdown,
-    );
+    const parts: ReplicaParts = {
+      ...followOwnSecrets(context, shutdown),
+      isOurs: () => false,
+      mayWrite: 'everything',
+      webhookReplicas: readWebhookReplicas(context, shutdown),
+    };
+    const replica = startReplica(context, handlers, parts, shutdown);
     const conversions = startConversions(context, handlers.converters, shutdown);
     checkReadiness({ ...replica.checks, ...conversions.checks });
     // A failed election ends the process: a replica that can never lead would go unnoticed.

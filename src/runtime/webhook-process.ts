@@ -11,6 +11,7 @@ import { createPoliciesReconciler } from './policies/policies.ts';
 import { namedKinds } from './policies/policy-kinds.ts';
 import { createUncompiled } from './policies/uncompiled.ts';
 import { createPolicyRegistry, type PolicyRegistry } from './policies/policy-registry.ts';
+import type { AccessSubject } from '../kube/access.ts';
 import { createClient } from '../kube/client.ts';
 import { createAccessReviews } from './access-reviews.ts';
 import { createAdmission } from './policies/admission.ts';
@@ -29,7 +30,7 @@ import { createPolicyWarnings } from './policies/policy-warnings.ts';
 import { createReadAccess } from './policies/read-access.ts';
 import { READS_SECRET } from './policies/read-records.ts';
 import { ADMISSION_POLICIES } from './resources.ts';
-import { readWebhookReplicas, type OwnState } from './own-state/own-state.ts';
+import type { OwnState } from './own-state/own-state.ts';
 import { createAwaitWindow, createWindowOrAwait } from './restores/await-window.ts';
 import { createRestoreEvidence } from './restores/restore-evidence.ts';
 import { watchRestoreKinds } from './restores/restore-kinds.ts';
@@ -49,12 +50,14 @@ export interface ReplicaParts extends OwnState {
   readonly isOurs: (username: string) => boolean;
   /** `claims`: UniqueClaims only. The controllers make the dry runs and create the RestoreWindows. */
   readonly mayWrite: 'claims' | 'everything';
+  /** The account of the webhook replicas, if this process does not serve webhooks. */
+  readonly webhookReplicas?: () => Promise<AccessSubject | undefined>;
 }
 
 export function startReplica(
   context: Context,
   handlers: Handlers,
-  { paths, records, isOurs, mayWrite }: ReplicaParts,
+  { paths, records, isOurs, mayWrite, webhookReplicas }: ReplicaParts,
   signal: AbortSignal,
 ) {
   const { client, discovery, capabilities, config, serverClock, rollbacks, metrics, log } = context;
@@ -86,7 +89,6 @@ export function startReplica(
   const uncompiled = createUncompiled(policies.store, registry, environment);
   policies.onChange(uncompiled.refresh);
   registry.subscribe(uncompiled.refresh);
-  const webhookReplicas = readWebhookReplicas(context, signal);
   const canRead = createReadAccess(patient, { ...context, webhookReplicas }, () => performance.now());
   const controller = startController(
     context,

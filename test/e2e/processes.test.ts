@@ -1,7 +1,6 @@
 // suite: shared-plane, sandbox: long
 /** The webhook process and the controllers as two processes with two accounts. */
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
@@ -186,21 +185,18 @@ test('controllers that run as another user open windows, and the account of the 
 });
 
 test('a policy is Ready only if the webhook replicas may read its kinds, too', async () => {
-  const [webhook, controllers] = await Promise.all([
-    start('webhook'),
-    start('controllers', { settings: { kubeconfig: impersonating(USERS.controllers) } }),
-  ]);
+  const [webhook, controllers] = await Promise.all([start('webhook'), start('controllers')]);
   await Promise.all([webhook.whenReady(), controllers.whenReady()]);
   await applyExamples(cluster);
   const name = 'settings-exist';
   const target = { apiGroup: '', resource: 'configmaps' };
-  const references = [{ name: 'settings', path: 'spec.datacenter', target }];
+  const spec = {
+    match: { apiGroups: ['infra.example.com'], resources: ['servers'] },
+    validate: { references: [{ name: 'settings', path: 'spec.datacenter', target }] },
+  };
   await cluster.apply({
     ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy', metadata: { name } },
-    spec: {
-      match: { apiGroups: ['infra.example.com'], resources: ['servers'] },
-      validate: { references },
-    },
+    ...{ spec },
   });
   // The controllers may read ConfigMaps, for CA bundles.
   const waiting = await cluster.see<Conditioned>(
@@ -217,7 +213,7 @@ test('a policy is Ready only if the webhook replicas may read its kinds, too', a
   await cluster.apply({
     ...{ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole' },
     metadata: { name: 'gatehouse-references-settings', labels },
-    rules: [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list', 'watch'] }],
+    ...{ rules: [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list', 'watch'] }] },
   });
   await cluster.see<Conditioned>(
     'the policy is ready',
@@ -226,17 +222,3 @@ test('a policy is Ready only if the webhook replicas may read its kinds, too', a
     (object) => condition(object, 'Ready')?.status === 'True',
   );
 });
-
-/** A kubeconfig with which the administrator acts as this user: before Kubernetes 1.26, the name behind a static token is unknown. */
-function impersonating({ name, groups }: (typeof USERS)[keyof typeof USERS]): string {
-  const config = JSON.parse(readFileSync(cluster.plane.kubeconfig('admin'), 'utf8')) as {
-    readonly users: readonly { readonly name: string; readonly user: object }[];
-  };
-  const users = config.users.map(({ user, ...rest }) => ({
-    ...rest,
-    user: { ...user, as: name, 'as-groups': groups },
-  }));
-  const path = join(cluster.plane.folder, 'impersonating.kubeconfig');
-  writeFileSync(path, JSON.stringify({ ...config, users }));
-  return path;
-}

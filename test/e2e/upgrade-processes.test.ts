@@ -109,13 +109,18 @@ async function end(leaving: Replica, next: Replica): Promise<void> {
   });
 }
 
-/** The Service gets another endpoint. The API server keeps its connections, which all lead to the former ones. */
+/**
+ * The Service gets another endpoint. The API server keeps its connections, which all lead to the former ones; how many it has
+ * depends on the API server.
+ */
 async function share(load: Load, replica: Replica, others: readonly Replica[]): Promise<void> {
   balancer.setBackends([...others, replica].map(({ port }) => port));
-  await load.between(() => balancer.cut(2));
-  await eventually('the new replica answers', async () => (await reviews(replica)) > 0, {
-    timeoutMs: 30_000,
-  });
+  const answers = async () => {
+    if ((await reviews(replica)) > 0) return true;
+    await load.between(() => balancer.cut(2));
+    return false;
+  };
+  await eventually('the new replica answers', answers, { timeoutMs: 30_000, everyMs: 500 });
 }
 
 test.skipIf(!HAS_KUBECTL)(

@@ -30,7 +30,15 @@ const npm = async (cwd: string, ...args: readonly string[]): Promise<string> =>
 beforeAll(async () => {
   // A copy, because `prepack` deletes dist/, which other tests may read.
   const source = join(work, 'source');
-  for (const path of ['src', 'deploy', 'scripts/clean.ts', 'package.json', 'README.md', 'LICENSE'])
+  for (const path of [
+    'src',
+    'deploy',
+    'scripts/clean.ts',
+    'scripts/explain-node.js',
+    'package.json',
+    'README.md',
+    'LICENSE',
+  ])
     cpSync(join(ROOT, path), join(source, path), { recursive: true });
   for (const path of ['tsconfig.json', 'tsconfig.build.json']) cpSync(join(ROOT, path), join(source, path));
   symlinkSync(join(ROOT, 'node_modules'), join(source, 'node_modules'));

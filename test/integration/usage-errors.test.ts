@@ -129,9 +129,9 @@ test('after npm ci, an older Node is explained once', async () => {
   const explain = async (userAgent: string) => {
     const child = spawn(process.execPath, [join(ROOT, 'scripts', 'explain-node.js')], {
       env: { ...process.env, npm_config_user_agent: userAgent },
-      stdio: ['ignore', 'pipe', 'inherit'],
+      stdio: ['ignore', 'inherit', 'pipe'],
     });
-    return await text(child.stdout);
+    return await text(child.stderr);
   };
   expect(await explain('npm/11.19.1 node/v20.20.2 linux x64 workspaces/false')).toMatch(
     /^Your Node is 20\.20, .*\n$/,

@@ -51,18 +51,20 @@ const WEBHOOK_ACCOUNT = 'gatehouse-webhook';
 const accountsIn = (namespace: string): string => `system:serviceaccount:${namespace}:`;
 
 /**
- * The account of the webhook replicas, if this process has the account of the controllers. Undefined: both have one account,
- * or accounts of the operator's, of which nothing is known.
+ * In the controllers process: the account of the webhook replicas. Undefined: this process has another account than
+ * `deploy/` gives it, so nothing is known about theirs.
  */
 export function readWebhookReplicas(
   { userName, config: { namespace } }: Pick<Context, 'userName' | 'config'>,
   signal: AbortSignal,
 ): () => Promise<AccessSubject | undefined> {
+  const accounts = accountsIn(namespace);
+  const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'];
   const own = memoizeAsync(userName, () => 'own');
   return async () => {
-    if ((await own.read(signal)) !== `${accountsIn(namespace)}${CONTROLLERS_ACCOUNT}`) return undefined;
-    const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'];
-    return { username: `${accountsIn(namespace)}${WEBHOOK_ACCOUNT}`, uid: '', groups, extra: {} };
+    const name = await own.read(signal);
+    if (name !== undefined && name !== `${accounts}${CONTROLLERS_ACCOUNT}`) return undefined;
+    return { username: `${accounts}${WEBHOOK_ACCOUNT}`, uid: '', groups, extra: {} };
   };
 }
 

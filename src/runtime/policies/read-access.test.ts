@@ -40,11 +40,7 @@ function startIn(namespaces: readonly string[] | undefined, ...answers: readonly
   const get = () => (rules === undefined ? Promise.reject(forbidden) : Promise.resolve({ rules } as never));
   const client: Pick<KubeClient, 'create' | 'get'> = { create, get };
   return {
-    mayRead: createReadAccess(
-      client,
-      { discovery, namespaces, webhookReplicas: () => Promise.resolve(undefined) },
-      () => now,
-    ),
+    mayRead: createReadAccess(client, { discovery, namespaces }, () => now),
     asked: () => asked,
     places,
     /** Undefined: Gatehouse may not read the ClusterRole. */

@@ -35,12 +35,12 @@ export function createReadAccess(
     readonly discovery: Pick<Discovery, 'resolve'>;
     readonly namespaces: Namespaces;
     /** Their account, if it is not the one of this process. */
-    readonly webhookReplicas: () => Promise<AccessSubject | undefined>;
+    readonly webhookReplicas?: (() => Promise<AccessSubject | undefined>) | undefined;
   },
   now: () => number,
 ): ReadAccess {
   const may = async (question: AccessQuestion) => {
-    const account = await webhookReplicas();
+    const account = await webhookReplicas?.();
     return (await canI(client, question)) && (account === undefined || mayUser(client, account, question));
   };
   const places = async (kind: GroupResource) => {
