@@ -139,6 +139,10 @@ test('a window in deletion leaves the report to the next window of the same rest
   const gone = change('a', { deletionTimestamp: at('10:00:00') });
   expect(reporter([gone, change('b')], found('10:10:00', { label: 'r1' }))).toBe('b');
   expect(reporter([gone], found('10:10:00', { label: 'r1' }))).toBe('a');
+  // The next window opens a moment after the write that it is to report.
+  const later = { ...veleroWindow('r1', '10:10:01', '10:30:00') };
+  const next = { ...later, metadata: { ...later.metadata, name: 'b' } };
+  expect(reporter([gone, next], found('10:10:00', { label: 'r1' }))).toBe('b');
 });
 
 test('Velero labels no Namespace: its first write decides, and only the newest open window reports it', () => {

@@ -105,7 +105,12 @@ function writerOf(
   const labelled = restores.filter(
     ({ label, span }) => label !== undefined && labels[label.key] === label.value && created <= span.until,
   );
-  if (labelled.length > 0) return labelled.find(({ span }) => isWithin(span, created)) ?? labelled[0];
+  const [first] = labelled;
+  if (first !== undefined) {
+    // A window that ends takes its report with it. Those that end are last.
+    const lasting = labelled.filter((one) => isBeingDeleted(first) || !isBeingDeleted(one));
+    return lasting.find(({ span }) => isWithin(span, created)) ?? first;
+  }
   const isLabelled = Object.keys(labels).some((key) => attributionKeys.has(key));
   const open = restores.filter((one) => {
     if (!isCovered(one, found)) return false;

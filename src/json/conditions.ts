@@ -1,0 +1,48 @@
+import { toTimestamp, type Condition } from './kube-object.ts';
+
+/**
+ * `conditions` with `next` added or replaced. `lastTransitionTime` changes only with the status.
+ * Returns the same array when nothing changed: callers compare by identity and skip the write.
+ */
+export function setCondition(
+  conditions: readonly Condition[] | undefined,
+  next: Omit<Condition, 'lastTransitionTime'>,
+  now: Date,
+): readonly Condition[] {
+  const before = conditions ?? [];
+  const index = before.findIndex(({ type }) => type === next.type);
+  const current = before[index];
+  if (current === undefined) return [...before, { ...next, lastTransitionTime: toTimestamp(now) }];
+
+  const moved = current.status !== next.status;
+  if (
+    !moved &&
+    current.reason === next.reason &&
+    current.message === next.message &&
+    current.observedGeneration === next.observedGeneration
+  )
+    return before;
+  const lastTransitionTime = moved ? toTimestamp(now) : current.lastTransitionTime;
+  return before.with(index, { ...next, lastTransitionTime });
+}
+
+/** Why an object is not ready: Gatehouse retries by itself, or nothing changes until a user acts. */
+export type NotReady = 'Reconciling' | 'Stalled';
+
+/**
+ * Sets `Ready`, and the condition by which kstatus tells waiting from failure. kstatus reads `Reconciling` and `Stalled`
+ * before `Ready`, so they exist only while they are true. Returns the same array when nothing changed.
+ *
+ * @param why undefined if the object is ready
+ */
+export function setReady(
+  conditions: readonly Condition[] | undefined,
+  ready: Omit<Condition, 'type' | 'lastTransitionTime'>,
+  why: NotReady | undefined,
+  now: Date,
+): readonly Condition[] {
+  const before = setCondition(conditions, { ...ready, type: 'Ready' }, now);
+  const isOver = ({ type }: Condition) => (type === 'Reconciling' || type === 'Stalled') && type !== why;
+  const kept = before.some(isOver) ? before.filter((one) => !isOver(one)) : before;
+  return why === undefined ? kept : setCondition(kept, { ...ready, type: why, status: 'True' }, now);
+}
