@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 import type { Condition, KubeObject } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { setCondition, setReady, type NotReady } from '../../kube/conditions.ts';
+import { setCondition, setReady, type NotReady } from '../../json/conditions.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { Store } from '../../kube/store.ts';
 import { AWAIT_CHANGE, type Reconcile } from '../controller.ts';

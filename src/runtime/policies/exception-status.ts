@@ -5,7 +5,7 @@ import { grantState, type GrantState } from '../../admission/policy/exceptions/g
 import type { PolicyException } from '../../api/policy-exception.ts';
 import { keyOf } from '../../json/kube-object.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { setReady, type NotReady } from '../../kube/conditions.ts';
+import { setReady, type NotReady } from '../../json/conditions.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Context } from '../context.ts';
 import {

@@ -4,7 +4,7 @@ import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { uncoveredSubresources } from '../../admission/policy/match/uncovered-subresources.ts';
 import type { AdmissionPolicy, AdmissionPolicyStatus } from '../../api/admission-policy.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { setCondition } from '../../kube/conditions.ts';
+import { setCondition } from '../../json/conditions.ts';
 import { keyOf, type Condition } from '../../json/kube-object.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Context } from '../context.ts';

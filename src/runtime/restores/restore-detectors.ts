@@ -2,7 +2,7 @@
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../api/restore-window.ts';
 import { keyOf } from '../../json/kube-object.ts';
-import { setReady, type NotReady } from '../../kube/conditions.ts';
+import { setReady, type NotReady } from '../../json/conditions.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Log } from '../../log.ts';

@@ -8,7 +8,7 @@ import { counted } from '../../json/counted.ts';
 import type { Condition } from '../../json/kube-object.ts';
 import { isAlreadyExists } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { setCondition, setReady, type NotReady } from '../../kube/conditions.ts';
+import { setCondition, setReady, type NotReady } from '../../json/conditions.ts';
 import { withKind } from '../../kube/object.ts';
 import type { Log } from '../../log.ts';
 import {
