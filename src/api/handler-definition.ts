@@ -1,21 +1,21 @@
 /** The schema of the argument of `defineHandler`. Each `problem` says what a field has to be. */
-import Type, { type TSchema } from 'typebox';
+import Type from 'typebox';
 import { Check } from 'typebox/schema';
 
-import { isJsonObject, ownValue } from '../json/json.ts';
-import { quote } from '../json/printable.ts';
-
-const LABEL = '[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?';
-const ONE_LABEL = { pattern: `^${LABEL}$` };
-const label = Type.String(ONE_LABEL);
-const texts = (wanted: string) =>
-  Type.Array(Type.String(), { minItems: 1, problem: `: write a list of ${wanted}` });
-const oneOf = (...values: readonly string[]) => Type.Unsafe<string>({ type: 'string', enum: [...values] });
-const optional = Type.Optional;
-const unchecked = optional(Type.Unknown());
-const aFunction = (options: { readonly problem?: string } = {}) =>
-  Type.Refine(Type.Unknown(options), (value) => typeof value === 'function');
-const action = optional(aFunction({ problem: ' is not a function' }));
+import { isJsonObject } from '../json/json.ts';
+import {
+  action,
+  aFunction,
+  fieldProblems,
+  label,
+  name,
+  ONE_LABEL,
+  oneOf,
+  optional,
+  readable,
+  texts,
+  unchecked,
+} from './definition.ts';
 
 const OPERATIONS = ['CREATE', 'UPDATE', 'DELETE', 'CONNECT'];
 
@@ -41,16 +41,6 @@ const match = Type.Object(
   { additionalProperties: false, problem: ': write an object with apiGroups and resources' },
 );
 
-const readable = Type.Union([
-  Type.String({ pattern: `^${LABEL}(\\.${LABEL})*$` }),
-  Type.Object({
-    apiGroup: optional(Type.String()),
-    apiVersion: optional(Type.String()),
-    resource: label,
-    metadataOnly: optional(Type.Boolean()),
-  }),
-]);
-
 const convert = Type.Object(
   {
     hub: Type.String({ ...ONE_LABEL, problem: ': write a version such as v2' }),
@@ -64,18 +54,6 @@ const convert = Type.Object(
 
 /** One version of `convert.versions`. */
 const conversion = Type.Object({ toHub: aFunction(), fromHub: aFunction() });
-
-/** `handler-` and the name form a label of the webhook's name, which has at most 63 characters. */
-const LONGEST_NAME = 40;
-
-const name = Type.String({
-  ...ONE_LABEL,
-  maxLength: LONGEST_NAME,
-  problem: ` is not a DNS label of at most ${LONGEST_NAME} characters, such as server-racks`,
-  showsValue: true,
-});
-
-export const isHandlerName = (text: string): boolean => Check(name, text);
 
 const handlerDefinition = Type.Object(
   {
@@ -110,33 +88,6 @@ export function definitionProblems(definition: unknown): readonly string[] {
   if ([mutate, validate, conversions].every((part) => part === undefined))
     return [...problems, 'it has neither mutate, validate nor convert'];
   return [...problems, ...(Check(convert, conversions) ? versionProblems(conversions) : [])];
-}
-
-function fieldProblems(schema: TSchema, value: unknown, path: string): readonly string[] {
-  if (!Type.IsObject(schema) || !isJsonObject(value))
-    return Check(schema, value) ? [] : [problemOf(schema, value, path)];
-  const below = (key: string) => (path === '' ? key : `${path}.${key}`);
-  const known = Object.keys(schema.properties);
-  const unknown = Object.keys(value).filter((key) => !known.includes(key));
-  const isClosed = ownValue(schema, 'additionalProperties') === false;
-  return [
-    ...(isClosed ? unknown : []).map((key) => `${below(key)} is unknown; there are ${known.join(', ')}`),
-    ...Object.entries(schema.properties).flatMap(([key, field]) =>
-      value[key] === undefined && !schema.required.includes(key)
-        ? []
-        : fieldProblems(field, value[key], below(key)),
-    ),
-  ];
-}
-
-function problemOf(schema: TSchema, value: unknown, path: string): string {
-  const {
-    problem,
-    showsValue,
-    enum: values,
-  }: { problem?: string; showsValue?: boolean; enum?: string[] } = schema;
-  if (values !== undefined) return `${path}: ${quote(value)} is not one of ${values.join(', ')}`;
-  return `${path}${showsValue === true ? ` ${quote(value)}` : ''}${problem ?? ''}`;
 }
 
 function versionProblems({ hub, versions }: { readonly hub: string; readonly versions: object }) {

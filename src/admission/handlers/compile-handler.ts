@@ -108,7 +108,7 @@ function governed({ apiGroups, resources }: CompiledMatch): readonly ReadKind[] 
   return apiGroups.flatMap((apiGroup) => whole.map((resource) => toReadKind({ apiGroup, resource })));
 }
 
-function toReadKind(kind: ReadableKind): ReadKind {
+export function toReadKind(kind: ReadableKind): ReadKind {
   if (typeof kind === 'string') {
     const [resource = '', ...group] = kind.split('.');
     return toReadKind({ apiGroup: group.join('.'), resource });

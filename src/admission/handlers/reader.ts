@@ -102,7 +102,7 @@ async function reading<T>(kind: ReadKind, what: string, read: () => Promise<T>):
   }
 }
 
-function selectorOf(given: unknown): NormalSelector {
+export function selectorOf(given: unknown): NormalSelector {
   const { selector, problems } = normaliseSelector(given ?? {}, 'labelSelector');
   const [problem] = problems;
   if (problem !== undefined) throw new TypeError(`${problem.where}: ${problem.message}`);

@@ -1,0 +1,59 @@
+/** The schema of the argument of `defineController`. Each `problem` says what a field has to be. */
+import Type from 'typebox';
+
+import { aFunction, action, fieldProblems, label, name, optional, readable } from './definition.ts';
+
+const one = (item: ReturnType<typeof Type.String>, wanted: string) =>
+  Type.Array(item, { minItems: 1, maxItems: 1, problem: `: write a list with one ${wanted}` });
+const several = (item: ReturnType<typeof Type.String>, wanted: string) =>
+  Type.Array(item, { minItems: 1, problem: `: write a list of ${wanted}` });
+const group = Type.String({ pattern: '^[-a-z0-9.]*$' });
+
+/** Server-side apply and reads need one version, so that an object has the same fields everywhere. */
+const watch = Type.Object(
+  {
+    apiGroups: one(group, 'API group, "" for the core group'),
+    apiVersions: one(label, 'API version such as v1'),
+    resources: one(label, 'plural such as users'),
+  },
+  { additionalProperties: false, problem: ': write an object with apiGroups, apiVersions and resources' },
+);
+
+const owned = Type.Object(
+  {
+    apiGroups: one(group, 'API group, "" for the core group'),
+    apiVersions: one(label, 'API version such as v1'),
+    resources: several(label, 'plurals such as namespaces'),
+  },
+  { additionalProperties: false },
+);
+
+const rule = Type.Object({ verbs: Type.Array(Type.String(), { minItems: 1 }) });
+
+const definition = Type.Object(
+  {
+    name: optional(name),
+    watch,
+    owns: optional(
+      Type.Array(owned, {
+        problem: ': write a list of objects with one apiGroup, one apiVersion, and resources',
+      }),
+    ),
+    reads: optional(
+      Type.Array(readable, { problem: ': write a list of kinds such as "datacenters.infra.example.com"' }),
+    ),
+    rules: optional(Type.Array(rule, { problem: ': write a list of RBAC rules, each with verbs' })),
+    concurrency: optional(
+      Type.Integer({ minimum: 1, maximum: 50, problem: ': write a number of objects, 1 to 50' }),
+    ),
+    timeoutSeconds: optional(
+      Type.Integer({ minimum: 1, maximum: 600, problem: ': write a whole number of seconds, 1 to 600' }),
+    ),
+    reconcile: aFunction({ problem: ': write a function' }),
+    finalize: action,
+  },
+  { additionalProperties: false, problem: 'write an object with watch and reconcile' },
+);
+
+/** All problems of a definition, by field. Checks at runtime: authors may write JavaScript, without types. */
+export const controllerProblems = (value: unknown): readonly string[] => fieldProblems(definition, value, '');
