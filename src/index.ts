@@ -24,3 +24,18 @@ export type {
   HandlerRequest,
   ListOptions,
 } from './admission/handlers/handler.ts';
+export { defineController } from './controllers/define-controller.ts';
+export type {
+  AppliedObject,
+  Controller,
+  ControllerContext,
+  ControllerDefinition,
+  Progress,
+  ProgressRecord,
+} from './controllers/controller.ts';
+export {
+  runController,
+  type ControllerTrial,
+  type ControllerVerdict,
+  type ControllerWrite,
+} from './controllers/run-controller.ts';

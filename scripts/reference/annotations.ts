@@ -1,5 +1,6 @@
 /** The labels and annotations that Gatehouse reads and writes, as a documentation page. */
 import { OPENED_BY, OPENER_SCOPE } from '../../src/restore/opener.ts';
+import { APPLIED, CONTROLLER_LABEL, OWNER_LABEL } from '../../src/controllers/owned-objects.ts';
 import { SWEEP_FINALIZER } from '../../src/restore/window.ts';
 import { SOURCE_LABEL } from '../../src/restore/detected-window.ts';
 import { SWEEP_DUE, EPOCH, ROLLBACK } from '../../src/restore/rollback.ts';
@@ -135,6 +136,7 @@ const ASKED: readonly Entry[] = [
 
 /** Annotations that Gatehouse sets. */
 const WRITTEN: readonly Entry[] = [
+  [APPLIED, 'what a [controller](../controllers.md) applies', 'Fingerprint of what was applied last.'],
   [
     pki.SERVING_CERT_SERVICE,
     TLS_SECRET,
@@ -185,6 +187,12 @@ const WRITTEN: readonly Entry[] = [
 ];
 
 const LABELS: readonly Entry[] = [
+  [CONTROLLER_LABEL, 'what a [controller](../controllers.md) applies', 'The name of the controller.'],
+  [
+    OWNER_LABEL,
+    'what a [controller](../controllers.md) applies',
+    'The object that it is applied for: the start of a SHA-256 hash of its kind and name.',
+  ],
   [
     AGGREGATION_LABEL,
     'ClusterRole',

@@ -2,14 +2,20 @@
 import { stringify } from 'yaml';
 
 import type { CompiledHandler } from '../admission/handlers/compile-handler.ts';
-import { groupResourceName } from '../json/kube-object.ts';
+import { compileController, type CompiledController } from '../controllers/compile-controller.ts';
+import { groupResourceName, type KubeObject } from '../json/kube-object.ts';
 import type { Config } from '../config/config.ts';
 import { AGGREGATION_LABEL } from '../runtime/policies/read-access.ts';
-import { compileHandlers, loadHandlers } from '../runtime/handlers/load-handlers.ts';
+import {
+  compileHandlers,
+  loadModules,
+  NOTHING,
+  type LoadedController,
+} from '../runtime/handlers/load-handlers.ts';
 
 /**
- * A ClusterRole for the kinds that handlers read, as YAML. The ClusterRole `gatehouse-references` aggregates it by its
- * label.
+ * As YAML: a ClusterRole for the kinds that handlers read, which `gatehouse-references` aggregates by its label, and one
+ * for what controllers read and write, with its binding to the account of the controllers.
  *
  * @throws InvalidHandlers with all problems of the handlers
  */
@@ -17,12 +23,15 @@ export async function manifests(
   { handlers, namespace }: Pick<Config, 'handlers' | 'namespace'>,
   from: string,
 ): Promise<string> {
-  const loaded = handlers === undefined ? [] : await loadHandlers(handlers, from);
+  const loaded = handlers === undefined ? NOTHING : await loadModules(handlers, from);
   // The version of the API server is unknown here; `serve` rejects matchConditions if it is too old.
-  const compiled = compileHandlers(loaded, { ownNamespace: namespace, matchConditions: true });
+  const compiled = compileHandlers(loaded.handlers, { ownNamespace: namespace, matchConditions: true });
   const role = readingRole(compiled);
-  if (role === undefined) return '# No handler reads other objects: nothing to apply.\n';
-  return `${comment(compiled)}${stringify(role)}`;
+  const parts = [
+    ...(role === undefined ? [] : [`${comment(compiled)}${stringify(role)}`]),
+    ...controllerRoles(loaded.controllers, namespace).map((object) => stringify(object)),
+  ];
+  return parts.length === 0 ? '# No handler reads other objects: nothing to apply.\n' : parts.join('---\n');
 }
 
 function comment(handlers: readonly CompiledHandler[]): string {
@@ -49,4 +58,53 @@ export function readingRole(handlers: readonly CompiledHandler[]) {
       verbs: ['get', 'list', 'watch'],
     })),
   };
+}
+
+const WRITE = ['get', 'list', 'watch', 'create', 'patch', 'delete'];
+const READ = ['get', 'list', 'watch'];
+
+/** What the controllers may do, and its binding; nothing without controllers. */
+export function controllerRoles(
+  loaded: readonly LoadedController[],
+  namespace: string,
+): readonly KubeObject[] {
+  if (loaded.length === 0) return [];
+  const rules = loaded.flatMap(({ name, controller }) => rulesOf(compileController(name, controller)));
+  const metadata = { name: 'gatehouse-controllers-of-users' };
+  const rbac = 'rbac.authorization.k8s.io';
+  const role = { apiVersion: `${rbac}/v1`, kind: 'ClusterRole', metadata, rules };
+  const binding = {
+    apiVersion: `${rbac}/v1`,
+    kind: 'ClusterRoleBinding',
+    metadata,
+    roleRef: { apiGroup: rbac, kind: role.kind, name: metadata.name },
+    // With one Deployment, the account is `gatehouse`.
+    subjects: ['gatehouse-controllers', 'gatehouse'].map((name) => ({
+      kind: 'ServiceAccount',
+      name,
+      namespace,
+    })),
+  };
+  return [role, binding];
+}
+
+function rulesOf({ watched, owns, reads, rules }: CompiledController): readonly object[] {
+  const rule = (
+    { group }: { readonly group: string },
+    resources: readonly string[],
+    verbs: readonly string[],
+  ) => ({
+    ...{ apiGroups: [group], resources, verbs },
+  });
+  const { resource } = watched;
+  const others = reads.slice(1 + owns.length);
+  return [
+    rule(watched, [resource], [...READ, 'patch']),
+    rule(watched, [`${resource}/status`], ['patch']),
+    // The admission plugin OwnerReferencesPermissionEnforcement asks for it.
+    rule(watched, [`${resource}/finalizers`], ['update']),
+    ...owns.map((kind) => rule(kind, [kind.resource], WRITE)),
+    ...others.map((kind) => rule(kind, [kind.resource], READ)),
+    ...rules,
+  ];
 }

@@ -11,7 +11,7 @@ import type { StatusPageOptions } from '../server/status-page/status-page.ts';
 import { watchClockSkew } from './clock-skew.ts';
 import { type Connected, connect, type Context } from './context.ts';
 import { openHandlers, startHandlers, type Handlers } from './handlers/handlers.ts';
-import type { LoadedHandler } from './handlers/load-handlers.ts';
+import type { Loaded } from './handlers/load-handlers.ts';
 import { createLog } from './log.ts';
 import { openTracing } from './tracing.ts';
 
@@ -81,7 +81,7 @@ export async function runProcess(
 
 async function runConnected(
   connected: Connected,
-  loaded: readonly LoadedHandler[],
+  loaded: Loaded,
   ready: Record<string, HealthCheck>,
   draining: AbortSignal,
   work: (process: Process) => Promise<void>,

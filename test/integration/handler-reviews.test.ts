@@ -52,14 +52,17 @@ async function serving(definition: Partial<HandlerDefinition<Server>>) {
         namespaces: undefined,
       },
     },
-    [
-      {
-        name: 'servers',
-        origin: 'servers.ts',
-        // the handler has its own object type
-        handler: defineHandler<Server>({ match: MATCH, reads: [], ...definition }) as never,
-      },
-    ],
+    {
+      controllers: [],
+      handlers: [
+        {
+          name: 'servers',
+          origin: 'servers.ts',
+          // the handler has its own object type
+          handler: defineHandler<Server>({ match: MATCH, reads: [], ...definition }) as never,
+        },
+      ],
+    },
     stopping.signal,
   );
   const registry = createPolicyRegistry(() => performance.now());

@@ -4,8 +4,8 @@ import { watch } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { messageOf } from '../../json/error-message.ts';
-import { compileHandlers, loadHandlers, reloadHandlers } from '../../runtime/handlers/load-handlers.ts';
-import { readingRole } from '../manifests.ts';
+import { compileHandlers, loadModules, reloadHandlers } from '../../runtime/handlers/load-handlers.ts';
+import { controllerRoles, readingRole } from '../manifests.ts';
 import { NAMESPACE } from './api.ts';
 import type { Cluster } from './tour.ts';
 
@@ -68,8 +68,8 @@ export async function allowReads(
   handlers: string | undefined,
 ): Promise<void> {
   if (handlers === undefined) return;
-  const loaded = await loadHandlers(handlers, process.cwd());
-  const compiled = compileHandlers(loaded, { ownNamespace: NAMESPACE, matchConditions: true });
+  const loaded = await loadModules(handlers, process.cwd());
+  const compiled = compileHandlers(loaded.handlers, { ownNamespace: NAMESPACE, matchConditions: true });
   const role = readingRole(compiled);
-  if (role !== undefined) await apply([role]);
+  await apply([...(role === undefined ? [] : [role]), ...controllerRoles(loaded.controllers, NAMESPACE)]);
 }

@@ -5,12 +5,13 @@ import type { Converter } from '../../admission/conversion/converter.ts';
 import type { Decision } from '../../admission/review/decision.ts';
 import { callHandler } from '../../admission/handlers/call-handler.ts';
 import type { HandlerOutcome, HandlerPhase } from '../../admission/handlers/handler-decision.ts';
+import { compileController, type CompiledController } from '../../controllers/compile-controller.ts';
 import { isGoverned, type CompiledHandler } from '../../admission/handlers/compile-handler.ts';
 import type { HandlerLog } from '../../admission/handlers/handler.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
 import type { HandlerOutcomeLabel } from '../../server/metrics/metrics.ts';
 import { untilPassed, type HealthCheck } from '../../server/health.ts';
-import { compileHandlers, loadHandlers, type LoadedHandler } from './load-handlers.ts';
+import { compileHandlers, loadModules, NOTHING, type Loaded } from './load-handlers.ts';
 import type { Context } from '../context.ts';
 import { createHandlerStores } from './handler-stores.ts';
 import { createHandlerWorld } from './handler-world.ts';
@@ -18,6 +19,8 @@ import { inHandler, surviveStrayErrors } from './stray-errors.ts';
 
 export interface Handlers {
   readonly all: readonly CompiledHandler[];
+  /** They run where this process leads. */
+  readonly controllers: readonly CompiledController[];
   /** The handlers that convert objects. */
   readonly converters: readonly Converter[];
   /**
@@ -34,6 +37,7 @@ export interface Handlers {
 
 export const NO_HANDLERS: Handlers = {
   all: [],
+  controllers: [],
   converters: [],
   decide: () => Promise.resolve(undefined),
   check: () => undefined,
@@ -48,8 +52,8 @@ export async function openHandlers(
   source: string | undefined,
   { metrics, log }: Pick<Context, 'metrics' | 'log'>,
   signal: AbortSignal,
-): Promise<readonly LoadedHandler[]> {
-  if (source === undefined) return [];
+): Promise<Loaded> {
+  if (source === undefined) return NOTHING;
   const onStray = (handler = 'unknown', err: Error) => {
     metrics.handlerFailure(handler, 'stray');
     log.error(
@@ -58,7 +62,7 @@ export async function openHandlers(
     );
   };
   surviveStrayErrors(resolve(source), onStray, signal);
-  return await inHandler('loading', () => loadHandlers(source, process.cwd()));
+  return await inHandler('loading', () => loadModules(source, process.cwd()));
 }
 
 type HandlersContext = Pick<
@@ -77,10 +81,10 @@ type HandlersContext = Pick<
 /** @throws InvalidHandlers with all problems that keep the handlers from being compiled */
 export function startHandlers(
   context: HandlersContext,
-  loaded: readonly LoadedHandler[],
+  { handlers: loaded, controllers }: Loaded,
   signal: AbortSignal,
 ): Handlers {
-  if (loaded.length === 0) return NO_HANDLERS;
+  if (loaded.length + controllers.length === 0) return NO_HANDLERS;
   const { client, exact, rollbacks, namespaces, discovery, config, capabilities, log } = context;
   const all = compileHandlers(loaded, { ownNamespace: config.namespace, ...capabilities });
   const stores = createHandlerStores(
@@ -94,9 +98,11 @@ export function startHandlers(
   for (const { namesReads, reads } of all) if (namesReads) reads.forEach(stores.want);
   const world = createHandlerWorld(exact.client, discovery, stores, namespaces);
   const byName = new Map(all.map((handler) => [handler.name, handler]));
-  log.info({ handlers: [...byName.keys()] }, 'handlers loaded');
+  const names = controllers.map(({ name }) => name);
+  log.info({ handlers: [...byName.keys()], controllers: names }, 'handlers loaded');
   return {
     all,
+    controllers: controllers.map(({ name, controller }) => compileController(name, controller)),
     converters: all.flatMap(({ name, converter }) =>
       converter === undefined ? [] : [guarded(name, converter)],
     ),

@@ -6,8 +6,9 @@ import { isSea } from 'node:sea';
 import { registerHooks, type ResolveFnOutput, type ResolveHookContext } from 'node:module';
 
 import type { MatchEnvironment } from '../../admission/policy/match/compile-match.ts';
-import { isHandlerName } from '../../api/handler-definition.ts';
+import { isName } from '../../api/definition.ts';
 import { isHandler, type Handler } from '../../admission/handlers/handler.ts';
+import { isController, type Controller } from '../../controllers/controller.ts';
 import { compileHandler, type CompiledHandler } from '../../admission/handlers/compile-handler.ts';
 
 export interface LoadedHandler {
@@ -17,6 +18,20 @@ export interface LoadedHandler {
   readonly origin: string;
   readonly handler: Handler;
 }
+
+export interface LoadedController {
+  readonly name: string;
+  readonly origin: string;
+  readonly controller: Controller;
+}
+
+/** What the modules of a folder or a package export. */
+export interface Loaded {
+  readonly handlers: readonly LoadedHandler[];
+  readonly controllers: readonly LoadedController[];
+}
+
+export const NOTHING: Loaded = { handlers: [], controllers: [] };
 
 /** The name under which npm installs Gatehouse, and handlers import it. */
 export const OWN_NAME = '@gatehouse-dev/gatehouse';
@@ -34,29 +49,39 @@ const NO_HANDLER = /(\.d\.m?ts|\.(test|spec)\.m?[jt]s)$/;
 /** No URLs: `data:text/javascript,…` would be code inside the setting. */
 const PACKAGE_NAME = /^(@[\w~-][\w.~-]*\/)?[\w~-][\w.~-]*(\/[\w~-][\w.~-]*)*$/;
 
+/** The handlers of a folder or a package. @throws as {@link loadModules} */
+export const loadHandlers = async (source: string, from: string): Promise<readonly LoadedHandler[]> =>
+  (await loadModules(source, from)).handlers;
+
 /**
- * @param source a folder whose files are handlers (subfolders are for shared code), or the name of a package
+ * @param source a folder whose files are handlers and controllers (subfolders are for shared code), or the name of a package
  * @param from the folder from which relative paths and packages are resolved
  * @throws InvalidHandlers with all problems, by file
  */
-export async function loadHandlers(source: string, from: string): Promise<readonly LoadedHandler[]> {
+export async function loadModules(source: string, from: string): Promise<Loaded> {
   if (isSea()) throw new InvalidHandlers(NO_MODULES);
   const folder = resolve(from, source);
   const results = isFolder(folder) ? await fromFolder(folder) : await fromPackage(source, from);
   const loaded = results.filter((result) => typeof result !== 'string');
+  const handlers = loaded.filter((one) => 'handler' in one);
+  const controllers = loaded.filter((one) => 'controller' in one);
   const problems = [
     ...results.filter((result) => typeof result === 'string'),
-    ...namesTwice(loaded),
+    ...namesTwice(handlers),
+    ...namesTwice(controllers),
+    ...kindsTwice(controllers),
     ...(results.length === 0 ? [`${source}: it contains no handler`] : []),
   ];
   if (problems.length > 0) throw new InvalidHandlers(problems.join('\n'));
-  return loaded.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  return { handlers: handlers.toSorted(byName), controllers: controllers.toSorted(byName) };
 }
+
+const byName = (a: { readonly name: string }, b: { readonly name: string }) => (a.name < b.name ? -1 : 1);
 
 const NO_MODULES = `handlers: the single executable cannot load modules: use the image, or npx ${OWN_NAME}`;
 
 /** A string is a problem. */
-type Result = LoadedHandler | string;
+type Result = LoadedHandler | LoadedController | string;
 
 async function fromFolder(folder: string): Promise<readonly Result[]> {
   folders.add(`${pathToFileURL(folder).href}/`);
@@ -69,24 +94,25 @@ async function fromFolder(folder: string): Promise<readonly Result[]> {
   for (const file of files) {
     const path = join(folder, file);
     const found = await attempt(path, async () => (await importAs(pathToFileURL(path).href)).default);
-    results.push(typeof found === 'string' ? found : checked(found.value, path, nameOfFile(file)));
+    results.push(...(typeof found === 'string' ? [found] : allIn(found.value, path, nameOfFile(file))));
   }
   return results;
 }
 
-/** The default export of a package is one handler or a list of handlers. Each needs a name. */
+/** What a package exports needs names. */
 async function fromPackage(name: string, from: string): Promise<readonly Result[]> {
   if (name.startsWith('.') || name.startsWith('/'))
     return [`${name}: the folder does not exist (from ${from})`];
   if (!PACKAGE_NAME.test(name)) return [`${name}: it is neither a folder nor the name of a package`];
   const found = await attempt(name, async () => (await importPackage(name, from)).default);
-  if (typeof found === 'string') return [found];
-  return Array.isArray(found.value)
-    ? found.value.map((value: unknown, index) =>
-        checked(value, `${name}, default export [${index}]`, undefined),
-      )
-    : [checked(found.value, name, undefined)];
+  return typeof found === 'string' ? [found] : allIn(found.value, name, undefined);
 }
+
+/** The default export is a handler, a controller, or a list of both. */
+const allIn = (value: unknown, origin: string, fallback: string | undefined): readonly Result[] =>
+  Array.isArray(value)
+    ? value.map((one: unknown, index) => checked(one, `${origin}, default export [${index}]`, fallback))
+    : [checked(value, origin, fallback)];
 
 async function attempt(
   origin: string,
@@ -109,20 +135,34 @@ function lineOf(error: unknown, path: string): string {
 function checked(value: unknown, origin: string, fallback: string | undefined): Result {
   if (value === undefined)
     return `${origin}: it has no default export: write export default defineHandler({…}), or move shared code to a subfolder`;
-  if (!isHandler(value)) return `${origin}: its default export was not made by defineHandler`;
+  if (!isHandler(value) && !isController(value))
+    return `${origin}: its default export was not made by defineHandler or defineController`;
   const name = value.name ?? fallback;
   if (name === undefined) return `${origin}: a handler in a package needs a name`;
-  if (!isHandlerName(name))
+  if (!isName(name))
     return `${origin}: "${name}" cannot be the name of a handler: use at most 40 lower-case letters, digits and dashes`;
-  return { name, origin, handler: value };
+  return isController(value) ? { name, origin, controller: value } : { name, origin, handler: value };
 }
 
-function namesTwice(loaded: readonly LoadedHandler[]): readonly string[] {
+function namesTwice(
+  loaded: readonly { readonly name: string; readonly origin: string }[],
+): readonly string[] {
   const byName = Map.groupBy(loaded, ({ name }) => name);
   return [...byName].flatMap(([name, same]) =>
     same.length < 2
       ? []
       : [`${same.map(({ origin }) => origin).join(' and ')}: both have the name ${name}: rename one`],
+  );
+}
+
+/** Two controllers would overwrite each other's conditions. */
+function kindsTwice(loaded: readonly LoadedController[]): readonly string[] {
+  const kindOf = ({ controller: { watch } }: LoadedController) =>
+    `${watch.resources[0]}.${watch.apiGroups[0]}`;
+  return [...Map.groupBy(loaded, kindOf)].flatMap(([kind, same]) =>
+    same.length < 2
+      ? []
+      : [`${same.map(({ origin }) => origin).join(' and ')}: both watch ${kind}: merge them`],
   );
 }
 

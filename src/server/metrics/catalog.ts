@@ -42,6 +42,8 @@ export const METRICS = {
   convertedObjects: counter('gatehouse_conversion_objects_total', 'Objects in conversion reviews, by CustomResourceDefinition and outcome.', 'crd', 'outcome'),
   handler: histogram('gatehouse_handler_duration_seconds', 'How long a handler took, by handler, webhook and outcome (allow, deny, retry, error, timeout).', LONG_BUCKETS, 'handler', 'webhook', 'outcome'),
   handlerFailures: counter('gatehouse_handler_failures_total', 'Failures of handlers, by handler and reason (exception, timeout, result, draft, read, unreadable, stray).', 'handler', 'reason'),
+  /** @see https://github.com/kubernetes-sigs/controller-runtime/blob/main/pkg/internal/controller/metrics/metrics.go */
+  reconciles: counter('controller_runtime_reconcile_total', 'Passes of the controllers of users, by controller and result (success, requeue_after, error).', 'controller', 'result'),
   rejectedRequests: counter('gatehouse_rejected_requests_total', 'Requests to the webhook port that were not admission reviews, by HTTP status.', 'code'),
   reviewsInFlight: gauge('gatehouse_admission_reviews_in_flight', 'Admission reviews in progress.'),
   refusedReviews: counter('gatehouse_admission_reviews_refused_total', 'Admission reviews answered with 429 because of overload, by the limit that was reached.', 'reason'),

@@ -62,6 +62,7 @@ export function createMetrics(exemplar?: ExemplarLabels) {
       convertedObjects.inc(labels, objects);
     },
     handler: observe<{ handler: string; webhook: string; outcome: HandlerOutcomeLabel }>(METRICS.handler),
+    reconciled: count<[controller: string, result: string]>(METRICS.reconciles),
     handlerFailure: count<[handler: string, reason: string]>(METRICS.handlerFailures),
     rejectedRequest: count<[status: number]>(METRICS.rejectedRequests),
     refusedReview: count<[reason: Overload]>(

@@ -12,6 +12,7 @@ import { NETWORK_POLICY } from './services/network-policy.ts';
 import { POD } from './workloads/pod.ts';
 import { POD_DISRUPTION_BUDGET } from './workloads/pod-disruption-budget.ts';
 import { CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING } from './rbac/rbac.ts';
+import { RESOURCE_QUOTA } from './core/resource-quota.ts';
 import { SECRET } from './core/secret.ts';
 import type { ServiceAllocators } from './services/service-allocation.ts';
 import { serviceKind } from './services/service.ts';
@@ -31,6 +32,7 @@ export const builtInTypes = (
   CORE_EVENT,
   NAMESPACE,
   POD,
+  RESOURCE_QUOTA,
   SECRET,
   SERVICE_ACCOUNT,
   serviceKind(allocators),

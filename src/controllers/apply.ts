@@ -1,0 +1,116 @@
+/** `apply` and `remove`: an object of somebody else is never taken. */
+import { textIn, listIn } from '../json/json.ts';
+import { splitApiVersion, type KubeObject } from '../json/kube-object.ts';
+import type { AppliedObject, ApplyOptions } from './controller.ts';
+import {
+  belongsTo,
+  canOwn,
+  contains,
+  contentOf,
+  desiredObject,
+  fingerprint,
+  nameOf,
+  type Owner,
+} from './owned-objects.ts';
+import { addFinalizer, appliedKey, type PassState } from './pass-state.ts';
+import type { ServedKind } from './world.ts';
+
+const ownerOf = ({ object, mark }: PassState): Owner => ({ object, mark });
+
+function servedKind({ kinds }: PassState, { apiVersion, kind }: AppliedObject): ServedKind {
+  const { group, version } = splitApiVersion(apiVersion);
+  const found = kinds
+    .slice(1)
+    .filter((one) => one.group === group && one.version === version)
+    .find((one) => (one.kind === '' ? one.resource === usualPlural(kind) : one.kind === kind));
+  if (found === undefined) throw new TypeError(`${kind} ${apiVersion} is not in owns: add its plural there`);
+  return found;
+}
+
+/** As apimachinery guesses it (UnsafeGuessKindToResource), for a world without discovery. */
+function usualPlural(kind: string): string {
+  const name = kind.toLowerCase();
+  if (name.endsWith('s')) return `${name}es`;
+  return name.endsWith('y') ? `${name.slice(0, -1)}ies` : `${name}s`;
+}
+
+/** @throws Error if the object belongs to something else */
+export async function applyObject(
+  state: PassState,
+  given: AppliedObject,
+  { adopt = false }: ApplyOptions = {},
+): Promise<KubeObject> {
+  const { controller, world, settled, deadline } = state.pass;
+  const kind = servedKind(state, given);
+  const read = { ...kind, metadataOnly: false };
+  const { name, namespace } = given.metadata;
+  if (kind.namespaced && namespace === undefined)
+    throw new TypeError(`${kind.kind} ${name} needs metadata.namespace`);
+  const desired = desiredObject(given, ownerOf(state), controller);
+  // Nothing else would delete it.
+  if (!canOwn(state.object, desired)) await addFinalizer(state);
+  const key = appliedKey(kind, desired);
+  state.applied.add(key);
+  const found = await world.get(read, { namespace, name }, deadline);
+  if (found !== undefined) {
+    const whose = belongsTo(found, ownerOf(state), controller);
+    if (typeof whose === 'object')
+      throw new Error(`${nameOf(found)} belongs to ${whose.other}: use another name, or delete it`);
+    if (whose === 'free' && !adopt)
+      throw new Error(
+        `${nameOf(found)} exists and was not created for ${nameOf(state.object)}: delete it, or apply it with adopt`,
+      );
+    if (found.metadata?.deletionTimestamp !== undefined)
+      throw new Error(`${nameOf(found)} is being deleted: it is applied again when it is gone`);
+    const isEqual = contains(found, desired) || settled.get(key) === fingerprint(desired, contentOf(found));
+    if (whose === 'ours' && isEqual) return found;
+  }
+  return await send(state, kind, desired, found);
+}
+
+/** Sends the object, and remembers what the API server made of it. */
+async function send(
+  state: PassState,
+  kind: ServedKind,
+  desired: KubeObject,
+  found: KubeObject | undefined,
+): Promise<KubeObject> {
+  const { controller, world, settled, deadline } = state.pass;
+  const { fieldManager } = controller;
+  const uid = found?.metadata?.uid;
+  const body = uid === undefined ? desired : { ...desired, metadata: { ...desired.metadata, uid } };
+  const stored = await world.apply(kind, body, fieldManager, found !== undefined, deadline);
+  if (found === undefined && wasThere(stored, fieldManager)) {
+    // Somebody else was faster. Without fields, the API server takes back all that this controller set.
+    const { apiVersion, kind: name, metadata } = desired;
+    const bare = {
+      apiVersion,
+      kind: name,
+      metadata: { name: metadata?.name, namespace: metadata?.namespace },
+    };
+    await world.apply(kind, bare as KubeObject, fieldManager, false, deadline);
+    throw new Error(`${nameOf(stored)} exists and was not created for ${nameOf(state.object)}`);
+  }
+  settled.set(appliedKey(kind, desired), fingerprint(desired, contentOf(stored)));
+  return stored;
+}
+
+/** Whether others wrote fields of an object that seemed to be absent. */
+function wasThere(stored: KubeObject, fieldManager: string): boolean {
+  return listIn(stored, 'metadata', 'managedFields').some((one) => textIn(one, 'manager') !== fieldManager);
+}
+
+/** Whether the object is gone. */
+export async function removeObject(state: PassState, given: AppliedObject): Promise<boolean> {
+  const { controller, world, deadline } = state.pass;
+  const kind = servedKind(state, given);
+  const read = { ...kind, metadataOnly: false };
+  const { name, namespace } = given.metadata;
+  const found = await world.get(read, { namespace, name }, deadline);
+  if (found === undefined || belongsTo(found, ownerOf(state), controller) !== 'ours') return true;
+  if (found.metadata?.deletionTimestamp === undefined) await world.remove(kind, found, deadline);
+  const left = await world.get(read, { namespace, name }, deadline);
+  if (left === undefined || left.metadata?.uid !== found.metadata?.uid) return true;
+  state.ending.push(nameOf(left));
+  return false;
+}

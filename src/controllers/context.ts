@@ -1,0 +1,84 @@
+/** What the author's code can do during a pass. */
+import { readKindOf, type ReadKind } from '../admission/handlers/compile-handler.ts';
+import { selectorOf } from '../admission/handlers/reader.ts';
+import { applyObject, removeObject } from './apply.ts';
+import type { ControllerContext } from './controller.ts';
+import { later, WAITING_SECONDS, type PassState } from './pass-state.ts';
+import { keyFor, progressOf } from './progress.ts';
+import type { Place, ServedKind } from './world.ts';
+
+export function createContext(state: PassState): ControllerContext {
+  const { pass, kinds } = state;
+  const { controller, world, deadline } = pass;
+  /** A promise that nobody awaits must not write after the pass. */
+  const check = (): void => {
+    if (state.isOver) throw new Error('the pass is over: await all promises in the controller');
+    deadline.throwIfAborted();
+  };
+  const kindOf = (resource: string): ReadKind => {
+    check();
+    const found = readKindOf(controller.reads, resource);
+    if (typeof found === 'string') throw new TypeError(found);
+    return found;
+  };
+  const { namespace: own } = state.object.metadata ?? {};
+  const requeueAfter = (seconds: number): void => {
+    check();
+    if (!(seconds > 0)) throw new TypeError(`requeueAfter: ${seconds} is not a positive number of seconds`);
+    const at = later(world, seconds);
+    if (state.requeueAt === undefined || at < state.requeueAt) state.requeueAt = at;
+  };
+  return {
+    apply: async (object, options) => {
+      check();
+      return (await applyObject(state, object, options)) as never;
+    },
+    remove: async (object) => {
+      check();
+      return await removeObject(state, object);
+    },
+    get: async (resource, { name, namespace = own }) => {
+      const kind = kindOf(resource);
+      return (await world.get(kind, placeOf(kinds, kind, { namespace, name }), deadline)) as never;
+    },
+    list: async (resource, { namespace = own, labelSelector } = {}) =>
+      (await world.list(kindOf(resource), namespace, selectorOf(labelSelector), deadline)) as never,
+    condition: (type, status, reason, given = '') => {
+      check();
+      // Kubernetes 1.20 reads an empty message of a CustomResource as null, which no schema accepts.
+      const condition = { type, status, reason, message: given === '' ? reason : given };
+      const index = state.conditions.findIndex((one) => one.type === type);
+      if (index < 0) state.conditions.push(condition);
+      else state.conditions[index] = condition;
+    },
+    status: (fields) => {
+      check();
+      for (const taken of ['conditions', 'observedGeneration', 'progress'])
+        if (Object.hasOwn(fields, taken)) throw new TypeError(`status.${taken} belongs to Gatehouse`);
+      state.fields = { ...state.fields, ...fields };
+    },
+    wait: (reason, message, { afterSeconds = WAITING_SECONDS } = {}) => {
+      requeueAfter(afterSeconds);
+      state.unready = { why: 'Reconciling', reason, message };
+    },
+    stall: (reason, message) => {
+      check();
+      state.unready = { why: 'Stalled', reason, message };
+    },
+    requeueAfter,
+    progress: progressOf(state),
+    idempotencyKey: (...parts) => keyFor(state.object, ...parts),
+    event: (type, reason, message) => {
+      check();
+      world.event(state.object, type, reason, message);
+    },
+    signal: deadline,
+    log: world.log,
+  };
+}
+
+/** Cluster-scoped kinds have no namespace. */
+function placeOf(kinds: readonly ServedKind[], { group, resource }: ReadKind, place: Place): Place {
+  const served = kinds.find((one) => one.group === group && one.resource === resource);
+  return served?.namespaced === false ? { name: place.name } : place;
+}

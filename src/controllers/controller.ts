@@ -1,0 +1,185 @@
+/** The types of `defineController`. */
+import type { LabelSelector } from '../api/policy-match.ts';
+import type { Frozen, HandlerLog, ReadableKind, UntypedObject } from '../admission/handlers/handler.ts';
+
+/** The kind whose objects a controller reconciles: one group, one version, one plural. */
+export interface WatchedKind {
+  /** e.g. `['example.com']`; `['']` for the core group. */
+  readonly apiGroups: readonly [string];
+  /** e.g. `['v1']`: the version of the type that the author wrote. */
+  readonly apiVersions: readonly [string];
+  /** e.g. `['users']`. */
+  readonly resources: readonly [string];
+}
+
+/** Kinds whose objects a controller applies: one group, one version, any number of plurals. */
+export interface OwnedKinds {
+  readonly apiGroups: readonly [string];
+  readonly apiVersions: readonly [string];
+  readonly resources: readonly string[];
+}
+
+/** A rule of a ClusterRole, for permissions that do not follow from the declarations, such as `bind` of a role. */
+export interface PolicyRule {
+  readonly apiGroups?: readonly string[];
+  readonly resources?: readonly string[];
+  readonly resourceNames?: readonly string[];
+  readonly nonResourceURLs?: readonly string[];
+  readonly verbs: readonly string[];
+}
+
+/** The argument of `defineController`. */
+export interface ControllerDefinition<T extends object = UntypedObject> {
+  /** A DNS label of at most 40 characters, unique among the controllers. Default: the name of the file. */
+  readonly name?: string;
+  readonly watch: WatchedKind;
+  /** What `apply` and `remove` may write. A change of an applied object reconciles its owner again. */
+  readonly owns?: readonly OwnedKinds[];
+  /** Further kinds that `get` and `list` may read. Their changes reconcile nothing: use `requeueAfter`. */
+  readonly reads?: readonly ReadableKind[];
+  /** Permissions in addition to those that follow from `watch`, `owns` and `reads`. */
+  readonly rules?: readonly PolicyRule[];
+  /** How many objects are reconciled at the same time. Default: 4. */
+  readonly concurrency?: number;
+  /** How long one pass may take, in seconds from 1 to 600. Default: 60. Then `signal` aborts, and the pass failed. */
+  readonly timeoutSeconds?: number;
+  /**
+   * Brings the world to the state that the object describes. Each pass applies everything that the object needs: what an
+   * earlier pass applied and this one does not is deleted when it returns. Must be idempotent.
+   */
+  readonly reconcile: (object: Frozen<T>, context: ControllerContext) => Promise<void> | void;
+  /**
+   * Undoes what Kubernetes does not clean up by itself, before the object disappears. With it, each object gets a
+   * finalizer before its first pass. What `reconcile` applied is deleted afterwards, and the finalizer goes last.
+   */
+  readonly finalize?: (object: Frozen<T>, context: ControllerContext) => Promise<void> | void;
+}
+
+/** Marks a definition that `defineController` has checked. All copies of this package in a process share the symbol. */
+export const CONTROLLER: unique symbol = Symbol.for('gatehouse.dev/controller');
+
+/** A controller, created by `defineController`: a default export of a module, alone or in a list. */
+export interface Controller<T extends object = UntypedObject> extends ControllerDefinition<T> {
+  readonly [CONTROLLER]: true;
+}
+
+export function isController(value: unknown): value is Controller {
+  return typeof value === 'object' && value !== null && Reflect.get(value, CONTROLLER) === true;
+}
+
+/** An object to apply: complete as far as the controller decides its fields. */
+export interface AppliedObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: {
+    readonly name: string;
+    /** Required for namespaced kinds. */
+    readonly namespace?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
+}
+
+export interface ApplyOptions {
+  /** Whether to take over an object that exists and has no controller. Default: false; the pass then fails. */
+  readonly adopt?: boolean;
+}
+
+/** The name of an object of a kind in `owns`. */
+export type RemovedObject = Pick<AppliedObject, 'apiVersion' | 'kind' | 'metadata'>;
+
+export interface ReadOptions {
+  readonly name: string;
+  /** Default: the namespace of the reconciled object. Ignored for cluster-scoped kinds. */
+  readonly namespace?: string;
+}
+
+export interface ListOptions {
+  /** Default: the namespace of the reconciled object, or all namespaces if it has none. */
+  readonly namespace?: string;
+  readonly labelSelector?: LabelSelector;
+}
+
+/** A record of an operation in an external system, in `status.progress`. */
+export interface ProgressRecord {
+  /** What is being done, e.g. `create-server`. */
+  readonly operation: string;
+  /** The same in each attempt of this operation, and never used before: the idempotency key for the external system. */
+  readonly id: string;
+  /** RFC 3339. */
+  readonly startedAt: string;
+  /** 1 for the first attempt. */
+  readonly attempt: number;
+}
+
+export interface Progress {
+  /** The operation that an earlier pass, perhaps in another process, started and did not finish. */
+  readonly current: ProgressRecord | undefined;
+  /**
+   * Records the operation in the status, before it starts. If the same operation is already recorded, only its attempt
+   * counts up: a crash between the call and its result leads to the same id.
+   *
+   * @throws Error if another operation is unfinished: finish or clear it first
+   */
+  readonly start: (operation: string) => Promise<ProgressRecord>;
+  /** The operation is over, and its result is where the next pass finds it. Takes effect with the status of this pass. */
+  readonly finish: () => void;
+}
+
+export interface ControllerContext {
+  /**
+   * Server-side apply of an object of a kind in `owns`, with an owner reference if the scopes allow it. Sends nothing if
+   * nothing differs. Returns the stored object.
+   *
+   * @throws Error if the object exists and belongs to something else
+   */
+  readonly apply: <Applied extends AppliedObject>(
+    object: Applied,
+    options?: ApplyOptions,
+  ) => Promise<Frozen<Applied>>;
+  /**
+   * Deletes an object of a kind in `owns` if it belongs to the reconciled object. True: it is gone. False: it is being
+   * deleted, and its end causes another pass; `finalize` is then not complete.
+   */
+  readonly remove: (object: RemovedObject) => Promise<boolean>;
+  /** Reads one object of a kind in `watch`, `owns` or `reads`, named like `namespaces`. Sees the controller's own writes. */
+  readonly get: <Found extends object = UntypedObject>(
+    resource: string,
+    options: ReadOptions,
+  ) => Promise<Frozen<Found> | undefined>;
+  /** Lists objects of such a kind. Sees the controller's own writes. */
+  readonly list: <Found extends object = UntypedObject>(
+    resource: string,
+    options?: ListOptions,
+  ) => Promise<readonly Frozen<Found>[]>;
+  /**
+   * Sets a condition for this pass. The conditions of the object belong to this controller: one that a pass does not set
+   * disappears. Write positive conditions: `Ready` is False while one of them is not True, unless the pass sets `Ready`
+   * itself. Default of `message`: the reason.
+   */
+  readonly condition: (
+    type: string,
+    status: 'True' | 'False' | 'Unknown',
+    reason: string,
+    message?: string,
+  ) => void;
+  /** Sets further fields of the status. They stay until a pass sets them to null. */
+  readonly status: (fields: Readonly<Record<string, unknown>>) => void;
+  /**
+   * The world is not as it should be yet: `Ready` is False and `Reconciling` is True, and nothing is pruned. Another pass
+   * follows after a change, or after `afterSeconds`.
+   */
+  readonly wait: (reason: string, message: string, options?: { readonly afterSeconds?: number }) => void;
+  /** The object cannot be reconciled until a user changes it: `Stalled` is True, and nothing is pruned. */
+  readonly stall: (reason: string, message: string) => void;
+  /** Another pass after this time, to correct drift where no change is reported. The earliest of several calls counts. */
+  readonly requeueAfter: (seconds: number) => void;
+  readonly progress: Progress;
+  /** A key for an external system that is the same in each pass for this object and these parts. */
+  readonly idempotencyKey: (...parts: readonly string[]) => string;
+  /** Records an Event about the object. */
+  readonly event: (type: 'Normal' | 'Warning', reason: string, message: string) => void;
+  /** Aborts at the deadline of the pass, and when this process no longer leads. Pass it to all asynchronous work. */
+  readonly signal: AbortSignal;
+  readonly log: HandlerLog;
+}

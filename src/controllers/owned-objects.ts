@@ -1,0 +1,113 @@
+/** The objects that a controller applies: their marks, whose they are, and whether they are as they should be. */
+import { createHash } from 'node:crypto';
+
+import { copyJson } from '../admission/handlers/draft.ts';
+import { isEqual, isJsonArray, isJsonObject } from '../json/json.ts';
+import { groupResourceName, keyOf, type KubeObject, type OwnerReference } from '../json/kube-object.ts';
+import type { CompiledController } from './compile-controller.ts';
+
+/** The name of the controller that applied an object. */
+export const CONTROLLER_LABEL = 'gatehouse.dev/controller';
+/** The object that it was applied for. By name and not by uid: a restored owner has a new uid. */
+export const OWNER_LABEL = 'gatehouse.dev/owner';
+
+/** Fingerprint of what was applied last: also shows that a field is no longer applied. */
+export const APPLIED = 'gatehouse.dev/applied';
+
+/** The reconciled object, as the marks of its objects name it. */
+export interface Owner {
+  readonly object: KubeObject;
+  /** The value of the label. */
+  readonly mark: string;
+}
+
+/** A label value has at most 63 characters, and names of objects have up to 253. */
+const MARK_LENGTH = 40;
+
+export function ownerMark({ watched }: Pick<CompiledController, 'watched'>, key: string): string {
+  const text = `${groupResourceName(watched)} ${key}`;
+  return createHash('sha256').update(text).digest('hex').slice(0, MARK_LENGTH);
+}
+
+/** Whether the garbage collector would accept the owner: it is cluster-scoped, or in the same namespace. */
+export const canOwn = ({ metadata: owner }: KubeObject, { metadata: owned }: KubeObject): boolean =>
+  owner?.namespace === undefined || owner.namespace === owned?.namespace;
+
+/** @throws InvalidDraft when the object is no JSON */
+export function desiredObject(
+  given: object,
+  { object: owner, mark }: Owner,
+  { name }: Pick<CompiledController, 'name'>,
+): KubeObject {
+  const object: KubeObject = copyJson(given);
+  const { labels, ownerReferences = [] } = object.metadata ?? {};
+  const owners = canOwn(owner, object) ? [...ownerReferences, referenceTo(owner)] : ownerReferences;
+  const metadata = {
+    ...object.metadata,
+    labels: { ...labels, [CONTROLLER_LABEL]: name, [OWNER_LABEL]: mark },
+    ...(owners.length === 0 ? {} : { ownerReferences: owners }),
+  };
+  const annotations = { ...metadata.annotations, [APPLIED]: fingerprint({ ...object, metadata }) };
+  return { ...object, metadata: { ...metadata, annotations } };
+}
+
+function referenceTo({ apiVersion = '', kind = '', metadata = {} }: KubeObject): OwnerReference {
+  const { name = '', uid = '' } = metadata;
+  return { apiVersion, kind, name, uid, controller: true, blockOwnerDeletion: true };
+}
+
+/** Whose the object is: `ours`, `free`, or a sentence about its owner. */
+export function belongsTo(
+  found: KubeObject,
+  { object: owner, mark }: Owner,
+  { name }: Pick<CompiledController, 'name'>,
+): 'ours' | 'free' | { readonly other: string } {
+  const { labels = {}, ownerReferences = [] } = found.metadata ?? {};
+  const reference = ownerReferences.find(({ controller }) => controller === true);
+  if (reference !== undefined && !isSame(reference, owner))
+    return { other: `${reference.kind} ${reference.name}` };
+  if (labels[CONTROLLER_LABEL] === name && labels[OWNER_LABEL] === mark) return 'ours';
+  const controller = labels[CONTROLLER_LABEL];
+  return controller === undefined ? 'free' : { other: `another object of the controller ${controller}` };
+}
+
+/** By name: the reference may be older than a restore of the owner. */
+const isSame = ({ kind, name }: OwnerReference, owner: KubeObject): boolean =>
+  kind === owner.kind && name === owner.metadata?.name;
+
+/** Whether `found` has every value of `desired`. The API server adds fields, also to the items of lists. */
+export function contains(found: unknown, desired: unknown): boolean {
+  if (isJsonObject(desired))
+    return (
+      isJsonObject(found) &&
+      Object.entries(desired).every(
+        ([key, value]) => Object.hasOwn(found, key) && contains(found[key], value),
+      )
+    );
+  if (isJsonArray(desired))
+    return (
+      isJsonArray(found) &&
+      found.length === desired.length &&
+      desired.every((item, index) => contains(found[index], item))
+    );
+  return isEqual(found, desired);
+}
+
+/** Short and equal for equal content. */
+export const fingerprint = (...parts: readonly unknown[]): string =>
+  createHash('sha256').update(JSON.stringify(parts)).digest('base64url');
+
+/** Bookkeeping of the API server. */
+const BOOKKEEPING = ['resourceVersion', 'generation', 'managedFields'];
+
+/** What a user or another controller may have changed: everything but the status and the bookkeeping. */
+export function contentOf(object: KubeObject): object {
+  const metadata = without(object.metadata ?? {}, BOOKKEEPING);
+  return { ...without(object, ['status']), metadata };
+}
+
+const without = (object: object, keys: readonly string[]): object =>
+  Object.fromEntries(Object.entries(object).filter(([key]) => !keys.includes(key)));
+
+/** `kind namespace/name`, for messages. */
+export const nameOf = (object: KubeObject): string => `${object.kind ?? 'object'} ${keyOf(object)}`;

@@ -1,0 +1,64 @@
+/** What the parts of one pass share. */
+import { keyOf, type KubeObject } from '../json/kube-object.ts';
+import type { CompiledController } from './compile-controller.ts';
+import type { AuthorCondition, Unready } from './status.ts';
+import type { ControllerWorld, ServedKind } from './world.ts';
+
+/** What earlier passes of this process found equal to what they wanted, by object: spares a request where comparing cannot. */
+export type Settled = Map<string, string>;
+
+/** The pass waits for something that may not be reported: look again after this many seconds. */
+export const WAITING_SECONDS = 60;
+
+export interface Pass {
+  readonly controller: CompiledController;
+  readonly world: ControllerWorld;
+  readonly settled: Settled;
+  /** Aborts at the deadline of the author's code. */
+  readonly deadline: AbortSignal;
+  /** Aborts when this process stops or no longer leads. */
+  readonly signal: AbortSignal;
+}
+
+/** The state of one pass. */
+export interface PassState {
+  readonly pass: Pass;
+  /** The watched kind. */
+  readonly kind: ServedKind;
+  /** The watched kind, and the kinds of `owns`. */
+  readonly kinds: readonly ServedKind[];
+  readonly mark: string;
+  /** The reconciled object after the last write of this pass. */
+  object: KubeObject;
+  /** Their keys. */
+  readonly applied: Set<string>;
+  readonly conditions: AuthorCondition[];
+  fields: Readonly<Record<string, unknown>>;
+  /** Objects that are being deleted. */
+  readonly ending: string[];
+  requeueAt: Date | undefined;
+  unready: Unready | undefined;
+  /** Whether the operation in `status.progress` is over. */
+  isFinished: boolean;
+  /** Whether the author's code may no longer write. */
+  isOver: boolean;
+  running?: Promise<void>;
+}
+
+/** `namespaces. alice` */
+export const appliedKey = ({ group, resource }: ServedKind, object: KubeObject): string =>
+  `${resource}.${group} ${keyOf(object)}`;
+
+/** Before the first write that Kubernetes would not undo. */
+export async function addFinalizer(state: PassState): Promise<void> {
+  const { pass, kind, object } = state;
+  const { controller, world, signal } = pass;
+  const { finalizers = [] } = object.metadata ?? {};
+  if (finalizers.includes(controller.finalizer)) return;
+  const next = await world.setFinalizers(kind, object, [...finalizers, controller.finalizer], signal);
+  if (next === undefined) throw new Error('the object was deleted during the pass');
+  state.object = next;
+}
+
+export const later = ({ now }: Pick<ControllerWorld, 'now'>, seconds: number): Date =>
+  new Date(now().getTime() + seconds * 1_000);

@@ -1,0 +1,148 @@
+/** One pass of a controller over one object: finalizer, the author's code, pruning, status. */
+import { toError } from '../admission/handlers/errors.ts';
+import { keyOf, type KubeObject } from '../json/kube-object.ts';
+import type { ControllerFunction } from './compile-controller.ts';
+import { createContext } from './context.ts';
+import { ownerMark } from './owned-objects.ts';
+import type { Owned } from './world.ts';
+import { desiredStatus, isPruned, isUpToDate, type Unready } from './status.ts';
+import { addFinalizer, appliedKey, later, WAITING_SECONDS, type Pass, type PassState } from './pass-state.ts';
+
+export type PassResult =
+  /** The object does not exist, or this controller is done with it. */
+  | { readonly kind: 'gone' }
+  | { readonly kind: 'done'; readonly requeueAt: Date | undefined }
+  /** The pass failed; a retry follows. */
+  | { readonly kind: 'failed'; readonly error: Error };
+
+/** @param object as the store has it; undefined: it does not exist */
+export async function runPass(pass: Pass, object: KubeObject | undefined): Promise<PassResult> {
+  if (object === undefined) return { kind: 'gone' };
+  const { controller, world } = pass;
+  const { finalizers = [], deletionTimestamp } = object.metadata ?? {};
+  const isEnding = deletionTimestamp !== undefined;
+  if (isEnding && !finalizers.includes(controller.finalizer)) return { kind: 'gone' };
+  const kinds = await world.served();
+  const [kind] = kinds;
+  if (kind === undefined) throw new Error('a controller watches a kind');
+  const state: PassState = {
+    ...{ pass, kind, kinds, object, mark: ownerMark(controller, keyOf(object)) },
+    ...{ applied: new Set(), conditions: [], fields: {}, ending: [], isOver: false },
+    ...{ requeueAt: undefined, unready: undefined, isFinished: false },
+  };
+  return isEnding ? await finish(state) : await reconcile(state);
+}
+
+async function reconcile(state: PassState): Promise<PassResult> {
+  const { pass, mark } = state;
+  const { controller, world } = pass;
+  try {
+    if (controller.finalize !== undefined) await addFinalizer(state);
+    await call(state, controller.reconcile);
+    if (state.unready === undefined) await prune(state, await world.owned(mark));
+  } catch (error) {
+    return await failed(state, toError(error), 'ReconcileFailed');
+  }
+  await writeStatus(state, state.unready);
+  return { kind: 'done', requeueAt: state.requeueAt };
+}
+
+/** Calls the author's code, and stops waiting for it at the deadline. */
+async function call(state: PassState, work: ControllerFunction): Promise<void> {
+  const { deadline } = state.pass;
+  const aborted = Promise.withResolvers<never>();
+  const abort = () => aborted.reject(toError(deadline.reason));
+  if (deadline.aborted) abort();
+  deadline.addEventListener('abort', abort, { once: true });
+  const running = (async () => {
+    await work(state.object, createContext(state));
+  })();
+  state.running = running;
+  try {
+    await Promise.race([running, aborted.promise]);
+  } finally {
+    state.isOver = true;
+    deadline.removeEventListener('abort', abort);
+    aborted.promise.catch(() => undefined);
+  }
+}
+
+/** The object is being deleted. */
+async function finish(state: PassState): Promise<PassResult> {
+  const { pass, kind, object, mark } = state;
+  const { controller, world, signal } = pass;
+  try {
+    if (controller.finalize !== undefined) await call(state, controller.finalize);
+    if (state.unready === undefined) {
+      const { finalizers = [] } = object.metadata ?? {};
+      // `kubectl delete --cascade=orphan` keeps what the object owns.
+      if (!finalizers.includes('orphan')) {
+        const left = await world.ownedLive(mark, signal);
+        await prune(
+          state,
+          left.filter((one) => !isOwned(one.object, object)),
+        );
+      }
+    }
+  } catch (error) {
+    return await failed(state, toError(error), 'FinalizeFailed');
+  }
+  if (state.unready !== undefined || state.ending.length > 0) {
+    const unready = state.unready ?? {
+      why: 'Reconciling',
+      reason: 'Finalizing',
+      message: `waits for the end of ${state.ending.join(', ')}`,
+    };
+    await writeStatus(state, unready);
+    return { kind: 'done', requeueAt: state.requeueAt ?? later(world, WAITING_SECONDS) };
+  }
+  const left = (state.object.metadata?.finalizers ?? []).filter((one) => one !== controller.finalizer);
+  await world.setFinalizers(kind, state.object, left, signal);
+  return { kind: 'gone' };
+}
+
+/** The garbage collector deletes it with its owner. */
+const isOwned = ({ metadata }: KubeObject, owner: KubeObject): boolean =>
+  metadata?.ownerReferences?.some(({ uid }) => uid === owner.metadata?.uid) === true;
+
+/** Deletes what earlier passes applied and this one did not. */
+async function prune({ pass, applied, ending }: PassState, all: readonly Owned[]): Promise<void> {
+  const { world, signal } = pass;
+  for (const { kind, object } of all) {
+    if (applied.has(appliedKey(kind, object))) continue;
+    if (object.metadata?.deletionTimestamp === undefined) await world.remove(kind, object, signal);
+    ending.push(`${kind.kind} ${keyOf(object)}`);
+  }
+}
+
+async function failed(state: PassState, error: Error, reason: string): Promise<PassResult> {
+  const { world, signal } = state.pass;
+  if (!signal.aborted && !world.isPassing(error)) {
+    const message = oneLine(error);
+    await writeStatus(state, { why: 'Reconciling', reason, message });
+    world.event(state.object, 'Warning', reason, message);
+  }
+  // One key at a time: code that ignores its signal still works on this object.
+  await state.running?.catch(() => undefined);
+  return { kind: 'failed', error };
+}
+
+/** Conditions hold at most 32 KiB; nobody reads more than a few lines. */
+const LONGEST = 1_024;
+const oneLine = ({ message }: Error): string => message.replace(/\s+/g, ' ').slice(0, LONGEST);
+
+async function writeStatus(state: PassState, unready: Unready | undefined): Promise<void> {
+  const { pass, kind, conditions, fields } = state;
+  const { world, signal } = pass;
+  const wanted = desiredStatus(state.object, { conditions, fields }, unready, world.now());
+  if (!isUpToDate(state.object, wanted)) {
+    state.object = await world.patchStatus(kind, state.object, wanted, signal);
+    if (isPruned(state.object, wanted))
+      world.log.warn(
+        `the schema of ${kind.kind} drops status.conditions: add them and observedGeneration to its CustomResourceDefinition`,
+      );
+  }
+  // After the status, which has the result of the operation.
+  if (state.isFinished)
+    state.object = await world.patchStatus(kind, state.object, { progress: null }, signal);
+}

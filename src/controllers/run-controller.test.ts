@@ -1,0 +1,256 @@
+import { describe, expect, test } from 'vitest';
+
+import { defineController } from './define-controller.ts';
+import { runController, type ControllerVerdict } from './run-controller.ts';
+import type { ControllerDefinition } from './controller.ts';
+
+interface Team {
+  readonly metadata: { readonly name: string };
+  readonly spec: { readonly members: readonly string[] };
+  readonly status?: { readonly serverId?: string };
+}
+
+const now = new Date('2026-01-02T03:04:05Z');
+const team = (members: readonly string[] = ['ann'], metadata: object = {}) => ({
+  ...{ apiVersion: 'example.com/v1', kind: 'Team', metadata: { name: 'blue', ...metadata } },
+  spec: { members },
+});
+
+const define = (parts: Partial<ControllerDefinition<Team>> = {}) =>
+  defineController<Team>({
+    name: 'teams',
+    watch: { apiGroups: ['example.com'], apiVersions: ['v1'], resources: ['teams'] },
+    owns: [{ apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps', 'namespaces'] }],
+    reconcile: async ({ metadata, spec }, { apply }) => {
+      for (const name of spec.members)
+        await apply({
+          apiVersion: 'v1',
+          kind: 'ConfigMap',
+          metadata: { name, namespace: 'teams' },
+          data: { team: metadata.name },
+        });
+    },
+    ...parts,
+  });
+
+const again = async (
+  controller: Parameters<typeof runController>[0],
+  { object, cluster }: ControllerVerdict,
+  change: object = {},
+) => {
+  if (object === undefined) throw new Error('the object is gone');
+  return await runController(controller, { object: { ...object, ...change }, cluster, now });
+};
+const verbs = ({ writes }: ControllerVerdict) => writes.map(({ verb, target }) => `${verb} ${target}`);
+const readyOf = ({ conditions }: ControllerVerdict) => conditions.find(({ type }) => type === 'Ready');
+
+test('a pass applies, sets the status, and a second pass writes nothing', async () => {
+  const first = await runController(define(), { object: team(), now });
+  expect(verbs(first)).toEqual(['apply configmaps teams/ann', 'status teams.example.com blue']);
+  expect(first.writes[0]?.body).toMatchObject({
+    data: { team: 'blue' },
+    metadata: {
+      labels: { 'gatehouse.dev/controller': 'teams' },
+      ownerReferences: [{ kind: 'Team', name: 'blue', controller: true }],
+    },
+  });
+  expect(first.object).toMatchObject({ status: { observedGeneration: 1 } });
+  expect(readyOf(first)).toMatchObject({ status: 'True', reason: 'Reconciled' });
+  expect(verbs(await again(define(), first))).toEqual([]);
+});
+
+test('what a pass no longer applies is deleted, and nothing of another owner', async () => {
+  const first = await runController(define(), { object: team(['ann', 'bob']), now });
+  const foreign = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'other', namespace: 'teams' } };
+  const cluster = { configmaps: [...(first.cluster.configmaps ?? []), foreign] };
+  const second = await runController(define(), {
+    object: { ...first.object, ...{ spec: { members: ['bob'] } } },
+    cluster,
+    now,
+  });
+  expect(verbs(second)).toEqual(['delete configmaps teams/ann']);
+});
+
+test('a pass that waits, stalls or fails deletes nothing', async () => {
+  const first = await runController(define(), { object: team(['ann']), now });
+  const waits = define({
+    reconcile: (_team, { wait }) => {
+      wait('Provisioning', 'the server starts', { afterSeconds: 5 });
+    },
+  });
+  const waiting = await again(waits, first);
+  expect(verbs(waiting)).toEqual(['status teams.example.com blue']);
+  expect(readyOf(waiting)).toMatchObject({ status: 'False', reason: 'Provisioning' });
+  expect(waiting.requeueAt).toEqual(new Date('2026-01-02T03:04:10Z'));
+
+  const stalled = await again(
+    define({
+      reconcile: (_team, { stall }) => {
+        stall('NoSuchRegion', 'there is no region mars');
+      },
+    }),
+    waiting,
+  );
+  expect(stalled.conditions.map(({ type, status }) => `${type}=${status}`)).toEqual([
+    'Ready=False',
+    'Stalled=True',
+  ]);
+
+  const failing = await again(
+    define({
+      reconcile: () => {
+        throw new Error('the cloud\n says no');
+      },
+    }),
+    first,
+  );
+  expect(failing.error?.message).toBe('the cloud\n says no');
+  expect(readyOf(failing)).toMatchObject({ reason: 'ReconcileFailed', message: 'the cloud says no' });
+  expect(failing.events).toEqual([
+    { type: 'Warning', reason: 'ReconcileFailed', message: 'the cloud says no' },
+  ]);
+  expect(failing.cluster.configmaps).toHaveLength(1);
+  // a later success leaves no trace of the error
+  expect((await again(define(), failing)).conditions).toMatchObject([{ type: 'Ready', status: 'True' }]);
+});
+
+test('conditions of an earlier pass disappear, and one that is not True makes the object unready', async () => {
+  const states = (...types: readonly ['True' | 'False', string][]) =>
+    define({
+      reconcile: (_team, { condition }) => {
+        for (const [status, type] of types) condition(type, status, 'Checked', `${type} was checked`);
+      },
+    });
+  const first = await runController(states(['True', 'A'], ['False', 'B']), { object: team(), now });
+  expect(readyOf(first)).toMatchObject({ status: 'False', reason: 'Checked', message: 'B: B was checked' });
+  const second = await again(states(['True', 'C']), first);
+  expect(second.conditions.map(({ type }) => type).toSorted()).toEqual(['C', 'Ready']);
+});
+
+describe('an object that exists', () => {
+  const existing = (metadata: object) => ({
+    ...{ apiVersion: 'v1', kind: 'ConfigMap' },
+    metadata: { name: 'ann', namespace: 'teams', ...metadata },
+  });
+  const owner = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'u', controller: true };
+  test.each<[string, object, string]>([
+    ['without marks', {}, 'ConfigMap teams/ann exists and was not created for Team blue'],
+    ['of a Deployment', { ownerReferences: [owner] }, 'ConfigMap teams/ann belongs to Deployment web'],
+    [
+      'of another object',
+      { labels: { 'gatehouse.dev/controller': 'teams', 'gatehouse.dev/owner': 'other' } },
+      'belongs to another object of the controller teams',
+    ],
+    [
+      'of another controller',
+      { labels: { 'gatehouse.dev/controller': 'users' } },
+      'belongs to another object of the controller users',
+    ],
+  ])('%s is not taken', async (_what, metadata, message) => {
+    const result = await runController(define(), {
+      object: team(),
+      cluster: { configmaps: [existing(metadata)] },
+      now,
+    });
+    expect(result.error?.message).toContain(message);
+    expect(verbs(result)).toEqual(['status teams.example.com blue']);
+  });
+
+  test('without marks is taken with adopt', async () => {
+    const adopting = define({
+      reconcile: async (_team, { apply }) => {
+        await apply(
+          { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'ann', namespace: 'teams' } },
+          { adopt: true },
+        );
+      },
+    });
+    const result = await runController(adopting, {
+      object: team(),
+      cluster: { configmaps: [existing({})] },
+      now,
+    });
+    expect(verbs(result)).toEqual(['apply configmaps teams/ann', 'status teams.example.com blue']);
+  });
+
+  test('and belongs to an owner with a former uid is still ours: the owner was restored', async () => {
+    const first = await runController(define(), { object: team(), now });
+    const restored = team(['ann'], { uid: 'new' });
+    const second = await runController(define(), { object: restored, cluster: first.cluster, now });
+    expect(second.error).toBeUndefined();
+    expect(second.writes[0]?.body).toMatchObject({ metadata: { ownerReferences: [{ uid: 'new' }] } });
+  });
+});
+
+test('the finalizer comes before everything, and goes after finalize and what it waits for', async () => {
+  const finalizing = define({ finalize: () => undefined });
+  const first = await runController(finalizing, { object: team(), now });
+  expect(verbs(first)[0]).toBe('finalizers teams.example.com blue');
+  const metadata = { ...first.object?.metadata, deletionTimestamp: '2026-01-02T03:04:05Z' };
+  const failing = define({
+    finalize: () => {
+      throw new Error('still in use');
+    },
+  });
+  const refused = await again(failing, first, { metadata });
+  expect(readyOf(refused)).toMatchObject({ reason: 'FinalizeFailed', message: 'still in use' });
+  expect(refused.object?.metadata?.finalizers).toEqual(['gatehouse.dev/controller-teams']);
+  expect((await again(finalizing, first, { metadata })).object).toBeUndefined();
+});
+
+describe('progress', () => {
+  const creating = (create: (id: string, attempt: number) => string) =>
+    define({
+      reconcile: async (object, { progress, status }) => {
+        if (object.status?.serverId !== undefined) return;
+        const { id, attempt } = await progress.start('create-server');
+        status({ serverId: create(id, attempt) });
+        progress.finish();
+      },
+    });
+
+  test('keeps its id over a crash between the call and its result', async () => {
+    const calls: [string, number][] = [];
+    const crashing = creating((id, attempt) => {
+      calls.push([id, attempt]);
+      if (attempt === 1) throw new Error('the connection broke');
+      return 'server-1';
+    });
+    const first = await runController(crashing, { object: team(), now });
+    expect(first.error?.message).toBe('the connection broke');
+    const second = await again(crashing, first);
+    expect(calls.map(([, attempt]) => attempt)).toEqual([1, 2]);
+    expect(new Set(calls.map(([id]) => id)).size).toBe(1);
+    expect(second.object).toMatchObject({ status: { serverId: 'server-1' } });
+    expect(second.object).not.toMatchObject({ status: { progress: expect.anything() as object } });
+    // the result is stored before the record goes
+    expect(second.writes.map(({ verb }) => verb)).toEqual(['status', 'status', 'status']);
+    expect(second.writes[1]?.body).toMatchObject({ serverId: 'server-1' });
+    expect(verbs(await again(crashing, second))).toEqual([]);
+  });
+
+  test('a second operation has another id, and cannot start before the first has finished', async () => {
+    const two = define({
+      reconcile: async (_team, { progress }) => {
+        await progress.start('create');
+        await progress.start('resize');
+      },
+    });
+    const result = await runController(two, { object: team(), now });
+    expect(result.error?.message).toBe('create is not finished: finish it before resize');
+  });
+});
+
+test('kinds that are not declared, and calls after the pass, fail with what to do', async () => {
+  const undeclared = define({
+    reconcile: async (_team, { apply }) => {
+      await apply({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'a', namespace: 'b' } });
+    },
+  });
+  expect((await runController(undeclared, { object: team(), now })).error?.message).toBe(
+    'Secret v1 is not in owns: add its plural there',
+  );
+  expect(() => defineController({ watch: { apiGroups: [''] }, reconcile: 1 } as never)).toThrow(
+    'defineController: watch.apiVersions: write a list with one API version such as v1; watch.resources: write a list with one plural such as users; reconcile: write a function',
+  );
+});

@@ -1,0 +1,91 @@
+/** The status of a reconciled object, as kstatus reads it. */
+import { setCondition, setReady, type NotReady } from '../json/conditions.ts';
+import { listIn, objectIn, valueIn } from '../json/json.ts';
+import type { Condition, KubeObject } from '../json/kube-object.ts';
+import { contains } from './owned-objects.ts';
+
+export type AuthorCondition = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
+
+/** How a pass ended, if not well. */
+export interface Unready {
+  readonly why: NotReady;
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** A merge patch of the status: null removes a field. */
+export interface DesiredStatus {
+  readonly observedGeneration?: number;
+  readonly conditions: readonly Condition[];
+  readonly [field: string]: unknown;
+}
+
+const RECONCILED = { status: 'True', reason: 'Reconciled', message: 'the object is as described' } as const;
+
+/** @param unready undefined: the pass has finished */
+export function desiredStatus(
+  object: KubeObject,
+  pass: { readonly conditions: readonly AuthorCondition[]; readonly fields: object },
+  unready: Unready | undefined,
+  now: Date,
+): DesiredStatus {
+  const generation = object.metadata?.generation;
+  const observed = generation === undefined ? {} : { observedGeneration: generation };
+  const known = conditionsIn(object);
+  const isWanted = ({ type }: Condition) => pass.conditions.some((one) => one.type === type);
+  const ready = ['Ready', 'Reconciling', 'Stalled'];
+  // Only the conditions of this pass, with the times of the former ones.
+  const former = known.filter((one) => isWanted(one) || ready.includes(one.type));
+  const own = pass.conditions.filter(({ type }) => type !== 'Ready');
+  const set = own.reduce<readonly Condition[]>(
+    (all, one) => setCondition(all, { ...one, ...observed }, now),
+    former,
+  );
+  const { ready: verdict, why } = readyOf(pass.conditions, unready);
+  return {
+    ...pass.fields,
+    ...observed,
+    conditions: setReady(set, { ...verdict, ...observed }, why, now),
+  };
+}
+
+function readyOf(
+  conditions: readonly AuthorCondition[],
+  unready: Unready | undefined,
+): {
+  readonly ready: Pick<Condition, 'status' | 'reason' | 'message'>;
+  readonly why: NotReady | undefined;
+} {
+  if (unready !== undefined) {
+    const { reason, message, why } = unready;
+    return { ready: { status: 'False', reason, message }, why };
+  }
+  const own = conditions.find(({ type }) => type === 'Ready');
+  const decisive = own ?? conditions.find(({ status }) => status !== 'True');
+  if (decisive === undefined) return { ready: RECONCILED, why: undefined };
+  const { type, status, reason, message } = decisive;
+  const isReady = status === 'True';
+  return {
+    ready: {
+      status: isReady ? 'True' : 'False',
+      reason,
+      message: own === undefined ? `${type}: ${message}` : message,
+    },
+    why: isReady ? undefined : 'Reconciling',
+  };
+}
+
+const conditionsIn = (object: KubeObject): readonly Condition[] =>
+  listIn(object, 'status', 'conditions') as unknown as readonly Condition[]; // of a kind whose author uses conditions
+
+/** Whether the patch would change nothing. The conditions of an object belong to its controller. */
+export function isUpToDate(object: KubeObject, desired: DesiredStatus): boolean {
+  const stored = objectIn(object, 'status');
+  return Object.entries(desired).every(([key, value]) =>
+    value === null ? !Object.hasOwn(stored, key) : contains(stored[key], value),
+  );
+}
+
+/** Whether a CRD without these fields in its schema dropped them. */
+export const isPruned = (written: KubeObject, desired: DesiredStatus): boolean =>
+  desired.conditions.length > 0 && valueIn(written, 'status', 'conditions') === undefined;

@@ -1,0 +1,72 @@
+/** The cluster as one controller sees it. */
+import type { ReadKind } from '../admission/handlers/compile-handler.ts';
+import type { NormalSelector } from '../json/label-selector.ts';
+import type { KubeObject } from '../json/kube-object.ts';
+import type { HandlerLog } from '../admission/handlers/handler.ts';
+import type { VersionedKind } from './compile-controller.ts';
+
+/** A kind as the API server serves it. */
+export interface ServedKind extends VersionedKind {
+  /** Empty where nothing knows it. */
+  readonly kind: string;
+  readonly namespaced: boolean;
+}
+
+export interface Place {
+  readonly namespace?: string | undefined;
+  readonly name: string;
+}
+
+export interface Owned {
+  readonly kind: ServedKind;
+  readonly object: KubeObject;
+}
+
+/** Reads see the writes of this controller, at any time. Objects are frozen. */
+export interface ControllerWorld {
+  readonly now: () => Date;
+  /** The kinds of `watch` and `owns`, in this order. @throws Error if one is not served or may not be read */
+  readonly served: () => Promise<readonly ServedKind[]>;
+  /** Undefined: the object does not exist, confirmed by a live read. */
+  readonly get: (kind: ReadKind, place: Place, signal: AbortSignal) => Promise<KubeObject | undefined>;
+  /** @param namespace undefined: all namespaces */
+  readonly list: (
+    kind: ReadKind,
+    namespace: string | undefined,
+    selector: NormalSelector,
+    signal: AbortSignal,
+  ) => Promise<readonly KubeObject[]>;
+  /** What this controller has applied for the owner with this mark. */
+  readonly owned: (mark: string) => Promise<readonly Owned[]>;
+  /** The same by live reads, so that nothing is missing. */
+  readonly ownedLive: (mark: string, signal: AbortSignal) => Promise<readonly Owned[]>;
+  /** Server-side apply. Returns the stored object with its managedFields. */
+  readonly apply: (
+    kind: ServedKind,
+    object: KubeObject,
+    fieldManager: string,
+    /** Whether to take fields from other managers. */
+    force: boolean,
+    signal: AbortSignal,
+  ) => Promise<KubeObject>;
+  /** Deletes the object with this uid only. */
+  readonly remove: (kind: ServedKind, object: KubeObject, signal: AbortSignal) => Promise<void>;
+  /** Replaces the finalizers, unless the object has changed. Undefined: the object is gone, as wanted. */
+  readonly setFinalizers: (
+    kind: ServedKind,
+    object: KubeObject,
+    finalizers: readonly string[],
+    signal: AbortSignal,
+  ) => Promise<KubeObject | undefined>;
+  /** Merges into the status, unless the object has changed. Null removes a field. */
+  readonly patchStatus: (
+    kind: ServedKind,
+    object: KubeObject,
+    status: object,
+    signal: AbortSignal,
+  ) => Promise<KubeObject>;
+  readonly event: (object: KubeObject, type: 'Normal' | 'Warning', reason: string, message: string) => void;
+  /** Whether a retry is all that this failure needs: a conflict, or another leader. */
+  readonly isPassing: (error: unknown) => boolean;
+  readonly log: HandlerLog;
+}

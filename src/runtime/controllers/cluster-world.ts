@@ -1,0 +1,145 @@
+/** The cluster as a controller sees it: its stores where they have its own writes, and live reads. */
+import type { ReadKind } from '../../admission/handlers/compile-handler.ts';
+import { selectorText } from '../../admission/handlers/reader.ts';
+import type { CompiledController } from '../../controllers/compile-controller.ts';
+import { CONTROLLER_LABEL, OWNER_LABEL } from '../../controllers/owned-objects.ts';
+import type { ControllerWorld, Place, ServedKind } from '../../controllers/world.ts';
+import {
+  groupResourceName,
+  keyOf,
+  objectKey,
+  type GroupResource,
+  type KubeObject,
+} from '../../json/kube-object.ts';
+import { matchesSelector } from '../../json/label-selector.ts';
+import { isConflict, isNotFound } from '../../kube/api-error.ts';
+import { dropManagedFields } from '../../kube/watch/change.ts';
+import { NotLeaderError } from '../../kube/lease/fence.ts';
+import type { Resource } from '../../kube/object.ts';
+import { regarding, type LeaderContext } from '../controller.ts';
+import { listIn } from '../namespaces.ts';
+import { writeKey, type ControllerStores } from './controller-stores.ts';
+import type { OwnWrites } from './own-writes.ts';
+
+export function createClusterWorld(
+  context: Pick<LeaderContext, 'client' | 'discovery' | 'namespaces' | 'record' | 'log'>,
+  controller: CompiledController,
+  kinds: readonly ServedKind[],
+  stores: ControllerStores,
+  writes: OwnWrites,
+): ControllerWorld {
+  const { client, discovery, namespaces, record, log } = context;
+  const storeOf = (kind: GroupResource) =>
+    isSame(kind, controller.watched)
+      ? stores.primary.store
+      : stores.owned.find((one) => isSame(one.kind, kind))?.store;
+  const resourceOf = async (kind: ReadKind, signal: AbortSignal): Promise<Resource> => {
+    const served = kinds.find((one) => isSame(one, kind)) ?? (await discovery.resolve(kind, signal));
+    if (served === undefined) throw new Error(`the API server does not serve ${groupResourceName(kind)}`);
+    return { ...served, version: kind.version ?? served.version };
+  };
+  const wrote = <T extends KubeObject>(kind: ServedKind, object: T): T => {
+    writes.wrote(writeKey(kind, keyOf(object)), object);
+    return object;
+  };
+  const select = async (
+    kind: ReadKind,
+    namespace: string | undefined,
+    selector: string | undefined,
+    signal: AbortSignal,
+  ) => {
+    const options = { labelSelector: selector, metadataOnly: kind.metadataOnly, signal };
+    const places = namespace === undefined ? namespaces : [namespace];
+    const found = await listIn<KubeObject>(client, await resourceOf(kind, signal), places, options);
+    return found.map(dropManagedFields);
+  };
+
+  return {
+    now: () => new Date(),
+    served: () => Promise.resolve(kinds),
+    get: async (kind, place, signal) => {
+      const stored = storeOf(kind)?.get(objectKey(place));
+      if (stored !== undefined && writes.isSeen(writeKey(kind, objectKey(place)), stored)) return stored;
+      const resource = await resourceOf(kind, signal);
+      const found = kind.metadataOnly
+        ? await client.getMetadata(resource, place, { signal })
+        : await client.get<KubeObject>(resource, place, { signal });
+      return found && dropManagedFields(found);
+    },
+    list: async (kind, namespace, selector, signal) => {
+      const isPrimary = isSame(kind, controller.watched);
+      const all = isPrimary && stores.primary.hasSynced() ? stores.primary.store.list() : undefined;
+      if (all?.every((object) => writes.isSeen(writeKey(kind, keyOf(object)), object)) !== true)
+        return await select(kind, namespace, selectorText(selector), signal);
+      return all.filter(
+        ({ metadata }) =>
+          (namespace === undefined || metadata?.namespace === namespace) &&
+          matchesSelector(selector, metadata?.labels ?? {}),
+      );
+    },
+    owned: (mark) => Promise.resolve(stores.withMark(mark)),
+    ownedLive: async (mark, signal) => {
+      const selector = `${CONTROLLER_LABEL}=${controller.name},${OWNER_LABEL}=${mark}`;
+      const lists = await Promise.all(
+        kinds.slice(1).map(async (kind) => {
+          const found = await select({ ...kind, metadataOnly: false }, undefined, selector, signal);
+          return found.map((object) => ({ kind, object }));
+        }),
+      );
+      return lists.flat();
+    },
+    apply: async (kind, object, fieldManager, force, signal) =>
+      wrote(kind, await client.apply<KubeObject>(kind, object, { fieldManager, force, signal })),
+    remove: async (kind, object, signal) => {
+      const { uid } = object.metadata ?? {};
+      await client.delete(kind, placeOf(object), {
+        preconditions: { uid },
+        propagationPolicy: 'Background',
+        signal,
+      });
+      writes.removed(writeKey(kind, keyOf(object)));
+    },
+    setFinalizers: async (kind, object, finalizers, signal) => {
+      const { uid, resourceVersion } = object.metadata ?? {};
+      const body = { metadata: { uid, resourceVersion, finalizers } };
+      try {
+        return wrote(kind, await client.patchMerge<KubeObject>(kind, placeOf(object), body, { signal }));
+      } catch (error) {
+        if (isNotFound(error)) return undefined;
+        throw error;
+      }
+    },
+    patchStatus: async (kind, object, status, signal) => {
+      const { uid, resourceVersion } = object.metadata ?? {};
+      const body = { metadata: { uid, resourceVersion }, status };
+      try {
+        return wrote(kind, await client.patchStatus<KubeObject>(kind, placeOf(object), body, { signal }));
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
+        throw new Error(
+          `the API server has no status of ${kind.kind} ${keyOf(object)}: unless it was just deleted, its ` +
+            'CustomResourceDefinition needs subresources.status',
+          { cause: error },
+        );
+      }
+    },
+    event: (object, type, reason, message) => {
+      record({ regarding: regarding(object), type, reason, message });
+    },
+    isPassing: (error) => isConflict(error) || error instanceof NotLeaderError,
+    log: {
+      debug: (message, fields = {}) => log.debug({ fields }, message),
+      info: (message, fields = {}) => log.info({ fields }, message),
+      warn: (message, fields = {}) => log.warn({ fields }, message),
+      error: (message, fields = {}) => log.error({ fields }, message),
+    },
+  };
+}
+
+const isSame = (a: GroupResource, b: GroupResource): boolean =>
+  a.group === b.group && a.resource === b.resource;
+
+const placeOf = ({ metadata = {} }: KubeObject): Place => ({
+  namespace: metadata.namespace,
+  name: metadata.name ?? '',
+});

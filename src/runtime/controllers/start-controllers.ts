@@ -1,0 +1,139 @@
+/** The controllers of users, where this process leads. Each has its own stores and queue: none delays another. */
+import type { CompiledController, VersionedKind } from '../../controllers/compile-controller.ts';
+import { runPass, type PassResult } from '../../controllers/pass.ts';
+import type { Settled } from '../../controllers/pass-state.ts';
+import type { ServedKind } from '../../controllers/world.ts';
+import { groupResourceName, type KubeObject } from '../../json/kube-object.ts';
+import { canI } from '../../kube/access.ts';
+import { linkedController, sleep, systemClock } from '../../kube/clock.ts';
+import { AWAIT_CHANGE, GONE, startController, type LeaderContext, type Reconcile } from '../controller.ts';
+import { inHandler } from '../handlers/stray-errors.ts';
+import { placesOf } from '../namespaces.ts';
+import { mayRead } from '../policies/read-access.ts';
+import { createClusterWorld } from './cluster-world.ts';
+import { watchKinds, writeKey } from './controller-stores.ts';
+import { createOwnWrites } from './own-writes.ts';
+
+/** The CRD may be created later, and no watch reports a permission. In milliseconds. */
+const RETRY_MS = 5_000;
+/** Time for the status of a pass that has reached its deadline, in milliseconds. */
+const REPORT_MS = 30_000;
+
+export function startControllers(
+  context: LeaderContext,
+  controllers: readonly CompiledController[],
+  signal: AbortSignal,
+): { readonly stopped: Promise<unknown> } {
+  const running = controllers.map((controller) => run(context, controller, signal));
+  return { stopped: Promise.all(running) };
+}
+
+/** Until the signal aborts. */
+async function run(
+  context: LeaderContext,
+  controller: CompiledController,
+  signal: AbortSignal,
+): Promise<void> {
+  const log = context.log.child({ controller: `controller-${controller.name}` });
+  const own = { ...context, log };
+  try {
+    const kinds = await whenServed(own, controller, signal);
+    const writes = createOwnWrites();
+    let enqueue: (key: string) => void = () => undefined;
+    const stores = watchKinds(own, controller, kinds, writes, (key) => enqueue(key), signal);
+    await stores.whenSynced(signal);
+    const world = createClusterWorld(own, controller, kinds, stores, writes);
+    const settled: Settled = new Map();
+    const [kind] = kinds;
+    const { watched, timeoutMs } = controller;
+    const reconcile: Reconcile = async (key, pass) => {
+      const object = await latest(key, pass);
+      const { signal: deadline, abort, release } = linkedController(pass);
+      const cancel = systemClock.after(timeoutMs, () => {
+        abort(new Error(`the pass took longer than ${timeoutMs / 1_000} s`));
+      });
+      try {
+        const work = () => runPass({ controller, world, settled, deadline, signal: pass }, object);
+        return resultOf(await inHandler(controller.name, work), key);
+      } finally {
+        cancel();
+        release();
+      }
+    };
+    /** The object with all writes of this controller. */
+    const latest = async (key: string, pass: AbortSignal): Promise<KubeObject | undefined> => {
+      const stored = stores.primary.store.get(key);
+      if (writes.isSeen(writeKey(watched, key), stored)) return stored;
+      const [name = '', namespace] = key.split('/').toReversed();
+      return await world.get({ ...kind, metadataOnly: false }, { namespace, name }, pass);
+    };
+    const resultOf = (result: PassResult, key: string) => {
+      context.metrics.reconciled(controller.name, labelOf(result));
+      if (result.kind === 'failed') throw result.error;
+      if (result.kind === 'done')
+        return result.requeueAt === undefined
+          ? AWAIT_CHANGE
+          : ({ kind: 'requeue', at: result.requeueAt } as const);
+      writes.forget(writeKey(watched, key));
+      return GONE;
+    };
+    const { concurrency, name } = controller;
+    const options = { name: `controller-${name}`, concurrency, reconcile, timeoutMs: timeoutMs + REPORT_MS };
+    const controlled = startController(context, options, signal);
+    enqueue = controlled.add;
+    for (const key of stores.primary.store.keys()) enqueue(key);
+    await controlled.stopped;
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}
+
+/** As controller-runtime names the results. */
+const labelOf = (result: PassResult): 'error' | 'success' | 'requeue_after' => {
+  if (result.kind === 'failed') return 'error';
+  return result.kind === 'done' && result.requeueAt !== undefined ? 'requeue_after' : 'success';
+};
+
+/** Waits until the API server serves the kinds and this process may read them. */
+async function whenServed(
+  context: LeaderContext,
+  controller: CompiledController,
+  signal: AbortSignal,
+): Promise<readonly [ServedKind, ...ServedKind[]]> {
+  const { log } = context;
+  let logged: string | undefined;
+  for (;;) {
+    try {
+      const [watched, ...owns] = await Promise.all(
+        [controller.watched, ...controller.owns].map((kind) => served(context, kind, signal)),
+      );
+      if (watched !== undefined) return [watched, ...owns];
+    } catch (error) {
+      signal.throwIfAborted();
+      const problem = error instanceof Error ? error.message : String(error);
+      if (problem !== logged) log.warn({ problem }, 'the controller waits');
+      logged = problem;
+    }
+    await sleep(systemClock, RETRY_MS, signal);
+  }
+}
+
+async function served(
+  { client, discovery, namespaces }: LeaderContext,
+  kind: VersionedKind,
+  signal: AbortSignal,
+): Promise<ServedKind> {
+  const name = `${groupResourceName(kind)} in ${kind.version}`;
+  const found = await discovery.resolve(kind, signal);
+  if (found === undefined) throw new Error(`the API server does not serve ${name}`);
+  const may = await mayRead(
+    (question) => canI(client, question, { signal }),
+    kind,
+    placesOf(found, namespaces),
+  );
+  if (!may)
+    throw new Error(
+      `Gatehouse may not get, list and watch ${name}: apply the output of "gatehouse manifests --handlers"`,
+    );
+  return { ...found, version: kind.version };
+}

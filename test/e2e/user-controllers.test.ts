@@ -1,0 +1,180 @@
+// suite: shared-plane, sandbox: yes
+/** The controller of deploy/examples/users, as its own process against a real API server (or the sandbox). */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+
+import type { Condition, KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
+import { namespaces } from '../../src/kube/well-known.ts';
+import { established, startClusterFor, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { MAIN } from '../support/main-module.ts';
+import { eventually, freePort } from '../support/processes.ts';
+
+const run = promisify(execFile);
+const FOLDER = join(import.meta.dirname, '..', '..', 'deploy', 'examples', 'users', 'controllers');
+const USERS: Resource = {
+  ...{ group: 'people.example.com', version: 'v1', resource: 'users', kind: 'User', namespaced: false },
+};
+const RBAC = 'rbac.authorization.k8s.io';
+const ROLE_BINDINGS: Resource = {
+  ...{ group: RBAC, version: 'v1', resource: 'rolebindings', kind: 'RoleBinding', namespaced: true },
+};
+const QUOTAS: Resource = {
+  ...{ group: '', version: 'v1', resource: 'resourcequotas', kind: 'ResourceQuota', namespaced: true },
+};
+
+interface User extends KubeObject {
+  readonly spec: { readonly mail: string; readonly cpu?: string };
+  readonly status?: { readonly observedGeneration?: number; readonly conditions?: readonly Condition[] };
+}
+type Quota = KubeObject & { readonly spec?: { readonly hard?: Readonly<Record<string, string>> } };
+
+let cluster: Cluster;
+let replica: Replica;
+let port: number;
+
+beforeAll(async () => {
+  port = await freePort();
+  cluster = await startClusterFor(port, {
+    controllers: ['clusterrole-aggregation', 'namespace', 'garbagecollector'],
+  });
+  await cluster.applyFolder('examples/users', ({ kind }) => kind === 'CustomResourceDefinition');
+  await established(cluster, 'users.people.example.com');
+  const { stdout } = await run(process.execPath, [MAIN, 'manifests', '--handlers', FOLDER]);
+  await cluster.apply(...parseAllDocuments(stdout).map((document) => document.toJS() as KubeObject));
+  replica = await start('one');
+  await replica.whenReady();
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+const start = async (name: string): Promise<Replica> =>
+  await startReplica(cluster.plane, { name, port, arrangement: 'both', settings: { handlers: FOLDER } });
+
+const user = (name: string, spec: Partial<User['spec']> = {}): User => ({
+  metadata: { name },
+  spec: { mail: `${name}@example.com`, ...spec },
+});
+const conditionOf = ({ status }: User, type: string) =>
+  status?.conditions?.find((condition) => condition.type === type);
+const untilReady = (name: string, generation = 1) =>
+  cluster.see<User>(
+    `${name} is ready`,
+    USERS,
+    { name },
+    (found) =>
+      found.status?.observedGeneration === generation && conditionOf(found, 'Ready')?.status === 'True',
+    30_000,
+  );
+const writes = () =>
+  cluster.plane
+    .auditLog()
+    .filter(
+      ({ user: { username }, verb, objectRef }) =>
+        username.startsWith(`system:serviceaccount:${SYSTEM_NAMESPACE}:`) &&
+        !['get', 'list', 'watch'].includes(verb) &&
+        ['users', 'namespaces', 'resourcequotas', 'rolebindings'].includes(objectRef?.resource ?? ''),
+    )
+    .map(({ verb, requestURI }) => `${verb} ${requestURI}`);
+
+test('a User gets a Namespace, a quota and a RoleBinding, and is ready', async () => {
+  await cluster.admin.create(USERS, user('alice'));
+  const ready = await untilReady('alice');
+  expect(ready.metadata?.finalizers).toEqual(['gatehouse.dev/controller-users']);
+  expect(conditionOf(ready, 'NamespaceReady')?.status).toBe('True');
+  const namespace = await cluster.admin.get(namespaces, { name: 'alice' });
+  expect(namespace?.metadata?.ownerReferences).toMatchObject([
+    { kind: 'User', name: 'alice', uid: ready.metadata?.uid, controller: true },
+  ]);
+  const place = { namespace: 'alice', name: 'user' };
+  expect((await cluster.admin.get<Quota>(QUOTAS, place))?.spec?.hard).toEqual({ 'requests.cpu': '2' });
+  expect(await cluster.admin.get(ROLE_BINDINGS, place)).toBeDefined();
+});
+
+test('a change of the User reaches what was applied, and a status write causes no other pass', async () => {
+  await cluster.admin.patchMerge(USERS, { name: 'alice' }, { spec: { cpu: '4' } });
+  await untilReady('alice', 2);
+  const place = { namespace: 'alice', name: 'user' };
+  expect((await cluster.admin.get<Quota>(QUOTAS, place))?.spec?.hard).toEqual({ 'requests.cpu': '4' });
+  const before = writes();
+  await cluster.admin.patchMerge(USERS, { name: 'alice' }, { metadata: { labels: { seen: 'yes' } } });
+  await cluster.admin.create(USERS, user('after'));
+  await untilReady('after');
+  expect(
+    writes()
+      .slice(before.length)
+      .filter((line) => line.includes('alice')),
+  ).toEqual([]);
+});
+
+test('what a user deletes or changes is restored', async () => {
+  const place = { namespace: 'alice', name: 'user' };
+  await cluster.admin.delete(ROLE_BINDINGS, place);
+  await cluster.see('the RoleBinding is back', ROLE_BINDINGS, place, undefined, 30_000);
+  await cluster.admin.patchMerge(QUOTAS, place, { spec: { hard: { 'requests.cpu': '100' } } });
+  await cluster.see<Quota>(
+    'the quota is back',
+    QUOTAS,
+    place,
+    ({ spec }) => spec?.hard?.['requests.cpu'] === '4',
+    30_000,
+  );
+});
+
+test('an object of somebody else is not taken, and the condition says so until it is gone', async () => {
+  await cluster.admin.create(namespaces, { metadata: { name: 'bob' } });
+  const before = await cluster.admin.get(namespaces, { name: 'bob' });
+  await cluster.admin.create(USERS, user('bob'));
+  const refused = await cluster.see<User>(
+    'bob is not ready',
+    USERS,
+    { name: 'bob' },
+    (found) => conditionOf(found, 'Ready')?.status === 'False',
+    30_000,
+  );
+  expect(conditionOf(refused, 'Ready')).toMatchObject({
+    reason: 'ReconcileFailed',
+    message: 'Namespace bob exists and was not created for User bob: delete it, or apply it with adopt',
+  });
+  expect(conditionOf(refused, 'Reconciling')?.status).toBe('True');
+  expect((await cluster.admin.get(namespaces, { name: 'bob' }))?.metadata?.labels).toEqual(
+    before?.metadata?.labels,
+  );
+  await cluster.admin.delete(USERS, { name: 'bob' });
+  await eventually('the User is gone', async () => {
+    return (await cluster.admin.get(USERS, { name: 'bob' })) === undefined;
+  });
+  expect(await cluster.admin.get(namespaces, { name: 'bob' })).toBeDefined();
+});
+
+test('a new leader writes nothing where nothing differs', async () => {
+  await replica.program.stop(15_000);
+  const before = writes().length;
+  replica = await start('two');
+  await replica.whenReady();
+  await cluster.admin.create(USERS, user('carol'));
+  await untilReady('carol');
+  expect(
+    writes()
+      .slice(before)
+      .filter((line) => !line.includes('carol')),
+  ).toEqual([]);
+});
+
+test('a deleted User goes after its Namespace', async () => {
+  await cluster.admin.delete(USERS, { name: 'alice' });
+  await eventually(
+    'the User is gone',
+    async () => (await cluster.admin.get(USERS, { name: 'alice' })) === undefined,
+    { timeoutMs: 60_000 },
+  );
+  expect(await cluster.admin.get(namespaces, { name: 'alice' })).toBeUndefined();
+});
