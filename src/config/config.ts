@@ -43,6 +43,7 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
     port: read('port'),
     operationsPort: read('operations-port'),
     statusPage: read('status-page'),
+    policyReports: read('policy-reports'),
     strictPolicies: read('strict-policies'),
     exemplars: read('exemplars'),
     connectionTimeoutMs: read('connection-timeout'),

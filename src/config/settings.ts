@@ -52,6 +52,12 @@ export const SETTINGS = {
     yesOrNo,
     'true',
   ),
+  'policy-reports': setting(
+    'write the violations that the audit finds as Reports (openreports.io), or as PolicyReports where these are not served',
+    'false',
+    yesOrNo,
+    'true',
+  ),
   'strict-policies': setting(
     'refuse AdmissionPolicies that cannot be enforced as they are; without it, the answer has a warning',
     'false',

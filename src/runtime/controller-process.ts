@@ -24,6 +24,7 @@ import { startPolicyAudit } from './policies/policy-audit.ts';
 import { startExceptionStatus } from './policies/exception-status.ts';
 import { startPolicyStatus } from './policies/policy-status.ts';
 import { startReadRecords } from './policies/read-records.ts';
+import { startPolicyReports } from './reports/policy-reports.ts';
 import { startShareState } from './own-state/share-state.ts';
 import { startOwnSweeps } from './restores/own-sweeps.ts';
 import { startRestores } from './restores/restore-windows.ts';
@@ -119,7 +120,10 @@ function startPolicies(
   certificates: Certificates,
   signal: AbortSignal,
 ): { readonly stopped: Promise<unknown> } {
-  const onAudited = (name: string) => status.add(name);
+  const onAudited = (name: string) => {
+    status.add(name);
+    reports?.refresh();
+  };
   const audit = startPolicyAudit(context, replica, context.record, onAudited, signal);
   let refused: ReadonlyMap<string, string> = new Map();
   let waiting: string | undefined;
@@ -128,6 +132,7 @@ function startPolicies(
     const ids = [policy, ...deletionEntriesOf(policy)].map(({ entryId }) => `${entryId}.`);
     return [...refused].find(([webhook]) => ids.some((id) => webhook.startsWith(id)))?.[1];
   };
+  const reports = audit.findings && startPolicyReports(context, replica, audit.findings, signal);
   const status = startPolicyStatus(context, replica, { refusal, violations: audit.result }, signal);
   const refresh = () => {
     for (const { name } of replica.registry.inForce()) status.add(name);
@@ -154,7 +159,9 @@ function startPolicies(
   const records = startReadRecords(context, replica, signal);
   const exceptions = startExceptionStatus(context, replica, audit.refresh, signal);
   return {
-    stopped: Promise.all([status, webhooks, audit, records, exceptions].map(({ stopped }) => stopped)),
+    stopped: Promise.all(
+      [status, webhooks, audit, records, exceptions, reports].map((running) => running?.stopped),
+    ),
   };
 }
 

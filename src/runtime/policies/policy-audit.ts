@@ -5,6 +5,7 @@
 import { hasAudit } from '../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AdmissionContext } from '../../admission/policy/world.ts';
+import { collectFindings, type PolicyFindings } from '../../admission/reports/findings.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { Log } from '../../log.ts';
 import { counted } from '../../json/counted.ts';
@@ -31,6 +32,8 @@ export interface PolicyAuditOptions extends AuditSources {
   readonly registry: Pick<PolicyRegistry, 'get'>;
   /** Undefined: the policy has nothing to audit, and older results no longer count. */
   readonly report: (name: string, result: AuditResult | undefined) => void;
+  /** The findings of this leader, for the policy reports; undefined: reports are off. */
+  readonly findings?: Map<string, PolicyFindings> | undefined;
   /** Policies whose last result is out of date, because their PolicyExceptions have changed. */
   readonly outdated: Set<string>;
   readonly record: RecordEvent;
@@ -47,6 +50,10 @@ const SHORTEST_MS = 60_000;
 const RETRY_MS = 5 * 60_000;
 /** Limit for the objects that get an Event in one audit. */
 const MAX_EVENTS = 20;
+/** Limit for the findings that all audits keep for the policy reports: these have no room for more. */
+const MAX_FINDINGS = 10_000;
+/** The share of a policy although others have reached the limit. */
+const MIN_FINDINGS = 500;
 /** Limit for live reads in one audit. Otherwise, if every object violates the policy, the audit reads each one. */
 const MAX_LIVE_READS = 1_000;
 /** Timeout of an audit, in milliseconds. Reading 100,000 objects takes a minute or two. */
@@ -59,6 +66,7 @@ export function createPolicyAuditReconciler(options: PolicyAuditOptions): Reconc
     if (policy === undefined) return GONE;
     if (inForce === undefined || inForce.undecidable !== undefined) return AWAIT_CHANGE;
     if (!hasAudit(inForce)) {
+      options.findings?.delete(name);
       options.report(name, undefined);
       return AWAIT_CHANGE;
     }
@@ -66,11 +74,14 @@ export function createPolicyAuditReconciler(options: PolicyAuditOptions): Reconc
     if (due > options.now().getTime()) return { kind: 'requeue', at: new Date(due) };
     options.outdated.delete(name); // a change during the audit counts as a new one
     const violators: Violator[] = [];
+    const findings = collectFindings(inForce, findingsLeft(inForce, options));
     const keep = (violator: Violator) => {
+      findings.add(violator.object, violator.violations);
       if (violators.length < MAX_EVENTS) violators.push(violator);
     };
     const sources = { ...options, world: withReadLimit(options.world) };
     const result = await scanStored(inForce, sources, keep, signal);
+    options.findings?.set(name, findings.end(result.message));
     options.report(name, result);
     publish(policy, result, violators, options);
     const next = result.message === undefined ? withJitter(everyMs(inForce), options) : RETRY_MS;
@@ -78,11 +89,22 @@ export function createPolicyAuditReconciler(options: PolicyAuditOptions): Reconc
   };
 }
 
+function findingsLeft({ name }: CompiledPolicy, { findings }: PolicyAuditOptions): number {
+  if (findings === undefined) return 0;
+  const others = [...findings.values()].filter(({ policy }) => policy !== name);
+  return Math.max(
+    MIN_FINDINGS,
+    others.reduce((left, { listed }) => left - listed.length, MAX_FINDINGS),
+  );
+}
+
 /** Reads the last audit from the status, so that a new leader does not repeat it. */
 function dueAt({ status }: AdmissionPolicy, inForce: CompiledPolicy, options: PolicyAuditOptions): number {
   const last = status?.violations;
   if (last?.checkedAt === undefined || last.message !== undefined) return 0;
   if (last.generation !== inForce.generation) return 0;
+  // The status has only counts: a new leader needs an audit of its own for the reports.
+  if (options.findings?.has(inForce.name) === false) return 0;
   // Users who may write exceptions must not cause one audit after another.
   if (options.outdated.has(inForce.name)) return Date.parse(last.checkedAt) + SHORTEST_MS;
   const every = everyMs(inForce);
@@ -155,6 +177,7 @@ export function startPolicyAudit(
   const { log, metrics } = context;
   const results = new Map<string, AuditResult>();
   const outdated = new Set<string>();
+  const findings = context.config.policyReports ? new Map<string, PolicyFindings>() : undefined;
   const controller = startController(
     context,
     {
@@ -169,7 +192,7 @@ export function startPolicyAudit(
             context.namespaces,
           ),
           policies: policies.store,
-          ...{ registry, world, record, log, outdated },
+          ...{ registry, world, record, log, outdated, findings },
           report: (name, result) => {
             if (result === undefined) results.delete(name);
             else results.set(name, result);
@@ -184,12 +207,17 @@ export function startPolicyAudit(
     signal,
   );
   registry.subscribe((name) => {
-    if (registry.get(name) === undefined) results.delete(name);
+    if (registry.get(name) === undefined) {
+      results.delete(name);
+      findings?.delete(name);
+      onResult(name);
+    }
     controller.add(name);
   }, signal);
   for (const policy of policies.store.list()) controller.add(keyOf(policy));
   metrics.scrape({ policyViolations: () => results }, signal);
   return {
+    findings,
     result: (name: string): AuditResult | undefined => results.get(name),
     /** Audits the policy again, at most once a minute. */
     refresh: (name: string): void => {
