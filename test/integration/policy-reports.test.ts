@@ -1,0 +1,276 @@
+/** The reports of the audit, against the sandbox: which kinds, which writes, and what stays untouched. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+import { collectFindings, type PolicyFindings } from '../../src/admission/reports/findings.ts';
+import type { Report } from '../../src/admission/reports/report.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import { createClient } from '../../src/kube/client.ts';
+import { systemClock, type Clock } from '../../src/kube/clock.ts';
+import { createDiscovery } from '../../src/kube/discovery.ts';
+import type { Resource } from '../../src/kube/object.ts';
+import { customResourceDefinitions } from '../../src/kube/well-known.ts';
+import { createPolicyReportsReconciler } from '../../src/runtime/reports/policy-reports.ts';
+import { policyOf } from '../support/admission/policy.ts';
+import { connectCluster, createNamespace, established, type Cluster } from '../support/cluster.ts';
+import {
+  CLUSTER_POLICY_REPORTS,
+  CLUSTER_REPORTS,
+  OPEN_REPORTS_CRDS,
+  POLICY_REPORTS,
+  POLICY_REPORTS_CRDS,
+  REPORTS,
+} from '../support/report-crds.ts';
+import { startSandboxPlane } from '../support/sandbox-plane.ts';
+
+let cluster: Cluster;
+/** Offset of the clock that discovery and the reconciler use, in milliseconds. */
+let offset: number;
+let clock: Clock;
+let findings: Map<string, PolicyFindings>;
+let pending: string[];
+let warnings: string[];
+let reconcile: () => Promise<unknown>;
+
+beforeEach(async () => {
+  cluster = await connectCluster(await startSandboxPlane());
+  offset = 0;
+  clock = {
+    now: () => Date.now() + offset,
+    monotonic: () => performance.now() + offset,
+    after: systemClock.after,
+  };
+  findings = new Map();
+  pending = [];
+  warnings = [];
+  for (const name of ['a', 'b']) await createNamespace(cluster, name);
+  const log = {
+    info: () => undefined,
+    debug: () => undefined,
+    error: () => undefined,
+    warn: (_fields: object, message: string) => warnings.push(message),
+  };
+  const run = createPolicyReportsReconciler({
+    client: createClient(cluster.adminRest),
+    discovery: createDiscovery(cluster.adminRest, clock),
+    namespaces: undefined,
+    findings: () => [...findings.values()],
+    pending: () => pending,
+    now: () => new Date(clock.now()),
+    ...{ clock, log },
+  });
+  reconcile = () => run('reports', new AbortController().signal);
+});
+
+afterEach(async () => {
+  await cluster.stop();
+});
+
+async function install(crds: readonly KubeObject[]): Promise<void> {
+  await cluster.apply(...crds);
+  for (const { metadata } of crds) await established(cluster, metadata?.name ?? '');
+  later(6_000);
+}
+
+async function uninstall(crds: readonly KubeObject[]): Promise<void> {
+  for (const { metadata } of crds)
+    await cluster.admin.delete(customResourceDefinitions, { name: metadata?.name ?? '' });
+}
+
+const later = (ms: number): void => {
+  offset += ms;
+};
+
+/** An audit ended: a bad object is `namespace/name`, or `name` if it is cluster-scoped. */
+function audited(name: string, bad: readonly string[], problem?: string): void {
+  const policy = policyOf({ validate: { rules: [{ expression: 'true' }] } });
+  const collected = collectFindings({ name, enforcement: 'Deny' }, 10_000);
+  for (const key of bad) {
+    const [of = '', namespace] = key.split('/').toReversed();
+    const metadata = { name: of, ...(namespace === undefined ? {} : { namespace }) };
+    const object = { apiVersion: 'infra.example.com/v1', kind: 'Server', metadata };
+    collected.add(object, [{ policy, reason: 'FieldValueInvalid', field: '', message: `${of} is bad` }]);
+  }
+  findings.set(name, collected.end(problem));
+}
+
+async function reports(resource: Resource): Promise<readonly Report[]> {
+  return (await cluster.admin.listAll<Report>(resource)).items;
+}
+
+const messages = async (resource: Resource) =>
+  (await reports(resource)).map(
+    ({ metadata, results }) =>
+      `${[metadata?.namespace, metadata?.name].filter(Boolean).join('/')}: ${results.map(({ message }) => message).join(', ')}`,
+  );
+
+const GROUPS = ['openreports.io', 'wgpolicyk8s.io'];
+const WRITES = ['create', 'update', 'patch', 'delete'];
+const writes = () =>
+  cluster.plane
+    .auditLog()
+    .filter(({ verb, objectRef }) => WRITES.includes(verb) && GROUPS.includes(objectRef?.apiGroup ?? ''));
+
+test.each<[string, readonly KubeObject[], Resource, Resource]>([
+  ['openreports.io', OPEN_REPORTS_CRDS, REPORTS, CLUSTER_REPORTS],
+  ['wgpolicyk8s.io', POLICY_REPORTS_CRDS, POLICY_REPORTS, CLUSTER_POLICY_REPORTS],
+  [
+    'openreports.io before the other',
+    [...POLICY_REPORTS_CRDS, ...OPEN_REPORTS_CRDS],
+    REPORTS,
+    CLUSTER_REPORTS,
+  ],
+])('%s: writes, changes and deletes reports, and writes nothing when nothing changed', async (...given) => {
+  const [, crds, namespaced, whole] = given;
+  await install(crds);
+  audited('servers', ['a/x', 'b/y', 'z']);
+  await reconcile();
+  expect(await messages(namespaced)).toEqual(['a/gatehouse-audit: x is bad', 'b/gatehouse-audit: y is bad']);
+  expect(await messages(whole)).toEqual(['gatehouse-audit: z is bad']);
+  const [first] = await reports(namespaced);
+  expect(first?.summary).toEqual({ pass: 0, fail: 1, warn: 0, error: 0, skip: 0 });
+  expect(first?.scope).toEqual({ apiVersion: 'v1', kind: 'Namespace', name: 'a' });
+  expect(writes()).toHaveLength(3);
+
+  later(20_000);
+  audited('servers', ['z', 'b/y', 'a/x']);
+  await reconcile();
+  later(11 * 60_000);
+  await reconcile();
+  expect(writes()).toHaveLength(3);
+
+  audited('servers', ['a/x']);
+  audited('racks', ['a/r']);
+  await reconcile();
+  expect(await messages(namespaced)).toEqual(['a/gatehouse-audit: r is bad, x is bad']);
+  expect(await messages(whole)).toEqual([]);
+  expect(writes()).toHaveLength(6);
+
+  findings.delete('racks');
+  audited('servers', []);
+  await reconcile();
+  expect(await messages(namespaced)).toEqual([]);
+});
+
+test('moves to openreports.io when it is served, and back when it is not', async () => {
+  await install(POLICY_REPORTS_CRDS);
+  audited('servers', ['a/x', 'z']);
+  await reconcile();
+  const [before] = await reports(POLICY_REPORTS);
+  await install(OPEN_REPORTS_CRDS);
+  await reconcile();
+  expect(await messages(REPORTS)).toEqual(['a/gatehouse-audit: x is bad']);
+  expect(await messages(CLUSTER_REPORTS)).toEqual(['gatehouse-audit: z is bad']);
+  expect(await messages(POLICY_REPORTS)).toEqual([]);
+  expect(await messages(CLUSTER_POLICY_REPORTS)).toEqual([]);
+  const [after] = await reports(REPORTS);
+  expect(after?.results[0]?.timestamp).toEqual(before?.results[0]?.timestamp);
+
+  await uninstall(OPEN_REPORTS_CRDS);
+  later(6_000);
+  await reconcile();
+  expect(await messages(POLICY_REPORTS)).toEqual(['a/gatehouse-audit: x is bad']);
+});
+
+test('a kind that disappears between discovery and write fails the reconcile, and the next one recovers', async () => {
+  await install([...POLICY_REPORTS_CRDS, ...OPEN_REPORTS_CRDS]);
+  await reconcile();
+  await uninstall(OPEN_REPORTS_CRDS);
+  audited('servers', ['a/x']);
+  await expect(reconcile()).rejects.toThrow('404');
+  later(6_000);
+  await reconcile();
+  expect(await messages(POLICY_REPORTS)).toEqual(['a/gatehouse-audit: x is bad']);
+});
+
+test('where neither is served, it says so once and waits', async () => {
+  audited('servers', ['a/x']);
+  const again = await reconcile();
+  expect(again).toMatchObject({ kind: 'requeue' });
+  later(20_000);
+  await reconcile();
+  expect(warnings).toEqual([expect.stringContaining('serves no kind of policy report')]);
+  await install(OPEN_REPORTS_CRDS);
+  await reconcile();
+  expect(await messages(REPORTS)).toEqual(['a/gatehouse-audit: x is bad']);
+});
+
+test('reports of others stay as they are', async () => {
+  await install(OPEN_REPORTS_CRDS);
+  const empty = { results: [], summary: { pass: 7 } };
+  const labels = { 'app.kubernetes.io/managed-by': 'gatehouse' };
+  const others = [
+    { metadata: { namespace: 'a', name: 'gatehouse-audit' }, ...empty },
+    { metadata: { namespace: 'b', name: 'gatehouse-audit-x', labels }, ...empty },
+    { metadata: { namespace: 'b', name: 'other', labels }, ...empty },
+  ];
+  for (const other of others) await cluster.admin.create(REPORTS, other);
+  const before = await reports(REPORTS);
+  audited('servers', ['a/x', 'b/y']);
+  await reconcile();
+  expect(await messages(REPORTS)).toContain('b/gatehouse-audit: y is bad');
+  later(11 * 60_000);
+  await reconcile();
+  expect(warnings).toEqual([expect.stringContaining('belongs to someone else')]);
+  audited('servers', []);
+  await reconcile();
+  expect(await reports(REPORTS)).toEqual(before);
+});
+
+test('repairs reports that users edit or delete', async () => {
+  await install(OPEN_REPORTS_CRDS);
+  audited('servers', ['a/x', 'b/y']);
+  await reconcile();
+  const [edited] = await reports(REPORTS);
+  await cluster.admin.patchMerge(REPORTS, { namespace: 'a', name: 'gatehouse-audit' }, { results: [] });
+  await cluster.admin.delete(REPORTS, { namespace: 'b', name: 'gatehouse-audit' });
+  later(11 * 60_000);
+  await reconcile();
+  expect(await messages(REPORTS)).toEqual(['a/gatehouse-audit: x is bad', 'b/gatehouse-audit: y is bad']);
+  expect((await reports(REPORTS))[0]?.metadata?.uid).toBe(edited?.metadata?.uid);
+});
+
+test('a new leader waits for the first audits before it replaces reports, but not for ever', async () => {
+  await install(OPEN_REPORTS_CRDS);
+  audited('servers', ['a/x']);
+  await reconcile();
+  findings.clear();
+  pending = ['servers'];
+  await reconcile();
+  expect(await messages(REPORTS)).toEqual(['a/gatehouse-audit: x is bad']);
+  later(11 * 60_000);
+  await reconcile();
+  expect(await messages(REPORTS)).toEqual([]);
+});
+
+test('one refused report does not keep the others from being written', async () => {
+  await install(OPEN_REPORTS_CRDS);
+  audited('servers', ['a/x', 'b/y', 'gone/z']);
+  await expect(reconcile()).rejects.toThrow('1 report could not be written or deleted');
+  expect(await messages(REPORTS)).toEqual(['a/gatehouse-audit: x is bad', 'b/gatehouse-audit: y is bad']);
+  await createNamespace(cluster, 'gone');
+  await reconcile();
+  expect(await messages(REPORTS)).toHaveLength(3);
+});
+
+test('10,000 violations in 60 namespaces: at most 2 MB in total and 20 writes a second', async () => {
+  await install(OPEN_REPORTS_CRDS);
+  const names = Array.from({ length: 60 }, (_, n) => `team-${n}`);
+  for (const name of names) await createNamespace(cluster, name);
+  audited(
+    'servers',
+    Array.from({ length: 10_000 }, (_, n) => `team-${n % 60}/server-${n}`),
+  );
+  const seen = writes().length;
+  await reconcile();
+  const times = writes()
+    .slice(seen)
+    .map(({ stageTimestamp }) => Date.parse(stageTimestamp));
+  expect(times.filter(Number.isFinite)).toHaveLength(60);
+  const inOneSecond = times.map(
+    (start) => times.filter((time) => time >= start && time < start + 1_000).length,
+  );
+  expect(Math.max(...inOneSecond)).toBeLessThanOrEqual(20);
+  const stored = await reports(REPORTS);
+  expect(Buffer.byteLength(JSON.stringify(stored))).toBeLessThanOrEqual(2_000_000);
+  expect(stored.reduce((sum, { summary }) => sum + summary.fail, 0)).toBe(10_000);
+});
