@@ -206,6 +206,9 @@ const CONTROLLERS_ARGUMENTS: readonly string[] = [
   '{{- if .Values.statusPage }}',
   '- --status-page',
   '{{- end }}',
+  '{{- if .Values.policyReports }}',
+  '- --policy-reports',
+  '{{- end }}',
 ];
 
 /** OpenShift assigns a range of user IDs to each namespace, and rejects pods that request another ID. */

@@ -41,6 +41,7 @@ export const COMPONENTS: Readonly<Record<string, string | undefined>> = {
   'without-injection': undefined,
   'without-restores': undefined,
   'status-page': '.Values.statusPage',
+  'policy-reports': '.Values.policyReports',
 };
 
 /** All objects that the chart may install, read from a `deploy/` folder. */

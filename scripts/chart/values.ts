@@ -143,6 +143,10 @@ const processValues = (): TProperties => ({
     'A status page at `/status` on the metrics port of the controllers, for users with the ClusterRole `gatehouse-status-viewer`.',
     false,
   ),
+  policyReports: boolean(
+    'The violations that the audit finds, as Reports of `openreports.io`, or of `wgpolicyk8s.io` where these are not served.',
+    false,
+  ),
   extraArgs: Type.Array(Type.String(), {
     description: 'Additional flags of every process, such as `--drain-delay=20s`.',
     default: [],

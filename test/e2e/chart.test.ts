@@ -258,6 +258,13 @@ const EFFECTS: readonly (readonly [
   ],
   ['statusPage', { statusPage: true }, CONTROLLERS, `${CONTAINER}.args`, ['controllers', '--status-page']],
   [
+    'policyReports',
+    { policyReports: true },
+    CONTROLLERS,
+    `${CONTAINER}.args`,
+    ['controllers', '--policy-reports'],
+  ],
+  [
     'distributeBundles',
     { distributeBundles: true },
     'ClusterRole gatehouse-distribute-bundles',
@@ -384,6 +391,7 @@ const WITH_COMPONENT: readonly (readonly [component: string, options: RenderOpti
   ['without-injection', { values: { parts: { injection: { enabled: false } } } }],
   ['without-restores', { values: { parts: { restores: { enabled: false } } } }],
   ['status-page', { values: { statusPage: true } }],
+  ['policy-reports', { values: { policyReports: true } }],
 ];
 
 /** The paths of all values that are not groups. */
@@ -493,6 +501,7 @@ describe.each(HELMS)('the chart as $name renders it', ({ render, notes }) => {
 /** Every option that can be enabled together with the others. */
 const everything = {
   statusPage: true,
+  policyReports: true,
   compat: { openshift: true, certManager: true },
   deleteSecrets: true,
   restarts: true,

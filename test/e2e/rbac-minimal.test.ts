@@ -35,6 +35,7 @@ const FOLDERS = [
   'components/cert-manager-compat',
   'components/distribute-bundles',
   'components/status-page',
+  'components/policy-reports',
   'detectors/velero',
 ];
 const RBAC = 'rbac.authorization.k8s.io';
