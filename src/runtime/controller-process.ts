@@ -158,10 +158,9 @@ function startPolicies(
   );
   const records = startReadRecords(context, replica, signal);
   const exceptions = startExceptionStatus(context, replica, audit.refresh, signal);
+  const running = [status, webhooks, audit, records, exceptions, ...(reports === undefined ? [] : [reports])];
   return {
-    stopped: Promise.all(
-      [status, webhooks, audit, records, exceptions, reports].map((running) => running?.stopped),
-    ),
+    stopped: Promise.all(running.map(({ stopped }) => stopped)),
   };
 }
 

@@ -118,6 +118,6 @@ export function timesOf(reports: readonly Report[], now: Date): (result: ReportR
 }
 
 function identityOf({ policy, rule = '', result, message, resources = [] }: ReportResult): string {
-  const [{ apiVersion = '', kind = '', namespace = '', name = '' } = {}] = resources;
-  return JSON.stringify([policy, rule, result, message, apiVersion, kind, namespace, name]);
+  const [of] = resources;
+  return JSON.stringify([policy, rule, result, message, of?.apiVersion, of?.kind, of?.namespace, of?.name]);
 }

@@ -8,6 +8,7 @@ import { silent } from '../../../test/support/runtime/fixtures.ts';
 import type { AuditResult } from './audit-scan.ts';
 import { createPolicyAuditReconciler, type PolicyAuditOptions } from './policy-audit.ts';
 import type { RecordEvent } from '../controller.ts';
+import type { PolicyFindings } from '../../admission/reports/findings.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
 const datacenter = {
@@ -207,4 +208,39 @@ test('a deferred reference counts once its grace period ends, and is checked the
   ];
   expect(await audit()).toEqual({ kind: 'requeue', at: new Date(NOW + 5 * 60_000) });
   expect(reports).toMatchObject([{ total: 1, checked: 2 }]);
+});
+
+test('for the policy reports, a new leader repeats the audit once and keeps what it found', async () => {
+  stored = [server('a', { units: 7 }), server('b', { units: 3 })];
+  policy = {
+    ...policy,
+    status: { violations: { total: 1, checkedAt: '2026-11-21T11:59:00Z', generation: 1 } },
+  };
+  const findings = new Map<string, PolicyFindings>();
+  await audit({ findings });
+  await audit({ findings });
+  expect(reports).toHaveLength(1);
+  expect(findings.get('servers')).toMatchObject({
+    counts: new Map([['store', 1]]),
+    listed: [{ namespace: 'store', kind: 'Server', name: 'a', message: 'too many' }],
+    problem: undefined,
+  });
+  govern({ audit: false, validate: { rules: [{ expression: 'false' }] } });
+  await audit({ findings });
+  expect(findings.size).toBe(0);
+});
+
+test('the findings of all policies together are limited, and the counts are not', async () => {
+  const listed = Array.from({ length: 9_800 }, (_, n) => ({
+    ...{ namespace: 'store', apiVersion: `${GROUP}/v1`, kind: 'Server', name: `s${n}` },
+    ...{ rule: undefined, message: 'too many' },
+  }));
+  const other: PolicyFindings = {
+    ...{ policy: 'other', enforcement: 'Deny', counts: new Map(), listed, problem: undefined },
+  };
+  const findings = new Map([['other', other]]);
+  stored = Array.from({ length: 700 }, (_, n) => server(`s${n}`, { units: 7 }));
+  await audit({ findings });
+  expect(findings.get('servers')?.listed).toHaveLength(500);
+  expect(findings.get('servers')?.counts).toEqual(new Map([['store', 700]]));
 });
