@@ -29,7 +29,7 @@ let clock: Clock;
 let findings: Map<string, PolicyFindings>;
 let pending: string[];
 let warnings: string[];
-let reconcile: () => Promise<unknown>;
+let reconcile: (user?: string) => Promise<unknown>;
 
 beforeEach(async () => {
   cluster = await connectCluster(await startSandboxPlane());
@@ -49,16 +49,21 @@ beforeEach(async () => {
     error: () => undefined,
     warn: (_fields: object, message: string) => warnings.push(message),
   };
-  const run = createPolicyReportsReconciler({
-    client: createClient(cluster.adminRest),
+  const options = {
     discovery: createDiscovery(cluster.adminRest, clock),
     namespaces: undefined,
     findings: () => [...findings.values()],
     pending: () => pending,
     now: () => new Date(clock.now()),
     ...{ clock, log },
-  });
-  reconcile = () => run('reports', new AbortController().signal);
+  };
+  const asAdmin = createPolicyReportsReconciler({ ...options, client: createClient(cluster.adminRest) });
+  reconcile = async (user) => {
+    const { signal } = new AbortController();
+    if (user === undefined) return await asAdmin('reports', signal);
+    const client = cluster.impersonate({ user });
+    return await createPolicyReportsReconciler({ ...options, client })('reports', signal);
+  };
 });
 
 afterEach(async () => {
@@ -250,6 +255,35 @@ test('one refused report does not keep the others from being written', async () 
   await createNamespace(cluster, 'gone');
   await reconcile();
   expect(await messages(REPORTS)).toHaveLength(3);
+});
+
+const RBAC = 'rbac.authorization.k8s.io';
+const role = (verbs: readonly string[]): KubeObject => ({
+  apiVersion: `${RBAC}/v1`,
+  kind: 'ClusterRole',
+  metadata: { name: 'reader' },
+  ...{ rules: [{ apiGroups: GROUPS, resources: ['*'], verbs }] },
+});
+const binding: KubeObject = {
+  apiVersion: `${RBAC}/v1`,
+  kind: 'ClusterRoleBinding',
+  metadata: { name: 'reader' },
+  ...{ roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name: 'reader' } },
+  ...{ subjects: [{ apiGroup: RBAC, kind: 'User', name: 'reader' }] },
+};
+
+test('without permission, it names the role to apply, and gives up after ten refused writes', async () => {
+  await install(OPEN_REPORTS_CRDS);
+  audited(
+    'servers',
+    Array.from({ length: 20 }, (_, n) => `team-${n}/x`),
+  );
+  const advice = 'Permit it (deploy/components/policy-reports/role.yaml)';
+  await expect(reconcile('reader')).rejects.toThrow(advice);
+  await cluster.apply(role(['get', 'list']), binding);
+  await expect(reconcile('reader')).rejects.toThrow(advice);
+  expect(writes()).toHaveLength(10);
+  expect(writes().map(({ responseStatus }) => responseStatus?.code)).toEqual(Array(10).fill(403));
 });
 
 test('10,000 violations in 60 namespaces: at most 2 MB in total and 20 writes a second', async () => {

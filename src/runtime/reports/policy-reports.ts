@@ -19,9 +19,10 @@ import {
 import type { Namespaces } from '../namespaces.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { KubeClient } from '../../kube/client.ts';
+import { refusable } from '../write-refused.ts';
 import type { Replica } from '../webhook-process.ts';
 import { ownReports, servedFormats, type ServedFormat } from './report-kinds.ts';
-import { writeReports, type WriteOptions } from './write-reports.ts';
+import { REPORTS_ROLE, writeReports, type WriteOptions } from './write-reports.ts';
 
 export interface PolicyReportsOptions extends Omit<WriteOptions, 'client' | 'foreign'> {
   readonly client: WriteOptions['client'] & Pick<KubeClient, 'listAll'>;
@@ -86,7 +87,8 @@ async function update(
 ): Promise<void> {
   const { client, namespaces, log, now } = options;
   const lists = [];
-  for (const served of formats) lists.push(await ownReports(client, served, namespaces, signal));
+  for (const served of formats)
+    lists.push(await refusable(REPORTS_ROLE, () => ownReports(client, served, namespaces, signal)));
   const stored = lists.flat();
   const timeOf = timesOf(
     stored.map(({ report }) => report),

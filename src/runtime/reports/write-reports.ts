@@ -26,7 +26,8 @@ export interface WriteOptions {
 const PAUSE_MS = 55;
 /** A missing permission would otherwise cost a refused write for each report. */
 const MAX_FAILURES = 10;
-const PERMIT = 'deploy/components/policy-reports';
+/** The manifest that grants all permissions for reports. */
+export const REPORTS_ROLE = 'deploy/components/policy-reports/role.yaml';
 
 export interface WrittenReports {
   readonly written: number;
@@ -48,7 +49,7 @@ export async function writeReports(
   const attempt = async (write: () => Promise<boolean>): Promise<number> => {
     if (failures.length >= MAX_FAILURES) return 0;
     try {
-      if (!(await refusable(PERMIT, write))) return 0;
+      if (!(await refusable(REPORTS_ROLE, write))) return 0;
       await sleep(options.clock, PAUSE_MS, signal);
       return 1;
     } catch (error) {
