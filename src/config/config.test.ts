@@ -153,6 +153,11 @@ test('OpenShift compatibility is off by default', () => {
   expect(() => resolveConfig({ compat: 'knative' }, {})).toThrow('--compat: "knative" is not one of');
 });
 
+test('policy reports are off by default', () => {
+  expect(resolveConfig({}, {}).policyReports).toBe(false);
+  expect(resolveConfig({ 'policy-reports': 'true' }, {}).policyReports).toBe(true);
+});
+
 test('the status page is off by default, and only true turns it on', () => {
   expect(resolveConfig({}, {}).statusPage).toBe(false);
   expect(resolveConfig({ 'status-page': 'true' }, {}).statusPage).toBe(true);
