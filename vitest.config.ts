@@ -44,6 +44,8 @@ export default defineConfig({
         },
       },
       {
+        // The modules of examples import the package by its name.
+        resolve: { alias: { '@gatehouse-dev/gatehouse': join(ROOT, 'src', 'index.ts') } },
         test: {
           name: 'integration',
           expect,

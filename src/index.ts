@@ -33,9 +33,5 @@ export type {
   Progress,
   ProgressRecord,
 } from './controllers/controller.ts';
-export {
-  runController,
-  type ControllerTrial,
-  type ControllerVerdict,
-  type ControllerWrite,
-} from './controllers/run-controller.ts';
+export type { ControllerTrial, ControllerWrite } from './controllers/memory-world.ts';
+export { runController, type ControllerVerdict } from './controllers/run-controller.ts';

@@ -43,6 +43,7 @@ const definition = Type.Object(
       Type.Array(readable, { problem: ': write a list of kinds such as "datacenters.infra.example.com"' }),
     ),
     rules: optional(Type.Array(rule, { problem: ': write a list of RBAC rules, each with verbs' })),
+    writesStatus: optional(Type.Boolean({ problem: ': write true or false' })),
     concurrency: optional(
       Type.Integer({ minimum: 1, maximum: 50, problem: ': write a number of objects, 1 to 50' }),
     ),

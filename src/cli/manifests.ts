@@ -88,7 +88,7 @@ export function controllerRoles(
   return [role, binding];
 }
 
-function rulesOf({ watched, owns, reads, rules }: CompiledController): readonly object[] {
+function rulesOf({ watched, owns, reads, rules, writesStatus }: CompiledController): readonly object[] {
   const rule = (
     { group }: { readonly group: string },
     resources: readonly string[],
@@ -100,7 +100,7 @@ function rulesOf({ watched, owns, reads, rules }: CompiledController): readonly 
   const others = reads.slice(1 + owns.length);
   return [
     rule(watched, [resource], [...READ, 'patch']),
-    rule(watched, [`${resource}/status`], ['patch']),
+    ...(writesStatus ? [rule(watched, [`${resource}/status`], ['patch'])] : []),
     // The admission plugin OwnerReferencesPermissionEnforcement asks for it.
     rule(watched, [`${resource}/finalizers`], ['update']),
     ...owns.map((kind) => rule(kind, [kind.resource], WRITE)),

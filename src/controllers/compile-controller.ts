@@ -17,6 +17,7 @@ export interface CompiledController {
   /** What `get` and `list` may read. */
   readonly reads: readonly ReadKind[];
   readonly rules: readonly PolicyRule[];
+  readonly writesStatus: boolean;
   readonly concurrency: number;
   readonly timeoutMs: number;
   readonly reconcile: ControllerFunction;
@@ -41,6 +42,7 @@ export function compileController(name: string, controller: Controller<never>): 
     owns: owned,
     reads: uniqueBy([...own, ...reads.map(toReadKind)], groupResourceName),
     rules,
+    writesStatus: controller.writesStatus ?? !isBuiltIn(watched.group),
     concurrency: controller.concurrency ?? CONCURRENCY,
     timeoutMs: (controller.timeoutSeconds ?? TIMEOUT_SECONDS) * 1_000,
     // The API server sends only objects of the kind in `watch`. The author guarantees that these have the type T.
@@ -50,6 +52,9 @@ export function compileController(name: string, controller: Controller<never>): 
     fieldManager: `gatehouse-controller-${name}`,
   };
 }
+
+/** The API groups of Kubernetes itself: the status of their objects belongs to its controllers. */
+const isBuiltIn = (group: string): boolean => !group.includes('.') || group.endsWith('.k8s.io');
 
 function kindsIn({
   apiGroups: [group = ''],

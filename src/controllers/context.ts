@@ -15,6 +15,13 @@ export function createContext(state: PassState): ControllerContext {
     if (state.isOver) throw new Error('the pass is over: await all promises in the controller');
     deadline.throwIfAborted();
   };
+  const checkStatus = (): void => {
+    check();
+    if (!controller.writesStatus)
+      throw new TypeError(
+        `the status of ${controller.watched.resource} is not this controller's: set writesStatus if it is`,
+      );
+  };
   const kindOf = (resource: string): ReadKind => {
     check();
     const found = readKindOf(controller.reads, resource);
@@ -44,7 +51,7 @@ export function createContext(state: PassState): ControllerContext {
     list: async (resource, { namespace = own, labelSelector } = {}) =>
       (await world.list(kindOf(resource), namespace, selectorOf(labelSelector), deadline)) as never,
     condition: (type, status, reason, given = '') => {
-      check();
+      checkStatus();
       // Kubernetes 1.20 reads an empty message of a CustomResource as null, which no schema accepts.
       const condition = { type, status, reason, message: given === '' ? reason : given };
       const index = state.conditions.findIndex((one) => one.type === type);
@@ -52,7 +59,7 @@ export function createContext(state: PassState): ControllerContext {
       else state.conditions[index] = condition;
     },
     status: (fields) => {
-      check();
+      checkStatus();
       for (const taken of ['conditions', 'observedGeneration', 'progress'])
         if (Object.hasOwn(fields, taken)) throw new TypeError(`status.${taken} belongs to Gatehouse`);
       state.fields = { ...state.fields, ...fields };
@@ -66,7 +73,7 @@ export function createContext(state: PassState): ControllerContext {
       state.unready = { why: 'Stalled', reason, message };
     },
     requeueAfter,
-    progress: progressOf(state),
+    progress: progressOf(state, checkStatus),
     idempotencyKey: (...parts) => keyFor(state.object, ...parts),
     event: (type, reason, message) => {
       check();

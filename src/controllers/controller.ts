@@ -39,6 +39,12 @@ export interface ControllerDefinition<T extends object = UntypedObject> {
   readonly reads?: readonly ReadableKind[];
   /** Permissions in addition to those that follow from `watch`, `owns` and `reads`. */
   readonly rules?: readonly PolicyRule[];
+  /**
+   * Whether the conditions and `observedGeneration` in the status belong to this controller. Default: true, except for
+   * the kinds of Kubernetes itself. If false, `condition`, `status` and `progress` throw, and only Events, logs and
+   * metrics report a failure.
+   */
+  readonly writesStatus?: boolean;
   /** How many objects are reconciled at the same time. Default: 4. */
   readonly concurrency?: number;
   /** How long one pass may take, in seconds from 1 to 600. Default: 60. Then `signal` aborts, and the pass failed. */

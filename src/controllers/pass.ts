@@ -3,6 +3,7 @@ import { toError } from '../admission/handlers/errors.ts';
 import { keyOf, type KubeObject } from '../json/kube-object.ts';
 import type { ControllerFunction } from './compile-controller.ts';
 import { createContext } from './context.ts';
+import { explainRefusal } from './missing-rule.ts';
 import { ownerMark } from './owned-objects.ts';
 import type { Owned } from './world.ts';
 import { desiredStatus, isPruned, isUpToDate, type Unready } from './status.ts';
@@ -118,9 +119,9 @@ async function prune({ pass, applied, ending }: PassState, all: readonly Owned[]
 async function failed(state: PassState, error: Error, reason: string): Promise<PassResult> {
   const { world, signal } = state.pass;
   if (!signal.aborted && !world.isPassing(error)) {
-    const message = oneLine(error);
-    await writeStatus(state, { why: 'Reconciling', reason, message });
+    const message = explainRefusal(error.message).replace(/\s+/g, ' ').slice(0, LONGEST);
     world.event(state.object, 'Warning', reason, message);
+    await writeStatus(state, { why: 'Reconciling', reason, message });
   }
   // One key at a time: code that ignores its signal still works on this object.
   await state.running?.catch(() => undefined);
@@ -129,12 +130,14 @@ async function failed(state: PassState, error: Error, reason: string): Promise<P
 
 /** Conditions hold at most 32 KiB; nobody reads more than a few lines. */
 const LONGEST = 1_024;
-const oneLine = ({ message }: Error): string => message.replace(/\s+/g, ' ').slice(0, LONGEST);
 
 async function writeStatus(state: PassState, unready: Unready | undefined): Promise<void> {
   const { pass, kind, conditions, fields } = state;
-  const { world, signal } = pass;
-  const wanted = desiredStatus(state.object, { conditions, fields }, unready, world.now());
+  const { controller, world, signal } = pass;
+  if (!controller.writesStatus) return;
+  // In one write: a crash must not separate the end of an operation from its result.
+  const all = state.isFinished ? { ...fields, progress: null } : fields;
+  const wanted = desiredStatus(state.object, { conditions, fields: all }, unready, world.now());
   if (!isUpToDate(state.object, wanted)) {
     state.object = await world.patchStatus(kind, state.object, wanted, signal);
     if (isPruned(state.object, wanted))
@@ -142,7 +145,4 @@ async function writeStatus(state: PassState, unready: Unready | undefined): Prom
         `the schema of ${kind.kind} drops status.conditions: add them and observedGeneration to its CustomResourceDefinition`,
       );
   }
-  // After the status, which has the result of the operation.
-  if (state.isFinished)
-    state.object = await world.patchStatus(kind, state.object, { progress: null }, signal);
 }

@@ -13,7 +13,8 @@ export const keyFor = ({ metadata }: KubeObject, ...parts: readonly string[]): s
     .digest('hex')
     .slice(0, 32);
 
-export function progressOf(state: PassState): Progress {
+/** @param check throws if the pass may not write its status */
+export function progressOf(state: PassState, check: () => void): Progress {
   const { world, signal } = state.pass;
   const current = (): ProgressRecord | undefined => {
     if (state.isFinished) return undefined;
@@ -25,6 +26,7 @@ export function progressOf(state: PassState): Progress {
       return current();
     },
     start: async (operation) => {
+      check();
       const before = current();
       if (before !== undefined && before.operation !== operation)
         throw new Error(`${before.operation} is not finished: finish it before ${operation}`);
@@ -44,6 +46,7 @@ export function progressOf(state: PassState): Progress {
       return record;
     },
     finish: () => {
+      check();
       if (current() !== undefined) state.isFinished = true;
     },
   };

@@ -223,9 +223,9 @@ describe('progress', () => {
     expect(new Set(calls.map(([id]) => id)).size).toBe(1);
     expect(second.object).toMatchObject({ status: { serverId: 'server-1' } });
     expect(second.object).not.toMatchObject({ status: { progress: expect.anything() as object } });
-    // the result is stored before the record goes
-    expect(second.writes.map(({ verb }) => verb)).toEqual(['status', 'status', 'status']);
-    expect(second.writes[1]?.body).toMatchObject({ serverId: 'server-1' });
+    // The record goes in the write that stores the result.
+    expect(second.writes.map(({ verb }) => verb)).toEqual(['status', 'status']);
+    expect(second.writes[1]?.body).toMatchObject({ serverId: 'server-1', progress: null });
     expect(verbs(await again(crashing, second))).toEqual([]);
   });
 
@@ -253,4 +253,21 @@ test('kinds that are not declared, and calls after the pass, fail with what to d
   expect(() => defineController({ watch: { apiGroups: [''] }, reconcile: 1 } as never)).toThrow(
     'defineController: watch.apiVersions: write a list with one API version such as v1; watch.resources: write a list with one plural such as users; reconcile: write a function',
   );
+});
+
+test('a controller of a built-in kind writes no status, and says so if it tries', async () => {
+  const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a', namespace: 'b' } };
+  const watch = { apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] } as const;
+  const quiet = await runController(defineController({ watch, reconcile: () => undefined }), { object, now });
+  expect(verbs(quiet)).toEqual([]);
+  const tries = defineController({
+    watch,
+    reconcile: (_map, { condition }) => condition('Seen', 'True', 'Seen'),
+  });
+  const failed = await runController(tries, { object, now });
+  expect(failed.error?.message).toBe(
+    "the status of configmaps is not this controller's: set writesStatus if it is",
+  );
+  expect(verbs(failed)).toEqual([]);
+  expect(failed.events).toMatchObject([{ type: 'Warning', reason: 'ReconcileFailed' }]);
 });

@@ -1,35 +1,10 @@
 /** Runs one pass of a controller without a cluster, for the author's tests. */
-import type { ReadKind } from '../admission/handlers/compile-handler.ts';
-import { copyJson } from '../admission/handlers/draft.ts';
 import { listIn } from '../json/json.ts';
-import { groupResourceName, keyOf, objectKey, type Condition, type KubeObject } from '../json/kube-object.ts';
-import { matchesSelector } from '../json/label-selector.ts';
-import { mergeInto } from '../json/merge-patch.ts';
-import { deepFreeze } from '../json/objects.ts';
-import { compileController, type CompiledController } from './compile-controller.ts';
+import type { Condition, KubeObject } from '../json/kube-object.ts';
+import { compileController } from './compile-controller.ts';
 import type { Controller } from './controller.ts';
-import { OWNER_LABEL } from './owned-objects.ts';
+import { createMemory, type ControllerTrial, type ControllerWrite } from './memory-world.ts';
 import { runPass } from './pass.ts';
-import type { ControllerWorld, ServedKind } from './world.ts';
-
-/** What a pass finds. */
-export interface ControllerTrial {
-  /** The object to reconcile. */
-  readonly object: object;
-  /** Other objects in the cluster, by kind: `{ namespaces: [shop], 'racks.example.com': [r1] }`. */
-  readonly cluster?: Readonly<Record<string, readonly object[]>>;
-  /** Default: now. */
-  readonly now?: Date;
-  readonly signal?: AbortSignal;
-}
-
-export interface ControllerWrite {
-  readonly verb: 'apply' | 'delete' | 'finalizers' | 'status';
-  /** `namespaces alice` */
-  readonly target: string;
-  /** What was sent: the object, the finalizers or the status. */
-  readonly body: unknown;
-}
 
 export interface ControllerVerdict {
   /** In their order. A second run with `object` and `cluster` of the first has none if the controller is idempotent. */
@@ -65,112 +40,5 @@ export async function runController(
     requeueAt: result.kind === 'done' ? result.requeueAt : undefined,
     events: memory.events,
     error: result.kind === 'failed' ? result.error : undefined,
-  };
-}
-
-/** An API server with these objects, which merges what is applied: lists are replaced, as no schema is known. */
-function createMemory(
-  controller: CompiledController,
-  { object, cluster = {}, now = new Date() }: ControllerTrial,
-) {
-  const stores = new Map<string, Map<string, KubeObject>>();
-  const storeOf = (kind: string) => {
-    const store = stores.get(kind) ?? new Map<string, KubeObject>();
-    stores.set(kind, store);
-    return store;
-  };
-  let version = 1;
-  const put = (kind: string, given: KubeObject): KubeObject => {
-    const { metadata = {} } = given;
-    const stored = deepFreeze({
-      ...given,
-      metadata: {
-        uid: `uid-${kind}-${keyOf(given)}`,
-        generation: 1,
-        ...metadata,
-        resourceVersion: String(version++),
-      },
-    });
-    storeOf(kind).set(keyOf(given), stored);
-    return stored;
-  };
-  const watched = groupResourceName(controller.watched);
-  const own: KubeObject = copyJson(object);
-  if (own.kind === undefined || own.apiVersion === undefined || own.metadata?.name === undefined)
-    throw new Error('give the controller an object with apiVersion, kind and metadata.name');
-  const key = keyOf(put(watched, own));
-  for (const [kind, objects] of Object.entries(cluster)) for (const one of objects) put(kind, copyJson(one));
-
-  const writes: ControllerWrite[] = [];
-  const events: { type: string; reason: string; message: string }[] = [];
-  const wrote = (
-    verb: ControllerWrite['verb'],
-    kind: ServedKind,
-    target: KubeObject,
-    body: unknown,
-  ): void => {
-    writes.push({ verb, target: `${groupResourceName(kind)} ${keyOf(target)}`, body });
-  };
-  const kinds = [controller.watched, ...controller.owns].map((kind, index) => ({
-    ...kind,
-    kind: index === 0 ? (own.kind ?? '') : '',
-    namespaced: false, // nothing knows it: objects have a namespace or not
-  }));
-  const all = (kind: ReadKind) => [...storeOf(groupResourceName(kind)).values()];
-  const owned = (mark: string) =>
-    kinds
-      .slice(1)
-      .flatMap((kind) => all({ ...kind, metadataOnly: false }).map((found) => ({ kind, object: found })))
-      .filter(({ object: found }) => found.metadata?.labels?.[OWNER_LABEL] === mark);
-
-  const world: ControllerWorld = {
-    now: () => now,
-    served: () => Promise.resolve(kinds),
-    get: (kind, place) => Promise.resolve(storeOf(groupResourceName(kind)).get(objectKey(place))),
-    list: (kind, namespace, selector) =>
-      Promise.resolve(
-        all(kind).filter(
-          ({ metadata }) =>
-            (namespace === undefined || metadata?.namespace === namespace) &&
-            matchesSelector(selector, metadata?.labels ?? {}),
-        ),
-      ),
-    owned: (mark) => Promise.resolve(owned(mark)),
-    ownedLive: (mark) => Promise.resolve(owned(mark)),
-    apply: (kind, applied) => {
-      wrote('apply', kind, applied, applied);
-      const name = groupResourceName(kind);
-      return Promise.resolve(
-        put(name, mergeInto(copyJson(storeOf(name).get(keyOf(applied)) ?? {}), copyJson(applied))),
-      );
-    },
-    remove: (kind, removed) => {
-      wrote('delete', kind, removed, undefined);
-      storeOf(groupResourceName(kind)).delete(keyOf(removed));
-      return Promise.resolve();
-    },
-    setFinalizers: (kind, target, finalizers) => {
-      wrote('finalizers', kind, target, finalizers);
-      const metadata = { ...target.metadata, finalizers };
-      if (finalizers.length > 0 || metadata.deletionTimestamp === undefined)
-        return Promise.resolve(put(watched, { ...target, metadata }));
-      storeOf(watched).delete(keyOf(target));
-      return Promise.resolve(undefined);
-    },
-    patchStatus: (kind, target, status) => {
-      wrote('status', kind, target, status);
-      return Promise.resolve(put(watched, mergeInto(copyJson(target), copyJson({ status }))));
-    },
-    event: (_object, type, reason, message) => void events.push({ type, reason, message }),
-    isPassing: () => false,
-    log: { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined },
-  };
-  return {
-    ...{ world, writes, events },
-    object: () => storeOf(watched).get(key),
-    cluster: () =>
-      Object.fromEntries(
-        [...stores].filter(([kind]) => kind !== watched).map(([kind, store]) => [kind, [...store.values()]]),
-      ),
   };
 }

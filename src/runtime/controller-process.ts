@@ -13,8 +13,7 @@ import { fenced } from '../kube/lease/fence.ts';
 import { createElection } from '../kube/lease/lease.ts';
 import { ownStateLabels } from './certificates/ca-bundle.ts';
 import { startCertificates, type Certificates } from './certificates/start-certificates.ts';
-import type { CompiledController } from '../controllers/compile-controller.ts';
-import { startControllers } from './controllers/start-controllers.ts';
+import { startUnlessLent } from './controllers/lend-controllers.ts';
 import { startUniqueClaims } from './claims/start-unique-claims.ts';
 import type { Connected, Context } from './context.ts';
 import type { LeaderContext } from './controller.ts';
@@ -38,7 +37,6 @@ export function campaign(
   { context, urgent }: Connected,
   replica: Replica,
   conversions: Conversions,
-  controllers: readonly CompiledController[],
   signal: AbortSignal,
 ): Promise<void> {
   const { config, identity, metrics, rollbacks, serverClock, log } = context;
@@ -64,7 +62,7 @@ export function campaign(
     metrics.leader(true);
     try {
       const client = createClient(fenced(context.rest, election.isLeader));
-      await lead({ ...context, client }, replica, conversions, controllers, ownLease, leading);
+      await lead({ ...context, client }, replica, conversions, ownLease, leading);
     } finally {
       metrics.leader(false);
     }
@@ -77,7 +75,6 @@ async function lead(
   following: Context,
   replica: Replica,
   conversions: Conversions,
-  controllers: readonly CompiledController[],
   ownLease: OwnLease,
   signal: AbortSignal,
 ): Promise<void> {
@@ -91,7 +88,7 @@ async function lead(
   const certificates = startCertificates(context, signal);
   const paths = startPathRotation(context, replica.paths, signal);
   const shared = startShareState(context, replica, signal);
-  const ofUsers = startControllers(context, controllers, signal);
+  const ofUsers = startUnlessLent(context, replica.webhooks, replica.handlers.controllers, signal);
   const governing = async () => {
     // A policy that this replica has not compiled yet must stay in the webhook configurations.
     await whenCompiled(replica, signal);

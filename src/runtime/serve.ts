@@ -72,7 +72,7 @@ export async function controllers(config: Config, options: ProcessOptions): Prom
     const conversions = startConversions(context, handlers.converters, shutdown);
     checkReadiness({ ...replica.checks, ...conversions.checks });
     // A failed election ends the process: a replica that can never lead would go unnoticed.
-    await campaign(connected, replica, conversions, handlers.controllers, draining);
+    await campaign(connected, replica, conversions, draining);
   });
 }
 
@@ -99,7 +99,7 @@ export async function serve(config: Config, options: ServeOptions): Promise<void
     }
     presentServingSecret(context, serving, listener, shutdown);
     // The next leader need not wait until this replica has served its last request.
-    const leading = campaign(connected, replica, conversions, process.handlers.controllers, draining);
+    const leading = campaign(connected, replica, conversions, draining);
     const end = drained(draining, config.drainDelayMs);
     await Promise.race([end, leading.then(() => end)]);
     await listener.close();

@@ -11,7 +11,10 @@ const TSC = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
 const CONFIG = {
   extends: join(ROOT, 'tsconfig.json'),
   compilerOptions: {
-    paths: { '@gatehouse-dev/gatehouse': [join(ROOT, 'src', 'index.ts')] },
+    paths: {
+      '@gatehouse-dev/gatehouse': [join(ROOT, 'src', 'index.ts')],
+      '@gatehouse-dev/gatehouse/testing': [join(ROOT, 'src', 'testing.ts')],
+    },
     typeRoots: [join(ROOT, 'node_modules', '@types')],
     allowImportingTsExtensions: true,
   },

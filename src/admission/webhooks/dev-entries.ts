@@ -138,7 +138,7 @@ const RENEW_BELOW_MS = (DEV_SESSION_MS * 2) / 3 + 5_000;
 export function planAcquire(
   live: LiveWebhookConfiguration | undefined,
   desired: WebhookConfiguration,
-  own: Pick<DevSession, 'id' | 'holder' | 'url'>,
+  own: Pick<DevSession, 'id' | 'holder' | 'url' | 'controllers'>,
   target: DevTarget,
   now: Date,
 ): AcquirePlan {

@@ -22,6 +22,8 @@ export interface DevSession {
   /** For humans: the user and the machine. */
   readonly holder: string;
   readonly url: string;
+  /** The controllers of users that the session runs, by name: the leader pauses its own. */
+  readonly controllers?: readonly string[];
   /** By the clock of the API server. */
   readonly expiresAt: Date;
   /** Whether the session created the configuration. Its end then deletes the configuration. */
@@ -53,21 +55,28 @@ function parseSession(text: string): DevSession | undefined {
     return undefined;
   }
   if (!isJsonObject(note)) return undefined;
-  const { session: id, holder, url, created } = note;
+  const { session: id, holder, url, created, controllers } = note;
   if (typeof id !== 'string' || typeof holder !== 'string' || typeof url !== 'string') return undefined;
   const expiresAt = new Date(textIn(note, 'expiresAt'));
   return Number.isNaN(expiresAt.getTime())
     ? undefined
-    : { id, holder, url, expiresAt, created: created === true };
+    : { id, holder, url, expiresAt, created: created === true, ...controllersOf(controllers) };
 }
+
+const controllersOf = (names: unknown): Pick<DevSession, 'controllers'> =>
+  Array.isArray(names) ? { controllers: names.filter((name) => typeof name === 'string') } : {};
 
 /** Metadata with the note of `session`. */
 export function withDevSession(
   metadata: ObjectMeta | undefined,
-  { id, holder, url, expiresAt, created }: DevSession,
+  { id, holder, url, expiresAt, created, controllers = [] }: DevSession,
 ): ObjectMeta {
   const end = expiresAt.toISOString();
-  const note = { holder, url, expiresAt: end, session: id, ...(created ? { created } : {}) };
+  const note = {
+    ...{ holder, url, expiresAt: end, session: id },
+    ...(created ? { created } : {}),
+    ...(controllers.length > 0 ? { controllers } : {}),
+  };
   return {
     ...metadata,
     annotations: { ...metadata?.annotations, [DEV_URL_ANNOTATION]: JSON.stringify(note) },

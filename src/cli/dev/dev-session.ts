@@ -9,6 +9,8 @@ import { configMaps } from '../../kube/well-known.ts';
 import { CA_BUNDLE_KEY, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
 import { DEFAULT_KEY_ALGORITHM, generateKeyPair, randomSerial } from '../../pki/x509/keys.ts';
 import { issueSessionCert } from '../../pki/serving-certs/session-cert.ts';
+import { startControllers } from '../../runtime/controllers/start-controllers.ts';
+import { createEventRecorder } from '../../kube/events.ts';
 import type { ConfigMap } from '../../runtime/certificates/ca-bundle.ts';
 import type { Context } from '../../runtime/context.ts';
 import { startController } from '../../runtime/controller.ts';
@@ -52,12 +54,16 @@ export async function runDevSession(
   const session = createDevSession({
     ...sessionAccess(context, parts.replica),
     client: context.client,
-    own: { id: randomBytes(8).toString('hex'), holder: config.identity ?? holder, url: url.origin },
+    own: {
+      ...{ id: randomBytes(8).toString('hex'), holder: config.identity ?? holder, url: url.origin },
+      controllers: parts.replica.handlers.controllers.map(({ name }) => name),
+    },
     caBundle: Buffer.from(authority).toString('base64'),
     now: () => new Date(),
     serverNow: serverClock.now,
     log,
   });
+  let ofUsers: ReturnType<typeof startControllers> | undefined;
   try {
     // The entries that stay with the cluster, and those of this machine, keep the token of their paths.
     const [token = ''] = await readTokensInUse(context.client, draining);
@@ -66,16 +72,28 @@ export async function runDevSession(
     await session.take('own', draining);
     await checkReachable(context, parts.admission.wasAsked, url.origin, draining);
     await session.take('all', draining);
+    ofUsers = startControllersHere(context, parts.replica, AbortSignal.any([draining, ended.signal]));
     log.info({ url: url.origin, holder }, 'this machine now serves the webhooks; press Ctrl+C to stop');
     const lifeMs = notAfter.getTime() - serverClock.now().getTime() - CERTIFICATE_MARGIN_MS;
-    await renewSession(context, session, parts.replica, lifeMs, AbortSignal.any([draining, ended.signal]));
+    const renewing = AbortSignal.any([draining, ended.signal]);
+    await Promise.all([renewSession(context, session, parts.replica, lifeMs, renewing), ofUsers.stopped]);
   } catch (error) {
     if (!draining.aborted) throw error;
   } finally {
     ended.abort();
+    await ofUsers?.stopped.catch(() => undefined); // an error has ended the session above
     await restoreEntries(session, context);
   }
   await sleep(config.drainDelayMs);
+}
+
+/** The leader in the cluster has paused its own by now, or does so in a moment: two leaders are safe. */
+function startControllersHere(context: Context, { handlers }: Replica, signal: AbortSignal) {
+  const { client, identity, log } = context;
+  const { record } = createEventRecorder({
+    ...{ client, log, component: 'gatehouse', instance: identity, signal },
+  });
+  return startControllers({ ...context, record }, handlers.controllers, signal);
 }
 
 /** What the session reads and writes in the API server, as the user of the kubeconfig. */

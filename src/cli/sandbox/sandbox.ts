@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { get, type IncomingMessage } from 'node:http';
 import { createServer } from 'node:net';
+import { isSea } from 'node:sea';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
@@ -75,12 +76,15 @@ interface Place {
   readonly connection: Connection;
 }
 
-async function run(flags: SandboxFlags, place: Place, signal: AbortSignal): Promise<void> {
+async function run(given: SandboxFlags, place: Place, signal: AbortSignal): Promise<void> {
   const { connection } = place;
-  const { quiet = false, tour } = flags;
+  const { quiet = false } = given;
   const say: Say = quiet ? () => undefined : console.log;
-  const cluster = clusterOf(connection);
-  const hasHistory = (await cluster.client.get(namespaces, { name: NAMESPACE })) !== undefined;
+  const access = clusterOf(connection);
+  const hasHistory = (await access.client.get(namespaces, { name: NAMESPACE })) !== undefined;
+  const tour = given.tour && !quiet && !hasHistory;
+  const flags = tour ? withTourController(given) : given;
+  const cluster = { ...access, controllers: flags.handlers === given.handlers ? undefined : flags.handlers };
   const [port, operationsPort] = await Promise.all([freePort(), freePort()]);
   await install(cluster, port);
   if (flags.statusPage === true) await allowStatusPage(cluster);
@@ -104,7 +108,7 @@ async function run(flags: SandboxFlags, place: Place, signal: AbortSignal): Prom
       say(
         `Ready ${seconds} s after the process began. This is a sandbox: an in-memory Kubernetes API, which runs no pods.`,
       );
-    if (tour && !quiet && !hasHistory) await unlessStopped(runTour(cluster, say));
+    if (tour) await unlessStopped(runTour(cluster, say));
     if (!signal.aborted) sayWhatToTry(flags, place, operationsPort, say);
     if (flags.watch === true)
       await unlessStopped(followHandlers(flags.handlers ?? '', cluster, restart, say, signal));
@@ -144,14 +148,24 @@ function clusterOf(connection: Connection): Cluster {
 }
 
 /** Installs `deploy/` except Deployments and Services. */
-async function install({ apply }: Cluster, port: number): Promise<void> {
+async function install({ apply, controllers, examples }: Cluster, port: number): Promise<void> {
   await apply(readManifests(join(DEPLOY, 'base', 'crds')));
   const inPods = new Set(['Deployment', 'Service']);
   await apply(
     withSingleAccount(readManifests(join(DEPLOY, 'base'))).filter(({ kind = '' }) => !inPods.has(kind)),
   );
   await apply([localService(NAMESPACE, 'gatehouse', port)]);
+  if (controllers !== undefined)
+    await apply(
+      readManifests(join(examples, 'users')).filter(({ kind }) => kind === 'CustomResourceDefinition'),
+    );
 }
+
+/** The tour shows a controller, unless the user has own handlers. The single executable can load none. */
+const withTourController = (flags: SandboxFlags): SandboxFlags =>
+  flags.handlers !== undefined || isSea()
+    ? flags
+    : { ...flags, handlers: join(DEPLOY, 'examples', 'users', 'controllers') };
 
 /** Installs the component of the status page for a user who may do nothing else. */
 async function allowStatusPage({ apply }: Cluster): Promise<void> {

@@ -1,5 +1,5 @@
 /** The objects that the tour of the sandbox creates. */
-import type { KubeObject } from '../../json/kube-object.ts';
+import type { Condition, KubeObject } from '../../json/kube-object.ts';
 import type { Resource } from '../../kube/object.ts';
 
 const example = { group: 'infra.example.com', version: 'v1' };
@@ -10,6 +10,17 @@ export const DATACENTERS: Resource = {
   kind: 'Datacenter',
   namespaced: false,
 };
+
+export const USERS: Resource = {
+  ...{ group: 'people.example.com', version: 'v1', resource: 'users', kind: 'User', namespaced: false },
+};
+
+export interface User extends KubeObject {
+  readonly spec: { readonly mail: string };
+  readonly status?: { readonly conditions?: readonly Condition[] };
+}
+
+export const user = (name: string): User => ({ metadata: { name }, spec: { mail: `${name}@example.com` } });
 
 export interface Server extends KubeObject {
   readonly spec: { readonly datacenter: string; readonly tier?: string };

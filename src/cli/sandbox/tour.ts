@@ -1,4 +1,4 @@
-/** The guided tour: shows the functions of Gatehouse in nine steps, as a user would perform them. */
+/** The guided tour: shows the functions of Gatehouse in ten steps, as a user would perform them. */
 import { X509Certificate } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -21,8 +21,11 @@ import {
   server,
   SERVERS,
   text,
+  user,
+  USERS,
   type SecretObject,
   type Server,
+  type User,
 } from './tour-objects.ts';
 
 /** The connection of the tour: an administrator's access to a cluster with Gatehouse. */
@@ -32,6 +35,8 @@ export interface Cluster {
   readonly apply: (manifests: readonly KubeObject[]) => Promise<void>;
   /** The folder of the examples. */
   readonly examples: string;
+  /** The folder whose controllers Gatehouse runs in the tour; undefined: it runs none. */
+  readonly controllers?: string | undefined;
 }
 
 type Report = (what: string, ...details: readonly string[]) => void;
@@ -48,6 +53,7 @@ export async function runTour(cluster: Cluster, say: (text: string) => void): Pr
   };
   await certificates(cluster, report);
   await admission(cluster, report);
+  if (cluster.controllers !== undefined) await controllers(cluster, report);
   await restore(cluster, report);
 }
 
@@ -146,6 +152,30 @@ async function admission(cluster: Cluster, report: Report): Promise<void> {
     `spec: ${JSON.stringify(created.spec)}`,
   );
 }
+
+/** Steps with the controller of `examples/users`, which Gatehouse runs. */
+async function controllers(cluster: Cluster, report: Report): Promise<void> {
+  const { client } = cluster;
+  await client.create(USERS, user('ada'));
+  const ready = await waitFor<User>(cluster, USERS, { name: 'ada' }, isReady);
+  const namespace = await waitFor(cluster, namespaces, { name: 'ada' }, () => true);
+  const [owner] = namespace.metadata?.ownerReferences ?? [];
+  report(
+    'A controller of 42 lines gives each User a Namespace, a quota and a RoleBinding. The User ada is ready:',
+    `conditions: ${(ready.status?.conditions ?? []).map(({ type, status }) => `${type}=${status}`).join(', ')}`,
+    `the Namespace ada belongs to ${owner?.kind ?? ''} ${owner?.name ?? ''}`,
+  );
+  await client.delete(USERS, { name: 'ada' });
+  const deadline = performance.now() + TIMEOUT_MS;
+  while ((await client.get(USERS, { name: 'ada' })) !== undefined) {
+    if (performance.now() > deadline) throw new Error('the User ada should be gone by now');
+    await sleep(10);
+  }
+  report('The User ada is deleted; its finalizer waited until the Namespace was gone');
+}
+
+const isReady = ({ status }: User): boolean =>
+  status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false;
 
 const isInstalled = ({ status }: AdmissionPolicy): boolean =>
   status?.conditions?.some(({ type, status: is }) => type === 'WebhooksInstalled' && is === 'True') ?? false;

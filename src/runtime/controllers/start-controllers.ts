@@ -3,6 +3,7 @@ import type { CompiledController, VersionedKind } from '../../controllers/compil
 import { runPass, type PassResult } from '../../controllers/pass.ts';
 import type { Settled } from '../../controllers/pass-state.ts';
 import type { ServedKind } from '../../controllers/world.ts';
+import type { PassResultLabel } from '../../server/metrics/metrics.ts';
 import { groupResourceName, type KubeObject } from '../../json/kube-object.ts';
 import { canI } from '../../kube/access.ts';
 import { linkedController, sleep, systemClock } from '../../kube/clock.ts';
@@ -46,15 +47,29 @@ async function run(
     const settled: Settled = new Map();
     const [kind] = kinds;
     const { watched, timeoutMs } = controller;
+    const { concurrency, name } = controller;
+    const metrics = context.metrics.userController(name, concurrency);
     const reconcile: Reconcile = async (key, pass) => {
-      const object = await latest(key, pass);
+      const ended = metrics.pass();
+      let result: PassResult | undefined;
+      try {
+        result = await within(pass, async (deadline) => {
+          const object = await latest(key, pass);
+          return await runPass({ controller, world, settled, deadline, signal: pass }, object);
+        });
+        return resultOf(result, key);
+      } finally {
+        ended(labelOf(result));
+      }
+    };
+    /** Runs one pass with its deadline. */
+    const within = async (pass: AbortSignal, work: (deadline: AbortSignal) => Promise<PassResult>) => {
       const { signal: deadline, abort, release } = linkedController(pass);
       const cancel = systemClock.after(timeoutMs, () => {
         abort(new Error(`the pass took longer than ${timeoutMs / 1_000} s`));
       });
       try {
-        const work = () => runPass({ controller, world, settled, deadline, signal: pass }, object);
-        return resultOf(await inHandler(controller.name, work), key);
+        return await inHandler(name, () => work(deadline));
       } finally {
         cancel();
         release();
@@ -68,7 +83,6 @@ async function run(
       return await world.get({ ...kind, metadataOnly: false }, { namespace, name }, pass);
     };
     const resultOf = (result: PassResult, key: string) => {
-      context.metrics.reconciled(controller.name, labelOf(result));
       if (result.kind === 'failed') throw result.error;
       if (result.kind === 'done')
         return result.requeueAt === undefined
@@ -77,7 +91,6 @@ async function run(
       writes.forget(writeKey(watched, key));
       return GONE;
     };
-    const { concurrency, name } = controller;
     const options = { name: `controller-${name}`, concurrency, reconcile, timeoutMs: timeoutMs + REPORT_MS };
     const controlled = startController(context, options, signal);
     enqueue = controlled.add;
@@ -88,9 +101,9 @@ async function run(
   }
 }
 
-/** As controller-runtime names the results. */
-const labelOf = (result: PassResult): 'error' | 'success' | 'requeue_after' => {
-  if (result.kind === 'failed') return 'error';
+/** @param result undefined: an error of Gatehouse, or of the API server */
+const labelOf = (result: PassResult | undefined): PassResultLabel => {
+  if (result === undefined || result.kind === 'failed') return 'error';
   return result.kind === 'done' && result.requeueAt !== undefined ? 'requeue_after' : 'success';
 };
 

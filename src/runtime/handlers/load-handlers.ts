@@ -1,9 +1,15 @@
 /** Loads handlers from a folder or a package. Reports every problem at the start instead of at the first request. */
-import { readdirSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, extname, join, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isSea } from 'node:sea';
-import { registerHooks, type ResolveFnOutput, type ResolveHookContext } from 'node:module';
+import {
+  registerHooks,
+  stripTypeScriptTypes,
+  type LoadFnOutput,
+  type ResolveFnOutput,
+  type ResolveHookContext,
+} from 'node:module';
 
 import type { MatchEnvironment } from '../../admission/policy/match/compile-match.ts';
 import { isName } from '../../api/definition.ts';
@@ -243,10 +249,19 @@ function hook(): void {
       const [name, parentURL] = JSON.parse(specifier.slice(FROM_ELSEWHERE.length)) as [string, string]; // written above
       return next(name, { ...context, parentURL } satisfies ResolveHookContext);
     },
+    load: (url, context, next): LoadFnOutput => {
+      // Node strips no types below node_modules, where the examples of an installed package are.
+      if (!/\/node_modules\/.*\.m?ts(\?|$)/.test(url) || !isOfHandlers(url)) return next(url, context);
+      const source = stripTypeScriptTypes(readFileSync(fileURLToPath(url.replace(/\?.*/, '')), 'utf8'));
+      return { format: 'module', source, shortCircuit: true };
+    },
   });
 }
 
+const isOfHandlers = (url: string): boolean => [...folders].some((folder) => url.startsWith(folder));
+
 function versioned(resolved: ResolveFnOutput): ResolveFnOutput {
-  const isOfHandler = [...folders].some((folder) => resolved.url.startsWith(folder));
-  return changes === 0 || !isOfHandler ? resolved : { ...resolved, url: `${resolved.url}?change=${changes}` };
+  return changes === 0 || !isOfHandlers(resolved.url)
+    ? resolved
+    : { ...resolved, url: `${resolved.url}?change=${changes}` };
 }

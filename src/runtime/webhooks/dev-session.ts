@@ -21,7 +21,7 @@ import { WEBHOOK_CONFIGURATIONS, type WebhookResource } from './installed-webhoo
 
 export interface DevSessionOptions {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete'>;
-  readonly own: Pick<DevSession, 'id' | 'holder' | 'url'>;
+  readonly own: Pick<DevSession, 'id' | 'holder' | 'url' | 'controllers'>;
   /** The CA of this machine; base64 of PEM. */
   readonly caBundle: string;
   /** The CA bundle of the cluster, read live; base64 of PEM. Undefined when it is missing or may not be read. */

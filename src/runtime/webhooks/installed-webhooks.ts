@@ -1,6 +1,7 @@
 /** On every replica: watches the two webhook configurations named `gatehouse`. */
 import type { LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
 import { rulesIn, type InstalledRules } from '../../admission/webhooks/installed-rules.ts';
+import { devSessionOf, type DevSession } from '../../admission/webhooks/dev-session.ts';
 import { tokensIn } from '../../admission/webhooks/path-tokens.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../kube/well-known.ts';
@@ -51,6 +52,13 @@ export function watchInstalledWebhooks(context: WatchContext, signal: AbortSigna
     rules: () => rules,
     /** The path tokens of the entries that lead to the Service. */
     tokens: () => tokens,
+    /** The valid dev sessions; none until the first list. */
+    devSessions: (now: Date): readonly DevSession[] =>
+      watches
+        .flatMap(({ store }) => store.list())
+        .map((one) => devSessionOf(one, now))
+        .flatMap((state) => (state.kind === 'valid' ? [state.session] : [])),
+    whenListed: (waiting: AbortSignal) => Promise.all(watches.map(({ whenSynced }) => whenSynced(waiting))),
     /** Called after the first list, and after each change. */
     onChange: listeners.add,
   };

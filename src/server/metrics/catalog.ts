@@ -44,6 +44,10 @@ export const METRICS = {
   handlerFailures: counter('gatehouse_handler_failures_total', 'Failures of handlers, by handler and reason (exception, timeout, result, draft, read, unreadable, stray).', 'handler', 'reason'),
   /** @see https://github.com/kubernetes-sigs/controller-runtime/blob/main/pkg/internal/controller/metrics/metrics.go */
   reconciles: counter('controller_runtime_reconcile_total', 'Passes of the controllers of users, by controller and result (success, requeue_after, error).', 'controller', 'result'),
+  reconcileErrors: counter('controller_runtime_reconcile_errors_total', 'Failed passes of the controllers of users.', 'controller'),
+  reconcileSeconds: histogram('controller_runtime_reconcile_time_seconds', 'How long a pass of a controller of users took.', LONG_BUCKETS, 'controller'),
+  activeWorkers: gauge('controller_runtime_active_workers', 'Passes in progress, by controller of users.', 'controller'),
+  mostWorkers: gauge('controller_runtime_max_concurrent_reconciles', 'The concurrency of a controller of users.', 'controller'),
   rejectedRequests: counter('gatehouse_rejected_requests_total', 'Requests to the webhook port that were not admission reviews, by HTTP status.', 'code'),
   reviewsInFlight: gauge('gatehouse_admission_reviews_in_flight', 'Admission reviews in progress.'),
   refusedReviews: counter('gatehouse_admission_reviews_refused_total', 'Admission reviews answered with 429 because of overload, by the limit that was reached.', 'reason'),

@@ -62,7 +62,7 @@ export function createMetrics(exemplar?: ExemplarLabels) {
       convertedObjects.inc(labels, objects);
     },
     handler: observe<{ handler: string; webhook: string; outcome: HandlerOutcomeLabel }>(METRICS.handler),
-    reconciled: count<[controller: string, result: string]>(METRICS.reconciles),
+    userController: createPassMetrics(instruments),
     handlerFailure: count<[handler: string, reason: string]>(METRICS.handlerFailures),
     rejectedRequest: count<[status: number]>(METRICS.rejectedRequests),
     refusedReview: count<[reason: Overload]>(
@@ -139,6 +139,36 @@ function createAuthorityMetrics({ scraped }: Instruments) {
       const since = current?.phase === state?.phase ? current?.since : undefined;
       current = state && { ...state, since: since ?? performance.now() };
     },
+  };
+}
+
+/** As controller-runtime names the results. */
+export type PassResultLabel = 'error' | 'success' | 'requeue_after';
+
+/** The metrics of one controller of users. */
+function createPassMetrics({ counter, gauge, histogram }: Instruments) {
+  const results = counter(METRICS.reconciles);
+  const errors = counter(METRICS.reconcileErrors);
+  const seconds = histogram(METRICS.reconcileSeconds);
+  const active = gauge(METRICS.activeWorkers);
+  const most = gauge(METRICS.mostWorkers);
+  return (controller: string, concurrency: number) => {
+    most.set({ controller }, concurrency);
+    active.set({ controller }, 0);
+    errors.inc({ controller }, 0);
+    return {
+      /** Returns a function that ends the pass. */
+      pass: () => {
+        const since = performance.now();
+        active.inc({ controller });
+        return (result: PassResultLabel): void => {
+          active.dec({ controller });
+          seconds.observe({ controller }, (performance.now() - since) / 1_000);
+          results.inc({ controller, result });
+          if (result === 'error') errors.inc({ controller });
+        };
+      },
+    };
   };
 }
 

@@ -1,0 +1,294 @@
+// suite: shared-plane, sandbox: long, slow, nightly
+/**
+ * The controllers of the examples die at each of their writes, lose answers, see stale watches and have two leaders. The
+ * end state is always the same, and the cloud never creates a machine twice.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import { leases, namespaces } from '../../src/kube/well-known.ts';
+import type { Write } from '../support/api-proxy-exchange.ts';
+import { SYSTEM_NAMESPACE } from '../support/cluster.ts';
+import { faultSeed, startApiProxy, type ApiProxy, type Fault, type WatchFault } from '../support/faults.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { isNightly } from '../support/nightly.ts';
+import { ownLease } from '../support/own-lease.ts';
+import { eventually, freePort } from '../support/processes.ts';
+import { createSeeded } from '../support/seeded.ts';
+import {
+  isReady,
+  MACHINES,
+  QUOTAS,
+  ROLE_BINDINGS,
+  startControllerScene,
+  USERS,
+  type ControllerScene,
+  type Reconciled,
+} from '../support/user-controllers-scene.ts';
+
+const WITHIN_MS = 60_000;
+const QUICK = { 'lease-duration': '3s', 'renew-deadline': '2s', 'retry-period': '500ms' } as const;
+const seed = faultSeed();
+
+let port: number;
+let scene: ControllerScene;
+let proxy: ApiProxy;
+let replica: Replica;
+let started = 0;
+let lives = 0;
+/** What the cloud does with the next request. */
+let cloudFault: () => 'before' | 'after' | undefined = () => undefined;
+
+beforeAll(async () => {
+  port = await freePort();
+  scene = await startControllerScene(port, ['users', 'machines'], { fails: () => cloudFault() });
+  proxy = await startApiProxy(scene.cluster.plane, 'crash');
+  replica = await start();
+});
+afterEach(() => {
+  cloudFault = () => undefined;
+  proxy.disturb(undefined);
+});
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await proxy.stop();
+  await scene.stop();
+});
+
+async function start(through = proxy, name = `replica-${(started += 1)}`): Promise<Replica> {
+  const settings = { kubeconfig: through.kubeconfig('gatehouse'), handlers: scene.folder, ...QUICK };
+  const one = await startReplica(scene.cluster.plane, { name, servicePort: port, settings, env: scene.env });
+  await one.whenReady(30_000);
+  return one;
+}
+
+async function replace(): Promise<void> {
+  replica.program.kill('SIGKILL');
+  await replica.program.exited;
+  // Delete the lease: other tests measure how long a standby waits for a dead leader.
+  await scene.cluster.admin.delete(leases, { namespace: SYSTEM_NAMESPACE, name: 'gatehouse' });
+  replica = await start();
+}
+
+const placeOf = (name: string) => ({ namespace: 'default', name });
+const see = (name: string, of: 'User' | 'Machine') =>
+  of === 'User'
+    ? scene.cluster.see<Reconciled>(`User ${name} is ready`, USERS, { name }, isReady, WITHIN_MS)
+    : scene.cluster.see<Reconciled>(`Machine ${name} is ready`, MACHINES, placeOf(name), isReady, WITHIN_MS);
+
+/** Creates, changes and deletes a User and a Machine, and checks each end state. */
+async function live(name: string): Promise<void> {
+  const { admin } = scene.cluster;
+  await Promise.all([
+    admin.create(USERS, { metadata: { name }, spec: { mail: `${name}@example.com` } } as KubeObject),
+    admin.create(MACHINES, { metadata: placeOf(name), spec: { size: 'small' } } as KubeObject),
+  ]);
+  await Promise.all([see(name, 'User'), see(name, 'Machine')]);
+  await Promise.all([
+    admin.patchMerge(USERS, { name }, { spec: { cpu: '4' } }),
+    admin.patchMerge(MACHINES, placeOf(name), { spec: { size: 'large' } }),
+  ]);
+  await expectEndState(name);
+  await Promise.all([admin.delete(USERS, { name }), admin.delete(MACHINES, placeOf(name))]);
+  await expectGone(name);
+}
+
+async function expectEndState(name: string): Promise<void> {
+  const { admin } = scene.cluster;
+  const [, machine] = await Promise.all([see(name, 'User'), see(name, 'Machine')]);
+  const place = { namespace: name, name: 'user' };
+  expect(await admin.get(QUOTAS, place)).toMatchObject({ spec: { hard: { 'requests.cpu': '4' } } });
+  expect(await admin.get(ROLE_BINDINGS, place)).toBeDefined();
+  expect(machine.status).not.toHaveProperty('progress');
+  expect(inCloud(name)).toMatchObject([{ id: machine.status?.machineId, size: 'large' }]);
+}
+
+async function expectGone(name: string): Promise<void> {
+  const { admin } = scene.cluster;
+  await eventually(
+    `${name} is gone`,
+    async () =>
+      (await admin.get(USERS, { name })) === undefined &&
+      (await admin.get(MACHINES, placeOf(name))) === undefined &&
+      (await admin.get(namespaces, { name })) === undefined,
+    { timeoutMs: WITHIN_MS },
+  );
+  expect(inCloud(name)).toEqual([]);
+}
+
+const inCloud = (name: string) =>
+  scene.cloud.machines().filter((machine) => machine.name === `default/${name}`);
+
+/** `live` under a fault; the cloud creates exactly one machine. */
+async function liveThrough(
+  during: (name: string) => Promise<unknown> = () => Promise.resolve(),
+): Promise<void> {
+  const name = `life-${(lives += 1)}`;
+  const before = scene.cloud.created();
+  await Promise.all([live(name), during(name)]);
+  expect(scene.cloud.created() - before).toBe(1);
+}
+
+/** `PATCH users/status`: without the name. Writes on behalf of another object have none. */
+function nameOfWrite({ method, target }: Write, name: string): string | undefined {
+  const [resource = '', key = ''] = target.split(' ');
+  return key === name || key.startsWith(`${name}/`) || key.endsWith(`/${name}`)
+    ? `${method} ${resource}`
+    : undefined;
+}
+
+const WRITES = [
+  'DELETE namespaces 1',
+  'PATCH machines 1',
+  'PATCH machines 2',
+  'PATCH machines/status 1',
+  'PATCH machines/status 2',
+  'PATCH machines/status 3',
+  'PATCH namespaces 1',
+  'PATCH resourcequotas 1',
+  'PATCH resourcequotas 2',
+  'PATCH rolebindings 1',
+  'PATCH users 1',
+  'PATCH users 2',
+  'PATCH users/status 1',
+  'PATCH users/status 2',
+  'PATCH users/status 3',
+];
+
+/** Calls `next` with each write for this name, numbered. */
+function numbered(name: string, next: (write: string) => void): () => void {
+  const counts = new Map<string, number>();
+  return proxy.onWrite((write) => {
+    const what = nameOfWrite(write, name);
+    if (what === undefined) return;
+    const count = (counts.get(what) ?? 0) + 1;
+    counts.set(what, count);
+    next(`${what} ${count}`);
+  });
+}
+
+test('a life makes these writes', async () => {
+  const writes: string[] = [];
+  let stop: () => void = () => undefined;
+  await liveThrough((name) => {
+    stop = numbered(name, (write) => writes.push(write));
+    return Promise.resolve();
+  });
+  stop();
+  console.log(writes.join('\n'));
+  expect(writes.toSorted()).toEqual(WRITES.toSorted());
+});
+
+const KILLS = WRITES.flatMap((write) => [[write, 'before'] as const, [write, 'after'] as const]);
+const CHOSEN = KILLS.filter((_kill, index) => isNightly || index % 4 === 1);
+if (!isNightly)
+  console.log(`${CHOSEN.length} of ${KILLS.length} crash points; npm run test:nightly tests all`);
+
+test.each(CHOSEN)(
+  'the leader is killed with "%s", %s the API server carries it out',
+  async (wanted, when) => {
+    await liveThrough(async (name) => {
+      let current = '';
+      const stop = numbered(name, (write) => (current = write));
+      const fault: Fault = { kind: 'hold', applied: when === 'after' };
+      const held = proxy.intercept(
+        (write) => nameOfWrite(write, name) !== undefined && current === wanted,
+        fault,
+      );
+      await eventually(`the write ${wanted}`, held.isMet, { timeoutMs: WITHIN_MS });
+      stop();
+      await replace();
+    });
+  },
+);
+
+const ANSWERS: readonly (readonly [string, number, boolean])[] = [
+  ['409', 409, false],
+  ['429', 429, false],
+  ['500', 500, false],
+  ['504 after it is carried out', 504, true],
+];
+
+test.each(ANSWERS)('every third write is answered %s', async (_what, code, applied) => {
+  let count = 0;
+  proxy.disturb(({ write }) =>
+    write !== undefined &&
+    /^(users|machines|namespaces|resourcequotas|rolebindings)/.test(write.target) &&
+    (count += 1) % 3 === 0
+      ? { kind: 'answer', code, applied, ...(code === 429 ? { retryAfterSeconds: 1 } : {}) }
+      : undefined,
+  );
+  await liveThrough();
+  expect(count).toBeGreaterThan(3);
+});
+
+const WATCHES: readonly WatchFault[] = [
+  { kind: 'freeze' },
+  { kind: 'error-event' },
+  ...(isNightly
+    ? ([{ kind: 'gone' }, { kind: 'break' }, { kind: 'duplicate' }, { kind: 'go-back' }] as const)
+    : []),
+];
+
+test.each(WATCHES.map((fault) => [fault.kind, fault] as const))(
+  'watches meet the fault "%s" for a while',
+  async (_kind, fault) => {
+    await liveThrough(async () => {
+      for (let times = 0; times < 2; times += 1) {
+        const harm = proxy.watches.harm(fault);
+        await sleep(1_500);
+        harm.end();
+        await sleep(300);
+      }
+    });
+  },
+);
+
+test('two leaders agree, although each sees the writes of the other late', async () => {
+  await replica.program.stop(15_000);
+  const proxies = await Promise.all(
+    ['left', 'right'].map((name) => startApiProxy(scene.cluster.plane, name, ownLease())),
+  );
+  for (const one of proxies) one.delayWrites(() => Math.random() * 60);
+  const leaders = await Promise.all(proxies.map((one, index) => start(one, `leader-${index}`)));
+  const before = scene.cloud.created();
+  const names = Array.from({ length: 10 }, (_, index) => `both-${index}`);
+  await Promise.all(names.map(live));
+  expect(scene.cloud.created() - before).toBe(names.length);
+  await Promise.all(leaders.map(({ program }) => program.stop(15_000)));
+  await Promise.all(proxies.map((one) => one.stop()));
+  replica = await start();
+});
+
+const SCHEDULES = Number(process.env.GATEHOUSE_CRASH_SCHEDULES ?? (isNightly ? 200 : 1));
+
+test(
+  `the end state is the same after ${SCHEDULES} random schedules with GATEHOUSE_FAULT_SEED=${seed}`,
+  async () => {
+    for (let number = 0; number < SCHEDULES; number += 1) {
+      const chance = createSeeded(seed + number);
+      cloudFault = () => (chance.chance(0.2) ? chance.pick(['before', 'after']) : undefined);
+      proxy.disturb(({ write }) =>
+        write !== undefined && !write.target.startsWith('leases') && chance.chance(0.08)
+          ? chance.pick<Fault>([
+              { kind: 'answer', code: chance.pick([409, 429, 500]), applied: false },
+              { kind: 'reset', applied: chance.chance(0.5) },
+            ])
+          : undefined,
+      );
+      const before = scene.cloud.created();
+      const names = ['one', 'two', 'three'].map((name) => `random-${number}-${name}`);
+      const killing = async () => {
+        for (let kills = 0; kills < 2; kills += 1) {
+          await sleep(chance.below(800));
+          await replace();
+        }
+      };
+      await Promise.all([...names.map(live), killing()]);
+      expect(scene.cloud.created() - before, `schedule ${number}`).toBe(names.length);
+    }
+  },
+  SCHEDULES * 60_000,
+);

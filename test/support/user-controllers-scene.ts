@@ -1,0 +1,85 @@
+/** The controllers of the examples in a replica behind a proxy, with a cloud that can fail. */
+import { execFile } from 'node:child_process';
+import { cpSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+import { parseAllDocuments } from 'yaml';
+
+import { startFakeCloud } from '../../deploy/examples/machines/fake-cloud.ts';
+import type { Condition, KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
+import { established, startClusterFor, type Cluster } from './cluster.ts';
+import { MAIN } from './main-module.ts';
+
+const EXAMPLES = join(import.meta.dirname, '..', '..', 'deploy', 'examples');
+const run = promisify(execFile);
+
+export const USERS: Resource = {
+  ...{ group: 'people.example.com', version: 'v1', resource: 'users', kind: 'User', namespaced: false },
+};
+export const MACHINES: Resource = {
+  ...{ group: 'cloud.example.com', version: 'v1', resource: 'machines', kind: 'Machine', namespaced: true },
+};
+export const QUOTAS: Resource = {
+  ...{ group: '', version: 'v1', resource: 'resourcequotas', kind: 'ResourceQuota', namespaced: true },
+};
+const RBAC = 'rbac.authorization.k8s.io';
+export const ROLE_BINDINGS: Resource = {
+  ...{ group: RBAC, version: 'v1', resource: 'rolebindings', kind: 'RoleBinding', namespaced: true },
+};
+
+export type Reconciled = KubeObject & {
+  readonly status?: {
+    readonly observedGeneration?: number;
+    readonly conditions?: readonly Condition[];
+    readonly machineId?: string;
+    readonly progress?: object;
+  };
+};
+
+export const conditionOf = ({ status }: Reconciled, type: string) =>
+  status?.conditions?.find((condition) => condition.type === type);
+
+export const isReady = (object: Reconciled): boolean =>
+  object.status?.observedGeneration === object.metadata?.generation &&
+  conditionOf(object, 'Ready')?.status === 'True';
+
+export type ControllerScene = Awaited<ReturnType<typeof startControllerScene>>;
+
+/** @param names of the examples whose controllers run */
+export async function startControllerScene(
+  servicePort: number,
+  names: readonly ('users' | 'machines')[],
+  fails?: Parameters<typeof startFakeCloud>[0],
+) {
+  const cluster = await startClusterFor(servicePort, {
+    controllers: ['clusterrole-aggregation', 'namespace', 'garbagecollector'],
+  });
+  const folder = join(cluster.plane.folder, 'controllers');
+  for (const name of names) {
+    cpSync(join(EXAMPLES, name, 'controllers'), folder, { recursive: true });
+    await cluster.applyFolder(`examples/${name}`, ({ kind }) => kind === 'CustomResourceDefinition');
+  }
+  await Promise.all(
+    [USERS, MACHINES]
+      .filter(({ resource }) => names.some((name) => name === resource))
+      .map(({ resource, group }) => established(cluster, `${resource}.${group}`)),
+  );
+  await allow(cluster, folder);
+  const cloud = await startFakeCloud(fails);
+  return {
+    ...{ cluster, cloud, folder },
+    env: { CLOUD_URL: cloud.url },
+    stop: async () => {
+      await cloud.stop();
+      await cluster.stop();
+    },
+  };
+}
+
+/** Applies the permissions that `gatehouse manifests` prints. */
+async function allow(cluster: Cluster, folder: string): Promise<void> {
+  const { stdout } = await run(process.execPath, [MAIN, 'manifests', '--handlers', folder]);
+  await cluster.apply(...parseAllDocuments(stdout).map((document) => document.toJS() as KubeObject));
+}
