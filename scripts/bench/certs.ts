@@ -1,6 +1,6 @@
 /**
  * Measures the speed of issuing certificates and the memory that they need: `npm run bench:certs`. With `-- --check` it
- * fails when a target is missed. API server, Gatehouse and client share one machine, so other load distorts the times.
+ * fails when a target is missed, and with `-- --only memory` it measures one part. API server, Gatehouse and client share one machine, so other load distorts the times.
  */
 import { cpus, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -12,18 +12,25 @@ import { measureProber } from './prober.ts';
 import { measureRotation } from './rotation.ts';
 import { measureServices } from './services.ts';
 
-const { values: flags } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
+const { values: flags } = parseArgs({
+  options: { check: { type: 'boolean', default: false }, only: { type: 'string', multiple: true } },
+});
+const PARTS = {
+  leaves: measureLeaves,
+  services: async () => [
+    ...(await onKubeApiserver('Services at once', measureServices)),
+    ...(await measureServices('sandbox')),
+  ],
+  rotation: () => onKubeApiserver('one rotation', measureRotation),
+  prober: measureProber,
+  memory: measureMemory,
+} satisfies Record<string, () => Promise<readonly Figure[]>>;
 
 const load = () => loadavg()[0]?.toFixed(1) ?? '';
 const before = load();
-const figures: readonly Figure[] = [
-  ...(await measureLeaves()),
-  ...(await onKubeApiserver('Services at once', measureServices)),
-  ...(await measureServices('sandbox')),
-  ...(await onKubeApiserver('one rotation', measureRotation)),
-  ...(await measureProber()),
-  ...(await measureMemory()),
-];
+const figures: Figure[] = [];
+for (const [name, measure] of Object.entries(PARTS))
+  if (flags.only?.includes(name) ?? true) figures.push(...(await measure()));
 printFigures(figures);
 console.log(WHY_SANDBOX);
 console.log(

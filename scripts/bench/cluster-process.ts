@@ -2,7 +2,7 @@ import { createClient, type KubeClient } from '../../src/kube/client.ts';
 import { loadConnection } from '../../src/kube/connection.ts';
 import { createRest, type Rest } from '../../src/kube/rest.ts';
 import type { AuditEvent } from '../../test/support/control-plane.ts';
-import { startReplica, type Replica } from '../../test/support/gatehouse.ts';
+import { startReplica, type Replica, type ReplicaOptions } from '../../test/support/gatehouse.ts';
 import { freePort } from '../../test/support/processes.ts';
 import { startChild } from './child.ts';
 import type { Answer, Question } from './cluster-server.ts';
@@ -16,7 +16,11 @@ export interface ClusterProcess {
   /** The path of the kubeconfig of this user. */
   readonly kubeconfig: string;
   /** `nodeArgs` are arguments of Node. */
-  readonly startReplica: (name: string, nodeArgs?: readonly string[]) => Promise<Replica>;
+  readonly startReplica: (
+    name: string,
+    nodeArgs?: readonly string[],
+    settings?: ReplicaOptions['settings'],
+  ) => Promise<Replica>;
   /** The requests of Gatehouse so far, oldest first. */
   readonly audit: () => Promise<readonly AuditEvent[]>;
   readonly stop: () => Promise<void>;
@@ -50,10 +54,10 @@ export async function startClusterProcess(
       client: createClient(rest),
       rest,
       kubeconfig: kubeconfigs.admin,
-      startReplica: (name, nodeArgs = []) =>
+      startReplica: (name, nodeArgs = [], settings = {}) =>
         startReplica(
           { folder, kubeconfig: (user) => kubeconfigs[user] },
-          { name, port, nodeArgs, arrangement },
+          { name, port, nodeArgs, arrangement, settings },
         ),
       audit: async () => (await child.ask({ kind: 'audit' }, 'audit')).events,
       stop: async () => {
