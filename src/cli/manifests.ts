@@ -88,6 +88,12 @@ export function controllerRoles(
   return [role, binding];
 }
 
+/** The policies of deploy/components/backstop ask for it: without it, the account writes no such objects for controllers. */
+const mayOwn = (owns: CompiledController['owns']) => ({
+  ...{ apiGroups: ['gatehouse.dev'], resources: ['ownedkinds'], verbs: ['write'] },
+  resourceNames: owns.map(({ resource }) => resource),
+});
+
 function rulesOf({ watched, owns, reads, rules, writesStatus }: CompiledController): readonly object[] {
   const rule = (
     { group }: { readonly group: string },
@@ -104,6 +110,7 @@ function rulesOf({ watched, owns, reads, rules, writesStatus }: CompiledControll
     // The admission plugin OwnerReferencesPermissionEnforcement asks for it.
     rule(watched, [`${resource}/finalizers`], ['update']),
     ...owns.map((kind) => rule(kind, [kind.resource], WRITE)),
+    ...(owns.length === 0 ? [] : [mayOwn(owns)]),
     ...others.map((kind) => rule(kind, [kind.resource], READ)),
     ...rules,
   ];

@@ -114,7 +114,7 @@ export function startController(
         const work = () => reconcile(key, reconciling);
         return tracing === undefined ? work() : tracing.work(`reconcile ${name}`, attributes, work);
       },
-      log: log.child({ controller: name }),
+      log,
     },
     signal,
   );

@@ -13,6 +13,7 @@ import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import {
+  configMaps,
   secrets,
   validatingAdmissionPolicies,
   validatingAdmissionPolicyBindings,
@@ -87,6 +88,52 @@ test('other accounts write as before', async () => {
   const other = cluster.impersonate({ user: 'system:serviceaccount:cert-manager:cert-manager', groups: [] });
   await makeAdministrator('cert-manager', 'cert-manager');
   await other.create(secrets, { metadata: { name: 'of-others', namespace: TENANT } });
+});
+
+test('what a controller of users applied passes where its role grants the kind, and nothing else does', async () => {
+  if (skipped) return;
+  await cluster.admin.delete(CLUSTER_ROLE_BINDINGS, { name: `thief-${HOME}-gatehouse-controllers` });
+  const account = thief('gatehouse-controllers');
+  const grant = (name: string, rules: readonly object[]) => {
+    const rbac = 'rbac.authorization.k8s.io';
+    const subjects = [{ kind: 'ServiceAccount', name: 'gatehouse-controllers', namespace: HOME }];
+    return cluster.apply(
+      { apiVersion: `${rbac}/v1`, kind: 'ClusterRole', metadata: { name }, ...{ rules } },
+      {
+        ...{ apiVersion: `${rbac}/v1`, kind: 'ClusterRoleBinding', metadata: { name } },
+        ...{ roleRef: { apiGroup: rbac, kind: 'ClusterRole', name }, subjects },
+      },
+    );
+  };
+  const object = (name: string, labels: Readonly<Record<string, string>> = {}, namespace = TENANT) => ({
+    metadata: { name, namespace, labels },
+  });
+  const ours = { 'gatehouse.dev/controller': 'users' };
+  const verbs = ['get', 'create', 'patch', 'delete'];
+  await grant('owns', [{ apiGroups: [''], resources: ['configmaps', 'secrets'], verbs }]);
+  const refused = async (attempt: Promise<unknown>, policy: string) =>
+    expect((await refusal(attempt)).message).toContain(`gatehouse-backstop-${policy}`);
+  await refused(account.create(configMaps, object('too-early', ours)), 'config-maps');
+
+  const rule = { apiGroups: ['gatehouse.dev'], resources: ['ownedkinds'], resourceNames: ['configmaps'] };
+  await grant('owns-config-maps', [{ ...rule, verbs: ['write'] }]);
+  await account.create(configMaps, object('owned', ours));
+  const place = { namespace: TENANT, name: 'owned' };
+  await account.patchMerge(configMaps, place, { data: { a: 'b' } });
+  await account.delete(configMaps, place);
+  await refused(account.create(configMaps, object('unmarked')), 'config-maps');
+  await refused(account.create(configMaps, object('at-home', ours, HOME)), 'config-maps');
+  await refused(account.create(secrets, object('not-granted', ours)), 'secrets');
+  await cluster.admin.create(configMaps, object('foreign'));
+  const foreign = { namespace: TENANT, name: 'foreign' };
+  await refused(account.patchMerge(configMaps, foreign, { metadata: { labels: ours } }), 'config-maps');
+
+  await grant('owns-secrets', [{ ...rule, resourceNames: ['secrets'], verbs: ['write'] }]);
+  await account.create(secrets, object('granted', ours));
+  const annotations = { 'kubernetes.io/service-account.name': 'default' };
+  const { metadata } = object('token', ours);
+  const token = { metadata: { ...metadata, annotations }, type: 'kubernetes.io/service-account-token' };
+  await refused(account.create(secrets, token), 'secrets');
 });
 
 test('the account can neither change nor delete the policies with its own permissions', async () => {

@@ -5,7 +5,7 @@ import type { CompiledController } from '../../controllers/compile-controller.ts
 import { contentOf, CONTROLLER_LABEL, OWNER_LABEL, ownerMark } from '../../controllers/owned-objects.ts';
 import type { ServedKind } from '../../controllers/world.ts';
 import { groupResourceName, keyOf, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
-import type { Change } from '../../kube/watch/change.ts';
+import { dropManagedFields, type Change } from '../../kube/watch/change.ts';
 import { watch, type WatchContext, type Watching } from '../watch.ts';
 import type { OwnWrites } from './own-writes.ts';
 
@@ -28,6 +28,7 @@ export function watchKinds(
     context,
     {
       resource: watched,
+      transform: dropManagedFields,
       indexes: { [BY_MARK]: (object) => [ownerMark(controller, keyOf(object))] },
       onChange: (key, change) => {
         if (needsPass(change) && !isOwn(watched, change)) enqueue(key);
@@ -40,6 +41,7 @@ export function watchKinds(
       context,
       {
         resource: kind,
+        transform: dropManagedFields,
         labelSelector: `${CONTROLLER_LABEL}=${controller.name}`,
         indexes: { [BY_MARK]: markOf },
         onChange: (_key, change) => {
