@@ -79,8 +79,9 @@ describe('gatehouse sandbox', { timeout: PATIENCE_MS, concurrent: false }, () =>
     expect(story).toMatch(
       /^Ready \d+\.\d s after the process began\. This is a sandbox: .* runs no pods\.$/m,
     );
-    const steps = [...story.matchAll(/^(\d)\. /gm)].map(([, step]) => Number(step));
-    expect(steps).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    const steps = [...story.matchAll(/^(\d+)\. /gm)].map(([, step]) => Number(step));
+    expect(steps).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(story).toContain('conditions: NamespaceReady=True, Ready=True');
     expect(story).toContain('there is no datacenters.infra.example.com "fra1"; create it first');
     expect(story).toMatch(
       /^ {3}VIOLATION IN +FIELD +POLICY +WHAT\n {3}Server shop\/restored +spec\.datacenter +servers +TargetMissing: /m,
