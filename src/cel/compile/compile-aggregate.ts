@@ -98,12 +98,11 @@ function entryOf(
   optional: boolean,
 ): readonly (readonly [unknown, unknown])[] {
   const written = key?.step(frame);
-  return itemValue(value?.step(frame), optional).map((item) => [keyOrFail(written), item]);
+  return itemValue(value?.step(frame), optional).map((item) => [keyOf(written), item]);
 }
 
-/** @throws CelError if the value cannot be a key */
-export function keyOrFail(key: unknown): unknown {
-  const usable = mapKey(key);
-  if (usable === undefined) throw new CelError(`unsupported key type: ${typeNameOf(key)}`);
-  return usable;
+/** Other values than texts, numbers and bools are keys as well, although nothing finds them. */
+export function keyOf(key: unknown): unknown {
+  if (key instanceof Uint8Array) throw new CelError(`unsupported key type: ${typeNameOf(key)}`);
+  return mapKey(key) ?? key;
 }

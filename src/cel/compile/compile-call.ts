@@ -1,10 +1,11 @@
-import { CelError, noSuchOverload } from '../cel-error.ts';
+import { CelError } from '../cel-error.ts';
 import { compileIndex, isIndex, qualifiedName } from './compile-select.ts';
 import { compileConditional, compileLogical, isLogical } from './compile-logic.ts';
 import type { Compiled, Compiler, Scope } from './compiler.ts';
 import type { Call, Expression } from '../syntax/expression.ts';
-import { charge, type Step } from '../frame.ts';
+import { charge, createCelBudget, type Step } from '../frame.ts';
 import { functions } from '../library/all-functions.ts';
+import { formatProblem } from '../library/string-format.ts';
 import { callStep, resolveOverloads } from './overloads.ts';
 import { isOptional, typeNameOf } from '../values/values.ts';
 import { compilePattern } from '../regular-expression.ts';
@@ -44,6 +45,7 @@ function compileFunction(call: Call, scope: Scope, compiler: Compiler): Compiled
   const resolution = resolveOverloads({ name, member, types, at }, styled, compiler);
   const [problem, argument] = literalProblem(call) ?? [];
   if (problem !== undefined) throw compiler.fail(problem, argument?.at ?? at);
+  checkFormat(call, inner, compiler);
   const steps = withPatternCost(
     call,
     parts.map(({ step }) => step),
@@ -52,7 +54,46 @@ function compileFunction(call: Call, scope: Scope, compiler: Compiler): Compiled
   if ((name === 'or' || name === 'orValue') && left !== undefined && right !== undefined) {
     return { type: resolution.type, step: alternativeStep(name, left, right) };
   }
-  return { type: resolution.type, step: callStep(name, resolution, steps) };
+  const step = callStep(name, resolution, steps);
+  const [only, ...others] = parts;
+  if (CONVERSIONS.has(name) && only?.constant !== undefined && others.length === 0)
+    return { type: resolution.type, ...folded(step, call, compiler) };
+  return { type: resolution.type, step };
+}
+
+/** Checks the literals of `'…'.format([…])`, as the API server does at compile time. */
+function checkFormat({ name, target, arguments: [list], at }: Call, scope: Scope, compiler: Compiler): void {
+  if (name !== 'format' || target?.kind !== 'literal' || typeof target.value !== 'string') return;
+  if (list?.kind !== 'list' || list.items.some(({ optional }) => optional)) return;
+  const types = list.items.map(({ value }) => compiler.solver.resolve(compiler.compile(value, scope).type));
+  const [problem, index] = formatProblem(target.value, types) ?? [];
+  const place = index === undefined ? at : list.items[index]?.value.at;
+  if (problem !== undefined) throw compiler.fail(problem, place ?? at);
+}
+
+/** The functions that cel-go evaluates when it plans the program, if their argument is a constant. */
+const CONVERSIONS = new Set([
+  'bool',
+  'bytes',
+  'double',
+  'duration',
+  'dyn',
+  'int',
+  'string',
+  'timestamp',
+  'type',
+  'uint',
+]);
+
+/** @throws CelError if the conversion fails: an expression that always fails does not compile */
+function folded(step: Step, { at }: Call, { fail }: Compiler): Pick<Compiled, 'step' | 'constant'> {
+  try {
+    const value = step({ slots: [], budget: createCelBudget() });
+    return { step: () => value, constant: { value } };
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    throw fail(error.message, at);
+  }
 }
 
 /** Evaluates the alternative only if the optional is empty. */
@@ -60,7 +101,7 @@ function alternativeStep(name: 'or' | 'orValue', left: Step, right: Step): Step 
   return (frame) => {
     charge(frame, 1);
     const value = left(frame);
-    if (!isOptional(value)) throw noSuchOverload(name);
+    if (!isOptional(value)) return value; // as the API server does: public policies rely on it
     if (value.value === undefined) return alternative(name, right(frame));
     return name === 'or' ? value : value.value;
   };

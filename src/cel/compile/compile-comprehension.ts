@@ -116,8 +116,9 @@ function resultType(
     case 'map':
       return listOf(body);
     case 'filter':
-    case 'sortBy':
       return listOf(item);
+    case 'sortBy':
+      return sortedType({ key, item }, solver.resolve(body), at, fail);
     case 'transformMap':
       return mapOf(key, body);
     case 'transformMapEntry': {
@@ -129,6 +130,22 @@ function resultType(
       );
     }
   }
+}
+
+/** The types whose values have an order. */
+const SORTABLE = new Set(['bool', 'bytes', 'double', 'duration', 'int', 'string', 'timestamp', 'uint']);
+
+function sortedType(
+  { key, item }: Pick<ComprehensionTypes, 'key' | 'item'>,
+  body: CelType,
+  at: number,
+  fail: Compiler['fail'],
+): CelType {
+  const hasOrder =
+    body.kind === 'dyn' || body.kind === 'variable' || (body.kind === 'named' && SORTABLE.has(body.name));
+  if (hasOrder) return key.kind === 'dyn' ? DYN : listOf(item); // the elements of a dyn are not known to be a list
+  const types = `${showType(listOf(item))}.(${showType(listOf(body))})`;
+  throw fail(`found no matching overload for '@sortByAssociatedKeys' applied to '${types}'`, at);
 }
 
 type Bind = (frame: Frame, range: unknown, item: unknown, index: number) => void;

@@ -12,7 +12,7 @@ export function compileNode(expression: Expression, scope: Scope, compiler: Comp
   switch (expression.kind) {
     case 'literal': {
       const { value } = expression;
-      return { type: literalType(value), step: () => value };
+      return { type: literalType(value), step: () => value, constant: { value } };
     }
     case 'identifier':
       return compileIdentifier(expression, scope, compiler);

@@ -32,7 +32,8 @@ export function compileTypeName(name: string): Compiled | undefined {
   const type = nameableTypes.get(name);
   if (type === undefined) return undefined;
   const value = typeValue(name);
-  return { type: typeOf(type), step: () => value };
+  // The type of `type` itself has no parameter.
+  return { type: typeOf(name === 'type' ? { kind: 'named', name } : type), step: () => value };
 }
 
 export function compileVariable(name: string, { type, slot }: Variable): Compiled {

@@ -8,6 +8,8 @@ import type { CelType } from '../types/type.ts';
 export interface Compiled {
   readonly type: CelType;
   readonly step: Step;
+  /** For a literal, and a conversion of one: its value. */
+  readonly constant?: { readonly value: unknown };
 }
 
 export interface Variable {

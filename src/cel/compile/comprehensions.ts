@@ -1,6 +1,6 @@
 import { attempt, charge, type Frame, type Step } from '../frame.ts';
 import { CelError, noSuchOverload } from '../cel-error.ts';
-import { keyOrFail } from './compile-aggregate.ts';
+import { keyOf } from './compile-aggregate.ts';
 import type { Comprehension } from '../syntax/expression.ts';
 import { sortByKeys } from '../library/lists.ts';
 import { mapGet, mapKeys } from '../values/maps.ts';
@@ -140,7 +140,7 @@ export function withFold<Result>(
     case 'filter':
       return use(collect(body, (_frame, item) => item));
     case 'transformMap':
-      return use(insert(filter, (frame) => [[keyOrFail(first(frame)), body(frame)]]));
+      return use(insert(filter, (frame) => [[keyOf(first(frame)), body(frame)]]));
     case 'transformMapEntry':
       return use(insert(filter, (frame) => entriesOf(body(frame))));
     case 'sortBy':

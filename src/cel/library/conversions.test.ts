@@ -21,7 +21,7 @@ test.each([
   ["string(b'h\\xc3\\xa9')", 'hé'],
   ["string(duration('1h30m0.5s'))", '5400.5s'],
   ["string(duration('-1ms'))", '-0.001s'],
-  ["string(timestamp('2026-01-02T03:04:05.123456789+01:00'))", '2026-01-02T02:04:05.123456789Z'],
+  ["string(timestamp('2026-01-02T03:04:05.123456789+01:00'))", '2026-01-02T03:04:05.123456789+01:00'],
   ['string(timestamp(0))', '1970-01-01T00:00:00Z'],
   ["bool('T')", true],
   ["bytes('hé') == b'h\\xc3\\xa9'", true],

@@ -1,4 +1,4 @@
-import { durationOf, intOf, timestampOf, uintOf } from '../values/arithmetic.ts';
+import { intOf, timestampOf, uintOf } from '../values/arithmetic.ts';
 import { CelError } from '../cel-error.ts';
 import { charge, type Frame, parsing, traversal } from '../frame.ts';
 import { mapSize } from '../values/maps.ts';
@@ -44,6 +44,8 @@ function uintOfDouble(value: number) {
 }
 
 const DOUBLE = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+/** Go parses hexadecimal floating-point numbers: `0x1p-2` is 0.25. */
+const HEX_DOUBLE = /^([+-]?)0x([0-9a-f]*)(?:\.([0-9a-f]*))?p([+-]?\d{1,6})$/i;
 const SPECIAL_DOUBLES: ReadonlyMap<string, number> = new Map([
   ['nan', Number.NaN],
   ['inf', Infinity],
@@ -53,9 +55,16 @@ const SPECIAL_DOUBLES: ReadonlyMap<string, number> = new Map([
 function parseDouble(text: string): number {
   const special = SPECIAL_DOUBLES.get(text.toLowerCase().replace(/^[+-]/, ''));
   if (special !== undefined) return text.startsWith('-') ? -special : special;
-  const value = DOUBLE.test(text) ? Number(text) : Number.NaN;
+  const value = DOUBLE.test(text) ? Number(text) : parseHexDouble(text);
   if (!Number.isFinite(value)) throw conversionError('string', 'double');
   return value;
+}
+
+function parseHexDouble(text: string): number {
+  const [match, sign, whole = '', fraction = '', power] = HEX_DOUBLE.exec(text) ?? [];
+  if (match === undefined || whole + fraction === '') return Number.NaN;
+  const value = Number(`0x${whole}${fraction}`) * 2 ** (Number(power) - 4 * fraction.length);
+  return sign === '-' ? -value : value;
 }
 
 const BOOLS: ReadonlyMap<string, boolean> = new Map([
@@ -92,7 +101,6 @@ export const conversions = [
   define('double(uint): double', ({ value }) => toNumber(value)),
   define('double(string): double', parseDouble, once),
   define('duration(duration): duration', (value) => value),
-  define('duration(int): duration', (nanos) => durationOf(nanos)),
   define('duration(string): duration', parseDuration, parsing),
   define('dyn(A): dyn', (value) => value),
   define('int(int): int', (value) => value),

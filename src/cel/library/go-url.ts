@@ -76,7 +76,7 @@ const BAD_HOST_CHARACTER = /[^A-Za-z0-9._~!$&'()*+,;=:[\]<>"%\x80-\uffff-]/;
 const BAD_HOST_ESCAPE = /%(?![89a-f][0-9a-f]|25).{0,2}/i;
 
 function hostOf(url: string, host: string): string {
-  const end = host.lastIndexOf(host.startsWith('[') ? ']' : ':');
+  const end = host.startsWith('[') ? host.lastIndexOf(']') : host.indexOf(':');
   if (host.startsWith('[') && end === -1) throw new InvalidUrl(url, "missing ']' in host");
   const port = end === -1 ? '' : host.slice(host.startsWith('[') ? end + 1 : end);
   if (!PORT.test(port)) throw new InvalidUrl(url, `invalid port ${JSON.stringify(port)} after host`);

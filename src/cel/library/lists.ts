@@ -1,5 +1,5 @@
 import { add } from '../values/arithmetic.ts';
-import { CelError } from '../cel-error.ts';
+import { CelError, noSuchOverload } from '../cel-error.ts';
 import { isEqual, compare, comparison } from '../values/comparison.ts';
 import { charge, type Frame } from '../frame.ts';
 import { mapKey } from '../values/maps.ts';
@@ -48,6 +48,7 @@ function zeroLike(item: unknown): unknown {
  */
 function extreme(frame: Frame, name: string, preferred: number, list: CelList): unknown {
   if (list.length === 0) throw new CelError(`${name} called on empty list`);
+  if (list.some((item) => item === null)) throw noSuchOverload(`${name}(list)`);
   return list.reduce((best, item) => (charged(frame, best, item) === preferred ? item : best));
 }
 

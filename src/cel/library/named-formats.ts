@@ -59,21 +59,22 @@ const VALUE_PROBLEM = because(
   '12345',
 );
 
-const tooLong = (text: string, most: number) =>
-  Buffer.byteLength(text) > most ? [`must be no more than ${most} bytes`] : [];
+const tooLong = (text: string, most: number, unit: 'bytes' | 'characters' = 'bytes') =>
+  Buffer.byteLength(text) > most ? [`must be no more than ${most} ${unit}`] : [];
 
 function dnsLabel(text: string): readonly string[] {
-  if (isLabel.test(text)) return tooLong(text, 63);
-  return [...tooLong(text, 63), isSubdomain.test(text) ? 'must not contain dots' : LABEL_PROBLEM];
+  const long = tooLong(text, 63, 'characters');
+  if (isLabel.test(text)) return long;
+  return [...long, isSubdomain.test(text) ? 'must not contain dots' : LABEL_PROBLEM];
 }
 
 const dnsSubdomain: Format = (text) => [
-  ...tooLong(text, 253),
+  ...tooLong(text, 253, 'characters'),
   ...(isSubdomain.test(text) ? [] : [SUBDOMAIN_PROBLEM]),
 ];
 
 const dns1035Label: Format = (text) => [
-  ...tooLong(text, 63),
+  ...tooLong(text, 63, 'characters'),
   ...(isLabel1035.test(text) ? [] : [LABEL_1035_PROBLEM]),
 ];
 

@@ -1,4 +1,5 @@
 import { add, divide, multiply, negate, remainder, subtract, unsupported } from '../values/arithmetic.ts';
+import { CelError, noSuchOverload } from '../cel-error.ts';
 import { isEqual, compare, comparison } from '../values/comparison.ts';
 import { charge } from '../frame.ts';
 import type { CelFunction, Run } from './define.ts';
@@ -6,7 +7,7 @@ import { mapHas } from '../values/maps.ts';
 import { BOOL, type CelType } from '../types/type.ts';
 import { parseType } from '../types/type-name.ts';
 import type { ValueTest } from '../types/value-test.ts';
-import { isList, isMap } from '../values/values.ts';
+import { CEL_TYPE, isList, isMap, isOpaque, isTagged } from '../values/values.ts';
 
 /** For operator overloads, which run the same function for all values. */
 export const ANY_VALUE: ValueTest = () => true;
@@ -30,7 +31,14 @@ const operator = (name: string, overloads: readonly string[], run: Run): readonl
     };
   });
 
+/** Values of the Kubernetes libraries compare with their own type only. Null is not equal to anything else. */
+function checkOpaque(left: unknown, right: unknown): void {
+  if (isOpaque(left) && right !== null && !(isTagged(right) && right[CEL_TYPE] === left[CEL_TYPE]))
+    throw noSuchOverload();
+}
+
 const equals: Run = (frame, left, right) => {
+  if (typeof left === 'object') checkOpaque(left, right);
   if (typeof left !== 'string' || typeof right !== 'string') charge(frame, 1);
   else if (left.length !== right.length) charge(frame, comparison(left, right)); // charge as if the texts were compared
   return isEqual(left, right, frame);
@@ -46,13 +54,13 @@ const isIn: Run = (frame, key, container) => {
   throw unsupported('@in', container);
 };
 
-/** NaN has no order. */
 const ordered =
   (holds: (order: number) => boolean): Run =>
   (frame, left, right) => {
     charge(frame, comparison(left, right));
     const order = compare(left, right);
-    return order !== undefined && holds(order);
+    if (order === undefined) throw new CelError('NaN values cannot be ordered');
+    return holds(order);
   };
 
 const not: Run = (frame, value) => {
@@ -114,6 +122,6 @@ export const operators: readonly CelFunction[] = [
   ...operator('_*_', same('int', 'uint', 'double'), multiply),
   ...operator('_/_', same('int', 'uint', 'double'), divide),
   ...operator('_%_', same('int', 'uint'), remainder),
-  ...operator('-_', ['int int', 'double double', 'duration duration'], negate),
+  ...operator('-_', ['int int', 'double double'], negate),
   ...operator('!_', ['bool bool'], not),
 ];

@@ -43,7 +43,6 @@ test('an alternative is not evaluated while there is a value', () => {
 test.each([
   ['optional.none().value()', 'optional.none() dereference'],
   ['object.nope.?x', 'no such key: nope'],
-  ['object.spec.name.orValue(1)', 'no such overload: orValue'],
   ['[?1]', "expected type 'optional_type(dyn)' but found 'int'"],
 ])('%s: %s', (expression, message) => {
   expect(failureOf(expression, { object })).toBe(message);

@@ -1,4 +1,4 @@
-import { CelError } from '../cel-error.ts';
+import { CelError, noSuchOverload } from '../cel-error.ts';
 import { mapSize } from '../values/maps.ts';
 import {
   isDuration,
@@ -29,12 +29,12 @@ export const optionals = [
   define('optional.none(): optional<T>', () => NONE),
   define(
     'optional.unwrap(list<optional<T>>): list<T>',
-    (list) => unwrap(list),
+    (list) => unwrap('optional.unwrap', list),
     (list) => 1 + list.length,
   ),
   define(
     '<list<optional<T>>>.unwrapOpt(): list<T>',
-    (list) => unwrap(list),
+    (list) => unwrap('unwrapOpt', list),
     (list) => 1 + list.length,
   ),
   define('<optional<T>>.hasValue(): bool', ({ value }) => value !== undefined),
@@ -50,5 +50,8 @@ export const optionals = [
   define('<list<T>>.last(): optional<T>', (list) => optional(list.at(-1))),
 ];
 
-const unwrap = (list: readonly unknown[]) =>
-  list.flatMap((item) => (isOptional(item) && item.value !== undefined ? [item.value] : []));
+const unwrap = (name: string, list: readonly unknown[]) =>
+  list.flatMap((item) => {
+    if (!isOptional(item)) throw noSuchOverload(`${name}(list)`);
+    return item.value === undefined ? [] : [item.value];
+  });

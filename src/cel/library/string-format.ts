@@ -14,7 +14,8 @@ import {
   typeNameOf,
 } from '../values/values.ts';
 import { defineWithFrame } from './define.ts';
-import { showDouble, quoteText } from './text.ts';
+import { type CelType, showType } from '../types/type.ts';
+import { goQuote, quoteText, showDouble } from './text.ts';
 
 const CLAUSE = /%(?:(%)|(?:\.(\d+))?(.?))/gsu;
 const DEFAULT_PRECISION = 6;
@@ -55,7 +56,7 @@ function clauseText(frame: Frame, verb: string, precision: string | undefined, v
     case 'f':
       return fixedText(doubleOf(value, 'fixed-point'), precisionOf(precision));
     case 'e':
-      return scientificText(doubleOf(value, 'scientific'), precisionOf(precision));
+      return scientificText(doubleOf(value, 'scientific'));
     case '':
       throw new CelError('could not parse formatting clause: unexpected end of string');
     default:
@@ -104,14 +105,14 @@ function fixedText(value: number, precision: number): string {
 
 const SUPERSCRIPTS = '⁰¹²³⁴⁵⁶⁷⁸⁹';
 
-/** `1.05 × 10⁰³`, with narrow spaces that do not break. */
-function scientificText(value: number, precision: number): string {
-  if (!Number.isFinite(value)) return fixedText(value, precision);
-  const [mantissa = '', exponent = ''] = value.toExponential(precision).split('e');
+/** `1.050000×10⁰³`: the API server ignores the precision. */
+function scientificText(value: number): string {
+  if (!Number.isFinite(value)) return fixedText(value, DEFAULT_PRECISION);
+  const [mantissa = '', exponent = ''] = value.toExponential(DEFAULT_PRECISION).split('e');
   const digits = Array.from(exponent.slice(1).padStart(2, '0'), (digit) =>
     SUPERSCRIPTS.charAt(Number(digit)),
   );
-  return `${mantissa}\u202f×\u202f10${exponent.startsWith('-') ? '⁻' : ''}${digits.join('')}`;
+  return `${mantissa}×10${exponent.startsWith('-') ? '⁻' : ''}${digits.join('')}`;
 }
 
 /** Formats a value for `%s`. */
@@ -129,7 +130,7 @@ function literalOf(frame: Frame, value: unknown): string {
   charge(frame, 1);
   if (value === null) return 'null';
   if (typeof value === 'boolean' || typeof value === 'bigint') return String(value);
-  if (typeof value === 'string') return charged(frame, quoteText(value));
+  if (typeof value === 'string') return charged(frame, goQuote(value));
   if (typeof value === 'number') return doubleLiteral(value);
   if (isUint(value)) return value.value.toString();
   if (value instanceof Uint8Array) return charged(frame, `b${quoteText(Buffer.from(value).toString())}`);
@@ -142,8 +143,13 @@ function literalOf(frame: Frame, value: unknown): string {
   throw failure(`string clause can only be used on ${kinds}, was given ${typeNameOf(value)}`);
 }
 
-const doubleLiteral = (value: number) =>
-  Number.isFinite(value) ? value.toFixed(DEFAULT_PRECISION) : quoteText(showDouble(value));
+/** All digits, also of large values. */
+function doubleLiteral(value: number): string {
+  if (!Number.isFinite(value)) return quoteText(showDouble(value));
+  return Math.abs(value) < 1e21
+    ? value.toFixed(DEFAULT_PRECISION)
+    : `${BigInt(value)}.${'0'.repeat(DEFAULT_PRECISION)}`;
+}
 
 function mapLiteral(frame: Frame, map: object): string {
   const entries = mapKeys(map).map((key): [string, string] => [
@@ -157,6 +163,51 @@ function mapLiteral(frame: Frame, map: object): string {
 function charged(frame: Frame, text: string): string {
   charge(frame, traversal(text.length));
   return text;
+}
+
+/** The types that a clause accepts, and what it says of others. */
+const CLAUSES: Readonly<Record<string, readonly [accepts: string, expected: string]>> = {
+  d: ['int uint', 'decimal clause can only be used on integers'],
+  o: ['int uint', 'octal clause can only be used on integers'],
+  b: ['int uint bool', 'only integers and bools can be formatted as binary'],
+  x: ['int uint string bytes', 'only integers, byte buffers, and strings can be formatted as hex'],
+  X: ['int uint string bytes', 'only integers, byte buffers, and strings can be formatted as hex'],
+  f: ['double string', 'fixed-point clause can only be used on doubles'],
+  e: ['double string', 'scientific clause can only be used on doubles'],
+};
+
+/**
+ * What is wrong with a literal template for arguments of these types, and the index of the argument that is to blame.
+ * Undefined: nothing, as far as the types are known.
+ */
+export function formatProblem(
+  template: string,
+  types: readonly CelType[],
+): readonly [problem: string, index?: number] | undefined {
+  let next = 0;
+  for (const [, percent, , verb = ''] of template.matchAll(CLAUSE)) {
+    if (percent !== undefined) continue;
+    const clause = CLAUSES[verb];
+    if (clause === undefined && verb !== 's')
+      return [
+        verb === ''
+          ? 'could not parse formatting clause: unexpected end of string'
+          : `could not parse formatting clause: unrecognized formatting clause ${quoteText(verb)}`,
+      ];
+    const type = types[next];
+    if (type === undefined) return [`index ${next} out of range`];
+    const isKnown = type.kind !== 'dyn' && type.kind !== 'variable';
+    if (
+      clause !== undefined &&
+      isKnown &&
+      !(type.kind === 'named' && clause[0].split(' ').includes(type.name))
+    )
+      return [`error during formatting: ${clause[1]}, was given ${showType(type)}`, next];
+    next += 1;
+  }
+  if (next < types.length)
+    return [`too many arguments supplied to string.format (expected ${next}, got ${types.length})`];
+  return undefined;
 }
 
 export const stringFormat = [defineWithFrame('<string>.format(list<dyn>): string', formatText)];

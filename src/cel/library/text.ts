@@ -60,6 +60,21 @@ export const quoteText = (text: string): string =>
     .map((character) => ESCAPES.get(character) ?? character)
     .join('')}"`;
 
+// eslint-disable-next-line no-control-regex -- what Go escapes
+const UNPRINTABLE = /[\x00-\x1f\x7f]/;
+
+/** As Go's strconv.Quote, for ASCII: control characters have escapes. */
+export const goQuote = (text: string): string =>
+  `"${codePoints(text.toWellFormed())
+    .map(
+      (character) =>
+        ESCAPES.get(character) ?? (UNPRINTABLE.test(character) ? hexEscape(character) : character),
+    )
+    .join('')}"`;
+
+const hexEscape = (character: string): string =>
+  `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`;
+
 /** Turns a parser that throws CelError into a predicate. */
 export const succeeds =
   (parse: (text: string) => unknown) =>

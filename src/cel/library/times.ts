@@ -108,6 +108,9 @@ function offsetOf(zone: string, instant: number): number {
   return local.getTime() - Math.floor(instant / 1000) * 1000;
 }
 
+/** Go compares names with their case, and knows none with an offset. JavaScript is less strict. */
+const isZoneName = (name: string): boolean => /^[A-Z][A-Za-z0-9+_-]*(\/[A-Z][A-Za-z0-9+_-]*)*$/.test(name);
+
 const formats = new Map<string, Intl.DateTimeFormat>();
 /** The cache limit: about the number of zone names. Invalid names are not cached. */
 const MOST_FORMATS = 600;
@@ -115,6 +118,7 @@ const MOST_FORMATS = 600;
 function formatOf(timeZone: string): Intl.DateTimeFormat {
   const known = formats.get(timeZone);
   if (known !== undefined) return known;
+  if (!isZoneName(timeZone)) throw new CelError(`unknown time zone ${timeZone}`);
   try {
     const format = new Intl.DateTimeFormat('en-US', {
       timeZone,

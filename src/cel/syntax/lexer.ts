@@ -19,7 +19,7 @@ const SPACE = /(?:[ \t\n\f\r]|\/\/[^\n]*)*/y;
 const TEXT_START = /([bB]?)([rR]?)("""|'''|"|')/y;
 const WORD = /[A-Za-z_][A-Za-z0-9_]*/y;
 const NUMBER =
-  /0[xX]([0-9A-Fa-f]+)([uU]?)|(\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?)|(\d+)([uU]?)/y;
+  /0x([0-9A-Fa-f]+)([uU]?)|(\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?)|(\d+)([uU]?)/y;
 const SYMBOL = /&&|\|\||[=!<>]=|[-+*/%<>!?:.,()[\]{}]/y;
 
 /** The possible first characters: a cheap test before the pattern. */

@@ -27,7 +27,6 @@ const COMPREHENSIONS: ReadonlyMap<string, Form> = new Map([
   ['exists/3', form('exists', 2)],
   ['exists_one/2', form('existsOne')],
   ['exists_one/3', form('existsOne', 2)],
-  ['existsOne/2', form('existsOne')],
   ['existsOne/3', form('existsOne', 2)],
   ['filter/2', form('filter')],
   ['map/2', form('map')],

@@ -7,7 +7,10 @@ import { expandMacro } from './macros.ts';
 
 /** Users write expressions: refuse long or deep ones at compile time, not at runtime. */
 const MOST_NODES = 10_000;
-const MOST_LEVELS = 100;
+/** As in cel-go: of nested expressions, and of operators or selections in a row. */
+const MOST_LEVELS = 250;
+/** Both together: compilation and evaluation are recursive. */
+const MOST_DEPTH = 600;
 
 export interface Parsed {
   readonly expression: Expression;
@@ -19,21 +22,34 @@ interface Parser {
   readonly source: string;
   /** The next token, not consumed yet. */
   token: Token;
+  /** Of nested expressions. */
   level: number;
+  /** Of the syntax tree, including chains. */
+  depth: number;
+  /** Of the arithmetic and comparisons around the next operand. */
+  operators: number;
   nodes: number;
   readonly identifiers: Set<Identifier>;
 }
 
 /**
  * Parses an expression by the grammar of the CEL specification, as cel-go does: all comparisons have one precedence,
- * and `b` in `a ? b : c` is a conditional only in parentheses. Two features are missing: messages such as `Type{field:
- * 1}`, as in the API server's own validation rules, and names with a leading dot.
+ * and `b` in `a ? b : c` is a conditional only in parentheses. One feature is missing: messages such as `Type{field: 1}`, as
+ * in the API server's own validation rules.
  *
  * @throws CelError if the text is not an expression, or if the expression is too long or too deep
  * @see https://github.com/google/cel-spec/blob/master/doc/langdef.md#syntax
  */
 export function parseExpression(source: string): Parsed {
-  const parser: Parser = { source, token: tokenAt(source, 0), level: 0, nodes: 0, identifiers: new Set() };
+  const parser: Parser = {
+    source,
+    token: tokenAt(source, 0),
+    level: 0,
+    depth: 0,
+    operators: 0,
+    nodes: 0,
+    identifiers: new Set(),
+  };
   const expression = parseConditional(parser);
   if (parser.token.kind !== 'end') throw unexpected(parser);
   return { expression, names: new Set(Array.from(parser.identifiers, ({ name }) => name)) };
@@ -88,15 +104,21 @@ function node<Kind extends Expression>(parser: Parser, expression: Kind): Kind {
 
 function deepen(parser: Parser): void {
   parser.level += 1;
-  if (parser.level > MOST_LEVELS) {
+  checkDepth(parser, parser.level);
+}
+
+/** @param level of nested expressions, or the length of a chain such as `a.b.c` or `1 + 2 + 3` */
+function checkDepth(parser: Parser, level: number): void {
+  parser.depth += 1;
+  if (level > MOST_LEVELS || parser.depth > MOST_DEPTH)
     throw fail(parser, `the expression nests more than ${MOST_LEVELS} levels deep`, parser.token.at);
-  }
 }
 
 const call = (parser: Parser, name: string, parts: readonly Expression[], at: number): Expression =>
   node(parser, { kind: 'call', name, target: undefined, arguments: parts, at });
 
 function parseConditional(parser: Parser): Expression {
+  const { depth } = parser;
   deepen(parser);
   const condition = parseBinary(parser, 1);
   const { at } = parser.token;
@@ -104,6 +126,7 @@ function parseConditional(parser: Parser): Expression {
     ? call(parser, '_?_:_', [condition, ...parseBranches(parser)], at)
     : condition;
   parser.level -= 1;
+  parser.depth = depth;
   return expression;
 }
 
@@ -124,15 +147,27 @@ const BINARY: ReadonlyMap<string, { readonly precedence: number; readonly name: 
   ),
 );
 
+/** The precedence of `&&`. */
+const LOGICAL = 2;
+
 /** Parses binary operators of at least this precedence. Operators of equal precedence are left-associative. */
 function parseBinary(parser: Parser, least: number): Expression {
   let left = parseUnary(parser);
-  for (;;) {
+  const { depth } = parser;
+  for (let chain = 1; ; chain += 1) {
     const { token } = parser;
     const operator = token.kind === 'symbol' ? BINARY.get(token.text) : undefined;
-    if (operator === undefined || operator.precedence < least) return left;
+    if (operator === undefined || operator.precedence < least) {
+      parser.depth = depth;
+      return left;
+    }
+    // cel-go balances chains of && and ||.
+    const counts = operator.precedence > LOGICAL ? 1 : 0;
+    if (counts > 0) checkDepth(parser, parser.operators + chain + 1);
     advance(parser);
+    parser.operators += counts;
     const right = parseBinary(parser, operator.precedence + 1);
+    parser.operators -= counts;
     left = call(parser, operator.name, [left, right], token.at);
   }
 }
@@ -153,13 +188,13 @@ const isSigned = (token: Token): boolean => token.kind === 'number' && typeof to
 /** Parses an operand and its selections: `.field`, `.method(…)`, `[index]`. */
 function parseMember(parser: Parser, minusAt?: number): Expression {
   let operand = parsePrimary(parser, minusAt);
-  const { level } = parser;
-  while (isSymbol(parser, '.') || isSymbol(parser, '[')) {
-    deepen(parser);
+  const { depth } = parser;
+  for (let chain = 1; isSymbol(parser, '.') || isSymbol(parser, '['); chain += 1) {
+    checkDepth(parser, chain + 1);
     const { at } = parser.token;
     operand = accept(parser, '.') ? parseSelection(parser, operand, at) : parseIndex(parser, operand, at);
   }
-  parser.level = level;
+  parser.depth = depth;
   return operand;
 }
 
@@ -215,16 +250,20 @@ function parsePrimary(parser: Parser, minusAt: number | undefined): Expression {
       advance(parser);
       return node(parser, numberLiteral(parser, token.value, minusAt, token.at));
     case 'name':
-      if (RESERVED.has(token.text)) throw fail(parser, `reserved identifier: ${token.text}`, token.at);
-      advance(parser);
-      return isSymbol(parser, '(')
-        ? parseCall(parser, token.text, undefined)
-        : identifier(parser, token.text, token.at);
+      return parseName(parser);
     case 'symbol':
       return parseGroup(parser, token.at);
     case 'end':
       throw unexpected(parser);
   }
+}
+
+/** A variable, or a call of a function. */
+function parseName(parser: Parser): Expression {
+  const { at } = parser.token;
+  const name = expectName(parser);
+  if (RESERVED.has(name)) throw fail(parser, `reserved identifier: ${name}`, at);
+  return isSymbol(parser, '(') ? parseCall(parser, name, undefined) : identifier(parser, name, at);
 }
 
 function identifier(parser: Parser, name: string, at: number): Identifier {
@@ -270,6 +309,7 @@ function parseGroup(parser: Parser, at: number): Expression {
     });
     return node(parser, { kind: 'list', items, at });
   }
+  if (accept(parser, '.')) return parseName(parser); // an absolute name; there are no namespaces
   if (!accept(parser, '{')) throw unexpected(parser);
   const entries = parseItems(parser, '}', (): Entry => {
     const optional = accept(parser, '?');

@@ -143,16 +143,16 @@ function mentions(bindings: Bindings, type: CelType, name: string): boolean {
 function isAtLeastAsGeneral(type: CelType, than: CelType): boolean {
   if (type.kind === 'dyn' || type.kind === 'variable') return true;
   if (than.kind === 'dyn' || than.kind === 'variable') return false;
-  if (type.kind !== than.kind) return isNull(than);
-  if (type.kind === 'named') return isNull(than) || (than.kind === 'named' && type.name === than.name);
+  if (type.kind !== than.kind) return false;
+  if (type.kind === 'named') return than.kind === 'named' && type.name === than.name;
   if (!('parameters' in type)) return true;
   return type.parameters.every((inner, i) => isAtLeastAsGeneral(inner, parameter(than, i)));
 }
 
-/** Whether the types are equal, except for the names of variables. */
+/** Whether the types are equal. A free variable equals only itself. */
 export function isSameType(left: CelType, right: CelType): boolean {
   if (left.kind !== right.kind) return false;
   if ('parameters' in left)
     return left.parameters.every((inner, i) => isSameType(inner, parameter(right, i)));
-  return 'name' in left && 'name' in right && left.kind !== 'variable' ? left.name === right.name : true;
+  return 'name' in left && 'name' in right ? left.name === right.name : true;
 }

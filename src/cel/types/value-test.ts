@@ -22,6 +22,7 @@ const NAMED: ReadonlyMap<string, ValueTest> = new Map<string, ValueTest>([
   ['bytes', (value) => value instanceof Uint8Array],
   ['null', (value) => value === null],
   ['timestamp', isTimestamp],
+  ['type', isTypeValue],
   ['duration', isDuration],
 ]);
 

@@ -13,9 +13,18 @@ export function read(value: unknown, key: unknown): unknown {
 /** Reads `value.?field` or `value[?key]` as an optional. @throws CelError if the key of a list is not an index */
 export function lookUp(value: unknown, key: unknown): unknown {
   if (isOptional(value)) return value.value === undefined ? NONE : lookUp(value.value, key);
+  if (!isQualifier(key)) throw new CelError(`invalid qualifier type: ${typeNameOf(key)}`);
   const found = find(value, key);
   return found === undefined ? NONE : optional(found);
 }
+
+/** cel-go selects with these types only. */
+const isQualifier = (key: unknown): boolean =>
+  typeof key === 'string' ||
+  typeof key === 'bigint' ||
+  typeof key === 'number' ||
+  typeof key === 'boolean' ||
+  isUint(key);
 
 /** `has(value.field)` */
 export function hasField(value: unknown, field: string): boolean {

@@ -38,9 +38,9 @@ export function durationOf(nanos: bigint) {
 }
 
 /** @throws CelError outside the years 1 to 9999 */
-export function timestampOf(nanos: bigint) {
+export function timestampOf(nanos: bigint, offset?: number) {
   if (nanos > MOST_TIMESTAMP || nanos < LEAST_TIMESTAMP) throw new CelError('timestamp overflow');
-  return timestamp(nanos);
+  return timestamp(nanos, offset);
 }
 
 export function add(frame: Frame, left: unknown, right: unknown): unknown {
@@ -58,8 +58,8 @@ export function add(frame: Frame, left: unknown, right: unknown): unknown {
   charge(frame, 1);
   if (isUint(left) && isUint(right)) return uintOf(left.value + right.value);
   if (isDuration(left) && isDuration(right)) return durationOf(left.nanos + right.nanos);
-  if (isTimestamp(left) && isDuration(right)) return timestampOf(left.nanos + right.nanos);
-  if (isDuration(left) && isTimestamp(right)) return timestampOf(left.nanos + right.nanos);
+  if (isTimestamp(left) && isDuration(right)) return timestampOf(left.nanos + right.nanos, left.offset);
+  if (isDuration(left) && isTimestamp(right)) return timestampOf(left.nanos + right.nanos, right.offset);
   throw unsupported('_+_', left);
 }
 
@@ -79,7 +79,7 @@ export function subtract(frame: Frame, left: unknown, right: unknown): unknown {
   if (isUint(left) && isUint(right)) return uintOf(left.value - right.value);
   if (isDuration(left) && isDuration(right)) return durationOf(left.nanos - right.nanos);
   if (isTimestamp(left) && isTimestamp(right)) return durationOf(left.nanos - right.nanos);
-  if (isTimestamp(left) && isDuration(right)) return timestampOf(left.nanos - right.nanos);
+  if (isTimestamp(left) && isDuration(right)) return timestampOf(left.nanos - right.nanos, left.offset);
   throw unsupported('_-_', left);
 }
 

@@ -58,7 +58,7 @@ function objectToJson(value: object): JsonValue {
   if (isList(value)) return value.map(toJson);
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
   if (isUint(value)) return integerToJson(value.value);
-  if (isTimestamp(value)) return showTimestamp(value);
+  if (isTimestamp(value)) return showTimestamp({ ...value, offset: undefined });
   if (isDuration(value)) return showDuration(value);
   if (isOptional(value)) throw new CelError('an optional is not JSON: use orValue(…) or value()');
   if (isTagged(value))

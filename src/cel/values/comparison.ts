@@ -39,8 +39,11 @@ export function compare(left: unknown, right: unknown): number | undefined {
 
 const sign = (left: bigint, right: bigint) => (left < right ? -1 : left > right ? 1 : 0);
 
-/** JavaScript compares a bigint and a number by their exact values. */
-function compareNumbers(left: bigint | number, right: bigint | number): number | undefined {
+/** An integer and a double compare as doubles, as in cel-go. */
+function compareNumbers(first: bigint | number, second: bigint | number): number | undefined {
+  const isMixed = typeof first !== typeof second;
+  const left = isMixed ? Number(first) : first;
+  const right = isMixed ? Number(second) : second;
   if (left < right) return -1;
   if (left > right) return 1;
   return left == right ? 0 : undefined;
@@ -90,8 +93,8 @@ function isEqualText(left: string, right: unknown, frame: Frame): boolean {
 
 function isEqualNumber(left: number | bigint, right: unknown): boolean {
   const other = isUint(right) ? right.value : right;
-  // JavaScript's == compares a bigint and a number by their exact values.
-  return (typeof other === 'number' || typeof other === 'bigint') && left == other;
+  if (typeof other === typeof left) return left === other;
+  return (typeof other === 'number' || typeof other === 'bigint') && Number(left) === Number(other);
 }
 
 function isEqualObject(left: object, right: unknown, frame: Frame): boolean {

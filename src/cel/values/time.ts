@@ -5,9 +5,10 @@ import type { CelDuration, CelTimestamp } from './values.ts';
 const SECOND = 1_000_000_000n;
 const MILLISECOND = 1_000_000n;
 
-const RFC3339 = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:[.,](\d+))?(?:Z|([+-])(\d{2}):(\d{2}))$/;
+const RFC3339 =
+  /^(\d{4})-(\d{2})-(\d{2})T(\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d+))?(?:Z|([+-])(\d{2}):(\d{2}))$/;
 
-/** @throws CelError unless the text is RFC 3339, with a year from 1 to 9999 */
+/** As Go's time.Parse: the hour may have one digit. @throws CelError unless the text is RFC 3339, with a year from 1 to 9999 */
 export function parseTimestamp(text: string): CelTimestamp {
   const [
     match,
@@ -24,7 +25,8 @@ export function parseTimestamp(text: string): CelTimestamp {
   ] = RFC3339.exec(text) ?? [];
   const date = new Date(0);
   date.setUTCFullYear(Number(year), Number(month) - 1, Number(day));
-  const inRange = Number(hour) < 24 && Number(minute) < 60 && Number(second) < 60;
+  const isOffset = sign === undefined || (Number(h) <= 24 && Number(m) < 60);
+  const inRange = Number(hour) < 24 && Number(minute) < 60 && Number(second) < 60 && isOffset;
   if (
     match === undefined ||
     date.getUTCDate() !== Number(day) ||
@@ -33,19 +35,28 @@ export function parseTimestamp(text: string): CelTimestamp {
   ) {
     throw conversionError('string', 'google.protobuf.Timestamp');
   }
-  const offset = sign === undefined ? 0 : (Number(h) * 60 + Number(m)) * (sign === '-' ? -60 : 60);
-  const seconds = date.getTime() / 1000 + Number(hour) * 3600 + Number(minute) * 60 + Number(second) - offset;
-  return timestampOf(BigInt(seconds) * SECOND + BigInt(fraction.padEnd(9, '0').slice(0, 9)));
+  const offset = sign === undefined ? undefined : (Number(h) * 60 + Number(m)) * (sign === '-' ? -1 : 1);
+  const local = date.getTime() / 1000 + Number(hour) * 3600 + Number(minute) * 60 + Number(second);
+  const seconds = local - (offset ?? 0) * 60;
+  return timestampOf(BigInt(seconds) * SECOND + BigInt(fraction.padEnd(9, '0').slice(0, 9)), offset);
 }
 
 export const conversionError = (from: string, to: string) =>
   new CelError(`type conversion error from '${from}' to '${to}'`);
 
-/** Formats as RFC 3339 in UTC, with the necessary decimals. */
-export function showTimestamp({ nanos }: CelTimestamp): string {
+/** Formats as RFC 3339 with the necessary decimals, and with the offset that was parsed. */
+export function showTimestamp({ nanos, offset = 0 }: CelTimestamp): string {
   const seconds = floorDivide(nanos, SECOND);
-  const text = new Date(Number(seconds) * 1000).toISOString().slice(0, 'yyyy-mm-ddThh:mm:ss'.length);
-  return `${text}${decimals(nanos - seconds * SECOND, 9)}Z`;
+  const local = new Date(Number(seconds) * 1000 + offset * 60_000);
+  const text = local.toISOString().slice(0, 'yyyy-mm-ddThh:mm:ss'.length);
+  return `${text}${decimals(nanos - seconds * SECOND, 9)}${showOffset(offset)}`;
+}
+
+function showOffset(minutes: number): string {
+  if (minutes === 0) return 'Z';
+  const size = Math.abs(minutes);
+  const parts = [Math.floor(size / 60), size % 60].map((part) => String(part).padStart(2, '0'));
+  return `${minutes < 0 ? '-' : '+'}${parts.join(':')}`;
 }
 
 /** The decimals with a leading point and without trailing zeroes. Empty if all are zero. */
@@ -87,10 +98,13 @@ export function parseDuration(text: string): CelDuration {
 /** Limits the cost of conversion: a hostile text can have many digits. */
 const LONGEST_DURATION = 1000;
 
-/** Formats a duration as CEL does, in seconds: `5400s`, `0.5s`. */
+/** Formats a duration as CEL does, in seconds as a double: `5400s`, `0.5s`. */
 export function showSeconds({ nanos }: CelDuration): string {
   const size = nanos < 0n ? -nanos : nanos;
-  return `${nanos < 0n ? '-' : ''}${size / SECOND}${decimals(size % SECOND, 9)}s`;
+  const seconds = Number(size / SECOND) + Number(size % SECOND) / 1e9;
+  // A number has at most 17 digits, and JavaScript writes an exponent below 10^-6.
+  const text = seconds < 1e-6 ? `0${decimals(size, 9)}` : String(seconds);
+  return `${nanos < 0n ? '-' : ''}${text}s`;
 }
 
 /** Formats a duration as Go and Kubernetes objects do: `1h30m0s`, `1.5s`, `20ms`. */

@@ -12,6 +12,8 @@ export interface CelUint {
 export interface CelTimestamp {
   readonly [CEL_TYPE]: 'google.protobuf.Timestamp';
   readonly nanos: bigint;
+  /** The offset from UTC as written, in minutes, for `string`; undefined: UTC. */
+  readonly offset?: number | undefined;
 }
 
 export interface CelDuration {
@@ -42,9 +44,10 @@ export type CelMap = ReadonlyMap<unknown, unknown> | object;
 export type CelList = readonly unknown[];
 
 export const uint = (value: bigint): CelUint => ({ [CEL_TYPE]: 'uint', value });
-export const timestamp = (nanos: bigint): CelTimestamp => ({
+export const timestamp = (nanos: bigint, offset?: number): CelTimestamp => ({
   [CEL_TYPE]: 'google.protobuf.Timestamp',
   nanos,
+  offset,
 });
 export const duration = (nanos: bigint): CelDuration => ({ [CEL_TYPE]: 'google.protobuf.Duration', nanos });
 export const optional = (value: unknown): CelOptional => ({ [CEL_TYPE]: 'optional_type', value });
@@ -63,6 +66,9 @@ export const isDuration = (value: unknown): value is CelDuration =>
   isTagged(value) && value[CEL_TYPE] === 'google.protobuf.Duration';
 export const isOptional = (value: unknown): value is CelOptional =>
   isTagged(value) && value[CEL_TYPE] === 'optional_type';
+/** A value of a Kubernetes library: a quantity, a URL, … */
+export const isOpaque = (value: unknown): value is CelOpaque => isTagged(value) && 'identity' in value;
+
 export const isTypeValue = (value: unknown): value is CelTypeValue =>
   isTagged(value) && value[CEL_TYPE] === 'type';
 export const isList = (value: unknown): value is CelList => Array.isArray(value);

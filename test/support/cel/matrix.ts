@@ -1,0 +1,153 @@
+/** The expressions of test/data/cel-matrix-1.36.jsonl, and what Gatehouse makes of them. */
+import { readFileSync } from 'node:fs';
+
+import { CelError, celOptional, compileCel, type CelProgram } from '../../../src/cel/cel.ts';
+import { createCelBudget } from '../../../src/cel/frame.ts';
+import {
+  duration,
+  isDuration,
+  isOptional,
+  isTagged,
+  isTimestamp,
+  isTypeValue,
+  isUint,
+  typeNameOf,
+  typeValue,
+  uint,
+} from '../../../src/cel/values/values.ts';
+import { parseTimestamp, showTimestamp } from '../../../src/cel/values/time.ts';
+
+/** A value with its type: `{"int":"3"}`, `{"list":[…]}`, `{"map":[[key,value],…]}`. */
+export type Tagged = Readonly<Record<string, unknown>>;
+
+export interface MatrixCase {
+  readonly group: string;
+  readonly expression: string;
+  readonly variables?: Readonly<Record<string, string>>;
+  readonly bindings?: Readonly<Record<string, Tagged>>;
+  /** Compiled, not evaluated. */
+  readonly checkOnly?: boolean;
+  readonly kubernetes: Answer;
+}
+
+export interface Answer {
+  readonly type?: string;
+  readonly result?: Tagged;
+  readonly error?: string;
+  readonly compileError?: string;
+  readonly cost?: number;
+}
+
+export const readMatrix = (path: URL): readonly MatrixCase[] =>
+  readFileSync(path, 'utf8')
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as MatrixCase); // recorded
+
+export function ourAnswer({ expression, variables = {}, bindings = {}, checkOnly }: MatrixCase): Answer {
+  let program: CelProgram;
+  try {
+    program = compileCel(expression, variables, { uniformLiterals: true });
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    const { position, message } = error;
+    const at = position === undefined ? '' : `:${position.line}:${position.column}`;
+    return { compileError: `ERROR: <input>${at}: ${message}` };
+  }
+  const { type } = program;
+  if (checkOnly === true) return { type };
+  const values = Object.fromEntries(Object.entries(bindings).map(([name, value]) => [name, celOf(value)]));
+  const budget = createCelBudget();
+  const before = budget.remaining;
+  try {
+    const result = taggedOf(program.run(values, budget));
+    return { type, result, cost: before - budget.remaining };
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    return { type, error: error.message, cost: before - budget.remaining };
+  }
+}
+
+function celOf(tagged: Tagged): unknown {
+  const [[kind, value] = ['', undefined]] = Object.entries(tagged);
+  switch (kind) {
+    case 'int':
+      return BigInt(String(value));
+    case 'uint':
+      return uint(BigInt(String(value)));
+    case 'double':
+      return Number(String(value).replace(/Inf(inity)?/, 'Infinity'));
+    case 'bytes':
+      return new Uint8Array(Buffer.from(String(value), 'base64'));
+    case 'timestamp':
+      return parseTimestamp(String(value));
+    case 'duration':
+      return duration(BigInt(String(value)));
+    case 'list':
+      return (value as readonly Tagged[]).map(celOf);
+    case 'map':
+      return new Map(
+        (value as readonly (readonly [Tagged, Tagged])[]).map(([key, item]) => [celOf(key), celOf(item)]),
+      );
+    case 'optional':
+      return celOptional(value === null ? undefined : celOf(value as Tagged));
+    case 'type':
+      return typeValue(String(value));
+    case 'null':
+      return null;
+    default:
+      return value; // bool, string
+  }
+}
+
+function taggedOf(value: unknown): Tagged {
+  if (value === null) return { null: null };
+  if (typeof value === 'bigint') return { int: String(value) };
+  if (typeof value === 'number') return { double: String(value) };
+  if (typeof value === 'string') return { string: value };
+  if (typeof value === 'boolean') return { bool: value };
+  if (value instanceof Uint8Array) return { bytes: Buffer.from(value).toString('base64') };
+  if (isUint(value)) return { uint: String(value.value) };
+  if (isTimestamp(value)) return { timestamp: showTimestamp({ ...value, offset: undefined }) };
+  if (isDuration(value)) return { duration: String(value.nanos) };
+  if (isOptional(value)) return { optional: value.value === undefined ? null : taggedOf(value.value) };
+  if (Array.isArray(value)) return { list: value.map(taggedOf) };
+  if (isTypeValue(value)) return { type: value.name };
+  if (isTagged(value)) return { opaque: typeNameOf(value) };
+  const entries = value instanceof Map ? [...value] : Object.entries(value as object);
+  return { map: entries.map(([key, item]) => [taggedOf(key), taggedOf(item)]) };
+}
+
+/** What decides: compile error, error or result. Messages are compared apart. */
+export function isSameVerdict(ours: Answer, theirs: Answer): boolean {
+  if (theirs.compileError !== undefined || ours.compileError !== undefined)
+    return theirs.compileError !== undefined && ours.compileError !== undefined;
+  if (
+    ours.type !==
+    theirs.type
+      ?.replaceAll('google.protobuf.Timestamp', 'timestamp')
+      .replaceAll('google.protobuf.Duration', 'duration')
+      .replaceAll('null_type', 'null')
+  )
+    return false;
+  if (theirs.error !== undefined || ours.error !== undefined)
+    return theirs.error !== undefined && ours.error !== undefined;
+  return isSameValue(ours.result, theirs.result);
+}
+
+/** Maps in any order, doubles as numbers, opaque values by type. */
+function isSameValue(ours: unknown, theirs: unknown): boolean {
+  return JSON.stringify(normal(ours)) === JSON.stringify(normal(theirs));
+}
+
+function normal(value: unknown): unknown {
+  if (value === null || typeof value !== 'object') return value;
+  if (Array.isArray(value)) return value.map(normal);
+  const [[kind, content] = ['', undefined]] = Object.entries(value as Tagged);
+  if (kind === 'double')
+    return { double: String(Number(String(content).replace(/^([-+]?)Inf$/, '$1Infinity'))) };
+  if (kind === 'opaque') return { opaque: content };
+  if (kind === 'map')
+    return { map: (content as unknown[]).map((pair) => JSON.stringify(normal(pair))).sort() };
+  return { [kind]: normal(content) };
+}
