@@ -109,8 +109,8 @@ function distinct(frame: Frame, list: CelList): CelList {
 
 const LONGEST_RANGE = 10_000_000;
 
-function range(frame: Frame, size: bigint): CelList {
-  if (size < 0n) throw new CelError(`lists.range: size must be non-negative, got ${size}`);
+function range(frame: Frame, asked: bigint): CelList {
+  const size = asked < 0n ? 0n : asked;
   if (size > LONGEST_RANGE) {
     throw new CelError(`lists.range: size ${size} exceeds maximum allowed (${LONGEST_RANGE})`);
   }

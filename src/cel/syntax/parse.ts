@@ -320,9 +320,13 @@ function parseGroup(parser: Parser, at: number): Expression {
   return node(parser, { kind: 'map', entries, at });
 }
 
-/** Parses comma-separated items, with an optional trailing comma. */
+/** Parses comma-separated items, with an optional trailing comma, which can also be alone: `[,]`. */
 function parseItems<T>(parser: Parser, close: string, parseItem: () => T): readonly T[] {
   const items: T[] = [];
+  if (accept(parser, ',')) {
+    expectSymbol(parser, close);
+    return items;
+  }
   while (!accept(parser, close)) {
     if (items.length > 0) expectSymbol(parser, ',');
     if (items.length > 0 && accept(parser, close)) break;

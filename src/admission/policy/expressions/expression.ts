@@ -112,22 +112,21 @@ function lazyVariables(variables: readonly CompiledVariable[], evaluate: Evaluat
   return lazyCelMap(new Map(variables.map(({ name, expression }) => [name, () => evaluate(expression)])));
 }
 
-/** As in ValidatingAdmissionPolicy: the AdmissionRequest without its objects. */
+/** As in ValidatingAdmissionPolicy: the AdmissionRequest without its objects. Fields without a value are absent. */
 function requestValue(request: AdmissionRequest): object {
   const { kind, resource, subResource, requestKind, requestResource } = request;
   const { name, namespace, operation, userInfo, dryRun, options } = request;
+  const { uid, extra, ...user } = userInfo;
   return {
-    kind,
-    resource,
-    subResource,
-    requestKind,
-    requestResource,
-    requestSubResource: subResource,
-    name: name ?? '',
-    namespace: namespace ?? '',
-    operation,
-    userInfo,
-    dryRun,
+    ...{ kind, resource, requestKind, requestResource, operation, dryRun },
+    ...(subResource === '' ? {} : { subResource, requestSubResource: subResource }),
+    ...(name === undefined || name === '' ? {} : { name }),
+    ...(namespace === undefined || namespace === '' ? {} : { namespace }),
+    userInfo: {
+      ...user,
+      ...(uid === '' ? {} : { uid }),
+      ...(Object.keys(extra).length === 0 ? {} : { extra }),
+    },
     ...(options === undefined ? {} : { options }),
   };
 }
