@@ -87,9 +87,9 @@ function writeProgram(bin: string): void {
 function writePackage(folder: string): void {
   const path = join(folder, 'node_modules', OWN_NAME);
   mkdirSync(path, { recursive: true });
-  const exports = { '.': './index.ts', './testing': './testing.ts' };
+  const exports = { '.': './index.ts', './cel': './cel.ts', './testing': './testing.ts' };
   writeFileSync(join(path, 'package.json'), JSON.stringify({ type: 'module', exports }));
-  for (const name of ['index.ts', 'testing.ts']) symlinkSync(join(ROOT, 'src', name), join(path, name));
+  for (const name of ['index.ts', 'cel.ts', 'testing.ts']) symlinkSync(join(ROOT, 'src', name), join(path, name));
 }
 
 /**

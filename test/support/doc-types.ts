@@ -13,6 +13,7 @@ const CONFIG = {
   compilerOptions: {
     paths: {
       '@gatehouse-dev/gatehouse': [join(ROOT, 'src', 'index.ts')],
+      '@gatehouse-dev/gatehouse/cel': [join(ROOT, 'src', 'cel.ts')],
       '@gatehouse-dev/gatehouse/testing': [join(ROOT, 'src', 'testing.ts')],
     },
     typeRoots: [join(ROOT, 'node_modules', '@types')],

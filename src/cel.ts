@@ -1,0 +1,14 @@
+/** CEL as kube-apiserver evaluates it: `@gatehouse-dev/gatehouse/cel`. */
+export {
+  compileCel,
+  CelError,
+  celOptional,
+  type CelOptions,
+  type CelPosition,
+  type CelProgram,
+  type CelVariables,
+  type CelVariableType,
+  type UsedFields,
+} from './cel/cel.ts';
+export { CEL_COST_LIMIT, createCelBudget, type CelBudget } from './cel/frame.ts';
+export { celToJson } from './cel/values/cel-to-json.ts';
