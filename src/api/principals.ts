@@ -39,7 +39,7 @@ export const EVERYBODY: readonly string[] = [
 ];
 
 /** Whether the principal is not one restorer: a window for it would disable the checks, or lock administrators out. */
-function isEverybody({ user, group = '' }: Principal): boolean {
+export function isEverybody({ user, group = '' }: Principal): boolean {
   if (EVERYBODY.includes(user ?? group)) return true;
   return !group.startsWith(ACCOUNTS_OF) && RESERVED_GROUP_PREFIXES.some((prefix) => group.startsWith(prefix));
 }

@@ -76,20 +76,30 @@ const MANIFESTS_HELP = `
 Examples:
   gatehouse manifests --handlers ./handlers | kubectl apply -f -
   gatehouse manifests -p policy.yaml | kubectl apply -f -
+  gatehouse manifests -p policy.yaml --vap | kubectl apply -f -   ValidatingAdmissionPolicies
   kubectl get admissionpolicy servers -o yaml | gatehouse manifests -p - | kubectl apply -f -
 
 Exit code: 0 success, 1 a handler cannot be loaded or a policy cannot be read, 2 wrong usage.`;
+
+type ManifestOptions = Options & { readonly policies?: readonly string[]; readonly vap?: boolean };
 
 export function addManifests(program: Command): void {
   const command = program.command('manifests');
   command
     .description('print the manifests that policies and handlers need in addition to deploy/ (YAML)')
     .option('-p, --policies <paths...>', 'AdmissionPolicies: files, folders or - (standard input)')
+    .option('--vap', 'print what the API server can enforce itself, as ValidatingAdmissionPolicies')
     .addOption(toOption('handlers'))
     .addOption(toOption('namespace'))
     .addHelpText('after', MANIFESTS_HELP)
-    .action(async ({ policies, ...options }: Options & { readonly policies?: readonly string[] }) => {
+    .action(async ({ policies, vap, ...options }: ManifestOptions) => {
       const config = configFrom(options, command);
+      if (vap === true) {
+        if (policies === undefined) return command.error('error: --vap needs -p: it compiles policies');
+        const { nativeManifests } = await import('./review/native-manifests.ts');
+        process.stdout.write(nativeManifests(policies, config.namespace));
+        return;
+      }
       if (policies !== undefined) {
         const { policyManifests } = await import('./review/policy-manifests.ts');
         process.stdout.write(policyManifests(policies));

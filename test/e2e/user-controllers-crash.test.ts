@@ -15,7 +15,7 @@ import { faultSeed, startApiProxy, type ApiProxy, type Fault, type WatchFault } 
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { isNightly } from '../support/nightly.ts';
 import { ownLease } from '../support/own-lease.ts';
-import { eventually, freePort } from '../support/processes.ts';
+import { eventually, freePort, tail } from '../support/processes.ts';
 import { createSeeded } from '../support/seeded.ts';
 import {
   isReady,
@@ -286,7 +286,12 @@ test(
           await replace();
         }
       };
-      await Promise.all([...names.map(live), killing()]);
+      await Promise.all([...names.map(live), killing()]).catch((cause: unknown) => {
+        throw new Error(
+          `schedule ${number}; the log of the last leader:\n${tail(replica.program.logFile, 40)}`,
+          { cause },
+        );
+      });
       expect(scene.cloud.created() - before, `schedule ${number}`).toBe(names.length);
     }
   },

@@ -166,7 +166,7 @@ function webhook(
   };
 }
 
-function withoutNamespace(selector: NormalSelector, namespace: string): NormalSelector {
+export function withoutNamespace(selector: NormalSelector, namespace: string): NormalSelector {
   const exclusion = { key: NAMESPACE_NAME_LABEL, operator: 'NotIn', values: [namespace] } as const;
   return { ...selector, matchExpressions: [...(selector.matchExpressions ?? []), exclusion] };
 }

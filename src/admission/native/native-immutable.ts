@@ -1,0 +1,45 @@
+/** Immutable fields as CEL validations. */
+import type { FieldPath } from '../../json/field-path.ts';
+import type { CompiledPolicy } from '../policy/compiled-policy.ts';
+import { exceptionsProblem, inWords, type NativeCheck } from './native-check.ts';
+
+const KEEP = 'keep the value it has, or delete the object and create it again';
+
+/** The webhook also names the new value. */
+export function immutableValidations(policy: CompiledPolicy): readonly NativeCheck[] {
+  const problem = exceptionsProblem(policy);
+  return policy.immutable.map(({ path, from }): NativeCheck => {
+    const check = `immutable ${path.text}`;
+    if (problem !== undefined) return { check, by: 'Webhook', reason: problem };
+    const [before, after] = ['oldObject', 'object'].map((root) => valueAt(root, path));
+    const set = from === 'first-value' ? `${before} == null || ` : '';
+    return {
+      check,
+      by: 'APIServer',
+      validation: {
+        expression: `request.operation != 'UPDATE' || ${set}${before} == ${after}`,
+        message: inWords(policy, path.text, `was set and cannot be changed: ${KEEP}`),
+        messageExpression: messageFor(policy, path, String(before), String(after)),
+        reason: 'Forbidden',
+      },
+    };
+  });
+}
+
+function messageFor(policy: CompiledPolicy, { text }: FieldPath, before: string, after: string): string {
+  const said = (message: string) => JSON.stringify(inWords(policy, text, message));
+  const unset = said('was not set when the object was created and cannot be set later: leave it out');
+  const removed = said(`was set and cannot be removed: ${KEEP}`);
+  return `${before} == null ? ${unset} : ${after} == null ? ${removed} : ${said(`was set and cannot be changed: ${KEEP}`)}`;
+}
+
+const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+/** Words that CEL reserves cannot follow a dot everywhere. */
+const valueAt = (root: string, { segments }: FieldPath): string =>
+  `${root}${segments
+    .map((segment) => {
+      if (segment.kind === 'field')
+        return NAME.test(segment.name) ? `.?${segment.name}` : `[?${JSON.stringify(segment.name)}]`;
+      return segment.kind === 'index' ? `[?${segment.index}]` : '[?0]';
+    })
+    .join('')}.orValue(null)`;
