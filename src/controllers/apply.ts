@@ -12,7 +12,7 @@ import {
   nameOf,
   type Owner,
 } from './owned-objects.ts';
-import { addFinalizer, appliedKey, type PassState } from './pass-state.ts';
+import { addFinalizer, appliedKey, NOT_STORED, type PassState } from './pass-state.ts';
 import type { ServedKind } from './world.ts';
 
 const ownerOf = ({ object, mark }: PassState): Owner => ({ object, mark });
@@ -47,10 +47,10 @@ export async function applyObject(
   if (kind.namespaced && namespace === undefined)
     throw new TypeError(`${kind.kind} ${name} needs metadata.namespace`);
   const desired = desiredObject(given, ownerOf(state), controller);
+  const key = appliedKey(kind, desired);
+  expectOnce(state, key, desired);
   // Nothing else would delete it.
   if (!canOwn(state.object, desired)) await addFinalizer(state);
-  const key = appliedKey(kind, desired);
-  state.applied.add(key);
   const found = await world.get(read, { namespace, name }, deadline);
   if (found !== undefined) {
     const whose = belongsTo(found, ownerOf(state), controller);
@@ -63,9 +63,25 @@ export async function applyObject(
     if (found.metadata?.deletionTimestamp !== undefined)
       throw new Error(`${nameOf(found)} is being deleted: it is applied again when it is gone`);
     const isEqual = contains(found, desired) || settled.get(key) === fingerprint(desired, contentOf(found));
-    if (whose === 'ours' && isEqual) return found;
+    if (whose === 'ours' && isEqual) {
+      state.applied.set(key, fingerprint(desired));
+      return found;
+    }
   }
-  return await send(state, kind, desired, found);
+  const stored = await send(state, kind, desired, found);
+  state.applied.set(key, fingerprint(desired));
+  return stored;
+}
+
+/** Each of two contents would undo the other one, in every pass. @throws TypeError */
+function expectOnce({ applied }: PassState, key: string, desired: KubeObject): void {
+  const before = applied.get(key) ?? NOT_STORED;
+  if (before !== NOT_STORED && before !== fingerprint(desired))
+    throw new TypeError(
+      `${nameOf(desired)} is applied twice in this pass with different content: apply it once`,
+    );
+  // Now, and not when it is stored: an object whose apply fails must not be deleted.
+  applied.set(key, before);
 }
 
 /** Sends the object, and remembers what the API server made of it. */
@@ -106,6 +122,10 @@ export async function removeObject(state: PassState, given: AppliedObject): Prom
   const kind = servedKind(state, given);
   const read = { ...kind, metadataOnly: false };
   const { name, namespace } = given.metadata;
+  if ((state.applied.get(appliedKey(kind, given)) ?? NOT_STORED) !== NOT_STORED)
+    throw new TypeError(
+      `${nameOf(given)} was applied in this pass: a pass must not apply and remove the same object`,
+    );
   const found = await world.get(read, { namespace, name }, deadline);
   if (found === undefined || belongsTo(found, ownerOf(state), controller) !== 'ours') return true;
   if (found.metadata?.deletionTimestamp === undefined) await world.remove(kind, found, deadline);

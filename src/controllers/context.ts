@@ -1,11 +1,16 @@
 /** What the author's code can do during a pass. */
 import { readKindOf, type ReadKind } from '../admission/handlers/compile-handler.ts';
 import { selectorOf } from '../admission/handlers/reader.ts';
+import { objectIn, parseJson, stringifyJson } from '../json/json.ts';
 import { applyObject, removeObject } from './apply.ts';
+import { checkedCondition, checkedReason } from './author-condition.ts';
 import type { ControllerContext } from './controller.ts';
 import { later, WAITING_SECONDS, type PassState } from './pass-state.ts';
 import { keyFor, progressOf } from './progress.ts';
 import type { Place, ServedKind } from './world.ts';
+
+/** 30 years: a time that fits into a Date. */
+const LONGEST_SECONDS = 1e9;
 
 export function createContext(state: PassState): ControllerContext {
   const { pass, kinds } = state;
@@ -31,7 +36,10 @@ export function createContext(state: PassState): ControllerContext {
   const { namespace: own } = state.object.metadata ?? {};
   const requeueAfter = (seconds: number): void => {
     check();
-    if (!(seconds > 0)) throw new TypeError(`requeueAfter: ${seconds} is not a positive number of seconds`);
+    if (!(seconds > 0 && seconds <= LONGEST_SECONDS))
+      throw new TypeError(
+        `requeueAfter: ${seconds} is not a number of seconds above 0 and up to ${LONGEST_SECONDS}`,
+      );
     const at = later(world, seconds);
     if (state.requeueAt === undefined || at < state.requeueAt) state.requeueAt = at;
   };
@@ -50,27 +58,28 @@ export function createContext(state: PassState): ControllerContext {
     },
     list: async (resource, { namespace = own, labelSelector } = {}) =>
       (await world.list(kindOf(resource), namespace, selectorOf(labelSelector), deadline)) as never,
-    condition: (type, status, reason, given = '') => {
+    condition: (type, status, reason, message = '') => {
       checkStatus();
-      // Kubernetes 1.20 reads an empty message of a CustomResource as null, which no schema accepts.
-      const condition = { type, status, reason, message: given === '' ? reason : given };
+      const condition = checkedCondition({ type, status, reason, message });
       const index = state.conditions.findIndex((one) => one.type === type);
       if (index < 0) state.conditions.push(condition);
       else state.conditions[index] = condition;
     },
-    status: (fields) => {
+    status: (given) => {
       checkStatus();
+      // As it is stored: JSON has no `undefined` and no Date.
+      const fields = objectIn({ fields: parseJson(stringifyJson(given)) }, 'fields');
       for (const taken of ['conditions', 'observedGeneration', 'progress'])
         if (Object.hasOwn(fields, taken)) throw new TypeError(`status.${taken} belongs to Gatehouse`);
       state.fields = { ...state.fields, ...fields };
     },
     wait: (reason, message, { afterSeconds = WAITING_SECONDS } = {}) => {
       requeueAfter(afterSeconds);
-      state.unready = { why: 'Reconciling', reason, message };
+      state.unready = { why: 'Reconciling', ...checkedReason('wait', reason, message) };
     },
     stall: (reason, message) => {
       check();
-      state.unready = { why: 'Stalled', reason, message };
+      state.unready = { why: 'Stalled', ...checkedReason('stall', reason, message) };
     },
     requeueAfter,
     progress: progressOf(state, checkStatus),

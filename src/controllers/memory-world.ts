@@ -1,7 +1,7 @@
 /** A cluster in memory, for the tests of authors: one object that is reconciled, and what else exists. */
 import type { ReadKind } from '../admission/handlers/compile-handler.ts';
 import { copyJson } from '../admission/handlers/draft.ts';
-import { groupResourceName, keyOf, objectKey, type KubeObject } from '../json/kube-object.ts';
+import { groupResourceName, keyOf, objectKey, toTimestamp, type KubeObject } from '../json/kube-object.ts';
 import { matchesSelector } from '../json/label-selector.ts';
 import { mergeInto } from '../json/merge-patch.ts';
 import { deepFreeze } from '../json/objects.ts';
@@ -114,7 +114,14 @@ export function createMemory(
     },
     remove: (kind, removed) => {
       wrote('delete', kind, removed, undefined);
-      storeOf(groupResourceName(kind)).delete(keyOf(removed));
+      const name = groupResourceName(kind);
+      const { finalizers = [], ...metadata } = removed.metadata ?? {};
+      if (finalizers.length === 0) storeOf(name).delete(keyOf(removed));
+      else
+        put(name, {
+          ...removed,
+          metadata: { ...metadata, finalizers, deletionTimestamp: toTimestamp(now) },
+        });
       return Promise.resolve();
     },
     setFinalizers: (kind, target, finalizers) => {

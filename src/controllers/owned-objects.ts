@@ -2,8 +2,14 @@
 import { createHash } from 'node:crypto';
 
 import { copyJson } from '../admission/handlers/draft.ts';
-import { isEqual, isJsonArray, isJsonObject } from '../json/json.ts';
-import { groupResourceName, keyOf, type KubeObject, type OwnerReference } from '../json/kube-object.ts';
+import { isEqual, isJsonArray, isJsonObject, stringifyJson } from '../json/json.ts';
+import {
+  groupResourceName,
+  keyOf,
+  splitApiVersion,
+  type KubeObject,
+  type OwnerReference,
+} from '../json/kube-object.ts';
 import type { CompiledController } from './compile-controller.ts';
 
 /** The name of the controller that applied an object. */
@@ -41,9 +47,11 @@ export function desiredObject(
 ): KubeObject {
   const object: KubeObject = copyJson(given);
   const { labels, ownerReferences = [] } = object.metadata ?? {};
-  const owners = canOwn(owner, object) ? [...ownerReferences, referenceTo(owner)] : ownerReferences;
+  const others = ownerReferences.filter(({ uid }) => uid !== owner.metadata?.uid);
+  const owners = canOwn(owner, object) ? [...others, referenceTo(owner)] : others;
+  const own = without(object.metadata ?? {}, [...NOT_APPLIED, 'ownerReferences']);
   const metadata = {
-    ...object.metadata,
+    ...own,
     labels: { ...labels, [CONTROLLER_LABEL]: name, [OWNER_LABEL]: mark },
     ...(owners.length === 0 ? {} : { ownerReferences: owners }),
   };
@@ -63,17 +71,26 @@ export function belongsTo(
   { name }: Pick<CompiledController, 'name'>,
 ): 'ours' | 'free' | { readonly other: string } {
   const { labels = {}, ownerReferences = [] } = found.metadata ?? {};
-  const reference = ownerReferences.find(({ controller }) => controller === true);
-  if (reference !== undefined && !isSame(reference, owner))
+  const reference = ownerReferences.find((one) => one.controller === true);
+  if (reference !== undefined && !(isSame(reference, owner) && canOwn(owner, found)))
     return { other: `${reference.kind} ${reference.name}` };
-  if (labels[CONTROLLER_LABEL] === name && labels[OWNER_LABEL] === mark) return 'ours';
   const controller = labels[CONTROLLER_LABEL];
+  if (controller === name && labels[OWNER_LABEL] === mark) return 'ours';
+  // A user removed or changed the labels.
+  const isLinked = reference !== undefined && reference.uid === owner.metadata?.uid;
+  if (isLinked && (controller === undefined || controller === name)) return 'ours';
   return controller === undefined ? 'free' : { other: `another object of the controller ${controller}` };
 }
 
 /** By name: the reference may be older than a restore of the owner. */
-const isSame = ({ kind, name }: OwnerReference, owner: KubeObject): boolean =>
-  kind === owner.kind && name === owner.metadata?.name;
+const isSame = ({ apiVersion, kind, name }: OwnerReference, owner: KubeObject): boolean =>
+  kind === owner.kind && name === owner.metadata?.name && groupOf(apiVersion) === groupOf(owner.apiVersion);
+
+const groupOf = (apiVersion = ''): string => splitApiVersion(apiVersion).group;
+
+/** Whether a controller applied the object. The labels prove nothing: Endpoints have those of their Service. */
+export const isApplied = ({ metadata }: KubeObject): boolean =>
+  metadata?.annotations?.[APPLIED] !== undefined;
 
 /** Whether `found` has every value of `desired`. The API server adds fields, also to the items of lists. */
 export function contains(found: unknown, desired: unknown): boolean {
@@ -95,10 +112,12 @@ export function contains(found: unknown, desired: unknown): boolean {
 
 /** Short and equal for equal content. */
 export const fingerprint = (...parts: readonly unknown[]): string =>
-  createHash('sha256').update(JSON.stringify(parts)).digest('base64url');
+  createHash('sha256').update(stringifyJson(parts)).digest('base64url');
 
 /** Bookkeeping of the API server. */
 const BOOKKEEPING = ['resourceVersion', 'generation', 'managedFields'];
+/** Fields of an object that the author read and applies again. */
+const NOT_APPLIED = [...BOOKKEEPING, 'uid', 'creationTimestamp', 'selfLink'];
 
 /** What a user or another controller may have changed: everything but the status and the bookkeeping. */
 export function contentOf(object: KubeObject): object {
@@ -106,8 +125,8 @@ export function contentOf(object: KubeObject): object {
   return { ...without(object, ['status']), metadata };
 }
 
-const without = (object: object, keys: readonly string[]): object =>
-  Object.fromEntries(Object.entries(object).filter(([key]) => !keys.includes(key)));
+const without = <T extends object>(object: T, keys: readonly string[]): Partial<T> =>
+  Object.fromEntries(Object.entries(object).filter(([key]) => !keys.includes(key))) as Partial<T>; // fewer keys
 
 /** `kind namespace/name`, for messages. */
 export const nameOf = (object: KubeObject): string => `${object.kind ?? 'object'} ${keyOf(object)}`;

@@ -30,8 +30,8 @@ export interface PassState {
   readonly mark: string;
   /** The reconciled object after the last write of this pass. */
   object: KubeObject;
-  /** Their keys. */
-  readonly applied: Set<string>;
+  /** The objects that the author's code applied, by key, with the fingerprints of those that are stored. */
+  readonly applied: Map<string, string>;
   readonly conditions: AuthorCondition[];
   fields: Readonly<Record<string, unknown>>;
   /** Objects that are being deleted. */
@@ -43,14 +43,20 @@ export interface PassState {
   /** Whether the author's code may no longer write. */
   isOver: boolean;
   running?: Promise<void>;
+  finalizing?: Promise<void>;
 }
+
+/** Instead of a fingerprint. */
+export const NOT_STORED = '';
 
 /** `namespaces. alice` */
 export const appliedKey = ({ group, resource }: ServedKind, object: KubeObject): string =>
   `${resource}.${group} ${keyOf(object)}`;
 
-/** Before the first write that Kubernetes would not undo. */
-export async function addFinalizer(state: PassState): Promise<void> {
+/** Before the first write that Kubernetes would not undo. Once, for all that wait for it. */
+export const addFinalizer = (state: PassState): Promise<void> => (state.finalizing ??= add(state));
+
+async function add(state: PassState): Promise<void> {
   const { pass, kind, object } = state;
   const { controller, world, signal } = pass;
   const { finalizers = [] } = object.metadata ?? {};

@@ -4,7 +4,7 @@ import { keyOf, type KubeObject } from '../json/kube-object.ts';
 import type { ControllerFunction } from './compile-controller.ts';
 import { createContext } from './context.ts';
 import { explainRefusal } from './missing-rule.ts';
-import { ownerMark } from './owned-objects.ts';
+import { belongsTo, isApplied, ownerMark } from './owned-objects.ts';
 import type { Owned } from './world.ts';
 import { desiredStatus, isPruned, isUpToDate, type Unready } from './status.ts';
 import { addFinalizer, appliedKey, later, WAITING_SECONDS, type Pass, type PassState } from './pass-state.ts';
@@ -28,7 +28,7 @@ export async function runPass(pass: Pass, object: KubeObject | undefined): Promi
   if (kind === undefined) throw new Error('a controller watches a kind');
   const state: PassState = {
     ...{ pass, kind, kinds, object, mark: ownerMark(controller, keyOf(object)) },
-    ...{ applied: new Set(), conditions: [], fields: {}, ending: [], isOver: false },
+    ...{ applied: new Map(), conditions: [], fields: {}, ending: [], isOver: false },
     ...{ requeueAt: undefined, unready: undefined, isFinished: false },
   };
   return isEnding ? await finish(state) : await reconcile(state);
@@ -44,7 +44,13 @@ async function reconcile(state: PassState): Promise<PassResult> {
   } catch (error) {
     return await failed(state, toError(error), 'ReconcileFailed');
   }
-  await writeStatus(state, state.unready);
+  try {
+    await writeStatus(state, state.unready);
+  } catch (error) {
+    // What the author's code set may be the reason. Without its result, the operation in `progress` is not over.
+    Object.assign(state, { conditions: [], fields: {}, isFinished: false });
+    return await failed(state, toError(error), 'StatusRefused');
+  }
   return { kind: 'done', requeueAt: state.requeueAt };
 }
 
@@ -107,29 +113,39 @@ const isOwned = ({ metadata }: KubeObject, owner: KubeObject): boolean =>
   metadata?.ownerReferences?.some(({ uid }) => uid === owner.metadata?.uid) === true;
 
 /** Deletes what earlier passes applied and this one did not. */
-async function prune({ pass, applied, ending }: PassState, all: readonly Owned[]): Promise<void> {
-  const { world, signal } = pass;
+async function prune(state: PassState, all: readonly Owned[]): Promise<void> {
+  const { controller, world, signal } = state.pass;
   for (const { kind, object } of all) {
-    if (applied.has(appliedKey(kind, object))) continue;
+    if (state.applied.has(appliedKey(kind, object))) continue;
+    if (!isApplied(object) || belongsTo(object, state, controller) !== 'ours') continue;
+    // Its end is not awaited: a tenant could copy the labels, and add a finalizer that stays.
     if (object.metadata?.deletionTimestamp === undefined) await world.remove(kind, object, signal);
-    ending.push(`${kind.kind} ${keyOf(object)}`);
   }
 }
 
 async function failed(state: PassState, error: Error, reason: string): Promise<PassResult> {
   const { world, signal } = state.pass;
-  if (!signal.aborted && !world.isPassing(error)) {
-    const message = explainRefusal(error.message).replace(/\s+/g, ' ').slice(0, LONGEST);
-    world.event(state.object, 'Warning', reason, message);
-    await writeStatus(state, { why: 'Reconciling', reason, message });
+  try {
+    if (!signal.aborted && !world.isPassing(error)) {
+      const message = messageOf(error);
+      world.event(state.object, 'Warning', reason, message);
+      await writeStatus(state, { why: 'Reconciling', reason, message });
+    }
+  } finally {
+    // One key at a time: code that ignores its signal still works on this object.
+    await state.running?.catch(() => undefined);
   }
-  // One key at a time: code that ignores its signal still works on this object.
-  await state.running?.catch(() => undefined);
   return { kind: 'failed', error };
 }
 
 /** Conditions hold at most 32 KiB; nobody reads more than a few lines. */
 const LONGEST = 1_024;
+
+/** Authors throw errors without a message, and errors whose message is no text. */
+function messageOf({ message, name }: { readonly message: unknown; readonly name: string }): string {
+  const text = typeof message === 'string' && message.trim() !== '' ? message : name;
+  return explainRefusal(text).replace(/\s+/g, ' ').slice(0, LONGEST).toWellFormed();
+}
 
 async function writeStatus(state: PassState, unready: Unready | undefined): Promise<void> {
   const { pass, kind, conditions, fields } = state;

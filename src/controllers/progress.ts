@@ -30,14 +30,17 @@ export function progressOf(state: PassState, check: () => void): Progress {
       const before = current();
       if (before !== undefined && before.operation !== operation)
         throw new Error(`${before.operation} is not finished: finish it before ${operation}`);
+      const { resourceVersion = '' } = state.object.metadata ?? {}; // another one after each write
       const startedAt = before?.startedAt ?? toTimestamp(world.now());
       const record: ProgressRecord = {
         operation,
-        id: before?.id ?? keyFor(state.object, operation, world.now().toISOString()),
+        id: before?.id ?? keyFor(state.object, operation, world.now().toISOString(), resourceVersion),
         startedAt,
         attempt: (before?.attempt ?? 0) + 1,
       };
-      state.object = await world.patchStatus(state.kind, state.object, { progress: record }, signal);
+      // With the result of the operation before: its record goes with this write.
+      const status = { ...state.fields, progress: record };
+      state.object = await world.patchStatus(state.kind, state.object, status, signal);
       if (textIn(state.object, 'status', 'progress', 'id') !== record.id)
         throw new Error(
           `the schema of ${state.kind.kind} drops status.progress: add it to its CustomResourceDefinition`,

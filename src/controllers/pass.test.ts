@@ -1,0 +1,176 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { describe, expect, test } from 'vitest';
+
+import { compileController } from './compile-controller.ts';
+import { defineController } from './define-controller.ts';
+import { createMemory } from './memory-world.ts';
+import { runPass } from './pass.ts';
+import { runController } from './run-controller.ts';
+import type { ControllerContext } from './controller.ts';
+
+const now = new Date('2026-01-02T03:04:05Z');
+const object = { apiVersion: 'example.com/v1', kind: 'Team', metadata: { name: 'blue', uid: 'u1' } };
+const define = (reconcile: (context: ControllerContext) => unknown) =>
+  defineController({
+    name: 'teams',
+    watch: { apiGroups: ['example.com'], apiVersions: ['v1'], resources: ['teams'] },
+    reconcile: async (_team, context) => {
+      await reconcile(context);
+    },
+  });
+const run = async (reconcile: (context: ControllerContext) => unknown) =>
+  await runController(define(reconcile), { object, now });
+const readyOf = async (reconcile: (context: ControllerContext) => unknown) =>
+  (await run(reconcile)).conditions.find(({ type }) => type === 'Ready');
+
+describe('what a controller throws', () => {
+  const thrown = (error: unknown) => () => {
+    throw error;
+  };
+  const odd = Object.assign(new Error('x'), { message: undefined });
+  test.each<[string, unknown, string]>([
+    ['undefined', undefined, 'threw undefined, which is no Error: there is no stack to show'],
+    ['an error without a message', new TypeError(), 'TypeError'],
+    ['an error whose message is no text', odd, 'Error'],
+    ['a frozen error', Object.freeze(new Error('frozen')), 'frozen'],
+  ])('%s has a message in the condition', async (_what, error, message) => {
+    expect(await readyOf(thrown(error))).toMatchObject({ reason: 'ReconcileFailed', message });
+  });
+
+  test('a long message is cut', async () => {
+    const message = (await readyOf(thrown(new Error('😀'.repeat(500_000)))))?.message ?? '';
+    expect(message.length).toBeLessThanOrEqual(1_024);
+    expect(message.isWellFormed()).toBe(true);
+  });
+});
+
+describe('a condition', () => {
+  test.each<[string, Parameters<ControllerContext['condition']>, string]>([
+    ['a reason of two words', ['A', 'True', 'not ready'], 'condition A: the reason "not ready"'],
+    ['no reason', ['A', 'True', ''], 'condition A: the reason ""'],
+    ['a status in lower case', ['A', 'true' as never, 'Fine'], 'condition A: the status "true"'],
+    ['a type with a space', ['A B', 'True', 'Fine'], 'condition A B: the type'],
+    ['a type of the framework', ['Stalled', 'True', 'Fine'], 'condition Stalled: call stall'],
+  ])('with %s is refused where the author sees it', async (_what, args, message) => {
+    const { error } = await run(({ condition }) => condition(...args));
+    expect(error?.message).toContain(message);
+  });
+
+  test('has a message that an API server accepts', async () => {
+    const { conditions } = await run(({ condition }) => condition('A', 'True', 'Fine', 'x'.repeat(40_000)));
+    expect(conditions.find(({ type }) => type === 'A')?.message.length).toBeLessThanOrEqual(32_768);
+  });
+
+  test.each<[string, (context: ControllerContext) => void]>([
+    ['wait', ({ wait }) => wait('not ready', 'x')],
+    ['stall', ({ stall }) => stall('not ready', 'x')],
+  ])('of %s has a valid reason', async (name, call) => {
+    expect((await run(call)).error?.message).toContain(`${name}: the reason "not ready"`);
+  });
+
+  test.each<[string, (context: ControllerContext) => void]>([
+    ['wait', ({ wait }) => wait('Starting', '')],
+    ['stall', ({ stall }) => stall('Starting', '')],
+  ])('of %s has a message', async (_name, call) => {
+    expect(await readyOf(call)).toMatchObject({ reason: 'Starting', message: 'Starting' });
+  });
+});
+
+test.each([Number.POSITIVE_INFINITY, Number.NaN, 1e12, 0, -1])(
+  'requeueAfter(%s) is refused: no timer could keep it',
+  async (seconds) => {
+    const { error } = await run(({ requeueAfter }) => requeueAfter(seconds));
+    expect(error?.message).toContain(`requeueAfter: ${seconds} is not a number of seconds`);
+  },
+);
+
+test('a status field that is undefined is not written, and a second pass writes nothing', async () => {
+  const controller = define(({ status }) => status({ address: undefined, size: 1 }));
+  const first = await runController(controller, {
+    object: { ...object, status: { address: 'old' } },
+    now,
+  });
+  expect(first.object).toMatchObject({ status: { address: 'old', size: 1 } });
+  const second = await runController(controller, { object: first.object ?? {}, cluster: first.cluster, now });
+  expect(second.writes).toEqual([]);
+});
+
+test('a status that the API server refuses is reported in the object', async () => {
+  const compiled = compileController(
+    'teams',
+    define(({ status }) => status({ size: 'large' })),
+  );
+  const memory = createMemory(compiled, { object, now });
+  const { patchStatus } = memory.world;
+  const world: typeof memory.world = {
+    ...memory.world,
+    patchStatus: async (kind, target, status, signal) => {
+      if ('size' in status) throw new Error('status.size: Invalid value: "string": must be of type integer');
+      return await patchStatus(kind, target, status, signal);
+    },
+  };
+  const { signal } = new AbortController();
+  const pass = { controller: compiled, world, settled: new Map<string, string>(), deadline: signal, signal };
+  const result = await runPass(pass, memory.object());
+  expect(result.kind).toBe('failed');
+  expect(memory.events).toMatchObject([{ type: 'Warning', reason: 'StatusRefused' }]);
+  expect(memory.object()).toMatchObject({
+    status: { conditions: [{ type: 'Ready', status: 'False', reason: 'StatusRefused' }, {}] },
+  });
+});
+
+test('a pass ends after code that ignores its signal, even if its status cannot be written', async () => {
+  let isRunning = false;
+  const compiled = compileController(
+    'teams',
+    define(async () => {
+      isRunning = true;
+      await sleep(100);
+      isRunning = false;
+    }),
+  );
+  const memory = createMemory(compiled, { object, now });
+  const world: typeof memory.world = {
+    ...memory.world,
+    patchStatus: () => Promise.reject(new Error('the API server answers 500')),
+  };
+  const deadline = new AbortController();
+  const { signal } = new AbortController();
+  const pass = {
+    controller: compiled,
+    world,
+    settled: new Map<string, string>(),
+    deadline: deadline.signal,
+    signal,
+  };
+  const running = runPass(pass, memory.object()).catch(() => undefined);
+  setTimeout(() => deadline.abort(new Error('the pass took too long')), 10);
+  await running;
+  expect(isRunning).toBe(false);
+});
+
+describe('progress', () => {
+  test('of a second operation stores the result of the first', async () => {
+    const controller = define(async ({ progress, status }) => {
+      await progress.start('create');
+      status({ serverId: 'server-1' });
+      progress.finish();
+      await progress.start('attach');
+      throw new Error('killed');
+    });
+    const { writes } = await runController(controller, { object, now });
+    expect(writes[1]?.body).toMatchObject({ serverId: 'server-1', progress: { operation: 'attach' } });
+  });
+
+  test('never uses an id twice, even in the same millisecond', async () => {
+    const ids: string[] = [];
+    await run(async ({ progress }) => {
+      for (let count = 0; count < 2; count += 1) {
+        ids.push((await progress.start('create')).id);
+        progress.finish();
+      }
+    });
+    expect(new Set(ids).size).toBe(2);
+  });
+});
