@@ -13,12 +13,13 @@ import {
 } from '../../json/kube-object.ts';
 import { matchesSelector } from '../../json/label-selector.ts';
 import { isConflict, isNotFound } from '../../kube/api-error.ts';
+import { deepFreeze } from '../../json/objects.ts';
 import { dropManagedFields } from '../../kube/watch/change.ts';
 import { NotLeaderError } from '../../kube/lease/fence.ts';
 import type { Resource } from '../../kube/object.ts';
 import { regarding, type LeaderContext } from '../controller.ts';
 import { listIn } from '../namespaces.ts';
-import { writeKey, type ControllerStores } from './controller-stores.ts';
+import { isSame, writeKey, type ControllerStores } from './controller-stores.ts';
 import type { OwnWrites } from './own-writes.ts';
 
 export function createClusterWorld(
@@ -38,9 +39,14 @@ export function createClusterWorld(
     if (served === undefined) throw new Error(`the API server does not serve ${groupResourceName(kind)}`);
     return { ...served, version: kind.version ?? served.version };
   };
-  const wrote = <T extends KubeObject>(kind: ServedKind, object: T): T => {
+  const wrote = (kind: ServedKind, object: KubeObject): KubeObject => {
     writes.wrote(writeKey(kind, keyOf(object)), object);
-    return object;
+    return deepFreeze(dropManagedFields(object));
+  };
+  /** Its CustomResourceDefinition was deleted, and all objects with it. */
+  const isUnserved = async (kind: GroupResource, signal: AbortSignal): Promise<boolean> => {
+    discovery.forget(kind);
+    return (await discovery.resolve(kind, signal)) === undefined;
   };
   const select = async (
     kind: ReadKind,
@@ -51,7 +57,7 @@ export function createClusterWorld(
     const options = { labelSelector: selector, metadataOnly: kind.metadataOnly, signal };
     const places = namespace === undefined ? namespaces : [namespace];
     const found = await listIn<KubeObject>(client, await resourceOf(kind, signal), places, options);
-    return found.map(dropManagedFields);
+    return deepFreeze(found.map(dropManagedFields));
   };
 
   return {
@@ -61,10 +67,11 @@ export function createClusterWorld(
       const stored = storeOf(kind)?.get(objectKey(place));
       if (stored !== undefined && writes.isSeen(writeKey(kind, objectKey(place)), stored)) return stored;
       const resource = await resourceOf(kind, signal);
+      const at = resource.namespaced ? place : { name: place.name };
       const found = kind.metadataOnly
-        ? await client.getMetadata(resource, place, { signal })
-        : await client.get<KubeObject>(resource, place, { signal });
-      return found && dropManagedFields(found);
+        ? await client.getMetadata(resource, at, { signal })
+        : await client.get<KubeObject>(resource, at, { signal });
+      return found && deepFreeze(dropManagedFields(found));
     },
     list: async (kind, namespace, selector, signal) => {
       const isPrimary = isSame(kind, controller.watched);
@@ -82,14 +89,22 @@ export function createClusterWorld(
       const selector = `${CONTROLLER_LABEL}=${controller.name},${OWNER_LABEL}=${mark}`;
       const lists = await Promise.all(
         kinds.slice(1).map(async (kind) => {
-          const found = await select({ ...kind, metadataOnly: false }, undefined, selector, signal);
+          const found = await select({ ...kind, metadataOnly: false }, undefined, selector, signal).catch(
+            async (error: unknown) => {
+              if (isNotFound(error) && (await isUnserved(kind, signal))) return [];
+              throw error;
+            },
+          );
           return found.map((object) => ({ kind, object }));
         }),
       );
       return lists.flat();
     },
-    apply: async (kind, object, fieldManager, force, signal) =>
-      wrote(kind, await client.apply<KubeObject>(kind, object, { fieldManager, force, signal })),
+    apply: async (kind, object, fieldManager, force, signal) => {
+      const stored = await client.apply<KubeObject>(kind, object, { fieldManager, force, signal });
+      writes.applied(writeKey(kind, keyOf(stored)), { kind, object: stored });
+      return deepFreeze(stored);
+    },
     remove: async (kind, object, signal) => {
       const { uid } = object.metadata ?? {};
       await client.delete(kind, placeOf(object), {
@@ -135,9 +150,6 @@ export function createClusterWorld(
     },
   };
 }
-
-const isSame = (a: GroupResource, b: GroupResource): boolean =>
-  a.group === b.group && a.resource === b.resource;
 
 const placeOf = ({ metadata = {} }: KubeObject): Place => ({
   namespace: metadata.namespace,

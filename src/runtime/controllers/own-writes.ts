@@ -1,40 +1,88 @@
 /** What a controller has written and its stores may not have seen yet. */
-import { isOlder } from '../../kube/watch/watch-event.ts';
+import { OWNER_LABEL } from '../../controllers/owned-objects.ts';
+import type { Owned } from '../../controllers/world.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
+import type { Change } from '../../kube/watch/change.ts';
+import { isOlder } from '../../kube/watch/watch-event.ts';
 
 export type OwnWrites = ReturnType<typeof createOwnWrites>;
 
+interface Write {
+  /** The resourceVersion; undefined: a deletion. */
+  readonly version: string | undefined;
+  /** What was applied; undefined: a status or finalizers. */
+  readonly applied?: Owned;
+}
+
+const markOf = ({ applied }: Write): string => applied?.object.metadata?.labels?.[OWNER_LABEL] ?? '';
+
 /** Keys have a kind, so that one instance serves all stores of a controller. */
 export function createOwnWrites() {
-  /** The resourceVersion of the last write; undefined: a deletion. */
-  const pending = new Map<string, string | undefined>();
+  /** The last write of each object. */
+  const pending = new Map<string, Write>();
+  /** The keys of what was applied, by the mark of the owner. */
+  const byMark = new Map<string, Set<string>>();
+
+  const forget = (key: string): void => {
+    const write = pending.get(key);
+    if (write === undefined) return;
+    pending.delete(key);
+    const keys = byMark.get(markOf(write));
+    keys?.delete(key);
+    if (keys?.size === 0) byMark.delete(markOf(write));
+  };
+  const set = (key: string, write: Write): void => {
+    forget(key);
+    pending.set(key, write);
+    if (write.applied === undefined) return;
+    const keys = byMark.get(markOf(write)) ?? new Set();
+    byMark.set(markOf(write), keys.add(key));
+  };
+  /** Whether the object in the store reflects the last write; undefined: the store has none. */
+  const isSeen = (key: string, stored: KubeObject | undefined): boolean => {
+    const write = pending.get(key);
+    if (write === undefined) return true;
+    const { resourceVersion = '', deletionTimestamp } = stored?.metadata ?? {};
+    const seen =
+      write.version === undefined
+        ? stored === undefined || deletionTimestamp !== undefined
+        : stored !== undefined && !isOlder(resourceVersion, write.version);
+    if (seen) forget(key);
+    return seen;
+  };
+
   return {
+    /** A status or finalizers. */
     wrote: (key: string, { metadata }: KubeObject): void => {
-      pending.set(key, metadata?.resourceVersion);
+      set(key, { version: metadata?.resourceVersion });
+    },
+    applied: (key: string, { kind, object: { apiVersion, kind: name, metadata } }: Owned): void => {
+      const object = { apiVersion, kind: name, metadata } as KubeObject;
+      set(key, { version: metadata?.resourceVersion, applied: { kind, object } });
     },
     removed: (key: string): void => {
-      pending.set(key, undefined);
+      set(key, { version: undefined });
     },
-    /** Whether the object in the store reflects the last write; undefined: the store has none. */
-    isSeen: (key: string, stored: KubeObject | undefined): boolean => {
-      if (!pending.has(key)) return true;
-      const version = pending.get(key);
-      const { resourceVersion = '', deletionTimestamp } = stored?.metadata ?? {};
-      const seen =
-        version === undefined
-          ? stored === undefined || deletionTimestamp !== undefined
-          : stored !== undefined && !isOlder(resourceVersion, version);
-      if (seen) pending.delete(key);
-      return seen;
+    isSeen,
+    /** What this controller did to bring about this state: it needs no other pass for it. */
+    causeOf: (key: string, { kind, object }: Change<KubeObject>): 'apply' | 'patch' | undefined => {
+      const write = kind === 'deleted' ? undefined : pending.get(key);
+      if (write?.version === undefined || write.version !== object.metadata?.resourceVersion)
+        return undefined;
+      return write.applied === undefined ? 'patch' : 'apply';
     },
-    /** Whether this is the state that the controller wrote itself: it needs no other pass. */
-    isOwn: (key: string, { metadata }: KubeObject): boolean => {
-      const version = pending.get(key);
-      return version !== undefined && version === metadata?.resourceVersion;
+    /** The store has this change: without it, the writes of all objects that no pass reads again would stay in memory. */
+    saw: (key: string, { kind, object }: Change<KubeObject>): void => {
+      if (!isSeen(key, object) && kind === 'deleted') isSeen(key, undefined);
     },
+    /** What was applied for the owner with this mark, and a store may not have. */
+    unseen: (mark: string): readonly (readonly [key: string, Owned])[] =>
+      [...(byMark.get(mark) ?? [])].flatMap((key) => {
+        const applied = pending.get(key)?.applied;
+        return applied === undefined ? [] : [[key, applied] as const];
+      }),
     /** The store no longer follows this object. */
-    forget: (key: string): void => {
-      pending.delete(key);
-    },
+    forget,
+    size: (): number => pending.size,
   };
 }

@@ -41,10 +41,10 @@ async function run(
     const kinds = await whenServed(own, controller, signal);
     const writes = createOwnWrites();
     let enqueue: (key: string) => void = () => undefined;
-    const stores = watchKinds(own, controller, kinds, writes, (key) => enqueue(key), signal);
+    const settled: Settled = new Map();
+    const stores = watchKinds(own, controller, kinds, { writes, settled }, (key) => enqueue(key), signal);
     await stores.whenSynced(signal);
     const world = createClusterWorld(own, controller, kinds, stores, writes);
-    const settled: Settled = new Map();
     const [kind] = kinds;
     const { watched, timeoutMs } = controller;
     const { concurrency, name } = controller;

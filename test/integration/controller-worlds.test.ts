@@ -1,0 +1,225 @@
+/** Controllers of users against the API of the sandbox: what their stores show, and when. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import pino from 'pino';
+import { afterEach, expect, test } from 'vitest';
+
+import { NAMESPACE, startApi } from '../../src/cli/sandbox/api.ts';
+import { startControllerSuite, type ControllerSuite } from '../../src/cli/sandbox/controller-suite.ts';
+import { resolveConfig } from '../../src/config/config.ts';
+import { compileController } from '../../src/controllers/compile-controller.ts';
+import type { ControllerDefinition } from '../../src/controllers/controller.ts';
+import { defineController } from '../../src/controllers/define-controller.ts';
+import { desiredObject, ownerMark } from '../../src/controllers/owned-objects.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import { connect } from '../../src/runtime/context.ts';
+import { createClusterWorld } from '../../src/runtime/controllers/cluster-world.ts';
+import { watchKinds, writeKey } from '../../src/runtime/controllers/controller-stores.ts';
+import { createOwnWrites, type OwnWrites } from '../../src/runtime/controllers/own-writes.ts';
+import { createMetrics } from '../../src/server/metrics/metrics.ts';
+import { eventually } from '../support/processes.ts';
+
+const crd = (plural: string, kind: string, scope: string) => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: `${plural}.example.com` },
+  spec: {
+    ...{ group: 'example.com', scope },
+    names: { kind, listKind: `${kind}List`, plural, singular: kind.toLowerCase() },
+    versions: [
+      {
+        ...{ name: 'v1', served: true, storage: true, subresources: { status: {} } },
+        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+      },
+    ],
+  },
+});
+const teams = { group: 'example.com', version: 'v1', resource: 'teams' };
+const boards = { group: 'example.com', version: 'v1', resource: 'boards' };
+const configMaps = { group: '', version: 'v1', resource: 'configmaps' };
+const definitions = {
+  ...{ group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' },
+};
+const team = (name: string, metadata: object = {}) => ({
+  ...{ apiVersion: 'example.com/v1', kind: 'Team', metadata: { name, namespace: 'default', ...metadata } },
+});
+const owning = ({ group, version, resource }: typeof teams) => ({
+  ...{ apiGroups: [group] as const, apiVersions: [version] as const, resources: [resource] as const },
+});
+const define = (parts: Partial<ControllerDefinition> & Pick<ControllerDefinition, 'reconcile'>) =>
+  defineController({ name: 'teams', watch: owning(teams), ...parts });
+
+const ends: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end();
+});
+const startSuite = async (
+  controller: Parameters<typeof startControllerSuite>[0],
+  ...more: readonly object[]
+): Promise<ControllerSuite> => {
+  const suite = await startControllerSuite(controller, {
+    manifests: [crd('teams', 'Team', 'Namespaced'), ...more],
+  });
+  ends.push(suite.stop);
+  return suite;
+};
+
+test('a controller reconciles the objects of its own kind that it applies', async () => {
+  const seen: string[] = [];
+  const suite = await startSuite(
+    define({
+      owns: [owning(teams)],
+      reconcile: async ({ metadata }, { apply }) => {
+        const { name = '' } = metadata as { name?: string };
+        seen.push(name);
+        if (name === 'parent') await apply(team('child'));
+      },
+    }),
+  );
+  await suite.apply(team('parent'));
+  await suite.settle();
+  expect(seen).toContain('child');
+  expect(await suite.get(teams, { namespace: 'default', name: 'child' })).toMatchObject({
+    status: { conditions: [{ type: 'Ready', status: 'True' }] },
+  });
+});
+
+test('a controller of a namespaced kind reads cluster-scoped kinds', async () => {
+  const suite = await startSuite(
+    define({
+      reads: ['namespaces'],
+      reconcile: async (_team, { get, list, condition }) => {
+        const found = await get('namespaces', { name: 'default' });
+        const all = await list('namespaces');
+        condition('NamespaceFound', found !== undefined && all.length > 1 ? 'True' : 'False', 'Looked');
+      },
+    }),
+  );
+  await suite.apply(team('blue'));
+  await suite.settle();
+  expect(await suite.get(teams, { namespace: 'default', name: 'blue' })).toMatchObject({
+    status: {
+      conditions: expect.arrayContaining([
+        expect.objectContaining({ type: 'NamespaceFound', status: 'True' }),
+      ]) as unknown,
+    },
+  });
+});
+
+test('what a controller receives is frozen, from a store or live', async () => {
+  const frozen: boolean[] = [];
+  const suite = await startSuite(
+    define({
+      reads: ['namespaces'],
+      finalize: () => undefined,
+      reconcile: async (object, { get, list }) => {
+        const found = await get('namespaces', { name: 'default' });
+        const [first] = await list('namespaces');
+        for (const one of [object, found, first]) frozen.push(Object.isFrozen(one?.metadata));
+      },
+    }),
+  );
+  await suite.apply(team('blue'));
+  await suite.settle();
+  expect(new Set(frozen)).toEqual(new Set([true]));
+});
+
+test('an owner goes although the kind that it owns is no longer served', async () => {
+  let passes = 0;
+  const controller = define({
+    owns: [owning(boards)],
+    finalize: () => undefined,
+    reconcile: async (_team, { apply }) => {
+      passes += 1;
+      await apply({ apiVersion: 'example.com/v1', kind: 'Board', metadata: { name: 'blue' } });
+    },
+  });
+  const suite = await startSuite(controller, crd('boards', 'Board', 'Cluster'));
+  await suite.apply(team('blue'));
+  await suite.settle();
+  const ref = { namespace: 'default', name: 'blue' };
+  const isGone = async () => (await suite.get(teams, ref)) === undefined;
+  const before = passes;
+  const settled = suite.settle({ timeoutSeconds: 20 }).catch(() => undefined);
+  await eventually('the controller runs', () => Promise.resolve(passes > before));
+  await suite.remove(definitions, { name: 'boards.example.com' });
+  await suite.remove(teams, ref);
+  await eventually('the owner is gone', isGone, { timeoutMs: 15_000 });
+  await settled;
+});
+
+const configMapKind = { ...configMaps, kind: 'ConfigMap', namespaced: true };
+
+/** The world of a controller that watches ConfigMaps and owns ConfigMaps. `stopWatching` makes its stores late. */
+async function startWorld(
+  before: (
+    client: { readonly create: (object: KubeObject) => Promise<KubeObject> },
+    writes: OwnWrites,
+  ) => Promise<void> = () => Promise.resolve(),
+) {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-world-'));
+  const api = await startApi(0, folder, undefined);
+  const ended = new AbortController();
+  const log = pino({ level: 'silent' });
+  const config = resolveConfig({ namespace: NAMESPACE }, {});
+  const parts = { ...{ config, identity: 'test', metrics: createMetrics(), log }, tracing: undefined };
+  const { context, close } = await connect(api.connectAsAdmin(), parts, ended.signal);
+  ends.push(async () => {
+    ended.abort();
+    await close();
+    await api.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const controller = compileController(
+    'maps',
+    define({ watch: owning(configMaps), owns: [owning(configMaps)], reconcile: () => undefined }),
+  );
+  const writes = createOwnWrites();
+  const enqueued: string[] = [];
+  const kinds = [configMapKind, configMapKind] as const;
+  await before({ create: (object) => context.client.create(configMapKind, object) }, writes);
+  const watching = new AbortController();
+  const stores = watchKinds(
+    context,
+    controller,
+    kinds,
+    { writes, settled: new Map() },
+    (key) => enqueued.push(key),
+    watching.signal,
+  );
+  await stores.whenSynced(ended.signal);
+  const world = createClusterWorld(
+    { ...context, record: () => undefined },
+    controller,
+    kinds,
+    stores,
+    writes,
+  );
+  return { kind: configMapKind, controller, world, enqueued, stopWatching: () => watching.abort() };
+}
+
+const configMap = (name: string): KubeObject => ({
+  ...{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'default' } },
+});
+
+test('an applied object of the watched kind gets a pass, although the controller wrote it', async () => {
+  const { enqueued } = await startWorld(async ({ create }, writes) => {
+    const object = await create(configMap('child'));
+    writes.applied(writeKey(configMaps, 'default/child'), { kind: configMapKind, object });
+  });
+  expect(enqueued).toContain('default/child');
+});
+
+test('what was applied a moment ago is pruned, although no store has it yet', async () => {
+  const { kind, controller, world, stopWatching } = await startWorld();
+  const { signal } = new AbortController();
+  stopWatching();
+  const owner = await world.apply(kind, configMap('owner'), 'test', false, signal);
+  const mark = ownerMark(controller, 'default/owner');
+  const desired = desiredObject(configMap('late'), { object: owner, mark }, controller);
+  await world.apply(kind, desired, controller.fieldManager, false, signal);
+  const names = (await world.owned(mark)).map(({ object }) => object.metadata?.name);
+  expect(names).toEqual(['late']);
+});
