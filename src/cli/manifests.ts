@@ -91,7 +91,7 @@ export function controllerRoles(
 /** The policies of deploy/components/backstop ask for it: without it, the account writes no such objects for controllers. */
 const mayOwn = (owns: CompiledController['owns']) => ({
   ...{ apiGroups: ['gatehouse.dev'], resources: ['ownedkinds'], verbs: ['write'] },
-  resourceNames: owns.map(({ resource }) => resource),
+  resourceNames: owns.map(groupResourceName),
 });
 
 function rulesOf({ watched, owns, reads, rules, writesStatus }: CompiledController): readonly object[] {
@@ -103,7 +103,8 @@ function rulesOf({ watched, owns, reads, rules, writesStatus }: CompiledControll
     ...{ apiGroups: [group], resources, verbs },
   });
   const { resource } = watched;
-  const others = reads.slice(1 + owns.length);
+  const own = new Set([watched, ...owns].map(groupResourceName));
+  const others = reads.filter((kind) => !own.has(groupResourceName(kind)));
   return [
     rule(watched, [resource], [...READ, 'patch']),
     ...(writesStatus ? [rule(watched, [`${resource}/status`], ['patch'])] : []),

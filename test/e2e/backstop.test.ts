@@ -128,12 +128,17 @@ test('what a controller of users applied passes where its role grants the kind, 
   const foreign = { namespace: TENANT, name: 'foreign' };
   await refused(account.patchMerge(configMaps, foreign, { metadata: { labels: ours } }), 'config-maps');
 
+  await grant('owns-others', [{ ...rule, resourceNames: ['secrets.vault.example.com'], verbs: ['write'] }]);
+  await refused(account.create(secrets, object('of-another-group', ours)), 'secrets');
   await grant('owns-secrets', [{ ...rule, resourceNames: ['secrets'], verbs: ['write'] }]);
   await account.create(secrets, object('granted', ours));
   const annotations = { 'kubernetes.io/service-account.name': 'default' };
   const { metadata } = object('token', ours);
   const token = { metadata: { ...metadata, annotations }, type: 'kubernetes.io/service-account-token' };
   await refused(account.create(secrets, token), 'secrets');
+  // Whoever knows one joins the cluster as a node.
+  const bootstrap = { ...object('bootstrap-token-abcdef', ours), type: 'bootstrap.kubernetes.io/token' };
+  await refused(account.create(secrets, bootstrap), 'secrets');
 });
 
 test('the account can neither change nor delete the policies with its own permissions', async () => {
