@@ -157,21 +157,49 @@ test('a tenant who copies the labels to an object with a finalizer does not keep
   expect(last.object).toBeUndefined();
 });
 
-test('metadata of an object that was read does no harm', async () => {
+test('an object that was read can be applied again, and is settled', async () => {
   const controller = define(async ({ get, apply }) => {
     const found = await get<ReturnType<typeof configMap>>('configmaps', { name: 'a', namespace: 'teams' });
     await apply({ ...(found ?? configMap('a')), data: { read: 'yes' } } as never);
   });
   const first = await runController(controller, { object: team(), now });
-  const second = await again(controller, first);
+  const second = await again(controller, await again(controller, first)); // the first one reorders the keys
   expect(second.error).toBeUndefined();
-  expect(verbs(await again(controller, second))).toEqual([]);
-  const bodies = [...first.writes, ...second.writes].filter(({ verb }) => verb === 'apply');
-  for (const { body } of bodies) {
-    const { metadata } = body as { metadata: { ownerReferences: readonly object[] } };
-    expect(metadata).not.toHaveProperty('resourceVersion');
-    expect(metadata.ownerReferences).toHaveLength(1);
-  }
+  expect(verbs(second)).toEqual([]);
+  const changed = change(second, 'configmaps', (one: object) => ({ ...one, data: { read: 'no' } }));
+  const third = await again(controller, changed);
+  expect(verbs(third)).toEqual(['apply configmaps teams/a']);
+  const { metadata } = third.writes[0]?.body as { metadata: { ownerReferences: readonly object[] } };
+  expect(metadata).not.toHaveProperty('resourceVersion');
+  expect(metadata.ownerReferences).toHaveLength(1);
+  expect(verbs(await again(controller, third))).toEqual([]);
+});
+
+test('reads find objects in namespaces and cluster-scoped ones, also without a cluster', async () => {
+  const seen: unknown[] = [];
+  const controller = define(
+    async ({ get, list }) => {
+      seen.push(await get('configmaps', { name: 'a' }), await get('nodes', { name: 'n' }));
+      seen.push(...(await list('configmaps')), ...(await list('nodes')));
+    },
+    { reads: ['nodes'] },
+  );
+  const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'n' } };
+  const elsewhere = configMap('a', {}, { namespace: 'other' });
+  await runController(controller, {
+    ...{ object: team({ namespace: 'teams' }), now },
+    cluster: { configmaps: [configMap('a'), elsewhere], nodes: [node] },
+  });
+  const found = [{ metadata: { namespace: 'teams' } }, { kind: 'Node' }];
+  expect(seen).toMatchObject([...found, ...found]);
+});
+
+test.each(['apply', 'remove'] as const)('%s needs a name', async (verb) => {
+  const object = { ...configMap('a'), metadata: { namespace: 'teams', generateName: 'a-' } };
+  const controller = define((context) => context[verb](object as never));
+  const { error, writes } = await runController(controller, { object: team(), now });
+  expect(error?.message).toContain('ConfigMap: metadata.name is missing');
+  expect(writes.map(({ verb: done }) => done)).toEqual(['status']);
 });
 
 test('several first applies to other namespaces at once add one finalizer', async () => {

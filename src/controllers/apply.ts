@@ -3,6 +3,7 @@ import { textIn, listIn } from '../json/json.ts';
 import { splitApiVersion, type KubeObject } from '../json/kube-object.ts';
 import type { AppliedObject, ApplyOptions } from './controller.ts';
 import {
+  appliedOf,
   belongsTo,
   canOwn,
   contains,
@@ -12,7 +13,7 @@ import {
   nameOf,
   type Owner,
 } from './owned-objects.ts';
-import { addFinalizer, appliedKey, NOT_STORED, type PassState } from './pass-state.ts';
+import { addFinalizer, appliedKey, type PassState } from './pass-state.ts';
 import type { ServedKind } from './world.ts';
 
 const ownerOf = ({ object, mark }: PassState): Owner => ({ object, mark });
@@ -34,6 +35,15 @@ function usualPlural(kind: string): string {
   return name.endsWith('y') ? `${name.slice(0, -1)}ies` : `${name}s`;
 }
 
+/** With `generateName`, each pass would create one more object. @throws TypeError */
+function expectName({ kind, metadata }: AppliedObject): AppliedObject['metadata'] {
+  if (typeof metadata.name !== 'string' || metadata.name === '')
+    throw new TypeError(
+      `${kind}: metadata.name is missing: use a name that follows from the reconciled object`,
+    );
+  return metadata;
+}
+
 /** @throws Error if the object belongs to something else */
 export async function applyObject(
   state: PassState,
@@ -43,7 +53,7 @@ export async function applyObject(
   const { controller, world, settled, deadline } = state.pass;
   const kind = servedKind(state, given);
   const read = { ...kind, metadataOnly: false };
-  const { name, namespace } = given.metadata;
+  const { name, namespace } = expectName(given);
   if (kind.namespaced && namespace === undefined)
     throw new TypeError(`${kind.kind} ${name} needs metadata.namespace`);
   const desired = desiredObject(given, ownerOf(state), controller);
@@ -64,19 +74,19 @@ export async function applyObject(
       throw new Error(`${nameOf(found)} is being deleted: it is applied again when it is gone`);
     const isEqual = contains(found, desired) || settled.get(key) === fingerprint(desired, contentOf(found));
     if (whose === 'ours' && isEqual) {
-      state.applied.set(key, fingerprint(desired));
+      state.applied.set(key, appliedOf(desired));
       return found;
     }
   }
   const stored = await send(state, kind, desired, found);
-  state.applied.set(key, fingerprint(desired));
+  state.applied.set(key, appliedOf(desired));
   return stored;
 }
 
 /** Each of two contents would undo the other one, in every pass. @throws TypeError */
 function expectOnce({ applied }: PassState, key: string, desired: KubeObject): void {
-  const before = applied.get(key) ?? NOT_STORED;
-  if (before !== NOT_STORED && before !== fingerprint(desired))
+  const before = applied.get(key);
+  if (before !== undefined && before !== appliedOf(desired))
     throw new TypeError(
       `${nameOf(desired)} is applied twice in this pass with different content: apply it once`,
     );
@@ -121,8 +131,8 @@ export async function removeObject(state: PassState, given: AppliedObject): Prom
   const { controller, world, deadline } = state.pass;
   const kind = servedKind(state, given);
   const read = { ...kind, metadataOnly: false };
-  const { name, namespace } = given.metadata;
-  if ((state.applied.get(appliedKey(kind, given)) ?? NOT_STORED) !== NOT_STORED)
+  const { name, namespace } = expectName(given);
+  if (state.applied.get(appliedKey(kind, given)) !== undefined)
     throw new TypeError(
       `${nameOf(given)} was applied in this pass: a pass must not apply and remove the same object`,
     );

@@ -7,13 +7,12 @@ import { checkedCondition, checkedReason } from './author-condition.ts';
 import type { ControllerContext } from './controller.ts';
 import { later, WAITING_SECONDS, type PassState } from './pass-state.ts';
 import { keyFor, progressOf } from './progress.ts';
-import type { Place, ServedKind } from './world.ts';
 
 /** 30 years: a time that fits into a Date. */
 const LONGEST_SECONDS = 1e9;
 
 export function createContext(state: PassState): ControllerContext {
-  const { pass, kinds } = state;
+  const { pass } = state;
   const { controller, world, deadline } = pass;
   /** A promise that nobody awaits must not write after the pass. */
   const check = (): void => {
@@ -54,7 +53,7 @@ export function createContext(state: PassState): ControllerContext {
     },
     get: async (resource, { name, namespace = own }) => {
       const kind = kindOf(resource);
-      return (await world.get(kind, placeOf(kinds, kind, { namespace, name }), deadline)) as never;
+      return (await world.get(kind, { namespace, name }, deadline)) as never;
     },
     list: async (resource, { namespace = own, labelSelector } = {}) =>
       (await world.list(kindOf(resource), namespace, selectorOf(labelSelector), deadline)) as never,
@@ -91,10 +90,4 @@ export function createContext(state: PassState): ControllerContext {
     signal: deadline,
     log: world.log,
   };
-}
-
-/** Cluster-scoped kinds have no namespace. */
-function placeOf(kinds: readonly ServedKind[], { group, resource }: ReadKind, place: Place): Place {
-  const served = kinds.find((one) => one.group === group && one.resource === resource);
-  return served?.namespaced === false ? { name: place.name } : place;
 }

@@ -94,12 +94,15 @@ export function createMemory(
   const world: ControllerWorld = {
     now: () => now,
     served: () => Promise.resolve(kinds),
-    get: (kind, place) => Promise.resolve(storeOf(groupResourceName(kind)).get(objectKey(place))),
+    get: (kind, place) => {
+      const store = storeOf(groupResourceName(kind));
+      return Promise.resolve(store.get(objectKey(place)) ?? store.get(place.name));
+    },
     list: (kind, namespace, selector) =>
       Promise.resolve(
         all(kind).filter(
           ({ metadata }) =>
-            (namespace === undefined || metadata?.namespace === namespace) &&
+            (namespace === undefined || [namespace, undefined].includes(metadata?.namespace)) &&
             matchesSelector(selector, metadata?.labels ?? {}),
         ),
       ),

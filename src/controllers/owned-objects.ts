@@ -55,8 +55,10 @@ export function desiredObject(
     labels: { ...labels, [CONTROLLER_LABEL]: name, [OWNER_LABEL]: mark },
     ...(owners.length === 0 ? {} : { ownerReferences: owners }),
   };
-  const annotations = { ...metadata.annotations, [APPLIED]: fingerprint({ ...object, metadata }) };
-  return { ...object, metadata: { ...metadata, annotations } };
+  // Of an object that was read and is applied again: not part of its own fingerprint.
+  const annotations = without(metadata.annotations ?? {}, [APPLIED]);
+  const applied = fingerprint({ ...object, metadata: { ...metadata, annotations } });
+  return { ...object, metadata: { ...metadata, annotations: { ...annotations, [APPLIED]: applied } } };
 }
 
 function referenceTo({ apiVersion = '', kind = '', metadata = {} }: KubeObject): OwnerReference {
@@ -89,8 +91,10 @@ const isSame = ({ apiVersion, kind, name }: OwnerReference, owner: KubeObject): 
 const groupOf = (apiVersion = ''): string => splitApiVersion(apiVersion).group;
 
 /** Whether a controller applied the object. The labels prove nothing: Endpoints have those of their Service. */
-export const isApplied = ({ metadata }: KubeObject): boolean =>
-  metadata?.annotations?.[APPLIED] !== undefined;
+export const isApplied = (object: KubeObject): boolean => appliedOf(object) !== undefined;
+
+/** The fingerprint of what was applied. */
+export const appliedOf = ({ metadata }: KubeObject): string | undefined => metadata?.annotations?.[APPLIED];
 
 /** Whether `found` has every value of `desired`. The API server adds fields, also to the items of lists. */
 export function contains(found: unknown, desired: unknown): boolean {

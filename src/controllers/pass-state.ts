@@ -30,8 +30,8 @@ export interface PassState {
   readonly mark: string;
   /** The reconciled object after the last write of this pass. */
   object: KubeObject;
-  /** The objects that the author's code applied, by key, with the fingerprints of those that are stored. */
-  readonly applied: Map<string, string>;
+  /** The objects that the author's code applied, by key, with their fingerprints; undefined: not stored yet. */
+  readonly applied: Map<string, string | undefined>;
   readonly conditions: AuthorCondition[];
   fields: Readonly<Record<string, unknown>>;
   /** Objects that are being deleted. */
@@ -45,9 +45,6 @@ export interface PassState {
   running?: Promise<void>;
   finalizing?: Promise<void>;
 }
-
-/** Instead of a fingerprint. */
-export const NOT_STORED = '';
 
 /** `namespaces. alice` */
 export const appliedKey = ({ group, resource }: ServedKind, object: KubeObject): string =>

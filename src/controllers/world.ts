@@ -27,7 +27,7 @@ export interface ControllerWorld {
   readonly now: () => Date;
   /** The kinds of `watch` and `owns`, in this order. @throws Error if one is not served or may not be read */
   readonly served: () => Promise<readonly ServedKind[]>;
-  /** Undefined: the object does not exist, confirmed by a live read. */
+  /** Undefined: the object does not exist, confirmed by a live read. Cluster-scoped kinds ignore the namespace. */
   readonly get: (kind: ReadKind, place: Place, signal: AbortSignal) => Promise<KubeObject | undefined>;
   /** @param namespace undefined: all namespaces */
   readonly list: (

@@ -63,7 +63,9 @@ export function createClusterWorld(
   return {
     now: () => new Date(),
     served: () => Promise.resolve(kinds),
-    get: async (kind, place, signal) => {
+    get: async (kind, given, signal) => {
+      const isClusterScoped = kinds.find((one) => isSame(one, kind))?.namespaced === false;
+      const place = isClusterScoped ? { name: given.name } : given;
       const stored = storeOf(kind)?.get(objectKey(place));
       if (stored !== undefined && writes.isSeen(writeKey(kind, objectKey(place)), stored)) return stored;
       const resource = await resourceOf(kind, signal);
