@@ -57,6 +57,10 @@ test('an object that is applied twice with different content in one pass would n
   expect(error?.message).toBe(
     'ConfigMap teams/a is applied twice in this pass with different content: apply it once',
   );
+  const atOnce = define(({ apply }) =>
+    Promise.all(['1', '2'].map((step) => apply(configMap('a', { data: { step } })))),
+  );
+  expect((await runController(atOnce, { object: team(), now })).error?.message).toContain('is applied twice');
   const same = define(async ({ apply }) => {
     await apply(configMap('a', { data: { step: '1' } }));
     await apply(configMap('a', { data: { step: '1' } }));

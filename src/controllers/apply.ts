@@ -48,20 +48,40 @@ function expectName({ kind, metadata }: AppliedObject): AppliedObject['metadata'
 export async function applyObject(
   state: PassState,
   given: AppliedObject,
-  { adopt = false }: ApplyOptions = {},
+  options: ApplyOptions = {},
 ): Promise<KubeObject> {
-  const { controller, world, settled, deadline } = state.pass;
   const kind = servedKind(state, given);
-  const read = { ...kind, metadataOnly: false };
   const { name, namespace } = expectName(given);
   if (kind.namespaced && namespace === undefined)
     throw new TypeError(`${kind.kind} ${name} needs metadata.namespace`);
-  const desired = desiredObject(given, ownerOf(state), controller);
+  const desired = desiredObject(given, ownerOf(state), state.pass.controller);
   const key = appliedKey(kind, desired);
-  expectOnce(state, key, desired);
+  const before = state.applied.get(key);
+  if (before !== undefined && before !== appliedOf(desired))
+    throw new TypeError(
+      `${nameOf(desired)} is applied twice in this pass with different content: apply it once`,
+    );
+  state.applied.set(key, appliedOf(desired));
+  try {
+    return await bringAbout(state, kind, desired, options);
+  } catch (error) {
+    // Not stored, but wanted: it must not be pruned if the author catches the error.
+    state.applied.set(key, undefined);
+    throw error;
+  }
+}
+
+async function bringAbout(
+  state: PassState,
+  kind: ServedKind,
+  desired: KubeObject,
+  { adopt = false }: ApplyOptions,
+): Promise<KubeObject> {
+  const { controller, world, settled, deadline } = state.pass;
   // Nothing else would delete it.
   if (!canOwn(state.object, desired)) await addFinalizer(state);
-  const found = await world.get(read, { namespace, name }, deadline);
+  const { name = '', namespace } = desired.metadata ?? {};
+  const found = await world.get({ ...kind, metadataOnly: false }, { namespace, name }, deadline);
   if (found !== undefined) {
     const whose = belongsTo(found, ownerOf(state), controller);
     if (typeof whose === 'object')
@@ -72,26 +92,12 @@ export async function applyObject(
       );
     if (found.metadata?.deletionTimestamp !== undefined)
       throw new Error(`${nameOf(found)} is being deleted: it is applied again when it is gone`);
-    const isEqual = contains(found, desired) || settled.get(key) === fingerprint(desired, contentOf(found));
-    if (whose === 'ours' && isEqual) {
-      state.applied.set(key, appliedOf(desired));
-      return found;
-    }
+    const isEqual =
+      contains(found, desired) ||
+      settled.get(appliedKey(kind, desired)) === fingerprint(desired, contentOf(found));
+    if (whose === 'ours' && isEqual) return found;
   }
-  const stored = await send(state, kind, desired, found);
-  state.applied.set(key, appliedOf(desired));
-  return stored;
-}
-
-/** Each of two contents would undo the other one, in every pass. @throws TypeError */
-function expectOnce({ applied }: PassState, key: string, desired: KubeObject): void {
-  const before = applied.get(key);
-  if (before !== undefined && before !== appliedOf(desired))
-    throw new TypeError(
-      `${nameOf(desired)} is applied twice in this pass with different content: apply it once`,
-    );
-  // Now, and not when it is stored: an object whose apply fails must not be deleted.
-  applied.set(key, before);
+  return await send(state, kind, desired, found);
 }
 
 /** Sends the object, and remembers what the API server made of it. */

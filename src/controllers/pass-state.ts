@@ -30,7 +30,7 @@ export interface PassState {
   readonly mark: string;
   /** The reconciled object after the last write of this pass. */
   object: KubeObject;
-  /** The objects that the author's code applied, by key, with their fingerprints; undefined: not stored yet. */
+  /** The objects that the author's code applied, by key, with their fingerprints; undefined: that failed. */
   readonly applied: Map<string, string | undefined>;
   readonly conditions: AuthorCondition[];
   fields: Readonly<Record<string, unknown>>;

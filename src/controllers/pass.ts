@@ -6,7 +6,7 @@ import { createContext } from './context.ts';
 import { explainRefusal } from './missing-rule.ts';
 import { belongsTo, isApplied, ownerMark } from './owned-objects.ts';
 import type { Owned } from './world.ts';
-import { desiredStatus, isPruned, isUpToDate, type Unready } from './status.ts';
+import { desiredStatus, isUpToDate, prunedField, type Unready } from './status.ts';
 import { addFinalizer, appliedKey, later, WAITING_SECONDS, type Pass, type PassState } from './pass-state.ts';
 
 export type PassResult =
@@ -156,9 +156,10 @@ async function writeStatus(state: PassState, unready: Unready | undefined): Prom
   const wanted = desiredStatus(state.object, { conditions, fields: all }, unready, world.now());
   if (!isUpToDate(state.object, wanted)) {
     state.object = await world.patchStatus(kind, state.object, wanted, signal);
-    if (isPruned(state.object, wanted))
+    const field = prunedField(state.object, wanted);
+    if (field !== undefined)
       world.log.warn(
-        `the schema of ${kind.kind} drops status.conditions: add them and observedGeneration to its CustomResourceDefinition`,
+        `the schema of ${kind.kind} drops status.${field}: add it to its CustomResourceDefinition, otherwise each pass writes the status`,
       );
   }
 }

@@ -86,6 +86,8 @@ export function isUpToDate(object: KubeObject, desired: DesiredStatus): boolean 
   );
 }
 
-/** Whether a CRD without these fields in its schema dropped them. */
-export const isPruned = (written: KubeObject, desired: DesiredStatus): boolean =>
-  desired.conditions.length > 0 && valueIn(written, 'status', 'conditions') === undefined;
+/** The field that a CRD dropped because its schema does not have it. */
+export const prunedField = (written: KubeObject, desired: DesiredStatus): string | undefined =>
+  ['conditions', 'observedGeneration'].find(
+    (field) => desired[field] !== undefined && valueIn(written, 'status', field) === undefined,
+  );
