@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import pino from 'pino';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 
+import { applyManifests } from '../../src/cli/deploy-manifests.ts';
 import { NAMESPACE, startApi } from '../../src/cli/sandbox/api.ts';
 import { startControllerSuite, type ControllerSuite } from '../../src/cli/sandbox/controller-suite.ts';
 import { resolveConfig } from '../../src/config/config.ts';
@@ -14,6 +15,7 @@ import type { ControllerDefinition } from '../../src/controllers/controller.ts';
 import { defineController } from '../../src/controllers/define-controller.ts';
 import { desiredObject, ownerMark } from '../../src/controllers/owned-objects.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
 import { connect } from '../../src/runtime/context.ts';
 import { createClusterWorld } from '../../src/runtime/controllers/cluster-world.ts';
 import { watchKinds, writeKey } from '../../src/runtime/controllers/controller-stores.ts';
@@ -38,7 +40,6 @@ const crd = (plural: string, kind: string, scope: string) => ({
 });
 const teams = { group: 'example.com', version: 'v1', resource: 'teams' };
 const boards = { group: 'example.com', version: 'v1', resource: 'boards' };
-const configMaps = { group: '', version: 'v1', resource: 'configmaps' };
 const definitions = {
   ...{ group: 'apiextensions.k8s.io', version: 'v1', resource: 'customresourcedefinitions' },
 };
@@ -150,14 +151,11 @@ test('an owner goes although the kind that it owns is no longer served', async (
   await settled;
 });
 
-const configMapKind = { ...configMaps, kind: 'ConfigMap', namespaced: true };
+const teamKind = { ...teams, kind: 'Team', namespaced: true };
 
-/** The world of a controller that watches ConfigMaps and owns ConfigMaps. `stopWatching` makes its stores late. */
+/** The world of a controller that watches Teams and owns Teams. `stopWatching` makes its stores late. */
 async function startWorld(
-  before: (
-    client: { readonly create: (object: KubeObject) => Promise<KubeObject> },
-    writes: OwnWrites,
-  ) => Promise<void> = () => Promise.resolve(),
+  before: (client: KubeClient, writes: OwnWrites) => Promise<void> = () => Promise.resolve(),
 ) {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-world-'));
   const api = await startApi(0, folder, undefined);
@@ -172,21 +170,25 @@ async function startWorld(
     await api.stop();
     rmSync(folder, { recursive: true, force: true });
   });
+  const { client, discovery } = context;
+  await applyManifests({ client, discovery, namespace: 'default' }, [crd('teams', 'Team', 'Namespaced')]);
+  await eventually('Teams are served', () => client.list(teamKind));
   const controller = compileController(
-    'maps',
-    define({ watch: owning(configMaps), owns: [owning(configMaps)], reconcile: () => undefined }),
+    'teams',
+    define({ owns: [owning(teams)], reconcile: () => undefined }),
   );
   const writes = createOwnWrites();
   const enqueued: string[] = [];
-  const kinds = [configMapKind, configMapKind] as const;
-  await before({ create: (object) => context.client.create(configMapKind, object) }, writes);
+  const kinds = [teamKind, teamKind] as const;
+  await before(client, writes);
   const watching = new AbortController();
+  const enqueue = (key: string) => enqueued.push(key);
   const stores = watchKinds(
     context,
     controller,
     kinds,
     { writes, settled: new Map() },
-    (key) => enqueued.push(key),
+    enqueue,
     watching.signal,
   );
   await stores.whenSynced(ended.signal);
@@ -197,29 +199,51 @@ async function startWorld(
     stores,
     writes,
   );
-  return { kind: configMapKind, controller, world, enqueued, stopWatching: () => watching.abort() };
+  return { client, controller, world, enqueued, stopWatching: () => watching.abort() };
 }
 
-const configMap = (name: string): KubeObject => ({
-  ...{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'default' } },
-});
+const { signal } = new AbortController();
 
 test('an applied object of the watched kind gets a pass, although the controller wrote it', async () => {
-  const { enqueued } = await startWorld(async ({ create }, writes) => {
-    const object = await create(configMap('child'));
-    writes.applied(writeKey(configMaps, 'default/child'), { kind: configMapKind, object });
+  const { enqueued } = await startWorld(async (client, writes) => {
+    const object = await client.create<KubeObject>(teamKind, team('child'));
+    writes.applied(writeKey(teams, 'default/child'), { kind: teamKind, object });
   });
   expect(enqueued).toContain('default/child');
 });
 
 test('what was applied a moment ago is pruned, although no store has it yet', async () => {
-  const { kind, controller, world, stopWatching } = await startWorld();
-  const { signal } = new AbortController();
+  const { controller, world, stopWatching } = await startWorld();
   stopWatching();
-  const owner = await world.apply(kind, configMap('owner'), 'test', false, signal);
+  const owner = await world.apply(teamKind, team('owner'), 'test', false, signal);
   const mark = ownerMark(controller, 'default/owner');
-  const desired = desiredObject(configMap('late'), { object: owner, mark }, controller);
-  await world.apply(kind, desired, controller.fieldManager, false, signal);
+  const desired = desiredObject(team('late'), { object: owner, mark }, controller);
+  await world.apply(teamKind, desired, controller.fieldManager, false, signal);
   const names = (await world.owned(mark)).map(({ object }) => object.metadata?.name);
   expect(names).toEqual(['late']);
+});
+
+describe('a status that is based on an older version', () => {
+  const place = { namespace: 'default', name: 'blue' };
+  const patch = async (change: object) => {
+    const { client, world } = await startWorld();
+    const before = await client.create<KubeObject>(teamKind, { ...team('blue'), ...{ spec: { size: 1 } } });
+    await client.patchMerge(teamKind, place, change);
+    if ('status' in change) await client.patchStatus(teamKind, place, change);
+    await world.patchStatus(teamKind, before, { address: 'a' }, signal);
+    return await client.get<KubeObject>(teamKind, place);
+  };
+
+  test('is written if only labels or annotations have changed: tools write them all the time', async () => {
+    const metadata = { labels: { a: 'b' }, annotations: { at: 'noon' } };
+    expect(await patch({ metadata })).toMatchObject({ metadata, status: { address: 'a' } });
+  });
+
+  test.each<[string, object]>([
+    ['spec', { spec: { size: 2 } }],
+    ['status, by another leader', { status: { machineId: 'm' } }],
+    ['finalizers', { metadata: { finalizers: ['example.com/other'] } }],
+  ])('is refused if the %s has changed', async (_what, change) => {
+    await expect(patch(change)).rejects.toMatchObject({ code: 409 });
+  });
 });

@@ -10,7 +10,9 @@ import {
   objectKey,
   type GroupResource,
   type KubeObject,
+  type ObjectMeta,
 } from '../../json/kube-object.ts';
+import { isEqual, objectIn } from '../../json/json.ts';
 import { matchesSelector } from '../../json/label-selector.ts';
 import { isConflict, isNotFound } from '../../kube/api-error.ts';
 import { deepFreeze } from '../../json/objects.ts';
@@ -21,6 +23,9 @@ import { regarding, type LeaderContext } from '../controller.ts';
 import { listIn } from '../namespaces.ts';
 import { isSame, writeKey, type ControllerStores } from './controller-stores.ts';
 import type { OwnWrites } from './own-writes.ts';
+
+/** Users and tools write annotations, and each such write is a conflict: another pass would meet the next one. */
+const ATTEMPTS = 5;
 
 export function createClusterWorld(
   context: Pick<LeaderContext, 'client' | 'discovery' | 'namespaces' | 'record' | 'log'>,
@@ -39,9 +44,27 @@ export function createClusterWorld(
     if (served === undefined) throw new Error(`the API server does not serve ${groupResourceName(kind)}`);
     return { ...served, version: kind.version ?? served.version };
   };
-  const wrote = (kind: ServedKind, object: KubeObject): KubeObject => {
-    writes.wrote(writeKey(kind, keyOf(object)), object);
-    return deepFreeze(dropManagedFields(object));
+  /** Writes over the version that the pass knows, or over a later one that differs only in labels and annotations. */
+  const writeOver = async (
+    kind: ServedKind,
+    object: KubeObject,
+    write: (precondition: ObjectMeta) => Promise<KubeObject>,
+    signal: AbortSignal,
+  ): Promise<KubeObject> => {
+    let known = object;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        const { uid = '', resourceVersion = '' } = known.metadata ?? {};
+        const written = await write({ uid, resourceVersion });
+        writes.wrote(writeKey(kind, keyOf(written)), written, known === object);
+        return deepFreeze(dropManagedFields(written));
+      } catch (error) {
+        if (!isConflict(error) || attempt === ATTEMPTS) throw error;
+        const live = await client.get<KubeObject>(kind, placeOf(object), { signal });
+        if (live === undefined || !isSameState(live, object)) throw error;
+        known = live;
+      }
+    }
   };
   /** Its CustomResourceDefinition was deleted, and all objects with it. */
   const isUnserved = async (kind: GroupResource, signal: AbortSignal): Promise<boolean> => {
@@ -117,20 +140,22 @@ export function createClusterWorld(
       writes.removed(writeKey(kind, keyOf(object)));
     },
     setFinalizers: async (kind, object, finalizers, signal) => {
-      const { uid, resourceVersion } = object.metadata ?? {};
-      const body = { metadata: { uid, resourceVersion, finalizers } };
+      const write = (precondition: ObjectMeta) => {
+        const body = { metadata: { ...precondition, finalizers } };
+        return client.patchMerge<KubeObject>(kind, placeOf(object), body, { signal });
+      };
       try {
-        return wrote(kind, await client.patchMerge<KubeObject>(kind, placeOf(object), body, { signal }));
+        return await writeOver(kind, object, write, signal);
       } catch (error) {
         if (isNotFound(error)) return undefined;
         throw error;
       }
     },
     patchStatus: async (kind, object, status, signal) => {
-      const { uid, resourceVersion } = object.metadata ?? {};
-      const body = { metadata: { uid, resourceVersion }, status };
+      const write = (metadata: ObjectMeta) =>
+        client.patchStatus<KubeObject>(kind, placeOf(object), { metadata, status }, { signal });
       try {
-        return wrote(kind, await client.patchStatus<KubeObject>(kind, placeOf(object), body, { signal }));
+        return await writeOver(kind, object, write, signal);
       } catch (error) {
         if (!isNotFound(error)) throw error;
         throw new Error(
@@ -152,6 +177,17 @@ export function createClusterWorld(
     },
   };
 }
+
+/**
+ * Whether a pass over one would do the same to the other: another leader writes the status, and a user the generation.
+ * A change of labels or annotations causes a pass of its own.
+ */
+const isSameState = (live: KubeObject, object: KubeObject): boolean =>
+  object.metadata?.generation !== undefined &&
+  live.metadata?.uid === object.metadata.uid &&
+  live.metadata?.generation === object.metadata.generation &&
+  isEqual(live.metadata.finalizers ?? [], object.metadata.finalizers ?? []) &&
+  isEqual(objectIn(live, 'status'), objectIn(object, 'status'));
 
 const placeOf = ({ metadata = {} }: KubeObject): Place => ({
   namespace: metadata.namespace,

@@ -19,6 +19,13 @@ test('a state that the controller wrote is its own, until it has changed', () =>
   expect(writes.causeOf(key, { kind: 'changed', object: at('6'), previous: at('5') })).toBe('apply');
 });
 
+test('a write over a version that the pass has not seen is news', () => {
+  const writes = createOwnWrites();
+  writes.wrote(key, at('5'), false);
+  expect(writes.causeOf(key, { kind: 'changed', object: at('5'), previous: at('3') })).toBeUndefined();
+  expect(writes.isSeen(key, at('4'))).toBe(false);
+});
+
 test('what was applied is listed by its owner, until a store has it', () => {
   const writes = createOwnWrites();
   writes.applied(key, { kind, object: at('5') });

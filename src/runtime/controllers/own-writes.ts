@@ -12,6 +12,8 @@ interface Write {
   readonly version: string | undefined;
   /** What was applied; undefined: a status or finalizers. */
   readonly applied?: Owned;
+  /** Whether this is all that has changed: otherwise the change needs a pass. */
+  readonly isAll?: boolean;
 }
 
 const markOf = ({ applied }: Write): string => applied?.object.metadata?.labels?.[OWNER_LABEL] ?? '';
@@ -52,9 +54,9 @@ export function createOwnWrites() {
   };
 
   return {
-    /** A status or finalizers. */
-    wrote: (key: string, { metadata }: KubeObject): void => {
-      set(key, { version: metadata?.resourceVersion });
+    /** A status or finalizers. @param isAll false: the API server had a version that the pass has not seen */
+    wrote: (key: string, { metadata }: KubeObject, isAll = true): void => {
+      set(key, { version: metadata?.resourceVersion, isAll });
     },
     applied: (key: string, { kind, object: { apiVersion, kind: name, metadata } }: Owned): void => {
       const object = { apiVersion, kind: name, metadata } as KubeObject;
@@ -69,6 +71,7 @@ export function createOwnWrites() {
       const write = kind === 'deleted' ? undefined : pending.get(key);
       if (write?.version === undefined || write.version !== object.metadata?.resourceVersion)
         return undefined;
+      if (write.isAll === false) return undefined;
       return write.applied === undefined ? 'patch' : 'apply';
     },
     /** The store has this change: without it, the writes of all objects that no pass reads again would stay in memory. */
