@@ -135,9 +135,10 @@ export interface Progress {
 export interface ControllerContext {
   /**
    * Server-side apply of an object of a kind in `owns`, with an owner reference if the scopes allow it. Sends nothing if
-   * nothing differs. Returns the stored object.
+   * nothing differs. Returns the stored object. Apply each object once per pass.
    *
    * @throws Error if the object exists and belongs to something else
+   * @throws TypeError if this pass applied the object with different content
    */
   readonly apply: <Applied extends AppliedObject>(
     object: Applied,
@@ -146,6 +147,8 @@ export interface ControllerContext {
   /**
    * Deletes an object of a kind in `owns` if it belongs to the reconciled object. True: it is gone. False: it is being
    * deleted, and its end causes another pass; `finalize` is then not complete.
+   *
+   * @throws TypeError if this pass applied the object
    */
   readonly remove: (object: RemovedObject) => Promise<boolean>;
   /** Reads one object of a kind in `watch`, `owns` or `reads`, named like `namespaces`. Sees the controller's own writes. */
@@ -161,7 +164,7 @@ export interface ControllerContext {
   /**
    * Sets a condition for this pass. The conditions of the object belong to this controller: one that a pass does not set
    * disappears. Write positive conditions: `Ready` is False while one of them is not True, unless the pass sets `Ready`
-   * itself. Default of `message`: the reason.
+   * itself. The reason is one word. Default of `message`: the reason.
    */
   readonly condition: (
     type: string,
@@ -169,7 +172,7 @@ export interface ControllerContext {
     reason: string,
     message?: string,
   ) => void;
-  /** Sets further fields of the status. They stay until a pass sets them to null. */
+  /** Sets further fields of the status, as JSON. They stay until a pass sets them to null; `undefined` changes nothing. */
   readonly status: (fields: Readonly<Record<string, unknown>>) => void;
   /**
    * The world is not as it should be yet: `Ready` is False and `Reconciling` is True, and nothing is pruned. Another pass
@@ -178,7 +181,7 @@ export interface ControllerContext {
   readonly wait: (reason: string, message: string, options?: { readonly afterSeconds?: number }) => void;
   /** The object cannot be reconciled until a user changes it: `Stalled` is True, and nothing is pruned. */
   readonly stall: (reason: string, message: string) => void;
-  /** Another pass after this time, to correct drift where no change is reported. The earliest of several calls counts. */
+  /** Another pass after this time, at most 1e9 s, to correct drift that is not reported. The shortest of several times counts. */
   readonly requeueAfter: (seconds: number) => void;
   readonly progress: Progress;
   /** A key for an external system that is the same in each pass for this object and these parts. */
