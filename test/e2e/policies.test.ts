@@ -612,7 +612,7 @@ describe('deletecollection and generateName', () => {
       mutations: [
         {
           name: 'note',
-          expression: '{"data": {"name-when-mutated": request.name == "" ? "none" : request.name}}',
+          expression: '{"data": {"name-when-mutated": request.?name.orValue("none")}}',
         },
       ],
       validate: {

@@ -89,7 +89,8 @@ function writePackage(folder: string): void {
   mkdirSync(path, { recursive: true });
   const exports = { '.': './index.ts', './cel': './cel.ts', './testing': './testing.ts' };
   writeFileSync(join(path, 'package.json'), JSON.stringify({ type: 'module', exports }));
-  for (const name of ['index.ts', 'cel.ts', 'testing.ts']) symlinkSync(join(ROOT, 'src', name), join(path, name));
+  for (const name of ['index.ts', 'cel.ts', 'testing.ts'])
+    symlinkSync(join(ROOT, 'src', name), join(path, name));
 }
 
 /**
