@@ -154,6 +154,9 @@ test.each(WATCH_FAULTS.map(([how, fault], n) => [how, fault, n] as const))(
         // Gatehouse never denies a reference to an existing object: it reads live before a denial.
         expect(await kindOf('p', { at: `new-${n}` })).not.toBe('refused');
         await sleep(700);
+        // After the faults before, a replica may wait for some seconds before it watches again.
+        if (fault.kind !== 'drop-bookmarks')
+          await eventually('a watch meets the fault', () => harm.met() > 0);
       })(),
     );
     const met = harm.met();
