@@ -4,11 +4,12 @@ import { asCelError, CelError, positionOf } from './cel-error.ts';
 import { celValue } from './values/maps.ts';
 import { compileNode } from './compile/compile-node.ts';
 import type { Compiled, Compiler, Variable } from './compile/compiler.ts';
+import type { Expression } from './syntax/expression.ts';
 import { parseExpression } from './syntax/parse.ts';
 import { usedFields, type UsedFields } from './syntax/used-fields.ts';
 import { objectType } from './types/schema-type.ts';
 import { createSolver } from './types/solver.ts';
-import { type CelType, grounded, listOf, type ObjectField, showType } from './types/type.ts';
+import { type CelType, DYN, grounded, listOf, type ObjectField, showType } from './types/type.ts';
 import { parseType } from './types/type-name.ts';
 import { valueTest } from './types/value-test.ts';
 import { NONE, optional, typeNameOf } from './values/values.ts';
@@ -124,6 +125,7 @@ function createCompiler(
     // A dotted name such as `authorizer.requestResource` is one variable.
     if (names.has(name.split('.', 1)[0] ?? '')) globals.set(name, declare(typeOfVariable(type, name)));
   }
+  const types = new WeakMap<Expression, CelType>();
   const compiler: Compiler = {
     solver: createSolver(),
     fail: (message, at, unknown) =>
@@ -132,7 +134,12 @@ function createCompiler(
         ...(unknown === undefined ? {} : { unknown }),
       }),
     declare,
-    compile: (expression, scope) => compileNode(expression, scope, compiler),
+    compile: (expression, scope) => {
+      const compiled = compileNode(expression, scope, compiler);
+      types.set(expression, compiled.type);
+      return compiled;
+    },
+    typeOf: (expression) => types.get(expression) ?? DYN,
   };
   return { compiler, globals, size: () => size };
 }

@@ -45,7 +45,7 @@ function compileFunction(call: Call, scope: Scope, compiler: Compiler): Compiled
   const resolution = resolveOverloads({ name, member, types, at }, styled, compiler);
   const [problem, argument] = literalProblem(call) ?? [];
   if (problem !== undefined) throw compiler.fail(problem, argument?.at ?? at);
-  checkFormat(call, inner, compiler);
+  checkFormat(call, compiler);
   const steps = withPatternCost(
     call,
     parts.map(({ step }) => step),
@@ -62,10 +62,10 @@ function compileFunction(call: Call, scope: Scope, compiler: Compiler): Compiled
 }
 
 /** Checks the literals of `'…'.format([…])`, as the API server does at compile time. */
-function checkFormat({ name, target, arguments: [list], at }: Call, scope: Scope, compiler: Compiler): void {
+function checkFormat({ name, target, arguments: [list], at }: Call, compiler: Compiler): void {
   if (name !== 'format' || target?.kind !== 'literal' || typeof target.value !== 'string') return;
   if (list?.kind !== 'list' || list.items.some(({ optional }) => optional)) return;
-  const types = list.items.map(({ value }) => compiler.solver.resolve(compiler.compile(value, scope).type));
+  const types = list.items.map(({ value }) => compiler.solver.resolve(compiler.typeOf(value)));
   const [problem, index] = formatProblem(target.value, types) ?? [];
   const place = index === undefined ? at : list.items[index]?.value.at;
   if (problem !== undefined) throw compiler.fail(problem, place ?? at);

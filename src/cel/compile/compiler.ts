@@ -34,6 +34,8 @@ export interface Compiler {
   readonly declare: (type: CelType) => Variable;
   /** @throws CelError */
   readonly compile: (expression: Expression, scope: Scope) => Compiled;
+  /** The type of an expression that was compiled before. */
+  readonly typeOf: (expression: Expression) => CelType;
 }
 
 export const withVariables = (scope: Scope, added: Iterable<readonly [string, Variable]>): Scope => ({
