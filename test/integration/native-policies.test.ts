@@ -69,7 +69,7 @@ const POLICIES: readonly Partial<AdmissionPolicySpec>[] = [
     }),
   },
   { validate: { immutable: ['spec.tier', 'metadata.labels["example.com/rack"]'] } },
-  { validate: { immutableFromCreation: ['spec.note', 'spec.list[0]'] } },
+  { validate: { immutableFromCreation: ['spec.note', 'spec.list[0]', 'spec.in', 'spec.namespace'] } },
   {
     enforcement: 'Warn',
     ...rules({ name: 'warned', expression: 'object.spec.tier == "gold"', message: 'is not gold' }),
@@ -82,6 +82,7 @@ function objectFrom(chance: Seeded): JsonObject {
     ...maybe({ tier: chance.pick(['gold', 'silver', 'iron', null]) }),
     ...maybe({ units: chance.below(7) }),
     ...maybe({ note: chance.pick(['', ' ', 'short', 'rather long']) }),
+    ...maybe({ in: chance.below(2), namespace: chance.below(2) }),
     ...maybe({ enabled: chance.pick([true, false]) }),
     ...maybe({ list: chance.pick([[], ['a'], ['b', 'a']]) }),
   };
@@ -210,4 +211,18 @@ test('checks that need the webhook stay there, each with its reason', () => {
     { check: 'unique serial', by: 'Webhook', reason: 'it compares with all other objects' },
     { check: 'defaults', by: 'Webhook', reason: 'a ValidatingAdmissionPolicy changes nothing' },
   ]);
+});
+
+test('a policy with 63 conditions fits, and none replaces a policy of Gatehouse', () => {
+  const matchConditions = Array.from({ length: 63 }, (_, index) => ({
+    name: `c${index}`,
+    expression: 'true',
+  }));
+  const match = { apiGroups: [GROUP], resources: ['servers'], matchConditions };
+  const policy = policyOf({ match, validate: { immutable: ['spec.tier'] } }, 'backstop-secrets');
+  const [object] = compileNative(policy, OPTIONS).objects;
+  expect(object).toMatchObject({ metadata: { name: 'backstop-secrets.policies.gatehouse.dev' } });
+  expect((object as unknown as { spec: { matchConditions: unknown[] } }).spec.matchConditions).toHaveLength(
+    64,
+  );
 });

@@ -33,13 +33,14 @@ function messageFor(policy: CompiledPolicy, { text }: FieldPath, before: string,
   return `${before} == null ? ${unset} : ${after} == null ? ${removed} : ${said(`was set and cannot be changed: ${KEEP}`)}`;
 }
 
-const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
-/** Words that CEL reserves cannot follow a dot everywhere. */
+const NAME = /^(?!(in|true|false|null)$)[A-Za-z_][A-Za-z0-9_]*$/;
+
+/** `compileImmutable` refuses `[*]`. */
 const valueAt = (root: string, { segments }: FieldPath): string =>
-  `${root}${segments
-    .map((segment) => {
-      if (segment.kind === 'field')
-        return NAME.test(segment.name) ? `.?${segment.name}` : `[?${JSON.stringify(segment.name)}]`;
-      return segment.kind === 'index' ? `[?${segment.index}]` : '[?0]';
-    })
-    .join('')}.orValue(null)`;
+  `${root}${segments.map(accessOf).join('')}.orValue(null)`;
+
+function accessOf(segment: FieldPath['segments'][number]): string {
+  if (segment.kind === 'field' && NAME.test(segment.name)) return `.?${segment.name}`;
+  if (segment.kind === 'each') throw new Error('a list of unknown length cannot be immutable');
+  return `[?${JSON.stringify(segment.kind === 'field' ? segment.name : segment.index)}]`;
+}

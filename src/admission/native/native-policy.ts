@@ -39,8 +39,9 @@ export function compileNative(
   const variables = usedVariables(policy, validations);
   const { match, enforcement } = policy;
   const metadata = {
-    name: `gatehouse-${policy.name}`,
-    labels: { 'app.kubernetes.io/managed-by': 'gatehouse', 'gatehouse.dev/policy': policy.name },
+    // The suffix keeps a policy from replacing one of Gatehouse's own, such as gatehouse-backstop-secrets.
+    name: `${policy.name}.policies.gatehouse.dev`,
+    labels: { 'app.kubernetes.io/managed-by': 'gatehouse' },
   };
   const group = 'admissionregistration.k8s.io/v1';
   const object = (kind: string, spec: object): KubeObject => ({
@@ -61,7 +62,7 @@ export function compileNative(
           namespaceSelector: withoutNamespace(namespaceSelector, ownNamespace),
           objectSelector,
         },
-        matchConditions: [...match.matchConditions, NOT_BEING_DELETED, ...notRestoring(restorers)],
+        matchConditions: [...match.matchConditions, judgedHere(restorers)],
         ...(variables.length === 0 ? {} : { variables }),
         validations,
       }),
@@ -73,13 +74,11 @@ export function compileNative(
   };
 }
 
-/** The webhook tolerates what such an object violates already. */
-const NOT_BEING_DELETED = {
-  name: 'gatehouse-not-being-deleted',
-  expression: '!oldObject.?metadata.?deletionTimestamp.hasValue()',
-};
-
-function notRestoring(restorers: readonly Principal[]): readonly { name: string; expression: string }[] {
+/**
+ * Whether the API server judges the request. The webhook tolerates what an object in deletion violates already, and defers
+ * checks of restorers. One condition: the API server allows 64, and a policy may have 63.
+ */
+function judgedHere(restorers: readonly Principal[]) {
   // As in `isPrincipal`: a principal with both matches no user, and some groups are never restorers.
   const users = restorers.flatMap(({ user, group }) =>
     user !== undefined && group === undefined ? [user] : [],
@@ -87,15 +86,14 @@ function notRestoring(restorers: readonly Principal[]): readonly { name: string;
   const groups = restorers.flatMap(({ user, group }) =>
     group !== undefined && user === undefined && !isEverybody({ group }) ? [group] : [],
   );
-  const parts = [
+  const left = [
+    'oldObject.?metadata.?deletionTimestamp.hasValue()',
     ...(users.length === 0 ? [] : [`request.userInfo.username in ${JSON.stringify(users)}`]),
     ...(groups.length === 0
       ? []
       : [`request.userInfo.?groups.orValue([]).exists(group, group in ${JSON.stringify(groups)})`]),
   ];
-  return parts.length === 0
-    ? []
-    : [{ name: 'gatehouse-not-restoring', expression: `!(${parts.join(' || ')})` }];
+  return { name: 'not-left-to-the-webhook', expression: `!(${left.join(' || ')})` };
 }
 
 /** The checks that no policy of the API server can express. */
