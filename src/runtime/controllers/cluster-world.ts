@@ -99,15 +99,17 @@ export function createClusterWorld(
       return found && deepFreeze(dropManagedFields(found));
     },
     list: async (kind, namespace, selector, signal) => {
-      const isPrimary = isSame(kind, controller.watched);
-      const all = isPrimary && stores.primary.hasSynced() ? stores.primary.store.list() : undefined;
-      if (all?.every((object) => writes.isSeen(writeKey(kind, keyOf(object)), object)) !== true)
-        return await select(kind, namespace, selectorText(selector), signal);
-      return all.filter(
-        ({ metadata }) =>
-          (namespace === undefined || metadata?.namespace === namespace) &&
-          matchesSelector(selector, metadata?.labels ?? {}),
-      );
+      const { store, hasSynced } = stores.primary;
+      const isComplete =
+        isSame(kind, controller.watched) && hasSynced() && writes.areSeen(writeKey(kind, ''), store.get);
+      if (!isComplete) return await select(kind, namespace, selectorText(selector), signal);
+      return store
+        .list()
+        .filter(
+          ({ metadata }) =>
+            (namespace === undefined || metadata?.namespace === namespace) &&
+            matchesSelector(selector, metadata?.labels ?? {}),
+        );
     },
     owned: (mark) => Promise.resolve(stores.withMark(mark)),
     ownedLive: async (mark, signal) => {

@@ -37,8 +37,8 @@ export function startUnlessLent(
     running.set(controller.name, { end, stopped });
   };
   /** The key is the name of a controller. */
-  const reconcile: Reconcile = async (name) => {
-    await sessions.whenListed(signal);
+  const reconcile: Reconcile = async (name, waiting) => {
+    await sessions.whenListed(waiting);
     const lent = sessions
       .devSessions(serverClock.now())
       .filter((session) => session.controllers?.includes(name));

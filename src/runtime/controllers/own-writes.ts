@@ -66,6 +66,11 @@ export function createOwnWrites() {
       set(key, { version: undefined });
     },
     isSeen,
+    /** Whether the store reflects all writes of objects whose keys have this prefix. */
+    areSeen: (prefix: string, stored: (key: string) => KubeObject | undefined): boolean =>
+      [...pending.keys()]
+        .filter((key) => key.startsWith(prefix))
+        .every((key) => isSeen(key, stored(key.slice(prefix.length)))),
     /** What this controller did to bring about this state: it needs no other pass for it. */
     causeOf: (key: string, { kind, object }: Change<KubeObject>): 'apply' | 'patch' | undefined => {
       const write = kind === 'deleted' ? undefined : pending.get(key);
