@@ -258,3 +258,9 @@ test('an expression of excessive length or depth is rejected before it runs', ()
   );
   expect(evaluate(Array.from({ length: 1000 }, () => 'true').join(' && '))).toBe(true);
 });
+
+test('nested templates compile in a moment', () => {
+  // Once for each level: twice would never end.
+  const nested = Array.from({ length: 40 }).reduce<string>((inner) => `'%s'.format([${inner}])`, "'a'");
+  expect(evaluate(nested)).toBe('a');
+});

@@ -1,70 +1,55 @@
 // suite: shared-plane, sandbox: yes
 /** The controller of deploy/examples/users, as its own process against a real API server (or the sandbox). */
-import { execFile } from 'node:child_process';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
-
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { parseAllDocuments } from 'yaml';
 
-import type { Condition, KubeObject } from '../../src/json/kube-object.ts';
-import type { Resource } from '../../src/kube/object.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { namespaces } from '../../src/kube/well-known.ts';
-import { established, startClusterFor, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
-import { MAIN } from '../support/main-module.ts';
 import { eventually, freePort } from '../support/processes.ts';
+import {
+  conditionOf,
+  QUOTAS,
+  ROLE_BINDINGS,
+  startControllerScene,
+  USERS,
+  type ControllerScene,
+  type Reconciled,
+} from '../support/user-controllers-scene.ts';
 
-const run = promisify(execFile);
-const FOLDER = join(import.meta.dirname, '..', '..', 'deploy', 'examples', 'users', 'controllers');
-const USERS: Resource = {
-  ...{ group: 'people.example.com', version: 'v1', resource: 'users', kind: 'User', namespaced: false },
-};
-const RBAC = 'rbac.authorization.k8s.io';
-const ROLE_BINDINGS: Resource = {
-  ...{ group: RBAC, version: 'v1', resource: 'rolebindings', kind: 'RoleBinding', namespaced: true },
-};
-const QUOTAS: Resource = {
-  ...{ group: '', version: 'v1', resource: 'resourcequotas', kind: 'ResourceQuota', namespaced: true },
-};
-
-interface User extends KubeObject {
-  readonly spec: { readonly mail: string; readonly cpu?: string };
-  readonly status?: { readonly observedGeneration?: number; readonly conditions?: readonly Condition[] };
-}
+type User = Reconciled & { readonly spec: { readonly mail: string; readonly cpu?: string } };
 type Quota = KubeObject & { readonly spec?: { readonly hard?: Readonly<Record<string, string>> } };
 
+let scene: ControllerScene;
 let cluster: Cluster;
 let replica: Replica;
 let port: number;
 
 beforeAll(async () => {
   port = await freePort();
-  cluster = await startClusterFor(port, {
-    controllers: ['clusterrole-aggregation', 'namespace', 'garbagecollector'],
-  });
-  await cluster.applyFolder('examples/users', ({ kind }) => kind === 'CustomResourceDefinition');
-  await established(cluster, 'users.people.example.com');
-  const { stdout } = await run(process.execPath, [MAIN, 'manifests', '--handlers', FOLDER]);
-  await cluster.apply(...parseAllDocuments(stdout).map((document) => document.toJS() as KubeObject));
+  scene = await startControllerScene(port, ['users']);
+  ({ cluster } = scene);
   replica = await start('one');
   await replica.whenReady();
 });
 
 afterAll(async () => {
   await replica.program.stop(15_000);
-  await cluster.stop();
+  await scene.stop();
 });
 
 const start = async (name: string): Promise<Replica> =>
-  await startReplica(cluster.plane, { name, port, arrangement: 'both', settings: { handlers: FOLDER } });
+  await startReplica(cluster.plane, {
+    name,
+    port,
+    arrangement: 'both',
+    settings: { handlers: scene.folder },
+  });
 
 const user = (name: string, spec: Partial<User['spec']> = {}): User => ({
   metadata: { name },
   spec: { mail: `${name}@example.com`, ...spec },
 });
-const conditionOf = ({ status }: User, type: string) =>
-  status?.conditions?.find((condition) => condition.type === type);
 const untilReady = (name: string, generation = 1) =>
   cluster.see<User>(
     `${name} is ready`,

@@ -136,6 +136,15 @@ describe.each([24, 22])('with Node %i', { timeout: PATIENCE_MS }, (major) => {
     const examples = 'node_modules/@gatehouse-dev/gatehouse/deploy/examples';
     const review = await shell(node, `npx --no gatehouse -- review -p ${examples} -f ${examples}/objects`);
     expect(review).toEqual({ code: 1, out: expect.stringContaining('names no Datacenter') as string });
+    // Node itself strips no types below node_modules; the tour runs this controller.
+    const manifests = await shell(
+      node,
+      `npx --no gatehouse -- manifests --handlers ${examples}/users/controllers`,
+    );
+    expect(manifests).toEqual({
+      code: 0,
+      out: expect.stringContaining('gatehouse-controllers-of-users') as string,
+    });
   });
 
   test('gatehouse init creates a project whose tests and types pass, and whose handler decides', async ({
