@@ -1,4 +1,4 @@
-/** `apply` and `remove`: an object of somebody else is never taken. */
+/** `apply` and `remove`, which never take an object of another owner. */
 import { textIn, listIn } from '../json/json.ts';
 import { splitApiVersion, type KubeObject } from '../json/kube-object.ts';
 import type { AppliedObject, ApplyOptions } from './controller.ts';
@@ -113,7 +113,7 @@ async function send(
   const body = uid === undefined ? desired : { ...desired, metadata: { ...desired.metadata, uid } };
   const stored = await world.apply(kind, body, fieldManager, found !== undefined, deadline);
   if (found === undefined && wasThere(stored, fieldManager)) {
-    // Somebody else was faster. Without fields, the API server takes back all that this controller set.
+    // Another client was faster. Without fields, the API server takes back all that this controller set.
     const { apiVersion, kind: name, metadata } = desired;
     const bare = {
       apiVersion,

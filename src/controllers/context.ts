@@ -14,7 +14,7 @@ const LONGEST_SECONDS = 1e9;
 export function createContext(state: PassState): ControllerContext {
   const { pass } = state;
   const { controller, world, deadline } = pass;
-  /** A promise that nobody awaits must not write after the pass. */
+  /** A promise without `await` must not write after the pass. */
   const check = (): void => {
     if (state.isOver) throw new Error('the pass is over: await all promises in the controller');
     deadline.throwIfAborted();

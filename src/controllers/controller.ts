@@ -55,7 +55,7 @@ export interface ControllerDefinition<T extends object = UntypedObject> {
    */
   readonly reconcile: (object: Frozen<T>, context: ControllerContext) => Promise<void> | void;
   /**
-   * Undoes what Kubernetes does not clean up by itself, before the object disappears. With it, each object gets a
+   * Cleans up what Kubernetes does not, before the object disappears. With it, each object gets a
    * finalizer before its first pass. What `reconcile` applied is deleted afterwards, and the finalizer goes last.
    */
   readonly finalize?: (object: Frozen<T>, context: ControllerContext) => Promise<void> | void;

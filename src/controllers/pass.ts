@@ -138,7 +138,7 @@ async function failed(state: PassState, error: Error, reason: string): Promise<P
   return { kind: 'failed', error };
 }
 
-/** Conditions hold at most 32 KiB; nobody reads more than a few lines. */
+/** Limit of characters. Conditions hold 32 KiB, but readers need a few lines. */
 const LONGEST = 1_024;
 
 /** Authors throw errors without a message, and errors whose message is no text. */

@@ -136,7 +136,7 @@ test('what a controller of users applied passes where its role grants the kind, 
   const { metadata } = object('token', ours);
   const token = { metadata: { ...metadata, annotations }, type: 'kubernetes.io/service-account-token' };
   await refused(account.create(secrets, token), 'secrets');
-  // Whoever knows one joins the cluster as a node.
+  // Its owner can join the cluster as a node.
   const bootstrap = { ...object('bootstrap-token-abcdef', ours), type: 'bootstrap.kubernetes.io/token' };
   await refused(account.create(secrets, bootstrap), 'secrets');
 });

@@ -34,7 +34,7 @@ export default defineController<Machine>({
     condition('Created', 'True', 'Created', `the cloud calls it ${machine.id}`);
     status({ address: machine.address });
     if (machine.state !== 'running') wait('Starting', `${machine.id} starts`, { afterSeconds: 1 });
-    // The cloud reports nothing: look for a machine that somebody deleted there.
+    // The cloud reports nothing: look for machines that were deleted there.
     requeueAfter(300);
   },
 
