@@ -9,7 +9,7 @@ import { startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { text, type SecretObject, type WebhookConfigurationObject } from '../support/objects.ts';
 import { managedBy } from '../support/injection-objects.ts';
-import { freePort } from '../support/processes.ts';
+import { eventually, freePort } from '../support/processes.ts';
 
 let cluster: Cluster;
 let replica: Replica;
@@ -137,7 +137,10 @@ test('a removed bundle is restored within 2 s, and nothing else in the object ch
 
   expect(after.webhooks).toEqual(before.webhooks);
   expect(after.metadata?.annotations).toEqual(before.metadata?.annotations);
-  await cluster.admin.create(configMaps, configMap('welcome-again'));
+  // The API server learns of the bundle through its own watch.
+  await eventually('the API server calls the webhook again', () =>
+    cluster.admin.create(configMaps, configMap('welcome-again')),
+  );
 });
 
 test('managedFields show that Gatehouse owns only caBundle, not even the name of an entry', async () => {
