@@ -64,10 +64,10 @@ test('300 endpoints are asked within 60 s of their renewal, at a rate of 5 per s
 test('an answer that cannot be read counts as none, and the other servers are asked', async () => {
   const { add, counts, most } = scene(20);
   add('broken', 30);
-  await vi.advanceTimersByTimeAsync(1_000);
+  await vi.advanceTimersByTimeAsync(3_000);
   expect(counts()).toMatchObject({ unreachable: 30 });
   add('shop', 30);
-  await vi.advanceTimersByTimeAsync(1_000);
+  await vi.advanceTimersByTimeAsync(3_000);
   expect(counts()).toMatchObject({ unreachable: 30, current: 30 });
   expect(most()).toBe(10);
 });
@@ -106,11 +106,23 @@ test('renewals go before the routine, and do not stop it', async () => {
   expect(counts.get('old')?.length).toBeGreaterThan(10);
 });
 
+test('single turns wait for each other and are asked in groups', async () => {
+  const { add, asked } = scene(1);
+  for (let number = 0; number < 100; number += 1) {
+    add(`n-${number}`, 1);
+    await vi.advanceTimersByTimeAsync(200);
+  }
+  expect(asked).toHaveLength(100);
+  expect(new Set(asked.map(({ at }) => Math.round(at / 100))).size).toBeLessThanOrEqual(11);
+});
+
 test('nothing is asked about a Service that is removed, nor after the end', async () => {
   const { add, asked, prober, pending, stop } = scene(20);
   add('shop', 100);
+  await vi.advanceTimersByTimeAsync(2_010);
   prober.remove('shop/db');
   const before = asked.length;
+  expect(before).toBe(10);
   await vi.advanceTimersByTimeAsync(3_600_000);
   expect(asked).toHaveLength(before);
   add('shop', 1);
