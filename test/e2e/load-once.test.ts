@@ -33,7 +33,7 @@ const ROTATIONS = 2;
 const HOST = 'db.shop.svc';
 /** Connections per second. `REQUESTS` over most of them make at least 200 requests per second in the nightly form. */
 const RATE = isNightly ? 120 : 60;
-const REQUESTS = 4;
+const REQUESTS = 5;
 /** More concurrent connections would only queue. */
 const LANES = 16;
 /** The minimum duration, besides the rotations. */
