@@ -209,6 +209,9 @@ const CONTROLLERS_ARGUMENTS: readonly string[] = [
   '{{- if .Values.policyReports }}',
   '- --policy-reports',
   '{{- end }}',
+  '{{- if .Values.compilePolicies }}',
+  '- --compile-policies',
+  '{{- end }}',
 ];
 
 /** OpenShift assigns a range of user IDs to each namespace, and rejects pods that request another ID. */

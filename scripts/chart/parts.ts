@@ -42,6 +42,7 @@ export const COMPONENTS: Readonly<Record<string, string | undefined>> = {
   'without-restores': undefined,
   'status-page': '.Values.statusPage',
   'policy-reports': '.Values.policyReports',
+  'compile-policies': '.Values.compilePolicies',
 };
 
 /** All objects that the chart may install, read from a `deploy/` folder. */

@@ -147,6 +147,10 @@ const processValues = (): TProperties => ({
     'The violations that the audit finds, as Reports of `openreports.io`, or of `wgpolicyk8s.io` where these are not served.',
     false,
   ),
+  compilePolicies: boolean(
+    'Checks that CEL can express, as ValidatingAdmissionPolicies that the API server enforces itself (Kubernetes 1.30).',
+    false,
+  ),
   extraArgs: Type.Array(Type.String(), {
     description: 'Additional flags of every process, such as `--drain-delay=20s`.',
     default: [],

@@ -100,6 +100,11 @@ const spec = object('The rules.', {
   'audit?': boolean('Whether existing objects are checked as well, hourly and whenever the policy changes.', {
     default: true,
   }),
+  'compile?': oneOf(
+    'Whether the API server itself enforces what CEL can say, also while Gatehouse is down (Auto), or only the webhook. Needs --compile-policies and Kubernetes 1.30.',
+    ['Auto', 'Never'],
+    { default: 'Auto' },
+  ),
   'params?': params,
   'variables?': mapList('Values for expressions, evaluated in this order.', 'name', variable, {
     maxItems: 64,
@@ -135,6 +140,15 @@ const status = object(
     }),
     'conditions?': conditionsSchema(
       '`Ready` (it compiles, and the API server calls Gatehouse for it), `Reconciling` (Gatehouse retries by itself) and `Stalled` (a user must act) while it is not, `WebhooksInstalled` (the API server calls Gatehouse), `KindsServed` (`False` if the API server does not serve all kinds that the policy names), `SubresourcesCovered` (`False` if requests change the governed objects without asking the policy), `ReadsReviewed` (`False` if the policy is older than the review of what its author may read)',
+    ),
+    'compiled?': string('How many checks the API server enforces itself, of how many, e.g. `2/3`.'),
+    'enforcedBy?': array(
+      'Who enforces each check, with --compile-policies. The webhook judges the checks of the API server too.',
+      object('One check.', {
+        check: string('e.g. `rule no-password`.'),
+        by: oneOf('The API server itself, or the webhook.', ['APIServer', 'Webhook']),
+        'reason?': string('Why the API server does not enforce it.'),
+      }),
     ),
     'inForce?': object(
       'The enforced version. It stays in force until a newer one compiles and its webhooks are installed.',

@@ -44,6 +44,7 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
     operationsPort: read('operations-port'),
     statusPage: read('status-page'),
     policyReports: read('policy-reports'),
+    compilePolicies: read('compile-policies'),
     strictPolicies: read('strict-policies'),
     exemplars: read('exemplars'),
     connectionTimeoutMs: read('connection-timeout'),

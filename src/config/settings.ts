@@ -52,6 +52,12 @@ export const SETTINGS = {
     yesOrNo,
     'true',
   ),
+  'compile-policies': setting(
+    'hand the checks that CEL can express to the API server, as ValidatingAdmissionPolicies (Kubernetes 1.30)',
+    'false',
+    yesOrNo,
+    'true',
+  ),
   'policy-reports': setting(
     'write the violations that the audit finds as Reports (openreports.io), or as PolicyReports where these are not served',
     'false',

@@ -23,6 +23,7 @@ import { startPolicyAudit } from './policies/policy-audit.ts';
 import { startExceptionStatus } from './policies/exception-status.ts';
 import { startPolicyStatus } from './policies/policy-status.ts';
 import { startReadRecords } from './policies/read-records.ts';
+import { startNativePolicies } from './native/native-policies.ts';
 import { startPolicyReports } from './reports/policy-reports.ts';
 import { startShareState } from './own-state/share-state.ts';
 import { startOwnSweeps } from './restores/own-sweeps.ts';
@@ -130,7 +131,12 @@ function startPolicies(
     return [...refused].find(([webhook]) => ids.some((id) => webhook.startsWith(id)))?.[1];
   };
   const reports = audit.findings && startPolicyReports(context, replica, audit.findings, signal);
-  const status = startPolicyStatus(context, replica, { refusal, violations: audit.result }, signal);
+  const onEnforcers = (name: string) => status.add(name);
+  const native = context.config.compilePolicies
+    ? startNativePolicies(context, replica, onEnforcers, signal)
+    : undefined;
+  const facts = { refusal, violations: audit.result, enforcersOf: native?.enforcersOf };
+  const status = startPolicyStatus(context, replica, facts, signal);
   const refresh = () => {
     for (const { name } of replica.registry.inForce()) status.add(name);
   };
@@ -155,7 +161,8 @@ function startPolicies(
   );
   const records = startReadRecords(context, replica, signal);
   const exceptions = startExceptionStatus(context, replica, audit.refresh, signal);
-  const running = [status, webhooks, audit, records, exceptions, ...(reports === undefined ? [] : [reports])];
+  const optional = [reports, native].filter((one) => one !== undefined);
+  const running = [status, webhooks, audit, records, exceptions, ...optional];
   return {
     stopped: Promise.all(running.map(({ stopped }) => stopped)),
   };

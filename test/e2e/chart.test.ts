@@ -265,6 +265,13 @@ const EFFECTS: readonly (readonly [
     ['controllers', '--policy-reports'],
   ],
   [
+    'compilePolicies',
+    { compilePolicies: true },
+    CONTROLLERS,
+    `${CONTAINER}.args`,
+    ['controllers', '--compile-policies'],
+  ],
+  [
     'distributeBundles',
     { distributeBundles: true },
     'ClusterRole gatehouse-distribute-bundles',
@@ -392,6 +399,7 @@ const WITH_COMPONENT: readonly (readonly [component: string, options: RenderOpti
   ['without-restores', { values: { parts: { restores: { enabled: false } } } }],
   ['status-page', { values: { statusPage: true } }],
   ['policy-reports', { values: { policyReports: true } }],
+  ['compile-policies', { values: { compilePolicies: true } }],
 ];
 
 /** The paths of all values that are not groups. */
@@ -502,6 +510,7 @@ describe.each(HELMS)('the chart as $name renders it', ({ render, notes }) => {
 const everything = {
   statusPage: true,
   policyReports: true,
+  compilePolicies: true,
   compat: { openshift: true, certManager: true },
   deleteSecrets: true,
   restarts: true,

@@ -1,4 +1,5 @@
 /** On the leader: writes the status of AdmissionPolicies. */
+import type { Enforcer } from '../../admission/native/installed-policy.ts';
 import { hasAudit } from '../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { uncoveredSubresources } from '../../admission/policy/match/uncovered-subresources.ts';
@@ -24,6 +25,8 @@ export interface PolicyFacts {
   readonly refusal: (policy: CompiledPolicy) => string | undefined;
   /** The last result of the audit; undefined when this leader has not audited the policy. */
   readonly violations: (name: string) => AdmissionPolicyStatus['violations'];
+  /** Undefined: this process compiles no policies. The result is undefined until the first attempt. */
+  readonly enforcersOf?: ((name: string) => readonly Enforcer[] | undefined) | undefined;
 }
 
 export function createPolicyStatusReconciler(
@@ -31,7 +34,7 @@ export function createPolicyStatusReconciler(
   policies: Pick<Store<AdmissionPolicy>, 'get'>,
   registry: Pick<PolicyRegistry, 'get' | 'inForce'>,
   records: Pick<ReadRecords, 'recordOf' | 'verdict'>,
-  { isInstalled, refusal, violations }: PolicyFacts,
+  { isInstalled, refusal, violations, enforcersOf }: PolicyFacts,
   now: () => Date,
 ): Reconcile {
   return createStatusReconciler(ADMISSION_POLICIES, client, policies, registry, (state, policy) => {
@@ -69,8 +72,17 @@ export function createPolicyStatusReconciler(
       conditions: withShortcomings(conditions, shortcomings, state.generation, now()),
       ...(inForce === undefined ? {} : { inForce }),
       ...(found === undefined ? {} : { violations: found }),
+      ...enforcement(enforcersOf === undefined ? undefined : (enforcersOf(name) ?? before.enforcedBy)),
     };
   });
+}
+
+function enforcement(
+  enforcedBy: AdmissionPolicyStatus['enforcedBy'],
+): Pick<AdmissionPolicyStatus, 'compiled' | 'enforcedBy'> {
+  if (enforcedBy === undefined) return {};
+  const native = enforcedBy.filter(({ by }) => by === 'APIServer');
+  return { compiled: `${native.length}/${enforcedBy.length}`, enforcedBy };
 }
 
 /** The condition `SubresourcesCovered`, if it is false. */

@@ -1,0 +1,240 @@
+// suite: shared-plane, sandbox: yes
+/**
+ * Checks that the leader hands to the API server, with the permissions of deploy/components/compile-policies. The sandbox
+ * has no kube-controller-manager: the test confirms the types of a policy in its place.
+ */
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import { readManifests } from '../../src/cli/deploy-manifests.ts';
+import type { AdmissionPolicyStatus } from '../../src/api/admission-policy.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
+import {
+  configMaps,
+  validatingAdmissionPolicies as POLICIES,
+  validatingAdmissionPolicyBindings as BINDINGS,
+} from '../../src/kube/well-known.ts';
+import { hasBackstop } from '../support/backstop.ts';
+import { ADMISSION_POLICIES, createNamespace, type Cluster } from '../support/cluster.ts';
+import { USERS } from '../support/control-plane-users.ts';
+import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
+import { arrangementOf, type Replica } from '../support/gatehouse.ts';
+import { permissionsOf, permissionsUsed, refusedTo, rolesIn } from '../support/grants.ts';
+import { eventually } from '../support/processes.ts';
+
+interface Policy extends KubeObject {
+  readonly spec: { readonly compile?: string };
+  readonly status?: AdmissionPolicyStatus;
+}
+
+interface Compiled extends KubeObject {
+  readonly spec: object;
+}
+
+const SOON = { timeoutMs: 30_000, everyMs: 100 };
+const WRITER = USERS[arrangementOf('both') === 'split' ? 'controllers' : 'gatehouse'].name;
+const NAME = 'passwords';
+const COMPILED = { name: `${NAME}.policies.gatehouse.dev` };
+const NAMESPACE = 'compiled';
+
+const READS_CONFIG_MAPS = {
+  apiVersion: 'rbac.authorization.k8s.io/v1',
+  kind: 'ClusterRole',
+  metadata: {
+    name: 'gatehouse-references-passwords',
+    labels: { 'gatehouse.dev/aggregate-to-references': 'true' },
+  },
+  ...{ rules: [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list', 'watch'] }] },
+};
+
+let cluster: Cluster;
+let replica: Replica;
+let isServed: boolean;
+
+beforeAll(async () => {
+  ({ cluster, replica } = await startGatehouse({
+    arrangement: 'both',
+    controllers: ['clusterrole-aggregation'],
+    settings: { 'compile-policies': 'true' },
+    prepare: async (prepared) => {
+      await prepared.applyFolder('components/compile-policies');
+      await prepared.apply(READS_CONFIG_MAPS);
+    },
+  }));
+  isServed = hasBackstop(cluster);
+  await createNamespace(cluster, NAMESPACE);
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+const passwords = (word: string, more: object = {}): KubeObject => ({
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'AdmissionPolicy',
+  metadata: { name: NAME },
+  ...{
+    spec: {
+      match: {
+        apiGroups: [''],
+        apiVersions: ['v1'],
+        resources: ['configmaps'],
+        objectSelector: { matchLabels: { suite: NAMESPACE } },
+      },
+      validate: {
+        immutable: ['data.region'],
+        rules: [
+          {
+            name: 'no-secret',
+            expression: `!("${word}" in object.?data.orValue({}))`,
+            message: `no ${word}`,
+          },
+        ],
+        unique: [{ name: 'code', paths: ['data.code'] }],
+      },
+      ...more,
+    },
+  },
+});
+
+const create = (name: string, data: Readonly<Record<string, string>>) =>
+  cluster.admin.create<KubeObject>(configMaps, {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name, namespace: NAMESPACE, labels: { suite: NAMESPACE } },
+    ...{ data },
+  });
+
+const policy = async () => await cluster.admin.get<Policy>(ADMISSION_POLICIES, { name: NAME });
+const compiled = async () => await cluster.admin.get<Compiled>(POLICIES, COMPILED);
+const enforcers = async () => (await policy())?.status?.enforcedBy ?? [];
+
+/** As kube-controller-manager does. */
+async function confirmTypes(expressionWarnings: readonly object[] = []): Promise<void> {
+  const stored = await compiled();
+  if (stored === undefined) throw new Error('there is no compiled policy');
+  const status = { observedGeneration: stored.metadata?.generation, typeChecking: { expressionWarnings } };
+  await cluster.admin.replaceStatus(POLICIES, { ...stored, ...{ status } });
+}
+
+const seeCompiled = (count: string) =>
+  eventually(
+    `${count} checks of the API server`,
+    async () => (await policy())?.status?.compiled === count,
+    SOON,
+  );
+
+test('where the API server has no such policies, the webhook enforces every check, and the status says why', async () => {
+  await cluster.apply(passwords('password'));
+  await seeInForce(cluster, NAME);
+  await seeCompiled('0/3');
+  const reason = isServed
+    ? 'kube-controller-manager has not checked its types yet'
+    : 'the API server serves no ValidatingAdmissionPolicies: it does from Kubernetes 1.30 on';
+  expect(await enforcers()).toEqual([
+    { check: 'immutable data.region', by: 'Webhook', reason },
+    { check: 'rule no-secret', by: 'Webhook', reason },
+    { check: 'unique code', by: 'Webhook', reason: 'it compares with all other objects' },
+  ]);
+  const judge = isServed ? 'ValidatingAdmissionPolicy' : 'admission webhook';
+  await untilRefused('a wrong ConfigMap', judge, () => create(`wrong-${randomUUID()}`, { password: 'x' }));
+});
+
+test('a confirmed policy is enforced by the API server', async () => {
+  if (!isServed) return;
+  await confirmTypes();
+  await seeCompiled('2/3');
+  expect((await enforcers()).map(({ check, by }) => `${check}: ${by}`)).toEqual([
+    'immutable data.region: APIServer',
+    'rule no-secret: APIServer',
+    'unique code: Webhook',
+  ]);
+});
+
+test('a warning of the type check is reported', async () => {
+  if (!isServed) return;
+  await confirmTypes([{ fieldRef: 'spec.validations[1].expression', warning: 'undefined field' }]);
+  await cluster.apply(passwords('password', { timeoutSeconds: 6 })); // any change makes Gatehouse look again
+  await seeCompiled('0/3');
+  expect((await enforcers())[0]?.reason).toBe(
+    'the API server warns about spec.validations[1].expression: undefined field',
+  );
+});
+
+test('changes by others are reverted, and changes of the policy follow', async () => {
+  if (!isServed) return;
+  const stored = await compiled();
+  const spec = { ...stored?.spec, validations: [{ expression: 'true' }] };
+  await cluster.admin.replace(POLICIES, { ...stored, ...{ spec } });
+  const binding = await cluster.admin.get<Compiled>(BINDINGS, COMPILED);
+  await cluster.admin.replace(BINDINGS, {
+    ...binding,
+    ...{ spec: { ...binding?.spec, validationActions: ['Warn'] } },
+  });
+  await cluster.apply(passwords('token'));
+  const has = async (kind: Resource, part: string) =>
+    JSON.stringify(await cluster.admin.get(kind, COMPILED)).includes(part);
+  await eventually('the binding', () => has(BINDINGS, '"validationActions":["Deny"]'), SOON);
+  await eventually('the new rule', () => has(POLICIES, 'no token'), SOON);
+});
+
+test('a policy with compile: Never is not installed', async () => {
+  if (!isServed) return;
+  await cluster.apply(passwords('token', { compile: 'Never' }));
+  await eventually('no compiled policy', async () => (await compiled()) === undefined, SOON);
+  const reason = async () => (await enforcers())[0]?.reason === 'spec.compile is Never';
+  await eventually('the reason', reason, SOON);
+  expect(await cluster.admin.get(BINDINGS, COMPILED)).toBeUndefined();
+  await cluster.apply(passwords('token'));
+  await eventually('the compiled policy', async () => (await compiled()) !== undefined, SOON);
+});
+
+test('an object of the same name that Gatehouse has not installed stays', async () => {
+  if (!isServed) return;
+  const name = 'foreign.policies.gatehouse.dev';
+  const spec = { matchConstraints: { resourceRules: [] }, validations: [{ expression: 'true' }] };
+  const foreign = { apiVersion: 'admissionregistration.k8s.io/v1', kind: 'ValidatingAdmissionPolicy' };
+  await cluster.admin.create(POLICIES, {
+    ...foreign,
+    metadata: { name },
+    ...{ spec: { ...spec, matchConstraints: { resourceRules: [RULE] } } },
+  });
+  const other = passwords('foreign');
+  await cluster.apply({ ...other, metadata: { name: 'foreign' } });
+  await eventually(
+    'the reason',
+    async () =>
+      JSON.stringify(
+        (await cluster.admin.get<Policy>(ADMISSION_POLICIES, { name: 'foreign' }))?.status,
+      ).includes(`there is a ValidatingAdmissionPolicy ${name} that Gatehouse has not installed`),
+    SOON,
+  );
+  await cluster.admin.delete(ADMISSION_POLICIES, { name: 'foreign' });
+  await cluster.admin.delete(POLICIES, { name });
+});
+
+const RULE = { apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'], operations: ['CREATE'] };
+
+test('the component grants what Gatehouse used, and no more', () => {
+  const log = cluster.plane.auditLog();
+  const folder = join(import.meta.dirname, '..', '..', 'deploy', 'components', 'compile-policies');
+  const granted = rolesIn(readManifests(folder)).flatMap(permissionsOf);
+  const used = permissionsUsed(log, WRITER);
+  if (isServed) expect(granted.filter((one) => !used.has(one))).toEqual([]);
+  expect(refusedTo(log, WRITER)).toEqual([]);
+});
+
+test('while every replica is down, the API server refuses what it enforces, in the same words', async () => {
+  if (!isServed) return;
+  await cluster.apply(passwords('token', { failurePolicy: 'Ignore' }));
+  await seeInForce(cluster, NAME);
+  const stored = await create('berlin', { region: 'berlin' });
+  replica.program.kill('SIGKILL');
+  await replica.program.exited;
+  expect((await refusal(create('wrong', { token: 'x' }))).message).toContain('no token (rule no-secret)');
+  const change = cluster.admin.replace(configMaps, { ...stored, ...{ data: { region: 'rome' } } });
+  expect((await refusal(change)).message).toContain('data.region: was set and cannot be changed');
+});
