@@ -504,7 +504,7 @@ test('a Service without its certificate, and a target without its bundle, are pr
   ]);
 });
 
-test('a policy that matches no existing object is a warning', () => {
+test('a policy that matched no existing object is a warning, with the time of the audit', () => {
   const ready = {
     type: 'Ready',
     status: 'True',
@@ -515,15 +515,21 @@ test('a policy that matches no existing object is a warning', () => {
   const policy = {
     metadata: { name: 'servers' },
     spec: { match: { apiGroups: [''], resources: ['pods'] } },
-    status: { conditions: [ready], violations: { total: 0, checked: 0 } },
+    status: { conditions: [ready], violations: { total: 0, checked: 0, checkedAt: ago(2) } },
   } as unknown as AdmissionPolicy; // the other fields do not matter
   expect(bad({ policies: read([policy]) })).toMatchObject([
     {
       check: 'policies',
       severity: 'warning',
-      seen: 'AdmissionPolicy servers matches none of the existing objects',
+      seen: 'AdmissionPolicy servers matched no existing object at its last audit, 2m ago',
     },
   ]);
+  const unserved = { ...ready, status: 'False', reason: 'UnknownKind' };
+  const broken = {
+    ...policy,
+    status: { ...policy.status, conditions: [unserved] },
+  } as unknown as AdmissionPolicy;
+  expect(bad({ policies: read([broken]) }).map(({ severity }) => severity)).toEqual(['problem']);
 });
 
 test('a part without read permission is unknown, and the other parts are checked', () => {

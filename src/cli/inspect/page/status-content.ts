@@ -103,7 +103,7 @@ function policiesSection({ admissionPolicies: { unread, items }, handlers }: Sta
         message !== undefined
           ? messageOf(adviceOn(name, message))
           : matchesNothing(policy)
-            ? 'matches no existing object'
+            ? 'matched no existing object'
             : '',
       ],
       isProblem: message !== undefined,

@@ -181,7 +181,9 @@ function admissionPolicies(
   const rows = part.items.map((policy) => {
     const { name, violations, message } = policy;
     const advice = message === undefined ? undefined : adviceOn(name, message);
-    const note = matchesNothing(policy) ? ['matches no existing object'] : [];
+    const note = matchesNothing(policy)
+      ? [`matched no existing object ${relative(policy.checkedAt, style.now)}`]
+      : [];
     const violating: StatusCell =
       violations === undefined
         ? plain('–')

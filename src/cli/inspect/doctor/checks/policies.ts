@@ -1,8 +1,10 @@
 /** Checks that policies and detectors are in force, and that no RestoreWindow is open for too long. */
+import { counted } from '../../../../json/counted.ts';
 import type { ObjectMeta, Condition } from '../../../../json/kube-object.ts';
 import type { RestoreWindow } from '../../../../api/restore-window.ts';
 import type { InstallationReadings } from '../../read-cluster/read-installation.ts';
 import type { Reading } from '../../read-cluster/reading.ts';
+import { age } from '../../status/time-line.ts';
 import { judgeReading, ok, orElse, problem, warning, type Results } from '../finding.ts';
 
 interface Conditioned {
@@ -15,10 +17,11 @@ export const checkPolicies = ({
   conversions,
   detectors,
   exceptions,
+  now,
 }: InstallationReadings): Results =>
   [
     judgeKind('AdmissionPolicy', policies, problem),
-    matchingNothing(policies),
+    matchingNothing(policies, now),
     judgeKind('ConversionPolicy', conversions, problem),
     // A warning: the shipped detectors trust no namespace yet.
     judgeKind('RestoreDetector', detectors, warning),
@@ -26,24 +29,31 @@ export const checkPolicies = ({
     judgeKind('PolicyException', exceptions, warning),
   ].flat();
 
-/** Warnings: the objects may not exist yet. */
-const matchingNothing = (policies: InstallationReadings['policies']): Results =>
+/** Warnings: the objects may not exist yet, or be newer than the audit. A policy that is not ready is a problem already. */
+const matchingNothing = (policies: InstallationReadings['policies'], now: Date): Results =>
   policies.kind === 'unread'
     ? []
     : policies.value
-        .filter(({ status }) => status?.violations?.checked === 0)
-        .map(({ metadata: { name = '' } }) =>
+        .filter(({ status }) => status?.violations?.checked === 0 && isReady(status))
+        .map(({ metadata: { name = '' }, status }) =>
           warning(
-            `AdmissionPolicy ${name} matches none of the existing objects`,
-            `if such objects exist, check spec.match: kubectl get admissionpolicy ${name} -o yaml`,
+            `AdmissionPolicy ${name} matched no existing object at its last audit, ${age(status?.violations?.checkedAt, now)} ago`,
+            `if such objects existed then, check spec.match: kubectl get admissionpolicy ${name} -o yaml`,
           ),
         );
+
+const isReady = (status: Conditioned['status']): boolean =>
+  status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') ?? false;
 
 const judgeKind = (kind: string, reading: Reading<readonly Conditioned[]>, create: typeof problem): Results =>
   judgeReading(reading, (objects) =>
     orElse(
       objects.flatMap((object) => judgeConditions(kind, object, create)),
-      ok(objects.length === 0 ? `no ${kind} exists` : `${kind}: all ${objects.length} are ready`),
+      ok(
+        objects.length === 0
+          ? `no ${kind} exists`
+          : `${counted(objects.length, kind)} ${objects.length === 1 ? 'is' : 'are'} ready`,
+      ),
     ),
   );
 
