@@ -1,8 +1,11 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 
+import { VERSION } from '../src/config/version.ts';
 import { withImage, withImageValues, withPlaces } from './release-files.ts';
 
 const DEPLOY = join(import.meta.dirname, '..', 'deploy');
@@ -15,7 +18,7 @@ const image = { repository: 'ghcr.io/owner/gatehouse', digest: `sha256:${'0a'.re
 test('a release sets the digest of its image in install.yaml, and changes nothing else', () => {
   const released = withImage(install, image).split('\n');
   const changed = install.split('\n').filter((line, n) => line !== released[n]);
-  const before = '          image: gatehouse:0.1.0';
+  const before = `          image: gatehouse:${VERSION}`;
   expect(changed).toEqual([before, before]);
   expect(released).toContain(`          image: ${image.repository}@${image.digest}`);
 });
@@ -49,4 +52,26 @@ test.each([
   ['edited values', () => withImageValues('image: {}', image), '0 times'],
 ])('%s is refused', (_what, release, complaint) => {
   expect(release).toThrow(complaint);
+});
+
+test('the commands of docs/releasing.md set the version wherever it is written', () => {
+  const root = join(DEPLOY, '..');
+  const commands = /```sh\n( +npm version [^`]*)```/.exec(
+    readFileSync(join(root, 'docs', 'releasing.md'), 'utf8'),
+  )?.[1];
+  const edits = commands?.split('\n').filter((line) => line.includes('sed '));
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-version-'));
+  try {
+    for (const path of ['README.md', 'deploy', 'docs', 'src/config/version.ts'])
+      cpSync(join(root, path), join(folder, path), { recursive: true });
+    const run = (script: string): string =>
+      execFileSync('bash', ['-euo', 'pipefail', '-c', script], { cwd: folder, encoding: 'utf8' });
+    run(`git init --quiet && git add . && ${edits?.join('\n') ?? 'false'}`);
+    const left = `gatehouse:${VERSION.replaceAll('.', '\\.')}|VERSION = '${VERSION}'`;
+    // This page is not changed: it is the example.
+    expect(run(`git grep -lE "${left}" -- . ':!docs/releasing.md' || true`)).toBe('');
+    expect(readFileSync(join(folder, 'src', 'config', 'version.ts'), 'utf8')).toContain("VERSION = '1.2.0'");
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });

@@ -132,3 +132,17 @@ test('a release signs image, chart and files, with provenance and an SBOM', () =
   ])
     expect(text).toContain(said);
 });
+
+test('a release finds out that npm cannot accept it before it publishes anything', () => {
+  const { jobs } = files.find(({ name }) => name === 'release.yml')?.workflow ?? { jobs: {} };
+  const checks = jobs.package?.steps?.map(({ run: script }) => script) ?? [];
+  expect(checks, 'a package without a version has no trusted publisher').toContain(
+    'npm view @gatehouse-dev/gatehouse name',
+  );
+  const settings = jobs.publish?.steps?.map((step) => step.with ?? {}) ?? [];
+  expect(settings.length).toBeGreaterThan(0);
+  expect(
+    settings.filter((setting) => 'registry-url' in setting),
+    'setup-node would write a placeholder for a token, which npm may use instead',
+  ).toEqual([]);
+});

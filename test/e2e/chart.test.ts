@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 
+import { VERSION } from '../../src/config/version.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { established, startCluster, type Cluster } from '../support/cluster.ts';
 import { findHelms, type RenderOptions } from '../support/helm.ts';
@@ -432,8 +433,8 @@ describe.each(HELMS)('the chart as $name renders it', ({ render, notes }) => {
     for (const object of rendered)
       expect(at(object, 'metadata.labels'), nameOf(object)).toMatchObject({
         'app.kubernetes.io/managed-by': 'Helm',
-        'app.kubernetes.io/version': '0.1.0',
-        'helm.sh/chart': 'gatehouse-0.1.0',
+        'app.kubernetes.io/version': VERSION,
+        'helm.sh/chart': `gatehouse-${VERSION}`,
       });
   });
 

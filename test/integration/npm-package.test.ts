@@ -7,6 +7,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
+import { VERSION } from '../../src/config/version.ts';
 import { eventually, startProgram, tail } from '../support/processes.ts';
 
 const run = promisify(execFile);
@@ -128,7 +129,7 @@ describe.each([24, 22])('with Node %i', { timeout: PATIENCE_MS }, (major) => {
   test('npx runs the commands', async ({ skip }) => {
     const node = usable(skip);
     expect((await shell(node, 'node --version')).out).toMatch(new RegExp(`^v${major}\\.`));
-    expect(await shell(node, 'npx --no gatehouse -- --version')).toEqual({ code: 0, out: '0.1.0\n' });
+    expect(await shell(node, 'npx --no gatehouse -- --version')).toEqual({ code: 0, out: `${VERSION}\n` });
     expect((await shell(node, 'npx --no kubectl-gatehouse -- --help')).out).toContain(
       'Usage: kubectl gatehouse',
     );
