@@ -1,4 +1,4 @@
-/** Issue 19: what Gatehouse says about the most likely mistakes of policy authors. docs/mistakes.md is generated from them. */
+/** Issue 19: what Gatehouse says about the most likely mistakes of policy authors. docs/reference/mistakes.md is generated from them. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -48,6 +48,11 @@ export const FIELDS: readonly Mistake[] = [
   ),
   immutable('another case', 'spec.Tenant', 'spec has no field Tenant: did you mean tenant?'),
   immutable('`spec.` is missing', 'tenant', 'the object has no field tenant: did you mean spec.tenant?'),
+  immutable(
+    'a field one level too high',
+    'spec.email',
+    'spec has no field email: did you mean spec.owner.email?',
+  ),
   immutable('a field of a text', 'spec.tenant.name', 'spec.tenant is a string, and has no fields'),
   wrong(
     'a misspelt field of metadata',

@@ -1,4 +1,4 @@
-/** Mistakes of policy authors, each with what Gatehouse says. Tests feed them, and docs/mistakes.md is generated from them. */
+/** Mistakes of policy authors, each with what Gatehouse says. Tests feed them, and docs/reference/mistakes.md is generated from them. */
 export interface Mistake {
   /** What the author did. */
   readonly mistake: string;

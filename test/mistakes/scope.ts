@@ -84,6 +84,14 @@ export const SCOPE: readonly Mistake[] = [
   ),
   apiServer(
     other(
+      '`matchConditions` where a ValidatingAdmissionPolicy has them',
+      'matchConditions: []',
+      'LINE',
+      'spec.matchConditions: spec has no field matchConditions: did you mean spec.match.matchConditions?',
+    ),
+  ),
+  apiServer(
+    other(
       'a word in another case',
       'enforcement: deny',
       'LINE\n' + CHECK,

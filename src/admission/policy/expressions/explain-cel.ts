@@ -64,10 +64,11 @@ function unknownName({ kind, name, known, of = 'the object' }: UnknownName, name
 /** The message for a field that a schema lacks. */
 export function noField(of: string, name: string, known: readonly string[]): string {
   if (name === '$') return 'a path starts with a field such as spec, without $';
-  const inSpec = known.find((one) => one === `spec.${name}`);
+  const deeper = known.filter((one) => one.endsWith(`.${name}`));
+  const meant = deeper.find((one) => one === `spec.${name}`) ?? deeper[0];
   const method = METHODS.has(name) ? `${name}()` : undefined;
   const longer = known.find((one) => one.startsWith(name));
-  return `${of} has no field ${name}${suggestion(inSpec ?? nearest(name, known) ?? longer ?? method)}`;
+  return `${of} has no field ${name}${suggestion(meant ?? nearest(name, known) ?? longer ?? method)}`;
 }
 
 const METHODS: ReadonlySet<string> = new Set(

@@ -69,9 +69,11 @@ function fieldOf(type: Extract<CelType, { kind: 'object' }>, name: string): Foun
   const field = fields.find(({ property }) => property === name);
   if (field !== undefined) return found(field.type);
   if (type.open) return found({ kind: 'dyn' });
-  const spec = fields.find(({ property }) => property === 'spec')?.type;
-  const isInSpec = type.name === ROOT && spec?.kind === 'object' && spec.fields.has(name);
-  const known = isInSpec ? [`spec.${name}`] : fields.map(({ property }) => property);
+  // A field at a wrong level, such as `tenant` instead of `spec.tenant`.
+  const deeper = fields
+    .filter(({ type: inner }) => inner.kind === 'object' && inner.fields.has(name))
+    .map(({ property }) => `${type.name === ROOT ? '' : `${type.name}.`}${property}.${name}`);
+  const known = deeper.length > 0 ? deeper : fields.map(({ property }) => property);
   return flaw(noField(type.name, name, known));
 }
 
