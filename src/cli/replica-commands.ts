@@ -100,6 +100,8 @@ export function addManifests(program: Command): void {
         process.stdout.write(nativeManifests(policies, config.namespace));
         return;
       }
+      if (policies === undefined && config.handlers === undefined)
+        return command.error('error: nothing to print: use --handlers <folder> or -p <policies>');
       if (policies !== undefined) {
         const { policyManifests } = await import('./review/policy-manifests.ts');
         process.stdout.write(policyManifests(policies));

@@ -41,6 +41,7 @@ test.each([
   ['restore close', "missing required argument 'name'", 'gatehouse restore close'],
   ['restore open x --for 1y', /--for/, 'gatehouse restore open'],
   ['serve --port x', '--port: "x" is not a port (0 to 65535)', 'gatehouse serve'],
+  ['manifests', 'nothing to print: use --handlers <folder> or -p <policies>', 'gatehouse manifests'],
   ['manifests -n Prod', /^--namespace: "Prod"/, 'gatehouse manifests'],
   ['sandbox --port 99999', /"99999" is not a port/, 'gatehouse sandbox'],
 ])('"gatehouse %s" is one line, where to find help, and exit code 2', async (line, message, command) => {
