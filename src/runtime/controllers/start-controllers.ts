@@ -4,8 +4,9 @@ import { runPass, type PassResult } from '../../controllers/pass.ts';
 import type { Settled } from '../../controllers/pass-state.ts';
 import type { ServedKind } from '../../controllers/world.ts';
 import type { PassResultLabel } from '../../server/metrics/metrics.ts';
+import { messageOf } from '../../json/error-message.ts';
 import { groupResourceName, type KubeObject } from '../../json/kube-object.ts';
-import { canI } from '../../kube/access.ts';
+import { canI, type AccessQuestion } from '../../kube/access.ts';
 import { linkedController, sleep, systemClock } from '../../kube/clock.ts';
 import { AWAIT_CHANGE, GONE, startController, type LeaderContext, type Reconcile } from '../controller.ts';
 import { inHandler } from '../handlers/stray-errors.ts';
@@ -17,6 +18,8 @@ import { createOwnWrites } from './own-writes.ts';
 
 /** The CRD may be created later, and no watch reports a permission. In milliseconds. */
 const RETRY_MS = 5_000;
+/** After an error of the API server. In milliseconds. */
+const ERROR_RETRY_MS = 500;
 /** Time for the status of a pass that has reached its deadline, in milliseconds. */
 const REPORT_MS = 30_000;
 
@@ -114,38 +117,55 @@ async function whenServed(
   signal: AbortSignal,
 ): Promise<readonly [ServedKind, ...ServedKind[]]> {
   const { log } = context;
+  const may = rememberingYes((question) => canI(context.client, question, { signal }));
   let logged: string | undefined;
   for (;;) {
+    let waitMs = RETRY_MS;
     try {
       const [watched, ...owns] = await Promise.all(
-        [controller.watched, ...controller.owns].map((kind) => served(context, kind, signal)),
+        [controller.watched, ...controller.owns].map((kind) => served(context, kind, may, signal)),
       );
       if (watched !== undefined) return [watched, ...owns];
     } catch (error) {
       signal.throwIfAborted();
-      const problem = error instanceof Error ? error.message : String(error);
+      const problem = messageOf(error);
       if (problem !== logged) log.warn({ problem }, 'the controller waits');
       logged = problem;
+      if (!(error instanceof NotUsable)) waitMs = ERROR_RETRY_MS;
     }
-    await sleep(systemClock, RETRY_MS, signal);
+    await sleep(systemClock, waitMs, signal);
   }
 }
 
+/** A kind that the API server does not serve, or that this process may not read. */
+class NotUsable extends Error {}
+
+type May = (question: AccessQuestion) => Promise<boolean>;
+
+/**
+ * Asks again only what was not permitted, or not answered. A controller asks a dozen questions at its start: an API
+ * server that fails often would never answer all of them at once.
+ */
+export function rememberingYes(ask: May): May {
+  const permitted = new Set<string>();
+  return async (question) => {
+    const key = JSON.stringify(question);
+    if (!permitted.has(key) && (await ask(question))) permitted.add(key);
+    return permitted.has(key);
+  };
+}
+
 async function served(
-  { client, discovery, namespaces }: LeaderContext,
+  { discovery, namespaces }: LeaderContext,
   kind: VersionedKind,
+  may: May,
   signal: AbortSignal,
 ): Promise<ServedKind> {
   const name = `${groupResourceName(kind)} in ${kind.version}`;
   const found = await discovery.resolve(kind, signal);
-  if (found === undefined) throw new Error(`the API server does not serve ${name}`);
-  const may = await mayRead(
-    (question) => canI(client, question, { signal }),
-    kind,
-    placesOf(found, namespaces),
-  );
-  if (!may)
-    throw new Error(
+  if (found === undefined) throw new NotUsable(`the API server does not serve ${name}`);
+  if (!(await mayRead(may, kind, placesOf(found, namespaces))))
+    throw new NotUsable(
       `Gatehouse may not get, list and watch ${name}: apply the output of "gatehouse manifests --handlers"`,
     );
   return { ...found, version: kind.version };
