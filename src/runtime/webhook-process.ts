@@ -26,6 +26,7 @@ import { createOwners } from './policies/owners.ts';
 import { startController } from './controller.ts';
 import { createCrdSchemas } from './policies/crd-schemas.ts';
 import { createReadGrants, watchPolicyExceptions } from './policies/policy-exceptions.ts';
+import { createExceptionWarnings } from './policies/exception-warnings.ts';
 import { createPolicyWarnings } from './policies/policy-warnings.ts';
 import { createReadAccess } from './policies/read-access.ts';
 import { READS_SECRET } from './policies/read-records.ts';
@@ -169,7 +170,10 @@ export function startReplica(
       serverNow,
       createOwnKinds(
         ...([accessReviews, windows, detectors, owners, records, config.namespace] as const),
-        createPolicyWarnings({ ...compiling, strict: config.strictPolicies, log }),
+        {
+          ofPolicy: createPolicyWarnings({ ...compiling, strict: config.strictPolicies, log }),
+          ofException: createExceptionWarnings(registry, serverClock.now),
+        },
         serverClock.now,
       ),
       context.namespaces,

@@ -141,6 +141,7 @@ export const OWN_KIND_ENTRIES: readonly OwnKindEntry[] = [
         operations: ['CREATE', 'UPDATE', 'DELETE'],
         resources: ['admissionpolicies', 'conversionpolicies', 'restorereports', 'uniqueclaims'],
       },
+      { operations: ['CREATE', 'UPDATE'], resources: ['policyexceptions'] },
       { operations: ['DELETE'], resources: ['restoredetectors', 'restorewindows'] },
       { operations: ['UPDATE'], resources: STATUSES.filter((name) => name !== 'restorewindows/status') },
     ],

@@ -3,12 +3,14 @@ import { compileJsonSchema } from '../../admission/policy/schema/json-schema.ts'
 import type { SchemaCheck } from '../../admission/policy/compiled-policy.ts';
 import { writes, type AdmissionRequest } from '../../admission/review/request.ts';
 import { admissionPolicySchema } from '../../api/admission-policy.ts';
+import { policyExceptionSchema } from '../../api/policy-exception.ts';
 import { restoreDetectorSchema } from '../../api/restore-detector.ts';
 import { restoreWindowSchema } from '../../api/restore-window.ts';
 
-/** The kinds whose reviews cause SubjectAccessReviews. */
+/** The kinds whose reviews cause SubjectAccessReviews, or read more than their metadata. */
 const SCHEMAS = new Map<string, object>([
   ['admissionpolicies', admissionPolicySchema],
+  ['policyexceptions', policyExceptionSchema],
   ['restoredetectors', restoreDetectorSchema],
   ['restorewindows', restoreWindowSchema],
 ]);

@@ -11,7 +11,10 @@ const none = { store: { list: () => [], get: () => undefined, byIndex: () => [] 
 
 const RECORDS = { recordOf: () => 'record', verdict: () => 'unreviewed' as const };
 
-const warn = () => Promise.resolve({ ...ALLOWED, warnings: ['checked'] });
+const warn = {
+  ofPolicy: () => Promise.resolve({ ...ALLOWED, warnings: ['checked'] }),
+  ofException: () => ({ ...ALLOWED, warnings: ['not in force'] }),
+};
 
 /** Records the questions. The user may open windows in every single namespace, but not for the whole cluster. */
 function scene() {
@@ -149,4 +152,16 @@ test('only Gatehouse writes a status, whatever a SubjectAccessReview would say',
     message: expect.stringContaining('only Gatehouse writes restorewindows/status') as string,
   });
   expect(asked).toEqual([]);
+});
+
+test('a PolicyException gets warnings, no questions, and restorers may write it', async () => {
+  const { validate, asked } = scene();
+  const spec = {
+    ...{ policy: 'servers', objects: { names: ['web-1'] }, reason: 'a drill' },
+    expiresAt: '2026-12-01T00:00:00Z',
+  };
+  const written = { ...creation('policyexceptions', spec), namespace: 'shop' };
+  expect(await validate(written, live)).toMatchObject({ kind: 'allow', warnings: ['not in force'] });
+  expect(asked).toEqual([]);
+  expect(await validate(creation('policyexceptions', { policy: 5 }), live)).toMatchObject({ kind: 'deny' });
 });

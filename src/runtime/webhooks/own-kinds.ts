@@ -16,6 +16,7 @@ import { isClusterWide } from '../../restore/opener.ts';
 import { windowState } from '../../restore/window.ts';
 import type { AccessReviews } from '../access-reviews.ts';
 import { createAuthorReview, refusal } from '../policies/author-review.ts';
+import type { createExceptionWarnings } from '../policies/exception-warnings.ts';
 import type { createPolicyWarnings } from '../policies/policy-warnings.ts';
 import type { ReadRecords } from '../policies/read-records.ts';
 import type { Watched } from '../watch.ts';
@@ -30,7 +31,10 @@ export function createOwnKinds(
   owners: Pick<Owners, 'isOurs'>,
   records: Pick<ReadRecords, 'recordOf' | 'verdict'>,
   ownNamespace: string,
-  warn: ReturnType<typeof createPolicyWarnings>,
+  warn: {
+    readonly ofPolicy: ReturnType<typeof createPolicyWarnings>;
+    readonly ofException: ReturnType<typeof createExceptionWarnings>;
+  },
   now: () => Date,
 ) {
   const reviewAuthor = createAuthorReview(mayUser, records, ownNamespace);
@@ -76,6 +80,8 @@ export function createOwnKinds(
         // The API server validates before it asks. A client that imitates it does not.
         const flaws = owners.isOurs(request.userInfo.username) ? [] : schemaFlaws(request);
         if (flaws.length > 0) return refusal(flaws);
+        // Restorers may write them: they belong to the tenants.
+        if (request.resource.resource === 'policyexceptions') return warn.ofException(request);
         const objections = await objectionsTo(toOwnRequest(request), {
           restorers: restorers(),
           isOurs: ({ username }) => owners.isOurs(username),
@@ -83,7 +89,9 @@ export function createOwnKinds(
           now: now(),
         });
         if (objections.length > 0) return refusal(objections);
-        return request.resource.resource === 'admissionpolicies' ? await warn(request, signal) : ALLOWED;
+        return request.resource.resource === 'admissionpolicies'
+          ? await warn.ofPolicy(request, signal)
+          : ALLOWED;
       } catch (cause) {
         return undecided('who may open RestoreWindows')(cause);
       }
