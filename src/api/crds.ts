@@ -34,7 +34,7 @@ export function customResourceDefinitions(): readonly { readonly name: string; r
     definition('AdmissionPolicy', 'admissionpolicies', 'ghap', admissionPolicySchema, [
       ...READY,
       column('Installed', condition('WebhooksInstalled', 'status')),
-      column('Compiled', '.status.compiled'),
+      wideColumn('Compiled', '.status.compiled'),
       AGE,
     ]),
     definition('ConversionPolicy', 'conversionpolicies', 'ghcp', conversionPolicySchema, [
