@@ -7,10 +7,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
 import { DATACENTERS, SERVERS, type Server } from '../../src/cli/sandbox/tour-objects.ts';
+import type { OwnerReference } from '../../src/json/kube-object.ts';
 import type { Cluster } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
-import { condition, datacenter } from '../support/objects.ts';
+import { condition, datacenter, server } from '../support/objects.ts';
 import { backupOf, createOwnerScene, ownersOf, recordOf, type OwnerScene } from '../support/owner-scene.ts';
 import { eventually } from '../support/processes.ts';
 
@@ -167,6 +168,37 @@ test('G5: an owner that was deleted and recreated before the sweep is linked by 
   expect(JSON.stringify(linked)).not.toContain(first.metadata?.uid);
   await sleep(SURVIVES_MS);
   expect(ownersOf(await scene.find('replaced'))).toHaveLength(1);
+});
+
+test('after a link, the manager of the owner applies it again without a conflict, and still controls it', async () => {
+  const manager = { fieldManager: 'server-controller' };
+  const apply = async (owners: readonly OwnerReference[]) =>
+    await cluster.admin.apply<Server>(
+      SERVERS,
+      server('shop', 'applied', 'fra1', { ownerReferences: owners }),
+      manager,
+    );
+  await cluster.admin.create(DATACENTERS, datacenter('applier'));
+  const old = await scene.ownerNamed('applier', { controller: true });
+  const stored = await apply([old]);
+  const { managedFields } = (stored.metadata ?? {}) as { readonly managedFields?: readonly object[] };
+  await cluster.admin.delete(SERVERS, scene.place('applied'));
+  await cluster.admin.delete(DATACENTERS, { name: 'applier' });
+
+  await scene.open('fields');
+  await scene.restorer.create(SERVERS, backupOf(stored));
+  await scene.restorer.patchMerge(SERVERS, scene.place('applied'), { metadata: { managedFields } });
+  expect(JSON.stringify(await scene.find('applied'))).toContain(`f:ownerReferences`);
+  await scene.restorer.create(DATACENTERS, datacenter('applier'));
+  await scene.close('fields');
+
+  const linked = await scene.find('applied');
+  expect(ownersOf(linked)).toHaveLength(1);
+  expect(JSON.stringify(linked)).not.toContain(old.uid);
+  expect(JSON.stringify(linked)).not.toContain('f:ownerReferences');
+  const wanted = await scene.ownerNamed('applier', { controller: true, blockOwnerDeletion: true });
+  expect(ownersOf(await apply([wanted]))).toEqual([wanted]);
+  expect(ownersOf(await apply([]))).toEqual([]);
 });
 
 test('G6: an object that was orphaned on purpose stays an orphan', async () => {

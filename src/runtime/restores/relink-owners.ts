@@ -16,6 +16,7 @@ import { ApiError } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import { createAttribution } from '../../restore/attribution.ts';
+import { OWNERS_MANAGER } from '../../restore/owner-fields.ts';
 import { restoringWindows, sweepMode, type SweepMode } from '../../restore/restored-by.ts';
 import { relinkMode } from '../../restore/window.ts';
 import { sha256 } from './restore-evidence.ts';
@@ -105,7 +106,10 @@ function createPatch(
   return async (ref, operations, signal): Promise<PatchOutcome> => {
     const resource = await served(discovery, ref, signal);
     try {
-      const object = await client.patchJson<KubeObject>(resource, ref, operations, { signal });
+      const object = await client.patchJson<KubeObject>(resource, ref, operations, {
+        fieldManager: OWNERS_MANAGER,
+        signal,
+      });
       return { kind: 'patched', object };
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;

@@ -23,6 +23,7 @@ import {
   type OwnerState,
   type OwnerLinkResult,
 } from '../../restore/owner-links.ts';
+import { disownPatch } from '../../restore/owner-fields.ts';
 import { messageOf } from '../../json/error-message.ts';
 import type { CreationMetadata } from '../../restore/restored-by.ts';
 import { subjectOf } from '../../restore/report.ts';
@@ -79,9 +80,17 @@ export function createRelinker(
   patch: PatchGuarded,
 ): Relink {
   return async (resource, object, options, signal) => {
-    if (!isRelinkable(object, options)) return [];
+    const { metadata = {} } = object;
+    const isLost = lostOwners(object).length > 0;
+    const isStale = options.mode === 'Link' && disownPatch(object) !== undefined;
+    if (metadata.deletionTimestamp !== undefined || (!isLost && !isStale)) return [];
+    if (!options.isRestored({ creationTimestamp: metadata.creationTimestamp, labels: metadata.labels }))
+      return [];
+    const task = { owners, stored, patch, resource, options, signal };
     try {
-      return await relink({ owners, stored, patch, resource, options, signal }, object);
+      const items = isLost ? await relink(task, object) : [];
+      if (options.mode === 'Link') await disown(task, object, isStale && items.length === 0);
+      return items;
     } catch (error) {
       signal.throwIfAborted();
       const message = messageOf(error);
@@ -90,10 +99,18 @@ export function createRelinker(
   };
 }
 
-function isRelinkable(object: KubeObject, { isRestored }: RelinkOptions): boolean {
-  const { metadata = {} } = object;
-  if (metadata.deletionTimestamp !== undefined || lostOwners(object).length === 0) return false;
-  return isRestored({ creationTimestamp: metadata.creationTimestamp, labels: metadata.labels });
+/** Also after a link at admission: the backup tool writes the old managedFields later. Gives up after some conflicts. */
+async function disown({ stored, patch, resource, signal }: Task, listed: KubeObject, isFresh: boolean) {
+  const { name = '', namespace, uid } = listed.metadata ?? {};
+  const self: ObjectRef = { ...resource, namespace, name };
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const object = isFresh && attempt === 0 ? listed : await stored.read(self, signal);
+    if (object === undefined || object.metadata?.uid !== uid) return;
+    const operations = disownPatch(object);
+    if (operations === undefined) return;
+    const outcome = await patch(self, operations, signal);
+    if (outcome.kind !== 'changed') return;
+  }
 }
 
 type States = ReadonlyMap<string, OwnerState>;
