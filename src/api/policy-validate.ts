@@ -35,6 +35,9 @@ const reference = object('A foreign key: the object that the field names must ex
     apiGroup: apiGroup('The API group of the target; empty for the core group.'),
     resource: string('The plural of the target, e.g. `datacenters`.', { minLength: 1 }),
   }),
+  'uidPath?': string(
+    'A field that holds the uid of the target, e.g. `spec.claimRef.uid`. After a restore, Gatehouse replaces the old uid of a restored target by the current one. Absent: nothing is replaced.',
+  ),
   'onTargetDelete?': oneOf(
     'Whether a target may be deleted while an object references it (Allow) or not (Restrict). Default: Allow.',
     ['Allow', 'Restrict'],

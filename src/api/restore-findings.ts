@@ -40,9 +40,10 @@ export const violation = object('One violation.', {
   'lastSeen?': string('Time of the last sweep that found it.', { format: 'date-time' }),
 });
 
-export const relinkItem = object('One owner reference.', {
+export const relinkItem = object('One owner reference, or one uid of a target.', {
   object: subject,
-  owner: object('The recorded owner.', {
+  'field?': string('The field with the uid, e.g. `spec.claimRef.uid`; absent for owner references.'),
+  owner: object('The recorded owner, or the target.', {
     apiVersion: string('Group and version.'),
     kind: string('Kind.'),
     name: string('Name.'),

@@ -142,7 +142,7 @@ function judgeOwner(
 
 /** An operation of a JSON patch (RFC 6902). */
 export type LinkOperation =
-  | { readonly op: 'test' | 'add'; readonly path: string; readonly value: unknown }
+  | { readonly op: 'test' | 'add' | 'replace'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
 
 /** The plan as a JSON patch. It fails if the object has changed since the plan was made. */

@@ -136,21 +136,21 @@ export function relinkCondition({
   if (failed > 0)
     return condition(
       'LinkFailed',
-      `${failed} of ${counted(found, 'owner reference')} could not be linked; see status.relink`,
+      `${failed} of ${counted(found, 'lost reference')} could not be linked; see status.relink`,
     );
   if (skipped > 0)
     return condition(
       'NotAllLinked',
-      `${skipped} of ${counted(found, 'owner reference')} ${skipped === 1 ? 'was' : 'were'} left alone; see status.relink`,
+      `${skipped} of ${counted(found, 'lost reference')} ${skipped === 1 ? 'was' : 'were'} left alone; see status.relink`,
     );
   return condition(
     'Linked',
-    `${counted(linked, 'owner reference')} ${linked === 1 ? 'was' : 'were'} linked again`,
+    `${counted(linked, 'lost reference')} ${linked === 1 ? 'was' : 'were'} linked again`,
   );
 }
 
-const byOwner = compareBy(({ object, owner }: RelinkItem) =>
-  [object.kind, object.namespace ?? '', object.name, owner.kind, owner.name].join('\u0000'),
+const byOwner = compareBy(({ object, owner, field = '' }: RelinkItem) =>
+  [object.kind, object.namespace ?? '', object.name, owner.kind, owner.name, field].join('\u0000'),
 );
 
 /** How a report names an object. */

@@ -20,7 +20,7 @@ export interface ApplicationSpec {
   /** Name of another Application in the same namespace. */
   readonly parent?: string;
   /** An Application in any namespace. */
-  readonly peer?: { readonly namespace: string; readonly name: string };
+  readonly peer?: { readonly namespace: string; readonly name: string; readonly uid?: string };
   /** Immutable. */
   readonly slug?: string;
 }
@@ -97,7 +97,7 @@ export const kindManifests: readonly KubeObject[] = [
   definition(APPLICATIONS, {
     zone: text,
     parent: text,
-    peer: { type: 'object', properties: { namespace: text, name: text } },
+    peer: { type: 'object', properties: { namespace: text, name: text, uid: text } },
     slug: text,
   }),
   role,

@@ -141,6 +141,8 @@ export interface CompiledReference {
   readonly path: FieldPath;
   /** Only for namespaced targets. Undefined: the target is in the namespace of the object. */
   readonly namespacePath: FieldPath | undefined;
+  /** The field with the uid of the target, which a restore changes. */
+  readonly uidPath: FieldPath | undefined;
   readonly target: GroupResource;
   /** For messages, e.g. `Datacenter`. */
   readonly targetKind: string;

@@ -14,6 +14,7 @@ import { writes, type AdmissionRequest } from '../review/request.ts';
 import { createRestoreLookup, windowsFor } from './deferral/deferral.ts';
 import { gather, NO_BINDINGS, type Bindings } from './expressions/bindings.ts';
 import { changesRead, readsCluster } from './expressions/cluster-reads.ts';
+import { correctUids, targetUids } from './references/target-uids.ts';
 import { describeRef } from './object-ref.ts';
 import { OutOfReachError } from './out-of-reach-error.ts';
 import type { AdmissionContext } from './world.ts';
@@ -84,7 +85,16 @@ function mutateObject(
     made.kind === 'changed' && preservesOwners(request, policies)
       ? withOwnersKept(request, object, made.object, context)
       : toDecision(object, made);
-  return changed instanceof Promise ? changed.then(finish) : finish(changed);
+  const correct = (made: Changed) => {
+    if (made.kind !== 'changed' || context.world.owners === undefined || request.subResource !== '')
+      return finish(made);
+    const uids = targetUids(policies, made.object, request.namespace);
+    if (uids.length === 0) return finish(made);
+    return correctUids(request, made.object, uids, context).then((after) =>
+      finish({ ...made, object: after }),
+    );
+  };
+  return changed instanceof Promise ? changed.then(correct) : correct(changed);
 }
 
 /** The mutated object, or the reason why it could not be mutated. */

@@ -56,10 +56,11 @@ export function webhookConfigurations(
  * keeps its webhooks.
  */
 function mutatedOperations({
-  spec: { defaults = [], mutations = [], owners },
+  spec: { defaults = [], mutations = [], owners, validate },
   match,
 }: CompiledPolicy): readonly Operation[] {
-  const changes = defaults.length > 0 || mutations.length > 0 || owners?.preserve === true;
+  const correctsUids = validate?.references?.some(({ uidPath }) => uidPath !== undefined) ?? false;
+  const changes = defaults.length > 0 || mutations.length > 0 || owners?.preserve === true || correctsUids;
   return match.operations.filter((operation) => changes && writes(operation));
 }
 

@@ -70,8 +70,8 @@ export function describeViolation({ reason, message, target }: Violation): strin
   }
 }
 
-export function describeRelink({ owner, result, message }: RelinkItem): string {
-  return `${owner.kind} ${owner.name}: ${result}${message === undefined ? '' : `: ${message}`}`;
+export function describeRelink({ owner, field, result, message }: RelinkItem): string {
+  return `${field === undefined ? '' : `${field}: `}${owner.kind} ${owner.name}: ${result}${message === undefined ? '' : `: ${message}`}`;
 }
 
 function messageOf({ status }: RestoreWindow, type: string, reason: string): string | undefined {

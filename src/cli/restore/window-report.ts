@@ -81,7 +81,10 @@ export function detailsOf(window: RestoreWindow, reports: readonly RestoreReport
     ),
     relinkItems: distinct(
       [...(status?.relink?.items ?? []), ...parts.flatMap(({ relink = [] }) => relink)],
-      ({ object, owner }) => [object.kind, object.namespace, object.name, owner.kind, owner.name],
+      ({ object, owner, field }) => [
+        ...[object.kind, object.namespace, object.name],
+        ...[owner.kind, owner.name, field],
+      ],
     ),
     advice: adviceFor(window),
   };

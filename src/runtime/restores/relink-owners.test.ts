@@ -44,7 +44,7 @@ async function relinked(
         ),
     },
     policies,
-    relink,
+    { owners: relink, uids: () => Promise.resolve([]) },
     { modeOf: (_resource, one) => ({ mode: modeOf(one) }), isRestored: () => true },
     new AbortController().signal,
   );

@@ -1,5 +1,6 @@
 /** On the leader: links stored objects to their owners again, if a policy preserves owners that a restore dropped. */
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { namesUids } from '../../admission/policy/references/target-uids.ts';
 import { isInScope } from '../../admission/policy/match/object-scope.ts';
 import type { GroupResource, KubeObject } from '../../json/kube-object.ts';
 import { mapConcurrent } from '../../json/map-concurrent.ts';
@@ -21,6 +22,7 @@ import { restoringWindows, sweepMode, type SweepMode } from '../../restore/resto
 import { relinkMode } from '../../restore/window.ts';
 import { sha256 } from './restore-evidence.ts';
 import { eachPage } from './sweep.ts';
+import { createUidRelinker, type RelinkUids } from './relink-uids.ts';
 import { storedObjects, type StoredObjects } from '../policies/stored-objects.ts';
 import { served } from '../policies/world.ts';
 import type { Context } from '../context.ts';
@@ -35,6 +37,11 @@ export interface RelinkedStored {
 /** Limit for objects that are linked at the same time. Each takes three consecutive requests. */
 const AT_ONCE = 16;
 
+interface Relinkers {
+  readonly owners: Relink;
+  readonly uids: RelinkUids;
+}
+
 type RelinkTask = Pick<RelinkOptions, 'isRestored'> & {
   readonly modeOf: (resource: GroupResource, object: KubeObject) => SweepMode;
 };
@@ -43,11 +50,11 @@ type RelinkTask = Pick<RelinkOptions, 'isRestored'> & {
 export async function relinkStored(
   stored: Pick<StoredObjects, 'pages' | 'namespaceLabels'>,
   policies: readonly CompiledPolicy[],
-  relink: Relink,
+  relink: Relinkers,
   { modeOf, isRestored }: RelinkTask,
   signal: AbortSignal,
 ): Promise<RelinkedStored> {
-  const preserving = policies.filter(({ preservesOwners }) => preservesOwners);
+  const preserving = policies.filter((policy) => policy.preservesOwners || namesUids(policy));
   const items: RelinkItem[] = [];
   if (preserving.length === 0) return { items, unreadable: [] };
   const namespaces = await stored.namespaceLabels(signal);
@@ -55,12 +62,15 @@ export async function relinkStored(
     stored,
     preserving,
     async (page, resource, governing) => {
-      const inScope = page.filter((object) =>
-        governing.some((policy) => isInScope(policy, object, namespaces)),
-      );
-      const results = await mapConcurrent(inScope, AT_ONCE, async (object) => {
+      const results = await mapConcurrent(page, AT_ONCE, async (object) => {
+        const policiesOf = governing.filter((policy) => isInScope(policy, object, namespaces));
         const { mode, heldBy } = modeOf(resource, object);
-        return mode === 'Off' ? [] : await relink(resource, object, { mode, heldBy, isRestored }, signal);
+        if (policiesOf.length === 0 || mode === 'Off') return [];
+        const options = { mode, heldBy, isRestored };
+        // Uids first: a link changes the object.
+        const uids = await relink.uids(resource, object, policiesOf, options, signal);
+        const preserves = policiesOf.some(({ preservesOwners }) => preservesOwners);
+        return preserves ? [...uids, ...(await relink.owners(resource, object, options, signal))] : uids;
       });
       items.push(...results.flat());
     },
@@ -78,7 +88,11 @@ export function createRelinkOwners(
 ) {
   if (world.owners === undefined) return undefined;
   const stored = storedObjects(client, discovery, undefined, namespaces);
-  const relink = createRelinker(world.owners, stored, createPatch(client, discovery));
+  const patch = createPatch(client, discovery);
+  const relink: Relinkers = {
+    owners: createRelinker(world.owners, stored, patch),
+    uids: createUidRelinker(stored, patch),
+  };
   return async (window: RestoreWindow, signal: AbortSignal): Promise<RelinkedStored | undefined> => {
     if (relinkMode(window.spec) === 'Off') return undefined;
     const others = windows.store.list().filter(({ metadata }) => metadata.name !== window.metadata.name);

@@ -63,7 +63,7 @@ export async function missingDefaults(
   const created = new Date(object.metadata?.creationTimestamp ?? 0);
   // creationTimestamp has whole seconds.
   if (policy.defaults.length === 0 || created.getTime() < since.getTime() - 1_000) return [];
-  const filling = { ...policy, mutations: [], preservesOwners: false };
+  const filling = { ...policy, mutations: [], references: [], preservesOwners: false };
   const decision = await mutate(asCreated(resource, object), [filling], {
     world,
     signal,

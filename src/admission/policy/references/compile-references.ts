@@ -5,7 +5,7 @@ import type { ReferenceRule } from '../../../api/policy-validate.ts';
 import { groupResourceName } from '../../../json/kube-object.ts';
 import { requireWrites, tryPath, type Report } from '../problem.ts';
 import type { CompiledMatch, CompiledReference } from '../compiled-policy.ts';
-import { isSiblingPath } from '../../../json/field-path.ts';
+import { isSiblingPath, type FieldPath } from '../../../json/field-path.ts';
 import { hasWildcard } from '../match/resource-pattern.ts';
 import { reportDeletionLockout } from '../match/lockout.ts';
 
@@ -41,6 +41,9 @@ function compileReference(
   const path = tryPath(text, `${where}.path`, report);
   const namespacePath =
     namespaceText === undefined ? undefined : tryPath(namespaceText, `${where}.namespacePath`, report);
+  const uidPath = rule.uidPath === undefined ? undefined : tryPath(rule.uidPath, `${where}.uidPath`, report);
+  if (uidPath !== undefined && path !== undefined)
+    reportUidPath(uidPath, path, match, `${where}.uidPath`, report);
   const target = toGroupResource(rule.target);
   const resolved = tryResolve(target, `${where}.target`, resolve, report);
   const restrictsDelete = onTargetDelete === 'Restrict';
@@ -60,5 +63,21 @@ function compileReference(
     const message = 'up to its last [*] it has to read like path, so that each name has one namespace';
     report(at, message, 'InvalidPath');
   }
-  return { name, path, namespacePath, target, targetKind, namespaced, optional, restrictsDelete };
+  return { name, path, namespacePath, uidPath, target, targetKind, namespaced, optional, restrictsDelete };
+}
+
+function reportUidPath(
+  uidPath: FieldPath,
+  path: FieldPath,
+  { operations }: CompiledMatch,
+  at: string,
+  report: Report,
+): void {
+  const [first] = uidPath.segments;
+  if (first?.kind !== 'field' || first.name !== 'spec' || uidPath.segments.at(-1)?.kind !== 'field')
+    report(at, 'has to be a field of spec, because Gatehouse writes it', 'InvalidPath');
+  else if (!isSiblingPath(uidPath, path))
+    report(at, 'up to its last [*] it has to read like path, so that each name has one uid', 'InvalidPath');
+  if (!operations.includes('CREATE'))
+    report('spec.match.operations', `has to have CREATE for ${at}: a restore creates objects`);
 }

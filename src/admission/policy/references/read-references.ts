@@ -17,6 +17,7 @@ export interface FoundReference {
   readonly reference: CompiledReference;
   /** e.g. `spec.disks[1].class` */
   readonly field: string;
+  readonly keys: ConcretePath;
   readonly target: ObjectRef;
 }
 
@@ -81,6 +82,7 @@ function readReference(
   const found = (namespace: string | undefined) => ({
     reference,
     field,
+    keys,
     target: { ...target, namespace, name: value },
   });
   if (!reference.namespaced) return found(undefined);
