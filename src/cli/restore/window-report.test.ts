@@ -49,6 +49,23 @@ const report = (part: number, items: readonly Violation[]): RestoreReport => ({
   spec: { window: 'drill', part, parts: 2, violations: [...items] },
 });
 
+test('closed windows that need no attention are collapsed, except the newest', () => {
+  const named = (phase: 'Completed' | 'CompletedWithViolations', n: number): RestoreWindow => {
+    const openedAt = new Date(Date.UTC(2026, 10, 1, n)).toISOString();
+    const one = drill({ phase, openedAt });
+    return { ...one, metadata: { ...one.metadata, name: `w-${n}` } };
+  };
+  const all = [
+    named('CompletedWithViolations', 0),
+    ...Array.from({ length: 14 }, (_, n) => named('Completed', n + 1)),
+  ];
+  const table = formatList(all, 'table');
+  expect(table).toMatch(/w-14 [^]*w-5 [^]*w-0 /);
+  expect(table).not.toMatch(/w-4 /);
+  expect(table).toContain('and 4 older windows without violations: gatehouse restore status -o json');
+  expect(parse(formatList(all, 'yaml'))).toHaveProperty('windows.length', 15);
+});
+
 test('windows are listed with their source, newest first', () => {
   const detected: RestoreWindow = {
     metadata: { name: 'velero-0123', creationTimestamp: '2026-11-21T11:00:00Z' },

@@ -105,12 +105,24 @@ export function formatList(windows: readonly RestoreWindow[], format: OutputForm
   if (format !== 'table') return formatData({ windows: summaries }, format);
   if (summaries.length === 0)
     return 'There are no RestoreWindows: Gatehouse has detected no restore, and no user has opened a window.\n';
-  const rows = summaries.map(({ name, source, phase, since, expiresAt, violations, relinked }) => ({
+  const closed = summaries.filter(isClosed);
+  const hidden = new Set(closed.slice(MAX_CLOSED));
+  const shown = summaries.filter((one) => !hidden.has(one));
+  const rows = shown.map(({ name, source, phase, since, expiresAt, violations, relinked }) => ({
     cells: [name, source, phase, brief(since), brief(expiresAt), count(violations)],
     lines: [count(relinked)],
   }));
-  return `${formatTable(LIST_HEADINGS, rows, false)}\n`;
+  const more =
+    hidden.size === 0
+      ? ''
+      : `and ${counted(hidden.size, 'older window')} without violations: gatehouse restore status -o json\n`;
+  return `${formatTable(LIST_HEADINGS, rows, false)}\n${more}`;
 }
+
+/** Closed windows that need no attention are shown up to this number, newest first. */
+const MAX_CLOSED = 10;
+
+const isClosed = ({ phase }: WindowSummary): boolean => phase === 'Completed' || phase === 'Refused';
 
 const LIST_HEADINGS = ['NAME', 'SOURCE', 'PHASE', 'SINCE', 'EXPIRES', 'VIOLATIONS', 'RELINKED'];
 
