@@ -73,7 +73,10 @@ export function backupOf(count: number): readonly BackupObject[] {
   );
 }
 
-async function apply({ client, rest }: ClusterProcess, ...manifests: readonly KubeObject[]): Promise<void> {
+export async function apply(
+  { client, rest }: ClusterProcess,
+  ...manifests: readonly KubeObject[]
+): Promise<void> {
   const discovery = createDiscovery(rest, systemClock);
   await applyManifests({ client, discovery, namespace: 'default' }, manifests);
 }

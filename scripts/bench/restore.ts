@@ -16,6 +16,7 @@ import { startClusterProcess, type ClusterProcess } from './cluster-process.ts';
 import { CONTAINER_HEAP } from './container-heap.ts';
 import { atMost, percentile, printFigures, type Figure } from './figures.ts';
 import { mostOf } from './most-memory.ts';
+import { quiesceFigures } from './quiesce.ts';
 import { backupOf, enforcePolicy, namespaceFor, planeOf, prepareRestores } from './restore-scene.ts';
 import { mebibytes, whole } from './table.ts';
 
@@ -72,6 +73,7 @@ async function measure(): Promise<readonly Figure[]> {
     await prepareRestores(cluster);
     const replica = await cluster.startReplica('one', CONTAINER_HEAP);
     await replica.whenReady(60_000);
+    const quiesce = await quiesceFigures(cluster);
     const backup = backupOf(OBJECTS);
     const alone = await writes(velero, () =>
       velero.restore({
@@ -91,6 +93,7 @@ async function measure(): Promise<readonly Figure[]> {
     return [
       ...latency(on, alone.slice(WARM_UP * 2), restored),
       ...sweepFigures(status, calls),
+      ...quiesce,
       {
         what: 'memory (RSS) of the leader, the most during restore and sweep',
         measured: mebibytes(most),

@@ -1,5 +1,6 @@
 import { conditionsSchema, NOT_OBSERVED, observedGeneration } from './conditions.ts';
 import { principal } from './principals.ts';
+import { quiesce } from './quiesce.ts';
 import { array, integer, object, oneOf, string, type KubeObjectOf } from './schema.ts';
 
 const values = (description: string) =>
@@ -64,6 +65,7 @@ const spec = object('How to tell that a backup tool restores.', {
     ),
     'targetNamespacePath?': path('Path of the target namespace in the source object.'),
   }),
+  'quiesce?': quiesce,
   'window?': object('Settings of the RestoreWindows that this detector opens.', {
     'maxDuration?': duration('Deferral ends after this time, even if the source is still active.', '6h'),
     'settle?': duration(

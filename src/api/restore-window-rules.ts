@@ -17,9 +17,16 @@ const unchanged = (field: string): Rule => ({
 
 /** The rules for `spec`. */
 export const RESTORE_WINDOW_RULES: readonly Rule[] = [
-  ...['source', 'principals', 'match', 'namespaceMapping', 'overrides', 'closeWithSource', 'reason'].map(
-    unchanged,
-  ),
+  ...[
+    'source',
+    'principals',
+    'match',
+    'namespaceMapping',
+    'overrides',
+    'closeWithSource',
+    'quiesce',
+    'reason',
+  ].map(unchanged),
   {
     rule: '!has(oldSelf.close) || !oldSelf.close || (has(self.close) && self.close)',
     message: 'a closed window stays closed: create a new one',

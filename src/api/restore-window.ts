@@ -14,6 +14,7 @@ import {
   type TypeOf,
 } from './schema.ts';
 import { principal } from './principals.ts';
+import { quiesce } from './quiesce.ts';
 
 export type { Violation } from './restore-findings.ts';
 
@@ -100,6 +101,7 @@ const restoreWindowSpec = object(
     }),
     'close?': boolean('Closes the window now. Cannot be undone: open a new one.', { default: false }),
     'sweep?': sweep,
+    'quiesce?': quiesce,
     'reason?': string('Why the window was opened, for readers of the report.', { maxLength: 1024 }),
   },
 );
@@ -153,7 +155,7 @@ const status = object(
     'relink?': relink,
     'conditions?': conditionsSchema(
       '`Ready` (open, or over without a violation), `Reconciling` (settling), `Stalled` (refused, or violations are left), `Open`, `SourceActive`, `Expired`, `SweepComplete` (every governed kind could be read), `IntegrityVerified` (no ' +
-        'violation is left), `OwnersRelinked`',
+        'violation is left), `OwnersRelinked`, `Quiesced` (everything that spec.quiesce names is paused), `CheckedAtAdmission` (False: no replica saw the restore)',
     ),
   },
   NOT_OBSERVED,

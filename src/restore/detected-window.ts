@@ -59,7 +59,7 @@ export function detectedWindow(
 }
 
 function specOf(detector: RestoreDetector, source: RestoreSource, now: Date): RestoreWindowSpec {
-  const { watch, principals, operations = ['CREATE', 'UPDATE'] } = detector.spec;
+  const { watch, principals, operations = ['CREATE', 'UPDATE'], quiesce } = detector.spec;
   const { kind, namespace } = source;
   const namespaceMapping = Object.fromEntries(Object.entries(source.namespaceMapping).slice(0, MAX_MAPPINGS));
   return {
@@ -74,6 +74,7 @@ function specOf(detector: RestoreDetector, source: RestoreSource, now: Date): Re
     },
     principals,
     match: { operations, ...namespacesOf(detector, source) },
+    ...(quiesce === undefined ? {} : { quiesce }),
     ...(Object.keys(namespaceMapping).length === 0 ? {} : { namespaceMapping }),
     expiresAt: toTimestamp(endOf(detector, source, now)),
     reason: `${kind} ${objectKey(source)}`,

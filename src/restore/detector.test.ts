@@ -100,6 +100,16 @@ test('every replica builds the same window for a source', () => {
   });
 });
 
+test('a window pauses what its detector names', () => {
+  const quiesce = [{ apiGroup: 'apps', resource: 'deployments', matchLabels: { app: 'operator' } }];
+  const of = detector();
+  const pausing = { ...of, spec: { ...of.spec, quiesce } };
+  expect(windowOf(RUNNING, pausing).spec.quiesce).toEqual(quiesce);
+  expect(
+    detectorProblems({ ...of, spec: { ...of.spec, quiesce: [{ ...quiesce[0], matchLabels: {} }] } } as never),
+  ).toEqual(['spec.quiesce[0].matchLabels: name at least one label']);
+});
+
 describe('a source cannot prevent its window: the window is valid', () => {
   test('for a source with many namespace mappings', () => {
     const namespaceMapping = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`n${i}`, `m${i}`]));

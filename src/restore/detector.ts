@@ -2,6 +2,7 @@
 import { parseDuration } from '../api/duration.ts';
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import { principalProblems } from '../api/principals.ts';
+import { quiesceProblems } from './quiesce/problems.ts';
 import { MAX_WINDOW_MS } from './window.ts';
 
 /** The progress of the restore of a source. `unknown`: the detector does not list the phase. */
@@ -143,6 +144,7 @@ export function detectorProblems({ spec }: RestoreDetector): readonly string[] {
         : [`${where}: "${path}" is not a path such as status.phase`],
     ),
     ...durationProblems(spec.window ?? {}),
+    ...quiesceProblems(spec.quiesce),
   ];
 }
 

@@ -34,6 +34,10 @@ const worldOf = (mayOpen: Open, asked: string[] = []): OwnKindContext => ({
     asked.push([name ?? '', ...namespaces].join(' '));
     return Promise.resolve(mayOpen === 'in namespaces' ? namespaces.length > 0 : mayOpen);
   },
+  mayPatch: ({ resource }, namespaces) => {
+    asked.push(`patch ${[resource, ...namespaces].join(' ')}`);
+    return Promise.resolve(resource !== 'daemonsets');
+  },
   now: NOW,
 });
 
@@ -375,3 +379,45 @@ describe('a stored window', () => {
     expect(completeWindow(request, NOW, false)).toMatchObject({ spec: { ...spec, expiresAt: stored } });
   });
 });
+
+describe('a rule of spec.quiesce', () => {
+  const rule = (resource: string) => ({ apiGroup: 'apps', resource, matchLabels: { app: 'x' } });
+  const quiesce = [rule('deployments'), rule('daemonsets')];
+  const refusal = 'spec.quiesce[1]: you may not patch daemonsets.apps there';
+
+  test('needs the permission of the user to patch the kind where the window covers it', async () => {
+    const asked: string[] = [];
+    const match = { namespaces: { include: ['shop'] } };
+    expect(await said(creation(window({ match, quiesce })), true, asked)).toContain(refusal);
+    expect(asked).toContain('patch deployments shop');
+    expect(await said(creation(window({ quiesce: [rule('deployments')] })), true)).toBe('');
+  });
+
+  test('in a detector needs the same, unless it does not change', async () => {
+    const detector = { metadata: { name: 'velero' }, spec: { ...DETECTOR_SPEC, quiesce } };
+    const request = { ...creation(window()), resource: 'restoredetectors', object: detector };
+    expect(await said(request)).toContain(refusal);
+    const before = { ...detector, spec: { ...detector.spec, activeValues: ['Running'] } };
+    expect(await said({ ...request, operation: 'UPDATE', oldObject: before })).toBe('');
+  });
+
+  test.each([
+    [{ matchLabels: {} }, 'spec.quiesce[0].matchLabels: name at least one label'],
+    [{ matchLabels: { 'a b': 'x' } }, '"a b=x" is not a label'],
+    [{ path: 'metadata.finalizers' }, 'is not a field of spec'],
+    [{ path: 'spec.list[*].a' }, 'is not a field of spec'],
+    [{ value: { a: 1 } }, 'spec.quiesce[0].value'],
+  ])('%j is refused', async (change, message) => {
+    expect(await said(creation(window({ quiesce: [{ ...rule('deployments'), ...change }] })))).toContain(
+      message,
+    );
+  });
+});
+
+const DETECTOR_SPEC = {
+  watch: { apiGroup: 'velero.io', version: 'v1', resource: 'restores' },
+  namespaces: ['velero'],
+  phasePath: 'status.phase',
+  activeValues: ['InProgress'],
+  principals: [{ group: 'system:serviceaccounts:velero' }],
+};

@@ -3,12 +3,14 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { EXCLUDE_FROM_BACKUP_LABEL } from '../api/group.ts';
 import { ownValue } from '../json/json.ts';
-import type { KubeObject } from '../json/kube-object.ts';
+import type { QuiesceRule } from '../api/quiesce.ts';
+import { groupResourceName, type GroupResource, type KubeObject } from '../json/kube-object.ts';
 import { isPrincipal, type Principal, type Requester } from '../api/principals.ts';
 import type { RestoreDetector } from '../api/restore-detector.ts';
 import type { RestoreWindow, RestoreWindowSpec } from '../api/restore-window.ts';
 import { detectorProblems } from './detector.ts';
 import { isClusterWide, OPENER_SCOPE, restorersIn } from './opener.ts';
+import { kindOf, placesOfRule } from './quiesce/rules.ts';
 import { isReservedName } from './window-names.ts';
 import { isHeld, MAX_WINDOW_MS, SWEEP_FINALIZER, windowProblems } from './window.ts';
 
@@ -36,6 +38,12 @@ export interface OwnKindContext {
    * @throws if the permission check fails
    */
   readonly mayOpen: (window: string | undefined, namespaces: readonly string[]) => Promise<boolean>;
+  /**
+   * Whether the requester may patch this kind in each of these namespaces; without namespaces, everywhere.
+   *
+   * @throws if the permission check fails
+   */
+  readonly mayPatch: (kind: GroupResource, namespaces: readonly string[]) => Promise<boolean>;
   readonly now: Date;
 }
 
@@ -132,7 +140,24 @@ async function windowObjections(
         message: `${name} is reserved for windows that Gatehouse itself opens: choose a name that neither ends with a hyphen and 12 hexadecimal digits nor begins with rollback- or startup- and a digit`,
       },
     ];
-  return await permissionObjections(window, world, principalObjections);
+  const objections = await permissionObjections(window, world, principalObjections);
+  if (objections.length > 0) return objections;
+  const places = (rule: QuiesceRule) => placesOfRule({ rule, window }) ?? [];
+  return await quiesceObjections(window.spec.quiesce, places, world);
+}
+
+/** Gatehouse pauses for the user: the user must be allowed to do the same. */
+async function quiesceObjections(
+  rules: readonly QuiesceRule[] = [],
+  placesOf: (rule: QuiesceRule) => readonly string[],
+  { mayPatch }: OwnKindContext,
+): Promise<readonly Objection[]> {
+  const answers = await Promise.all(rules.map((rule) => mayPatch(kindOf(rule), placesOf(rule))));
+  return rules.flatMap((rule, index) => {
+    if (answers[index] === true) return [];
+    const message = `you may not patch ${groupResourceName(kindOf(rule))} there, so Gatehouse does not pause them for you: ask for this permission`;
+    return [{ field: `spec.quiesce[${index}]`, message }];
+  });
 }
 
 const HELD: Objection = {
@@ -185,14 +210,19 @@ async function permissionObjections(
 
 async function detectorObjections(
   { object, oldObject }: OwnKindRequest,
-  { mayOpen }: OwnKindContext,
+  world: OwnKindContext,
 ): Promise<readonly Objection[]> {
   const detector = object as RestoreDetector | undefined; // the API server has validated it against its schema
   if (detector === undefined) return [];
   const problems = detectorProblems(detector).map(toObjection);
   if (problems.length > 0) return problems;
   const before = oldObject as RestoreDetector | undefined; // as above
-  if (isDeepStrictEqual(before?.spec, detector.spec) || (await mayOpen(undefined, []))) return [];
+  if (isDeepStrictEqual(before?.spec, detector.spec)) return [];
+  if (await world.mayOpen(undefined, [])) {
+    const { quiesce } = detector.spec;
+    if (isDeepStrictEqual(before?.spec.quiesce, quiesce)) return [];
+    return await quiesceObjections(quiesce, ({ namespaces = [] }) => namespaces, world);
+  }
   const message =
     'a RestoreDetector opens windows for the whole cluster: ask for the verb "open" on restorewindows.gatehouse.dev';
   return [{ field: '', message }];

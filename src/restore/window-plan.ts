@@ -4,7 +4,7 @@
  */
 import type { RestoreWindow } from '../api/restore-window.ts';
 import type { SourceActivity } from './detector.ts';
-import { isHeld, windowProblems, windowState, type CloseReason } from './window.ts';
+import { isHeld, isPaused, windowProblems, windowState, type CloseReason } from './window.ts';
 
 export interface SweepTimes {
   /**
@@ -142,7 +142,7 @@ function planSweep(
     return { kind: 'sweep', interim: true, notBefore: closedAt };
   if (last.interim)
     return changed ? { kind: 'sweep', interim: true, notBefore: now } : { kind: 'wait', until: settledAt };
-  if (isHeld(window) && isComplete(status)) return { kind: 'release' };
+  if (isHeld(window) && isComplete(status) && !isPaused(window)) return { kind: 'release' };
   if (status?.phase === 'Completed' && !hasLinksToMake({ spec, status })) return { kind: 'done' };
   const finishedAt = new Date(last.finishedAt);
   // Check violations less often the longer they stay unrepaired.

@@ -2,6 +2,7 @@
 import type { RestoreWindow, RestoreWindowSpec, RestoreWindowStatus } from '../api/restore-window.ts';
 import { isPrincipal, principalProblems, type Requester } from '../api/principals.ts';
 import { restorersIn } from './opener.ts';
+import { quiesceProblems } from './quiesce/problems.ts';
 
 /** The kind and namespace of a write. A window covers only some targets. */
 export interface WriteTarget {
@@ -22,6 +23,16 @@ export const SWEEP_FINALIZER = 'gatehouse.dev/sweep';
 
 export const isHeld = ({ metadata }: Pick<RestoreWindow, 'metadata'>): boolean =>
   metadata.finalizers?.includes(SWEEP_FINALIZER) === true;
+
+/** The condition that says what a window has paused (`spec.quiesce`). */
+export const QUIESCED = 'Quiesced';
+export const UNDONE = 'Undone';
+
+/** Whether the window may have paused something that is not undone yet. */
+export function isPaused({ status }: Pick<RestoreWindow, 'status'>): boolean {
+  const found = status?.conditions?.find(({ type }) => type === QUIESCED);
+  return found !== undefined && found.reason !== UNDONE;
+}
 
 export function withHold(window: RestoreWindow, held: boolean): RestoreWindow {
   const others = window.metadata.finalizers?.filter((name) => name !== SWEEP_FINALIZER) ?? [];
@@ -118,6 +129,7 @@ export function windowProblems({ metadata, spec }: RestoreWindow): readonly stri
     ...(principals.length === 0 && !defersNothing ? ['spec.principals: name who restores'] : []),
     ...(principals.length > 0 && defersNothing ? [`spec.principals: a ${source.type} defers nothing`] : []),
     ...principalProblems(principals, 'spec.principals'),
+    ...quiesceProblems(spec.quiesce),
     ...(Number.isNaN(new Date(expiresAt).getTime())
       ? [`spec.expiresAt: "${expiresAt}" is not a time (RFC 3339)`]
       : []),

@@ -14,6 +14,7 @@ import type { KubeClient } from '../../src/kube/client.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import {
   configMaps,
+  deployments,
   secrets,
   validatingAdmissionPolicies,
   validatingAdmissionPolicyBindings,
@@ -139,6 +140,51 @@ test('what a controller of users applied passes where its role grants the kind, 
   // Its owner can join the cluster as a node.
   const bootstrap = { ...object('bootstrap-token-abcdef', ours), type: 'bootstrap.kubernetes.io/token' };
   await refused(account.create(secrets, bootstrap), 'secrets');
+});
+
+test('a workload can be paused where a role grants the kind, and nothing else of it can be changed', async () => {
+  if (skipped) return;
+  const account = thief('gatehouse-controllers');
+  const grant = async (name: string, rule: object) => {
+    const rbac = 'rbac.authorization.k8s.io';
+    const subjects = [{ kind: 'ServiceAccount', name: 'gatehouse-controllers', namespace: HOME }];
+    const role = { apiVersion: `${rbac}/v1`, kind: 'ClusterRole', metadata: { name }, ...{ rules: [rule] } };
+    const binding = { apiVersion: `${rbac}/v1`, kind: 'ClusterRoleBinding', metadata: { name } };
+    const roleRef = { apiGroup: rbac, kind: 'ClusterRole', name };
+    await cluster.apply(role, { ...binding, ...{ roleRef, subjects } });
+  };
+  const ref = { namespace: TENANT, name: 'paused' };
+  const template = {
+    metadata: { labels: { app: 'paused' } },
+    spec: { containers: [{ name: 'app', image: 'example.com/app:1' }] },
+  };
+  const spec = { replicas: 3, selector: { matchLabels: { app: 'paused' } }, template };
+  await cluster.admin.create(deployments, { metadata: ref, ...{ spec } });
+  const marks = (value: string | null) => ({
+    annotations: { 'gatehouse.dev/quiesced': value },
+    labels: { 'gatehouse.dev/quiesced': value },
+  });
+  const pause = { metadata: marks('true'), spec: { replicas: 0 } };
+  const refused = async (patch: object) =>
+    expect((await refusal(account.patchMerge(deployments, ref, patch))).message).toContain(
+      'backstop-workloads',
+    );
+
+  await grant('patches', { apiGroups: ['apps'], resources: ['deployments'], verbs: ['get', 'patch'] });
+  await refused(pause);
+  const rule = { apiGroups: ['gatehouse.dev'], resources: ['quiescedkinds'], verbs: ['pause'] };
+  await grant('pauses-others', { ...rule, resourceNames: ['statefulsets.apps'] });
+  await refused(pause);
+  await grant('pauses', { ...rule, resourceNames: ['deployments.apps'] });
+  await account.patchMerge(deployments, ref, pause);
+  const other = { containers: [{ name: 'app', image: 'example.com/thief' }] };
+  await refused({ spec: { template: { spec: other } } });
+  await refused({ spec: { minReadySeconds: 5 } });
+  await refused({ metadata: { labels: { team: 'thief' } } });
+  await refused({ metadata: { annotations: { team: 'thief' } } });
+  await refused({ metadata: { finalizers: ['example.com/hold'] } });
+  await account.patchMerge(deployments, ref, { metadata: marks(null), spec: { replicas: 3 } });
+  await refused({ spec: { replicas: 9 } });
 });
 
 test('the account can neither change nor delete the policies with its own permissions', async () => {

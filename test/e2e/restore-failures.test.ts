@@ -9,6 +9,7 @@ import { startBalancer, type Balancer } from '../support/balancer.ts';
 import { createNamespace, RESTORE_WINDOWS, startClusterFor, type Cluster } from '../support/cluster.ts';
 import { USERS } from '../support/control-plane.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { condition } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
 import { application, APPLICATIONS, zone, ZONES } from '../support/restore-kinds.ts';
 import {
@@ -147,6 +148,7 @@ test('B2: a restore that ran without a leader has its window at once, and its re
     60_000,
   );
   expect(report.status?.violations?.total).toBe(3);
+  expect(condition(report, 'CheckedAtAdmission')).toBeUndefined(); // a replica was there
 });
 
 test('B5: when the window of a Restore that never ends expires, checks are enforced again and a sweep runs', async () => {
@@ -306,6 +308,7 @@ test('B4: while no replica answers, the restorer passes and other users are bloc
   const report = await seeReportOf(cluster, 'b4');
   const names = report.status?.violations?.items.map(({ object }) => object.name) ?? [];
   expect(names).toEqual(expect.arrayContaining(['b4-0', 'b4-1']));
+  expect(condition(report, 'CheckedAtAdmission')).toMatchObject({ status: 'False', reason: 'Unobserved' });
 });
 
 test('B3: kills of three replicas at random times lose no object and no line of the report', async ({

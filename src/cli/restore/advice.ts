@@ -23,6 +23,8 @@ export function adviceFor(window: RestoreWindow): readonly string[] {
     advice.push(
       `the window expired: if the restore continued after ${spec.expiresAt}, restore the rejected objects again`,
     );
+  const unchecked = messageOf(window, 'CheckedAtAdmission', 'Unobserved');
+  if (unchecked !== undefined) advice.push(unchecked);
   if (unread !== undefined)
     advice.push(
       `the sweep could not read all kinds, so more violations are possible: ${unread}. Fix this; Gatehouse then sweeps again`,

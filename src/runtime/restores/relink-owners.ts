@@ -88,7 +88,7 @@ export function createRelinkOwners(
 ) {
   if (world.owners === undefined) return undefined;
   const stored = storedObjects(client, discovery, undefined, namespaces);
-  const patch = createPatch(client, discovery);
+  const patch = createPatch(client, discovery, OWNERS_MANAGER);
   const relink: Relinkers = {
     owners: createRelinker(world.owners, stored, patch),
     uids: createUidRelinker(stored, patch),
@@ -113,17 +113,15 @@ export function createRelinkOwners(
   };
 }
 
-function createPatch(
+export function createPatch(
   client: Pick<KubeClient, 'patchJson'>,
   discovery: Pick<Discovery, 'resolve'>,
+  fieldManager: string,
 ): PatchGuarded {
   return async (ref, operations, signal): Promise<PatchOutcome> => {
     const resource = await served(discovery, ref, signal);
     try {
-      const object = await client.patchJson<KubeObject>(resource, ref, operations, {
-        fieldManager: OWNERS_MANAGER,
-        signal,
-      });
+      const object = await client.patchJson<KubeObject>(resource, ref, operations, { fieldManager, signal });
       return { kind: 'patched', object };
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;

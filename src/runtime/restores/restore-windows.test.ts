@@ -578,3 +578,22 @@ describe('a failure is retried:', () => {
     expect(new Set(events.reasons()).size).toBe(events.reasons().length);
   });
 });
+
+describe('a restore that ended before Gatehouse saw it', () => {
+  const source = { type: 'Detector', detector: 'velero' } as const;
+
+  test('is reported as unchecked at admission', async () => {
+    create({ source, close: true });
+    await reconcile();
+    expect(condition('CheckedAtAdmission')).toMatchObject({ status: 'False', reason: 'Unobserved' });
+  });
+
+  test('is not, if a replica opened its window, or if it closes later', async () => {
+    create({ source });
+    await reconcile();
+    edit({ close: true });
+    await reconcile();
+    expect(status()?.closedAt).toBeDefined();
+    expect(condition('CheckedAtAdmission')).toBeUndefined();
+  });
+});

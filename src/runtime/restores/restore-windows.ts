@@ -18,6 +18,7 @@ import {
 import { storedObjects, type StoredObjects } from '../policies/stored-objects.ts';
 import { RESTORE_WINDOWS } from '../resources.ts';
 import type { Replica } from '../webhook-process.ts';
+import { startQuiesce } from './quiesce/quiesce.ts';
 import { createRelinkOwners, type RelinkOwners } from './relink-owners.ts';
 import { sha256 } from './restore-evidence.ts';
 import { startDetection } from './restore-detectors.ts';
@@ -142,6 +143,10 @@ function sourceConditions(source: SourceState | undefined): readonly ConditionUp
 
 const EXPIRED = 'the window was open until it expired: if the restore is still running, open a new window';
 
+const UNOBSERVED =
+  'Gatehouse saw the restore only after its end: if no replica was ready, nothing was checked at admission. The sweep checks what is ' +
+  'stored, but not what only a request shows, such as changes of immutable fields';
+
 async function close(
   window: RestoreWindow,
   { at, reason }: { readonly at: Date; readonly reason: CloseReason },
@@ -155,6 +160,10 @@ async function close(
     condition('Open', 'False', reason, message),
     ...(reason === 'Expired' ? [condition('Expired', 'True', reason, EXPIRED)] : []),
     ...(isSourceDone ? [condition('SourceActive', 'False', reason, message)] : []),
+    // Every replica that defers a check creates an open window first, so none has seen this restore.
+    ...(isSourceDone && window.status?.openedAt === undefined && window.spec.close === true
+      ? [condition('CheckedAtAdmission', 'False', 'Unobserved', UNOBSERVED)]
+      : []),
   ];
   await updateStatus(window, change, conditions, writer, signal);
   announce(window, 'Normal', 'WindowClosed', message, writer.record);
@@ -181,6 +190,8 @@ export function startRestores(
   const stored = storedObjects(client, context.discovery, config.namespace, context.namespaces);
   const pause = (waiting: AbortSignal) => sleep(CONFIRM_AFTER_MS, undefined, { signal: waiting });
   const changed = new Set<string>();
+  const settleMs = (window: RestoreWindow) => detection.times(window)?.settleMs ?? config.restoreSettleMs;
+  const quiesce = startQuiesce(context, replica, settleMs, signal);
   const controller = startController(
     context,
     {
@@ -201,10 +212,7 @@ export function startRestores(
           return all.filter((found) => reporter(found) === window).map(({ violation }) => violation);
         },
         relink: createRelinkOwners(context, replica),
-        timesOf: (window) => ({
-          settleMs: detection.times(window)?.settleMs ?? config.restoreSettleMs,
-          recheckMs: RECHECK_MS,
-        }),
+        timesOf: (window) => ({ settleMs: settleMs(window), recheckMs: RECHECK_MS }),
       }),
     },
     signal,
@@ -223,7 +231,7 @@ export function startRestores(
     for (const window of windows.store.list())
       if (window.status?.closedAt === undefined) controller.add(keyOf(window));
   }, signal);
-  return { stopped: Promise.all([controller.stopped, detection.stopped]) };
+  return { stopped: Promise.all([controller.stopped, detection.stopped, quiesce.stopped]) };
 }
 
 /** Whether this target may affect the report. If the status omits some violations, any target may affect them. */

@@ -86,6 +86,12 @@ export function createOwnKinds(
           restorers: restorers(),
           isOurs: ({ username }) => owners.isOurs(username),
           mayOpen: (name, namespaces) => mayOpen(request.userInfo, name, namespaces, signal),
+          mayPatch: async ({ group, resource }, namespaces) => {
+            const ask = (namespace?: string) =>
+              mayUser(request.userInfo, { verb: 'patch', group, resource, namespace }, signal);
+            if (namespaces.length === 0) return await ask();
+            return (await Promise.all(namespaces.map((one) => ask(one)))).every(Boolean);
+          },
           now: now(),
         });
         if (objections.length > 0) return refusal(objections);

@@ -1,0 +1,116 @@
+/** Plans the next write to an object that a window pauses, or that an earlier one has paused. */
+import { tryParsePath, valueAt, type ConcretePath } from '../../json/field-path.ts';
+import { pointerPart } from '../../json/json-patch.ts';
+import { isEqual, isJsonObject, type JsonValue } from '../../json/json.ts';
+import type { GroupResource, KubeObject } from '../../json/kube-object.ts';
+import type { LinkOperation } from '../owner-links.ts';
+import { encodeRecord, QUIESCE_ANNOTATION, QUIESCE_LABEL, readRecord, type Sign } from './record.ts';
+import type { ActiveRule } from './rules.ts';
+
+export type QuiescePlan =
+  | { readonly kind: 'none'; readonly state: 'untouched' | 'paused' | 'overridden' | 'foreign' }
+  | { readonly kind: 'pause' | 'undo'; readonly operations: readonly LinkOperation[] };
+
+/** After this many pauses of one object, the other writer wins. */
+const MAX_TIMES = 3;
+
+const none = (state: Extract<QuiescePlan, { kind: 'none' }>['state']) => ({ kind: 'none', state }) as const;
+
+/** @param rules the active rules that apply to the object, in order */
+export function planQuiesce(
+  kind: GroupResource,
+  object: KubeObject,
+  rules: readonly Pick<ActiveRule, 'path' | 'keys' | 'value' | 'pauses'>[],
+  sign: Sign,
+): QuiescePlan {
+  const record = readRecord(kind, object, sign);
+  const rule = rules.find(({ pauses }) => pauses);
+  if (record === undefined || record === 'foreign') {
+    if (rule === undefined || object.metadata?.deletionTimestamp !== undefined)
+      return none(record === 'foreign' ? 'foreign' : 'untouched');
+    const was = valueAt(object, rule.keys);
+    if (!isEqual(was, rule.value)) return pauseIt(kind, object, rule, { was, times: 1 }, sign);
+    // It was paused before the window, or in a backup of another cluster.
+    return none(record === 'foreign' ? 'foreign' : 'untouched');
+  }
+  const keys = tryParsePath(record.path)?.concrete?.keys;
+  if (keys === undefined) return none('foreign');
+  const current = valueAt(object, keys);
+  const isPaused = isEqual(current, record.set);
+  if (rules.some(({ path }) => path === record.path)) {
+    if (isPaused) return none('paused');
+    if (rule?.path !== record.path || record.times >= MAX_TIMES) return none('overridden');
+    // The new value is the one to restore: the backup tool or a user has set it meanwhile.
+    return pauseIt(kind, object, rule, { was: current, times: record.times + 1 }, sign);
+  }
+  const restored = isPaused ? write(keys, current, record.was) : [];
+  return { kind: 'undo', operations: [...guard(object), ...restored, ...withoutMarks(object)] };
+}
+
+function pauseIt(
+  kind: GroupResource,
+  object: KubeObject,
+  { path, keys, value: set }: Pick<ActiveRule, 'path' | 'keys' | 'value'>,
+  { was, times }: { readonly was: JsonValue | undefined; readonly times: number },
+  sign: Sign,
+): QuiescePlan {
+  const { annotations, labels } = object.metadata ?? {};
+  const text = encodeRecord(kind, object, { path, set, was, times }, sign);
+  const operations = [
+    ...guard(object),
+    ...parents(object, keys),
+    ...write(keys, was, set),
+    ...mark('annotations', annotations, QUIESCE_ANNOTATION, text),
+    ...mark('labels', labels, QUIESCE_LABEL, 'true'),
+  ];
+  return { kind: 'pause', operations };
+}
+
+/** The object may not have changed: otherwise the record could contain a wrong previous value. */
+const guard = ({ metadata = {} }: KubeObject): readonly LinkOperation[] => [
+  { op: 'test', path: '/metadata/uid', value: metadata.uid },
+  { op: 'test', path: '/metadata/resourceVersion', value: metadata.resourceVersion },
+];
+
+/** Creates the missing parents of the field. */
+function parents(object: KubeObject, keys: ConcretePath): readonly LinkOperation[] {
+  return keys.slice(0, -1).flatMap((_key, depth) => {
+    const above = keys.slice(0, depth + 1);
+    return isJsonObject(valueAt(object, above))
+      ? []
+      : [{ op: 'add' as const, path: pointerOf(above), value: {} }];
+  });
+}
+
+function write(
+  keys: ConcretePath,
+  before: JsonValue | undefined,
+  after: JsonValue | undefined,
+): readonly LinkOperation[] {
+  if (after !== undefined) return [{ op: 'add', path: pointerOf(keys), value: after }];
+  return before === undefined ? [] : [{ op: 'remove', path: pointerOf(keys) }];
+}
+
+function mark(
+  map: 'annotations' | 'labels',
+  present: Readonly<Record<string, string>> | undefined,
+  key: string,
+  value: string,
+): readonly LinkOperation[] {
+  return present === undefined
+    ? [{ op: 'add', path: `/metadata/${map}`, value: { [key]: value } }]
+    : [{ op: 'add', path: `/metadata/${map}${pointerPart(key)}`, value }];
+}
+
+function withoutMarks({ metadata: { annotations, labels } = {} }: KubeObject): readonly LinkOperation[] {
+  const remove = (map: string, present: Readonly<Record<string, string>> | undefined, key: string) =>
+    present?.[key] === undefined
+      ? []
+      : [{ op: 'remove' as const, path: `/metadata/${map}${pointerPart(key)}` }];
+  return [
+    ...remove('annotations', annotations, QUIESCE_ANNOTATION),
+    ...remove('labels', labels, QUIESCE_LABEL),
+  ];
+}
+
+const pointerOf = (keys: ConcretePath): string => keys.map((key) => pointerPart(key)).join('');

@@ -1,0 +1,85 @@
+/** What a RestoreWindow pauses, where and how long. */
+import type { QuiesceRule } from '../../api/quiesce.ts';
+import type { RestoreWindow } from '../../api/restore-window.ts';
+import { tryParsePath, type ConcretePath } from '../../json/field-path.ts';
+import type { GroupResource, KubeObject } from '../../json/kube-object.ts';
+import type { JsonValue } from '../../json/json.ts';
+import { covers, windowProblems, windowState } from '../window.ts';
+import { DEFAULT_PATH, quiesceProblems } from './problems.ts';
+
+/** A rule of a window that pauses, or still keeps paused. */
+export interface ActiveRule extends GroupResource {
+  readonly window: RestoreWindow;
+  readonly rule: QuiesceRule;
+  /** Whether objects may still be paused; otherwise paused ones only stay so. */
+  readonly pauses: boolean;
+  readonly path: string;
+  readonly keys: ConcretePath;
+  readonly value: JsonValue;
+}
+
+/** How long after the end of a window objects stay paused if no final sweep succeeds, in milliseconds. */
+const MAX_SWEEP_WAIT_MS = 15 * 60_000;
+
+/** The rules of a window in order; empty if the window pauses nothing any more. */
+export function activeRules(window: RestoreWindow, now: Date, settleMs: number): readonly ActiveRule[] {
+  const rules = window.spec.quiesce ?? [];
+  if (rules.length === 0 || window.status?.phase === 'Refused' || quiesceProblems(rules).length > 0)
+    return [];
+  // The status says that it is open: two controllers would conflict over the first write of it.
+  const isOpen = window.status?.openedAt !== undefined && windowState(window, now).kind === 'open';
+  const pauses = isOpen && windowProblems(window).length === 0;
+  if (!pauses && !isSettling(window, now, settleMs)) return [];
+  return rules.map((rule) => {
+    const { path = DEFAULT_PATH, value = 0 } = rule;
+    const keys = tryParsePath(path)?.concrete?.keys ?? [];
+    // the problems above leave plain values only
+    return { ...kindOf(rule), window, rule, pauses, path, keys, value: value as JsonValue };
+  });
+}
+
+/** Whether a window that was open waits for its final sweep. One that never opened has paused nothing. */
+function isSettling({ status = {} }: RestoreWindow, now: Date, settleMs: number): boolean {
+  const { openedAt, closedAt, lastSweep } = status;
+  if (openedAt === undefined) return false;
+  if (closedAt === undefined) return true; // the leader writes it within seconds
+  const isSwept =
+    lastSweep !== undefined && !lastSweep.interim && Date.parse(lastSweep.startedAt) >= Date.parse(closedAt);
+  return !isSwept && now.getTime() < Date.parse(closedAt) + settleMs + MAX_SWEEP_WAIT_MS;
+}
+
+export const kindOf = ({ apiGroup, resource }: QuiesceRule): GroupResource => ({
+  group: apiGroup ?? '',
+  resource,
+});
+
+/** Whether the rule applies to the object. Never outside of the namespaces of the window. */
+export function appliesTo(
+  { window, rule, group, resource }: ActiveRule,
+  { metadata = {} }: KubeObject,
+  ownNamespace: string,
+): boolean {
+  const { namespace, labels = {} } = metadata;
+  // Gatehouse and the backup tool must go on.
+  if (
+    namespace === ownNamespace ||
+    (namespace !== undefined && namespace === window.spec.source?.ref?.namespace)
+  )
+    return false;
+  if (rule.namespaces !== undefined && !rule.namespaces.some((one) => one === namespace)) return false;
+  // `match.resources` names what the backup tool writes, not what is paused.
+  const match = { ...window.spec.match, resources: [] };
+  return (
+    covers({ ...window.spec, match }, { group, resource, namespace }) &&
+    Object.entries(rule.matchLabels).every(([key, value]) => labels[key] === value)
+  );
+}
+
+/** Where to look for the objects of a rule; undefined: everywhere. */
+export const placesOfRule = ({
+  rule,
+  window,
+}: Pick<ActiveRule, 'rule' | 'window'>): readonly string[] | undefined => {
+  const { include = [] } = window.spec.match?.namespaces ?? {};
+  return rule.namespaces ?? (include.length > 0 ? include : undefined);
+};

@@ -1,0 +1,244 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+
+import {
+  closeWindow,
+  createQuiesceCluster,
+  DEPLOYMENTS,
+  openWindow,
+  SCALE,
+  sign,
+  type QuiesceCluster,
+} from '../../../../test/support/quiesce-world.ts';
+import { encodeRecord, QUIESCE_ANNOTATION } from '../../../restore/quiesce/record.ts';
+import { quiescePass } from './quiesce-pass.ts';
+
+const CLUSTERS = { group: 'cluster.x-k8s.io', resource: 'clusters' };
+const PAUSE = {
+  apiGroup: 'cluster.x-k8s.io',
+  resource: 'clusters',
+  matchLabels: { pause: 'yes' },
+  path: 'spec.paused',
+  value: true,
+};
+const labels = { pause: 'yes' };
+
+let cluster: QuiesceCluster;
+beforeEach(() => {
+  cluster = createQuiesceCluster();
+  cluster.put(DEPLOYMENTS, { name: 'app', labels }, { replicas: 3 });
+});
+
+const pass = () => quiescePass(cluster.world, new AbortController().signal);
+/** The first pass announces the pause. */
+const start = async () => {
+  await pass();
+  return await pass();
+};
+const replicas = (name = 'app', namespace?: string) =>
+  cluster.get(DEPLOYMENTS, name, namespace)?.spec?.replicas;
+const state = (name = 'drill') =>
+  cluster.windows.get(name)?.status?.conditions?.find(({ type }) => type === 'Quiesced');
+const marks = () => cluster.get(DEPLOYMENTS, 'app')?.metadata?.annotations;
+
+test('an open window pauses in order, and its end undoes it in reverse order', async () => {
+  cluster.put(CLUSTERS, { name: 'fleet', labels }, {});
+  openWindow(cluster, 'drill', [PAUSE, SCALE]);
+  expect(await start()).toBe('open');
+  expect([replicas(), cluster.get(CLUSTERS, 'fleet')?.spec]).toEqual([0, { paused: true }]);
+  expect(state()).toMatchObject({ status: 'True', reason: 'Paused', message: '2 objects are paused' });
+  closeWindow(cluster, 'drill', false);
+  await pass();
+  expect(replicas()).toBe(0); // until the final sweep
+  closeWindow(cluster, 'drill');
+  expect(await pass()).toBe('idle');
+  expect([replicas(), cluster.get(CLUSTERS, 'fleet')?.spec, marks()]).toEqual([3, {}, {}]);
+  expect(cluster.writes).toEqual(['pause fleet', 'pause app', 'undo app', 'undo fleet']);
+  expect(state()).toMatchObject({ status: 'False', reason: 'Undone' });
+});
+
+test('nothing is written before the status says so', async () => {
+  openWindow(cluster, 'drill');
+  expect(await pass()).toBe('failed');
+  expect([replicas(), state()?.reason]).toEqual([3, 'Pausing']);
+});
+
+test('without a final sweep, objects do not stay paused for ever', async () => {
+  openWindow(cluster, 'drill');
+  await start();
+  closeWindow(cluster, 'drill', false);
+  cluster.time = new Date('2026-11-21T12:20:00Z');
+  await pass();
+  expect(replicas()).toBe(3);
+});
+
+describe('never outside of the window', () => {
+  test.each<[what: string, namespace: string, change: object, rule: object]>([
+    [
+      'in a namespace that the window does not include',
+      'other',
+      { match: { namespaces: { include: ['ops'] } } },
+      {},
+    ],
+    [
+      'in a namespace that the window excludes',
+      'other',
+      { match: { namespaces: { exclude: ['other'] } } },
+      {},
+    ],
+    ['in a namespace that the rule does not name', 'other', {}, { namespaces: ['ops'] }],
+    ['in the namespace of Gatehouse', 'gatehouse-system', {}, {}],
+    [
+      'in the namespace of the backup tool',
+      'velero',
+      {
+        source: {
+          type: 'Detector',
+          ref: { apiVersion: '', kind: '', name: '', uid: '', namespace: 'velero' },
+        },
+      },
+      {},
+    ],
+  ])('%s', async (_what, namespace, change, rule) => {
+    cluster.put(DEPLOYMENTS, { name: 'far', namespace, labels }, { replicas: 2 });
+    openWindow(cluster, 'drill', [{ ...SCALE, ...rule }], change);
+    await start();
+    expect([replicas(), replicas('far', namespace)]).toEqual([0, 2]);
+  });
+
+  test('and not without the labels, nor for a window that was closed from the start', async () => {
+    cluster.put(DEPLOYMENTS, { name: 'plain' }, { replicas: 2 });
+    openWindow(cluster, 'drill', [SCALE], { close: true });
+    await start();
+    expect([replicas(), replicas('plain'), cluster.writes]).toEqual([3, 2, []]);
+  });
+});
+
+test('two windows: the first end undoes nothing', async () => {
+  openWindow(cluster, 'drill');
+  openWindow(cluster, 'other');
+  await start();
+  closeWindow(cluster, 'drill');
+  await pass();
+  expect([replicas(), state()?.reason, state('other')?.reason]).toEqual([0, 'Undone', 'Paused']);
+  closeWindow(cluster, 'other');
+  await pass();
+  expect(replicas()).toBe(3);
+});
+
+describe('others change the field', () => {
+  test('their value is restored at the end, and after three pauses they win', async () => {
+    openWindow(cluster, 'drill');
+    await start();
+    for (const wanted of [4, 5]) {
+      cluster.set(DEPLOYMENTS, 'app', 'replicas', wanted);
+      await pass();
+      expect(replicas()).toBe(0);
+    }
+    cluster.set(DEPLOYMENTS, 'app', 'replicas', 6);
+    await pass();
+    expect([replicas(), state()?.reason]).toEqual([6, 'Overridden']);
+    expect(state()?.message).toContain('ops/app');
+    closeWindow(cluster, 'drill');
+    await pass();
+    expect([replicas(), marks()]).toEqual([6, {}]);
+  });
+
+  test('an object that was paused before stays as it is', async () => {
+    cluster.set(DEPLOYMENTS, 'app', 'replicas', 0);
+    openWindow(cluster, 'drill');
+    await start();
+    closeWindow(cluster, 'drill');
+    await pass();
+    expect([replicas(), cluster.writes]).toEqual([0, []]);
+  });
+
+  test('a label that a user removes does not prevent the undo', async () => {
+    openWindow(cluster, 'drill');
+    await start();
+    const { metadata, spec } = cluster.get(DEPLOYMENTS, 'app') ?? {};
+    cluster.put(DEPLOYMENTS, { ...metadata, labels }, spec ?? {});
+    closeWindow(cluster, 'drill');
+    await pass();
+    expect(replicas()).toBe(3);
+  });
+});
+
+describe('a record that is', () => {
+  const forged = (mac: string) => JSON.stringify({ path: 'spec.replicas', set: 3, was: 99, times: 1, mac });
+  const record = (name: string) =>
+    encodeRecord(
+      DEPLOYMENTS,
+      { metadata: { namespace: 'ops', name } },
+      { path: 'spec.replicas', set: 0, was: 7, times: 1 },
+      sign,
+    );
+  const gatehouse = { 'gatehouse.dev/quiesced': 'true' };
+
+  test.each([
+    ['forged', forged('x')],
+    ['not JSON', '{'],
+    ['of another object', record('other')],
+    ['too long', 'x'.repeat(9_000)],
+  ])('%s has no effect', async (_what, text) => {
+    cluster.put(
+      DEPLOYMENTS,
+      { name: 'app', labels: gatehouse, annotations: { [QUIESCE_ANNOTATION]: text } },
+      { replicas: 3 },
+    );
+    cluster.rules = [SCALE];
+    await pass();
+    expect([replicas(), cluster.writes]).toEqual([3, []]);
+  });
+
+  test('forged is replaced when a window pauses the object', async () => {
+    cluster.annotate(DEPLOYMENTS, 'app', { [QUIESCE_ANNOTATION]: forged('x') });
+    openWindow(cluster, 'drill');
+    await start();
+    closeWindow(cluster, 'drill');
+    await pass();
+    expect([replicas(), marks()]).toEqual([3, {}]);
+  });
+
+  test('in a backup is undone, also without a window', async () => {
+    const annotations = { [QUIESCE_ANNOTATION]: record('app') };
+    cluster.put(DEPLOYMENTS, { name: 'app', labels: gatehouse, annotations }, { replicas: 0 });
+    cluster.rules = [SCALE];
+    await pass();
+    expect(replicas()).toBe(7);
+  });
+
+  test('of another cluster is reported, and the object stays paused', async () => {
+    const annotations = { [QUIESCE_ANNOTATION]: record('app').replace(/"mac":"../, '"mac":"xx') };
+    cluster.put(DEPLOYMENTS, { name: 'app', labels, annotations }, { replicas: 0 });
+    openWindow(cluster, 'drill');
+    await start();
+    expect([replicas(), state()?.reason]).toEqual([0, 'ForeignRecord']);
+  });
+});
+
+test('a missing permission prints the rule, and the pause follows the grant', async () => {
+  cluster.forbidden = new Set(['deployments.apps']);
+  openWindow(cluster, 'drill');
+  expect(await start()).toBe('failed');
+  expect(state()).toMatchObject({ status: 'False', reason: 'Forbidden' });
+  expect(state()?.message).toMatch(/403[^]*grant deployments\.apps$/);
+  cluster.forbidden = new Set();
+  await pass();
+  expect(replicas()).toBe(0);
+  cluster.forbidden = new Set(['deployments.apps']);
+  closeWindow(cluster, 'drill');
+  expect(await pass()).toBe('failed');
+  expect(state()).toMatchObject({ status: 'Unknown', reason: 'UndoForbidden' });
+});
+
+test('an object that is created or replaced during the window is paused too', async () => {
+  openWindow(cluster, 'drill');
+  await start();
+  cluster.remove(DEPLOYMENTS, 'app');
+  cluster.put(DEPLOYMENTS, { name: 'app', labels }, { replicas: 8 });
+  await pass();
+  expect(replicas()).toBe(0);
+  closeWindow(cluster, 'drill');
+  await pass();
+  expect(replicas()).toBe(8);
+});

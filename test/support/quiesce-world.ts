@@ -1,0 +1,164 @@
+/** An API server in memory with objects that a RestoreWindow pauses. Its writes can fail before or after they are stored. */
+import { createHmac } from 'node:crypto';
+
+import type { QuiesceRule } from '../../src/api/quiesce.ts';
+import type { RestoreWindow } from '../../src/api/restore-window.ts';
+import { setCondition } from '../../src/json/conditions.ts';
+import { applyPatch } from '../../src/json/json-patch.ts';
+import type { JsonObject, JsonValue } from '../../src/json/json.ts';
+import {
+  groupResourceName,
+  objectKey,
+  type GroupResource,
+  type KubeObject,
+  type ObjectMeta,
+} from '../../src/json/kube-object.ts';
+import { ApiError } from '../../src/kube/api-error.ts';
+import type { QuiesceWorld } from '../../src/runtime/restores/quiesce/quiesce-pass.ts';
+
+export const DEPLOYMENTS = { group: 'apps', resource: 'deployments' };
+export const SCALE: QuiesceRule = {
+  apiGroup: 'apps',
+  resource: 'deployments',
+  matchLabels: { pause: 'yes' },
+};
+
+type Stored = KubeObject & { readonly spec?: JsonObject };
+
+export interface QuiesceCluster {
+  readonly world: QuiesceWorld;
+  readonly windows: Map<string, RestoreWindow>;
+  readonly put: (kind: GroupResource, metadata: ObjectMeta, spec: JsonObject) => void;
+  readonly get: (kind: GroupResource, name: string, namespace?: string) => Stored | undefined;
+  readonly set: (kind: GroupResource, name: string, field: string, value: JsonValue) => void;
+  readonly annotate: (kind: GroupResource, name: string, annotations: ObjectMeta['annotations']) => void;
+  readonly remove: (kind: GroupResource, name: string) => void;
+  /** Names of the objects in the order of their writes, with the operation. */
+  readonly writes: string[];
+  /** Called before a write is stored and after it: may throw. */
+  fault: (when: 'before' | 'after') => void;
+  forbidden: ReadonlySet<string>;
+  rules: readonly QuiesceRule[];
+  time: Date;
+}
+
+export const sign = (text: string) => createHmac('sha256', 'key').update(text).digest('base64url');
+
+export function createQuiesceCluster(): QuiesceCluster {
+  const objects = new Map<string, { readonly kind: GroupResource; readonly object: Stored }>();
+  const windows = new Map<string, RestoreWindow>();
+  let version = 0;
+  const keyOf = (kind: GroupResource, metadata: Parameters<typeof objectKey>[0]) =>
+    `${groupResourceName(kind)} ${objectKey(metadata)}`;
+  const store = (kind: GroupResource, { metadata = {}, ...rest }: Stored) => {
+    version += 1;
+    const object = { ...rest, metadata: { ...metadata, resourceVersion: String(version) } };
+    objects.set(keyOf(kind, metadata), { kind, object });
+    return object;
+  };
+  const get: QuiesceCluster['get'] = (kind, name, namespace = 'ops') =>
+    objects.get(keyOf(kind, { namespace, name }))?.object;
+  const isForbidden = (kind: GroupResource) => cluster.forbidden.has(groupResourceName(kind));
+  const world: QuiesceWorld = {
+    windows: () => [...windows.values()],
+    rules: () => cluster.rules,
+    list: (kind, labels, places) => {
+      if (isForbidden(kind))
+        return Promise.reject(new ApiError({ method: 'GET', path: '' }, { code: 403, status: undefined }));
+      const found = [...objects.values()].flatMap(({ kind: other, object }) => {
+        const { metadata = {} } = object;
+        const fits =
+          groupResourceName(other) === groupResourceName(kind) &&
+          (places?.includes(metadata.namespace ?? '') ?? true) &&
+          Object.entries(labels).every(([key, value]) => metadata.labels?.[key] === value);
+        return fits ? [object] : [];
+      });
+      return Promise.resolve(found);
+    },
+    patch: (ref, operations) => {
+      if (isForbidden(ref)) return Promise.resolve({ kind: 'forbidden', message: 'forbidden' });
+      const object = objects.get(keyOf(ref, ref))?.object;
+      cluster.fault('before');
+      const fits = operations.every(
+        (one) =>
+          one.op !== 'test' ||
+          one.value ===
+            (one.path.endsWith('uid') ? object?.metadata?.uid : object?.metadata?.resourceVersion),
+      );
+      if (object === undefined || !fits)
+        return Promise.resolve({ kind: 'changed', message: 'it has changed' });
+      const edits = operations.flatMap((one) => (one.op === 'test' ? [] : [one]));
+      const patched = store(ref, applyPatch(object as JsonObject, edits as never));
+      const isPaused = patched.metadata.annotations?.['gatehouse.dev/quiesced'] !== undefined;
+      cluster.writes.push(`${isPaused ? 'pause' : 'undo'} ${ref.name}`);
+      cluster.fault('after');
+      return Promise.resolve({ kind: 'patched', object: patched });
+    },
+    sign: () => Promise.resolve(sign),
+    report: (window, update) => {
+      const live = windows.get(window.metadata.name ?? '');
+      if (live === undefined) return Promise.resolve();
+      cluster.fault('before');
+      const conditions = [...setCondition(live.status?.conditions ?? [], update, cluster.time)];
+      windows.set(live.metadata.name ?? '', { ...live, status: { ...live.status, conditions } });
+      cluster.fault('after');
+      return Promise.resolve();
+    },
+    settleMs: () => 65_000,
+    ownNamespace: 'gatehouse-system',
+    now: () => cluster.time,
+    permissionsFor: (kinds) => `grant ${kinds.map(groupResourceName).join(', ')}`,
+  };
+  const cluster: QuiesceCluster = {
+    world,
+    windows,
+    writes: [],
+    put: (kind, metadata, spec) => {
+      version += 1;
+      store(kind, { metadata: { namespace: 'ops', uid: `uid-${version}`, ...metadata }, spec });
+    },
+    get,
+    set: (kind, name, field, value) => {
+      const object = get(kind, name);
+      if (object !== undefined) store(kind, { ...object, spec: { ...object.spec, [field]: value } });
+    },
+    annotate: (kind, name, annotations) => {
+      const object = get(kind, name);
+      if (object !== undefined)
+        store(kind, { ...object, metadata: { ...object.metadata, annotations } } as Stored);
+    },
+    remove: (kind, name) => objects.delete(keyOf(kind, { namespace: 'ops', name })),
+    fault: () => undefined,
+    forbidden: new Set(),
+    rules: [],
+    time: new Date('2026-11-21T12:00:00Z'),
+  };
+  return cluster;
+}
+
+export function openWindow(
+  cluster: QuiesceCluster,
+  name: string,
+  rules: readonly QuiesceRule[] = [SCALE],
+  spec: Partial<RestoreWindow['spec']> = {},
+): void {
+  cluster.windows.set(name, {
+    metadata: { name, creationTimestamp: '2026-11-21T11:59:00Z' },
+    spec: {
+      principals: [{ user: 'velero' }],
+      expiresAt: '2026-11-21T18:00:00Z',
+      quiesce: [...rules],
+      ...spec,
+    },
+    status: { phase: 'Open', openedAt: '2026-11-21T12:00:00Z' },
+  });
+}
+
+export function closeWindow(cluster: QuiesceCluster, name: string, isSwept = true): void {
+  const window = cluster.windows.get(name);
+  if (window === undefined) return;
+  const closedAt = cluster.time.toISOString();
+  const lastSweep = { startedAt: closedAt, finishedAt: closedAt, objectsScanned: 1, interim: false };
+  const status = { ...window.status, phase: 'Settling' as const, closedAt, ...(isSwept && { lastSweep }) };
+  cluster.windows.set(name, { ...window, status });
+}
