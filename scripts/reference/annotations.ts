@@ -1,6 +1,8 @@
 /** The labels and annotations that Gatehouse reads and writes, as a documentation page. */
 import { OPENED_BY, OPENER_SCOPE } from '../../src/restore/opener.ts';
 import { APPLIED, CONTROLLER_LABEL, OWNER_LABEL } from '../../src/controllers/owned-objects.ts';
+import { INSTALLED_LABEL } from '../../src/admission/native/installed-policy.ts';
+import { QUIESCE_ANNOTATION, QUIESCE_LABEL } from '../../src/restore/quiesce/record.ts';
 import { SWEEP_FINALIZER } from '../../src/restore/window.ts';
 import { SOURCE_LABEL } from '../../src/restore/detected-window.ts';
 import { SWEEP_DUE, EPOCH, ROLLBACK } from '../../src/restore/rollback.ts';
@@ -136,6 +138,11 @@ const ASKED: readonly Entry[] = [
 
 /** Annotations that Gatehouse sets. */
 const WRITTEN: readonly Entry[] = [
+  [
+    QUIESCE_ANNOTATION,
+    'paused objects',
+    'The previous value of the field that a [restore window](../restore.md) has set, signed by Gatehouse.',
+  ],
   [APPLIED, 'what a [controller](../controllers.md) applies', 'Fingerprint of what was applied last.'],
   [
     pki.SERVING_CERT_SERVICE,
@@ -208,6 +215,12 @@ const LABELS: readonly Entry[] = [
     'copy of a distributed CA bundle',
     '`"true"`: a watch selects only these ConfigMaps. As an annotation: `namespace/name` of the copy, which shows that Gatehouse made it.',
   ],
+  [
+    INSTALLED_LABEL,
+    'ValidatingAdmissionPolicy, its binding',
+    'The controllers have [installed it](../api-server-policies.md#let-gatehouse-install-them) and remove it.',
+  ],
+  [QUIESCE_LABEL, 'paused objects', '`"true"`: the leader finds them, to restore their previous value.'],
   [PART_LABEL, 'roles in `deploy/`', 'The only [part](../parts.md) that needs the role.'],
   [CLAIM_POLICY_LABEL, 'UniqueClaim', 'The AdmissionPolicy whose rule it belongs to.'],
   [SOURCE_LABEL, 'RestoreWindow', 'The RestoreDetector that opened it.'],

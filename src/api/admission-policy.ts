@@ -101,9 +101,8 @@ const spec = object('The rules.', {
     default: true,
   }),
   'compile?': oneOf(
-    'Whether the API server itself enforces what CEL can say, also while Gatehouse is down (Auto), or only the webhook. Needs --compile-policies and Kubernetes 1.30.',
+    'Whether the API server itself enforces what CEL can say, also while Gatehouse is down (Auto), or only the webhook. Needs --compile-policies and Kubernetes 1.30. Default: Auto.',
     ['Auto', 'Never'],
-    { default: 'Auto' },
   ),
   'params?': params,
   'variables?': mapList('Values for expressions, evaluated in this order.', 'name', variable, {
