@@ -42,6 +42,10 @@ const reference = object('A foreign key: the object that the field names must ex
     'Whether a target may be deleted while an object references it (Allow) or not (Restrict). Default: Allow.',
     ['Allow', 'Restrict'],
   ),
+  'guarantee?': oneOf(
+    'What happens if a write names a target while another request deletes it. BestEffort: both may succeed within some milliseconds, and the audit reports it. Serializable: never do both succeed; needs onTargetDelete: Restrict, and costs one more write for each request that adds a reference. Default: BestEffort.',
+    ['BestEffort', 'Serializable'],
+  ),
 });
 
 const unique = object('Values that no two objects may share.', {

@@ -16,6 +16,7 @@ import { createClient } from '../kube/client.ts';
 import { createAccessReviews } from './access-reviews.ts';
 import { createAdmission } from './policies/admission.ts';
 import { createClaims, createNamespaceCheck } from './claims/claims.ts';
+import { createIntents } from './claims/intents.ts';
 import { startUnsettledClaims } from './claims/start-unsettled-claims.ts';
 import { createUnsettledClaims } from './claims/unsettled-claims.ts';
 import type { Context } from './context.ts';
@@ -136,6 +137,7 @@ export function startReplica(
     ...createRestoreEvidence(context, windows, detectors, storeWindow),
     readGrants: createReadGrants(client),
     governed,
+    intents: createIntents(client, governed, context.namespaces),
     claims: {
       ...createClaims(client, config.uniqueSettleMs),
       reserve: unsettled.reserve,

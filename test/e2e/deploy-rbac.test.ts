@@ -274,6 +274,19 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
       return hasUsed('delete gatehouse.dev/uniqueclaims');
     };
     await eventually('a replica releases a claim', claimInVain, { timeoutMs: 60_000 });
+    const reference = {
+      ...{ name: 'datacenter', path: 'spec.datacenter', onTargetDelete: 'Restrict' },
+      ...{ guarantee: 'Serializable', target: { apiGroup: 'infra.example.com', resource: 'datacenters' } },
+    };
+    await cluster.apply(policy('keys', { references: [reference] }, SELLING));
+    await seeInForce(cluster, 'keys');
+    const deleteTarget = async () => {
+      await cluster.admin.create(DATACENTERS, { metadata: { name: 'unused' } });
+      await cluster.admin.delete(DATACENTERS, { name: 'unused' });
+      return hasUsed('list gatehouse.dev/uniqueclaims');
+    };
+    await eventually('a replica lists the intents of a target', deleteTarget, PATIENT);
+    await cluster.admin.delete(ADMISSION_POLICIES, { name: 'keys' });
     await cluster.admin.delete(SERVERS, inShop('first'));
     await eventually('S1 is free', async () => (await holderOf('S1')) === undefined, PATIENT);
     const holder = await eventually('the audit counts the older Servers', () => holderOf('OLD'), PATIENT);

@@ -266,6 +266,7 @@ test('the account reads only what admission needs', async () => {
       'get core/namespaces',
       'get gatehouse.dev/admissionpolicies',
       'get gatehouse.dev/uniqueclaims',
+      'list gatehouse.dev/uniqueclaims',
       'get rbac.authorization.k8s.io/clusterroles gatehouse-references',
     ].toSorted(),
   );

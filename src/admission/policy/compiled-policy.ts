@@ -151,6 +151,8 @@ export interface CompiledReference {
   readonly optional: boolean;
   /** Whether the reference blocks the deletion of its target. */
   readonly restrictsDelete: boolean;
+  /** Whether a new reference and a concurrent deletion of its target exclude each other. */
+  readonly serializable: boolean;
 }
 
 /** An AdmissionPolicy that can be enforced: its paths are parsed, its targets resolved, its expressions compiled. */

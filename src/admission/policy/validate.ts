@@ -1,4 +1,6 @@
 import { missingTarget, type UnresolvedReference } from './references/check-references.ts';
+import { guardReferences } from './references/guard-references.ts';
+import { guardedReferences } from './references/intents.ts';
 import { wantedKeys } from './unique/check-unique.ts';
 import { claimKeys } from './unique/claim-keys.ts';
 import { withoutAwaiting } from './rules/awaiting-rules.ts';
@@ -24,6 +26,7 @@ import {
 } from './deferral/deferral.ts';
 import {
   deferredReference,
+  NO_FINDINGS,
   toDecision,
   undecidedReference,
   type Findings,
@@ -71,7 +74,8 @@ function isSilent(judgement: Judgement | Promise<Judgement>, request: AdmissionR
     violations.length + unresolved.length + exemption.names.length === 0 &&
     unreadable === undefined &&
     hasNoNotices(notices) &&
-    wantedKeys(policy, request, exemption).length === 0
+    wantedKeys(policy, request, exemption).length === 0 &&
+    guardedReferences(policy, request, exemption).length === 0
   );
 }
 
@@ -94,18 +98,27 @@ async function decide(
   const decision = toDecision(findings);
   const keys = judgements.flatMap(({ policy, exemption }) => wantedKeys(policy, request, exemption));
   // Last: a denied request must not claim values.
-  if (decision.kind !== 'allow' || keys.length === 0) return decision;
-  const claimed = await claimKeys(keys, request, context, restoring);
-  return toDecision({
-    ...findings,
-    violations: [...findings.violations, ...claimed.violations],
-    undecided: [...findings.undecided, ...claimed.undecided],
-    unchecked: [...findings.unchecked, ...claimed.unchecked],
-    deferred: [...findings.deferred, ...claimed.deferred],
-    window: findings.window ?? claimed.window,
-    cause: findings.cause ?? claimed.cause,
-  });
+  if (decision.kind !== 'allow') return decision;
+  const claimed = keys.length === 0 ? NO_FINDINGS : await claimKeys(keys, request, context, restoring);
+  const references = judgements.flatMap(({ policy, exemption }) =>
+    guardedReferences(policy, request, exemption),
+  );
+  const together = claimed === NO_FINDINGS ? decision : toDecision(merged(findings, claimed));
+  // After the claims: an intent of a refused request would delay the deletion of its targets.
+  if (together.kind !== 'allow' || references.length === 0) return together;
+  const guarded = await guardReferences(references, request, context, restoring);
+  return toDecision(merged(merged(findings, claimed), guarded));
 }
+
+const merged = (findings: Findings, later: Findings): Findings => ({
+  ...findings,
+  violations: [...findings.violations, ...later.violations],
+  undecided: [...findings.undecided, ...later.undecided],
+  unchecked: [...findings.unchecked, ...later.unchecked],
+  deferred: [...findings.deferred, ...later.deferred],
+  window: findings.window ?? later.window,
+  cause: findings.cause ?? later.cause,
+});
 
 function findingsOf(
   { operation }: AdmissionRequest,

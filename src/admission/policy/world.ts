@@ -52,6 +52,8 @@ export interface World {
   readonly claims?: Claims;
   /** What governed objects name and hold, from the stores. Absent under the same conditions as `claims`. */
   readonly governed?: GovernedIndex;
+  /** Absent under the same conditions as `claims`: references then have no guarantee. */
+  readonly intents?: Intents;
   /** Absent under the same conditions as `claims`: owners are then recorded but not looked up. */
   readonly owners?: Owners;
 }
@@ -143,6 +145,19 @@ export interface Reservation<Key> {
   readonly refused: readonly Key[];
   /** Reports the names of the claims that may have been written; the others no longer count. */
   readonly written: (claims: readonly string[]) => void;
+}
+
+/** What references with `guarantee: Serializable` need besides the claims. Functions that read throw like those of ClaimStore. */
+export interface Intents {
+  /** Reads live the intents with this label. */
+  readonly list: (label: string, signal: AbortSignal) => Promise<readonly UniqueClaim[]>;
+  /**
+   * Lists live the objects that the policy governs, and returns those that the stores do not hold in the same version.
+   * With the referrers that the stores know, they are all objects that may name a target.
+   */
+  readonly unseen: (policy: CompiledPolicy, signal: AbortSignal) => Promise<readonly ObjectRef[]>;
+  /** Resolves after some milliseconds, in which the API server may store a pending write. */
+  readonly pause: (signal: AbortSignal) => Promise<void>;
 }
 
 /** Lookups in the stores, which may be stale. */

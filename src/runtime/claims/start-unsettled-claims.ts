@@ -1,16 +1,18 @@
 /** On every replica: settles the claims that this process has written, and cleans up those whose objects are not stored. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { isIntent } from '../../admission/policy/references/intents.ts';
 import type { World } from '../../admission/policy/world.ts';
 import { createClient } from '../../kube/client.ts';
 import type { Context } from '../context.ts';
-import { GONE, inLocalTime, startController } from '../controller.ts';
+import { AWAIT_CHANGE, GONE, inLocalTime, startController } from '../controller.ts';
 import type { Governed } from '../policies/governed.ts';
 import { refOf } from '../../json/kube-object.ts';
 import type { PolicyRegistry } from '../policies/policy-registry.ts';
 import type { Targets } from '../policies/targets.ts';
 import { createWorld } from '../policies/world.ts';
 import { createClaims } from './claims.ts';
+import { finishIntent } from './intents.ts';
 import { createUniqueClaimsReconciler, type UniqueClaimsOptions } from './unique-claims.ts';
 import type { UnsettledClaims } from './unsettled-claims.ts';
 
@@ -35,8 +37,9 @@ export function startUnsettledClaims(
   signal: AbortSignal,
 ): void {
   const { metrics, rest, serverClock } = context;
+  const options = repairOptions({ ...context, client: createClient(rest) }, sources);
   const repair = createUniqueClaimsReconciler({
-    ...repairOptions({ ...context, client: createClient(rest) }, sources),
+    ...options,
     // The leader knows more: these claims only wait for longer.
     wasStored: () => false,
     enqueue: () => undefined,
@@ -50,6 +53,13 @@ export function startUnsettledClaims(
       reconcile: inLocalTime(async (claim, reconciling) => {
         const entry = unsettled.get(claim);
         if (entry === undefined) return GONE;
+        if (isIntent(claim)) {
+          await options.pace(reconciling);
+          const at = serverClock.now().getTime();
+          const isGone = await finishIntent(claim, options.claims, sources.world, at, reconciling);
+          if (isGone) unsettled.cleaned(claim, entry);
+          return AWAIT_CHANGE; // the object changes, or the settle time is over
+        }
         const result = await repair(claim, reconciling);
         if (result.kind !== 'requeue') unsettled.cleaned(claim, entry);
         return result;
@@ -58,7 +68,13 @@ export function startUnsettledClaims(
     signal,
   );
   sources.governed.onChange((kind, { kind: change, object }) => {
-    if (change !== 'deleted') unsettled.settle(refOf(kind, object), object.claims ?? []);
+    const ref = refOf(kind, object);
+    if (change !== 'deleted') unsettled.settle(ref, object.claims ?? []);
+    for (const intent of unsettled.intentsOf(ref)) controller.add(intent);
+  }, signal);
+  sources.targets.onChange(({ group, resource }, key) => {
+    const [name = '', namespace] = key.split('/').reverse();
+    for (const intent of unsettled.intentsOf({ group, resource, namespace, name })) controller.add(intent);
   }, signal);
   const search = setInterval(() => {
     for (const claim of unsettled.takeDue()) controller.add(claim);

@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 
+import { isIntent } from '../../admission/policy/references/intents.ts';
 import { targetKey } from '../../admission/policy/object-ref.ts';
 import type { Claims } from '../../admission/policy/world.ts';
 import type { ObjectRef } from '../../json/kube-object.ts';
@@ -46,16 +47,26 @@ export function createUnsettledClaims(
   /** By the name of the claim, the oldest first. */
   const entries = new Map<string, Entry>();
   const counts = createTally();
+  /** The intents of each holder. */
+  const intents = new Map<string, Set<string>>();
 
   const drop = (claim: string): void => {
-    for (const counter of entries.get(claim)?.counters ?? []) counts.add(counter, -1);
+    const { counters, holder } = entries.get(claim) ?? { counters: [], holder: '' };
+    for (const counter of counters) counts.add(counter, -1);
     entries.delete(claim);
+    const others = intents.get(holder);
+    others?.delete(claim);
+    if (others?.size === 0) intents.delete(holder);
   };
   const put = (claim: string, entry: Omit<Entry, 'settledAt'>): Entry => {
     drop(claim);
     for (const counter of entry.counters) counts.add(counter, 1);
     const placed = { ...entry, settledAt: monotonic() + settleMs };
     entries.set(claim, placed);
+    if (isIntent(claim)) {
+      const others = intents.get(entry.holder) ?? new Set();
+      intents.set(entry.holder, others.add(claim));
+    }
     return placed;
   };
   /** The first request always passes: an object with more keys than the limit could never be stored otherwise. */
@@ -105,6 +116,8 @@ export function createUnsettledClaims(
     settle: (ref: ObjectRef, claims: readonly string[]): void => {
       for (const claim of claims) if (entries.get(claim)?.holder === targetKey(ref)) drop(claim);
     },
+    /** The intents of an object whose state has changed: their writes may be over. */
+    intentsOf: (ref: ObjectRef): readonly string[] => [...(intents.get(targetKey(ref)) ?? [])],
     /**
      * The claims whose settle time is over. A claim is returned again after another settle time, until a cleanup
      * succeeds.

@@ -148,6 +148,9 @@ export function createGoverned(
     },
     holders: (claim, policy) =>
       covering(policy, false)?.flatMap((follower) => follower.refs('claims', claim)),
+    /** The stores of the kinds that the policy governs; undefined until they are synced. */
+    stores: (policy: CompiledPolicy) =>
+      covering(policy, true)?.map(({ resource, watched: { store } }) => ({ resource, store })),
     /** All known holders, whatever the policy. */
     holdersOf: (claim: string): readonly ObjectRef[] => {
       const refs = [...followed.values()].flatMap(({ current }) => current?.refs('claims', claim) ?? []);

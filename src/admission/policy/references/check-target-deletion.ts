@@ -2,11 +2,13 @@ import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
 import { exemptionOf } from '../exceptions/exceptions.ts';
 import { hasDeletionTimestamp } from '../object-metadata.ts';
 import type { Violation } from '../violation.ts';
-import { describeRef, namespaceRefOf, requestedObject, targetKey } from '../object-ref.ts';
+import { describeRef, requestedObject, targetKey } from '../object-ref.ts';
 import type { CompiledPolicy } from '../compiled-policy.ts';
 import { ALLOWED, type Decision } from '../../review/decision.ts';
 import { isGovernedNow } from '../match/object-scope.ts';
 import { isJsonArray, isJsonObject, valueIn } from '../../../json/json.ts';
+import { isInTerminatingNamespace } from './terminating-namespace.ts';
+import { guardDeletion } from './guard-deletion.ts';
 import { referencesOf, restrictingReferences } from './read-references.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { createRestoreLookup, windowsFor } from '../deferral/deferral.ts';
@@ -61,7 +63,22 @@ export async function checkTargetDeletion(
   const { operation, name } = request;
   if (operation !== 'DELETE' || name === undefined) return ALLOWED;
   const target = requestedObject(request);
-  const candidates = context.world.governed?.referrers(target, policies);
+  const known = context.world.governed?.referrers(target, policies);
+  const decision = await judgeReferrers(request, target, policies, known, context);
+  if (decision.kind !== 'allow' || known === undefined) return decision;
+  const judge = (candidates: readonly ObjectRef[]) =>
+    judgeReferrers(request, target, policies, candidates, context);
+  return (await guardDeletion(request, target, policies, context, judge)) ?? decision;
+}
+
+/** @param candidates the objects that may name the target; undefined if the stores are not synced */
+async function judgeReferrers(
+  request: AdmissionRequest,
+  target: ObjectRef,
+  policies: readonly CompiledPolicy[],
+  candidates: readonly ObjectRef[] | undefined,
+  context: AdmissionContext,
+): Promise<Decision> {
   if (candidates?.length === 0) return ALLOWED;
   if (candidates === undefined) {
     const unlisted = policies.map((policy) => ({ policy }));
@@ -205,21 +222,6 @@ function isCollectedWithTarget({ metadata }: KubeObject, { oldObject, options }:
     valueIn(options, 'orphanDependents') === true ||
     (isJsonArray(finalizers) && finalizers.includes('orphan'));
   return !orphans;
-}
-
-/**
- * The namespace controller deletes the objects of a namespace in any order, so a reference between them must not block
- * it.
- */
-async function isInTerminatingNamespace(
-  { namespace }: ObjectRef,
-  target: ObjectRef,
-  { read }: AdmissionContext['world'],
-  signal: AbortSignal,
-): Promise<boolean> {
-  if (namespace === undefined || namespace !== target.namespace) return false;
-  const found = await read(namespaceRefOf(namespace), signal);
-  return found === undefined || found.metadata?.deletionTimestamp !== undefined;
 }
 
 function describe(target: ObjectRef, { referrals, unread }: Objection): string {

@@ -32,7 +32,15 @@ export function compileReferences(
 }
 
 function compileReference(
-  { name, path: text, namespacePath: namespaceText, onTargetDelete, optional = true, ...rule }: ReferenceRule,
+  {
+    name,
+    path: text,
+    namespacePath: namespaceText,
+    onTargetDelete,
+    guarantee,
+    optional = true,
+    ...rule
+  }: ReferenceRule,
   where: string,
   match: CompiledMatch,
   resolve: Resolve,
@@ -48,6 +56,8 @@ function compileReference(
   const resolved = tryResolve(target, `${where}.target`, resolve, report);
   const restrictsDelete = onTargetDelete === 'Restrict';
   if (restrictsDelete) reportDeletionLockout(target, match.failurePolicy, `${where}.onTargetDelete`, report);
+  const serializable = guarantee === 'Serializable';
+  if (serializable) reportUnguaranteed(match, restrictsDelete, `${where}.guarantee`, report);
   if (path === undefined || resolved === undefined) return undefined;
   const { namespaced, kind: targetKind } = resolved;
   const at = `${where}.namespacePath`;
@@ -63,7 +73,10 @@ function compileReference(
     const message = 'up to its last [*] it has to read like path, so that each name has one namespace';
     report(at, message, 'InvalidPath');
   }
-  return { name, path, namespacePath, uidPath, target, targetKind, namespaced, optional, restrictsDelete };
+  return {
+    ...{ name, path, namespacePath, uidPath, target, targetKind, namespaced },
+    ...{ optional, restrictsDelete, serializable },
+  };
 }
 
 function reportUidPath(
@@ -80,4 +93,17 @@ function reportUidPath(
     report(at, 'up to its last [*] it has to read like path, so that each name has one uid', 'InvalidPath');
   if (!operations.includes('CREATE'))
     report('spec.match.operations', `has to have CREATE for ${at}: a restore creates objects`);
+}
+
+/** A guarantee that some requests escape is none. */
+function reportUnguaranteed(
+  { failurePolicy, operations }: CompiledMatch,
+  restrictsDelete: boolean,
+  where: string,
+  report: Report,
+): void {
+  if (!restrictsDelete) report(where, 'Serializable needs onTargetDelete: Restrict');
+  if (failurePolicy !== 'Fail') report(where, 'Serializable needs failurePolicy: Fail');
+  if (!operations.includes('CREATE') || !operations.includes('UPDATE'))
+    report(where, 'Serializable needs the operations CREATE and UPDATE: both can add a reference');
 }

@@ -1,0 +1,194 @@
+/** Stores the intent of a deletion, and then looks for writes that name the target and that the stores do not show yet. */
+import type { UniqueClaim } from '../../../api/unique-claim.ts';
+import type { ObjectRef } from '../../../json/kube-object.ts';
+import { uniqueBy } from '../../../json/objects.ts';
+import { quote } from '../../../json/printable.ts';
+import type { Decision } from '../../review/decision.ts';
+import type { AdmissionRequest } from '../../review/request.ts';
+import type { CompiledPolicy } from '../compiled-policy.ts';
+import { knownRestore, windowsFor } from '../deferral/deferral.ts';
+import { NO_FINDINGS, toDecision } from '../findings.ts';
+import { canGovern } from '../match/object-scope.ts';
+import { describeRef, targetKey } from '../object-ref.ts';
+import { admittedRequest, busyMs, holderRef, renewed } from '../unique/claim-state.ts';
+import type { AdmissionContext, Claims, Intents } from '../world.ts';
+import { deletionIntentName, newIntent, serializableReferences, targetLabel } from './intents.ts';
+import { isInTerminatingNamespace } from './terminating-namespace.ts';
+
+/** How often a deletion looks whether a pending write is stored. Nearly all are within milliseconds. */
+const MOST_LOOKS = 10;
+const TRY_AGAIN = { reason: 'TooManyRequests', code: 429, retryAfterSeconds: 1 } as const;
+
+/** Decides whether these objects block the deletion, by live reads. */
+type Judge = (candidates: readonly ObjectRef[]) => Promise<Decision>;
+
+interface Guard {
+  readonly request: AdmissionRequest;
+  readonly target: ObjectRef;
+  /** Those that guarantee references to the target. */
+  readonly policies: readonly [CompiledPolicy, ...CompiledPolicy[]];
+  readonly context: AdmissionContext;
+  readonly claims: Claims;
+  readonly intents: Intents;
+  readonly judge: Judge;
+}
+
+/** The decision about a deletion that the stores allow; undefined if no policy guarantees references to the target. */
+export async function guardDeletion(
+  request: AdmissionRequest,
+  target: ObjectRef,
+  all: readonly CompiledPolicy[],
+  context: AdmissionContext,
+  judge: Judge,
+): Promise<Decision | undefined> {
+  const { claims, intents } = context.world;
+  const restore = knownRestore(request, context.world);
+  const [first, ...others] = all.filter(
+    (policy) => guards(policy, target) && !isDeferred(policy, restore, request),
+  );
+  if (claims === undefined || intents === undefined || first === undefined) return undefined;
+  const policies = [first, ...others] as const;
+  const guard: Guard = { request, target, policies, context, claims, intents, judge };
+  if (request.dryRun) return await lookedOrRetry(guard);
+
+  const name = deletionIntentName(target);
+  const { username } = request.userInfo;
+  const { refused, written } = claims.reserve([{ policy: first, claim: name, self: target }], username);
+  if (refused.length > 0) return tooManyUnsettled(guard, username);
+  let remaining = [name];
+  try {
+    const stored = await storeIntent(name, guard);
+    const decision = await lookedOrRetry(guard);
+    if (decision.kind !== 'allow' && (await withdraw(stored, guard))) remaining = [];
+    return decision;
+  } catch (cause) {
+    return { kind: 'retry', message: `${unknownMessage(guard)}: try again`, cause };
+  } finally {
+    written(remaining);
+  }
+}
+
+const guards = (policy: CompiledPolicy, { group, resource }: ObjectRef): boolean =>
+  serializableReferences(policy).some(({ target }) => target.group === group && target.resource === resource);
+
+function isDeferred(
+  { restore: { defersTargetDelete } }: CompiledPolicy,
+  restore: ReturnType<typeof knownRestore>,
+  { operation }: AdmissionRequest,
+): boolean {
+  if (restore.kind !== 'restoring' || defersTargetDelete === false) return false;
+  return defersTargetDelete === true || windowsFor(restore, operation).length > 0;
+}
+
+async function lookedOrRetry(guard: Guard): Promise<Decision> {
+  try {
+    return await looked(guard);
+  } catch (cause) {
+    return { kind: 'retry', message: `${unknownMessage(guard)}: try again`, cause };
+  }
+}
+
+/** An intent of this request, and what was stored before it. */
+interface StoredIntent {
+  readonly intent: UniqueClaim;
+  readonly earlier: UniqueClaim | undefined;
+}
+
+async function storeIntent(
+  name: string,
+  { request, target, policies, context: { now, signal }, claims }: Guard,
+): Promise<StoredIntent> {
+  const [policy] = policies;
+  const admitted = admittedRequest(request, now);
+  const rule = `references/${serializableReferences(policy)[0]?.name ?? ''}`;
+  const made = await claims.create(
+    newIntent(name, { policy: policy.name, rule }, target, [], admitted, now),
+    signal,
+  );
+  if (made !== 'taken') return { intent: made, earlier: undefined };
+  const earlier = await claims.read(name, signal);
+  const intent = earlier && (await claims.replace(renewed(earlier, admitted, now, claims.settleMs), signal));
+  if (intent === undefined || intent === 'changed')
+    throw new Error(`another deletion of ${describeRef(target)} changes the intent ${name}`);
+  return { intent, earlier };
+}
+
+/** Leaves the intents of other deletions of the target. Best effort: an intent that stays expires. */
+async function withdraw(
+  { intent, earlier }: StoredIntent,
+  { claims, context: { signal } }: Guard,
+): Promise<boolean> {
+  try {
+    if (earlier === undefined) return (await claims.remove(intent, signal)) === 'removed';
+    await claims.replace({ ...intent, spec: earlier.spec }, signal);
+  } catch {
+    // The intent expires.
+  }
+  return false;
+}
+
+/** After the intent is stored: a write that does not see the intent is visible to these reads. */
+async function looked(guard: Guard): Promise<Decision> {
+  const { target, policies, context, intents, judge } = guard;
+  const { world, signal } = context;
+  // The intents first: if one is gone by now, its write is over, and the list shows the result.
+  let writing = await intents.list(targetLabel(target), signal);
+  const unseen = await Promise.all(policies.map((policy) => intents.unseen(policy, signal)));
+  const known = world.governed?.referrers(target, policies);
+  if (known === undefined) throw new Error('the objects that the policies govern have not been listed yet');
+  let candidates = [...known, ...unseen.flat()];
+  for (let look = 1; ; look++) {
+    // Before the objects are read: a write that is over by now is visible to that read.
+    const pending = await pendingAmong(writing, guard);
+    const decision = await judge(uniqueBy([...candidates, ...writing.map(holderRef)], targetKey));
+    if (decision.kind !== 'allow' || pending.length === 0) return decision;
+    if (look === MOST_LOOKS) return stillPending(guard, pending);
+    await intents.pause(signal);
+    // Intents that have arrived since belong to writes that see the intent of this deletion.
+    const present = new Set(
+      (await intents.list(targetLabel(target), signal)).map(({ metadata }) => metadata.name),
+    );
+    candidates = pending.map(holderRef);
+    writing = pending.filter(({ metadata }) => present.has(metadata.name));
+  }
+}
+
+/** The intents whose writes may still be stored. */
+async function pendingAmong(
+  writing: readonly UniqueClaim[],
+  { target, policies, context: { world, signal, now }, claims }: Guard,
+): Promise<readonly UniqueClaim[]> {
+  const pending = await Promise.all(
+    writing.map(async (intent) => {
+      const holder = holderRef(intent);
+      // Whoever can write claims could name an object that cannot be read.
+      const isGoverned = policies.some((policy) => canGovern(policy, holder));
+      if (!isGoverned || targetKey(holder) === targetKey(target)) return [];
+      const live = await world.confirm(holder, signal);
+      if (busyMs(intent, live, now, claims.settleMs) === 0) return [];
+      return (await isInTerminatingNamespace(holder, target, world, signal)) ? [] : [intent];
+    }),
+  );
+  return pending.flat();
+}
+
+function stillPending({ policies: [policy], target }: Guard, pending: readonly UniqueClaim[]): Decision {
+  const [first] = pending;
+  const by = first === undefined ? 'an object' : describeRef(holderRef(first));
+  const message = `${describeRef(target)} was named a moment ago by ${by}, which may be about to be stored: try again`;
+  return toDecision({
+    ...NO_FINDINGS,
+    violations: [{ policy, field: '', reason: 'FieldValueForbidden', message, refusal: TRY_AGAIN }],
+  });
+}
+
+function tooManyUnsettled({ policies: [policy] }: Guard, username: string): Decision {
+  const message = `too many deletions by ${quote(username)} are not finished: try again`;
+  return toDecision({
+    ...NO_FINDINGS,
+    violations: [{ policy, field: '', reason: 'FieldValueForbidden', message, refusal: TRY_AGAIN }],
+  });
+}
+
+const unknownMessage = ({ target, policies: [policy] }: Guard): string =>
+  `could not find out whether something still names ${describeRef(target)} (policy ${policy.name})`;

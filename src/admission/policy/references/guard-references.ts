@@ -1,0 +1,199 @@
+/** Stores the intent of a write that names targets, and then checks that no deletion of them was admitted. */
+import { quote } from '../../../json/printable.ts';
+import { uniqueBy } from '../../../json/objects.ts';
+import { mapConcurrent } from '../../../json/map-concurrent.ts';
+import type { UniqueClaim } from '../../../api/unique-claim.ts';
+import type { AdmissionRequest } from '../../review/request.ts';
+import {
+  deferringWindow,
+  defers,
+  isInitiallyDeferred,
+  knownRestore,
+  mayDefer,
+  type RestoreLookup,
+} from '../deferral/deferral.ts';
+import { deferredReference, NO_FINDINGS, undecidedReference, type Findings } from '../findings.ts';
+import { describeRef, requestedObject, targetKey } from '../object-ref.ts';
+import { hasDeletionTimestamp } from '../object-metadata.ts';
+import { isJsonObject } from '../../../json/json.ts';
+import { admittedRequest, busyMs, isHeldBy, renewed } from '../unique/claim-state.ts';
+import type { Violation } from '../violation.ts';
+import type { AdmissionContext, Claims } from '../world.ts';
+import { missingTarget, type UnresolvedReference } from './check-references.ts';
+import { deletionIntentName, newIntent, referenceIntentName, targetLabel } from './intents.ts';
+
+/** Concurrent calls for one request. */
+const AT_ONCE = 8;
+/** Limit for the targets that one write may add: each is a label of the intent. */
+const MOST_TARGETS = 256;
+const TRY_AGAIN = { reason: 'TooManyRequests', code: 429, retryAfterSeconds: 1 } as const;
+
+type Obstacle = { readonly reference: UnresolvedReference } & (
+  | { readonly kind: 'missing' | 'being-deleted' | 'deletion-pending' }
+  | { readonly kind: 'unknown'; readonly cause: unknown }
+);
+
+/**
+ * Refuses the write if a target is missing, is being deleted, or may be deleted by an admitted request. A dry run and a
+ * deferred reference store no intent.
+ */
+export async function guardReferences(
+  found: readonly UnresolvedReference[],
+  request: AdmissionRequest,
+  context: AdmissionContext,
+  restoring: RestoreLookup,
+): Promise<Findings> {
+  const { world, signal } = context;
+  const { claims, intents } = world;
+  const isKnown = defers(knownRestore(request, world), request.operation, 'references');
+  const guarded = found.filter(
+    ({ policy }) => !isInitiallyDeferred(policy, request) && !(isKnown && mayDefer(policy, 'references')),
+  );
+  const [first] = guarded;
+  if (claims === undefined || intents === undefined || first === undefined) return NO_FINDINGS;
+  const targets = uniqueBy(guarded, ({ target }) => targetKey(target));
+  if (targets.length > MOST_TARGETS) return violating(tooMany(first));
+  if (request.dryRun) {
+    const obstacles = await obstaclesOf(targets, context, claims);
+    return await findingsOf(obstacles, request, restoring);
+  }
+  const name = referenceIntentName(request);
+  const key = { policy: first.policy, claim: name, self: requestedObject(request) };
+  const { refused, written } = claims.reserve([key], request.userInfo.username);
+  if (refused.length > 0) return violating(tooManyUnsettled(first, request.userInfo.username));
+  let remaining = [name];
+  try {
+    const intent = await storeIntent(name, first, targets, request, context, claims);
+    // After the intent is stored: a deletion that does not see the intent is visible to these reads.
+    const obstacles = await obstaclesOf(targets, context, claims);
+    const findings = await findingsOf(obstacles, request, restoring);
+    const isRefused = findings.violations.length > 0 || findings.undecided.length > 0;
+    // Best effort: an intent that stays delays deletions of the targets until it expires.
+    if (isRefused && (await claims.remove(intent, signal).catch(() => undefined)) === 'removed')
+      remaining = [];
+    return findings;
+  } catch (cause) {
+    return { ...NO_FINDINGS, undecided: [undecidedReference(first)], cause };
+  } finally {
+    written(remaining);
+  }
+}
+
+async function storeIntent(
+  name: string,
+  { policy, reference }: UnresolvedReference,
+  targets: readonly UnresolvedReference[],
+  request: AdmissionRequest,
+  { signal, now }: AdmissionContext,
+  claims: Claims,
+): Promise<UniqueClaim> {
+  const self = requestedObject(request);
+  const admitted = admittedRequest(request, now);
+  const labels = targets.map(({ target }) => targetLabel(target));
+  const rule = `references/${reference.name}`;
+  const made = await claims.create(
+    newIntent(name, { policy: policy.name, rule }, self, labels, admitted, now),
+    signal,
+  );
+  if (made !== 'taken') return made;
+  // The API server repeats a call that got no answer. The new version cannot be removed by the first call.
+  const earlier = await claims.read(name, signal);
+  const again =
+    earlier && isHeldBy(earlier, self) ? renewed(earlier, admitted, now, claims.settleMs) : undefined;
+  const replaced = again === undefined ? 'changed' : await claims.replace(again, signal);
+  if (replaced === 'changed') throw new Error(`another call of this request changes the intent ${name}`);
+  return replaced;
+}
+
+const obstaclesOf = async (
+  targets: readonly UnresolvedReference[],
+  context: AdmissionContext,
+  claims: Claims,
+): Promise<readonly Obstacle[]> =>
+  (
+    await mapConcurrent(targets, AT_ONCE, async (reference) =>
+      obstacleOf(reference, context, claims).catch((cause: unknown): Obstacle => ({
+        kind: 'unknown',
+        reference,
+        cause,
+      })),
+    )
+  ).filter((one) => one !== undefined);
+
+async function obstacleOf(
+  reference: UnresolvedReference,
+  { world, signal, now }: AdmissionContext,
+  claims: Claims,
+): Promise<Obstacle | undefined> {
+  const { target } = reference;
+  // The intent first: if it is gone by now, the deletion is over, and the read of the target shows its result.
+  const deletion = await claims.read(deletionIntentName(target), signal);
+  const live = await world.confirm(target, signal);
+  if (live === undefined) return { kind: 'missing', reference };
+  if (isJsonObject(live) && hasDeletionTimestamp(live)) return { kind: 'being-deleted', reference };
+  const isPending = deletion !== undefined && busyMs(deletion, live, now, claims.settleMs) > 0;
+  return isPending ? { kind: 'deletion-pending', reference } : undefined;
+}
+
+async function findingsOf(
+  obstacles: readonly Obstacle[],
+  { operation }: AdmissionRequest,
+  restoring: RestoreLookup,
+): Promise<Findings> {
+  if (obstacles.length === 0) return NO_FINDINGS;
+  const unknown = obstacles.filter((one) => one.kind === 'unknown');
+  const refused = {
+    ...NO_FINDINGS,
+    violations: obstacles.flatMap((one) => violationOf(one) ?? []),
+    undecided: unknown.map(({ reference }) => undecidedReference(reference)),
+    cause: unknown[0]?.cause,
+  };
+  if (!obstacles.every(({ reference }) => mayDefer(reference.policy, 'references'))) return refused;
+  const restore = await restoring();
+  if (restore.kind === 'unknown') {
+    const undecided = obstacles.map(({ reference }) => undecidedReference(reference));
+    return { ...NO_FINDINGS, undecided, cause: restore.cause };
+  }
+  const window = deferringWindow(restore, operation, 'references');
+  if (window === undefined) return refused;
+  return { ...NO_FINDINGS, deferred: obstacles.map(({ reference }) => deferredReference(reference)), window };
+}
+
+function violationOf({ kind, reference: found }: Obstacle): Violation | undefined {
+  const { policy, reference, field, target } = found;
+  const common = { policy, check: reference.name, field } as const;
+  const named = `(reference ${reference.name})`;
+  switch (kind) {
+    case 'missing':
+      return missingTarget(found);
+    case 'being-deleted': {
+      const message = `${describeRef(target)} is being deleted: name another one, or wait until it exists again ${named}`;
+      return { ...common, reason: 'FieldValueInvalid', message };
+    }
+    case 'deletion-pending': {
+      const message = `${describeRef(target)} may be about to be deleted: try again ${named}`;
+      return { ...common, reason: 'FieldValueInvalid', message, refusal: TRY_AGAIN };
+    }
+    case 'unknown':
+      return undefined;
+  }
+}
+
+const violating = (violation: Violation): Findings => ({ ...NO_FINDINGS, violations: [violation] });
+
+function tooMany({ policy, reference, field }: UnresolvedReference): Violation {
+  const message = `adds more than ${MOST_TARGETS} targets in one write: add them in several writes (reference ${reference.name})`;
+  return { policy, check: reference.name, field, reason: 'FieldValueTooLong', message };
+}
+
+function tooManyUnsettled({ policy, reference }: UnresolvedReference, username: string): Violation {
+  const message = `too many writes of ${quote(username)} with new references are not stored: try again, and find out why those writes fail`;
+  return {
+    policy,
+    check: reference.name,
+    field: '',
+    reason: 'FieldValueInvalid',
+    message,
+    refusal: TRY_AGAIN,
+  };
+}

@@ -1,0 +1,92 @@
+/**
+ * The intents of references with `guarantee: Serializable`. Before it is admitted, a write that names a target stores a
+ * reference intent, and a deletion of the target stores a deletion intent. Each side stores its intent first and then
+ * reads the intents of the other side and the objects. So of two requests that race, at least one sees the other.
+ *
+ * Intents are UniqueClaims, with the same life: see `unique/claim-state.ts`. A deletion is over when the target has
+ * another resourceVersion or is gone: the API server calls the webhook again before it deletes another version.
+ */
+import { createHash } from 'node:crypto';
+
+import { EXCLUDE_FROM_BACKUP_LABEL } from '../../../api/group.ts';
+import type { AdmittedRequest, UniqueClaim } from '../../../api/unique-claim.ts';
+import type { ObjectRef } from '../../../json/kube-object.ts';
+import type { AdmissionRequest } from '../../review/request.ts';
+import type { CompiledPolicy, CompiledReference } from '../compiled-policy.ts';
+import type { Exemption } from '../exceptions/exceptions.ts';
+import { governedBefore } from '../match/object-scope.ts';
+import { targetKey } from '../object-ref.ts';
+import { writes } from '../../review/request.ts';
+import type { UnresolvedReference } from './check-references.ts';
+import { referencesOf } from './read-references.ts';
+
+const HASH_LENGTH = 40;
+/** Names of unique claims contain no dot. */
+const REFERENCE = 'reference.';
+const DELETION = 'deletion.';
+
+const hash = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, HASH_LENGTH);
+
+/** Whether a claim of this name is an intent. */
+export const isIntent = (claim: string): boolean => claim.startsWith(REFERENCE) || claim.startsWith(DELETION);
+
+/** Each write has an intent of its own, so writes that name the same target never wait for each other. */
+export const referenceIntentName = ({ uid }: Pick<AdmissionRequest, 'uid'>): string => REFERENCE + hash(uid);
+
+export const deletionIntentName = (target: ObjectRef): string => DELETION + hash(targetKey(target));
+
+/** The label of the reference intents that name a target. */
+export const targetLabel = (target: ObjectRef): string => `gatehouse.dev/target-${hash(targetKey(target))}`;
+
+/** @param labels in addition to those of every intent */
+export function newIntent(
+  name: string,
+  { policy, rule }: Pick<UniqueClaim['spec'], 'policy' | 'rule'>,
+  { group, resource, namespace, name: holder }: ObjectRef,
+  labels: readonly string[],
+  admitted: AdmittedRequest,
+  now: number,
+): UniqueClaim {
+  return {
+    metadata: {
+      name,
+      labels: {
+        'app.kubernetes.io/managed-by': 'gatehouse',
+        [EXCLUDE_FROM_BACKUP_LABEL]: 'true',
+        ...Object.fromEntries(labels.map((label) => [label, ''])),
+      },
+    },
+    spec: {
+      ...{ policy, rule, values: [] },
+      holder: { group, resource, ...(namespace === undefined ? {} : { namespace }), name: holder },
+      claimedAt: new Date(now).toISOString(),
+      requests: [admitted],
+    },
+  };
+}
+
+/** The references of a request that need an intent: the object names their targets now, and did not before. */
+export function guardedReferences(
+  policy: CompiledPolicy,
+  request: AdmissionRequest,
+  { covers }: Pick<Exemption, 'covers'>,
+): readonly UnresolvedReference[] {
+  const { operation, object, namespace } = request;
+  const references = serializableReferences(policy);
+  if (references.length === 0 || object === undefined || !writes(operation)) return [];
+  const old = operation === 'UPDATE' ? governedBefore(policy, request) : undefined;
+  const before = new Set(old === undefined ? [] : referencesOf({ references }, old, namespace).map(keyOf));
+  return referencesOf({ references }, object, namespace)
+    .filter((found) => !before.has(keyOf(found)) && !covers('references', found.reference.name))
+    .map((found) => ({ ...found, policy }));
+}
+
+const keyOf = ({ reference, target }: Pick<UnresolvedReference, 'reference' | 'target'>): string =>
+  `${reference.name} ${targetKey(target)}`;
+
+/** A policy that only warns or audits guarantees nothing. */
+export const serializableReferences = ({
+  enforcement,
+  references,
+}: Pick<CompiledPolicy, 'enforcement' | 'references'>): readonly CompiledReference[] =>
+  enforcement === 'Deny' ? references.filter(({ serializable }) => serializable) : [];

@@ -1,0 +1,235 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+
+import {
+  compileSpec,
+  createRequest,
+  deleteRequest,
+  GROUP,
+  NIGHTLY,
+  policyOf,
+  updateRequest,
+} from '../../../../test/support/admission/policy.ts';
+import { createClaimsInMemory, type ClaimsInMemory } from '../../../../test/support/admission/claims.ts';
+import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
+import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
+import type { Decision } from '../../review/decision.ts';
+import type { AdmissionRequest } from '../../review/request.ts';
+import type { CompiledPolicy } from '../compiled-policy.ts';
+import { validate } from '../validate.ts';
+import type { World } from '../world.ts';
+import { checkTargetDeletion } from './check-target-deletion.ts';
+import { deletionIntentName } from './intents.ts';
+
+const reference = (change: object = {}) => ({
+  ...{ name: 'datacenter', path: 'spec.datacenter', onTargetDelete: 'Restrict', guarantee: 'Serializable' },
+  target: { apiGroup: GROUP, resource: 'datacenters' },
+  ...change,
+});
+const specOf = (change: object = {}, spec: Partial<AdmissionPolicySpec> = {}) =>
+  ({ validate: { references: [reference(change)] }, ...spec }) as Partial<AdmissionPolicySpec>;
+const POLICY = policyOf(specOf());
+
+const target = (name: string): ObjectRef => ({
+  group: GROUP,
+  resource: 'datacenters',
+  namespace: undefined,
+  name,
+});
+
+/** Objects in the API server, by resource and name. */
+let live: Map<string, KubeObject>;
+let claims: ClaimsInMemory;
+let restoring: 'no' | 'yes' | 'known';
+let failure: Error | undefined;
+let uid: number;
+
+beforeEach(() => {
+  live = new Map([['datacenters/fra1', { metadata: { name: 'fra1', uid: 'd1', resourceVersion: '1' } }]]);
+  claims = createClaimsInMemory();
+  restoring = 'no';
+  failure = undefined;
+  uid = 0;
+});
+
+const evidence = () => (restoring === 'no' ? undefined : NIGHTLY);
+
+const worldOf = (): World => {
+  const read = ({ resource, name }: ObjectRef) => Promise.resolve(live.get(`${resource}/${name}`));
+  return {
+    find: () => ({}),
+    ...{ confirm: read, read, claims },
+    restoreEvidence: () => Promise.resolve(evidence()),
+    knownRestore: () => (restoring === 'known' ? NIGHTLY : undefined),
+    governed: { referrers: () => [], holders: () => [] },
+    intents: {
+      list: (label) =>
+        failure === undefined
+          ? Promise.resolve(
+              [...claims.stored.values()].filter(({ metadata }) => metadata.labels?.[label] !== undefined),
+            )
+          : Promise.reject(failure),
+      unseen: () => Promise.resolve([]),
+      pause: () => Promise.resolve(),
+    },
+  };
+};
+
+const judge = async (request: AdmissionRequest, policies: readonly CompiledPolicy[] = [POLICY]) => {
+  const context = { world: worldOf(), signal: new AbortController().signal, now: Date.parse('2026-11-27') };
+  const called = { ...request, uid: `call-${++uid}` };
+  return request.operation === 'DELETE'
+    ? await checkTargetDeletion(called, policies, context)
+    : await validate(called, policies, context);
+};
+
+const deletion = (): AdmissionRequest => ({
+  ...deleteRequest({}),
+  ...{ name: 'fra1', namespace: undefined },
+  resource: { group: GROUP, version: 'v1', resource: 'datacenters' },
+  oldObject: { metadata: { name: 'fra1', uid: 'd1', resourceVersion: '1' } },
+});
+const create = (name = 'a') => ({
+  ...createRequest({ datacenter: 'fra1' }, { name, uid: `uid-${name}` }),
+  name,
+});
+const messageOf = (decision: Decision): string => (decision.kind === 'allow' ? '' : decision.message);
+const names = () => [...claims.stored.keys()];
+
+describe('compilation refuses a guarantee', () => {
+  test.each<[string, Partial<AdmissionPolicySpec>, string]>([
+    ['without Restrict', specOf({ onTargetDelete: 'Allow' }), 'needs onTargetDelete: Restrict'],
+    ['that a failure ends', specOf({}, { failurePolicy: 'Ignore' }), 'needs failurePolicy: Fail'],
+    [
+      'that updates escape',
+      specOf({}, { match: { apiGroups: [GROUP], resources: ['servers'], operations: ['CREATE'] } }),
+      'needs the operations CREATE and UPDATE',
+    ],
+  ])('%s', (_name, spec, message) => {
+    const result = compileSpec(spec);
+    expect(result.kind === 'rejected' && result.problems).toEqual([
+      expect.objectContaining({
+        message: expect.stringContaining(message) as string,
+        where: 'spec.validate.references[0].guarantee',
+      }),
+    ]);
+  });
+});
+
+describe('a write that adds a reference', () => {
+  test('stores one intent, and reads the intent of a deletion afterwards', async () => {
+    expect(await judge(create())).toMatchObject({ kind: 'allow' });
+    expect(claims.asked.map((call) => call.replace(/\.\w+$/, ''))).toEqual([
+      'create reference',
+      'read deletion',
+    ]);
+  });
+
+  test('stores none if it changes no reference, if the policy only warns, or without the guarantee', async () => {
+    const same = updateRequest({ datacenter: 'fra1' }, { datacenter: 'fra1', units: 2 });
+    expect(await judge(same)).toMatchObject({ kind: 'allow' });
+    const weak = [
+      policyOf(specOf({}, { enforcement: 'Warn' })),
+      policyOf(specOf({ guarantee: 'BestEffort' })),
+    ];
+    expect(await judge(create(), weak)).toMatchObject({ kind: 'allow' });
+    expect(claims.asked).toEqual([]);
+  });
+
+  test('stores none in a dry run, but gets the same answer', async () => {
+    expect(await judge({ ...create(), dryRun: true })).toMatchObject({ kind: 'allow' });
+    live.clear();
+    expect(await judge({ ...create(), dryRun: true })).toMatchObject({ kind: 'deny', code: 403 });
+    expect(names()).toEqual([]);
+  });
+
+  test('withdraws its intent if the target is gone or is being deleted', async () => {
+    live.set('datacenters/fra1', { metadata: { name: 'fra1', deletionTimestamp: '2026-11-27T00:00:00Z' } });
+    expect(messageOf(await judge(create()))).toContain('is being deleted: name another one');
+    live.clear();
+    expect(messageOf(await judge(create()))).toContain('names no Datacenter');
+    expect(names()).toEqual([]);
+    expect(claims.unsettled.count()).toBe(0);
+  });
+
+  test('has to retry while an admitted deletion may be stored', async () => {
+    expect(await judge(deletion())).toMatchObject({ kind: 'allow' });
+    expect(await judge(create())).toMatchObject({ kind: 'deny', code: 429, retryAfterSeconds: 1 });
+    expect(names()).toEqual([deletionIntentName(target('fra1'))]);
+    live.set('datacenters/fra1', { metadata: { name: 'fra1', uid: 'd2', resourceVersion: '9' } });
+    expect(await judge(create())).toMatchObject({ kind: 'allow' });
+  });
+
+  test('stores nothing for a restorer, and a missing target is deferred', async () => {
+    restoring = 'known';
+    expect(await judge(create())).toMatchObject({ kind: 'allow' });
+    expect(claims.asked).toEqual([]);
+    restoring = 'yes';
+    live.clear();
+    expect(await judge(create())).toMatchObject({
+      kind: 'allow',
+      warnings: [expect.stringContaining('checked again after the restore') as string],
+    });
+    expect(
+      await judge(create(), [policyOf(specOf({}, { restore: { references: 'Enforce' } }))]),
+    ).toMatchObject({
+      kind: 'deny',
+    });
+  });
+
+  test('has to retry if the user has too many writes that are not stored', async () => {
+    for (let n = 1; n <= 8; n++) expect(await judge(create(`s${n}`))).toMatchObject({ kind: 'allow' });
+    const decision = await judge(create('s9'));
+    expect(decision).toMatchObject({ kind: 'deny', code: 429 });
+    expect(messageOf(decision)).toContain('too many writes of "ada" with new references are not stored');
+    expect(names()).toHaveLength(8);
+  });
+
+  test('has to retry if the API server does not answer', async () => {
+    claims.before('create', () => {
+      throw new Error('connection refused');
+    });
+    expect(await judge(create())).toMatchObject({ kind: 'retry' });
+    expect(claims.unsettled.count()).toBe(1); // the intent may be stored
+  });
+});
+
+describe('a deletion of a target', () => {
+  test('has to retry while an admitted write may be stored, and is refused once it is', async () => {
+    await judge(create());
+    const decision = await judge(deletion());
+    expect(decision).toMatchObject({ kind: 'deny', code: 429, retryAfterSeconds: 1 });
+    expect(messageOf(decision)).toContain('was named a moment ago by servers.infra.example.com "a"');
+    expect(names().filter((name) => name.startsWith('deletion'))).toEqual([]);
+    live.set('servers/a', {
+      metadata: { name: 'a', namespace: 'store', uid: 'uid-a', resourceVersion: '5' },
+      ...{ spec: { datacenter: 'fra1' } },
+    });
+    expect(messageOf(await judge(deletion()))).toContain('is still named by');
+  });
+
+  test('that is refused leaves the intent of another one', async () => {
+    await judge(deletion());
+    const [before] = claims.stored.values();
+    failure = new Error('connection refused');
+    expect(await judge(deletion())).toMatchObject({ kind: 'retry', cause: failure });
+    expect([...claims.stored.values()].map(({ spec }) => spec)).toEqual([before?.spec]);
+  });
+
+  test('stores no intent in a dry run, or for a restorer', async () => {
+    expect(await judge({ ...deletion(), dryRun: true })).toMatchObject({ kind: 'allow' });
+    restoring = 'known';
+    expect(
+      await judge(deletion(), [policyOf(specOf({}, { restore: { onTargetDelete: 'Defer' } }))]),
+    ).toMatchObject({ kind: 'allow' });
+    expect(names()).toEqual([]);
+  });
+
+  test('ignores forged intents of objects that the policy does not govern', async () => {
+    await judge(create());
+    const [name = '', intent] = [...claims.stored][0] ?? [];
+    if (intent === undefined) throw new Error('there is no intent');
+    const holder = { group: '', resource: 'pods', name: '../..' };
+    claims.stored.set(name, { ...intent, spec: { ...intent.spec, holder } });
+    expect(await judge(deletion())).toMatchObject({ kind: 'allow' });
+  });
+});

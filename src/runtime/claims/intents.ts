@@ -1,0 +1,69 @@
+/** The intents of references with `guarantee: Serializable`, in the API server. */
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { hasDeletionTimestamp } from '../../admission/policy/object-metadata.ts';
+import { busyMs, holderRef } from '../../admission/policy/unique/claim-state.ts';
+import type { ClaimStore, Intents, World } from '../../admission/policy/world.ts';
+import type { UniqueClaim } from '../../api/unique-claim.ts';
+import { isJsonObject } from '../../json/json.ts';
+import { objectKey, refOf } from '../../json/kube-object.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { placesOf, type Namespaces } from '../namespaces.ts';
+import type { Governed } from '../policies/governed.ts';
+import { UNIQUE_CLAIMS } from '../resources.ts';
+
+const PAUSE_MS = 50;
+
+export function createIntents(
+  client: Pick<KubeClient, 'listAll' | 'pages'>,
+  { stores }: Pick<Governed, 'stores'>,
+  namespaces: Namespaces,
+): Intents {
+  return {
+    list: async (labelSelector, signal) =>
+      (await client.listAll<UniqueClaim>(UNIQUE_CLAIMS, { labelSelector, signal })).items,
+    unseen: async (policy, signal) => {
+      const watched = stores(policy);
+      if (watched === undefined)
+        throw new Error('the objects that the policy governs have not been listed yet');
+      const unseen = [];
+      for (const { resource, store } of watched) {
+        for (const namespace of placesOf(resource, namespaces)) {
+          const options = { namespace, metadataOnly: true, signal };
+          for await (const { items } of client.pages(resource, options)) {
+            for (const object of items) {
+              const ref = refOf(resource, object);
+              const known = store.get(objectKey(ref))?.metadata;
+              if (known?.resourceVersion !== object.metadata?.resourceVersion) unseen.push(ref);
+            }
+          }
+        }
+      }
+      return unseen;
+    },
+    pause: async (signal) => {
+      await sleep(PAUSE_MS, undefined, { signal });
+    },
+  };
+}
+
+/**
+ * Deletes an intent if its write is over: from then on, the object itself shows the result.
+ *
+ * @returns whether the intent is gone
+ */
+export async function finishIntent(
+  name: string,
+  { read, remove, settleMs }: Pick<ClaimStore, 'read' | 'remove' | 'settleMs'>,
+  { confirm }: Pick<World, 'confirm'>,
+  now: number,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const intent = await read(name, signal);
+  if (intent === undefined) return true;
+  const live = await confirm(holderRef(intent), signal);
+  const isBeingDeleted = isJsonObject(live) && hasDeletionTimestamp(live);
+  if (!isBeingDeleted && busyMs(intent, live, now, settleMs) > 0) return false;
+  // Changed: another request of the object has the intent now.
+  return (await remove(intent, signal)) === 'removed';
+}
