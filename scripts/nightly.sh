@@ -18,6 +18,7 @@ step() {
 
 export GATEHOUSE_SCHEDULES=${GATEHOUSE_SCHEDULES:-60}
 step npx vitest run --project unit src/runtime/certificates/rotation-schedule.test.ts
+step env GATEHOUSE_REFERENCE_SCHEDULES=1000000 npx vitest run --project unit src/runtime/claims/reference-interleavings.test.ts
 step npx vitest run --project nightly
 # CI runs these suites as one process in the sandbox, and as two with kube-apiserver.
 mapfile -t both < <(grep -l "arrangement: 'both'" test/e2e/*.test.ts)

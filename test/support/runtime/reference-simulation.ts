@@ -1,0 +1,234 @@
+/**
+ * An API server and Gatehouse in memory, for references with `guarantee: Serializable`. Every call of a request is a
+ * step, and a scheduler releases the steps in any order. The stores know nothing: the most stale state.
+ *
+ * As in the API server, a creation is stored once, and an update or a deletion is stored only if the object still has
+ * the version that admission saw; otherwise the API server calls the webhook again.
+ */
+import { checkTargetDeletion } from '../../../src/admission/policy/references/check-target-deletion.ts';
+import { validate } from '../../../src/admission/policy/validate.ts';
+import type { Claims, World } from '../../../src/admission/policy/world.ts';
+import type { AdmissionRequest } from '../../../src/admission/review/request.ts';
+import type { UniqueClaim } from '../../../src/api/unique-claim.ts';
+import { isJsonObject } from '../../../src/json/json.ts';
+import type { KubeObject, ObjectRef } from '../../../src/json/kube-object.ts';
+import { finishIntent } from '../../../src/runtime/claims/intents.ts';
+import { createUnsettledClaims } from '../../../src/runtime/claims/unsettled-claims.ts';
+import { createRequest, GROUP, policyOf } from '../admission/policy.ts';
+import { NEVER } from './fixtures.ts';
+
+export const SETTLE_MS = 70_000;
+/** Maximum time that the API server works on a request. */
+const REQUEST_MS = 60_000;
+
+export const POLICY = policyOf({
+  validate: {
+    references: [
+      {
+        name: 'datacenter',
+        path: 'spec.datacenter',
+        target: { apiGroup: GROUP, resource: 'datacenters' },
+        ...{ onTargetDelete: 'Restrict', guarantee: 'Serializable' },
+      },
+    ],
+  },
+});
+
+interface Stored extends KubeObject {
+  readonly metadata: NonNullable<KubeObject['metadata']>;
+  readonly spec?: { readonly datacenter: string };
+}
+
+export type Wish =
+  /** Creates the Server, or moves it if it exists. */
+  | { readonly kind: 'name'; readonly server: string; readonly datacenter: string }
+  | { readonly kind: 'delete-datacenter' | 'create-datacenter' | 'delete-server'; readonly name: string };
+
+export type Outcome = 'stored' | 'refused' | 'retry' | 'gone' | 'crashed';
+
+/** A defect of a copy of Gatehouse, to show that the model finds it. */
+export type Defect = 'ignores deletions' | 'ignores the target' | 'ignores writes' | 'lists nothing live';
+
+export interface Scheduler {
+  /** Resolves when the scheduler releases the step. */
+  readonly step: (isPause?: boolean) => Promise<void>;
+}
+
+export function createReferenceSimulation({ step }: Scheduler, defect?: Defect) {
+  const objects = new Map<string, Stored>();
+  const claims = new Map<string, UniqueClaim>();
+  let version = 0;
+  let now = Date.parse('2026-11-27T00:00:00Z');
+  const next = () => String(++version);
+  const ledger = createUnsettledClaims(
+    SETTLE_MS,
+    () => now,
+    () => undefined,
+  );
+
+  const put = (key: string, object: Omit<Stored, 'metadata'>, metadata: Stored['metadata']): void => {
+    objects.set(key, { ...object, metadata: { ...metadata, resourceVersion: next() } });
+    check();
+  };
+  const check = (): void => {
+    for (const { metadata, spec } of objects.values())
+      if (spec !== undefined && !objects.has(`datacenters/${spec.datacenter}`))
+        throw new Error(`Server ${metadata.name ?? ''} names Datacenter ${spec.datacenter}, which is gone`);
+  };
+
+  const worldThrough = (send: (isPause?: boolean) => Promise<void>): World => {
+    const live = async ({ resource, name }: ObjectRef) => {
+      await send();
+      return objects.get(`${resource}/${name}`);
+    };
+    return {
+      find: () => ({}),
+      confirm: (ref) =>
+        defect === 'ignores the target' && ref.resource === 'datacenters' ? Promise.resolve({}) : live(ref),
+      read: live,
+      restoreEvidence: () => Promise.resolve(undefined),
+      claims: claimsThrough(send),
+      governed: { referrers: () => [], holders: () => [] },
+      intents: {
+        list: async (label) => {
+          if (defect === 'ignores writes') return [];
+          await send();
+          return [...claims.values()].filter(({ metadata }) => metadata.labels?.[label] !== undefined);
+        },
+        unseen: async () => {
+          if (defect === 'lists nothing live') return [];
+          await send();
+          return [...objects.values()].flatMap(({ spec, metadata }) =>
+            spec === undefined ? [] : [refOf('servers', metadata.name ?? '')],
+          );
+        },
+        pause: () => send(true),
+      },
+    };
+  };
+  const claimsThrough = (send: () => Promise<void>): Claims => ({
+    settleMs: SETTLE_MS,
+    reserve: ledger.reserve,
+    hasNamespace: () => Promise.resolve(true),
+    read: async (name) => {
+      if (defect === 'ignores deletions' && name.startsWith('deletion.')) return undefined;
+      await send();
+      return claims.get(name);
+    },
+    create: async (claim) => {
+      await send();
+      return claims.has(claim.metadata.name ?? '') ? 'taken' : store(claim);
+    },
+    replace: async (claim) => {
+      await send();
+      return isCurrent(claim) ? store(claim) : 'changed';
+    },
+    remove: async (claim) => {
+      await send();
+      if (!isCurrent(claim)) return 'changed';
+      claims.delete(claim.metadata.name ?? '');
+      return 'removed';
+    },
+  });
+  const store = (claim: UniqueClaim): UniqueClaim => {
+    const stored = { ...claim, metadata: { ...claim.metadata, resourceVersion: next() } };
+    claims.set(claim.metadata.name ?? '', stored);
+    return stored;
+  };
+  const isCurrent = ({ metadata: { name = '', resourceVersion } }: UniqueClaim): boolean =>
+    claims.get(name)?.metadata.resourceVersion === resourceVersion;
+
+  /** One webhook call. @param crashAt the call to the API server at which the replica dies; 0: never */
+  const ask = async (request: AdmissionRequest, crashAt: number): Promise<Outcome> => {
+    const crash = Promise.withResolvers<Outcome>();
+    let calls = 0;
+    const send = async (isPause?: boolean): Promise<void> => {
+      calls += 1;
+      if (calls >= crashAt && crashAt > 0) {
+        crash.resolve('crashed');
+        await new Promise(() => undefined);
+      }
+      await step(isPause);
+    };
+    const context = { world: worldThrough(send), signal: NEVER, now };
+    const decide = async (): Promise<Outcome> => {
+      const decision =
+        request.operation === 'DELETE'
+          ? await checkTargetDeletion(request, [POLICY], context)
+          : await validate(request, [POLICY], context);
+      if (decision.kind === 'allow') return 'stored';
+      return decision.kind === 'deny' && decision.code === 403 ? 'refused' : 'retry';
+    };
+    return await Promise.race([decide(), crash.promise]);
+  };
+
+  /** Processes one request as the API server does. */
+  const carryOut = async (wish: Wish, crashAt = 0): Promise<Outcome> => {
+    const deadline = now + REQUEST_MS;
+    for (;;) {
+      await step();
+      const key = keyOf(wish);
+      const before = objects.get(key);
+      if (wish.kind.startsWith('delete') && before === undefined) return 'gone';
+      if (wish.kind === 'create-datacenter' && before !== undefined) return 'gone';
+      const after = wish.kind === 'name' ? { spec: { datacenter: wish.datacenter } } : {};
+      const metadata = before?.metadata ?? { ...metadataOf(key), uid: next() };
+      if (wish.kind === 'name' || wish.kind === 'delete-datacenter') {
+        const request = requestOf(wish, next(), { ...after, metadata }, before);
+        const outcome = await ask(request, crashAt);
+        if (outcome !== 'stored') return outcome;
+        await step();
+      }
+      if (now > deadline) return 'gone';
+      const current = objects.get(key);
+      if (before === undefined && current !== undefined) return 'gone';
+      if (current?.metadata.resourceVersion !== before?.metadata.resourceVersion) continue;
+      if (wish.kind.startsWith('delete')) {
+        objects.delete(key);
+        check();
+      } else put(key, after, metadata);
+      return 'stored';
+    }
+  };
+
+  return {
+    carryOut,
+    /** What every replica and the leader do in the background. */
+    cleanUp: async (): Promise<void> => {
+      for (const name of claims.keys())
+        await finishIntent(name, claimsThrough(step), worldThrough(step), now, NEVER);
+    },
+    pass: (ms: number): void => {
+      now += ms;
+    },
+    has: (key: string): boolean => objects.has(key),
+    isNamed: (datacenter: string): boolean =>
+      [...objects.values()].some(({ spec }) => spec?.datacenter === datacenter),
+    intents: (): number => claims.size,
+  };
+}
+
+const keyOf = (wish: Wish): string => {
+  if (wish.kind === 'name') return `servers/${wish.server}`;
+  return wish.kind === 'delete-server' ? `servers/${wish.name}` : `datacenters/${wish.name}`;
+};
+
+const metadataOf = (key: string) => {
+  const [resource, name = ''] = key.split('/');
+  return resource === 'servers' ? { namespace: 'store', name } : { name };
+};
+
+const refOf = (resource: string, name: string): ObjectRef => ({
+  ...{ group: GROUP, resource, name },
+  namespace: resource === 'servers' ? 'store' : undefined,
+});
+
+function requestOf(wish: Wish, uid: string, after: Stored, before: Stored | undefined): AdmissionRequest {
+  const asJson = (value: unknown) => (isJsonObject(value) ? value : undefined);
+  const common = { ...createRequest({}), uid, oldObject: asJson(before) };
+  const { name } = after.metadata;
+  if (wish.kind === 'name')
+    return { ...common, name, operation: before === undefined ? 'CREATE' : 'UPDATE', object: asJson(after) };
+  const resource = { group: GROUP, version: 'v1', resource: 'datacenters' };
+  return { ...common, name, namespace: undefined, resource, operation: 'DELETE', object: undefined };
+}
