@@ -1,0 +1,175 @@
+// suite: shared-plane, sandbox: long
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
+import { ApiError } from '../../src/kube/api-error.ts';
+import { startBalancer, type Balancer } from '../support/balancer.ts';
+import {
+  applyExamples,
+  createNamespace,
+  DATACENTERS,
+  SERVERS,
+  startClusterFor,
+  type Cluster,
+} from '../support/cluster.ts';
+import { refusal, seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { datacenter, server, serversPolicy } from '../support/objects.ts';
+import { eventually } from '../support/processes.ts';
+
+/** Long enough for a write in flight, short enough for a test to wait. */
+const SETTLE_MS = 6_000;
+/** Racing pairs. The nightly run races 10,000. */
+const PAIRS = Number(process.env.GATEHOUSE_PAIRS ?? 300);
+const AT_ONCE = 10;
+/** A replica is killed after so many pairs. */
+const KILL_EVERY = 100;
+
+const UNIQUE_CLAIMS: Resource = {
+  group: 'gatehouse.dev',
+  version: 'v1alpha1',
+  resource: 'uniqueclaims',
+  kind: 'UniqueClaim',
+  namespaced: false,
+};
+
+let balancer: Balancer;
+let cluster: Cluster;
+const replicas: Replica[] = [];
+
+const start = (name: string): Promise<Replica> =>
+  startReplica(cluster.plane, {
+    name,
+    servicePort: balancer.port,
+    settings: { 'unique-settle': `${SETTLE_MS}ms` },
+  });
+
+beforeAll(async () => {
+  balancer = await startBalancer();
+  cluster = await startClusterFor(balancer.port, { controllers: ['clusterrole-aggregation'] });
+  replicas.push(...(await Promise.all(['one', 'two', 'three'].map(start))));
+  balancer.setBackends(replicas.map(({ port }) => port));
+  await Promise.all(replicas.map((replica) => replica.whenReady()));
+  await applyExamples(cluster);
+  await seeInForce(cluster, 'servers');
+  await createNamespace(cluster, 'shop');
+  const reference = {
+    ...{ name: 'datacenter', path: 'spec.datacenter', onTargetDelete: 'Restrict', guarantee: 'Serializable' },
+    target: { apiGroup: 'infra.example.com', resource: 'datacenters' },
+  };
+  await cluster.apply(serversPolicy('keys', { validate: { references: [reference] } }));
+  await seeInForce(cluster, 'keys');
+  await dc('probe');
+  await create('probe', 'probe');
+  await untilRefused('the deletion of probe', 'still named', () =>
+    cluster.admin.delete(DATACENTERS, { name: 'probe' }, { dryRun: true }),
+  );
+});
+
+afterAll(async () => {
+  await Promise.all(replicas.map(({ program }) => program.stop(15_000)));
+  await cluster.stop();
+  await balancer.stop();
+});
+
+const dc = (name: string) => cluster.admin.create(DATACENTERS, datacenter(name));
+const create = (name: string, datacenterName: string, options: { dryRun?: boolean } = {}) =>
+  cluster.admin.create(SERVERS, server('shop', name, datacenterName), options);
+const removeDc = (name: string) => cluster.admin.delete(DATACENTERS, { name });
+const intents = async () =>
+  (await cluster.admin.listAll<KubeObject>(UNIQUE_CLAIMS)).items.map(({ metadata }) => metadata?.name ?? '');
+
+test('a deletion right after the creation of a referrer is refused, and one right after its deletion passes', async () => {
+  for (let n = 1; n <= 10; n++) {
+    await dc(`next-${n}`);
+    await create(`next-${n}`, `next-${n}`);
+    expect((await refusal(removeDc(`next-${n}`))).message).toContain('still named by');
+    await cluster.admin.delete(SERVERS, { namespace: 'shop', name: `next-${n}` });
+    await removeDc(`next-${n}`);
+    expect((await refusal(create(`next-${n}`, `next-${n}`))).message).toContain('names no Datacenter');
+  }
+});
+
+test('a target that is being deleted gets no new references', async () => {
+  await cluster.admin.create(DATACENTERS, {
+    ...datacenter('held'),
+    metadata: { name: 'held', finalizers: ['example.com/hold'] },
+  });
+  await removeDc('held');
+  expect((await refusal(create('in-held', 'held'))).message).toContain('is being deleted');
+  await cluster.admin.patchMerge(DATACENTERS, { name: 'held' }, { metadata: { finalizers: null } });
+});
+
+test('a dry run stores no intent, and stored writes leave none', async () => {
+  await dc('dry');
+  await eventually('all intents are gone', async () => (await intents()).length === 0, {
+    timeoutMs: 30_000,
+  });
+  await create('dry', 'dry', { dryRun: true });
+  await cluster.admin.delete(DATACENTERS, { name: 'dry' }, { dryRun: true });
+  expect(await intents()).toEqual([]);
+});
+
+/** Whether the request succeeded. A request that the death of a replica has cut off has an unknown result. */
+async function outcomeOf(request: Promise<unknown>): Promise<'done' | 'refused' | 'busy' | 'unknown'> {
+  try {
+    await request;
+    return 'done';
+  } catch (error) {
+    if (!(error instanceof ApiError)) return 'unknown';
+    return error.code === 403 ? 'refused' : error.code === 429 ? 'busy' : 'unknown';
+  }
+}
+
+test(
+  'of a creation and a deletion that race, one succeeds, while replicas are killed',
+  async () => {
+    const counts = { created: 0, deleted: 0, neither: 0, unknown: 0 };
+    const race = async (n: number): Promise<void> => {
+      const name = `race-${n}`;
+      await dc(name);
+      const both = await Promise.all([outcomeOf(create(name, name)), outcomeOf(removeDc(name))]);
+      const [created, deleted] = both;
+      expect([name, both]).not.toEqual([name, ['done', 'done']]);
+      if (created === 'done') counts.created += 1;
+      else if (deleted === 'done') counts.deleted += 1;
+      else if (both.includes('unknown')) counts.unknown += 1;
+      else counts.neither += 1;
+    };
+    for (let n = 0; n < PAIRS; n += AT_ONCE) {
+      const races = Array.from({ length: AT_ONCE }, (_, index) => race(n + index));
+      if (n % KILL_EVERY === KILL_EVERY / 2) await killOne();
+      await Promise.all(races);
+    }
+    console.log(counts);
+    const servers = (await cluster.admin.listAll<ReturnType<typeof server>>(SERVERS)).items;
+    const datacenters = (await cluster.admin.listAll(DATACENTERS)).items;
+    const names = new Set(datacenters.map(({ metadata }) => metadata?.name));
+    expect(servers.filter((one) => !names.has(datacenterOf(one)))).toEqual([]);
+    expect(counts.created + counts.deleted).toBeGreaterThan(PAIRS / 2);
+    expect(counts.neither).toBeLessThanOrEqual(Math.ceil(PAIRS / 100));
+
+    // No deletion is lost: once the settle time is over, a target without referrers can be deleted.
+    const used = new Set(servers.map(datacenterOf));
+    const unused = [...names].filter((name) => name?.startsWith('race-') === true && !used.has(name));
+    for (const name of unused)
+      await eventually(`${name} can be deleted`, () => removeDc(name ?? ''), { timeoutMs: 30_000 });
+  },
+  120_000 + PAIRS * 200,
+);
+
+const datacenterOf = (one: KubeObject): string =>
+  (one as KubeObject & { readonly spec: { readonly datacenter: string } }).spec.datacenter;
+
+/** Kills a replica with SIGKILL, and starts another one. */
+async function killOne(): Promise<void> {
+  const victim = replicas.shift();
+  if (victim === undefined) throw new Error('there is no replica to kill');
+  victim.program.kill('SIGKILL');
+  balancer.setBackends(replicas.map(({ port }) => port));
+  const next = await start(`${victim.name}-again`);
+  replicas.push(next);
+  await next.whenReady();
+  balancer.setBackends(replicas.map(({ port }) => port));
+}
