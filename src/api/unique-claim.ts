@@ -23,7 +23,7 @@ export const MAX_REQUESTS = 8;
 
 const spec = object('The holder and the values.', {
   policy: string('The AdmissionPolicy.'),
-  rule: string('The entry of its spec.validate.unique.'),
+  rule: string('The entry of its spec.validate.unique, or references/ and the name of a reference.'),
   values: array(
     'The held values, in the order of the paths of the rule. Informational: only the name of the claim counts.',
     string('A value as JSON, shortened.'),
@@ -41,7 +41,7 @@ const spec = object('The holder and the values.', {
 
 /** The schema of a UniqueClaim without `apiVersion`, `kind` and `metadata`. */
 export const uniqueClaimSchema = object(
-  'Reserves values for one object. Written by Gatehouse, one for each key of a unique rule; the name is derived from the values.',
+  'Reserves values for one object: one for each key of a unique rule, with a name that is derived from the values. Or announces a write or a deletion for a reference with guarantee Serializable, until it is stored. Written by Gatehouse.',
   { spec },
 );
 

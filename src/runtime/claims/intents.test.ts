@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest';
+
+import { createClaimsInMemory, SETTLE_MS } from '../../../test/support/admission/claims.ts';
+import { GROUP, policyOf } from '../../../test/support/admission/policy.ts';
+import { NEVER } from '../../../test/support/runtime/fixtures.ts';
+import { newIntent } from '../../admission/policy/references/intents.ts';
+import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Resource } from '../../kube/object.ts';
+import { createStore } from '../../kube/store.ts';
+import type { Governed } from '../policies/governed.ts';
+import { createIntents, finishIntent } from './intents.ts';
+import { createUnsettledClaims } from './unsettled-claims.ts';
+
+const NOW = Date.parse('2026-11-27');
+const POLICY = policyOf({ validate: {} });
+const SERVERS: Resource = {
+  group: GROUP,
+  version: 'v1',
+  resource: 'servers',
+  kind: 'Server',
+  namespaced: true,
+};
+const server = (name: string, resourceVersion: string): KubeObject => ({
+  metadata: { namespace: 'store', name, uid: `uid-${name}`, resourceVersion },
+});
+const refOf = (name: string): ObjectRef => ({ group: GROUP, resource: 'servers', namespace: 'store', name });
+
+test('objects that the stores do not hold in the live version are unseen', async () => {
+  const store = createStore<KubeObject>();
+  const known = { same: '1', changed: '2', deleted: '3' };
+  for (const [name, version] of Object.entries(known)) store.set(`store/${name}`, server(name, version));
+  const asked: unknown[] = [];
+  const pages = async function* (_kind: Resource, options: object) {
+    asked.push({ ...options, signal: undefined });
+    yield await Promise.resolve({ metadata: {}, items: [server('same', '1'), server('changed', '4')] });
+    yield { metadata: {}, items: [server('new', '5')] };
+  };
+  const client = {
+    pages: pages as KubeClient['pages'],
+    listAll: () => Promise.reject(new Error('unexpected')),
+  };
+  const stores = () => [{ resource: SERVERS, store }];
+  const intents = (governed: Pick<Governed, 'stores'>, namespaces?: readonly string[]) =>
+    createIntents(client, governed, namespaces);
+  expect(await intents({ stores }).unseen(POLICY, NEVER)).toEqual([refOf('changed'), refOf('new')]);
+  await intents({ stores }, ['shop']).unseen(POLICY, NEVER);
+  expect(asked).toEqual([
+    { namespace: undefined, metadataOnly: true },
+    { namespace: 'shop', metadataOnly: true },
+  ]);
+  await expect(intents({ stores: () => undefined }).unseen(POLICY, NEVER)).rejects.toThrow(
+    'not been listed yet',
+  );
+});
+
+test.each<[string, KubeObject | undefined, number, boolean]>([
+  ['while its write may be stored', undefined, 0, false],
+  ['once the settle time is over', undefined, SETTLE_MS, true],
+  ['once the object is stored', server('a', '7'), 0, true],
+  ['once the object is being deleted', { metadata: { deletionTimestamp: '2026-11-27T00:00:00Z' } }, 0, true],
+])('an intent is gone: %s', async (_when, live, later, isGone) => {
+  const claims = createClaimsInMemory();
+  const admitted = { uid: 'uid-a', at: new Date(NOW).toISOString() };
+  const spec = { policy: 'servers', rule: 'references/datacenter' };
+  await claims.create(newIntent('reference.1', spec, refOf('a'), [], admitted, NOW), NEVER);
+  const world = { confirm: () => Promise.resolve(live) };
+  expect(await finishIntent('reference.1', claims, world, NOW + later, NEVER)).toBe(isGone);
+  expect(claims.stored.size).toBe(isGone ? 0 : 1);
+});
+
+test('the ledger knows the intents of an object until they are cleaned up', () => {
+  const ledger = createUnsettledClaims(
+    SETTLE_MS,
+    () => 0,
+    () => undefined,
+  );
+  for (const claim of ['reference.1', 'reference.2', 'serial-1'])
+    ledger.reserve([{ policy: { name: 'servers' }, claim, self: refOf('a') }], 'ada').written([claim]);
+  expect(ledger.intentsOf(refOf('a'))).toEqual(['reference.1', 'reference.2']);
+  expect(ledger.intentsOf(refOf('b'))).toEqual([]);
+  const entry = ledger.get('reference.1');
+  if (entry !== undefined) ledger.cleaned('reference.1', entry);
+  expect(ledger.intentsOf(refOf('a'))).toEqual(['reference.2']);
+});
