@@ -156,7 +156,7 @@ test(
     for (const name of unused)
       await eventually(`${name} can be deleted`, () => removeDc(name ?? ''), { timeoutMs: 30_000 });
   },
-  120_000 + PAIRS * 200,
+  120_000 + PAIRS * 500,
 );
 
 const datacenterOf = (one: KubeObject): string =>
