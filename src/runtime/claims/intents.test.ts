@@ -54,11 +54,13 @@ test('objects that the stores do not hold in the live version are unseen', async
   );
 });
 
+const leaving: KubeObject = { metadata: { uid: 'older', deletionTimestamp: '2026-11-27T00:00:00Z' } };
+
 test.each<[string, KubeObject | undefined, number, boolean]>([
   ['while its write may be stored', undefined, 0, false],
   ['once the settle time is over', undefined, SETTLE_MS, true],
   ['once the object is stored', server('a', '7'), 0, true],
-  ['once the object is being deleted', { metadata: { deletionTimestamp: '2026-11-27T00:00:00Z' } }, 0, true],
+  ['while an object of this name is being deleted', leaving, 0, false],
 ])('an intent is gone: %s', async (_when, live, later, isGone) => {
   const claims = createClaimsInMemory();
   const admitted = { uid: 'uid-a', at: new Date(NOW).toISOString() };
@@ -67,6 +69,19 @@ test.each<[string, KubeObject | undefined, number, boolean]>([
   const world = { confirm: () => Promise.resolve(live) };
   expect(await finishIntent('reference.1', claims, world, NOW + later, NEVER)).toBe(isGone);
   expect(claims.stored.size).toBe(isGone ? 0 : 1);
+});
+
+test('an intent of an object that was stored and is gone, or of a target that is being deleted, is gone', async () => {
+  const claims = createClaimsInMemory();
+  const admitted = { uid: 'uid-a', at: new Date(NOW).toISOString() };
+  const spec = { policy: 'servers', rule: 'references/datacenter' };
+  for (const name of ['reference.1', 'deletion.1'])
+    await claims.create(newIntent(name, spec, refOf('a'), [], admitted, NOW), NEVER);
+  const world = (live: KubeObject | undefined) => ({ confirm: () => Promise.resolve(live) });
+  const wasStored = (uid: string) => uid === 'uid-a';
+  expect(await finishIntent('reference.1', claims, world(undefined), NOW, NEVER, wasStored)).toBe(true);
+  expect(await finishIntent('deletion.1', claims, world(leaving), NOW, NEVER)).toBe(true);
+  expect(claims.stored.size).toBe(0);
 });
 
 test('the ledger knows the intents of an object until they are cleaned up', () => {

@@ -1,6 +1,7 @@
 /** The intents of references with `guarantee: Serializable`, in the API server. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { isDeletionIntent } from '../../admission/policy/references/intents.ts';
 import { hasDeletionTimestamp } from '../../admission/policy/object-metadata.ts';
 import { busyMs, holderRef } from '../../admission/policy/unique/claim-state.ts';
 import type { ClaimStore, Intents, World } from '../../admission/policy/world.ts';
@@ -50,6 +51,7 @@ export function createIntents(
 /**
  * Deletes an intent if its write is over: from then on, the object itself shows the result.
  *
+ * @param wasStored whether an object with this uid is known to have been stored
  * @returns whether the intent is gone
  */
 export async function finishIntent(
@@ -58,12 +60,14 @@ export async function finishIntent(
   { confirm }: Pick<World, 'confirm'>,
   now: number,
   signal: AbortSignal,
+  wasStored: (uid: string) => boolean = () => false,
 ): Promise<boolean> {
   const intent = await read(name, signal);
   if (intent === undefined) return true;
   const live = await confirm(holderRef(intent), signal);
-  const isBeingDeleted = isJsonObject(live) && hasDeletionTimestamp(live);
-  if (!isBeingDeleted && busyMs(intent, live, now, settleMs) > 0) return false;
+  // A write that names targets is not over: the object may be gone before the API server stores a new one.
+  const isDeleted = isDeletionIntent(name) && isJsonObject(live) && hasDeletionTimestamp(live);
+  if (!isDeleted && busyMs(intent, live, now, settleMs, wasStored) > 0) return false;
   // Changed: another request of the object has the intent now.
   return (await remove(intent, signal)) === 'removed';
 }

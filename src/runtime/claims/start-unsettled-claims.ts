@@ -13,6 +13,7 @@ import type { Targets } from '../policies/targets.ts';
 import { createWorld } from '../policies/world.ts';
 import { createClaims } from './claims.ts';
 import { finishIntent } from './intents.ts';
+import { createRecent } from './recent.ts';
 import { createUniqueClaimsReconciler, type UniqueClaimsOptions } from './unique-claims.ts';
 import type { UnsettledClaims } from './unsettled-claims.ts';
 
@@ -26,6 +27,8 @@ export interface ClaimSources {
 /** Interval of the search for claims whose settle time is over, in milliseconds. */
 const SEARCH_MS = 1_000;
 const WORKERS = 4;
+/** Limit for remembered objects with intents. The intent of a forgotten object stays until the settle time is over. */
+const MOST_STORED = 10_000;
 
 /** The claims for 100,000 objects take about a quarter of an hour, at little load for the API server. */
 const WRITES_PER_SECOND = 100;
@@ -36,7 +39,8 @@ export function startUnsettledClaims(
   unsettled: UnsettledClaims,
   signal: AbortSignal,
 ): void {
-  const { metrics, rest, serverClock } = context;
+  const { config, metrics, rest, serverClock } = context;
+  const stored = createRecent(MOST_STORED, config.uniqueSettleMs);
   const options = repairOptions({ ...context, client: createClient(rest) }, sources);
   const repair = createUniqueClaimsReconciler({
     ...options,
@@ -56,7 +60,14 @@ export function startUnsettledClaims(
         if (isIntent(claim)) {
           await options.pace(reconciling);
           const at = serverClock.now().getTime();
-          const isGone = await finishIntent(claim, options.claims, sources.world, at, reconciling);
+          const isGone = await finishIntent(
+            claim,
+            options.claims,
+            sources.world,
+            at,
+            reconciling,
+            stored.has,
+          );
           if (isGone) unsettled.cleaned(claim, entry);
           return AWAIT_CHANGE; // the object changes, or the settle time is over
         }
@@ -70,7 +81,10 @@ export function startUnsettledClaims(
   sources.governed.onChange((kind, { kind: change, object }) => {
     const ref = refOf(kind, object);
     if (change !== 'deleted') unsettled.settle(ref, object.claims ?? []);
-    for (const intent of unsettled.intentsOf(ref)) controller.add(intent);
+    const intents = unsettled.intentsOf(ref);
+    // The object may be gone when its intent is examined.
+    if (intents.length > 0) stored.add(object.metadata?.uid ?? '');
+    for (const intent of intents) controller.add(intent);
   }, signal);
   sources.targets.onChange(({ group, resource }, key) => {
     const [name = '', namespace] = key.split('/').reverse();

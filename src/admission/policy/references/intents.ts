@@ -28,7 +28,9 @@ const DELETION = 'deletion.';
 const hash = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, HASH_LENGTH);
 
 /** Whether a claim of this name is an intent. */
-export const isIntent = (claim: string): boolean => claim.startsWith(REFERENCE) || claim.startsWith(DELETION);
+export const isIntent = (claim: string): boolean => claim.startsWith(REFERENCE) || isDeletionIntent(claim);
+
+export const isDeletionIntent = (claim: string): boolean => claim.startsWith(DELETION);
 
 /** Each write has an intent of its own, so writes that name the same target never wait for each other. */
 export const referenceIntentName = ({ uid }: Pick<AdmissionRequest, 'uid'>): string => REFERENCE + hash(uid);
