@@ -355,7 +355,7 @@ const EFFECTS: readonly (readonly [
     'crds.rules',
     { crds: { rules: true } },
     'CustomResourceDefinition restorewindows.gatehouse.dev',
-    'spec.versions.0.schema.openAPIV3Schema.properties.spec.x-kubernetes-validations.8.rule',
+    'spec.versions.0.schema.openAPIV3Schema.properties.spec.x-kubernetes-validations.9.rule',
     'self.expiresAt <= oldSelf.expiresAt',
   ],
   [
