@@ -2,7 +2,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const FILE = join(import.meta.dirname, '..', 'data', 'conformance-1.20.json');
+/** The release of the real API server in CI, and the release that the sandbox calls itself. */
+export type RecordedRelease = '1.20' | '1.36';
 
 export interface Recording {
   /** The release of the recorded server. */
@@ -11,12 +12,16 @@ export interface Recording {
   readonly cases: Readonly<Record<string, unknown>>;
 }
 
-export function readRecording(): Recording {
-  return JSON.parse(readFileSync(FILE, 'utf8')) as Recording; // written by this module
+export function readRecording(release: RecordedRelease): Recording {
+  return JSON.parse(readFileSync(fileOf(release), 'utf8')) as Recording; // written by this module
 }
 
-export function writeRecording({ server, cases }: Recording): void {
-  writeFileSync(FILE, `${pretty({ server, cases: sorted(cases) }, 0)}\n`);
+export function writeRecording(release: RecordedRelease, { server, cases }: Recording): void {
+  writeFileSync(fileOf(release), `${pretty({ server, cases: sorted(cases) }, 0)}\n`);
+}
+
+function fileOf(release: RecordedRelease): string {
+  return join(import.meta.dirname, '..', 'data', `conformance-${release}.json`);
 }
 
 const LINE_LENGTH = 120;

@@ -10,7 +10,7 @@ const PATIENCE_MS = 60_000;
 
 let subject: Subject;
 let observed: ReadonlyMap<string, Promise<unknown>>;
-const recording = readRecording();
+const recording = readRecording('1.36');
 
 beforeAll(async () => {
   process.env.GATEHOUSE_TEST_API = 'sandbox';
@@ -27,8 +27,9 @@ describe('the sandbox answers like a real kube-apiserver', () => {
     '$name',
     async ({ name, newer }) => {
       const answers = await observed.get(name);
-      if (newer === undefined) expect(answers).toEqual(recording.cases[name]);
-      else expect(answers).toMatchObject(newer.expected);
+      const recorded = recording.cases[name];
+      if (recorded !== undefined) expect(answers).toEqual(recorded);
+      else expect(answers).toMatchObject(newer?.expected ?? []);
     },
     PATIENCE_MS,
   );

@@ -72,7 +72,7 @@ export function createApiServer(
     validate: async (write: Write, object: ApiObject | undefined, call: Call): Promise<void> => {
       if (object !== undefined) {
         if (write.old === undefined) validateCreate(object, write.type);
-        else validateUpdate(object, write.old, write.type);
+        else validateUpdate(object, write.old, write.type, '');
       }
       await admission(call).validate(attributesOf(write, object), SILENT);
     },

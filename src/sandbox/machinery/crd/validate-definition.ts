@@ -60,9 +60,7 @@ function specProblems(crd: ApiObject, definition: Definition): readonly Cause[] 
     ...groupProblems(definition.group),
     ...wordProblems('spec.scope', scope, ['Cluster', 'Namespaced']),
     ...versions.flatMap(({ schema }, index) =>
-      schema === undefined
-        ? [requiredValue(`spec.versions[${index}].schema.openAPIV3Schema`, 'schemas are required')]
-        : [],
+      schema === undefined ? [requiredValue(`spec.versions[${index}].schema.openAPIV3Schema`)] : [],
     ),
     ...versions.flatMap((version, index) => versionNameProblems(version, `spec.versions[${index}]`)),
     ...versionPartProblems(versions),

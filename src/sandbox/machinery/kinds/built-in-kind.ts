@@ -18,6 +18,7 @@ export interface BuiltInKind {
   readonly columns?: readonly PrinterColumn[];
   readonly hasStatus?: true;
   readonly scale?: NonNullable<ResourceType['scale']>;
+  readonly deprecationWarning?: string;
   readonly verbs?: ResourceType['verbs'];
   readonly selectableFields?: ResourceType['selectableFields'];
   readonly strategy?: Partial<Strategy>;
@@ -65,6 +66,7 @@ export function builtInKind(told: BuiltInKind): ResourceType {
     storageVersion: version,
     selectableFields: told.selectableFields ?? {},
     strategy: { ...plainStrategy, ...told.strategy },
+    ...(told.deprecationWarning === undefined ? {} : { deprecationWarning: told.deprecationWarning }),
     ...(told.scale === undefined ? {} : { scale: told.scale }),
     ...(told.answer === undefined ? {} : { answer: told.answer }),
   };

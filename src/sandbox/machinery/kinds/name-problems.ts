@@ -1,6 +1,7 @@
 // Name checks with the messages of k8s.io/apimachinery/pkg/util/validation; undefined if the name is valid.
 
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const CONFIG_KEY = /^[-._a-zA-Z0-9]+$/;
 const PORT_NAME = /^[-a-z0-9]+$/;
 
@@ -12,8 +13,10 @@ export const labelProblem = (name: string): string | undefined =>
   tooLong(name, 63) ??
   (LABEL.test(name)
     ? undefined
-    : "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an " +
-      "alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')");
+    : SUBDOMAIN.test(name)
+      ? 'must not contain dots'
+      : "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an " +
+        "alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')");
 
 /** Rejects names that cannot be a URL path segment. RBAC objects allow any other name. */
 export function pathSegmentProblem(name: string): string | undefined {

@@ -131,20 +131,20 @@ describe('several appliers', () => {
     const first = apply(undefined, widget({ size: 1, word: 'x' }));
     const second = apply(first, widget({ size: 1 }), 'b', { now: LATER });
     expect(ownersOf(second)).toEqual([
+      ['b Apply', { 'f:spec': { 'f:size': {} } }], // first, because it has no time
       ['a Apply', { 'f:spec': { 'f:size': {}, 'f:word': {} } }],
-      ['b Apply', { 'f:spec': { 'f:size': {} } }],
     ]);
     const third = apply(second, widget({ word: 'x' }));
     expect(specOf(third)).toEqual({ size: 1, word: 'x' });
     expect(specOf(apply(third, widget(undefined), 'b'))).toEqual({ word: 'x' });
   });
 
-  test('have their own times, whether or not the object changed', () => {
+  test('have the time of their last change of the object', () => {
     const first = apply(undefined, widget({ size: 1, word: 'x' }));
     const second = apply(first, widget({ size: 1, word: 'x' }), 'b', { now: LATER });
-    expect([entryOf(second, 'a')?.time, entryOf(second, 'b')?.time]).toEqual([FIRST, LATER]);
-    const third = apply(second, widget({ size: 1 }), 'b', { now: '2026-01-02T00:00:00Z' });
-    expect(entryOf(third, 'b')?.time).toBe('2026-01-02T00:00:00Z');
+    expect([entryOf(second, 'a')?.time, entryOf(second, 'b')?.time]).toEqual([FIRST, undefined]);
+    const third = apply(second, widget({ size: 2, word: 'x' }), 'b', { now: LATER, force: true });
+    expect(entryOf(third, 'b')?.time).toBe(LATER);
   });
 
   test('own their own items of one list', () => {

@@ -7,7 +7,6 @@ import {
   difference,
   intersection,
   isEmptySet,
-  isSameSet,
   NO_FIELDS,
   union,
   type FieldSet,
@@ -80,15 +79,12 @@ function merged({ live, applied, force, schema, reset = [], ...writer }: Apply):
   if (!force) refuseConflicts(others, comparison);
 
   const next = managersWithout(others, union(comparison.changed, comparison.removed));
-  const own = { ...self, fields: trackedOnly(self.fields) };
-  const isRepeated = object === base && previous !== undefined && isSameConfiguration(previous, own);
-  if (!isEmptySet(own.fields)) next.set(idOf(own), isRepeated ? previous : own);
+  // Only a change of the object sets the time. A new manager that changes nothing has none.
+  const time = object === base ? previous?.time : self.time;
+  const own = { ...self, time, fields: trackedOnly(self.fields) };
+  if (!isEmptySet(own.fields)) next.set(idOf(own), own);
   return withManagers(object, unlessSame(managers, next));
 }
-
-/** A configuration that is applied again unchanged keeps its time. */
-const isSameConfiguration = (a: Manager, b: Manager): boolean =>
-  a.apiVersion === b.apiVersion && isSameSet(a.fields, b.fields);
 
 /** Drops null timestamps, which tools that serialise whole structs send. */
 function requestedFields(applied: JsonObject, reset: readonly string[]): JsonObject {

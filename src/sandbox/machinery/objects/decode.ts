@@ -78,6 +78,10 @@ export function reportUnknown(
 export const cannotBeHandled = ({ kind, version }: ResourceType) =>
   `${kind} in version ${JSON.stringify(version)} cannot be handled as a ${kind}: `;
 
+/** How a refusal begins when the body names no kind. */
+export const unrecognized = ({ kind }: ResourceType) =>
+  `the object provided is unrecognized (must be of type ${kind}): `;
+
 function withType(value: unknown, type: ResourceType): JsonObject {
   if (!isJsonObject(value)) throw badRequest('the body of the request is not an object');
   const object = value;
@@ -104,7 +108,7 @@ function refuseOtherType(object: JsonObject, type: ResourceType): void {
   const apiVersion = given('apiVersion', expected);
   const kind = given('kind', type.kind);
   if (kind === '' && type.custom) {
-    throw badRequest(`${cannotBeHandled(type)}Object 'Kind' is missing in '${stringifyJson(object)}'`);
+    throw badRequest(`${unrecognized(type)}Object 'Kind' is missing in '${stringifyJson(object)}'`);
   }
   if (apiVersion === expected && kind === type.kind) return;
   if (!type.custom) {

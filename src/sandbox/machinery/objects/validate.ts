@@ -26,14 +26,28 @@ export function validateCreate(object: ApiObject, type: ResourceType): void {
 }
 
 /** @throws ApiFailure 422 with all problems */
-export function validateUpdate(object: ApiObject, old: ApiObject, type: ResourceType): void {
+export function validateUpdate(
+  object: ApiObject,
+  old: ApiObject,
+  type: ResourceType,
+  subresource: string,
+): void {
+  const problems = valueProblems(object, old, type);
   refuse(object, type, [
     ...metadataProblems(object, type),
     ...metadataUpdateProblems(object, old),
-    ...valueProblems(object, old, type),
+    ...(type.custom && subresource === 'status' ? problems.map(namedFromStatus) : problems),
     ...type.strategy.validate(object, old),
     ...type.strategy.validateUpdate(object, old),
   ]);
+}
+
+/** A write of the status validates it alone: the message names the field without `status.`. */
+function namedFromStatus(cause: Cause): Cause {
+  const { field: path, message } = cause;
+  return path.startsWith('status.')
+    ? { ...cause, message: message.replace(`${path} in body`, `${path.slice('status.'.length)} in body`) }
+    : cause;
 }
 
 /** CEL rules do not run on values with certain problems; a cause says that they were skipped. */

@@ -65,9 +65,11 @@ export function numberCauses(
   // The API server compares an integer with the integer part of the bound and prints that part.
   const isInteger = typeof value === 'bigint' || Number.isInteger(value);
   const shown = (bound = 0) => (isInteger ? String(Math.trunc(bound)) : goFloat(bound));
-  const range = `type ${node.type?.[0] ?? ''} with format ${node.format ?? ''} in ${name}`;
+  const format = node.format === undefined ? '(default format)' : `with format ${node.format}`;
+  const range = `type ${node.type?.[0] ?? ''} ${format} in ${name}`;
+  const isFraction = has('type') && node.type?.[0] === 'integer';
   return [
-    ...(has('format') ? [invalidValue('', '', `Checked value must be of ${range}`)] : []),
+    ...(has('format') || isFraction ? [invalidValue('', '', `Checked value must be of ${range}`)] : []),
     ...BOUNDS.flatMap(([keyword, words]) =>
       has(keyword) ? [invalidValue(name, value, `${name} in body ${words} ${shown(node[keyword])}`)] : [],
     ),

@@ -106,7 +106,7 @@ function ofEmbedded(object: JsonObject, path: string): readonly Cause[] {
 }
 
 function nameProblems(value: JsonValue | undefined, path: string): readonly Cause[] {
-  if (value === undefined || value === '') return [requiredValue(path, 'must not be empty')];
+  if (value === undefined || value === '') return [requiredValue(path)];
   if (typeof value === 'string') return [];
   return [invalidValue(path, value, 'must be a string')];
 }

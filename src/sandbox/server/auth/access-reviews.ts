@@ -82,7 +82,7 @@ function attributesProblems(spec: JsonObject): readonly Cause[] {
   }
   if (resource !== undefined || path !== undefined) return [];
   const why = 'exactly one of nonResourceAttributes or resourceAttributes must be specified';
-  return [wrong('spec.resourceAttributes', '"null"', why)];
+  return [wrong('spec.resourceAttributes', 'null', why)];
 }
 
 function subjectProblems(spec: JsonObject): readonly Cause[] {

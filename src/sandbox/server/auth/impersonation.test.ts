@@ -8,14 +8,23 @@ import { impersonate } from './impersonation.ts';
 
 const bob: UserInfo = { username: 'bob', groups: ['system:authenticated'] };
 
+const LIST: Attributes = {
+  kind: 'resource',
+  verb: 'list',
+  group: '',
+  resource: 'pods',
+  subresource: '',
+  namespace: 'shop',
+  name: '',
+};
+
 function asked(headers: RequestHeaders) {
   const checks: Attributes[] = [];
-  const user = impersonate(bob, headers, {
-    authorize: (_user, attributes) => {
-      checks.push(attributes);
-      return { allowed: true, reason: '' };
-    },
-  });
+  const authorize = (_user: UserInfo, attributes: Attributes) => {
+    checks.push(attributes);
+    return { allowed: true, reason: '' };
+  };
+  const user = impersonate(bob, headers, { authorize }, LIST);
   return { user, checks };
 }
 
@@ -102,15 +111,35 @@ test('groups without a user are a 400', () => {
   );
 });
 
-test('an impersonation without permission is a 403 that names its target', () => {
-  const headers = { 'impersonate-user': ['alice'], 'impersonate-group': ['system:masters'] };
-  const refuseGroups = (_user: UserInfo, attributes: Attributes) => ({
-    allowed: attributes.kind === 'resource' && attributes.resource !== 'groups',
-    reason: '',
-  });
-  expect(() => impersonate(bob, headers, { authorize: refuseGroups })).toThrow(
-    'groups "system:masters" is forbidden: User "bob" cannot impersonate resource "groups" in API group "" at the cluster scope',
-  );
+const ALICE: RequestHeaders = { 'impersonate-user': ['alice'], 'impersonate-group': ['system:masters'] };
+
+test.each([
+  [
+    'the request',
+    [],
+    'pods is forbidden: User "bob" cannot impersonate-on:user-info:list resource "pods" in API group "" in the namespace "shop"',
+  ],
+  [
+    'the group',
+    ['impersonate-on:user-info:list pods', 'impersonate:user-info users'],
+    'groups.authentication.k8s.io "system:masters" is forbidden: User "bob" cannot impersonate:user-info resource "groups" in API group "authentication.k8s.io" at the cluster scope',
+  ],
+])('an impersonation without permission is a 403 that names %s', (_what, allowed: string[], message) => {
+  expect(() => impersonate(bob, ALICE, { authorize: only(allowed) }, LIST)).toThrow(message);
+});
+
+test('an impersonation may be limited to a verb', () => {
+  const authorize = only([
+    'impersonate-on:user-info:list pods',
+    'impersonate:user-info users',
+    'impersonate:user-info groups',
+  ]);
+  expect(impersonate(bob, ALICE, { authorize }, LIST)?.username).toBe('alice');
+});
+
+const only = (allowed: readonly string[]) => (_user: UserInfo, attributes: Attributes) => ({
+  allowed: attributes.kind === 'resource' && allowed.includes(`${attributes.verb} ${attributes.resource}`),
+  reason: '',
 });
 
 test('names are UTF-8 that arrives as Latin-1', () => {

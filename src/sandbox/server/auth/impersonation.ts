@@ -1,6 +1,6 @@
 import { badRequest } from '../../machinery/failure.ts';
 import type { UserInfo } from '../../machinery/request.ts';
-import { forbiddenFor, type ResourceAttributes } from './attributes.ts';
+import { forbiddenFor, type Attributes, type ResourceAttributes } from './attributes.ts';
 import {
   type RequestHeaders,
   accountGroups,
@@ -25,14 +25,31 @@ export function impersonate(
   user: UserInfo,
   headers: RequestHeaders,
   { authorize }: Pick<Authorizer, 'authorize'>,
+  requested: Attributes,
 ): UserInfo | undefined {
   const wanted = wantedUser(headers);
   if (wanted === undefined) return undefined;
-  for (const attributes of checksFor(wanted)) {
-    const { allowed, reason } = authorize(user, attributes);
-    if (!allowed) throw forbiddenFor(user, attributes, reason);
+  const checks = checksFor(wanted);
+  if (checks.some((attributes) => !authorize(user, attributes).allowed)) {
+    for (const attributes of constrained(checks, wanted, requested)) {
+      const { allowed, reason } = authorize(user, attributes);
+      if (!allowed) throw forbiddenFor(user, attributes, reason);
+    }
   }
   return withImpliedGroups(wanted);
+}
+
+/** From 1.36, a permission may be limited to certain requests of the impersonated user. */
+function constrained(
+  checks: readonly ResourceAttributes[],
+  { username }: UserInfo,
+  requested: Attributes,
+): readonly Attributes[] {
+  const mode = accountOf(username) === undefined ? 'user-info' : 'serviceaccount';
+  return [
+    { ...requested, verb: `impersonate-on:${mode}:${requested.verb}` },
+    ...checks.map((attributes) => ({ ...attributes, verb: `impersonate:${mode}`, group: AUTHENTICATION })),
+  ];
 }
 
 /** The user in the headers, without implied groups. */

@@ -90,7 +90,7 @@ async function answer(
 ): Promise<void> {
   const headers: RequestHeaders = request.headersDistinct;
   trail.user = options.authenticate(headers);
-  trail.impersonated = impersonate(trail.user, headers, options.authorizer);
+  trail.impersonated = impersonate(trail.user, headers, options.authorizer, info);
   const user = trail.impersonated ?? trail.user;
   const { allowed, reason } = options.authorizer.authorize(user, info);
   trail.annotations['authorization.k8s.io/decision'] = allowed ? 'allow' : 'forbid';

@@ -20,6 +20,7 @@ import type { Api, ApiRequest } from './context.ts';
 import { objectBody } from './decode-body.ts';
 import { refuseWithoutNamespace } from './namespace-lifecycle.ts';
 import { writeOptionsOf, type WriteOptions } from './options.ts';
+import { forbiddenFor } from '../auth/attributes.ts';
 import { resetFields } from '../../machinery/objects/subresources.ts';
 
 /** How many names are tried before a generated name is rejected (as in rest.CreateWithGenerateName). */
@@ -83,8 +84,9 @@ export async function createInstead(
   object: ApiObject,
   options: WriteOptions,
 ): Promise<ApiObject> {
-  const { allowed, reason } = api.authorize(request.user, { ...info, verb: 'create' });
-  if (!allowed) throw forbidden(type, info.name, reason);
+  const creation = { ...info, verb: 'create' as const };
+  const { allowed, reason } = api.authorize(request.user, creation);
+  if (!allowed) throw forbiddenFor(request.user, creation, reason);
   const wanted = withMeta(object, { resourceVersion: undefined });
   return await createObject(api, request, type, wanted, options);
 }

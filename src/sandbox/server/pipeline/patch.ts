@@ -14,7 +14,7 @@ import { apiVersionOf, type ResourceType } from '../../machinery/resource-type.t
 import { invalidValue } from '../../machinery/schema/causes.ts';
 import { wholeSchema } from '../../machinery/schema/object-meta.ts';
 import { objectAnswer, type Answer } from './answer.ts';
-import { cannotBeHandled, complete, decodeObject } from '../../machinery/objects/decode.ts';
+import { cannotBeHandled, complete, decodeObject, unrecognized } from '../../machinery/objects/decode.ts';
 import type { Api, ApiRequest } from './context.ts';
 import { createInstead, inNamespace, managerOf } from './create.ts';
 import { writeOptionsOf, type WriteOptions } from './options.ts';
@@ -113,8 +113,8 @@ function refuseMoved(patched: JsonObject, name: string, type: ResourceType): voi
 
 /** The result of the patch is invalid, not the patch, so the error is not a bad request. */
 function notPatchable({ message }: ApiFailure, shown: string, type: ResourceType): ApiFailure {
-  const prefix = cannotBeHandled(type);
-  const why = message.startsWith(prefix) ? message.slice(prefix.length) : message;
+  const prefix = [cannotBeHandled(type), unrecognized(type)].find((words) => message.startsWith(words)) ?? '';
+  const why = message.slice(prefix.length);
   const cause = invalidValue('patch', shown, why);
   return new ApiFailure(422, 'Invalid', ` "" is invalid: patch: ${cause.message}`, { causes: [cause] });
 }
@@ -173,21 +173,11 @@ async function serverSideApply(
 }
 
 /** A configuration must contain its type and name, because nothing is taken from the path. */
-function refuseOtherType(body: JsonObject, { namespace, name }: ResourceRequest, type: ResourceType): void {
+function refuseOtherType(body: JsonObject, type: ResourceType): void {
   const [version, kind] = [text(body, 'apiVersion'), text(body, 'kind')];
-  const expected = apiVersionOf(type);
-  if (version !== expected) {
-    throw badRequest(
-      `Incorrect version specified in apply patch. Specified patch version: ${version}, expected: ${expected}`,
-    );
-  }
-  if (kind === type.kind) return;
-  const named = `${type.group}/${type.version}, Kind=${kind}`;
-  throw new ApiFailure(
-    500,
-    '',
-    `failed to create typed patch object (${namespace}/${name}; ${named}): no corresponding type for ${named}`,
-  );
+  if (version === apiVersionOf(type) && kind === type.kind) return;
+  const named = version.includes('/') ? version : `/${version}`;
+  throw badRequest(`invalid object type: ${named}, Kind=${kind}`);
 }
 
 /** The applied configuration without defaults, which the client did not set. */
@@ -198,7 +188,7 @@ function configurationOf(
   type: ResourceType,
 ): ApiObject {
   if (!isJsonObject(body)) throw badRequest('the body of the request is not an object');
-  refuseOtherType(body, info, type);
+  refuseOtherType(body, type);
   const decoded = decodeObject(body, type, 'Ignore', request.notes); // only for its errors; apply reports unknown fields itself
   const { name = info.name } = decoded.metadata;
   if (name !== info.name) {

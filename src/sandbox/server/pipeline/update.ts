@@ -189,7 +189,7 @@ async function admit(
     live,
     type,
   );
-  validateUpdate(prepared, live, type);
+  validateUpdate(prepared, live, type, info.subresource);
   await api.admission.validate({ ...attributes, object: show(prepared) }, request.notes);
   refuseEscalation(api, request, type, prepared, live);
   return prepared;

@@ -34,6 +34,7 @@ export const ENDPOINTS: ResourceType = builtInKind({
   namespaced: true,
   shortNames: ['ep'],
   description: 'The addresses behind a Service.',
+  deprecationWarning: 'v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice',
   fields: {
     subsets: listOf(
       object({
