@@ -102,8 +102,8 @@ describeKubectl('kubectl and permissions', SEED, (kubectl) => {
 
     test.concurrent('requires the permission to impersonate', async () => {
       expect(await refuses('get servers --as=bob', { user: 'alice' })).toBe(
-        'Error from server (Forbidden): users "bob" is forbidden: User "alice" cannot impersonate resource "users" ' +
-          'in API group "" at the cluster scope\n',
+        'Error from server (Forbidden): servers.infra.example.com is forbidden: User "alice" cannot ' +
+          'impersonate-on:user-info:list resource "servers" in API group "infra.example.com" in the namespace "default"\n',
       );
     });
   });
