@@ -127,7 +127,7 @@ FIELDS:
         /^FIELD: failurePolicy <string>\nENUM:\n {4}Fail\n {4}Ignore$/m,
       );
       expect(await says('explain admissionpolicies --recursive')).toMatch(
-        /^ {6}references\t<\[\]Object>\n {8}name\t<string> -required-$/m,
+        /^ {6}references\t<\[\]Object>\n(?: {8}.*\n)*? {8}name\t<string> -required-$/m,
       );
     });
 
