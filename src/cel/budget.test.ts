@@ -91,15 +91,15 @@ test('an evaluation always has the same cost, with or without a budget', () => {
   expect(evaluate(expression, bindings)).toBe(true);
 });
 
-// The API server's costs of the same expressions. docs/cel.md lists the differences.
+// cel-matrix.test.ts compares thousands of costs with those of an API server.
 test.each([
   ['object.spec.units <= object.spec.capacity', 7],
   ["object.spec.name == 'abc'", 4],
   ["object.spec.name.startsWith('a')", 4],
-  ['[1, 2, 3].all(x, x > 0)', 25],
-  ['[1, 2, 3].exists(x, x > 2)', 28],
+  ['[1, 2, 3].all(x, x > 0)', 16],
+  ['[1, 2, 3].exists(x, x > 2)', 19],
   ['has(object.spec.name)', 2],
-  ['object.spec.list.map(x, x)', 42],
+  ['object.spec.list.map(x, x)', 43],
   ["object.spec.name.matches('^[a-z]+$')", 5],
 ])('%s costs %i', (expression, cost) => {
   const object = { spec: { units: 1, capacity: 2, name: 'abc', list: [1, 2, 3] } };

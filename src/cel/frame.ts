@@ -10,14 +10,31 @@ export interface Frame {
 export type Step = (frame: Frame) => unknown;
 
 /**
- * Takes a cost from the budget. Costs are those of the API server: about 1 per call or field, 0.1 per character.
+ * Takes time from the budget: about 1 per call or field, 0.1 per character.
  * @throws CelCostError when nothing is left
  */
-export function charge({ budget }: Frame, cost: number): void {
+export function charge({ budget }: Frame, time: number): void {
+  budget.time -= time;
+  if (budget.time >= 0) return;
+  budget.time = 0;
+  throw new CelCostError();
+}
+
+/**
+ * Takes a cost from the budget that the API server would count as well.
+ * @throws CelCostError when nothing is left
+ */
+export function count({ budget }: Frame, cost: number): void {
   budget.remaining -= cost;
   if (budget.remaining >= 0) return;
   budget.remaining = 0;
   throw new CelCostError();
+}
+
+/** Takes a cost that the step also has here. @throws CelCostError when nothing is left */
+export function spend(frame: Frame, cost: number): void {
+  charge(frame, cost);
+  count(frame, cost);
 }
 
 /** The cost of traversing or comparing this many characters, bytes or elements. */
@@ -36,13 +53,18 @@ export const matching = (text: string, pattern: string): number =>
  */
 export const CEL_COST_LIMIT = 1_000_000;
 
-/** The remaining cost. Several evaluations may share it. */
+/** What evaluations may still cost. Several may share it. */
 export interface CelBudget {
-  /** About 1 per evaluation step. Never negative. */
+  /** In units of the API server, which counts about 1 per evaluation step. Never negative. */
   remaining: number;
+  /** In units of the same size, by the time that the steps take here, which the API server's cost does not measure. Never negative. */
+  time: number;
 }
 
-export const createCelBudget = (limit: number = CEL_COST_LIMIT): CelBudget => ({ remaining: limit });
+export const createCelBudget = (limit: number = CEL_COST_LIMIT): CelBudget => ({
+  remaining: limit,
+  time: limit,
+});
 
 /** The cost of throwing and catching an error. */
 const FAILURE_COST = 20;

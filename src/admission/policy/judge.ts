@@ -50,11 +50,11 @@ export function judge(
     judgementOf(checked, NO_NOTICES, cause ?? new Error('no reason was given'));
   const evaluateAll = (bindings: Bindings): Judgement => {
     if (signal.aborted) return unevaluated(signal.reason);
-    const left = budget.remaining;
+    const left = budget.time;
     const evaluation = createEvaluation(policy, request, bindings, budget);
     const violations = checkRules(policy, bindings, evaluation, exemption);
     const notices = evaluateNotices(policy, bindings, evaluation.evaluate);
-    turns?.charge(left - budget.remaining);
+    turns?.charge(left - budget.time);
     return judgementOf([...checked, ...violations], notices);
   };
   const reads = checksRead(policy);

@@ -198,7 +198,7 @@ function change(
     if (!(error instanceof MutationError)) throw error;
     return refusal(error);
   } finally {
-    turns?.charge(CEL_COST_LIMIT - budget.remaining);
+    turns?.charge(CEL_COST_LIMIT - budget.time);
   }
 }
 

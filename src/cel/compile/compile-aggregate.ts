@@ -1,7 +1,7 @@
 import { CelError } from '../cel-error.ts';
-import type { Compiled, Compiler, Scope } from './compiler.ts';
+import { type Compiled, type Compiler, isConstant, type Scope } from './compiler.ts';
 import type { Entry, Expression, Item } from '../syntax/expression.ts';
-import { charge, type Frame } from '../frame.ts';
+import { charge, count, type Frame } from '../frame.ts';
 import { mapKey } from '../values/maps.ts';
 import { isSameType } from '../types/solver.ts';
 import { type CelType, DYN, listOf, mapOf, optionalOf, showType } from '../types/type.ts';
@@ -14,11 +14,14 @@ export function compileList(items: readonly Item[], scope: Scope, compiler: Comp
   const values = items.map((item) => compileItem(item, scope, compiler));
   const type = listOf(joined(values, scope, compiler));
   const steps = values.map(({ step }) => step);
+  const isFolded = values.every(isConstant) && !items.some(({ optional }) => optional);
+  const cost = isFolded ? 0 : LIST_COST;
   if (!items.some(({ optional }) => optional)) {
     return {
-      type,
+      ...{ type, isFolded },
       step: (frame) => {
         charge(frame, LIST_COST);
+        count(frame, cost);
         return steps.map((step) => step(frame));
       },
     };
@@ -27,6 +30,7 @@ export function compileList(items: readonly Item[], scope: Scope, compiler: Comp
     type,
     step: (frame) => {
       charge(frame, LIST_COST);
+      count(frame, cost);
       return steps.flatMap((step, index) => itemValue(step(frame), items[index]?.optional === true));
     },
   };
@@ -37,9 +41,10 @@ interface CompiledItem extends Compiled {
 }
 
 function compileItem({ value, optional }: Item, scope: Scope, compiler: Compiler): CompiledItem {
-  const { type, step } = compiler.compile(value, scope);
+  const compiled = compiler.compile(value, scope);
+  const { type, step } = compiled;
   const { at } = value;
-  if (!optional) return { type, step, at };
+  if (!optional) return { ...compiled, at };
   const inner = compiler.solver.fresh();
   if (!compiler.solver.assign([optionalOf(inner)], [type])) {
     throw compiler.fail(`expected type 'optional_type(dyn)' but found '${show(type, compiler)}'`, at);
@@ -75,13 +80,17 @@ export function compileMap(entries: readonly Entry[], scope: Scope, compiler: Co
   const keys = entries.map(({ key }) => compileKey(key, scope, compiler));
   const values = entries.map((entry) => compileItem(entry, scope, compiler));
   const type = mapOf(joined(keys, scope, compiler), joined(values, scope, compiler));
+  const isFolded = [...keys, ...values].every(isConstant) && !entries.some(({ optional }) => optional);
+  const cost = isFolded ? 0 : MAP_COST;
   return {
-    type,
+    ...{ type, isFolded },
     step: (frame) => {
       charge(frame, MAP_COST);
-      return new Map(
+      const map = new Map(
         entries.flatMap(({ optional }, index) => entryOf(frame, keys[index], values[index], optional)),
       );
+      count(frame, cost);
+      return map;
     },
   };
 }

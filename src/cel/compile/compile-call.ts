@@ -54,12 +54,21 @@ function compileFunction(call: Call, scope: Scope, compiler: Compiler): Compiled
   if ((name === 'or' || name === 'orValue') && left !== undefined && right !== undefined) {
     return { type: resolution.type, step: alternativeStep(name, left, right) };
   }
-  const step = callStep(name, resolution, steps);
+  const step = callStep(name, resolution, steps, isMembership(call));
   const [only, ...others] = parts;
   if (CONVERSIONS.has(name) && only?.constant !== undefined && others.length === 0)
     return { type: resolution.type, ...folded(step, call, compiler) };
   return { type: resolution.type, step };
 }
+
+/** Whether cel-go looks the value up in a set of literals, which costs nothing. */
+const isMembership = ({ name, arguments: [, list] }: Call): boolean =>
+  name === '@in' &&
+  list?.kind === 'list' &&
+  list.items.every(
+    ({ value, optional }) =>
+      !optional && value.kind === 'literal' && value.value !== null && !(value.value instanceof Uint8Array),
+  );
 
 /** Checks the literals of `'…'.format([…])`, as the API server does at compile time. */
 function checkFormat({ name, target, arguments: [list], at }: Call, compiler: Compiler): void {

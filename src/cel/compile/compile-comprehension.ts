@@ -2,7 +2,7 @@ import { CelError, noSuchOverload } from '../cel-error.ts';
 import { type Compiled, type Compiler, type Scope, type Variable, withVariables } from './compiler.ts';
 import type { Comprehension, OptionalMap } from '../syntax/expression.ts';
 import { type Fold, withFold } from './comprehensions.ts';
-import { charge, type Frame, type Step } from '../frame.ts';
+import { charge, count, type Frame, type Step } from '../frame.ts';
 import { mapGet, mapKeys } from '../values/maps.ts';
 import {
   BOOL,
@@ -163,15 +163,18 @@ function binder(first: number, second: number | undefined): Bind {
   };
 }
 
-function loopStep<State>(range: Step, bind: Bind, { start, visit, finish }: Fold<State>): Step {
+function loopStep<State>(range: Step, bind: Bind, { start, visit, finish, stopCost = 0 }: Fold<State>): Step {
   return (frame) => {
     const over = range(frame);
     const items = itemsOf(frame, over);
     const state = start();
     for (let index = 0; index < items.length; index += 1) {
       bind(frame, over, items[index], index);
-      if (visit(frame, state, items[index])) break;
+      if (!visit(frame, state, items[index])) continue;
+      if (index < items.length - 1) count(frame, stopCost);
+      break;
     }
+    count(frame, 1);
     return finish(frame, state);
   };
 }
@@ -206,9 +209,13 @@ export function compileOptionalMap(
   return {
     type,
     step: (frame) => {
+      const { remaining } = frame.budget;
       const value = from.step(frame);
+      count(frame, 1); // hasValue()
       if (!isOptional(value)) throw noSuchOverload(name);
+      count(frame, 1); // none() or value()
       if (value.value === undefined) return NONE;
+      count(frame, remaining - frame.budget.remaining - (flat ? 2 : 1)); // the macro evaluates its receiver twice
       frame.slots[declared.slot] = value.value;
       const made = to.step(frame);
       return flat ? made : optional(made);

@@ -69,7 +69,7 @@ export function compileConditional(call: Call, scope: Scope, compiler: Compiler)
   const { type } = resolveOverloads(calledWith(call, parts), [CONDITIONAL], compiler);
   const [condition = never, yes = never, no = never] = parts.map(({ step }) => step);
   return {
-    type,
+    ...{ type, isPath: true },
     step: (frame) => {
       const value = condition(frame);
       if (typeof value !== 'boolean') throw noSuchOverload();

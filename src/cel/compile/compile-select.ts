@@ -2,7 +2,7 @@ import { hasField, lookUp, read } from '../values/access.ts';
 import type { Compiled, Compiler, Scope, Variable } from './compiler.ts';
 import { CelError } from '../cel-error.ts';
 import type { Expression, Select, Call } from '../syntax/expression.ts';
-import { charge, type Step } from '../frame.ts';
+import { charge, count, type Frame, spend, type Step } from '../frame.ts';
 import {
   BOOL,
   type CelType,
@@ -14,7 +14,7 @@ import {
   typeOf,
 } from '../types/type.ts';
 import { nameableTypes, parseType } from '../types/type-name.ts';
-import { typeValue, isList, isMap, isOptional, optional } from '../values/values.ts';
+import { typeValue, isList, isMap, isOptional, NONE, optional } from '../values/values.ts';
 import type { CelFunction } from '../library/define.ts';
 import { resolveOverloads } from './overloads.ts';
 import { mapGet, mapKeys } from '../values/maps.ts';
@@ -39,8 +39,9 @@ export function compileTypeName(name: string): Compiled | undefined {
 export function compileVariable(name: string, { type, slot }: Variable): Compiled {
   return {
     type,
+    isPath: true,
     step: (frame) => {
-      charge(frame, 1);
+      spend(frame, 1);
       const value = frame.slots[slot];
       if (value === undefined) throw new CelError(`no such attribute(s): ${name}`);
       return value;
@@ -56,7 +57,7 @@ export function compileSelect(select: Select, scope: Scope, compiler: Compiler):
   if (name !== undefined && variable !== undefined) return compileVariable(name, variable);
   const operand = compiler.compile(select.operand, scope);
   const { type, property } = fieldOf(compiler.solver.resolve(operand.type), select, compiler);
-  return { type, step: selectStep(operand.step, property, select.mode, type) };
+  return { type, isPath: true, step: selectStep(operand, property, select.mode, type) };
 }
 
 interface Field {
@@ -110,20 +111,45 @@ function undefinedField(
   return fail(message, at, { kind: 'field', name: field, known, of: name });
 }
 
-function selectStep(operand: Step, property: string, mode: Select['mode'], type: CelType): Step {
-  if (mode === 'test') return (frame) => hasField(operand(frame), property);
-  const coerce = coercionTo(type);
-  const get = mode === 'optional' ? lookUp : read;
-  if (coerce === undefined) {
+/** What reading one field or element costs. A path that does not start with a variable costs 1 more. */
+const costOfStep = ({ isPath = false }: Compiled): number => (isPath ? 1 : 2);
+
+function selectStep(
+  { step: operand, ...rest }: Compiled,
+  property: string,
+  mode: Select['mode'],
+  type: CelType,
+): Step {
+  if (mode === 'test') {
+    const cost = rest.isPath === true ? 0 : 1; // instead of the 1 of the variable
     return (frame) => {
-      charge(frame, 1);
-      return get(operand(frame), property);
+      count(frame, cost);
+      return hasField(operand(frame), property);
     };
   }
+  const coerce = coercionTo(type);
+  const get = mode === 'optional' ? lookUpCounted : readCounted;
+  const cost = costOfStep({ step: operand, ...rest }) - 1;
   return (frame) => {
     charge(frame, 1);
-    return coerce(get(operand(frame), property));
+    count(frame, cost);
+    const value = get(operand(frame), property, frame);
+    return coerce === undefined ? value : coerce(value);
   };
+}
+
+/** A field or element costs 1. */
+function readCounted(container: unknown, key: unknown, frame: Frame): unknown {
+  if (isOptional(container)) return lookUpCounted(container, key, frame);
+  count(frame, 1);
+  return read(container, key);
+}
+
+/** An optional field or element costs 1 if it exists. */
+function lookUpCounted(container: unknown, key: unknown, frame: Frame): unknown {
+  const found = lookUp(container, key);
+  if (found !== NONE) count(frame, 1);
+  return found;
 }
 
 const declare = (name: string, ...types: readonly string[]): CelFunction => {
@@ -159,12 +185,15 @@ export function compileIndex(
   if (operand === undefined || key === undefined) throw compiler.fail('index missing', call.at);
   const type = indexType(call, name, [operand.type, key.type], compiler);
   const coerce = coercionTo(type);
-  const get = name === '_[_]' ? read : lookUp;
+  const get = name === '_[_]' ? readCounted : lookUpCounted;
+  const cost = costOfStep(operand) - (key.isPath === true ? 2 : 1);
   return {
     type,
+    isPath: true,
     step: (frame) => {
       charge(frame, 1);
-      const value = get(operand.step(frame), key.step(frame));
+      count(frame, cost);
+      const value = get(operand.step(frame), key.step(frame), frame);
       return coerce === undefined ? value : coerce(value);
     },
   };

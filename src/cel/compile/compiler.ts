@@ -10,7 +10,15 @@ export interface Compiled {
   readonly step: Step;
   /** For a literal, and a conversion of one: its value. */
   readonly constant?: { readonly value: unknown };
+  /** For a list or map of constants, which the API server creates only once. */
+  readonly isFolded?: boolean;
+  /** For a variable and what is read from it: cel-go evaluates the whole path as one step. */
+  readonly isPath?: boolean;
 }
+
+/** Whether the API server knows the value when it plans the program. */
+export const isConstant = ({ constant, isFolded = false }: Compiled): boolean =>
+  constant !== undefined || isFolded;
 
 export interface Variable {
   readonly type: CelType;

@@ -1,4 +1,4 @@
-import { attempt, charge, type Frame, type Step } from '../frame.ts';
+import { attempt, charge, count, type Frame, spend, type Step } from '../frame.ts';
 import { CelError, noSuchOverload } from '../cel-error.ts';
 import { keyOf } from './compile-aggregate.ts';
 import type { Comprehension } from '../syntax/expression.ts';
@@ -12,6 +12,8 @@ export interface Fold<State> {
   /** @returns whether the loop can stop early */
   readonly visit: (frame: Frame, state: State, item: unknown) => boolean;
   readonly finish: (frame: Frame, state: State) => unknown;
+  /** The cost of stopping before the last item; default 0. */
+  readonly stopCost?: number;
 }
 
 interface Verdict {
@@ -23,8 +25,9 @@ interface Verdict {
 function quantifier(wanted: boolean, cost: number, body: Step): Fold<Verdict> {
   return {
     start: () => ({ decided: false, failure: undefined }),
+    stopCost: cost - 1,
     visit: (frame, state) => {
-      charge(frame, cost);
+      spend(frame, cost);
       const value = attempt(frame, body);
       if (value === wanted) state.decided = true;
       else if (value instanceof CelError) state.failure ??= value;
@@ -45,14 +48,19 @@ function test(frame: Frame, predicate: Step | undefined): boolean {
   return value;
 }
 
-const existsOne = (body: Step): Fold<{ count: number }> => ({
-  start: () => ({ count: 0 }),
+const existsOne = (body: Step): Fold<{ found: number }> => ({
+  start: () => ({ found: 0 }),
   visit: (frame, state) => {
-    charge(frame, 1);
-    if (test(frame, body)) state.count += 1;
+    spend(frame, 1);
+    if (!test(frame, body)) return false;
+    count(frame, 1);
+    state.found += 1;
     return false;
   },
-  finish: (_frame, { count }) => count === 1,
+  finish: (frame, { found }) => {
+    count(frame, 1);
+    return found === 1;
+  },
 });
 
 const APPEND_COST = 12;
@@ -61,12 +69,14 @@ const APPEND_COST = 12;
 const collect = (
   filter: Step | undefined,
   make: (frame: Frame, item: unknown) => unknown,
+  cost: number,
 ): Fold<unknown[]> => ({
   start: () => [],
   visit: (frame, list, item) => {
-    charge(frame, 1);
+    spend(frame, 1);
     if (!test(frame, filter)) return false;
     charge(frame, APPEND_COST - 1);
+    count(frame, cost - 1);
     list.push(make(frame, item));
     return false;
   },
@@ -78,11 +88,13 @@ const INSERT_COST = 3;
 const insert = (
   filter: Step | undefined,
   entries: (frame: Frame) => readonly (readonly [unknown, unknown])[],
+  cost: number,
 ): Fold<Map<unknown, unknown>> => ({
   start: () => new Map(),
   visit: (frame, map) => {
-    charge(frame, 1);
+    spend(frame, 1);
     if (!test(frame, filter)) return false;
+    count(frame, cost - 1);
     for (const [key, value] of entries(frame)) {
       charge(frame, INSERT_COST);
       if (map.has(key)) throw new CelError(`insert failed: key ${String(key)} already exists`);
@@ -103,15 +115,21 @@ interface Keyed {
   readonly keys: unknown[];
 }
 
+/** Of a list that is empty. */
+const SORT_COST = 13;
+
 const sorted = (body: Step): Fold<Keyed> => ({
   start: () => ({ items: [], keys: [] }),
   visit: (frame, { items, keys }, item) => {
-    charge(frame, APPEND_COST);
+    spend(frame, APPEND_COST);
     items.push(item);
     keys.push(body(frame));
     return false;
   },
-  finish: (frame, { items, keys }) => sortByKeys(frame, items, keys),
+  finish: (frame, { items, keys }) => {
+    count(frame, SORT_COST + 2 * items.length ** 2);
+    return sortByKeys(frame, items, keys);
+  },
 });
 
 /** The parts of a macro. */
@@ -136,13 +154,13 @@ export function withFold<Result>(
     case 'existsOne':
       return use(existsOne(body));
     case 'map':
-      return use(collect(filter, body));
+      return use(collect(filter, body, APPEND_COST));
     case 'filter':
-      return use(collect(body, (_frame, item) => item));
+      return use(collect(body, (_frame, item) => item, APPEND_COST + 1));
     case 'transformMap':
-      return use(insert(filter, (frame) => [[keyOf(first(frame)), body(frame)]]));
+      return use(insert(filter, (frame) => [[keyOf(first(frame)), body(frame)]], 3));
     case 'transformMapEntry':
-      return use(insert(filter, (frame) => entriesOf(body(frame))));
+      return use(insert(filter, (frame) => entriesOf(body(frame)), 2));
     case 'sortBy':
       return use(sorted(body));
   }

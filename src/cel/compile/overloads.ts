@@ -1,6 +1,7 @@
-import { noSuchOverload } from '../cel-error.ts';
+import { CelCostError, CelError, noSuchOverload } from '../cel-error.ts';
+import { type CallCost, costOfCall } from './call-cost.ts';
 import type { Compiler } from './compiler.ts';
-import type { Step } from '../frame.ts';
+import { attempt, count, type Frame, type Step } from '../frame.ts';
 import type { CelFunction } from '../library/define.ts';
 import { ANY_VALUE } from '../library/operators.ts';
 import { isSameType } from '../types/solver.ts';
@@ -44,17 +45,26 @@ export function resolveOverloads(
 }
 
 /** Runs the first overload that matches the values. */
-export function callStep(name: string, { candidates }: Resolution, steps: readonly Step[]): Step {
+export function callStep(
+  name: string,
+  { candidates }: Resolution,
+  steps: readonly Step[],
+  isFree: boolean,
+): Step {
   const [first, ...others] = candidates;
   const [left, right, ...more] = steps;
+  const cost = isFree ? () => 0 : costOfCall(name, candidates);
   if (first !== undefined && left !== undefined && more.length === 0) {
-    if (first.tests.includes(ANY_VALUE)) return operatorStep(first, left, right);
+    if (first.tests.includes(ANY_VALUE)) return operatorStep(first, cost, left, right);
     if (others.length === 0) {
-      return right === undefined ? unaryStep(name, first, left) : binaryStep(name, first, left, right);
+      return right === undefined
+        ? unaryStep(name, first, cost, left)
+        : binaryStep(name, first, cost, left, right);
     }
   }
   return (frame) => {
     const parts = steps.map((step) => step(frame));
+    count(frame, cost(parts[0], parts[1], parts[2]));
     for (const { tests, run } of candidates) {
       if (parts.every((part, index) => tests[index]?.(part))) return run(frame, ...parts);
     }
@@ -62,14 +72,31 @@ export function callStep(name: string, { candidates }: Resolution, steps: readon
   };
 }
 
-function operatorStep({ run }: CelFunction, left: Step, right: Step | undefined): Step {
-  if (right === undefined) return (frame) => run(frame, left(frame));
-  return (frame) => run(frame, left(frame), right(frame));
+function operatorStep({ run }: CelFunction, cost: CallCost, left: Step, right: Step | undefined): Step {
+  if (right === undefined) {
+    return (frame) => {
+      const value = argument(frame, left, cost);
+      count(frame, cost(value));
+      return run(frame, value);
+    };
+  }
+  return (frame) => {
+    const value = argument(frame, left, cost, right);
+    const other = argument(frame, right, cost);
+    count(frame, cost(value, other));
+    return run(frame, value, other);
+  };
 }
 
-function unaryStep(name: string, { tests: [test = ANY_VALUE], run }: CelFunction, step: Step): Step {
+function unaryStep(
+  name: string,
+  { tests: [test = ANY_VALUE], run }: CelFunction,
+  cost: CallCost,
+  step: Step,
+): Step {
   return (frame) => {
-    const value = step(frame);
+    const value = argument(frame, step, cost);
+    count(frame, cost(value));
     if (test(value)) return run(frame, value);
     throw mismatch(name, [value]);
   };
@@ -78,15 +105,29 @@ function unaryStep(name: string, { tests: [test = ANY_VALUE], run }: CelFunction
 function binaryStep(
   name: string,
   { tests: [test = ANY_VALUE, otherTest = ANY_VALUE], run }: CelFunction,
+  cost: CallCost,
   left: Step,
   right: Step,
 ): Step {
   return (frame) => {
-    const value = left(frame);
-    const other = right(frame);
+    const value = argument(frame, left, cost, right);
+    const other = argument(frame, right, cost);
+    count(frame, cost(value, other));
     if (test(value) && otherTest(other)) return run(frame, value, other);
     throw mismatch(name, [value, other]);
   };
+}
+
+/** cel-go evaluates and counts all parts of a call, also if one fails. */
+function argument(frame: Frame, step: Step, cost: CallCost, next?: Step): unknown {
+  try {
+    return step(frame);
+  } catch (error) {
+    if (!(error instanceof CelError) || error instanceof CelCostError) throw error;
+    if (next !== undefined) attempt(frame, next);
+    count(frame, cost(undefined, undefined));
+    throw error;
+  }
 }
 
 /** For `size`, the message of cel-go contains only the name. */

@@ -107,7 +107,7 @@ function distinct(frame: Frame, list: CelList): CelList {
   });
 }
 
-const LONGEST_RANGE = 10_000_000;
+export const LONGEST_RANGE = 10_000_000;
 
 function range(frame: Frame, asked: bigint): CelList {
   const size = asked < 0n ? 0n : asked;

@@ -35,7 +35,7 @@ export const cel = fuzzTarget(
     const evaluate = (limit: number) => {
       const budget = createCelBudget(limit);
       const value = answerOf(() => toJsonText(celToJson(program.evaluate(bindings, budget))), isCelError);
-      return { value, cost: limit - budget.remaining };
+      return { value, cost: limit - Math.min(budget.remaining, budget.time) };
     };
     const { value, cost } = evaluate(CEL_COST_LIMIT);
     const again = evaluate(CEL_COST_LIMIT);

@@ -65,7 +65,7 @@ export function createEvaluate(
     return program.run(values, budget);
   };
   return (expression) => {
-    const left = budget.remaining;
+    const left = Math.min(budget.remaining, budget.time);
     try {
       return evaluate(expression);
     } catch (error) {

@@ -1,0 +1,168 @@
+/**
+ * The cost of a call as kube-apiserver counts it: that of cel-go (interpreter/runtimecost.go and its extensions), with the costs of
+ * Kubernetes for its own functions (k8s.io/apiserver pkg/cel/library/cost.go).
+ */
+import type { CelFunction } from '../library/define.ts';
+import { LONGEST_RANGE } from '../library/lists.ts';
+import type { CelCidr, CelIp } from '../library/opaque-values.ts';
+import { textSize } from '../library/text.ts';
+import type { CelType } from '../types/type.ts';
+import { mapGet, mapKeys, mapSize } from '../values/maps.ts';
+import { CEL_TYPE, isList, isMap, isOpaque, isTagged, type Tagged } from '../values/values.ts';
+
+/** Receives the values of the receiver and the arguments. */
+export type CallCost = (first: unknown, second?: unknown, third?: unknown) => number;
+
+const ONE: CallCost = () => 1;
+
+/** @returns the cost of calling these overloads, between which the values decide */
+export function costOfCall(name: string, candidates: readonly CelFunction[]): CallCost {
+  const own = BY_NAME.get(name);
+  if (own !== undefined) return own;
+  const [only, ...others] = candidates;
+  if (name === 'containsIP' || name === 'containsCIDR') return costOfContaining(name, candidates);
+  // Where the checker cannot know the overload, cel-go does not know its cost.
+  if (only === undefined || others.length > 0) return ONE;
+  if (name === 'matches') return only.member ? pattern : ONE;
+  const type = only.parameters[name === '@in' ? 1 : 0];
+  return BY_OVERLOAD.get(`${kindOf(type)} ${name}`) ?? ONE;
+}
+
+const kindOf = (type: CelType | undefined): string =>
+  type?.kind === 'named' ? type.name : (type?.kind ?? '');
+
+/** A text must be parsed first. */
+function costOfContaining(name: string, [only, ...others]: readonly CelFunction[]): CallCost {
+  const cost = name === 'containsIP' ? containsIp : containsCidr;
+  if (others.length > 0 || kindOf(only?.parameters[1]) !== 'string') return cost;
+  return (network, text) => cost(network) + traversed(sizeOf(text));
+}
+
+/** 0.1 for each character, byte or element. */
+const traversed = (size: number): number => Math.ceil(size * 0.1);
+
+/** Characters, bytes, elements or keys; 1 for other values. */
+function sizeOf(value: unknown): number {
+  if (typeof value === 'string') return textSize(value);
+  if (value instanceof Uint8Array || isList(value)) return value.length;
+  if (isTagged(value)) return sizeOfTagged(value);
+  return isMap(value) ? mapSize(value) : 1;
+}
+
+/** The bytes of an address, or those of a network that its prefix covers. */
+function sizeOfTagged(value: Tagged): number {
+  const type = value[CEL_TYPE];
+  if (type === 'net.IP') return (value as CelIp).family === 4 ? 4 : 16;
+  return type === 'net.CIDR' ? Math.ceil((value as CelCidr).length / 8) : 1;
+}
+
+/** All values inside a value: 1 for each, 0.1 for each byte of a text. */
+function traversedDeeply(value: unknown): number {
+  if (typeof value === 'string') return Math.floor(Buffer.byteLength(value) * 0.1);
+  if (value instanceof Uint8Array) return Math.floor(value.length * 0.1);
+  if (isList(value)) return value.reduce<number>((cost, item) => cost + traversedDeeply(item), 0);
+  if (isTagged(value) || !isMap(value)) return 1;
+  return mapKeys(value).reduce<number>(
+    (cost, key) => cost + traversedDeeply(key) + traversedDeeply(mapGet(value, key)),
+    0,
+  );
+}
+
+const once: CallCost = (value) => traversed(sizeOf(value));
+const twice: CallCost = (value) => traversed(2 * sizeOf(value));
+const deeply: CallCost = (value) => traversedDeeply(value);
+const smaller: CallCost = (left, right) => traversed(Math.min(sizeOf(left), sizeOf(right)));
+const equal: CallCost = (left, right) => (isOpaque(left) ? 1 : smaller(left, right));
+const both: CallCost = (left, right) => traversed(sizeOf(left) + sizeOf(right));
+/** @param steps of the pattern */
+const matched = (text: unknown, steps: number): number => traversed(1 + sizeOf(text)) * steps;
+const pattern: CallCost = (text, expression) => matched(text, Math.ceil(sizeOf(expression) * 0.25));
+const searched: CallCost = (text, part) => traversed(sizeOf(text)) * traversed(sizeOf(part));
+const product: CallCost = (left, right) => 1 + sizeOf(left) * sizeOf(right);
+
+/** The creation of a list, and the call. */
+const LIST = 11;
+const copied: CallCost = (list) => LIST + (isList(list) ? list.length : 1);
+const ranged: CallCost = (size) =>
+  LIST + (typeof size === 'bigint' && 0n <= size && size <= LONGEST_RANGE ? Number(size) : 1);
+const sliced: CallCost = (list, start, end) =>
+  LIST + (isList(list) && isRange(list, start, end) ? Number(end) - Number(start) : 1);
+const compared: CallCost = (list) => (isList(list) ? LIST + 2 * list.length ** 2 : 0);
+
+const isRange = (list: readonly unknown[], start: unknown, end: unknown): boolean =>
+  typeof start === 'bigint' && typeof end === 'bigint' && 0n <= start && start <= end && end <= list.length;
+
+/** How many steps the pattern of a format has for the API server. */
+const FORMAT_STEPS: Readonly<Record<string, number>> = {
+  dns1123Label: 8,
+  dns1123Subdomain: 15,
+  dns1035Label: 8,
+  qualifiedName: 15,
+  dns1123LabelPrefix: 8,
+  dns1123SubdomainPrefix: 15,
+  dns1035LabelPrefix: 8,
+  labelValue: 10,
+  uri: 276,
+  uuid: 18,
+  byte: 21,
+  date: 18,
+  datetime: 18,
+};
+
+const flattened: CallCost = (list, depth = 1n) =>
+  isList(list) && typeof depth === 'bigint' ? LIST + list.length * Math.max(0, Number(depth)) : 0;
+
+/** The length of the result counts. */
+function joined(list: unknown, separator: unknown): number {
+  if (!isList(list)) return 1;
+  const size = list.reduce<number>((sum, item) => sum + sizeOf(item), 0);
+  const between = typeof separator === 'string' ? sizeOf(separator) * Math.max(0, list.length - 1) : 0;
+  return traversed(2 * (size + between));
+}
+
+const validated: CallCost = (format, text) =>
+  isOpaque(format) ? matched(text, FORMAT_STEPS[String(format.identity)] ?? 1) : 1;
+
+const containsIp: CallCost = (network) => traversed(2 * sizeOf(network));
+const containsCidr: CallCost = (network) => traversed(2 * sizeOf(network)) + traversed(sizeOf(network)) + 1;
+
+const named = (cost: CallCost, names: string): readonly (readonly [string, CallCost])[] =>
+  names.split(' ').map((name) => [name, cost]);
+
+/** Counted whatever the types. */
+const BY_NAME: ReadonlyMap<string, CallCost> = new Map([
+  ...named(() => 350_000, 'check'),
+  ...named(deeply, 'isSorted sum max min indexOf lastIndexOf'),
+  ...named(
+    once,
+    'url lowerAscii upperAscii substring trim strings.quote jsonpatch.escapeKey cidr isIP isCIDR quantity isQuantity semver isSemver',
+  ),
+  ...named(twice, 'replace split ip.isCanonical'),
+  ...named(joined, 'join'),
+  ...named(pattern, 'find findAll'),
+  ...named((value) => (typeof value === 'string' ? traversed(sizeOf(value)) : 1), 'ip'),
+  ...named(validated, 'validate'),
+  ...named(copied, 'reverse'),
+  ...named(sliced, 'slice'),
+  ...named(ranged, 'lists.range'),
+  ...named(flattened, 'flatten'),
+  ...named(compared, 'distinct sort @sortByAssociatedKeys'),
+  ...named(product, 'sets.contains sets.intersects'),
+  ...named((left, right) => 1 + 2 * sizeOf(left) * sizeOf(right), 'sets.equivalent'),
+  ...named(equal, '_==_ _!=_'),
+  ...named(() => 0, 'or orValue'),
+]);
+
+/** Counted only if the types select this overload. */
+const BY_OVERLOAD: ReadonlyMap<string, CallCost> = new Map(
+  [
+    ...named(once, 'string|startsWith string|endsWith string|bytes bytes|string'),
+    ...named((_item, list) => sizeOf(list), 'list|@in'),
+    ...named(
+      smaller,
+      ['<', '<=', '>', '>='].flatMap((one) => [`string|_${one}_`, `bytes|_${one}_`]).join(' '),
+    ),
+    ...named(both, 'string|_+_ bytes|_+_'),
+    ...named(searched, 'string|contains'),
+  ].map(([name, cost]) => [name.replace('|', ' '), cost]),
+);
