@@ -213,6 +213,26 @@ test('checks that need the webhook stay there, each with its reason', () => {
   ]);
 });
 
+test('checks that a restore may defer stay in the webhook, also for users who restore nothing now', () => {
+  const validate = {
+    immutable: ['spec.tier'],
+    rules: [
+      { name: 'state', expression: 'object.spec.units < 5' },
+      { name: 'request', expression: 'request.userInfo.username != "mallory"' },
+    ],
+  };
+  const deferring = policyOf({ validate, restore: { rules: 'Defer', immutable: 'Skip' } });
+  const reason = 'a restore may defer it';
+  expect(compileNative(deferring, OPTIONS).checks).toEqual([
+    { check: 'immutable spec.tier', by: 'Webhook', reason },
+    { check: 'rule state', by: 'Webhook', reason },
+    expect.objectContaining({ check: 'rule request', by: 'APIServer' }),
+  ]);
+  const warning = policyOf({ validate, restore: { rules: 'Defer' }, enforcement: 'Warn' });
+  for (const policy of [policyOf({ validate }), warning])
+    expect(compileNative(policy, OPTIONS).checks.map(({ by }) => by)).toEqual(Array(3).fill('APIServer'));
+});
+
 test('a policy with 63 conditions fits, and none replaces a policy of Gatehouse', () => {
   const matchConditions = Array.from({ length: 63 }, (_, index) => ({
     name: `c${index}`,

@@ -5,6 +5,7 @@ import { GROUP, VERSION } from '../../api/group.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { listIn, objectIn, textIn, valueIn } from '../../json/json.ts';
 import type { NativeCheck } from './native-check.ts';
+import { digestOf, withProbe } from './probe.ts';
 
 /** Marks what the controller has installed: it never touches the output of `gatehouse manifests --vap`. */
 export const INSTALLED_LABEL = 'gatehouse.dev/installed-by';
@@ -14,23 +15,39 @@ export const INSTALLED_SELECTOR = `${INSTALLED_LABEL}=${INSTALLED_BY}`;
 export const isInstalledByUs = ({ metadata }: KubeObject): boolean =>
   metadata?.labels?.[INSTALLED_LABEL] === INSTALLED_BY;
 
+/** A compiled policy as the API server is to store it. */
+export interface Installed {
+  readonly policy: KubeObject;
+  readonly binding: KubeObject;
+  /** Of what the policy says. */
+  readonly digest: string;
+}
+
 /**
- * A compiled object with our mark, owned by its AdmissionPolicy: when that is deleted, the API server stops enforcing
- * it, also while Gatehouse is down.
+ * The compiled objects with our mark and a probe, owned by their AdmissionPolicy: when that is deleted, the API server stops
+ * enforcing them, also while Gatehouse is down.
+ *
+ * @param objects of `compileNative`
  */
-export function toInstalled(
-  object: KubeObject,
+export function installedOf(
+  [policy, binding]: readonly KubeObject[],
   { name, uid }: { readonly name: string; readonly uid: string },
-): KubeObject {
-  const spec = objectIn(object, 'spec');
-  return {
+): Installed | undefined {
+  if (policy === undefined || binding === undefined) return undefined;
+  const digest = digestOf(objectIn(policy, 'spec'), objectIn(binding, 'spec'));
+  const marked = (object: KubeObject, spec: object): KubeObject => ({
     ...object,
     metadata: {
       ...object.metadata,
       labels: { ...object.metadata?.labels, [INSTALLED_LABEL]: INSTALLED_BY },
       ownerReferences: [{ apiVersion: `${GROUP}/${VERSION}`, kind: 'AdmissionPolicy', name, uid }],
     },
-    ...{ spec: object.kind === 'ValidatingAdmissionPolicy' ? withDefaults(spec) : spec },
+    ...{ spec },
+  });
+  return {
+    policy: marked(policy, withProbe(withDefaults(objectIn(policy, 'spec')), digest)),
+    binding: marked(binding, objectIn(binding, 'spec')),
+    digest,
   };
 }
 

@@ -35,9 +35,11 @@ function messageFor(policy: CompiledPolicy, { text }: FieldPath, before: string,
 
 const NAME = /^(?!(in|true|false|null)$)[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** `compileImmutable` refuses `[*]`. */
+/**
+ * Of any type: kube-controller-manager would refuse `null` as the value of a string. `compileImmutable` refuses `[*]`.
+ */
 const valueAt = (root: string, { segments }: FieldPath): string =>
-  `${root}${segments.map(accessOf).join('')}.orValue(null)`;
+  `dyn(${root})${segments.map(accessOf).join('')}.orValue(null)`;
 
 function accessOf(segment: FieldPath['segments'][number]): string {
   if (segment.kind === 'field' && NAME.test(segment.name)) return `.?${segment.name}`;

@@ -8,6 +8,7 @@ import { isEverybody, type Principal } from '../../api/principals.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { CompiledPolicy } from '../policy/compiled-policy.ts';
 import { withoutNamespace } from '../webhooks/webhook-configurations.ts';
+import { keepDeferrable } from './keep-deferrable.ts';
 import type { NativeCheck } from './native-check.ts';
 import { immutableValidations } from './native-immutable.ts';
 import { ruleValidations, usedVariables } from './native-rules.ts';
@@ -30,8 +31,8 @@ export function compileNative(
   { ownNamespace, restorers }: NativeOptions,
 ): NativePolicy {
   const checks: readonly NativeCheck[] = [
-    ...immutableValidations(policy),
-    ...ruleValidations(policy),
+    ...keepDeferrable(policy, 'immutable', immutableValidations(policy)),
+    ...keepDeferrable(policy, 'rules', ruleValidations(policy)),
     ...needWebhook(policy),
   ];
   const validations = checks.flatMap((one) => (one.by === 'APIServer' ? [one.validation] : []));

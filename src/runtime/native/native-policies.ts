@@ -1,42 +1,56 @@
 /**
  * On the leader, with --compile-policies: installs the checks that the API server can enforce itself, as
- * ValidatingAdmissionPolicies, and removes those that no AdmissionPolicy needs any more. The webhook keeps judging every
- * check: what both refuse is refused twice, and what only one of them knows yet is refused too.
+ * ValidatingAdmissionPolicies, confirms that it enforces them, and removes those that no AdmissionPolicy needs any more.
+ *
+ * Every check has a judge at every moment. The webhook lets go only after the confirmation, which stands in the status of the
+ * AdmissionPolicy. Before a confirmed policy of the API server changes, the leader withdraws the confirmation, and waits until
+ * the webhook judges again.
  */
 import { isDeepStrictEqual } from 'node:util';
 
 import { compileNative } from '../../admission/native/native-policy.ts';
 import {
   enforcersOf,
-  INSTALLED_SELECTOR,
+  installedOf,
   isAsWanted,
-  isInstalledByUs,
-  obstacleOf,
-  toInstalled,
   type Enforcer,
+  type Installed,
 } from '../../admission/native/installed-policy.ts';
+import { versionOf, type Confirmation } from '../../admission/native/release.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
-import { messageOf } from '../../json/error-message.ts';
-import type { KubeObject } from '../../json/kube-object.ts';
 import { isConflict } from '../../kube/api-error.ts';
-import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
-import type { Resource } from '../../kube/object.ts';
 import type { Store } from '../../kube/store.ts';
 import {
   validatingAdmissionPolicies as POLICIES,
   validatingAdmissionPolicyBindings as BINDINGS,
 } from '../../kube/well-known.ts';
-import type { Log } from '../../log.ts';
 import { requeueIn, startController, type LeaderContext, type Reconcile } from '../controller.ts';
 import type { Replica } from '../webhook-process.ts';
-import { restorersOf } from '../webhooks/webhook-configurations.ts';
-import { refusable, WriteRefused } from '../write-refused.ts';
+import { restorersOf } from '../webhooks/restorers.ts';
+import { WriteRefused } from '../write-refused.ts';
+import { createConfirmer, type ProbeOptions } from './confirm.ts';
+import {
+  ForeignObject,
+  install,
+  listInstalled,
+  remove,
+  type StoredPair,
+  type StoredPoliciesOptions,
+} from './stored-policies.ts';
+import { createTakeover, type TakeoverOptions } from './takeover.ts';
 
-export interface NativePoliciesOptions {
-  readonly client: Pick<KubeClient, 'listAll' | 'get' | 'create' | 'replace' | 'delete'>;
+/** Who enforces a policy, for its status. */
+export interface Enforcement {
+  readonly enforcedBy: readonly Enforcer[];
+  /** Undefined: the webhook judges every check. */
+  readonly confirmed: Confirmation | undefined;
+}
+
+export interface NativePoliciesOptions
+  extends StoredPoliciesOptions, Omit<ProbeOptions, 'client'>, Omit<TakeoverOptions, 'confirmed'> {
   readonly discovery: Pick<Discovery, 'servedIn'>;
   /** The versions in force. */
   readonly inForce: () => readonly CompiledPolicy[];
@@ -44,55 +58,111 @@ export interface NativePoliciesOptions {
   readonly detectors: Pick<Store<RestoreDetector>, 'list'>;
   readonly ownNamespace: string;
   /** Called when who enforces a policy changes. */
-  readonly report: (name: string, enforcers: readonly Enforcer[]) => void;
-  readonly now: () => Date;
-  readonly log: Log;
+  readonly report: (name: string, enforcement: Enforcement) => void;
 }
 
-/** The manifest that grants all permissions for compiled policies. */
-const ROLE = 'deploy/components/compile-policies/role.yaml';
 /** How soon to look again whether a new policy is confirmed, in milliseconds. */
-const CONFIRM_MS = 2_000;
+const CONFIRM_MS = 1_000;
 /** How often to compare: others can edit and delete the objects, and Kubernetes can be upgraded. */
 const COMPARE_MS = 60_000;
 const UNSERVED = 'the API server serves no ValidatingAdmissionPolicies: it does from Kubernetes 1.30 on';
 
+/** What a pass found out about a policy. */
+interface Settled {
+  /** Why the API server enforces none of its checks; undefined: it enforces those that it can. */
+  readonly obstacle: string | undefined;
+  readonly confirmation?: Confirmation;
+}
+
+const TAKING_OVER = 'the webhook takes over before the policy of the API server changes';
+
 export function createNativePoliciesReconciler(options: NativePoliciesOptions): Reconcile {
-  const { client, discovery, detectors, ownNamespace, report, now } = options;
+  const { discovery, detectors, ownNamespace, report, now, policies } = options;
+  const confirmed = (name: string) => policies.get(name)?.status?.confirmed;
+  const confirmer = createConfirmer(options);
+  const takeover = createTakeover({ ...options, confirmed });
+
+  const settle = async (
+    { policy, installed }: Wanted,
+    stored: StoredPair | undefined,
+    signal: AbortSignal,
+  ): Promise<Settled> => {
+    if (installed === undefined) return { obstacle: undefined };
+    const isWanted =
+      stored?.policy !== undefined &&
+      stored.binding !== undefined &&
+      isAsWanted(stored.policy, installed.policy) &&
+      isAsWanted(stored.binding, installed.binding);
+    if (!isWanted && !takeover.mayChange(policy, stored)) return { obstacle: TAKING_OVER };
+    const live = await install(installed, stored, options, signal);
+    const confirmation = {
+      ...{ generation: policy.generation, digest: installed.digest },
+      ...{ policy: versionOf(live.policy), binding: versionOf(live.binding) },
+    };
+    const { objectSelector } = policy.match;
+    const subject = { name: policy.name, confirmation, policy: live.policy, objectSelector };
+    const obstacle = await confirmer.obstacle(
+      { ...subject, enforcement: policy.enforcement },
+      confirmed(policy.name),
+      signal,
+    );
+    return { obstacle, confirmation };
+  };
+
   return async (_key, signal) => {
     const restorers = restorersOf(detectors);
-    const wanted = options
-      .inForce()
-      .flatMap((policy) => wantedOf(policy, options.policies, { ownNamespace, restorers }));
+    const inForce = options.inForce();
+    takeover.observe(inForce);
+    const wanted = inForce.flatMap((policy) => wantedOf(policy, policies, { ownNamespace, restorers }));
     const served = await discovery.servedIn(POLICIES.group, signal);
     if (![POLICIES, BINDINGS].every((kind) => served.some((one) => isDeepStrictEqual(one, kind)))) {
-      for (const { name, checks } of wanted) report(name, enforcersOf(checks, UNSERVED));
+      for (const { policy, checks } of wanted)
+        report(policy.name, { enforcedBy: enforcersOf(checks, UNSERVED), confirmed: undefined });
       return requeueIn(COMPARE_MS, now());
     }
-    const list = async (kind: Resource) =>
-      (await client.listAll(kind, { labelSelector: INSTALLED_SELECTOR, signal })).items.filter(
-        isInstalledByUs,
+    const stored = await listInstalled(options, signal);
+    let isSettled = true;
+    for (const one of wanted) {
+      const { policy, checks, name } = one;
+      const { obstacle, confirmation } = await settle(one, stored.get(name), signal).catch(
+        (error: unknown): Settled => ({ obstacle: explain(error, signal) }),
       );
-    const stored = await refusable(ROLE, async () => ({
-      policies: byName(await list(POLICIES)),
-      bindings: byName(await list(BINDINGS)),
-    }));
-    let isConfirmed = true;
-    for (const { name, checks, objects } of wanted) {
-      const obstacle = await install(objects, stored, options, signal);
-      if (objects.length > 0 && obstacle !== undefined) isConfirmed = false;
-      report(name, enforcersOf(checks, obstacle));
+      if (obstacle !== undefined) isSettled = false;
+      report(policy.name, {
+        enforcedBy: enforcersOf(checks, obstacle),
+        confirmed: obstacle === undefined ? confirmation : undefined,
+      });
     }
-    await prune(stored, new Set(keptNames(wanted, options)), options, signal);
-    return requeueIn(isConfirmed ? COMPARE_MS : CONFIRM_MS, now());
+    for (const [name, pair] of stored) {
+      const policy = inForce.find((one) => nameOf(one) === name);
+      // Also what is installed for policies that cannot be evaluated at the moment stays.
+      if (policy?.undecidable !== undefined || wanted.some((one) => one.name === name && one.installed))
+        continue;
+      if (policy === undefined || takeover.mayChange(policy, pair)) await remove(name, pair, options, signal);
+      else isSettled = false;
+    }
+    return requeueIn(isSettled ? COMPARE_MS : CONFIRM_MS, now());
   };
 }
 
-type Stored = Readonly<Record<'policies' | 'bindings', ReadonlyMap<string, KubeObject>>>;
-type Wanted = { readonly name: string } & ReturnType<typeof compileNative>;
+/** Of the compiled policy and its binding. */
+const nameOf = ({ name }: CompiledPolicy): string => `${name}.policies.gatehouse.dev`;
 
-const byName = (objects: readonly KubeObject[]): ReadonlyMap<string, KubeObject> =>
-  new Map(objects.map((object) => [object.metadata?.name ?? '', object]));
+/** @throws errors that are no obstacle of one policy */
+function explain(error: unknown, signal: AbortSignal): string {
+  signal.throwIfAborted();
+  if (error instanceof ForeignObject || error instanceof WriteRefused) return error.message;
+  if (isConflict(error)) return 'another client has just changed it';
+  throw error;
+}
+
+interface Wanted extends Pick<ReturnType<typeof compileNative>, 'checks'> {
+  readonly policy: CompiledPolicy;
+  /** Of the compiled policy. */
+  readonly name: string;
+  /** Undefined: the webhook judges every check. */
+  readonly installed: Installed | undefined;
+}
 
 /** Nothing for a policy that cannot be evaluated: the webhook refuses everything in its scope. */
 function wantedOf(
@@ -100,94 +170,15 @@ function wantedOf(
   policies: NativePoliciesOptions['policies'],
   options: Parameters<typeof compileNative>[1],
 ): readonly Wanted[] {
-  const { name } = policy;
-  const uid = policies.get(name)?.metadata.uid;
+  const uid = policies.get(policy.name)?.metadata.uid;
   if (policy.undecidable !== undefined || uid === undefined) return [];
   const { checks, objects } = compileNative(policy, options);
+  const common = { policy, name: nameOf(policy) };
   if (policy.spec.compile !== 'Never')
-    return [{ name, checks, objects: objects.map((object) => toInstalled(object, { name, uid })) }];
+    return [{ ...common, checks, installed: installedOf(objects, { name: policy.name, uid }) }];
   const reason = 'spec.compile is Never';
-  return [{ name, checks: checks.map(({ check }) => ({ check, by: 'Webhook', reason })), objects: [] }];
-}
-
-/** Also what is installed for policies that cannot be evaluated at the moment. */
-const keptNames = (wanted: readonly Wanted[], { inForce }: NativePoliciesOptions): readonly string[] => [
-  ...wanted.flatMap(({ objects }) => objects.map(({ metadata }) => metadata?.name ?? '')),
-  ...inForce().flatMap(({ name, undecidable }) =>
-    undecidable === undefined ? [] : [`${name}.policies.gatehouse.dev`],
-  ),
-];
-
-/** The policy first: without it, its binding has no effect. @returns why the API server does not enforce it yet */
-async function install(
-  objects: readonly KubeObject[],
-  stored: Stored,
-  options: NativePoliciesOptions,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  const [policy, binding] = objects;
-  if (policy === undefined || binding === undefined) return undefined;
-  try {
-    const live = await ensure(POLICIES, policy, stored.policies, options, signal);
-    await ensure(BINDINGS, binding, stored.bindings, options, signal);
-    return obstacleOf(live);
-  } catch (error) {
-    signal.throwIfAborted();
-    if (error instanceof ForeignObject || error instanceof WriteRefused) return error.message;
-    if (isConflict(error)) return 'another client has just changed it';
-    throw error;
-  }
-}
-
-/** Another client made an object with our name, such as `gatehouse manifests --vap` in a GitOps repository. */
-class ForeignObject extends Error {}
-
-/** @returns the object as the API server stores it. @throws ForeignObject, WriteRefused */
-async function ensure(
-  kind: Resource,
-  wanted: KubeObject,
-  known: ReadonlyMap<string, KubeObject>,
-  { client, log }: NativePoliciesOptions,
-  signal: AbortSignal,
-): Promise<KubeObject> {
-  const name = wanted.metadata?.name ?? '';
-  const stored = known.get(name) ?? (await client.get<KubeObject>(kind, { name }, { signal }));
-  if (stored !== undefined && !isInstalledByUs(stored))
-    throw new ForeignObject(`there is a ${kind.kind} ${name} that Gatehouse has not installed`);
-  if (stored !== undefined && isAsWanted(stored, wanted)) return stored;
-  log.info({ kind: kind.kind, name }, 'wrote a compiled policy');
-  return await refusable(ROLE, async () => {
-    if (stored === undefined) return await client.create(kind, wanted, { signal });
-    const labels = { ...stored.metadata?.labels, ...wanted.metadata?.labels };
-    const { ownerReferences = [] } = wanted.metadata ?? {};
-    const metadata = { ...stored.metadata, labels, ownerReferences };
-    return await client.replace(kind, { ...stored, ...wanted, metadata }, { signal });
-  });
-}
-
-/** The binding first: then the policy has no effect. */
-async function prune(
-  { policies, bindings }: Stored,
-  kept: ReadonlySet<string>,
-  { client, log }: NativePoliciesOptions,
-  signal: AbortSignal,
-): Promise<void> {
-  for (const [kind, objects] of [
-    [BINDINGS, bindings],
-    [POLICIES, policies],
-  ] as const) {
-    for (const [name, { metadata = {} }] of objects) {
-      if (kept.has(name)) continue;
-      const { uid, resourceVersion } = metadata;
-      try {
-        await client.delete(kind, { name }, { preconditions: { uid, resourceVersion }, signal });
-        log.info({ kind: kind.kind, name }, 'removed a compiled policy');
-      } catch (error) {
-        if (!isConflict(error)) throw error;
-        log.debug({ kind: kind.kind, name, reason: messageOf(error) }, 'a compiled policy has just changed');
-      }
-    }
-  }
+  const left = checks.map(({ check }) => ({ check, by: 'Webhook' as const, reason }));
+  return [{ ...common, checks: left, installed: undefined }];
 }
 
 const KEY = 'all';
@@ -195,34 +186,43 @@ const KEY = 'all';
 /** @param onChange called with the name of a policy when who enforces it changes */
 export function startNativePolicies(
   context: LeaderContext,
-  { registry, policies, detectors }: Pick<Replica, 'registry' | 'policies' | 'detectors'>,
+  {
+    registry,
+    releases,
+    policies,
+    detectors,
+  }: Pick<Replica, 'registry' | 'releases' | 'policies' | 'detectors'>,
   onChange: (name: string) => void,
   signal: AbortSignal,
 ) {
   const { client, discovery, config, log } = context;
-  const enforcers = new Map<string, readonly Enforcer[]>();
+  const enforcements = new Map<string, Enforcement>();
   const reconcile = createNativePoliciesReconciler({
     ...{ client, discovery, log, policies: policies.store, detectors: detectors.store },
     inForce: registry.inForce,
+    isInstalled: registry.isInstalled,
+    releaseOf: releases.of,
     ownNamespace: config.namespace,
     report: (name, next) => {
-      if (isDeepStrictEqual(enforcers.get(name), next)) return;
-      enforcers.set(name, next);
+      if (isDeepStrictEqual(enforcements.get(name), next)) return;
+      enforcements.set(name, next);
       onChange(name);
     },
     now: () => new Date(),
+    monotonic: () => performance.now(),
   });
   const controller = startController(context, { name: 'native-policies', reconcile }, signal);
   const refresh = () => controller.add(KEY);
   registry.subscribe((name) => {
-    if (registry.get(name) === undefined) enforcers.delete(name);
+    if (registry.get(name) === undefined) enforcements.delete(name);
     refresh();
   }, signal);
   policies.onChange(refresh, signal);
   detectors.onChange(refresh, signal);
+  releases.onChange(refresh, signal);
   refresh();
   return {
-    enforcersOf: (name: string): readonly Enforcer[] | undefined => enforcers.get(name),
+    enforcementOf: (name: string): Enforcement | undefined => enforcements.get(name),
     stopped: controller.stopped,
   };
 }
