@@ -20,7 +20,7 @@ import { versionOf, type Confirmation } from '../../admission/native/release.ts'
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
-import { isConflict } from '../../kube/api-error.ts';
+import { isConflict, isNotFound } from '../../kube/api-error.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import type { Store } from '../../kube/store.ts';
 import {
@@ -77,7 +77,7 @@ interface Settled {
 const TAKING_OVER = 'the webhook takes over before the policy of the API server changes';
 
 export function createNativePoliciesReconciler(options: NativePoliciesOptions): Reconcile {
-  const { discovery, detectors, ownNamespace, report, now, policies } = options;
+  const { detectors, ownNamespace, report, now, policies } = options;
   const confirmed = (name: string) => policies.get(name)?.status?.confirmed;
   const confirmer = createConfirmer(options);
   const takeover = createTakeover({ ...options, confirmed });
@@ -114,13 +114,12 @@ export function createNativePoliciesReconciler(options: NativePoliciesOptions): 
     const inForce = options.inForce();
     takeover.observe(inForce);
     const wanted = inForce.flatMap((policy) => wantedOf(policy, policies, { ownNamespace, restorers }));
-    const served = await discovery.servedIn(POLICIES.group, signal);
-    if (![POLICIES, BINDINGS].every((kind) => served.some((one) => isDeepStrictEqual(one, kind)))) {
+    const stored = await readStored(options, signal);
+    if (stored === undefined) {
       for (const { policy, checks } of wanted)
         report(policy.name, { enforcedBy: enforcersOf(checks, UNSERVED), confirmed: undefined });
       return requeueIn(COMPARE_MS, now());
     }
-    const stored = await listInstalled(options, signal);
     let isSettled = true;
     for (const one of wanted) {
       const { policy, checks, name } = one;
@@ -143,6 +142,22 @@ export function createNativePoliciesReconciler(options: NativePoliciesOptions): 
     }
     return requeueIn(isSettled ? COMPARE_MS : CONFIRM_MS, now());
   };
+}
+
+/** Undefined: the API server does not serve the kinds. */
+async function readStored(
+  options: NativePoliciesOptions,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, StoredPair> | undefined> {
+  const served = await options.discovery.servedIn(POLICIES.group, signal);
+  if (![POLICIES, BINDINGS].every((kind) => served.some((one) => isDeepStrictEqual(one, kind))))
+    return undefined;
+  try {
+    return await listInstalled(options, signal);
+  } catch (error) {
+    if (isNotFound(error)) return undefined; // discovery is cached
+    throw error;
+  }
 }
 
 /** Of the compiled policy and its binding. */
