@@ -5,7 +5,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 
-import { compileNative } from '../../admission/native/native-policy.ts';
+import { compileNative, nativeNames } from '../../admission/native/native-policy.ts';
 import {
   enforcersOf,
   INSTALLED_SELECTOR,
@@ -89,7 +89,11 @@ export function createNativePoliciesReconciler(options: NativePoliciesOptions): 
 }
 
 type Stored = Readonly<Record<'policies' | 'bindings', ReadonlyMap<string, KubeObject>>>;
-type Wanted = { readonly name: string } & ReturnType<typeof compileNative>;
+interface Wanted {
+  readonly name: string;
+  readonly checks: ReturnType<typeof compileNative>['checks'];
+  readonly objects: readonly KubeObject[];
+}
 
 const byName = (objects: readonly KubeObject[]): ReadonlyMap<string, KubeObject> =>
   new Map(objects.map((object) => [object.metadata?.name ?? '', object]));
@@ -103,7 +107,8 @@ function wantedOf(
   const { name } = policy;
   const uid = policies.get(name)?.metadata.uid;
   if (policy.undecidable !== undefined || uid === undefined) return [];
-  const { checks, objects } = compileNative(policy, options);
+  const { checks, pairs } = compileNative(policy, options);
+  const objects = pairs.flatMap((pair) => [pair.policy, pair.binding]);
   if (policy.spec.compile !== 'Never')
     return [{ name, checks, objects: objects.map((object) => toInstalled(object, { name, uid })) }];
   const reason = 'spec.compile is Never';
@@ -113,24 +118,25 @@ function wantedOf(
 /** Also what is installed for policies that cannot be evaluated at the moment. */
 const keptNames = (wanted: readonly Wanted[], { inForce }: NativePoliciesOptions): readonly string[] => [
   ...wanted.flatMap(({ objects }) => objects.map(({ metadata }) => metadata?.name ?? '')),
-  ...inForce().flatMap(({ name, undecidable }) =>
-    undecidable === undefined ? [] : [`${name}.policies.gatehouse.dev`],
-  ),
+  ...inForce().flatMap(({ name, undecidable }) => (undecidable === undefined ? [] : nativeNames(name))),
 ];
 
-/** The policy first: without it, its binding has no effect. @returns why the API server does not enforce it yet */
+/** A policy first: without it, its binding has no effect. @returns why the API server does not enforce them yet */
 async function install(
   objects: readonly KubeObject[],
   stored: Stored,
   options: NativePoliciesOptions,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const [policy, binding] = objects;
-  if (policy === undefined || binding === undefined) return undefined;
   try {
-    const live = await ensure(POLICIES, policy, stored.policies, options, signal);
-    await ensure(BINDINGS, binding, stored.bindings, options, signal);
-    return obstacleOf(live);
+    let obstacle: string | undefined;
+    for (const object of objects) {
+      const isPolicy = object.kind === POLICIES.kind;
+      const kind = isPolicy ? POLICIES : BINDINGS;
+      const live = await ensure(kind, object, stored[isPolicy ? 'policies' : 'bindings'], options, signal);
+      if (isPolicy) obstacle ??= obstacleOf(live);
+    }
+    return obstacle;
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof ForeignObject || error instanceof WriteRefused) return error.message;

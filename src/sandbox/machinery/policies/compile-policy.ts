@@ -1,7 +1,7 @@
 import { CelError, compileCel, type CelProgram, type CelVariableType } from '../../../cel/cel.ts';
 import { ADMISSION_VARIABLES } from '../../../cel/match-condition.ts';
 import type { JsonObject } from '../../../json/json.ts';
-import { optionalText, records, text } from '../fields.ts';
+import { optionalText, record, records, text } from '../fields.ts';
 
 /** An expression of a ValidatingAdmissionPolicy; an error if it does not compile. */
 export interface Expression {
@@ -39,7 +39,9 @@ type Variables = Readonly<Record<string, CelVariableType>>;
 
 /** Compiles the expressions in the `spec` of a policy. A variable can use those before it. */
 export function compilePolicy(spec: JsonObject): PolicyExpressions {
-  const base: Variables = { ...ADMISSION_VARIABLES, namespaceObject: 'dyn' };
+  // Without a paramKind there is no such variable.
+  const params: Variables = record(spec, 'paramKind') === undefined ? {} : { params: 'dyn' };
+  const base: Variables = { ...ADMISSION_VARIABLES, ...params, namespaceObject: 'dyn' };
   const fields: Record<string, CelVariableType> = {};
   const all = (): Variables => ({ ...base, variables: { fields: { ...fields } } });
   const variables = records(spec, 'variables').map((variable, index): Variable => {
