@@ -150,12 +150,18 @@ const status = object(
       }),
     ),
     'confirmed?': object(
-      'The version whose compiled policy the API server is known to enforce: the webhook leaves its checks to it.',
+      'What the API server is known to enforce: the webhook leaves these checks to it.',
       {
         generation: integer('The generation of the AdmissionPolicy.', { format: 'int64' }),
-        digest: string('Of the text of the ValidatingAdmissionPolicy and its binding.'),
-        policy: string('The uid and the generation of the ValidatingAdmissionPolicy.'),
-        binding: string('The uid and the generation of its binding.'),
+        pairs: array(
+          'The compiled policies.',
+          object('A ValidatingAdmissionPolicy and its binding.', {
+            name: string('Of both.'),
+            digest: string('Of their text.'),
+            policy: string('The uid and the generation of the ValidatingAdmissionPolicy.'),
+            binding: string('The uid and the generation of its binding.'),
+          }),
+        ),
       },
     ),
     'inForce?': object(

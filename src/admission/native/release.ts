@@ -1,14 +1,17 @@
 /** One judge per check: what the webhook leaves to the API server, once that is confirmed to enforce it. */
-import { isPrincipal, type Principal } from '../../api/principals.ts';
+import type { Principal } from '../../api/principals.ts';
 import type { AdmissionPolicyStatus } from '../../api/admission-policy.ts';
-import { valueIn } from '../../json/json.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { CompiledPolicy } from '../policy/compiled-policy.ts';
 import type { AdmissionRequest } from '../review/request.ts';
-import type { NativeCheck } from './native-check.ts';
+import { isLeftToWebhook } from './left-to-webhook.ts';
+import type { NativeCheck, NativePart } from './native-check.ts';
 
 /** What the leader has confirmed, in the status of an AdmissionPolicy. */
 export type Confirmation = NonNullable<AdmissionPolicyStatus['confirmed']>;
+
+/** One ValidatingAdmissionPolicy and its binding in it. */
+export type ConfirmedPair = Confirmation['pairs'][number];
 
 /** The checks of a version that the webhook leaves to the API server. */
 export interface Release {
@@ -16,7 +19,7 @@ export interface Release {
   readonly policy: CompiledPolicy;
   /** The version without these checks. */
   readonly remaining: CompiledPolicy;
-  /** Of the compiled policy. */
+  /** Of the texts that enforce them. */
   readonly digest: string;
   /** The API server leaves their requests to the webhook. */
   readonly restorers: readonly Principal[];
@@ -29,9 +32,15 @@ export const NO_RELEASES: ReleaseOf = () => undefined;
 /** One stored version of an object: its status and its labels do not count. */
 export const versionOf = ({ metadata = {} }: KubeObject): string => `${metadata.uid}/${metadata.generation}`;
 
-/** The policy without the checks that the API server enforces. */
-export function withoutNative(policy: CompiledPolicy, checks: readonly NativeCheck[]): CompiledPolicy {
-  const native = new Set(checks.flatMap(({ check, by }) => (by === 'APIServer' ? [check] : [])));
+/** The policy without the checks that the API server enforces with these parts. */
+export function withoutNative(
+  policy: CompiledPolicy,
+  checks: readonly NativeCheck[],
+  parts: ReadonlySet<NativePart>,
+): CompiledPolicy {
+  const native = new Set(
+    checks.flatMap((one) => (one.by === 'APIServer' && parts.has(one.part) ? [one.check] : [])),
+  );
   const { schema, immutable, rules, warnings, auditAnnotations } = policy;
   return {
     ...policy,
@@ -50,13 +59,11 @@ const EXEMPT_GROUPS = ['admissionregistration.k8s.io', 'authentication.k8s.io', 
 export function judgedByWebhook(
   policy: CompiledPolicy,
   release: Release | undefined,
-  { resource, oldObject, userInfo }: Pick<AdmissionRequest, 'resource' | 'oldObject' | 'userInfo'>,
+  request: AdmissionRequest,
 ): CompiledPolicy {
   if (release === undefined) return policy;
   const isLeft =
-    EXEMPT_GROUPS.includes(resource.group) ||
-    valueIn(oldObject, 'metadata', 'deletionTimestamp') !== undefined ||
-    isPrincipal(release.restorers, userInfo);
+    EXEMPT_GROUPS.includes(request.resource.group) || isLeftToWebhook(policy, release.restorers, request);
   return isLeft ? policy : release.remaining;
 }
 

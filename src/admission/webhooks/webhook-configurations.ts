@@ -1,6 +1,7 @@
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../api/group.ts';
 import type { CompiledMatch, CompiledPolicy } from '../policy/compiled-policy.ts';
 import { canDeferAll } from '../policy/deferral/deferral.ts';
+import { leftCondition } from '../native/left-to-webhook.ts';
 import { governsExempt, NO_RELEASES, type Release, type ReleaseOf } from '../native/release.ts';
 import { deletionEntriesOf } from './policy-entries.ts';
 import {
@@ -14,7 +15,6 @@ import { webhookPath } from './path-tokens.ts';
 import { writes, type Operation } from '../review/request.ts';
 import {
   narrowed,
-  principalExpression,
   splitForRestorers,
   type WebhookTarget,
   type WebhookConfiguration,
@@ -103,26 +103,17 @@ function checkedOperations(policy: CompiledPolicy): readonly Operation[] {
 function operationsLeft(policy: CompiledPolicy, release: Release | undefined): readonly Operation[] {
   const all = validatedOperations(policy);
   if (release === undefined || governsExempt(policy)) return all;
-  if (leftBy(policy, release) !== undefined) return all;
+  if (leftCondition(policy, release.restorers) !== undefined) return all;
   const own = checkedOperations(release.remaining);
   return all.filter((operation) => own.includes(operation));
 }
 
-/** A condition for the requests that the API server leaves to the webhook; undefined: there are none. */
-function leftBy({ match: { operations } }: CompiledPolicy, { restorers }: Release): string | undefined {
-  const parts = [
-    ...(operations.some((operation) => operation === 'UPDATE' || operation === 'DELETE') ? [IS_DELETED] : []),
-    ...(restorers.length === 0 ? [] : [principalExpression(restorers)]),
-  ];
-  return parts.length === 0 ? undefined : parts.join(' || ');
-}
-
-const IS_DELETED = 'oldObject.?metadata.?deletionTimestamp.hasValue()';
-
-/** The condition of {@link leftBy} if the webhook has no other checks. */
+/** The condition of the requests that the API server leaves to the webhook, if that has no other checks. */
 function narrowCondition(policy: CompiledPolicy, release: Release | undefined): string | undefined {
   if (release === undefined || governsExempt(policy)) return undefined;
-  return checkedOperations(release.remaining).length === 0 ? leftBy(policy, release) : undefined;
+  return checkedOperations(release.remaining).length === 0
+    ? leftCondition(policy, release.restorers)
+    : undefined;
 }
 
 function configuration(kind: string, entries: readonly Webhook[]): WebhookConfiguration {

@@ -1,7 +1,7 @@
 /** On the leader: confirms that the API server enforces a compiled policy, by dry runs that only this policy refuses. */
 import { obstacleOf } from '../../admission/native/installed-policy.ts';
 import { isRefusalOf, probeOf } from '../../admission/native/probe.ts';
-import type { Confirmation } from '../../admission/native/release.ts';
+import type { ConfirmedPair } from '../../admission/native/release.ts';
 import type { NormalSelector } from '../../json/label-selector.ts';
 import { messageOf } from '../../json/error-message.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
@@ -25,32 +25,36 @@ const SETTLE_MS = 3_000;
 const AGAIN_MS = 60_000;
 
 export interface Subject {
-  readonly name: string;
-  readonly confirmation: Confirmation;
+  readonly pair: ConfirmedPair;
   /** As the API server stores it. */
   readonly policy: KubeObject;
   readonly objectSelector: NormalSelector;
-  /** Only `Deny` refuses probes. */
-  readonly enforcement: 'Deny' | 'Warn' | 'Audit';
+  /** Whether it refuses probes. */
+  readonly refuses: boolean;
 }
 
 interface Progress {
   /** The version, as text. */
   readonly of: string;
+  readonly startedAt: number;
   readonly since: number;
   readonly refused: number;
   readonly isConfirmed: boolean;
   readonly probedAt: number;
 }
 
-const PENDING = 'the API server may not enforce it yet: probes are running';
+/** How long a version may take, in milliseconds: API servers usually need about a second. */
+const PATIENCE_MS = 30_000;
+
+export const PENDING = 'the API server may not enforce it yet: probes are running';
+const ADMITTED = 'the API server admits a probe that this policy should refuse';
 
 export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
   const progress = new Map<string, Progress>();
 
   /** @returns whether this version of the policy refused; undefined: unknown. Or why it cannot be found out */
   const probe = async (
-    { confirmation: { digest }, objectSelector }: Subject,
+    { pair: { digest }, objectSelector }: Subject,
     signal: AbortSignal,
   ): Promise<boolean | undefined | string> => {
     const claim = probeOf(digest, objectSelector, now());
@@ -69,11 +73,11 @@ export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
   const after = (before: Progress, refused: boolean | undefined): Progress => {
     if (refused === undefined) return before;
     const at = monotonic();
-    if (!refused) return { of: before.of, since: at, refused: 0, isConfirmed: false, probedAt: at };
+    if (!refused) return { ...before, since: at, refused: 0, isConfirmed: false, probedAt: at };
     const count = before.refused + 1;
     const since = before.refused === 0 && !before.isConfirmed ? at : before.since;
     const isConfirmed = before.isConfirmed || (count >= PROBES && at - since >= SETTLE_MS);
-    return { of: before.of, since, refused: count, isConfirmed, probedAt: at };
+    return { ...before, since, refused: count, isConfirmed, probedAt: at };
   };
 
   return {
@@ -84,17 +88,21 @@ export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
      */
     obstacle: async (
       subject: Subject,
-      known: Confirmation | undefined,
+      known: ConfirmedPair | undefined,
       signal: AbortSignal,
     ): Promise<string | undefined> => {
-      const { name, confirmation, policy, enforcement } = subject;
-      const ofTypes = obstacleOf(policy);
-      const version = textOf(confirmation);
+      const { pair, policy, refuses } = subject;
+      const { name } = pair;
+      const version = textOf(pair);
       const found = progress.get(name);
-      if (ofTypes !== undefined) progress.delete(name);
-      if (ofTypes !== undefined) return ofTypes;
+      const ofTypes = obstacleOf(policy);
+      if (ofTypes !== undefined) {
+        progress.delete(name);
+        return ofTypes;
+      }
       const fresh: Progress = {
         of: version,
+        startedAt: monotonic(),
         since: monotonic(),
         refused: 0,
         isConfirmed: known !== undefined && textOf(known) === version,
@@ -102,7 +110,7 @@ export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
       };
       const before = found?.of === version ? found : fresh;
       progress.set(name, before);
-      if (enforcement !== 'Deny')
+      if (!refuses)
         return before.isConfirmed || monotonic() - before.since >= SETTLE_MS ? undefined : PENDING;
       if (before.isConfirmed && monotonic() - before.probedAt < AGAIN_MS) return undefined;
       const refused = await probe(subject, signal);
@@ -112,13 +120,14 @@ export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
       }
       const next = after(before, refused);
       progress.set(name, next);
-      return next.isConfirmed ? undefined : PENDING;
+      if (next.isConfirmed) return undefined;
+      return next.refused === 0 && monotonic() - next.startedAt > PATIENCE_MS ? ADMITTED : PENDING;
     },
-    forget: (name: string): void => {
-      progress.delete(name);
+    /** Forgets all pairs but these. */
+    keepOnly: (names: ReadonlySet<string>): void => {
+      for (const name of progress.keys()) if (!names.has(name)) progress.delete(name);
     },
   };
 }
 
-const textOf = ({ generation, digest, policy, binding }: Confirmation): string =>
-  [generation, digest, policy, binding].join(' ');
+const textOf = ({ digest, policy, binding }: ConfirmedPair): string => [digest, policy, binding].join(' ');

@@ -8,15 +8,23 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 
-import { compileNative } from '../../admission/native/native-policy.ts';
+import { inWebhook, type NativePart } from '../../admission/native/native-check.ts';
+import {
+  compileNative,
+  nativeNames,
+  type NativeOptions,
+  type NativePolicy,
+} from '../../admission/native/native-policy.ts';
 import {
   enforcersOf,
   installedOf,
   isAsWanted,
+  refuses,
+  TYPES_UNCHECKED,
   type Enforcer,
   type Installed,
 } from '../../admission/native/installed-policy.ts';
-import { versionOf, type Confirmation } from '../../admission/native/release.ts';
+import { versionOf, type Confirmation, type ConfirmedPair } from '../../admission/native/release.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
@@ -31,7 +39,7 @@ import { requeueIn, startController, type LeaderContext, type Reconcile } from '
 import type { Replica } from '../webhook-process.ts';
 import { restorersOf } from '../webhooks/restorers.ts';
 import { WriteRefused } from '../write-refused.ts';
-import { createConfirmer, type ProbeOptions } from './confirm.ts';
+import { createConfirmer, PENDING, type ProbeOptions } from './confirm.ts';
 import {
   ForeignObject,
   install,
@@ -63,15 +71,17 @@ export interface NativePoliciesOptions
 
 /** How soon to look again whether a new policy is confirmed, in milliseconds. */
 const CONFIRM_MS = 1_000;
+/** The same where something else has to change first. */
+const RETRY_MS = 10_000;
 /** How often to compare: others can edit and delete the objects, and Kubernetes can be upgraded. */
 const COMPARE_MS = 60_000;
 const UNSERVED = 'the API server serves no ValidatingAdmissionPolicies: it does from Kubernetes 1.30 on';
 
 /** What a pass found out about a policy. */
 interface Settled {
-  /** Why the API server enforces none of its checks; undefined: it enforces those that it can. */
-  readonly obstacle: string | undefined;
-  readonly confirmation?: Confirmation;
+  /** Why the API server does not enforce the checks of a part; undefined: it does. */
+  readonly obstacle: (part: NativePart) => string | undefined;
+  readonly confirmed: Confirmation | undefined;
 }
 
 const TAKING_OVER = 'the webhook takes over before the policy of the API server changes';
@@ -82,31 +92,48 @@ export function createNativePoliciesReconciler(options: NativePoliciesOptions): 
   const confirmer = createConfirmer(options);
   const takeover = createTakeover({ ...options, confirmed });
 
+  /** @returns whether this version enforces everything that it can, or why its parts do not */
   const settle = async (
-    { policy, installed }: Wanted,
-    stored: StoredPair | undefined,
+    { policy, pairs }: Wanted,
+    stored: ReadonlyMap<string, StoredPair>,
     signal: AbortSignal,
   ): Promise<Settled> => {
-    if (installed === undefined) return { obstacle: undefined };
-    const isWanted =
-      stored?.policy !== undefined &&
-      stored.binding !== undefined &&
-      isAsWanted(stored.policy, installed.policy) &&
-      isAsWanted(stored.binding, installed.binding);
-    if (!isWanted && !takeover.mayChange(policy, stored)) return { obstacle: TAKING_OVER };
-    const live = await install(installed, stored, options, signal);
-    const confirmation = {
-      ...{ generation: policy.generation, digest: installed.digest },
-      ...{ policy: versionOf(live.policy), binding: versionOf(live.binding) },
+    const changes = changesOf(policy, pairs, stored);
+    if (!changes.every(({ name }) => takeover.mayChange(policy, name, stored.get(name))))
+      return { obstacle: () => TAKING_OVER, confirmed: undefined };
+    for (const { name, isWanted } of changes) {
+      const found = stored.get(name);
+      if (!isWanted && found !== undefined) await remove(name, found, options, signal);
+    }
+    const obstacles = new Map<NativePart, string | undefined>();
+    const enforced: ConfirmedPair[] = [];
+    for (const pair of pairs) {
+      const { obstacle, confirmed: found } = await enforce(policy, pair, stored.get(pair.name), signal);
+      obstacles.set(pair.part, obstacle);
+      if (obstacle === undefined) enforced.push(found);
+    }
+    const { generation } = policy;
+    return {
+      obstacle: (part) => obstacles.get(part),
+      confirmed: enforced.length === 0 ? undefined : { generation, pairs: enforced },
     };
+  };
+
+  const enforce = async (
+    policy: CompiledPolicy,
+    { name, digest, ...wanted }: Installed,
+    stored: StoredPair | undefined,
+    signal: AbortSignal,
+  ) => {
+    const live = await install(wanted, stored, options, signal);
+    const pair = { name, digest, policy: versionOf(live.policy), binding: versionOf(live.binding) };
+    const subject = { pair, policy: live.policy, refuses: refuses(wanted.binding) };
+    const known = confirmed(policy.name)?.pairs.find((one) => one.name === name);
     const { objectSelector } = policy.match;
-    const subject = { name: policy.name, confirmation, policy: live.policy, objectSelector };
-    const obstacle = await confirmer.obstacle(
-      { ...subject, enforcement: policy.enforcement },
-      confirmed(policy.name),
-      signal,
-    );
-    return { obstacle, confirmation };
+    return {
+      obstacle: await confirmer.obstacle({ ...subject, objectSelector }, known, signal),
+      confirmed: pair,
+    };
   };
 
   return async (_key, signal) => {
@@ -114,34 +141,56 @@ export function createNativePoliciesReconciler(options: NativePoliciesOptions): 
     const inForce = options.inForce();
     takeover.observe(inForce);
     const wanted = inForce.flatMap((policy) => wantedOf(policy, policies, { ownNamespace, restorers }));
+    confirmer.keepOnly(new Set(wanted.flatMap(({ pairs }) => pairs.map(({ name }) => name))));
     const stored = await readStored(options, signal);
     if (stored === undefined) {
       for (const { policy, checks } of wanted)
-        report(policy.name, { enforcedBy: enforcersOf(checks, UNSERVED), confirmed: undefined });
+        report(policy.name, { enforcedBy: enforcersOf(checks, () => UNSERVED), confirmed: undefined });
       return requeueIn(COMPARE_MS, now());
     }
-    let isSettled = true;
+    let again = COMPARE_MS;
     for (const one of wanted) {
-      const { policy, checks, name } = one;
-      const { obstacle, confirmation } = await settle(one, stored.get(name), signal).catch(
-        (error: unknown): Settled => ({ obstacle: explain(error, signal) }),
-      );
-      if (obstacle !== undefined) isSettled = false;
-      report(policy.name, {
-        enforcedBy: enforcersOf(checks, obstacle),
-        confirmed: obstacle === undefined ? confirmation : undefined,
+      const state = await settle(one, stored, signal).catch((error: unknown): Settled => {
+        const reason = explain(error, signal);
+        return { obstacle: () => reason, confirmed: undefined };
+      });
+      if (one.pairs.length === 0 && changesOf(one.policy, [], stored).length > 0) again = CONFIRM_MS;
+      again = Math.min(again, ...one.pairs.map(({ part }) => retryAfter(state.obstacle(part))));
+      report(one.policy.name, {
+        enforcedBy: enforcersOf(one.checks, state.obstacle),
+        confirmed: state.confirmed,
       });
     }
-    for (const [name, pair] of stored) {
-      const policy = inForce.find((one) => nameOf(one) === name);
-      // Also what is installed for policies that cannot be evaluated at the moment stays.
-      if (policy?.undecidable !== undefined || wanted.some((one) => one.name === name && one.installed))
-        continue;
-      if (policy === undefined || takeover.mayChange(policy, pair)) await remove(name, pair, options, signal);
-      else isSettled = false;
-    }
-    return requeueIn(isSettled ? COMPARE_MS : CONFIRM_MS, now());
+    // What is installed for policies that cannot be evaluated at the moment stays.
+    const kept = new Set(inForce.flatMap(({ name }) => nativeNames(name)));
+    for (const [name, pair] of stored) if (!kept.has(name)) await remove(name, pair, options, signal);
+    return requeueIn(again, now());
   };
+}
+
+function retryAfter(obstacle: string | undefined): number {
+  if (obstacle === undefined) return COMPARE_MS;
+  return [PENDING, TAKING_OVER, TYPES_UNCHECKED].includes(obstacle) ? CONFIRM_MS : RETRY_MS;
+}
+
+/** The stored pairs of this policy that have to change. */
+function changesOf(
+  policy: CompiledPolicy,
+  pairs: readonly Installed[],
+  stored: ReadonlyMap<string, StoredPair>,
+): readonly { readonly name: string; readonly isWanted: boolean }[] {
+  return nativeNames(policy.name).flatMap((name) => {
+    const found = stored.get(name);
+    const wanted = pairs.find((pair) => pair.name === name);
+    const isDone =
+      wanted === undefined
+        ? found === undefined
+        : found?.policy !== undefined &&
+          found.binding !== undefined &&
+          isAsWanted(found.policy, wanted.policy) &&
+          isAsWanted(found.binding, wanted.binding);
+    return isDone ? [] : [{ name, isWanted: wanted !== undefined }];
+  });
 }
 
 /** Undefined: the API server does not serve the kinds. */
@@ -160,9 +209,6 @@ async function readStored(
   }
 }
 
-/** Of the compiled policy and its binding. */
-const nameOf = ({ name }: CompiledPolicy): string => `${name}.policies.gatehouse.dev`;
-
 /** @throws errors that are no obstacle of one policy */
 function explain(error: unknown, signal: AbortSignal): string {
   signal.throwIfAborted();
@@ -171,29 +217,26 @@ function explain(error: unknown, signal: AbortSignal): string {
   throw error;
 }
 
-interface Wanted extends Pick<ReturnType<typeof compileNative>, 'checks'> {
+interface Wanted extends Pick<NativePolicy, 'checks'> {
   readonly policy: CompiledPolicy;
-  /** Of the compiled policy. */
-  readonly name: string;
-  /** Undefined: the webhook judges every check. */
-  readonly installed: Installed | undefined;
+  /** None: the webhook judges every check. */
+  readonly pairs: readonly Installed[];
 }
 
 /** Nothing for a policy that cannot be evaluated: the webhook refuses everything in its scope. */
 function wantedOf(
   policy: CompiledPolicy,
   policies: NativePoliciesOptions['policies'],
-  options: Parameters<typeof compileNative>[1],
+  options: NativeOptions,
 ): readonly Wanted[] {
-  const uid = policies.get(policy.name)?.metadata.uid;
-  if (policy.undecidable !== undefined || uid === undefined) return [];
-  const { checks, objects } = compileNative(policy, options);
-  const common = { policy, name: nameOf(policy) };
-  if (policy.spec.compile !== 'Never')
-    return [{ ...common, checks, installed: installedOf(objects, { name: policy.name, uid }) }];
-  const reason = 'spec.compile is Never';
-  const left = checks.map(({ check }) => ({ check, by: 'Webhook' as const, reason }));
-  return [{ ...common, checks: left, installed: undefined }];
+  const { name, undecidable, spec } = policy;
+  const uid = policies.get(name)?.metadata.uid;
+  if (undecidable !== undefined || uid === undefined) return [];
+  const { checks, pairs } = compileNative(policy, options);
+  if (spec.compile !== 'Never')
+    return [{ policy, checks, pairs: pairs.map((pair) => installedOf(pair, { name, uid })) }];
+  const left = checks.map(({ check }) => inWebhook(check, 'spec.compile is Never'));
+  return [{ policy, checks: left, pairs: [] }];
 }
 
 const KEY = 'all';

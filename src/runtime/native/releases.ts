@@ -4,8 +4,12 @@
  * on that only while the API server stores exactly the confirmed objects, compiled from the version that the replica enforces.
  * Otherwise it judges every check.
  */
-import { compileNative, type NativeOptions } from '../../admission/native/native-policy.ts';
-import { INSTALLED_SELECTOR, installedOf } from '../../admission/native/installed-policy.ts';
+import {
+  compileNative,
+  type NativeOptions,
+  type NativePolicy,
+} from '../../admission/native/native-policy.ts';
+import { INSTALLED_SELECTOR, installedOf, type Installed } from '../../admission/native/installed-policy.ts';
 import {
   NO_RELEASES,
   versionOf,
@@ -107,8 +111,8 @@ function watchStored(
   return watches;
 }
 
-interface Compiled extends Pick<Release, 'restorers' | 'remaining' | 'digest'> {
-  readonly name: string;
+interface Compiled extends Pick<Release, 'restorers'>, Pick<NativePolicy, 'checks'> {
+  readonly pairs: readonly Installed[];
 }
 
 /** Compiles each version once, unless the restorers change. */
@@ -130,26 +134,32 @@ function createCompiler() {
 function compileOnce(policy: CompiledPolicy, options: NativeOptions): Compiled | undefined {
   const { name, undecidable, spec } = policy;
   if (undecidable !== undefined || spec.compile === 'Never') return undefined;
-  const { checks, objects } = compileNative(policy, options);
-  const wanted = installedOf(objects, { name, uid: '' });
-  if (wanted === undefined) return undefined;
-  return {
-    name: wanted.policy.metadata?.name ?? '',
-    remaining: withoutNative(policy, checks),
-    ...{ digest: wanted.digest, restorers: options.restorers },
-  };
+  const { checks, pairs } = compileNative(policy, options);
+  const installed = pairs.map((pair) => installedOf(pair, { name, uid: '' }));
+  return { checks, pairs: installed, restorers: options.restorers };
 }
 
 function releaseOf(
   policy: CompiledPolicy,
-  { name, digest, remaining, restorers }: Compiled,
+  { checks, pairs, restorers }: Compiled,
   confirmed: Confirmation | undefined,
   [policies, bindings]: readonly Watched<KubeObject>[],
 ): Release | undefined {
-  if (confirmed?.generation !== policy.generation || confirmed.digest !== digest) return undefined;
+  if (confirmed?.generation !== policy.generation) return undefined;
   const isStored = (object: KubeObject | undefined, version: string) =>
     object !== undefined && object.metadata?.deletionTimestamp === undefined && versionOf(object) === version;
-  if (!isStored(policies?.store.get(name), confirmed.policy)) return undefined;
-  if (!isStored(bindings?.store.get(name), confirmed.binding)) return undefined;
-  return { policy, digest, remaining, restorers };
+  const enforced = pairs.filter(({ name, digest }) =>
+    confirmed.pairs.some(
+      (one) =>
+        one.name === name &&
+        one.digest === digest &&
+        isStored(policies?.store.get(name), one.policy) &&
+        isStored(bindings?.store.get(name), one.binding),
+    ),
+  );
+  if (enforced.length === 0) return undefined;
+  return {
+    ...{ policy, restorers, digest: enforced.map(({ digest }) => digest).join(' ') },
+    remaining: withoutNative(policy, checks, new Set(enforced.map(({ part }) => part))),
+  };
 }

@@ -1,6 +1,5 @@
 /** On the leader: when a compiled policy may change, because the webhook judges its checks again. */
-import type { Confirmation, ReleaseOf } from '../../admission/native/release.ts';
-import { versionOf } from '../../admission/native/release.ts';
+import { versionOf, type Confirmation, type ReleaseOf } from '../../admission/native/release.ts';
 import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
 import type { PolicyRegistry } from '../policies/policy-registry.ts';
 import type { StoredPair } from './stored-policies.ts';
@@ -46,15 +45,16 @@ export function createTakeover({ confirmed, releaseOf, isInstalled, monotonic }:
      * Whether the stored objects may be changed or deleted. Objects that others have changed or deleted since the
      * confirmation are repaired at once: no replica relies on them.
      */
-    mayChange: ({ name }: CompiledPolicy, stored: StoredPair | undefined): boolean => {
+    mayChange: ({ name }: CompiledPolicy, pairName: string, stored: StoredPair | undefined): boolean => {
       if (stored?.policy === undefined || stored.binding === undefined) return true;
       const { since } = responsible.get(name) ?? {};
       if (since !== undefined && monotonic() - since >= LAG_MS) return true;
       const confirmation = last.get(name);
       // A former leader may have withdrawn a confirmation a moment ago.
       if (confirmation === undefined) return monotonic() - started >= LAG_MS;
-      return (
-        versionOf(stored.policy) !== confirmation.policy || versionOf(stored.binding) !== confirmation.binding
+      const [policy, binding] = [versionOf(stored.policy), versionOf(stored.binding)];
+      return !confirmation.pairs.some(
+        (one) => one.name === pairName && one.policy === policy && one.binding === binding,
       );
     },
   };

@@ -1,7 +1,7 @@
 import { CelError, compileCel, type CelProgram, type CelVariableType } from '../../../cel/cel.ts';
 import { ADMISSION_VARIABLES } from '../../../cel/match-condition.ts';
 import type { JsonObject } from '../../../json/json.ts';
-import { optionalText, records, text } from '../fields.ts';
+import { optionalText, record, records, text } from '../fields.ts';
 
 /** An expression of a ValidatingAdmissionPolicy; an error if it does not compile. */
 export interface Expression {
@@ -43,7 +43,9 @@ type Variables = Readonly<Record<string, CelVariableType>>;
  * @param types of `object`, `oldObject` and `params`, where they are known
  */
 export function compilePolicy(spec: JsonObject, types: Variables = {}): PolicyExpressions {
-  const base: Variables = { ...ADMISSION_VARIABLES, namespaceObject: 'dyn', ...types };
+  // Without a paramKind there is no such variable.
+  const params: Variables = record(spec, 'paramKind') === undefined ? {} : { params: 'dyn' };
+  const base: Variables = { ...ADMISSION_VARIABLES, ...params, namespaceObject: 'dyn', ...types };
   const fields: Record<string, CelVariableType> = {};
   const all = (): Variables => ({ ...base, variables: { fields: { ...fields } } });
   const variables = records(spec, 'variables').map((variable, index): Variable => {
