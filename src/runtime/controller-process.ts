@@ -135,7 +135,7 @@ function startPolicies(
   const native = context.config.compilePolicies
     ? startNativePolicies(context, replica, onEnforcers, signal)
     : undefined;
-  const facts = { refusal, violations: audit.result, enforcersOf: native?.enforcersOf };
+  const facts = { refusal, violations: audit.result, enforcementOf: native?.enforcementOf };
   const status = startPolicyStatus(context, replica, facts, signal);
   const refresh = () => {
     for (const { name } of replica.registry.inForce()) status.add(name);

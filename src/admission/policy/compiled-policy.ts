@@ -64,6 +64,9 @@ export interface CompiledImmutable {
 /** The object that expressions see as `params`. */
 export interface CompiledParams {
   readonly target: GroupResource;
+  readonly kind: string;
+  /** The version that Gatehouse reads; undefined if it is not known. */
+  readonly version: string | undefined;
   readonly name: string;
   /** Undefined for a namespaced kind: use the namespace of the checked object. */
   readonly namespace: string | undefined;
