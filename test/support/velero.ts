@@ -157,7 +157,7 @@ async function beginRestore(
   };
   return {
     write: async () => {
-      await sleep(mayWrite - performance.now());
+      await sleep(Math.max(0, mayWrite - performance.now()));
       for (const object of ofKind('CustomResourceDefinition')) {
         await writer.write({ resource: customResourceDefinitions, object });
         await untilEstablished(client, object.metadata.name);
