@@ -16,7 +16,9 @@ import {
   type BackedUp,
   type RunbookFacts,
 } from './facts.ts';
+import { DEFAULT_PATH } from '../quiesce/problems.ts';
 import { code, codes, commands, table } from './markdown.ts';
+import { writersOf } from './writers.ts';
 
 /** A paragraph, a table or a block of commands. */
 type Part = string;
@@ -118,31 +120,58 @@ const detectorOf = ({ cluster, choices }: RunbookFacts): RestoreDetector | undef
 
 /** What the detector pauses, and what else writes to the kinds that policies govern. */
 export function pause(facts: RunbookFacts): readonly Part[] {
+  const { items, cluster, choices } = facts;
   const found = detectorOf(facts);
   const rules = found?.spec.quiesce ?? [];
-  const paused =
-    rules.length === 0
-      ? [
-          'Nothing is paused. A controller that acts on half a cluster creates duplicates or deletes objects: name its workload in `spec.quiesce` of the detector.',
-        ]
+  const others = writersOf(items, cluster.policies).filter(
+    ({ workload }) =>
+      workload.object.metadata?.namespace !== choices.veleroNamespace &&
+      !rules.some((rule) => pauses(rule, workload)),
+  );
+  return [
+    ...(found === undefined || rules.length === 0
+      ? ['The detector pauses nothing.']
       : [
-          `The RestoreDetector ${code(found === undefined ? '' : nameOf(found))} pauses these objects while the window is open:`,
+          `The RestoreDetector ${code(nameOf(found))} pauses these objects while the window is open:`,
           table(
             ['Kind', 'Labels', 'Field', 'Objects in the backup'],
-            rules.map((rule) => rowOf(rule, facts.items)),
+            rules.map((rule) => rowOf(rule, items)),
           ),
-        ];
-  return paused;
+        ]),
+    ...(others.length === 0
+      ? []
+      : [
+          'These workloads of the backup may create or delete objects that policies govern. If one acts on half a cluster, it creates duplicates or deletes objects: name it in `spec.quiesce` of the detector.',
+          table(
+            ['Workload', 'Namespace', 'Labels', 'May write'],
+            others.map(({ workload: { resource, object }, writes }) => [
+              code(`${groupResourceName(resource)}/${nameOf(object)}`),
+              code(object.metadata?.namespace ?? ''),
+              codes(textsOf(object.metadata?.labels), 3),
+              codes(writes, 4),
+            ]),
+          ),
+        ]),
+  ];
+}
+
+const textsOf = (labels: Readonly<Record<string, string>> = {}): readonly string[] =>
+  Object.entries(labels).map(([key, value]) => `${key}=${value}`);
+
+function pauses(rule: QuiesceRule, { resource, object: { metadata } }: BackedUp): boolean {
+  return (
+    groupResourceName(toGroupResource(rule)) === groupResourceName(resource) &&
+    (rule.namespaces?.includes(metadata?.namespace ?? '') ?? true) &&
+    Object.entries(rule.matchLabels).every(([key, wanted]) => metadata?.labels?.[key] === wanted)
+  );
 }
 
 function rowOf(rule: QuiesceRule, items: readonly BackedUp[]): readonly string[] {
-  const { matchLabels, namespaces, path = 'spec.replicas', value = 0 } = rule;
-  const name = groupResourceName(toGroupResource(rule));
-  const matching = ofResource(items, name).filter(
-    ({ object: { metadata } }) =>
-      (namespaces?.includes(metadata?.namespace ?? '') ?? true) &&
-      Object.entries(matchLabels).every(([key, wanted]) => metadata?.labels?.[key] === wanted),
-  );
-  const labels = Object.entries(matchLabels).map(([key, wanted]) => `${key}=${wanted}`);
-  return [code(name), codes(labels), code(`${path}: ${JSON.stringify(value)}`), String(matching.length)];
+  const { matchLabels, path = DEFAULT_PATH, value = 0 } = rule;
+  return [
+    code(groupResourceName(toGroupResource(rule))),
+    codes(textsOf(matchLabels)),
+    code(`${path}: ${JSON.stringify(value)}`),
+    String(items.filter((item) => pauses(rule, item)).length),
+  ];
 }

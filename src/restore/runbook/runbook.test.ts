@@ -143,7 +143,45 @@ test('the rules of quiesce are listed with the number of objects that they pause
   expect(stepOf('Pause controllers', { items, cluster: { detectors: [velero({ quiesce })] } })).toContain(
     '| `deployments.apps` | `app=operator` | `spec.replicas: 0` | 1 |',
   );
-  expect(stepOf('Pause controllers', {})).toContain('Nothing is paused.');
+  expect(stepOf('Pause controllers', {})).toContain('The detector pauses nothing.');
+});
+
+test('workloads that may write governed objects and are not paused are listed', () => {
+  const rbac = 'rbac.authorization.k8s.io';
+  const operator = (name: string, labels: object): BackedUp => ({
+    resource: { group: 'apps', resource: 'deployments' },
+    object: {
+      ...{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { namespace: 'ops', name, labels } },
+      spec: { template: { spec: { serviceAccountName: name } } },
+    } as BackedUp['object'],
+  });
+  const role = (name: string, verb: string): BackedUp => ({
+    resource: { group: rbac, resource: 'clusterroles' },
+    object: {
+      ...{ apiVersion: `${rbac}/v1`, kind: 'ClusterRole', metadata: { name } },
+      rules: [{ apiGroups: ['infra.example.com'], resources: ['servers'], verbs: ['get', verb] }],
+    } as BackedUp['object'],
+  });
+  const binding = (name: string, bound: string): BackedUp => ({
+    resource: { group: rbac, resource: 'clusterrolebindings' },
+    object: {
+      ...{ apiVersion: `${rbac}/v1`, kind: 'ClusterRoleBinding', metadata: { name } },
+      roleRef: { kind: 'ClusterRole', name: bound },
+      subjects: [{ kind: 'ServiceAccount', namespace: 'ops', name }],
+    } as BackedUp['object'],
+  });
+  const items = [
+    ...[server, role('writes', 'create'), role('reads', 'list')],
+    ...[operator('maker', { app: 'maker' }), binding('maker', 'writes')],
+    ...[operator('reader', {}), binding('reader', 'reads'), operator('unbound', {})],
+    ...[operator('paused', { app: 'paused' }), binding('paused', 'writes')],
+  ];
+  const quiesce = [{ apiGroup: 'apps', resource: 'deployments', matchLabels: { app: 'paused' } }];
+  const paused = stepOf('Pause controllers', { items, cluster: { detectors: [velero({ quiesce })] } });
+  expect(paused).toContain(
+    '| `deployments.apps/maker` | `ops` | `app=maker` | `servers.infra.example.com` |',
+  );
+  expect(paused).not.toMatch(/apps\/(paused|reader|unbound)/);
 });
 
 test('the flags of Velero are repeated, and omitted cluster-scoped targets are included', () => {
