@@ -1,8 +1,10 @@
 // suite: shared-plane, sandbox: long
 /** `gatehouse restore`, as a user runs it on the day of a restore. */
+import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
@@ -152,15 +154,19 @@ test('plan prints the steps for a backup and this cluster', async () => {
     rmSync(folder, { recursive: true });
   });
   const put = (resource: string, place: string, object: KubeObject) => {
-    const target = join(folder, 'nightly', 'resources', resource, place);
+    const target = join(folder, 'resources', resource, place);
     mkdirSync(target, { recursive: true });
-    writeFileSync(join(target, 'one.json'), JSON.stringify(object));
+    writeFileSync(join(target, `${object.metadata?.name ?? ''}.json`), JSON.stringify(object));
   };
+  mkdirSync(join(folder, 'metadata'));
+  writeFileSync(join(folder, 'metadata', 'version'), '1.1.0\n');
   put('servers.infra.example.com', 'namespaces/shop', server('shop', 'db', 'ber1'));
   put('widgets.example.com', 'cluster', {
     ...{ apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'w' } },
   });
-  const { code, stdout } = await restoreAs('admin', 'plan', join(folder, 'nightly'));
+  const archive = join(folder, 'nightly.tar.gz');
+  await promisify(execFile)('tar', ['-czf', archive, '-C', folder, 'metadata', 'resources']);
+  const { code, stdout } = await restoreAs('admin', 'plan', archive);
   expect(code).toBe(0);
   expect(stdout).toContain('# Restore `nightly`');
   expect(stdout).toContain('| `widgets.example.com` | 1 | **missing**');
@@ -168,7 +174,7 @@ test('plan prints the steps for a backup and this cluster', async () => {
   expect(stdout).toContain('No RestoreDetector trusts the namespace `velero`');
   expect(stdout).toContain('velero restore create --from-backup nightly');
 
-  const wrong = await restoreAs('admin', 'plan', folder);
-  expect(wrong.code).toBe(2);
-  expect(wrong.stderr).toContain('unpack the backup');
+  const wrong = await restoreAs('admin', 'plan', join(folder, 'resources'));
+  expect(wrong.code).toBe(1);
+  expect(wrong.stderr).toContain('not a Velero backup');
 });

@@ -20,7 +20,7 @@ export function addRestore(program: Command): void {
 
 const HELP = `
 Examples:
-  gatehouse restore plan nightly > runbook.md                                the steps for this backup and cluster
+  gatehouse restore plan nightly.tar.gz > runbook.md                         the steps for this backup and cluster
   gatehouse restore open nightly --user system:serviceaccount:velero:velero  before the restore
   gatehouse restore status nightly --watch                                   during the restore
   gatehouse restore close nightly --wait                                     after the restore; waits for the report
@@ -74,8 +74,10 @@ function addApprove(restore: Command): void {
 
 function addPlan(restore: Command): void {
   addClusterFlags(restore.command('plan <backup>'))
-    .description('print the steps to restore an unpacked Velero backup into this cluster, as Markdown')
-    .option('--backup-name <name>', 'name of the backup in Velero (default: the name of the folder)')
+    .description(
+      'print the steps to restore a Velero backup (archive or unpacked folder) into this cluster, as Markdown',
+    )
+    .option('--backup-name <name>', 'name of the backup in Velero (default: the name of the file)')
     .option('--velero-namespace <name>', 'namespace of Velero', 'velero')
     .option('--include-namespaces <names>', 'namespaces to restore, as in Velero (default: all)', list, [])
     .option('--namespace-mappings <pairs>', 'from:to, as in Velero', list, [])
