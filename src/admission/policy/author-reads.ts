@@ -119,21 +119,14 @@ export function describeRead({ verb, namespace, name, ...kind }: AuthorRead): st
   return `${verb} ${shorten(groupResourceName(kind), 256)}${which} in ${where}`;
 }
 
-const READS_ONLY = 'a policy reads only what its author may read';
-const LIMIT: Readonly<Record<AuthorRead['verb'], string>> = {
-  get: READS_ONLY,
-  list: READS_ONLY,
-  delete: 'a policy deletes only what its author may delete',
-  patch: 'a policy changes only what its author may patch',
-};
-
 /** For the author: what is missing, and how to get it. */
 export function forbiddenReadMessage(read: AuthorRead): string {
   const { group, resource, verb, namespace } = read;
   const role = namespace === undefined ? 'ClusterRole' : `Role in ${shorten(namespace, 63)}`;
   const rule = `{apiGroups: [${quote(group)}], resources: [${shorten(resource, 253)}], verbs: [${verb}]}`;
-  return (
-    `you may not ${describeRead(read)}, and ${LIMIT[verb]}: ` +
-    `ask for a ${role} with the rule ${rule}, or have a user with this permission write the policy`
-  );
+  const start =
+    verb === 'get' || verb === 'list'
+      ? `you may not ${describeRead(read)}, and a policy reads only what its author may read: ask for a`
+      : `you may not ${describeRead(read)}, and a policy deletes and changes only what its author may delete and patch: ask for a`;
+  return `${start} ${role} with the rule ${rule}, or have a user with this permission write the policy`;
 }

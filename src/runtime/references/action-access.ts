@@ -10,7 +10,7 @@ import { placesOf, type Namespaces } from '../namespaces.ts';
 import { governed } from '../policies/policy-kinds.ts';
 
 /** The aggregated ClusterRole `gatehouse-actions` collects the rules of ClusterRoles with this label. */
-const ACTIONS_LABEL = 'gatehouse.dev/aggregate-to-actions';
+export const ACTIONS_LABEL = 'gatehouse.dev/aggregate-to-actions';
 /** No watch reports a change of permissions, in milliseconds. */
 const MISSING_MS = 10_000;
 const GRANTED_MS = 10 * 60_000;

@@ -18,7 +18,7 @@ import { holderRef } from '../unique/claim-state.ts';
 /** The leader watches the claims with this label. */
 export const DELETION_LABEL = 'gatehouse.dev/deletion';
 /** A MAC over what the record orders. Only Gatehouse has the key. */
-const PROOF = 'gatehouse.dev/proof';
+export const PROOF_ANNOTATION = 'gatehouse.dev/proof';
 const PREFIX = 'deleted.';
 const RULE = 'references/';
 const HASH_LENGTH = 40;
@@ -87,7 +87,7 @@ export function newDeletionRecord(order: Order, now: number, prove: Prove): Uniq
         [EXCLUDE_FROM_BACKUP_LABEL]: 'true',
         [DELETION_LABEL]: '',
       },
-      annotations: { [PROOF]: proof },
+      annotations: { [PROOF_ANNOTATION]: proof },
     },
     spec: {
       ...{ policy, rule: `${RULE}${reference}`, values: [action, String(depth)] },
@@ -128,7 +128,7 @@ export function readDeletionRecord(claim: UniqueClaim, prove: Prove): DeletionRe
   const skew = Math.abs(Date.parse(metadata.creationTimestamp ?? '') - Date.parse(at));
   const proof = prove(textOf(order));
   const isOurs =
-    proof !== undefined && metadata.annotations?.[PROOF] === proof && metadata.name === nameOf(order);
+    proof !== undefined && metadata.annotations?.[PROOF_ANNOTATION] === proof && metadata.name === nameOf(order);
   if (!isOurs || uid === '' || Number.isNaN(admittedAt) || !(skew < MOST_SKEW_MS)) return undefined;
   return { ...order, admittedAt, goneAt: goneAt === undefined ? undefined : Date.parse(goneAt) };
 }
