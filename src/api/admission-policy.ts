@@ -138,7 +138,7 @@ const status = object(
       'message?': string('Why the count is incomplete, if it is.'),
     }),
     'conditions?': conditionsSchema(
-      '`Ready` (it compiles, and the API server calls Gatehouse for it), `Reconciling` (Gatehouse retries by itself) and `Stalled` (a user must act) while it is not, `WebhooksInstalled` (the API server calls Gatehouse), `KindsServed` (`False` if the API server does not serve all kinds that the policy names), `SubresourcesCovered` (`False` if requests change the governed objects without asking the policy), `ReadsReviewed` (`False` if the policy is older than the review of what its author may read)',
+      '`Ready` (it compiles, and the API server calls Gatehouse for it), `Reconciling` (Gatehouse retries by itself) and `Stalled` (a user must act) while it is not, `WebhooksInstalled` (the API server calls Gatehouse), `KindsServed` (`False` if the API server does not serve all kinds that the policy names), `SubresourcesCovered` (`False` if requests change the governed objects without asking the policy), `ReadsReviewed` (`False` if the policy is older than the review of what its author may read), `DeletionsFinished` (`False` if objects still name a deleted target on which Gatehouse acts), `ActionsPermitted` (`False` if Gatehouse may not delete or change these objects)',
     ),
     'compiled?': string('How many checks the API server enforces itself, of how many, e.g. `2/3`.'),
     'enforcedBy?': array(

@@ -147,6 +147,7 @@ export function startReplica(
       hasNamespace: createNamespaceCheck(client),
     },
     owners,
+    prove: records.prove,
   });
   const world = withinReach(withoutOwnSecrets(everything, config.namespace), context.namespaces);
   startUnsettledClaims(context, { registry, governed, targets, world }, unsettled, signal);

@@ -25,6 +25,8 @@ export interface PolicyFacts {
   readonly refusal: (policy: CompiledPolicy) => string | undefined;
   /** The last result of the audit; undefined when this leader has not audited the policy. */
   readonly violations: (name: string) => AdmissionPolicyStatus['violations'];
+  /** Why the leader has not acted yet after deletions of targets, and what it may not do; empty: nothing is wrong. */
+  readonly deletions: Readonly<Record<'progress' | 'missing', (name: string) => string>>;
   /** Undefined: this process compiles no policies. The result is undefined until the first attempt. */
   readonly enforcementOf?: ((name: string) => Enforcement | undefined) | undefined;
 }
@@ -34,7 +36,7 @@ export function createPolicyStatusReconciler(
   policies: Pick<Store<AdmissionPolicy>, 'get'>,
   registry: Pick<PolicyRegistry, 'get' | 'inForce'>,
   records: Pick<ReadRecords, 'recordOf' | 'verdict'>,
-  { isInstalled, refusal, violations, enforcementOf }: PolicyFacts,
+  { isInstalled, refusal, violations, deletions, enforcementOf }: PolicyFacts,
   now: () => Date,
 ): Reconcile {
   return createStatusReconciler(ADMISSION_POLICIES, client, policies, registry, (state, policy) => {
@@ -63,6 +65,8 @@ export function createPolicyStatusReconciler(
       coverageOf(state, registry.inForce()),
       reviewOf(records.verdict(name, spec, recordIn(policy))),
       { type: 'KindsServed', reason: 'NotServed', message: state.unserved ?? '' },
+      { type: 'DeletionsFinished', reason: 'ReferrersLeft', message: deletions.progress(name) },
+      { type: 'ActionsPermitted', reason: 'MissingPermission', message: deletions.missing(name) },
     ];
     // The reads of a version that cannot be evaluated may not be reviewed: it must not get a new record.
     const isPrevious = !installed || state.inForce?.undecidable !== undefined;
