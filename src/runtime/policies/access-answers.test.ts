@@ -1,14 +1,19 @@
 import { expect, test } from 'vitest';
 
-import type { CelQuestion } from '../../cel/library/authorizer.ts';
+import type { CelResourceQuestion } from '../../cel/library/authorizer.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { createAccessAnswers } from './access-answers.ts';
 
 const ADA = { username: 'ada', uid: 'u', groups: ['authors'], extra: { scopes: ['all'] } };
-const GET_POD: CelQuestion = {
-  kind: 'resource',
-  ...{ verb: 'get', group: '', resource: 'pods', subresource: '', namespace: 'shop', name: 'a' },
+const ATTRIBUTES = {
+  verb: 'get',
+  group: '',
+  resource: 'pods',
+  subresource: '',
+  namespace: 'shop',
+  name: 'a',
 };
+const GET_POD: CelResourceQuestion = { kind: 'resource', ...ATTRIBUTES };
 const signal = new AbortController().signal;
 
 /** An API server whose answers have this status. */
@@ -26,9 +31,14 @@ function apiServer(status: object | undefined) {
 test('a review is about the user with all groups and extras', async () => {
   const { specs, answers } = apiServer({ allowed: true, reason: 'by RBAC' });
   expect(await answers.ask(ADA, GET_POD, signal)).toEqual({ allowed: true, reason: 'by RBAC', error: '' });
-  const { kind: _kind, ...resourceAttributes } = GET_POD;
   expect(specs).toEqual([
-    { user: 'ada', uid: 'u', groups: ['authors'], extra: { scopes: ['all'] }, resourceAttributes },
+    {
+      user: 'ada',
+      uid: 'u',
+      groups: ['authors'],
+      extra: { scopes: ['all'] },
+      resourceAttributes: ATTRIBUTES,
+    },
   ]);
 });
 
@@ -37,7 +47,7 @@ test('paths, selectors and service accounts are asked about as in a SubjectAcces
   const serviceAccount = { namespace: 'shop', name: 'cart' };
   const path = await answers.ask(ADA, { kind: 'path', path: '/a', verb: 'get', serviceAccount }, signal);
   expect(path).toEqual({ allowed: false, reason: '', error: 'role gone' });
-  await answers.ask(ADA, { ...GET_POD, fieldSelector: 'a=b', labelSelector: 'c=d' } as CelQuestion, signal);
+  await answers.ask(ADA, { ...GET_POD, fieldSelector: 'a=b', labelSelector: 'c=d' }, signal);
   expect(specs).toEqual([
     {
       user: 'system:serviceaccount:shop:cart',
