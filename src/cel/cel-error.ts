@@ -56,6 +56,13 @@ export class CelCostError extends CelError {
   }
 }
 
+/** The answer of the authorizer is missing so far. If the result depends on it, the caller asks and evaluates again. */
+export class CelUnansweredError extends CelError {
+  constructor() {
+    super('the authorizer has not answered yet');
+  }
+}
+
 /** An operator or function has no overload for these values. The message is that of the API server. */
 export const noSuchOverload = (called = ''): CelError =>
   new CelError(called === '' ? 'no such overload' : `no such overload: ${called}`);

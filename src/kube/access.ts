@@ -11,6 +11,9 @@ export interface AccessQuestion {
   /** Default: all namespaces, or cluster-scoped. */
   readonly namespace?: string | undefined;
   readonly name?: string | undefined;
+  /** API servers before 1.31 ignore selectors. */
+  readonly fieldSelector?: { readonly rawSelector: string };
+  readonly labelSelector?: { readonly rawSelector: string };
 }
 
 interface SelfSubjectAccessReview extends KubeObject {
@@ -52,6 +55,7 @@ interface SubjectAccessReview extends KubeObject {
     readonly allowed: boolean;
     /** An explicit denial. `allowed: false` alone may also mean that no rule matches. */
     readonly denied?: boolean;
+    readonly reason?: string;
     readonly evaluationError?: string;
   };
 }
@@ -86,6 +90,28 @@ export async function mayUser(
 ): Promise<boolean> {
   const status = await review(client, subject, { resourceAttributes: question }, options);
   return status?.allowed === true;
+}
+
+/** The answer to a SubjectAccessReview. */
+export interface AccessDecision {
+  readonly allowed: boolean;
+  readonly reason: string;
+  /** What the authorizer could not evaluate; empty: nothing. */
+  readonly error: string;
+}
+
+/** @throws as the client does, and when the response has no status */
+export async function decideAccess(
+  client: Pick<KubeClient, 'create'>,
+  subject: AccessSubject,
+  question: AccessQuestion | PathQuestion,
+  options?: CallOptions,
+): Promise<AccessDecision> {
+  const attributes =
+    'path' in question ? { nonResourceAttributes: question } : { resourceAttributes: question };
+  const status = await review(client, subject, attributes, options);
+  if (status === undefined) throw new Error('the API server answered a SubjectAccessReview without a status');
+  return { allowed: status.allowed, reason: status.reason ?? '', error: status.evaluationError ?? '' };
 }
 
 /**

@@ -1,4 +1,4 @@
-/** SubjectAccessReviews that the reviews of Gatehouse's own kinds wait for: a few at a time, and each question once. */
+/** SubjectAccessReviews that reviews wait for: a few at a time, and each question once. */
 import { mayUser, type AccessQuestion, type AccessSubject } from '../kube/access.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { orAborted } from '../kube/clock.ts';
@@ -9,11 +9,11 @@ import { orAborted } from '../kube/clock.ts';
  * @param signal ends the wait. A question without a remaining caller is cancelled
  * @throws as the client does, and the reason of `signal` on abort: answer `retry`
  */
-export type AccessReviews = (
+export type AccessReviews<Question = AccessQuestion, Answer = boolean> = (
   subject: AccessSubject,
-  question: AccessQuestion,
+  question: Question,
   signal: AbortSignal,
-) => Promise<boolean>;
+) => Promise<Answer>;
 
 /**
  * Enough to ask about all reads of a usual policy at once. Most of the connections for requests (`REQUEST_CONNECTIONS`)
@@ -21,23 +21,30 @@ export type AccessReviews = (
  */
 const MAX_CONCURRENT = 6;
 
-interface Waiting {
-  readonly ask: (signal: AbortSignal) => Promise<boolean>;
-  readonly answer: PromiseWithResolvers<boolean>;
+interface Waiting<Answer> {
+  readonly ask: (signal: AbortSignal) => Promise<Answer>;
+  readonly answer: PromiseWithResolvers<Answer>;
   readonly abandoned: AbortController;
   callers: number;
 }
 
-/**
- * Create one per process. Questions above the limit wait, and users take turns: one object can need hundreds of them. A
- * caller shares an equal question that waits, but not one in flight, which may have read the permissions before the call.
- */
-export function createAccessReviews(
+/** Create one per process. */
+export const createAccessReviews = (
   client: Pick<KubeClient, 'create'>,
   limit: number = MAX_CONCURRENT,
-): AccessReviews {
+): AccessReviews =>
+  inTurn((subject, question, signal) => mayUser(client, subject, question, { signal }), limit);
+
+/**
+ * Questions above the limit wait, and users take turns: one object can need hundreds of them. A
+ * caller shares an equal question that waits, but not one in flight, which may have read the permissions before the call.
+ */
+export function inTurn<Question, Answer>(
+  send: AccessReviews<Question, Answer>,
+  limit: number = MAX_CONCURRENT,
+): AccessReviews<Question, Answer> {
   /** By user name, then by question. */
-  const waiting = new Map<string, Map<string, Waiting>>();
+  const waiting = new Map<string, Map<string, Waiting<Answer>>>();
   let running = 0;
 
   const drop = (user: string, key: string): void => {
@@ -66,10 +73,10 @@ export function createAccessReviews(
     signal.throwIfAborted();
     const { username } = subject;
     const key = JSON.stringify([subject, question]);
-    const own = waiting.get(username) ?? new Map<string, Waiting>();
+    const own = waiting.get(username) ?? new Map<string, Waiting<Answer>>();
     const entry = own.get(key) ?? {
-      ask: (abandoned) => mayUser(client, subject, question, { signal: abandoned }),
-      answer: Promise.withResolvers<boolean>(),
+      ask: (abandoned) => send(subject, question, abandoned),
+      answer: Promise.withResolvers<Answer>(),
       abandoned: new AbortController(),
       callers: 0,
     };

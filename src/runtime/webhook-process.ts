@@ -13,6 +13,7 @@ import { createUncompiled } from './policies/uncompiled.ts';
 import { createPolicyRegistry, type PolicyRegistry } from './policies/policy-registry.ts';
 import type { AccessSubject } from '../kube/access.ts';
 import { createClient } from '../kube/client.ts';
+import { createAccessAnswers } from './policies/access-answers.ts';
 import { createAccessReviews } from './access-reviews.ts';
 import { createAdmission } from './policies/admission.ts';
 import { createClaims, createNamespaceCheck } from './claims/claims.ts';
@@ -148,6 +149,7 @@ export function startReplica(
     },
     owners,
     prove: records.prove,
+    access: createAccessAnswers(client, () => performance.now()),
   });
   const world = withinReach(withoutOwnSecrets(everything, config.namespace), context.namespaces);
   startUnsettledClaims(context, { registry, governed, targets, world }, unsettled, signal);

@@ -1,10 +1,17 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer, type Server } from 'node:https';
 
+import type { CelQuestion } from '../cel/library/authorizer.ts';
 import { isJsonObject, type JsonObject } from '../json/json.ts';
 import { type ApiObject, timestamp } from './machinery/api-object.ts';
 import { createReviews } from './server/auth/access-reviews.ts';
-import { createAuthenticator, createUserLookup, type FindUser } from './server/auth/authenticate.ts';
+import {
+  accountGroups,
+  accountUsername,
+  createAuthenticator,
+  createUserLookup,
+  type FindUser,
+} from './server/auth/authenticate.ts';
 import { bootstrapObjects } from './server/auth/bootstrap.ts';
 import { escalationProblem } from './server/auth/escalation.ts';
 import { createAuthorizer, type Authorizer } from './server/auth/rbac.ts';
@@ -145,7 +152,7 @@ function assemble(storage: Storage, caller: WebhookCaller, users: ReadonlyMap<st
     convert,
     admission: createAdmission({
       ...{ registry, storage, convert, caller, newUid: randomUUID },
-      authorizerOf: (user) => (check) => authorizer.authorize(user, { kind: 'resource', ...check }),
+      authorizerOf: (user) => (question) => authorizer.authorize(subjectOf(question, user), question),
     }),
     now,
     newUid: randomUUID,
@@ -156,6 +163,12 @@ function assemble(storage: Storage, caller: WebhookCaller, users: ReadonlyMap<st
   };
   return { api, authorizer, findUser };
 }
+
+/** A question about a service account is not about the user of the request. */
+const subjectOf = ({ serviceAccount: account }: CelQuestion, user: UserInfo): UserInfo =>
+  account === undefined
+    ? user
+    : { username: accountUsername(account), groups: accountGroups(account.namespace) };
 
 /** Converts custom resources according to their definition. Built-in kinds are stored in the served version. */
 function createConversion(storage: Storage, caller: WebhookCaller): Api['convert'] {

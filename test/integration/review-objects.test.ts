@@ -360,6 +360,23 @@ test('a condition that only an API server can evaluate is reported, not ignored'
   ).rejects.toThrow(/AdmissionPolicy servers: spec\.match\.matchConditions\[0\]\.expression: .*authorizer/);
 });
 
+test('a rule that only an API server can evaluate is left out, with a note', async () => {
+  const may = "authorizer.group('').resource('pods').check('get').allowed()";
+  const { notes, verdicts } = await review({
+    policies: [
+      policy({
+        match,
+        validate: { rules: [{ name: 'may', expression: may }, { expression: 'object.spec.units < 9' }] },
+      }),
+    ],
+    objects: [server('a', { units: 1 }), server('b', { units: 10 })],
+  });
+  expect(verdicts).toEqual(['allowed', 'denied']);
+  expect(notes).toContain(
+    'AdmissionPolicy servers: rule may is not reviewed: only an API server can answer authorizer',
+  );
+});
+
 test('a policy for one version judges objects of the others, as the API server converts them', async () => {
   const { outcomes } = await review({
     policies: [

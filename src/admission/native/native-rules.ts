@@ -1,5 +1,5 @@
 /** Rules as validations of the API server. */
-import { CelError, compileCel, type CelProgram } from '../../cel/cel.ts';
+import { CelError, compileCel, type CelProgram, type CelVariables } from '../../cel/cel.ts';
 import type { CompiledPolicy, CompiledRule } from '../policy/compiled-policy.ts';
 import { fixedMessage, LONGEST_MADE_MESSAGE } from '../policy/rules/rules.ts';
 import type { CompiledExpression } from '../policy/expressions/expression.ts';
@@ -31,7 +31,16 @@ export function ruleValidations(
   });
 }
 
-const NAMES = ['object', 'oldObject', 'request', 'namespaceObject', 'variables', 'params', 'refs'];
+const NAMES: CelVariables = {
+  ...Object.fromEntries(
+    ['object', 'oldObject', 'request', 'namespaceObject', 'variables', 'params', 'refs'].map((name) => [
+      name,
+      'dyn',
+    ]),
+  ),
+  authorizer: 'authorizer',
+  'authorizer.requestResource': 'resourceCheck',
+};
 
 function problemOf(policy: CompiledPolicy, rule: CompiledRule): string | undefined {
   const { expression, message, messageExpression, reason } = rule;

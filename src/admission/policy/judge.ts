@@ -10,6 +10,7 @@ import type { CompiledPolicy } from './compiled-policy.ts';
 import type { CelBudget } from '../../cel/frame.ts';
 import { createEvaluation } from './expressions/evaluation.ts';
 import type { AdmissionRequest } from '../review/request.ts';
+import type { Authorizations } from './expressions/authorizations.ts';
 import { gather, NO_BINDINGS, type Bindings } from './expressions/bindings.ts';
 import { checksRead, readsCluster } from './expressions/cluster-reads.ts';
 import type { AdmissionContext, World } from './world.ts';
@@ -27,7 +28,11 @@ export interface Judgement {
 }
 
 /** The policies of a review share its budget. */
-export type JudgeContext = AdmissionContext & { readonly budget: CelBudget };
+export type JudgeContext = AdmissionContext & {
+  readonly budget: CelBudget;
+  /** Shared by all policies of a review. Absent where there is no API server to ask. */
+  readonly authorizations?: Authorizations | undefined;
+};
 
 /**
  * Runs the checks of a policy in the order of their messages. Synchronous unless an expression reads the cluster:
@@ -59,15 +64,35 @@ export function judge(
   };
   const reads = checksRead(policy);
   if (!readsCluster(reads)) return evaluateAll(NO_BINDINGS);
+  const { authorizations } = context;
+  if (reads.authorizer && authorizations === undefined)
+    return unevaluated(new Error('there is no API server to ask what users may do'));
+  const evaluateInTurn = async (from: 'store' | 'api', bindings: Bindings): Promise<Judgement> => {
+    const turn = turns?.next(true);
+    // Awaiting nothing, too, would let other reviews pass the check before this one has counted.
+    if (turn !== undefined) await turn;
+    const asking = reads.authorizer ? authorizations?.begin(from) : undefined;
+    const { remaining } = budget;
+    const inputs = { ...bindings.inputs, authorize: asking?.authorize };
+    const judgement = evaluateAll({ ...bindings, inputs });
+    if (asking?.isWaiting() === true) {
+      budget.remaining = remaining; // the API server evaluates only once; the time is spent
+      try {
+        await asking.answer(signal);
+      } catch (cause) {
+        return unevaluated(cause);
+      }
+      return await evaluateInTurn(from, bindings);
+    }
+    const fromCache = bindings.fromCache || asking?.fromCache() === true;
+    const isUncertain = fromCache && judgement.violations.some((one) => one.readsCluster);
+    return isUncertain ? await read('api') : judgement;
+  };
   const read = (from: 'store' | 'api'): Promise<Judgement> =>
-    gather(policy, reads, request, world, from, signal).then(async (bindings) => {
-      const turn = turns?.next(true);
-      // Awaiting nothing, too, would let other reviews pass the check before this one has counted.
-      if (turn !== undefined) await turn;
-      const judgement = evaluateAll(bindings);
-      const isUncertain = bindings.fromCache && judgement.violations.some((one) => one.readsCluster);
-      return isUncertain ? await read('api') : judgement;
-    }, unevaluated);
+    gather(policy, reads, request, world, from, signal).then(
+      (bindings) => evaluateInTurn(from, bindings),
+      unevaluated,
+    );
   return read('store');
 }
 

@@ -10,6 +10,8 @@ import type { CompiledPolicy } from './compiled-policy.ts';
 import { ALLOWED, type Decision } from '../review/decision.ts';
 import type { JudgeContext, Judgement } from './judge.ts';
 import { createCelBudget } from '../../cel/frame.ts';
+import { createAuthorizations } from './expressions/authorizations.ts';
+import { checksRead } from './expressions/cluster-reads.ts';
 import { judgeChange } from './deletion/ratchet.ts';
 import { createTargetConfirmer, type ConfirmedTargets } from './references/confirm-targets.ts';
 import type { AdmissionRequest } from '../review/request.ts';
@@ -46,9 +48,16 @@ export function validate(
   context: AdmissionContext,
 ): Decision | Promise<Decision> {
   const judgements: (Judgement | Promise<Judgement>)[] = [];
-  const enforcing: JudgeContext = { ...context, budget: createCelBudget() };
+  const { access } = context.world;
+  const authorizationsOf = () =>
+    access === undefined ? undefined : createAuthorizations(request.userInfo, access);
+  const enforcing: JudgeContext = {
+    ...context,
+    budget: createCelBudget(),
+    authorizations: authorizationsOf(),
+  };
   // A policy that only warns must not use up the budget of one that denies.
-  const lenient: JudgeContext = { ...context, budget: createCelBudget() };
+  const lenient: JudgeContext = { ...context, budget: createCelBudget(), authorizations: authorizationsOf() };
   const conclude = (hasTurn: boolean): Decision | Promise<Decision> => {
     for (const [index, policy] of policies.slice(judgements.length).entries()) {
       const turn = hasTurn && index === 0 ? undefined : context.turns?.next();
@@ -221,7 +230,10 @@ function undecidedViolation({ policy, field, check, deferrable }: Violation): Un
 }
 
 function unreadableRules({ policy }: Judgement): Undecided {
-  const message = 'could not evaluate its rules or read what they need before the answer was due';
+  const what = checksRead(policy).authorizer
+    ? 'ask the API server what the user may do'
+    : 'read what they need';
+  const message = `could not evaluate its rules or ${what} before the answer was due`;
   return { policy, message, auditRef: `${policy.name}/rules` };
 }
 

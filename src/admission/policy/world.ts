@@ -3,7 +3,8 @@ import type { Requester } from '../../api/principals.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import type { CompiledPolicy, Grants } from './compiled-policy.ts';
 import type { Prove } from './references/deletion-record.ts';
-import type { AdmissionRequest, Operation } from '../review/request.ts';
+import type { CelDecision, CelQuestion } from '../../cel/library/authorizer.ts';
+import type { AdmissionRequest, Operation, UserInfo } from '../review/request.ts';
 
 /** The only access to the cluster in this folder. A cached object may allow; only a live read may deny. */
 export interface World {
@@ -49,6 +50,8 @@ export interface World {
    * @throws if the API server gives no definite answer
    */
   readonly readGrants?: (namespace: string | undefined, signal: AbortSignal) => Promise<Grants>;
+  /** What users may do, as the API server's authorizer says. Absent in audits and reviews of files. */
+  readonly access?: AccessAnswers;
   /** Absent in audits and reviews of files: they do not check unique values. */
   readonly claims?: Claims;
   /** What governed objects name and hold, from the stores. Absent under the same conditions as `claims`. */
@@ -59,6 +62,13 @@ export interface World {
   readonly prove?: Prove;
   /** Absent under the same conditions as `claims`: owners are then recorded but not looked up. */
   readonly owners?: Owners;
+}
+
+export interface AccessAnswers {
+  /** An answer of the last seconds. */
+  readonly known: (user: UserInfo, question: CelQuestion) => CelDecision | undefined;
+  /** @throws if the API server gives no answer */
+  readonly ask: (user: UserInfo, question: CelQuestion, signal: AbortSignal) => Promise<CelDecision>;
 }
 
 export interface Owners {

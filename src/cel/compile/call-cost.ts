@@ -3,6 +3,7 @@
  * Kubernetes for its own functions (k8s.io/apiserver pkg/cel/library/cost.go).
  */
 import type { CelFunction } from '../library/define.ts';
+import { CHECK_COST } from '../library/authorizer.ts';
 import { LONGEST_RANGE } from '../library/lists.ts';
 import type { CelCidr, CelIp } from '../library/opaque-values.ts';
 import { textSize } from '../library/text.ts';
@@ -132,7 +133,7 @@ const named = (cost: CallCost, names: string): readonly (readonly [string, CallC
 
 /** Counted whatever the types. */
 const BY_NAME: ReadonlyMap<string, CallCost> = new Map([
-  ...named(() => 350_000, 'check'),
+  ...named(() => CHECK_COST, 'check'),
   ...named(deeply, 'isSorted sum max min indexOf lastIndexOf'),
   ...named(
     once,

@@ -1,83 +1,128 @@
+import { isDnsLabel, isDnsSubdomain } from '../../json/names.ts';
 import { CelError } from '../cel-error.ts';
 import { CEL_TYPE, type CelOpaque } from '../values/values.ts';
 import { define } from './define.ts';
 
-/** What an expression asks the authorizer about its user. */
-export interface CelCheck {
+/** The subject of a question: the user of the request, or a service account. */
+interface OfSubject {
+  /** Absent: the user of the request. */
+  readonly serviceAccount?: { readonly namespace: string; readonly name: string };
+}
+
+/** What an expression asks the authorizer about a resource. Empty texts mean what they mean in a SubjectAccessReview. */
+export interface CelResourceQuestion extends OfSubject {
+  readonly kind: 'resource';
   readonly verb: string;
   readonly group: string;
   readonly resource: string;
   readonly subresource: string;
   readonly namespace: string;
   readonly name: string;
+  readonly fieldSelector?: string;
+  readonly labelSelector?: string;
 }
 
-/** Whether the user of the request may do something. */
-export type CelAuthorize = (check: CelCheck) => { readonly allowed: boolean; readonly reason: string };
+interface CelPathQuestion extends OfSubject {
+  readonly kind: 'path';
+  readonly verb: string;
+  readonly path: string;
+}
+
+export type CelQuestion = CelResourceQuestion | CelPathQuestion;
+
+/** The answer of the authorizer. */
+export interface CelDecision {
+  readonly allowed: boolean;
+  readonly reason: string;
+  /** What the authorizer could not evaluate; absent or empty: nothing. */
+  readonly error?: string;
+}
+
+/** Whether the subject may do something. @throws CelError */
+export type CelAuthorize = (question: CelQuestion) => CelDecision;
 
 interface Asking extends CelOpaque {
   readonly ask: CelAuthorize;
-  readonly check: CelCheck;
+  readonly question: CelQuestion;
 }
 
 interface Decision extends CelOpaque {
-  readonly allowed: boolean;
-  readonly reason: string;
+  readonly decision: CelDecision;
 }
 
-const EMPTY: CelCheck = { verb: '', group: '', resource: '', subresource: '', namespace: '', name: '' };
+const EMPTY: CelResourceQuestion = {
+  kind: 'resource',
+  ...{ verb: '', group: '', resource: '', subresource: '', namespace: '', name: '' },
+};
 
-const asking = (type: string, ask: CelAuthorize, check: CelCheck): Asking => ({
+const asking = (type: string, ask: CelAuthorize, question: CelQuestion): Asking => ({
   [CEL_TYPE]: `kubernetes.authorization.${type}`,
-  identity: JSON.stringify(check),
+  identity: JSON.stringify(question),
   ask,
-  check,
+  question,
 });
 
 /** The value of the variable `authorizer`. */
 export const celAuthorizer = (ask: CelAuthorize): object => asking('Authorizer', ask, EMPTY);
 
 /** The value of the variable `authorizer.requestResource`. */
-export const celResourceCheck = (ask: CelAuthorize, check: Omit<CelCheck, 'verb'>): object =>
-  asking('ResourceCheck', ask, { ...EMPTY, ...check });
+export const celResourceCheck = (
+  ask: CelAuthorize,
+  question: Omit<CelResourceQuestion, 'kind' | 'verb'>,
+): object => asking('ResourceCheck', ask, { ...EMPTY, ...question });
+
+type Text = Exclude<keyof CelResourceQuestion, 'kind' | 'serviceAccount'>;
 
 /** The value tests guarantee the type of the receiver. */
 const more =
-  (type: string, key: keyof CelCheck) =>
+  (type: string, key: Text) =>
   (receiver: unknown, value: string): Asking => {
-    const { ask, check } = receiver as Asking;
-    return asking(type, ask, { ...check, [key]: value });
+    const { ask, question } = receiver as Asking;
+    if (key === 'resource' && value.trim() === '') throw new CelError('resource must not be empty');
+    return asking(type, ask, { ...question, [key]: value });
   };
 
-function decide(receiver: unknown, verb: string): Decision {
-  const { ask, check } = receiver as Asking;
-  const { allowed, reason } = ask({ ...check, verb });
-  const identity = JSON.stringify([allowed, reason]);
-  return { [CEL_TYPE]: 'kubernetes.authorization.Decision', identity, allowed, reason };
+function pathOf(receiver: unknown, path: string): Asking {
+  const { ask, question } = receiver as Asking;
+  if (path.trim() === '') throw new CelError('path must not be empty');
+  const { serviceAccount } = question;
+  const subject = serviceAccount === undefined ? {} : { serviceAccount };
+  return asking('PathCheck', ask, { kind: 'path', verb: '', path, ...subject });
 }
 
-const unavailable = (): never => {
-  throw new CelError('the authorizer is available in the API server only');
-};
+function accountOf(receiver: unknown, namespace: string, name: string): Asking {
+  const { ask, question } = receiver as Asking;
+  if (!isDnsSubdomain(name)) throw new CelError('Invalid service account name');
+  if (!isDnsLabel(namespace)) throw new CelError('Invalid service account namespace');
+  return asking('Authorizer', ask, { ...question, serviceAccount: { namespace, name } });
+}
 
-/** The API server's cost of a check (k8s.io/apiserver/pkg/cel/library/cost.go). */
-const CHECK_COST = 350_000;
+function decide(receiver: unknown, verb: string): Decision {
+  const { ask, question } = receiver as Asking;
+  const decision = ask({ ...question, verb });
+  return { [CEL_TYPE]: 'kubernetes.authorization.Decision', identity: JSON.stringify(decision), decision };
+}
+
+const decisionOf = (value: unknown): CelDecision => (value as Decision).decision;
+
+/** The API server's cost of a check, which allows two for each expression (k8s.io/apiserver/pkg/cel/library/cost.go). */
+export const CHECK_COST = 350_000;
 
 /** The authorizer of expressions about requests (k8s.io/apiserver/pkg/cel/library/authz.go). */
 export const authorizer = [
-  define('<authorizer>.path(string): pathCheck', unavailable),
+  define('<authorizer>.path(string): pathCheck', pathOf),
   define('<authorizer>.group(string): groupCheck', more('GroupCheck', 'group')),
-  define('<authorizer>.serviceAccount(string, string): authorizer', unavailable),
+  define('<authorizer>.serviceAccount(string, string): authorizer', accountOf),
   define('<groupCheck>.resource(string): resourceCheck', more('ResourceCheck', 'resource')),
   define('<resourceCheck>.subresource(string): resourceCheck', more('ResourceCheck', 'subresource')),
   define('<resourceCheck>.namespace(string): resourceCheck', more('ResourceCheck', 'namespace')),
   define('<resourceCheck>.name(string): resourceCheck', more('ResourceCheck', 'name')),
-  define('<resourceCheck>.fieldSelector(string): resourceCheck', unavailable),
-  define('<resourceCheck>.labelSelector(string): resourceCheck', unavailable),
-  define('<pathCheck>.check(string): decision', unavailable),
-  define('<resourceCheck>.check(string): decision', decide, () => CHECK_COST),
-  define('<decision>.allowed(): bool', (decision) => (decision as Decision).allowed),
-  define('<decision>.reason(): string', (decision) => (decision as Decision).reason),
-  define('<decision>.errored(): bool', () => false),
-  define('<decision>.error(): string', () => ''),
+  define('<resourceCheck>.fieldSelector(string): resourceCheck', more('ResourceCheck', 'fieldSelector')),
+  define('<resourceCheck>.labelSelector(string): resourceCheck', more('ResourceCheck', 'labelSelector')),
+  define('<pathCheck>.check(string): decision', decide),
+  define('<resourceCheck>.check(string): decision', decide),
+  define('<decision>.allowed(): bool', (decision) => decisionOf(decision).allowed),
+  define('<decision>.reason(): string', (decision) => decisionOf(decision).reason),
+  define('<decision>.errored(): bool', (decision) => (decisionOf(decision).error ?? '') !== ''),
+  define('<decision>.error(): string', (decision) => decisionOf(decision).error ?? ''),
 ];

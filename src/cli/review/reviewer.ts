@@ -22,6 +22,7 @@ import {
   type Recording,
   type ReviewedObject,
 } from './review-result.ts';
+import { questionNotes, withoutQuestions } from './authorizer-rules.ts';
 import {
   compilePolicies,
   conditionProblems,
@@ -73,12 +74,12 @@ export function createReviewer(input: SnapshotInput, { ownNamespace, now, ...con
   const target = { ...environment, service: SERVICE, caBundle: '' };
   const webhooks = webhookConfigurations(policies, target, handlers);
   const api = createApiServer(kinds.registry, storage, createConversion(storage, converters), webhooks);
-  const calls = createCalls(policies, handlers, context.logFor, now);
+  const calls = createCalls(policies.map(withoutQuestions), handlers, context.logFor, now);
   return {
     /** The objects of one call can refer to each other. */
     review: (requests: readonly ReviewRequest[]) => reviewAll({ snapshot, api, calls, now }, requests),
     /** Assumptions of the review. */
-    notes: [...snapshot.notes, ...coverageNotes(policies)],
+    notes: [...snapshot.notes, ...coverageNotes(policies), ...questionNotes(policies)],
     /** The names of what compiles. */
     policies: policies.map(({ name }) => name),
     handlers: handlers.map(({ name }) => name),

@@ -15,7 +15,7 @@ import type { World } from '../world.ts';
 
 export interface Bindings {
   /** The variables of expressions that come from the cluster. */
-  readonly inputs: Pick<Inputs, 'namespaceObject' | 'params' | 'refs'>;
+  readonly inputs: Pick<Inputs, 'namespaceObject' | 'params' | 'refs' | 'authorize'>;
   /** What a live read found missing. */
   readonly missing: { readonly refs: readonly FoundReference[]; readonly params: ObjectRef | undefined };
   /** Whether a value came from a store, which may be stale. */

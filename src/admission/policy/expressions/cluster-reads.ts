@@ -3,12 +3,12 @@ import type { CompiledPolicy } from '../compiled-policy.ts';
 import type { CompiledExpression, Reads } from './expression.ts';
 
 /** Which variables of an expression come from the cluster. */
-export type ClusterReads = Pick<Reads, 'namespaceObject' | 'params' | 'refs'>;
+export type ClusterReads = Pick<Reads, 'authorizer' | 'namespaceObject' | 'params' | 'refs'>;
 
 type Expressions = Pick<CompiledPolicy, 'defaults' | 'mutations' | 'rules' | 'warnings' | 'auditAnnotations'>;
 
-export const readsCluster = ({ namespaceObject, params, refs }: ClusterReads): boolean =>
-  namespaceObject || params || refs.size > 0;
+export const readsCluster = ({ authorizer, namespaceObject, params, refs }: ClusterReads): boolean =>
+  authorizer || namespaceObject || params || refs.size > 0;
 
 /** What the expressions of defaults and mutations read. */
 export const changesRead = memoised(({ defaults, mutations }) => [
@@ -33,6 +33,7 @@ function memoised(expressionsOf: (policy: Expressions) => readonly (CompiledExpr
 export const allReads = (all: readonly Reads[]): Reads => ({
   oldObject: all.some(({ oldObject }) => oldObject),
   request: all.some(({ request }) => request),
+  authorizer: all.some(({ authorizer }) => authorizer),
   namespaceObject: all.some(({ namespaceObject }) => namespaceObject),
   params: all.some(({ params }) => params),
   refs: new Set(all.flatMap(({ refs }) => [...refs])),

@@ -1,5 +1,6 @@
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { compileCel, CelError, type CelProgram } from '../../../cel/cel.ts';
+import { ADMISSION_VARIABLES } from '../../../cel/match-condition.ts';
 import type { CompiledExpression, CompiledVariable, Reads } from './expression.ts';
 import type { JsonObject } from '../../../json/json.ts';
 import type { Report } from '../problem.ts';
@@ -13,12 +14,17 @@ export type CompileExpression = (
   text: string | undefined,
   where: string,
   result: 'bool' | 'string' | 'any',
-  /** Whether the expression may use `refs`, also through variables; defaults and mutations may not. Default: true. */
-  options?: { readonly refs: boolean },
+  /**
+   * Whether the expression may use `refs`, also through variables, and `authorizer`; defaults and mutations may not.
+   * Default: true. As in the API server, message expressions use `authorizer` through variables only.
+   */
+  options?: { readonly refs: boolean; readonly authorizer?: boolean },
 ) => CompiledExpression | undefined;
 
 /** Names that every expression may use. */
 const NAMES = ['object', 'oldObject', 'request', 'namespaceObject', 'variables'] as const;
+/** Names of those that may ask what users may do. */
+const AUTHORIZER = ['authorizer', 'authorizer.requestResource'] as const;
 
 /**
  * @param schemas the known schemas of the governed kinds: an expression must type-check against at least one of them
@@ -41,15 +47,16 @@ export function createExpressionCompiler(
   /** The number of variables that the next expression may use. */
   let visible = 0;
   const types = createTypeCheck(schemas);
-  const compile: CompileExpression = (text, where, result, { refs } = { refs: true }) => {
+  const compile: CompileExpression = (text, where, result, { refs, authorizer = refs } = { refs: true }) => {
     if (text === undefined) return undefined;
-    const known = refs ? [...names, 'refs'] : names;
+    const known = [...names, ...(refs ? ['refs'] : []), ...(authorizer ? AUTHORIZER : [])];
     try {
-      const program = compileCel(text, known, result === 'any' ? {} : { result });
+      const program = compileCel(text, typesOf(known), result === 'any' ? {} : { result });
       checkFields(program, declared, visible);
       types.check(text, known, result);
       const reads = readsOf(program, variables, declared);
       if (!refs && reads.refs.size > 0) throw new CelError(READS_TARGETS);
+      if (!refs && reads.authorizer) throw new CelError(ASKS);
       return { program, reads };
     } catch (error) {
       if (!(error instanceof CelError)) throw error;
@@ -63,11 +70,23 @@ export function createExpressionCompiler(
     if (declared.variables.indexOf(name) < index) report(`${where}.name`, `there are two variables ${name}`);
     const compiled = compile(expression, `${where}.expression`, 'any');
     if (compiled !== undefined) variables.push({ name, expression: compiled });
-    types.declare(name, expression, [...names, 'refs']);
+    types.declare(name, expression, [...names, 'refs', ...AUTHORIZER]);
     visible += 1;
   }
   return { compile, variables };
 }
+
+/** `authorizer` is no value, so its type decides which functions it has. */
+const typesOf = (names: readonly string[]) =>
+  Object.fromEntries(
+    names.map((name) => {
+      const known = name.startsWith('authorizer') ? ADMISSION_VARIABLES[name] : undefined;
+      return [name, known ?? 'dyn'];
+    }),
+  );
+
+const ASKS =
+  'uses a variable that asks the authorizer: defaults and mutations cannot, because only checks wait for an answer';
 
 const READS_TARGETS =
   'uses a variable that reads refs: defaults and mutations cannot read targets, because they run before references are checked';
@@ -84,6 +103,7 @@ function readsOf(
   const own: Reads = {
     oldObject: reads.has('oldObject'),
     request: reads.has('request'),
+    authorizer: reads.has('authorizer'),
     namespaceObject: reads.has('namespaceObject'),
     params: reads.has('params'),
     refs: new Set(targets === 'all' ? references : targets),

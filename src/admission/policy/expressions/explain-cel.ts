@@ -113,7 +113,7 @@ function meantFunction(name: string, known: readonly string[]): string | undefin
 
 /** Variables that exist elsewhere. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
-  ['authorizer', ' here: only match conditions can use it'],
+  ['authorizer', ' here: only rules, warnings, audit annotations, variables and match conditions can use it'],
   ['params', ': name the object in spec.params; match conditions cannot use it'],
   ['refs', ' here: defaults, mutations and match conditions run before references are checked'],
   ['variables', ' here: match conditions cannot use them'],

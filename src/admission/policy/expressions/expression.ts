@@ -2,12 +2,20 @@ import { CelError, type CelProgram } from '../../../cel/cel.ts';
 import { CelCostError } from '../../../cel/cel-error.ts';
 import { CEL_COST_LIMIT, type CelBudget } from '../../../cel/frame.ts';
 import { celValue, lazyCelMap } from '../../../cel/values/maps.ts';
+import {
+  celAuthorizer,
+  type CelAuthorize,
+  celResourceCheck,
+  CHECK_COST,
+} from '../../../cel/library/authorizer.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 
 /** What an expression reads, including through the variables that it uses. */
 export interface Reads {
   readonly oldObject: boolean;
   readonly request: boolean;
+  /** Whether it asks the API server what users may do. */
+  readonly authorizer: boolean;
   readonly namespaceObject: boolean;
   readonly params: boolean;
   /** The names of the references whose targets it reads. */
@@ -34,6 +42,8 @@ export interface Inputs {
   readonly params?: object | undefined;
   /** Targets by reference name. Missing targets are left out; a path with `[*]` yields a list. */
   readonly refs?: Readonly<Record<string, object | readonly object[]>>;
+  /** Answers the questions of `authorizer`. Absent: asking is an error. */
+  readonly authorize?: CelAuthorize | undefined;
   /** References whose target counts as unknown: reading it throws {@link UnknownTarget}. */
   readonly unknownRefs?: ReadonlySet<string>;
 }
@@ -56,21 +66,58 @@ export function createEvaluate(
   budget: CelBudget,
 ): Evaluate {
   const values: Record<string, unknown> = {};
+  /** How often the current expression has asked. */
+  let checks = 0;
+  const authorize: CelAuthorize = (question) => {
+    checks += 1;
+    if (checks > MOST_CHECKS)
+      throw new CelCostError(`an expression may ask the authorizer ${MOST_CHECKS} times`);
+    budget.remaining += CHECK_COST; // the API server limits each expression, and this budget is that of a request
+    return (inputs.authorize ?? noAuthorizer)(question);
+  };
   const evaluate: Evaluate = ({ program }) => {
+    if (program.names.has('authorizer')) Object.assign(values, authorizerValues(inputs.request, authorize));
     for (const name of program.names) {
       if (Object.hasOwn(values, name)) continue;
       const value = name === 'variables' ? lazyVariables(variables, evaluate) : valueOf(name, inputs);
       if (value !== undefined) values[name] = value;
     }
-    return program.run(values, budget);
+    const outer = checks;
+    checks = 0;
+    try {
+      return program.run(values, budget);
+    } finally {
+      checks = outer;
+    }
   };
   return (expression) => {
     const left = Math.min(budget.remaining, budget.time);
     try {
       return evaluate(expression);
     } catch (error) {
-      throw error instanceof CelCostError ? new CelCostError(overBudget(left)) : error;
+      const isLimit = error instanceof CelCostError && error.message === new CelCostError().message;
+      throw isLimit ? new CelCostError(overBudget(left)) : error;
     }
+  };
+}
+
+/** As many as in the API server, where the cost of a check allows no third. */
+const MOST_CHECKS = 2;
+
+const noAuthorizer: CelAuthorize = () => {
+  throw new CelError('there is no API server to ask');
+};
+
+function authorizerValues(
+  { resource, subResource, namespace = '', name = '' }: AdmissionRequest,
+  authorize: CelAuthorize,
+): Readonly<Record<string, object>> {
+  const { group, resource: plural } = resource;
+  return {
+    authorizer: celAuthorizer(authorize),
+    'authorizer.requestResource': celResourceCheck(authorize, {
+      ...{ group, resource: plural, subresource: subResource, namespace, name },
+    }),
   };
 }
 

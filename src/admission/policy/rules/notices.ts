@@ -9,7 +9,7 @@ import { stringifyJson } from '../../../json/json.ts';
 import { shorten } from '../../../json/printable.ts';
 import type { Bindings } from '../expressions/bindings.ts';
 import type { Report } from '../problem.ts';
-import { attempt } from './rules.ts';
+import { attempt, MESSAGE } from './rules.ts';
 
 /** Compiles the warnings and reports their problems. */
 export function compileWarnings(
@@ -24,7 +24,7 @@ export function compileWarnings(
     return {
       condition: compile(condition, `${where}.condition`, 'bool'),
       message,
-      messageExpression: compile(messageExpression, `${where}.messageExpression`, 'string'),
+      messageExpression: compile(messageExpression, `${where}.messageExpression`, 'string', MESSAGE),
     };
   });
 }

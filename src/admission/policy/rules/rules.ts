@@ -13,6 +13,9 @@ import type { Exemption } from '../exceptions/exceptions.ts';
 import { tryPath, type Report } from '../problem.ts';
 import type { Violation } from '../violation.ts';
 
+/** As in the API server. */
+export const MESSAGE = { refs: true, authorizer: false } as const;
+
 /** Compiles the rules and reports their problems. */
 export function compileRules(
   { validate }: AdmissionPolicySpec,
@@ -23,7 +26,12 @@ export function compileRules(
     const where = `spec.validate.rules[${index}]`;
     const { name = `rules[${index}]`, message, reason, fieldPath } = rule;
     const expression = compile(rule.expression, `${where}.expression`, 'bool');
-    const messageExpression = compile(rule.messageExpression, `${where}.messageExpression`, 'string');
+    const messageExpression = compile(
+      rule.messageExpression,
+      `${where}.messageExpression`,
+      'string',
+      MESSAGE,
+    );
     const field =
       fieldPath === undefined ? undefined : tryPath(fieldPath, `${where}.fieldPath`, report)?.text;
     return expression === undefined ? [] : [{ name, expression, message, messageExpression, reason, field }];
@@ -85,7 +93,7 @@ function failureOf(
 
 /** Whether the rule reads only the stored state. Gatehouse can check such a rule again at any time. */
 export function isAboutState({ expression: { reads } }: CompiledRule): boolean {
-  return !reads.oldObject && !reads.request;
+  return !reads.oldObject && !reads.request && !reads.authorizer;
 }
 
 function violation(policy: CompiledPolicy, rule: CompiledRule, message: string): Violation {
