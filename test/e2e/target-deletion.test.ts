@@ -33,6 +33,7 @@ beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
     controllers: ['garbagecollector', 'namespace', 'clusterrole-aggregation'],
     settings: { 'unique-settle': '3s' },
+    arrangement: 'both',
   }));
   await applyExamples(cluster);
   await seeInForce(cluster, 'servers');

@@ -1,5 +1,8 @@
 /** On the leader: whether this account may delete and change what the policies in force order. */
 import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
+import { hasWildcard } from '../../admission/policy/match/resource-pattern.ts';
+import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
+import type { ReferenceRule } from '../../api/policy-validate.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
 import { uniqueBy } from '../../json/objects.ts';
 import { canI } from '../../kube/access.ts';
@@ -20,13 +23,16 @@ interface Needed extends GroupResource {
 }
 
 /** What the actions of a policy need. */
-export function neededBy(policy: Pick<CompiledPolicy, 'references' | 'match'>): readonly Needed[] {
-  const verbs = policy.references.flatMap(({ deleteAction }) =>
-    deleteAction === undefined ? [] : [deleteAction === 'Cascade' ? ('delete' as const) : ('patch' as const)],
-  );
-  const needed = governed(policy).flatMap((kind) => verbs.map((verb) => ({ ...kind, verb })));
+export function neededBy({ match, validate }: AdmissionPolicySpec): readonly Needed[] {
+  const verbs = (validate?.references ?? []).flatMap(({ onTargetDelete = 'Allow' }) => VERBS[onTargetDelete]);
+  const kinds = governed({ match }).filter((kind) => !hasWildcard(kind.group) && !hasWildcard(kind.resource));
+  const needed = kinds.flatMap((kind) => verbs.map((verb) => ({ ...kind, verb })));
   return uniqueBy(needed, ({ verb, ...kind }) => `${verb} ${groupResourceName(kind)}`);
 }
+
+const VERBS: Readonly<Record<NonNullable<ReferenceRule['onTargetDelete']>, readonly Needed['verb'][]>> = {
+  ...{ Allow: [], Restrict: [], Cascade: ['delete'], SetNull: ['patch'], SetDefault: ['patch'] },
+};
 
 /** @param onMissing called with what is missing; empty: nothing */
 export function createActionAccessReconciler(
@@ -46,7 +52,7 @@ export function createActionAccessReconciler(
   };
   return async (name, signal) => {
     const policy = policies().find((one) => one.name === name);
-    const needed = policy === undefined ? [] : neededBy(policy);
+    const needed = policy === undefined ? [] : neededBy(policy.spec);
     const granted = await Promise.all(needed.map((one) => isGranted(one, signal)));
     const missing = needed.filter((_one, index) => !granted[index]);
     onMissing(name, missing.length === 0 ? '' : missingMessage(name, missing));
@@ -57,12 +63,17 @@ export function createActionAccessReconciler(
 
 function missingMessage(policy: string, missing: readonly Needed[]): string {
   const what = missing.map(({ verb, ...kind }) => `${verb} ${groupResourceName(kind)}`).join(', ');
-  const rules = missing.flatMap(({ group, resource, verb }) => [
+  return `after the deletion of a target, the leader may not ${what}. Add this ClusterRole:\n${actionRoleFor(policy, missing)}`;
+}
+
+/** YAML, without a line break at the end. */
+export function actionRoleFor(policy: string, needed: readonly Needed[]): string {
+  const rules = needed.flatMap(({ group, resource, verb }) => [
     `  - apiGroups: [${JSON.stringify(group)}]`,
     `    resources: [${resource}]`,
     `    verbs: [${verb}]`,
   ]);
-  const role = [
+  return [
     'apiVersion: rbac.authorization.k8s.io/v1',
     'kind: ClusterRole',
     'metadata:',
@@ -71,6 +82,5 @@ function missingMessage(policy: string, missing: readonly Needed[]): string {
     `    ${ACTIONS_LABEL}: "true"`,
     'rules:',
     ...rules,
-  ];
-  return `after the deletion of a target, the leader may not ${what}. Add this ClusterRole:\n${role.join('\n')}`;
+  ].join('\n');
 }

@@ -5,7 +5,7 @@ import { counted } from '../../json/counted.ts';
 import type { Log } from '../../log.ts';
 import { ADMISSION_POLICIES } from '../resources.ts';
 import { createReminders, regarding, type RecordEvent } from '../controller.ts';
-import type { Progress } from './deletion-actions.ts';
+import type { Progress } from './deletion-task.ts';
 
 /** Limit for Events about objects of one deletion: the message of the policy says the rest. */
 const MOST_EVENTS = 5;
@@ -67,6 +67,7 @@ export function createDeletionProgress(
         if (total > 0) done.set(claim, total);
       }
       for (const one of stuck.slice(0, MOST_EVENTS)) {
+        if (one.object === undefined) continue;
         const text = `names ${describeRef(order.target)}, which was deleted, and ${order.action} fails: ${one.message} (reference ${order.reference}, policy ${order.policy})`;
         const key = `${claim} ${one.object.metadata?.uid ?? ''}`;
         if (reminders.isDue(key, text, now()))

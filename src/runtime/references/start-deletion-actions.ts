@@ -17,8 +17,8 @@ import { createDeletionProgress } from './deletion-progress.ts';
 import { createWriteReferrer } from './write-referrer.ts';
 
 const WORKERS = 4;
-/** Timeout of one pass, in milliseconds: it acts on hundreds of objects. */
-const PASS_MS = 5 * 60_000;
+/** Timeout of one pass, in milliseconds: it acts on thousands of objects. */
+const PASS_MS = 10 * 60_000;
 
 /** @param onMessage called with the name of a policy whose message has changed */
 export function startDeletionActions(

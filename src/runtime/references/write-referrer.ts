@@ -1,29 +1,28 @@
 /** Deletes or changes one version of an object that names a deleted target. */
 import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
 import type { ReferrerPlan } from '../../admission/policy/references/plan-referrer.ts';
-import { groupResourceName, type KubeObject, type ObjectRef } from '../../json/kube-object.ts';
+import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
 import { ApiError, isConflict, isNotFound } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Discovery } from '../../kube/discovery.ts';
 import { served, versionAmong } from '../policies/world.ts';
 
-export type Outcome =
-  | { readonly kind: 'done' }
-  /** The object needs nothing. */
-  | { readonly kind: 'left' }
+export type WriteOutcome =
+  | { readonly kind: 'deleted' }
+  | { readonly kind: 'patched'; readonly object: KubeObject }
   /** The object has changed in the meantime. */
-  | { readonly kind: 'again' }
+  | { readonly kind: 'changed' }
   /** The API server refuses the write. */
-  | { readonly kind: 'stuck'; readonly object: KubeObject; readonly message: string };
+  | { readonly kind: 'refused'; readonly message: string };
 
 /** @throws if the outcome is unknown */
 export type WriteReferrer = (
   ref: ObjectRef,
   object: KubeObject,
-  plan: Exclude<ReferrerPlan, { kind: 'leave' }>,
+  plan: Extract<ReferrerPlan, { kind: 'delete' | 'patch' }>,
   policy: CompiledPolicy,
   signal: AbortSignal,
-) => Promise<Outcome>;
+) => Promise<WriteOutcome>;
 
 const FIELD_MANAGER = 'gatehouse-references';
 
@@ -38,21 +37,19 @@ export function createWriteReferrer(
         const { uid, resourceVersion } = plan;
         const preconditions = { uid, resourceVersion };
         await client.delete(kind, ref, { preconditions, propagationPolicy: 'Background', signal });
-      } else {
-        const version = versionAmong(policy.match.apiVersions, kind.version);
-        await client.patchJson({ ...kind, version }, ref, plan.operations, {
-          fieldManager: FIELD_MANAGER,
-          signal,
-        });
+        return { kind: 'deleted' };
       }
-      return { kind: 'done' };
+      const versioned = { ...kind, version: versionAmong(policy.match.apiVersions, kind.version) };
+      const options = { fieldManager: FIELD_MANAGER, signal };
+      const patched = await client.patchJson<KubeObject>(versioned, ref, plan.operations, options);
+      return { kind: 'patched', object: patched };
     } catch (error) {
-      if (isConflict(error) || isNotFound(error)) return { kind: 'again' };
+      if (isConflict(error) || isNotFound(error)) return { kind: 'changed' };
       if (!(error instanceof ApiError) || (error.code !== 403 && error.code !== 422)) throw error;
       // 422 is a failed `test`, or a value that the API server rejects.
       const live = error.code === 422 ? await client.getMetadata(kind, ref, { signal }) : object;
-      if (live?.metadata?.resourceVersion !== object.metadata?.resourceVersion) return { kind: 'again' };
-      return { kind: 'stuck', object, message: `${groupResourceName(ref)} "${ref.name}": ${error.message}` };
+      const isCurrent = live?.metadata?.resourceVersion === object.metadata?.resourceVersion;
+      return isCurrent ? { kind: 'refused', message: error.message } : { kind: 'changed' };
     }
   };
 }

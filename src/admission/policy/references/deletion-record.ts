@@ -128,7 +128,9 @@ export function readDeletionRecord(claim: UniqueClaim, prove: Prove): DeletionRe
   const skew = Math.abs(Date.parse(metadata.creationTimestamp ?? '') - Date.parse(at));
   const proof = prove(textOf(order));
   const isOurs =
-    proof !== undefined && metadata.annotations?.[PROOF_ANNOTATION] === proof && metadata.name === nameOf(order);
+    proof !== undefined &&
+    metadata.annotations?.[PROOF_ANNOTATION] === proof &&
+    metadata.name === nameOf(order);
   if (!isOurs || uid === '' || Number.isNaN(admittedAt) || !(skew < MOST_SKEW_MS)) return undefined;
   return { ...order, admittedAt, goneAt: goneAt === undefined ? undefined : Date.parse(goneAt) };
 }

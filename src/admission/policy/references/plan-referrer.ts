@@ -18,6 +18,8 @@ export type ReferrerOperation =
 export type ReferrerPlan =
   /** The object does not name the deleted target, is being deleted, or is younger than the deletion. */
   | { readonly kind: 'leave' }
+  /** The action would change nothing. */
+  | { readonly kind: 'blocked'; readonly message: string }
   | { readonly kind: 'delete'; readonly uid: string; readonly resourceVersion: string }
   | { readonly kind: 'patch'; readonly operations: readonly ReferrerOperation[] };
 
@@ -46,6 +48,11 @@ export function planReferrer(
   if (action === 'Cascade')
     return { kind: 'delete', uid: metadata.uid, resourceVersion: metadata.resourceVersion };
   const written = action === 'SetDefault' ? reference.defaultTarget : undefined;
+  if (written === target.name)
+    return {
+      kind: 'blocked',
+      message: 'defaultTarget of the reference is the deleted object: create it again, or name another one',
+    };
   return {
     kind: 'patch',
     operations: [

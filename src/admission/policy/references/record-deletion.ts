@@ -1,13 +1,19 @@
 /** Before the deletion of a target is admitted: records it for the leader, which then acts on the objects that name the target. */
 import type { UniqueClaim } from '../../../api/unique-claim.ts';
 import { groupResourceName, type ObjectRef } from '../../../json/kube-object.ts';
-import { textIn } from '../../../json/json.ts';
 import { denied, FORBIDDEN, type Decision } from '../../review/decision.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import type { CompiledPolicy, DeleteAction } from '../compiled-policy.ts';
 import { describeRef } from '../object-ref.ts';
+import { OutOfReachError } from '../out-of-reach-error.ts';
 import type { AdmissionContext, ClaimStore } from '../world.ts';
-import { actingReferences, newDeletionRecord, readmitted, type Prove } from './deletion-record.ts';
+import {
+  actingReferences,
+  newDeletionRecord,
+  readDeletionRecord,
+  readmitted,
+  type Prove,
+} from './deletion-record.ts';
 
 /** The limit for the objects that name a deleted target, for each policy. */
 export const MOST_REFERRERS = 10_000;
@@ -29,19 +35,23 @@ export async function recordDeletion(
   const warnings: string[] = [];
   for (const policy of acting) {
     const referrers = governed?.referrers(target, [policy]);
-    if (referrers === undefined) return undecided(policy, target, 'the governed objects are not listed yet');
+    if (referrers === undefined)
+      return undecided([policy], target, 'the governed objects are not listed yet');
     if (referrers.length > MOST_REFERRERS) return tooMany(policy, target, referrers.length);
     if (referrers.length > 0) warnings.push(...warningsOf(policy, target, referrers));
   }
   const answer = { ...allowed, warnings: [...allowed.warnings, ...warnings] };
   if (request.dryRun) return answer;
-  const uid = textIn(request.oldObject, 'metadata', 'uid');
-  for (const policy of acting) {
-    try {
+  try {
+    // A forged review must not record the deletion of an object that never existed. Without an object, the API server
+    // deletes nothing: the request that deleted it has a record of its own.
+    const uid = (await world.confirm(target, signal))?.metadata?.uid;
+    if (uid === undefined) return answer;
+    for (const policy of acting)
       await storeDeletionRecords(policy, target, uid, 0, { claims, prove }, now, signal);
-    } catch (cause) {
-      return undecided(policy, target, cause);
-    }
+  } catch (cause) {
+    // No object may name a target that Gatehouse does not read.
+    return cause instanceof OutOfReachError ? answer : undecided(acting, target, cause);
   }
   return answer;
 }
@@ -60,7 +70,6 @@ export async function storeDeletionRecords(
   now: number,
   signal: AbortSignal,
 ): Promise<void> {
-  if (uid === '') throw new Error(`${describeRef(target)} has no uid`);
   for (const { name: reference, deleteAction: action } of actingReferences(policy, target)) {
     const record = newDeletionRecord(
       { policy: policy.name, reference, action, target, uid, depth },
@@ -68,17 +77,22 @@ export async function storeDeletionRecords(
       prove,
     );
     if (record === undefined) throw new Error('the key for records of deletions has not been read yet');
-    if ((await claims.create(record, signal)) === 'taken') await renew(record, claims, signal);
+    if ((await claims.create(record, signal)) === 'taken') await renew(record, { claims, prove }, signal);
   }
 }
 
 /** The record of an earlier deletion that the API server did not carry out, or not yet. */
-async function renew(record: UniqueClaim, claims: ClaimStore, signal: AbortSignal): Promise<void> {
+async function renew(
+  record: UniqueClaim,
+  { claims, prove }: { readonly claims: ClaimStore; readonly prove: Prove },
+  signal: AbortSignal,
+): Promise<void> {
   const { name = '' } = record.metadata;
   const earlier = await claims.read(name, signal);
-  const renewed = earlier && (await claims.replace(readmitted(earlier, record), signal));
-  if (renewed === undefined || renewed === 'changed')
-    throw new Error(`the record ${name} of an earlier deletion is changing`);
+  // The leader deletes a forged record.
+  const isOurs = earlier !== undefined && readDeletionRecord(earlier, prove) !== undefined;
+  const renewed = isOurs ? await claims.replace(readmitted(earlier, record), signal) : 'changed';
+  if (renewed === 'changed') throw new Error(`the record ${name} of an earlier deletion is changing`);
 }
 
 const VERBS: Readonly<Record<DeleteAction, string>> = {
@@ -107,8 +121,8 @@ function tooMany(policy: CompiledPolicy, target: ObjectRef, count: number): Deci
   );
 }
 
-const undecided = (policy: CompiledPolicy, target: ObjectRef, cause: unknown): Decision => ({
+const undecided = (policies: readonly CompiledPolicy[], target: ObjectRef, cause: unknown): Decision => ({
   kind: 'retry',
-  message: `could not record the deletion of ${describeRef(target)} (policy ${policy.name}): try again`,
+  message: `could not record the deletion of ${describeRef(target)} (policy ${policies[0]?.name ?? ''}): try again`,
   cause,
 });
