@@ -11,6 +11,7 @@ import {
   DEFINITIONS,
   governs,
   isInstalled,
+  isOwn,
   nameOf,
   ofResource,
   type BackedUp,
@@ -40,7 +41,7 @@ export function installFirst(facts: RunbookFacts): readonly Part[] {
 
 function missingKinds(items: readonly BackedUp[], served: ReadonlySet<string>): readonly Part[] {
   const restored = new Set(ofResource(items, DEFINITIONS).map(({ object }) => nameOf(object)));
-  const rows = byResource(items)
+  const rows = byResource(items.filter((item) => !isOwn(item)))
     .filter(([name]) => !served.has(name))
     .map(([name, { length }]) => [
       code(name),

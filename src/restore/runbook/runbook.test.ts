@@ -118,6 +118,7 @@ test('an empty cluster: Gatehouse, the CRDs, the policies and the detector come 
   const first = step(runbook, 'Install first');
   expect(first).toContain('| `servers.infra.example.com` | 1 | in the backup: Velero restores it first |');
   expect(first).toContain('| `datacenters.infra.example.com` | 1 | **missing**');
+  expect(first).not.toContain('`admissionpolicies.gatehouse.dev`');
   expect(first).toContain('kubectl apply -k deploy\n');
   expect(first).toContain('Policies that only the backup has: `servers`');
   expect(step(runbook, 'Check the detector')).toContain('kubectl apply -k deploy/detectors/velero\n');
