@@ -67,10 +67,17 @@ export function expressionProblem(
     if (reads.refs.size > 0) return `it reads refs.${[...reads.refs].join(', refs.')}`;
   const used = parts.flatMap((part) => variablesOf(policy, part.program));
   for (const { program } of [...parts, ...used.map((variable) => variable.expression)]) {
+    if (policy.match.operations.includes('DELETE') && readsName(program))
+      return 'it reads request.name, which the API server leaves out when a collection is deleted';
     const mixed = mixedLiteral(program.expression);
     if (mixed !== undefined) return `the API server refuses its expression: ${mixed}`;
   }
   return undefined;
+}
+
+function readsName({ reads }: CelProgram): boolean {
+  const fields = reads.get('request');
+  return fields === 'all' || fields?.has('name') === true;
 }
 
 /** Gatehouse accepts lists and maps with values of several types, which the API server refuses. */

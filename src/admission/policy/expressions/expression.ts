@@ -162,7 +162,9 @@ function lazyVariables(variables: readonly CompiledVariable[], evaluate: Evaluat
 /** As in ValidatingAdmissionPolicy: the AdmissionRequest without its objects. Fields without a value are absent. */
 function requestValue(request: AdmissionRequest): object {
   const { kind, resource, subResource, requestKind, requestResource } = request;
-  const { sent: { name, namespace } = request, operation, userInfo, dryRun, options } = request;
+  const { sent: { name: sentName, namespace } = request, operation, userInfo, dryRun, options } = request;
+  // The API server sends no name when a collection is deleted: a rule on the name applies to each object of it.
+  const name = operation === 'DELETE' ? request.name : sentName;
   const { username, uid, extra, ...user } = userInfo;
   return {
     ...{ kind, resource, requestKind, requestResource, operation, dryRun },
