@@ -54,6 +54,7 @@ const owners = {
   'ajv-formats': ['admission', 'sandbox'],
   re2js: ['cel'],
   pbf: ['sandbox'],
+  'tar-stream': ['cli'],
   marked: [],
   '@opentelemetry/api': ['tracing'],
   '@opentelemetry/core': ['tracing'],

@@ -10,9 +10,11 @@ import { EXCLUDE_FROM_BACKUP_LABEL } from '../../src/api/group.ts';
 import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
 import { DEV_URL_ANNOTATION } from '../../src/admission/webhooks/dev-session.ts';
 import { CLAIM_POLICY_LABEL } from '../../src/admission/policy/unique/claim-state.ts';
+import { DELETION_LABEL, PROOF_ANNOTATION } from '../../src/admission/policy/references/deletion-record.ts';
 import { PART_LABEL } from '../../src/cli/inspect/read-cluster/read-installation.ts';
 import { NAMESPACES, PROPAGATION_WAIT, WITHOUT } from '../../src/runtime/leadership/own-lease.ts';
 import { AGGREGATION_LABEL } from '../../src/runtime/policies/read-access.ts';
+import { ACTIONS_LABEL } from '../../src/runtime/references/action-access.ts';
 import { READS_REVIEWED } from '../../src/runtime/policies/read-records.ts';
 import * as pki from '../../src/pki/annotations.ts';
 import { cell, code, table, type File } from './page.ts';
@@ -171,6 +173,7 @@ const WRITTEN: readonly Entry[] = [
     'AdmissionPolicy',
     'Proof that its author was permitted to read what it reads: see [security](../security.md#authors-of-policies).',
   ],
+  [PROOF_ANNOTATION, 'UniqueClaim', 'Proof that Gatehouse wrote this record of the deletion of a target.'],
   [OPENED_BY, 'RestoreWindow', 'The name of the user who opened it, set by the webhook.'],
   [
     OPENER_SCOPE,
@@ -206,6 +209,11 @@ const LABELS: readonly Entry[] = [
     '`"true"`: Gatehouse gets the permissions of this role. For kinds that policies govern or refer to; set by users.',
   ],
   [
+    ACTIONS_LABEL,
+    'ClusterRole',
+    '`"true"`: the leader gets the permissions of this role. For kinds that `onTargetDelete` deletes or changes; set by users.',
+  ],
+  [
     pki.SERVING_CERT_LABEL.name,
     TLS_SECRET,
     `\`${pki.SERVING_CERT_LABEL.value}\`: a watch selects only these Secrets.`,
@@ -223,6 +231,11 @@ const LABELS: readonly Entry[] = [
   [QUIESCE_LABEL, 'paused objects', '`"true"`: the leader finds them, to restore their previous value.'],
   [PART_LABEL, 'roles in `deploy/`', 'The only [part](../parts.md) that needs the role.'],
   [CLAIM_POLICY_LABEL, 'UniqueClaim', 'The AdmissionPolicy whose rule it belongs to.'],
+  [
+    DELETION_LABEL,
+    'UniqueClaim',
+    'Empty: it records the deletion of a target; see [foreign keys](../foreign-keys.md#actions).',
+  ],
   [SOURCE_LABEL, 'RestoreWindow', 'The RestoreDetector that opened it.'],
   ['gatehouse.dev/restore-window', 'RestoreReport', 'The RestoreWindow of the report.'],
   [

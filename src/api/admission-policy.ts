@@ -138,16 +138,31 @@ const status = object(
       'message?': string('Why the count is incomplete, if it is.'),
     }),
     'conditions?': conditionsSchema(
-      '`Ready` (it compiles, and the API server calls Gatehouse for it), `Reconciling` (Gatehouse retries by itself) and `Stalled` (a user must act) while it is not, `WebhooksInstalled` (the API server calls Gatehouse), `KindsServed` (`False` if the API server does not serve all kinds that the policy names), `SubresourcesCovered` (`False` if requests change the governed objects without asking the policy), `ReadsReviewed` (`False` if the policy is older than the review of what its author may read)',
+      '`Ready` (it compiles, and the API server calls Gatehouse for it), `Reconciling` (Gatehouse retries by itself) and `Stalled` (a user must act) while it is not, `WebhooksInstalled` (the API server calls Gatehouse), `KindsServed` (`False` if the API server does not serve all kinds that the policy names), `SubresourcesCovered` (`False` if requests change the governed objects without asking the policy), `ReadsReviewed` (`False` if the policy is older than the review of what its author may read), `DeletionsFinished` (`False` if objects still name a deleted target on which Gatehouse acts), `ActionsPermitted` (`False` if Gatehouse may not delete or change these objects)',
     ),
     'compiled?': string('How many checks the API server enforces itself, of how many, e.g. `2/3`.'),
     'enforcedBy?': array(
-      'Who enforces each check, with --compile-policies. The webhook judges the checks of the API server too.',
+      'Who enforces each check, with --compile-policies.',
       object('One check.', {
         check: string('e.g. `rule no-password`.'),
         by: oneOf('The API server itself, or the webhook.', ['APIServer', 'Webhook']),
         'reason?': string('Why the API server does not enforce it.'),
       }),
+    ),
+    'confirmed?': object(
+      'What the API server is known to enforce: the webhook leaves these checks to it.',
+      {
+        generation: integer('The generation of the AdmissionPolicy.', { format: 'int64' }),
+        pairs: array(
+          'The compiled policies.',
+          object('A ValidatingAdmissionPolicy and its binding.', {
+            name: string('Of both.'),
+            digest: string('Of their text.'),
+            policy: string('The uid and the generation of the ValidatingAdmissionPolicy.'),
+            binding: string('The uid and the generation of its binding.'),
+          }),
+        ),
+      },
     ),
     'inForce?': object(
       'The enforced version. It stays in force until a newer one compiles and its webhooks are installed.',

@@ -39,9 +39,13 @@ const reference = object('A foreign key: the object that the field names must ex
     'A field that holds the uid of the target, e.g. `spec.claimRef.uid`. After a restore, Gatehouse replaces the old uid of a restored target by the current one. Absent: nothing is replaced.',
   ),
   'onTargetDelete?': oneOf(
-    'Whether a target may be deleted while an object references it (Allow) or not (Restrict). Default: Allow.',
-    ['Allow', 'Restrict'],
+    'What the deletion of a target does while objects name it. Allow: nothing. Restrict: it is refused. Cascade: Gatehouse deletes these objects afterwards. SetNull: Gatehouse removes the name from them. SetDefault: Gatehouse writes defaultTarget into them. Default: Allow.',
+    ['Allow', 'Restrict', 'Cascade', 'SetNull', 'SetDefault'],
   ),
+  'defaultTarget?': string('The name of the target that onTargetDelete: SetDefault writes.', {
+    minLength: 1,
+    maxLength: 253,
+  }),
   'guarantee?': oneOf(
     'What happens if a write names a target while another request deletes it. BestEffort: both may succeed within some milliseconds, and the audit reports it. Serializable: never do both succeed; needs onTargetDelete: Restrict, and costs one more write for each request that adds a reference. Default: BestEffort.',
     ['BestEffort', 'Serializable'],

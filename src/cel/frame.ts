@@ -32,9 +32,13 @@ export function count({ budget }: Frame, cost: number): void {
 }
 
 /** Takes a cost that the step also has here. @throws CelCostError when nothing is left */
-export function spend(frame: Frame, cost: number): void {
-  charge(frame, cost);
-  count(frame, cost);
+export function spend({ budget }: Frame, cost: number): void {
+  budget.time -= cost;
+  budget.remaining -= cost;
+  if (budget.time >= 0 && budget.remaining >= 0) return;
+  budget.time = Math.max(0, budget.time);
+  budget.remaining = Math.max(0, budget.remaining);
+  throw new CelCostError();
 }
 
 /** The cost of traversing or comparing this many characters, bytes or elements. */

@@ -12,6 +12,7 @@ import { addDoctor } from './inspect/doctor/command.ts';
 import { addStatus } from './inspect/status/command.ts';
 import { addControllers, addManifests, addServe, addWebhook } from './replica-commands.ts';
 import { addRestore } from './restore/command.ts';
+import { addRefs } from './refs/command.ts';
 import { addReview } from './review/command.ts';
 import { addSandbox } from './sandbox/command.ts';
 
@@ -41,7 +42,16 @@ export function createProgram(name: string): Command {
       if (!['serve', 'webhook', 'controllers'].includes(command.name())) useCompileCache();
     });
   const processes = [addServe, addWebhook, addControllers];
-  const commands = [addCompletion, addDoctor, addInit, addManifests, addRestore, addReview, addSandbox];
+  const commands = [
+    addCompletion,
+    addDoctor,
+    addInit,
+    addManifests,
+    addRefs,
+    addRestore,
+    addReview,
+    addSandbox,
+  ];
   for (const add of [...processes, ...commands, addStatus]) add(program);
   completeUsage(program, name);
   return program;

@@ -24,6 +24,7 @@ import { startExceptionStatus } from './policies/exception-status.ts';
 import { startPolicyStatus } from './policies/policy-status.ts';
 import { startReadRecords } from './policies/read-records.ts';
 import { startNativePolicies } from './native/native-policies.ts';
+import { startDeletionActions } from './references/start-deletion-actions.ts';
 import { startPolicyReports } from './reports/policy-reports.ts';
 import { startShareState } from './own-state/share-state.ts';
 import { startOwnSweeps } from './restores/own-sweeps.ts';
@@ -135,7 +136,13 @@ function startPolicies(
   const native = context.config.compilePolicies
     ? startNativePolicies(context, replica, onEnforcers, signal)
     : undefined;
-  const facts = { refusal, violations: audit.result, enforcersOf: native?.enforcersOf };
+  const actions = startDeletionActions(context, replica, (name) => status.add(name), signal);
+  const facts = {
+    refusal,
+    violations: audit.result,
+    enforcementOf: native?.enforcementOf,
+    deletions: actions,
+  };
   const status = startPolicyStatus(context, replica, facts, signal);
   const refresh = () => {
     for (const { name } of replica.registry.inForce()) status.add(name);
@@ -162,7 +169,7 @@ function startPolicies(
   const records = startReadRecords(context, replica, signal);
   const exceptions = startExceptionStatus(context, replica, audit.refresh, signal);
   const optional = [reports, native].filter((one) => one !== undefined);
-  const running = [status, webhooks, audit, records, exceptions, ...optional];
+  const running = [status, webhooks, audit, records, exceptions, actions, ...optional];
   return {
     stopped: Promise.all(running.map(({ stopped }) => stopped)),
   };

@@ -34,6 +34,7 @@ import { createReadAccess } from './policies/read-access.ts';
 import { READS_SECRET } from './policies/read-records.ts';
 import { ADMISSION_POLICIES } from './resources.ts';
 import type { OwnState } from './own-state/own-state.ts';
+import { startReleases } from './native/releases.ts';
 import { createAwaitWindow, createWindowOrAwait } from './restores/await-window.ts';
 import { createRestoreEvidence } from './restores/restore-evidence.ts';
 import { watchRestoreKinds } from './restores/restore-kinds.ts';
@@ -71,6 +72,7 @@ export function startReplica(
     () => performance.now(),
     () => policiesProblem(policies, registry) === undefined,
     (...asked) => uncompiled.isAwaited(...asked),
+    (policy) => releases.of(policy),
   );
   const targets = createTargets(context, signal);
   const governed = createGoverned(
@@ -82,6 +84,7 @@ export function startReplica(
   const policies = watch<AdmissionPolicy>(context, { resource: ADMISSION_POLICIES }, signal);
   const restoreKinds = watchRestoreKinds(context, signal);
   const { windows, detectors } = restoreKinds;
+  const releases = startReleases(context, { registry, policies, detectors }, signal);
   const exceptions = watchPolicyExceptions(context, signal);
   const { grants } = exceptions;
   const environment = { ownNamespace: config.namespace, ...capabilities, grants };
@@ -145,6 +148,7 @@ export function startReplica(
       hasNamespace: createNamespaceCheck(client),
     },
     owners,
+    prove: records.prove,
     access: createAccessAnswers(client, () => performance.now()),
   });
   const world = withinReach(withoutOwnSecrets(everything, config.namespace), context.namespaces);
@@ -156,6 +160,7 @@ export function startReplica(
   const serverNow = () => serverClock.now().getTime();
   return {
     registry,
+    releases,
     policies,
     exceptions,
     records,
@@ -181,6 +186,7 @@ export function startReplica(
         serverClock.now,
       ),
       context.namespaces,
+      releases.of,
     ),
     checks: {
       policies: untilPassed(() =>

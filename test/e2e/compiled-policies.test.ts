@@ -1,20 +1,19 @@
 // suite: shared-plane, sandbox: yes
-/**
- * Checks that the leader hands to the API server, with the permissions of deploy/components/compile-policies. The sandbox
- * has no kube-controller-manager: the test confirms the types of a policy in its place.
- */
+/** Checks that the leader hands to the API server, with the permissions of deploy/components/compile-policies. */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { readManifests } from '../../src/cli/deploy-manifests.ts';
 import type { AdmissionPolicyStatus } from '../../src/api/admission-policy.ts';
+import type { LiveWebhookConfiguration } from '../../src/admission/webhooks/dev-entries.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import {
   configMaps,
   validatingAdmissionPolicies as POLICIES,
   validatingAdmissionPolicyBindings as BINDINGS,
+  validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
 import { hasBackstop } from '../support/backstop.ts';
 import { ADMISSION_POLICIES, createNamespace, type Cluster } from '../support/cluster.ts';
@@ -34,7 +33,9 @@ interface Compiled extends KubeObject {
 }
 
 const SOON = { timeoutMs: 30_000, everyMs: 100 };
-const WRITER = USERS[arrangementOf('both') === 'split' ? 'controllers' : 'gatehouse'].name;
+const ACCOUNTS = (
+  arrangementOf('both') === 'split' ? (['controllers', 'webhook'] as const) : (['gatehouse'] as const)
+).map((user) => USERS[user].name);
 const NAME = 'passwords';
 const COMPILED = { name: `${NAME}.policies.gatehouse.dev` };
 const NAMESPACE = 'compiled';
@@ -72,32 +73,30 @@ afterAll(async () => {
   await cluster.stop();
 });
 
+const rules = (word: string) => [
+  { name: 'no-secret', expression: `!("${word}" in object.?data.orValue({}))`, message: `no ${word}` },
+];
+const RULES_ONLY = { rules: rules('password') };
+
+const specOf = (word: string) => ({
+  match: {
+    apiGroups: [''],
+    apiVersions: ['v1'],
+    resources: ['configmaps'],
+    objectSelector: { matchLabels: { suite: NAMESPACE } },
+  },
+  validate: {
+    immutable: ['data.region'],
+    rules: rules(word),
+    unique: [{ name: 'code', paths: ['data.code'] }],
+  },
+});
+
 const passwords = (word: string, more: object = {}): KubeObject => ({
   apiVersion: 'gatehouse.dev/v1alpha1',
   kind: 'AdmissionPolicy',
   metadata: { name: NAME },
-  ...{
-    spec: {
-      match: {
-        apiGroups: [''],
-        apiVersions: ['v1'],
-        resources: ['configmaps'],
-        objectSelector: { matchLabels: { suite: NAMESPACE } },
-      },
-      validate: {
-        immutable: ['data.region'],
-        rules: [
-          {
-            name: 'no-secret',
-            expression: `!("${word}" in object.?data.orValue({}))`,
-            message: `no ${word}`,
-          },
-        ],
-        unique: [{ name: 'code', paths: ['data.code'] }],
-      },
-      ...more,
-    },
-  },
+  ...{ spec: { ...specOf(word), ...more } },
 });
 
 const create = (name: string, data: Readonly<Record<string, string>>) =>
@@ -112,14 +111,6 @@ const policy = async () => await cluster.admin.get<Policy>(ADMISSION_POLICIES, {
 const compiled = async () => await cluster.admin.get<Compiled>(POLICIES, COMPILED);
 const enforcers = async () => (await policy())?.status?.enforcedBy ?? [];
 
-/** As kube-controller-manager does. */
-async function confirmTypes(expressionWarnings: readonly object[] = []): Promise<void> {
-  const stored = await compiled();
-  if (stored === undefined) throw new Error('there is no compiled policy');
-  const status = { observedGeneration: stored.metadata?.generation, typeChecking: { expressionWarnings } };
-  await cluster.admin.replaceStatus(POLICIES, { ...stored, ...{ status } });
-}
-
 const seeCompiled = (count: string) =>
   eventually(
     `${count} checks of the API server`,
@@ -127,41 +118,90 @@ const seeCompiled = (count: string) =>
     SOON,
   );
 
-test('where the API server has no such policies, the webhook enforces every check, and the status says why', async () => {
+test('who enforces each check, and why', async () => {
   await cluster.apply(passwords('password'));
   await seeInForce(cluster, NAME);
-  await seeCompiled('0/3');
-  const reason = isServed
-    ? 'kube-controller-manager has not checked its types yet'
-    : 'the API server serves no ValidatingAdmissionPolicies: it does from Kubernetes 1.30 on';
+  await seeCompiled(isServed ? '2/3' : '0/3');
+  const unserved = {
+    ...{
+      by: 'Webhook',
+      reason: 'the API server serves no ValidatingAdmissionPolicies: it does from Kubernetes 1.30 on',
+    },
+  };
+  const judge = isServed ? { by: 'APIServer' } : unserved;
   expect(await enforcers()).toEqual([
-    { check: 'immutable data.region', by: 'Webhook', reason },
-    { check: 'rule no-secret', by: 'Webhook', reason },
+    { check: 'immutable data.region', ...judge },
+    { check: 'rule no-secret', ...judge },
     { check: 'unique code', by: 'Webhook', reason: 'it compares with all other objects' },
   ]);
-  const judge = isServed ? 'ValidatingAdmissionPolicy' : 'admission webhook';
-  await untilRefused('a wrong ConfigMap', judge, () => create(`wrong-${randomUUID()}`, { password: 'x' }));
+  const words = isServed ? 'ValidatingAdmissionPolicy' : 'admission webhook';
+  await untilRefused('a wrong ConfigMap', words, () => create(`wrong-${randomUUID()}`, { password: 'x' }));
 });
 
-test('a confirmed policy is enforced by the API server', async () => {
-  if (!isServed) return;
-  await confirmTypes();
-  await seeCompiled('2/3');
-  expect((await enforcers()).map(({ check, by }) => `${check}: ${by}`)).toEqual([
-    'immutable data.region: APIServer',
-    'rule no-secret: APIServer',
-    'unique code: Webhook',
-  ]);
-});
+const webhooks = async () => {
+  const found = await cluster.admin.get<LiveWebhookConfiguration>(validatingWebhookConfigurations, {
+    name: 'gatehouse',
+  });
+  return (found?.webhooks ?? []).filter(({ rules }) => JSON.stringify(rules).includes('"configmaps"'));
+};
 
-test('a warning of the type check is reported', async () => {
+test('a check that the API server enforces has one judge', async () => {
   if (!isServed) return;
-  await confirmTypes([{ fieldRef: 'spec.validations[1].expression', warning: 'undefined field' }]);
-  await cluster.apply(passwords('password', { timeoutSeconds: 6 })); // any change makes Gatehouse look again
-  await seeCompiled('0/3');
-  expect((await enforcers())[0]?.reason).toBe(
-    'the API server warns about spec.validations[1].expression: undefined field',
+  const metric = async () => {
+    const text = await replica.metrics();
+    return [...text.matchAll(/^gatehouse_admission_requests_total.*$/gm)].join('\n');
+  };
+  expect((await webhooks()).map(({ name }) => name)).toEqual([expect.not.stringContaining('.left.')]);
+  await cluster.apply({
+    ...passwords('password'),
+    ...{ spec: { ...specOf('password'), validate: RULES_ONLY } },
+  });
+  await seeCompiled('1/1');
+  await eventually(
+    'the entry for what is left',
+    async () => (await webhooks())[0]?.name.includes('.left.'),
+    SOON,
   );
+  expect(JSON.stringify(await webhooks())).toContain('deletionTimestamp');
+  const before = await metric();
+  expect((await refusal(create('wrong', { password: 'x' }))).message).toContain('ValidatingAdmissionPolicy');
+  await create(`right-${randomUUID()}`, { fine: 'x' });
+  expect(await metric()).toBe(before);
+  await cluster.apply(passwords('password'));
+  await seeCompiled('2/3');
+});
+
+test('a policy on creations alone has no webhook entry', async () => {
+  if (!isServed) return;
+  const match = { ...specOf('password').match, operations: ['CREATE'] };
+  await cluster.apply({ ...passwords('password'), ...{ spec: { match, validate: RULES_ONLY } } });
+  await seeCompiled('1/1');
+  await eventually('no entry', async () => (await webhooks()).length === 0, SOON);
+  await eventually(
+    'Ready',
+    async () => (await policy())?.status?.conditions?.find(({ type }) => type === 'Ready')?.status === 'True',
+    SOON,
+  );
+  expect((await refusal(create('wrong', { password: 'x' }))).message).toContain('ValidatingAdmissionPolicy');
+  await cluster.apply(passwords('password'));
+  await seeCompiled('2/3');
+});
+
+test('a warning of the type check keeps the checks in the webhook', async () => {
+  if (!isServed) return;
+  const rules = [{ expression: 'object.?data.x.orValue("a") != 5' }];
+  await cluster.apply({
+    ...passwords('password'),
+    ...{ spec: { ...specOf('password'), validate: { rules } } },
+  });
+  await seeCompiled('0/1');
+  await eventually(
+    'the warning',
+    async () => (await enforcers())[0]?.reason?.includes('no matching overload') === true,
+    SOON,
+  );
+  await cluster.apply(passwords('password'));
+  await seeCompiled('2/3');
 });
 
 test('changes by others are reverted, and changes of the policy follow', async () => {
@@ -218,15 +258,6 @@ test('an object of the same name that Gatehouse has not installed stays', async 
 
 const RULE = { apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'], operations: ['CREATE'] };
 
-test('the component grants what Gatehouse used, and no more', () => {
-  const log = cluster.plane.auditLog();
-  const folder = join(import.meta.dirname, '..', '..', 'deploy', 'components', 'compile-policies');
-  const granted = rolesIn(readManifests(folder)).flatMap(permissionsOf);
-  const used = permissionsUsed(log, WRITER);
-  if (isServed) expect(granted.filter((one) => !used.has(one))).toEqual([]);
-  expect(refusedTo(log, WRITER)).toEqual([]);
-});
-
 test('while every replica is down, the API server refuses what it enforces, in the same words', async () => {
   if (!isServed) return;
   await cluster.apply(passwords('token', { failurePolicy: 'Ignore' }));
@@ -237,4 +268,14 @@ test('while every replica is down, the API server refuses what it enforces, in t
   expect((await refusal(create('wrong', { token: 'x' }))).message).toContain('no token (rule no-secret)');
   const change = cluster.admin.replace(configMaps, { ...stored, ...{ data: { region: 'rome' } } });
   expect((await refusal(change)).message).toContain('data.region: was set and cannot be changed');
+});
+
+// The API server logs a watch when it ends.
+test('the component grants what Gatehouse used, and no more', () => {
+  const log = cluster.plane.auditLog();
+  const folder = join(import.meta.dirname, '..', '..', 'deploy', 'components', 'compile-policies');
+  const granted = rolesIn(readManifests(folder)).flatMap(permissionsOf);
+  const used = ACCOUNTS.flatMap((account) => [...permissionsUsed(log, account)]);
+  if (isServed) expect(granted.filter((one) => !used.includes(one))).toEqual([]);
+  expect(ACCOUNTS.flatMap((account) => refusedTo(log, account))).toEqual([]);
 });

@@ -45,7 +45,7 @@ beforeAll(async () => {
   }));
   await enforceApplications(cluster);
   await trustVelero(cluster, { settle: '1s', idle: '1s' });
-  velero = createVelero(cluster.plane, { seed: SEED });
+  velero = createVelero(cluster.plane, { seed: SEED, leadMs: 0 }); // earlier than Velero writes
   await untilDetectorCounts(cluster, velero);
 });
 

@@ -31,7 +31,7 @@ test('every verdict, type and value is that of the API server', () => {
   expect(used.toSorted()).toEqual(EXCEPTIONS.map(([starts]) => starts).toSorted());
 });
 
-/** Functions of which the API server counts a cost in some other way; not counted are the 17 expressions here. */
+/** Expressions whose cost is not compared. */
 const COSTS_APART: readonly (readonly [pattern: RegExp, why: string])[] = [
   [/\.flatten\(/, 'with a negative depth the API server counts 2^64, although it refuses the call'],
 ];

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { parse } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 
 import { runGatehouse } from '../support/review-command.ts';
 
@@ -180,6 +180,22 @@ test('the ClusterRole of a policy is printed as YAML that can be applied as it i
   expect([printed.code, printed.stderr, parse(printed.stdout)]).toEqual([0, '', role]);
   const piped = await runGatehouse(['manifests', '-p', '-'], { standardInput: JSON.stringify(policy) });
   expect(piped.stdout).toBe(printed.stdout);
+
+  const [reference] = policy.spec.validate.references;
+  const references = [{ ...reference, onTargetDelete: 'Cascade' }];
+  const cascading = { ...policy, spec: { ...policy.spec, validate: { references } } };
+  const both = await runGatehouse(['manifests', '-p', '-'], { standardInput: JSON.stringify(cascading) });
+  expect(parseAllDocuments(both.stdout).map((document) => document.toJS() as unknown)).toEqual([
+    role,
+    {
+      ...role,
+      metadata: {
+        name: 'gatehouse-actions-servers',
+        labels: { 'gatehouse.dev/aggregate-to-actions': 'true' },
+      },
+      rules: [{ apiGroups: ['infra.example.com'], resources: ['servers'], verbs: ['delete'] }],
+    },
+  ]);
 
   const missing = await runGatehouse(['manifests', '-p', join(folder, 'none.yaml')]);
   expect([missing.code, missing.stderr]).toEqual([

@@ -68,3 +68,16 @@ export function referencesRole(name: string, apiGroup: string, resources: readon
     rules: [{ apiGroups: [apiGroup], resources, verbs: ['get', 'list', 'watch'] }],
   } as KubeObject;
 }
+
+/** Lets the leader delete and change a kind after the deletion of a target. */
+export function actionsRole(name: string, apiGroup: string, resources: readonly string[]): KubeObject {
+  return {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRole',
+    metadata: {
+      name: `gatehouse-actions-${name}`,
+      labels: { 'gatehouse.dev/aggregate-to-actions': 'true' },
+    },
+    rules: [{ apiGroups: [apiGroup], resources, verbs: ['delete', 'patch'] }],
+  } as KubeObject;
+}

@@ -35,6 +35,8 @@ const STATUS_TRIES = 5;
 export interface ItemWriter {
   /** Lists existing objects; Velero does not create these, because its informers know them from their first list. */
   readonly list: (items: readonly Item[]) => Promise<void>;
+  /** Creates a Namespace of the backup if it is missing. */
+  readonly writeNamespace: (name: string) => Promise<void>;
   readonly write: (item: Item) => Promise<void>;
   readonly tally: Tally;
 }
@@ -46,14 +48,18 @@ export function createItemWriter(options: ItemsOptions): ItemWriter {
   const ensured = new Set<string>();
   const labels = restoreLabels(spec.backupName, options.restoreName);
 
+  const mapped = (name: string) => spec.namespaceMapping?.[name] ?? name;
+  const writeNamespace = async (from: string): Promise<void> => {
+    const name = mapped(from);
+    if (ensured.has(name)) return;
+    await ensureNamespace(name, from, options, tally);
+    ensured.add(name);
+  };
   const write = async ({ resource, object }: Item): Promise<void> => {
     const from = object.metadata.namespace;
-    const namespace = from === undefined ? undefined : (spec.namespaceMapping?.[from] ?? from);
+    const namespace = from === undefined ? undefined : mapped(from);
     const what = `${groupResourceName(resource)}/${namespace === undefined ? '' : `${namespace}/`}${object.metadata.name}`;
-    if (namespace !== undefined && !ensured.has(namespace)) {
-      await ensureNamespace(namespace, from ?? namespace, options, tally);
-      ensured.add(namespace);
-    }
+    if (from !== undefined) await writeNamespace(from);
     const wanted = withMetadata(stripped(object), {
       ...(namespace === undefined ? {} : { namespace }),
       labels: { ...object.metadata.labels, ...labels },
@@ -75,6 +81,7 @@ export function createItemWriter(options: ItemsOptions): ItemWriter {
       ).values())
         for (const path of await listed(client, resource)) known.add(path);
     },
+    writeNamespace,
     write,
     tally,
   };
@@ -166,7 +173,7 @@ async function finishCreated(
   const asked = spec.restoreStatus?.includedResources.includes(resource.resource) ?? false;
   if (byAnnotation === 'true' || (byAnnotation === undefined && asked)) {
     const answer = await writeStatus(client, path, { ...wanted, status: object.status }, created.body);
-    if (isRefusal(answer)) tally.errors.push(`error updating status of ${what}: ${sayOf(answer)}`);
+    if (isRefusal(answer)) tally.warnings.push(`error updating status of ${what}: ${sayOf(answer)}`);
   }
   const { managedFields } = object.metadata;
   if (managedFields === undefined) return;

@@ -1,5 +1,6 @@
 /** Prepares an object of a backup like Velero does before it sends it. */
 import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 
 import type { ObjectMeta, KubeObject } from '../../src/json/kube-object.ts';
 import { isJsonObject } from '../../src/json/json.ts';
@@ -63,7 +64,7 @@ export function mergeDiff(before: object, after: object): object | undefined {
     if (isJsonObject(current) && isJsonObject(value)) {
       const deeper = mergeDiff(current, value);
       if (deeper !== undefined) changes.push([key, deeper]);
-    } else if (JSON.stringify(current) !== JSON.stringify(value)) changes.push([key, value]);
+    } else if (!isDeepStrictEqual(current, value)) changes.push([key, value]);
   }
   return changes.length === 0 ? undefined : Object.fromEntries(changes);
 }

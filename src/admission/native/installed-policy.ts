@@ -4,7 +4,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { GROUP, VERSION } from '../../api/group.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import { listIn, objectIn, textIn, valueIn } from '../../json/json.ts';
-import type { NativeCheck } from './native-check.ts';
+import type { NativeCheck, NativePart } from './native-check.ts';
+import type { NativePair } from './native-policy.ts';
+import { digestOf, withProbe } from './probe.ts';
 
 /** Marks what the controller has installed: it never touches the output of `gatehouse manifests --vap`. */
 export const INSTALLED_LABEL = 'gatehouse.dev/installed-by';
@@ -14,25 +16,44 @@ export const INSTALLED_SELECTOR = `${INSTALLED_LABEL}=${INSTALLED_BY}`;
 export const isInstalledByUs = ({ metadata }: KubeObject): boolean =>
   metadata?.labels?.[INSTALLED_LABEL] === INSTALLED_BY;
 
+/** A compiled pair as the API server is to store it. */
+export interface Installed extends NativePair {
+  /** Of both. */
+  readonly name: string;
+  /** Of what they say. */
+  readonly digest: string;
+}
+
 /**
- * A compiled object with our mark, owned by its AdmissionPolicy: when that is deleted, the API server stops enforcing
- * it, also while Gatehouse is down.
+ * The pair with our mark, owned by its AdmissionPolicy: when that is deleted, the API server stops enforcing it, also while
+ * Gatehouse is down. A pair that refuses requests has a probe.
  */
-export function toInstalled(
-  object: KubeObject,
-  { name, uid }: { readonly name: string; readonly uid: string },
-): KubeObject {
-  const spec = objectIn(object, 'spec');
-  return {
+export function installedOf(
+  { part, policy, binding }: NativePair,
+  owner: { readonly name: string; readonly uid: string },
+): Installed {
+  const [stated, bound] = [objectIn(policy, 'spec'), objectIn(binding, 'spec')];
+  const digest = digestOf(stated, bound);
+  const marked = (object: KubeObject, spec: object): KubeObject => ({
     ...object,
     metadata: {
       ...object.metadata,
       labels: { ...object.metadata?.labels, [INSTALLED_LABEL]: INSTALLED_BY },
-      ownerReferences: [{ apiVersion: `${GROUP}/${VERSION}`, kind: 'AdmissionPolicy', name, uid }],
+      ownerReferences: [{ apiVersion: `${GROUP}/${VERSION}`, kind: 'AdmissionPolicy', ...owner }],
     },
-    ...{ spec: object.kind === 'ValidatingAdmissionPolicy' ? withDefaults(spec) : spec },
+    ...{ spec },
+  });
+  const complete = withDefaults(stated);
+  return {
+    ...{ part, digest, name: policy.metadata?.name ?? '' },
+    policy: marked(policy, refuses(binding) ? withProbe(complete, digest) : complete),
+    binding: marked(binding, bound),
   };
 }
+
+/** Whether a violation refuses the request, as it must for a probe. */
+export const refuses = (binding: KubeObject): boolean =>
+  listIn(binding, 'spec', 'validationActions').includes('Deny');
 
 /** The API server adds these fields: without them, each comparison would find a difference. */
 function withDefaults(spec: object): object {
@@ -69,8 +90,10 @@ export function obstacleOf(stored: KubeObject): string | undefined {
   if (warning !== undefined)
     return `the API server warns about ${textIn(warning, 'fieldRef')}: ${textIn(warning, 'warning')}`;
   if (valueIn(stored, 'status', 'observedGeneration') === stored.metadata?.generation) return undefined;
-  return 'kube-controller-manager has not checked its types yet';
+  return TYPES_UNCHECKED;
 }
+
+export const TYPES_UNCHECKED = 'kube-controller-manager has not checked its types yet';
 
 /** One entry of `status.enforcedBy`. */
 export interface Enforcer {
@@ -79,12 +102,14 @@ export interface Enforcer {
   readonly reason?: string;
 }
 
-/** @param obstacle why the API server enforces none of the checks; undefined: it enforces those that it can */
+/** @param obstacleOfPart why the API server does not enforce the checks of a part; undefined: it does */
 export const enforcersOf = (
   checks: readonly NativeCheck[],
-  obstacle: string | undefined,
+  obstacleOfPart: (part: NativePart) => string | undefined,
 ): readonly Enforcer[] =>
-  checks.map(({ check, ...one }) => {
+  checks.map((one) => {
+    const { check } = one;
     if (one.by === 'Webhook') return { check, by: 'Webhook', reason: one.reason };
+    const obstacle = obstacleOfPart(one.part);
     return obstacle === undefined ? { check, by: 'APIServer' } : { check, by: 'Webhook', reason: obstacle };
   });

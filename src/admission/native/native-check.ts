@@ -4,8 +4,18 @@ import type { CompiledPolicy } from '../policy/compiled-policy.ts';
 
 /** One check of a policy, and who enforces it. `reason`: why it needs the webhook. */
 export type NativeCheck =
-  | { readonly check: string; readonly by: 'APIServer'; readonly validation: Validation }
+  | {
+      readonly check: string;
+      readonly by: 'APIServer';
+      /** Which of the generated policies states it: see `native-policy.ts`. */
+      readonly part: NativePart;
+      readonly validations: readonly Validation[];
+      readonly auditAnnotations?: readonly NativeAuditAnnotation[];
+    }
   | { readonly check: string; readonly by: 'Webhook'; readonly reason: string };
+
+/** `params`: checks that the API server skips while the params are missing. `notices`: they never refuse a request. */
+export type NativePart = 'policies' | 'params' | 'notices';
 
 /** As in the API, `admissionregistration.k8s.io/v1`. */
 export interface Validation {
@@ -15,12 +25,25 @@ export interface Validation {
   readonly reason: 'Forbidden' | 'Invalid' | 'RequestEntityTooLarge';
 }
 
-/** Why exceptions keep the checks of a policy in the webhook; undefined: it has none. */
-export function exceptionsProblem({ exceptions, grants }: CompiledPolicy): string | undefined {
-  if (grants !== undefined) return 'PolicyExceptions may exempt objects from it';
-  return exceptions.length === 0 ? undefined : 'the policy has exceptions';
+/** As in the API. */
+export interface NativeAuditAnnotation {
+  readonly key: string;
+  readonly valueExpression: string;
 }
+
+/** As in the API. */
+export interface NativeVariable {
+  readonly name: string;
+  readonly expression: string;
+}
+
+/** A check that stays in the webhook. */
+export const inWebhook = (check: string, reason: string): NativeCheck => ({ check, by: 'Webhook', reason });
 
 /** The message of the webhook: field, problem, policy. */
 export const inWords = ({ name }: Pick<CompiledPolicy, 'name'>, field: string, message: string): string =>
   `${field === '' ? '' : `${shorten(field, 256)}: `}${message} (policy ${name})`;
+
+/** The name of a generated variable: no variable of the user has it. */
+export const generatedName = ({ variables }: Pick<CompiledPolicy, 'variables'>, name: string): string =>
+  variables.some((one) => one.name === name) ? generatedName({ variables }, `${name}_`) : name;

@@ -4,18 +4,34 @@
  *
  * @see https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
  */
-import { isEverybody, type Principal } from '../../api/principals.ts';
+import type { Principal } from '../../api/principals.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { CompiledPolicy } from '../policy/compiled-policy.ts';
 import { withoutNamespace } from '../webhooks/webhook-configurations.ts';
-import type { NativeCheck } from './native-check.ts';
+import { keepDeferrable } from './keep-deferrable.ts';
+import { IS_DELETED, leftByOthers } from './left-to-webhook.ts';
+import { inWebhook, type NativeCheck, type NativePart, type NativeVariable } from './native-check.ts';
+import { compileNativeExceptions, grantsProblem, type NativeExceptions } from './native-exceptions.ts';
 import { immutableValidations } from './native-immutable.ts';
+import { noticeChecks } from './native-notices.ts';
+import { paramFields } from './native-params.ts';
 import { ruleValidations, usedVariables } from './native-rules.ts';
+import { compileNativeSchema } from './native-schema.ts';
 
 export interface NativePolicy {
   readonly checks: readonly NativeCheck[];
-  /** The ValidatingAdmissionPolicy and its binding; none if the API server can enforce no check. */
-  readonly objects: readonly KubeObject[];
+  /** One for each part that has checks of the API server. */
+  readonly pairs: readonly NativePair[];
+}
+
+/**
+ * A ValidatingAdmissionPolicy and its binding. Rules that read params, and notices, have pairs of their own: the API server
+ * skips the former without params, and the latter never refuse.
+ */
+export interface NativePair {
+  readonly part: NativePart;
+  readonly policy: KubeObject;
+  readonly binding: KubeObject;
 }
 
 export interface NativeOptions {
@@ -25,92 +41,141 @@ export interface NativeOptions {
   readonly restorers: readonly Principal[];
 }
 
-export function compileNative(
-  policy: CompiledPolicy,
-  { ownNamespace, restorers }: NativeOptions,
-): NativePolicy {
-  const checks: readonly NativeCheck[] = [
-    ...immutableValidations(policy),
-    ...ruleValidations(policy),
-    ...needWebhook(policy),
+const PARTS: readonly NativePart[] = ['policies', 'params', 'notices'];
+
+/** The names of all objects that a policy of this name may compile to. */
+export const nativeNames = (policy: string): readonly string[] =>
+  PARTS.map((part) => `${policy}.${part}.gatehouse.dev`);
+
+export function compileNative(policy: CompiledPolicy, options: NativeOptions): NativePolicy {
+  const exceptions = compileNativeExceptions(policy);
+  const problem = grantsProblem(policy) ?? conditionsProblem(policy);
+  const schema = compileNativeSchema(policy, exceptions, problem);
+  const enforced = [
+    ...keepDeferrable(policy, 'immutable', immutableValidations(policy, exceptions, problem)),
+    ...keepDeferrable(policy, 'schema', schema.checks),
+    ...keepDeferrable(policy, 'rules', ruleValidations(policy, exceptions, problem)),
   ];
-  const validations = checks.flatMap((one) => (one.by === 'APIServer' ? [one.validation] : []));
-  if (validations.length === 0) return { checks, objects: [] };
-  const variables = usedVariables(policy, validations);
+  const notices = noticesOf(policy, enforced);
+  const checks = [...enforced, ...needWebhook(policy), ...notices];
+  const generated = [...exceptions.variables, ...schema.variables];
+  return {
+    checks,
+    pairs: PARTS.flatMap((part) => pairOf(part, { policy, options, checks, exceptions, generated })),
+  };
+}
+
+interface Parts {
+  readonly policy: CompiledPolicy;
+  readonly options: NativeOptions;
+  readonly checks: readonly NativeCheck[];
+  readonly exceptions: NativeExceptions;
+  readonly generated: readonly NativeVariable[];
+}
+
+/** The pair of one part; none if it has no checks. */
+function pairOf(
+  part: NativePart,
+  { policy, options: { ownNamespace, restorers }, checks, exceptions, generated }: Parts,
+): readonly NativePair[] {
+  const stated = checks.flatMap((one) => (one.by === 'APIServer' && one.part === part ? [one] : []));
+  if (stated.length === 0) return [];
+  const validations = stated.flatMap((one) => one.validations);
+  const auditAnnotations = [
+    ...stated.flatMap((one) => one.auditAnnotations ?? []),
+    ...(part === 'policies' ? exceptions.auditAnnotations : []),
+  ];
+  const expressions = [
+    ...validations.flatMap(({ expression, messageExpression = 'true' }) => [expression, messageExpression]),
+    ...auditAnnotations.map(({ valueExpression }) => valueExpression),
+  ];
+  const variables = [
+    ...generated.filter(({ name }) => part !== 'notices' && isUsed(name, expressions, generated)),
+    ...usedVariables(policy, expressions),
+  ];
+  const { ofPolicy, ofBinding } = part === 'params' ? paramFields(policy) : { ofPolicy: {}, ofBinding: {} };
   const { match, enforcement } = policy;
+  const { apiGroups, apiVersions, resources, operations, namespaceSelector, objectSelector } = match;
+  // The suffix keeps a policy from replacing one of Gatehouse's own, such as gatehouse-backstop-secrets.
   const metadata = {
-    // The suffix keeps a policy from replacing one of Gatehouse's own, such as gatehouse-backstop-secrets.
-    name: `${policy.name}.policies.gatehouse.dev`,
+    name: `${policy.name}.${part}.gatehouse.dev`,
     labels: { 'app.kubernetes.io/managed-by': 'gatehouse' },
   };
-  const group = 'admissionregistration.k8s.io/v1';
   const object = (kind: string, spec: object): KubeObject => ({
-    apiVersion: group,
+    apiVersion: 'admissionregistration.k8s.io/v1',
     kind,
     metadata,
     ...{ spec },
   });
-  const { apiGroups, apiVersions, resources, operations, namespaceSelector, objectSelector } = match;
-  return {
-    checks,
-    objects: [
-      object('ValidatingAdmissionPolicy', {
-        // A rule that cannot be evaluated is violated, as in the webhook.
-        failurePolicy: 'Fail',
+  return [
+    {
+      part,
+      policy: object('ValidatingAdmissionPolicy', {
+        // A rule that cannot be evaluated is violated, as in the webhook. A notice is left out.
+        failurePolicy: part === 'notices' ? 'Ignore' : 'Fail',
+        ...ofPolicy,
         matchConstraints: {
           resourceRules: [{ apiGroups, apiVersions, resources, operations }],
           namespaceSelector: withoutNamespace(namespaceSelector, ownNamespace),
           objectSelector,
         },
-        matchConditions: [...match.matchConditions, judgedHere(restorers)],
+        matchConditions: [...match.matchConditions, judgedHere(restorers, exceptions.expiring)],
         ...(variables.length === 0 ? {} : { variables }),
-        validations,
+        ...(validations.length === 0 ? {} : { validations }),
+        ...(auditAnnotations.length === 0 ? {} : { auditAnnotations }),
       }),
-      object('ValidatingAdmissionPolicyBinding', {
+      binding: object('ValidatingAdmissionPolicyBinding', {
         policyName: metadata.name,
-        validationActions: [enforcement],
+        validationActions: [part === 'notices' ? 'Warn' : enforcement],
+        ...ofBinding,
       }),
-    ],
-  };
+    },
+  ];
 }
 
-/**
- * Whether the API server judges the request. The webhook tolerates what an object in deletion violates already, and defers
- * checks of restorers. One condition: the API server allows 64, and a policy may have 63.
- */
-function judgedHere(restorers: readonly Principal[]) {
-  // As in `isPrincipal`: a principal with both matches no user, and some groups are never restorers.
-  const users = restorers.flatMap(({ user, group }) =>
-    user !== undefined && group === undefined ? [user] : [],
+/** Whether an expression names the generated variable, or another one of them that is used. */
+function isUsed(name: string, expressions: readonly string[], generated: readonly NativeVariable[]): boolean {
+  const mention = new RegExp(`variables\\.${name}\\b`);
+  return (
+    expressions.some((expression) => mention.test(expression)) ||
+    generated.some((one) => mention.test(one.expression) && isUsed(one.name, expressions, generated))
   );
-  const groups = restorers.flatMap(({ user, group }) =>
-    group !== undefined && user === undefined && !isEverybody({ group }) ? [group] : [],
-  );
-  const left = [
-    'oldObject.?metadata.?deletionTimestamp.hasValue()',
-    ...(users.length === 0 ? [] : [`request.userInfo.username in ${JSON.stringify(users)}`]),
-    ...(groups.length === 0
-      ? []
-      : [`request.userInfo.?groups.orValue([]).exists(group, group in ${JSON.stringify(groups)})`]),
-  ];
-  return { name: 'not-left-to-the-webhook', expression: `!(${left.join(' || ')})` };
 }
+
+/** Why match conditions keep all checks in the webhook; undefined: they do not. */
+const conditionsProblem = ({ match }: CompiledPolicy): string | undefined =>
+  match.failurePolicy === 'Ignore' && match.matchConditions.length > 0
+    ? 'failurePolicy Ignore lets requests pass whose matchConditions fail, and the API server would refuse them'
+    : undefined;
+
+/** Without a part that refuses, a request whose match conditions fail would pass. */
+function noticesOf(policy: CompiledPolicy, enforced: readonly NativeCheck[]): readonly NativeCheck[] {
+  const { match } = policy;
+  const refuses = enforced.some((one) => one.by === 'APIServer' && one.part === 'policies');
+  const isSafe = match.matchConditions.length === 0 || match.failurePolicy === 'Ignore' || refuses;
+  const checks = noticeChecks(policy);
+  if (isSafe) return checks;
+  const reason = 'a request whose matchConditions fail must be refused, and a notice refuses nothing';
+  return checks.map(({ check, ...one }) =>
+    one.by === 'Webhook' ? { check, ...one } : inWebhook(check, reason),
+  );
+}
+
+/** Whether the API server judges the request. One condition: the API server allows 64, and a policy may have 63. */
+const judgedHere = (restorers: readonly Principal[], expiring: readonly string[]) => ({
+  name: 'not-left-to-the-webhook',
+  expression: `!(${[IS_DELETED, ...leftByOthers(restorers, expiring)].join(' || ')})`,
+});
 
 /** The checks that no policy of the API server can express. */
 function needWebhook(policy: CompiledPolicy): readonly NativeCheck[] {
-  const webhook = (check: string, reason: string): NativeCheck => ({ check, by: 'Webhook', reason });
-  const { references, unique, schema, defaults, mutations, warnings, auditAnnotations } = policy;
+  const { references, unique, defaults, mutations } = policy;
   return [
-    ...references.map(({ name }) => webhook(`reference ${name}`, 'it reads another object')),
-    ...unique.map(({ name }) => webhook(`unique ${name}`, 'it compares with all other objects')),
-    ...(schema === undefined ? [] : [webhook('schema', 'CEL has no JSON Schema')]),
-    ...(defaults.length === 0 ? [] : [webhook('defaults', 'a ValidatingAdmissionPolicy changes nothing')]),
+    ...references.map(({ name }) => inWebhook(`reference ${name}`, 'it reads another object')),
+    ...unique.map(({ name }) => inWebhook(`unique ${name}`, 'it compares with all other objects')),
+    ...(defaults.length === 0 ? [] : [inWebhook('defaults', 'a ValidatingAdmissionPolicy changes nothing')]),
     ...mutations.map(({ name }) =>
-      webhook(`mutation ${name}`, 'a ValidatingAdmissionPolicy changes nothing'),
-    ),
-    ...(warnings.length === 0 ? [] : [webhook('warnings', 'the API server would add words of its own')]),
-    ...auditAnnotations.map(({ key }) =>
-      webhook(`audit annotation ${key}`, 'the API server would write it under another key'),
+      inWebhook(`mutation ${name}`, 'a ValidatingAdmissionPolicy changes nothing'),
     ),
   ];
 }

@@ -1,17 +1,33 @@
 /** Rules as validations of the API server. */
 import { CelError, compileCel, type CelProgram, type CelVariables } from '../../cel/cel.ts';
 import type { CompiledPolicy, CompiledRule } from '../policy/compiled-policy.ts';
+import { fixedMessage, LONGEST_MADE_MESSAGE } from '../policy/rules/rules.ts';
 import type { CompiledExpression } from '../policy/expressions/expression.ts';
-import { exceptionsProblem, inWords, type NativeCheck, type Validation } from './native-check.ts';
+import {
+  inWebhook,
+  inWords,
+  type NativeCheck,
+  type NativeVariable,
+  type Validation,
+} from './native-check.ts';
+import type { NativeExceptions } from './native-exceptions.ts';
+import { paramsProblem } from './native-params.ts';
 
-export function ruleValidations(policy: CompiledPolicy): readonly NativeCheck[] {
-  const excepted = exceptionsProblem(policy);
+/** @param problem why they stay in the webhook, if they do */
+export function ruleValidations(
+  policy: CompiledPolicy,
+  { guard }: NativeExceptions,
+  problem: string | undefined,
+): readonly NativeCheck[] {
   return policy.rules.map((rule): NativeCheck => {
     const check = `rule ${rule.name}`;
-    const reason = excepted ?? problemOf(policy, rule);
-    return reason === undefined
-      ? { check, by: 'APIServer', validation: validationOf(policy, rule) }
-      : { check, by: 'Webhook', reason };
+    const reason = problem ?? problemOf(policy, rule);
+    if (reason !== undefined) return inWebhook(check, reason);
+    const { expression, ...validation } = validationOf(policy, rule);
+    return {
+      ...{ check, by: 'APIServer', part: rule.expression.reads.params ? 'params' : 'policies' },
+      validations: [{ expression: guard(expression, 'rules', rule.name), ...validation }],
+    };
   });
 }
 
@@ -30,11 +46,25 @@ function problemOf(policy: CompiledPolicy, rule: CompiledRule): string | undefin
   const { expression, message, messageExpression, reason } = rule;
   if (reason === 'Unauthorized') return 'the API server has no reason Unauthorized for a refusal';
   if (message?.includes('\n') === true) return 'its message has a line break';
-  const parts = [expression, ...(messageExpression === undefined ? [] : [messageExpression])];
-  for (const { reads } of parts) {
+  if (message !== undefined && (message === '' || message !== message.trim()))
+    return 'its message is blank, or has spaces around it';
+  if (expression.reads.params) {
+    const problem = paramsProblem(policy);
+    if (problem !== undefined) return problem;
+  } else if (messageExpression?.reads.params === true) return 'only its message reads params';
+  return expressionProblem(policy, [
+    expression,
+    ...(messageExpression === undefined ? [] : [messageExpression]),
+  ]);
+}
+
+/** Why the API server cannot evaluate these expressions. */
+export function expressionProblem(
+  policy: CompiledPolicy,
+  parts: readonly CompiledExpression[],
+): string | undefined {
+  for (const { reads } of parts)
     if (reads.refs.size > 0) return `it reads refs.${[...reads.refs].join(', refs.')}`;
-    if (reads.params) return 'it reads params';
-  }
   const used = parts.flatMap((part) => variablesOf(policy, part.program));
   for (const { program } of [...parts, ...used.map((variable) => variable.expression)]) {
     const mixed = mixedLiteral(program.expression);
@@ -70,30 +100,26 @@ function variablesOf({ variables }: CompiledPolicy, program: CelProgram): Compil
   return variables.filter(({ name }) => used.has(name));
 }
 
-/** The declarations of all variables that the validations use. */
+/** The declarations of the policy's variables that the expressions use. */
 export function usedVariables(
   policy: CompiledPolicy,
-  validations: readonly Validation[],
-): readonly { readonly name: string; readonly expression: string }[] {
-  const programs = validations.flatMap(({ expression, messageExpression }) =>
-    [expression, ...(messageExpression === undefined ? [] : [messageExpression])].map((text) =>
-      compileCel(text, NAMES),
-    ),
+  expressions: readonly string[],
+): readonly NativeVariable[] {
+  const names = new Set(
+    expressions.flatMap((text) => variablesOf(policy, compileCel(text, NAMES)).map(({ name }) => name)),
   );
-  const names = new Set(programs.flatMap((program) => variablesOf(policy, program).map(({ name }) => name)));
   return policy.variables
     .filter(({ name }) => names.has(name))
     .map(({ name, expression }) => ({ name, expression: expression.program.expression }));
 }
 
 function validationOf(policy: CompiledPolicy, rule: CompiledRule): Validation {
-  const { expression, message, messageExpression, reason = 'Forbidden', field = '' } = rule;
+  const { expression, messageExpression, reason = 'Forbidden', field = '' } = rule;
   const named = (text: string) => (rule.name.startsWith('rules[') ? text : `${text} (rule ${rule.name})`);
   const { program } = expression;
-  const fixed = message ?? `does not satisfy ${program.expression.replace(/\s+/g, ' ')}`;
   return {
-    expression: program.type === 'bool' ? program.expression : `(${program.expression}\n) == true`,
-    message: inWords(policy, field, named(fixed)),
+    expression: program.type === 'bool' ? program.expression : `(${program.expression}\n) ? true : false`,
+    message: inWords(policy, field, named(fixedMessage(rule))),
     ...(messageExpression === undefined
       ? {}
       : { messageExpression: messageFor(messageExpression, inWords(policy, field, named(HERE))) }),
@@ -103,11 +129,12 @@ function validationOf(policy: CompiledPolicy, rule: CompiledRule): Validation {
 
 const HERE = '\u0000';
 
-/** An empty message, or one that is no text, leads to the fixed message, as in the webhook. */
+/** A message that is blank, long, or no text, leads to the fixed message, as in the webhook. */
 function messageFor({ program }: CompiledExpression, around: string): string {
   const [before = '', after = ''] = around.split(HERE).map((part) => JSON.stringify(part));
+  const isUsable = `said != '' && !said.contains('\\n') && bytes(said).size() <= ${LONGEST_MADE_MESSAGE}`;
   return (
-    `[dyn(${program.expression}\n)].map(said, type(said) == string && string(said).trim() != '' ? ` +
-    `${before} + string(said) + ${after} : '')[0]`
+    `[dyn(${program.expression}\n)].map(said, type(said) == string ? string(said).trim() : '')` +
+    `.map(said, ${isUsable} ? ${before} + said + ${after} : '')[0]`
   );
 }

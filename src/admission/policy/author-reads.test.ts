@@ -131,3 +131,17 @@ test('no new default in the schema changes the text: it would void the record of
     'spec.initiallyDeferred.grace',
   ]);
 });
+
+test.each([
+  ['Cascade', 'delete'],
+  ['SetNull', 'patch'],
+  ['SetDefault', 'patch'],
+] as const)('%s needs the permission to %s the governed objects', (onTargetDelete, verb) => {
+  const references = [{ ...reference('datacenters'), onTargetDelete }];
+  expect(reads({ validate: { references } })).toContain(
+    `${verb} servers.infra.example.com in all namespaces`,
+  );
+  const [, , action] = readsOf({ match, validate: { references } });
+  expect(action?.field).toBe('spec.validate.references[0].onTargetDelete');
+  expect(action && forbiddenReadMessage(action)).toContain(`verbs: [${verb}]`);
+});

@@ -1,4 +1,4 @@
-/** What a policy reads from the cluster: its author must be permitted to read the same. */
+/** What a policy reads from the cluster, and what it deletes and changes: its author must be permitted to do the same. */
 import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
 import { toGroupResource } from '../../api/policy-match.ts';
 import type { JsonValue } from '../../json/json.ts';
@@ -13,8 +13,11 @@ import { isSecret, NAMESPACES } from './object-ref.ts';
 export interface AuthorRead extends GroupResource {
   /** The field that directs the read. */
   readonly field: string;
-  /** `get`: objects that the policy or a governed object names. `list`: all objects of a governed kind. */
-  readonly verb: 'get' | 'list';
+  /**
+   * `get`: objects that the policy or a governed object names. `list`: all objects of a governed kind. `delete` and
+   * `patch`: those of them that name a deleted target.
+   */
+  readonly verb: 'get' | 'list' | 'delete' | 'patch';
   /** Undefined: all namespaces, or cluster-scoped. */
   readonly namespace: string | undefined;
   /** Undefined: any name. */
@@ -54,6 +57,12 @@ export function readsOf(spec: AdmissionPolicySpec): readonly AuthorRead[] {
     ...(checksStored(spec)
       ? governedBy(spec).map((kind) => ({ ...kind, ...any, field: 'spec.match', verb: 'list' as const }))
       : []),
+    ...references.flatMap(({ onTargetDelete = 'Allow' }, index) => {
+      if (onTargetDelete === 'Allow' || onTargetDelete === 'Restrict') return [];
+      const verb = onTargetDelete === 'Cascade' ? ('delete' as const) : ('patch' as const);
+      const field = `spec.validate.references[${index}].onTargetDelete`;
+      return governedBy(spec).map((kind) => ({ ...kind, ...any, field, verb }));
+    }),
   ];
   return uniqueBy(reads, ({ verb, group, resource, namespace, name }) =>
     JSON.stringify([verb, group, resource, namespace, name]),
@@ -115,8 +124,9 @@ export function forbiddenReadMessage(read: AuthorRead): string {
   const { group, resource, verb, namespace } = read;
   const role = namespace === undefined ? 'ClusterRole' : `Role in ${shorten(namespace, 63)}`;
   const rule = `{apiGroups: [${quote(group)}], resources: [${shorten(resource, 253)}], verbs: [${verb}]}`;
-  return (
-    `you may not ${describeRead(read)}, and a policy reads only what its author may read: ` +
-    `ask for a ${role} with the rule ${rule}, or have a user with this permission write the policy`
-  );
+  const start =
+    verb === 'get' || verb === 'list'
+      ? `you may not ${describeRead(read)}, and a policy reads only what its author may read: ask for a`
+      : `you may not ${describeRead(read)}, and a policy deletes and changes only what its author may delete and patch: ask for a`;
+  return `${start} ${role} with the rule ${rule}, or have a user with this permission write the policy`;
 }

@@ -2,6 +2,7 @@ import { groupResourceName } from '../../json/kube-object.ts';
 import { NAMESPACES } from './object-ref.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { compileReferences } from './references/compile-references.ts';
+import { reportActions } from './references/report-actions.ts';
 import { compileImmutable } from './immutable/immutable.ts';
 import { compileDefaults } from './defaults/defaults.ts';
 import { compileExceptions } from './exceptions/exceptions.ts';
@@ -57,6 +58,7 @@ export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvir
   const match = compileMatch(spec, environment, report);
   const immutable = compileImmutable(spec, match, report);
   const references = compileReferences(spec, match, resolve, report);
+  reportActions(spec, immutable, schemas ?? [], report);
   const { compile, variables } = createExpressionCompiler(spec, schemas, report);
   const parts: Omit<CompiledPolicy, 'targets'> = {
     name: metadata.name ?? '',

@@ -64,6 +64,9 @@ export interface CompiledImmutable {
 /** The object that expressions see as `params`. */
 export interface CompiledParams {
   readonly target: GroupResource;
+  readonly kind: string;
+  /** The version that Gatehouse reads; undefined if it is not known. */
+  readonly version: string | undefined;
   readonly name: string;
   /** Undefined for a namespaced kind: use the namespace of the checked object. */
   readonly namespace: string | undefined;
@@ -136,6 +139,8 @@ export interface CompiledTarget extends GroupResource {
   readonly whole: boolean;
 }
 
+export type DeleteAction = 'Cascade' | 'SetNull' | 'SetDefault';
+
 export interface CompiledReference {
   readonly name: string;
   readonly path: FieldPath;
@@ -151,6 +156,10 @@ export interface CompiledReference {
   readonly optional: boolean;
   /** Whether the reference blocks the deletion of its target. */
   readonly restrictsDelete: boolean;
+  /** What Gatehouse does to the objects that name a target after its deletion. */
+  readonly deleteAction: DeleteAction | undefined;
+  /** Only with SetDefault. */
+  readonly defaultTarget: string | undefined;
   /** Whether a new reference and a concurrent deletion of its target exclude each other. */
   readonly serializable: boolean;
 }

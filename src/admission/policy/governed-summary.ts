@@ -5,12 +5,12 @@ import type { CompiledPolicy } from './compiled-policy.ts';
 
 import { isJsonObject } from '../../json/json.ts';
 import { matchesSelector } from '../../json/label-selector.ts';
-import { referencesOf, restrictingReferences } from './references/read-references.ts';
+import { referencesOf, deletionReferences } from './references/read-references.ts';
 import { targetKey } from './object-ref.ts';
 import { heldKeys } from './unique/unique-key.ts';
 
 /**
- * What replicas cache about a governed object: the targets whose deletion it blocks, and the unique keys that it holds.
+ * What replicas cache about a governed object: the targets whose deletion concerns it, and the unique keys that it holds.
  */
 export interface GovernedSummary {
   /** Results of `targetKey`, without duplicates. */
@@ -35,8 +35,8 @@ export function summarise(
   const selecting = policies.filter(({ match }) => matchesSelector(match.objectSelector, labels));
   const holdsOn = hasDeletionTimestamp(object) ? [] : selecting;
   const targets = holdsOn.flatMap((policy) =>
-    referencesOf({ references: restrictingReferences(policy.references) }, object, namespace).map(
-      ({ target }) => targetKey(target),
+    referencesOf({ references: deletionReferences(policy.references) }, object, namespace).map(({ target }) =>
+      targetKey(target),
     ),
   );
   const claims = selecting.flatMap((policy) => heldKeys(policy, object, self).map(({ claim }) => claim));
@@ -48,12 +48,12 @@ export const needsSummary = ({
   unique,
   references,
 }: Pick<CompiledPolicy, 'unique' | 'references'>): boolean =>
-  unique.length > 0 || restrictingReferences(references).length > 0;
+  unique.length > 0 || deletionReferences(references).length > 0;
 
 /** The parts of a policy that determine its summaries. While the key is unchanged, existing summaries stay valid. */
 export const summaryKey = memoizeWeak(({ name, match, unique, references }: CompiledPolicy): string => {
   const { objectSelector, apiGroups, apiVersions, resources } = match;
-  const named = restrictingReferences(references).map(({ path, namespacePath, target, namespaced }) => [
+  const named = deletionReferences(references).map(({ path, namespacePath, target, namespaced }) => [
     path.text,
     namespacePath?.text ?? null,
     groupResourceName(target),

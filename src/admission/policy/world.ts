@@ -2,6 +2,7 @@ import type { KubeObject, ObjectMeta, ObjectRef, OwnerReference } from '../../js
 import type { Requester } from '../../api/principals.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import type { CompiledPolicy, Grants } from './compiled-policy.ts';
+import type { Prove } from './references/deletion-record.ts';
 import type { CelDecision, CelQuestion } from '../../cel/library/authorizer.ts';
 import type { AdmissionRequest, Operation, UserInfo } from '../review/request.ts';
 
@@ -57,6 +58,8 @@ export interface World {
   readonly governed?: GovernedIndex;
   /** Absent under the same conditions as `claims`: references then have no guarantee. */
   readonly intents?: Intents;
+  /** Signs the records of deletions. Absent under the same conditions as `claims`: there are then no records. */
+  readonly prove?: Prove;
   /** Absent under the same conditions as `claims`: owners are then recorded but not looked up. */
   readonly owners?: Owners;
 }
@@ -173,7 +176,7 @@ export interface Intents {
 /** Lookups in the stores, which may be stale. */
 export interface GovernedIndex {
   /**
-   * The objects that seem to name this target through a reference of these policies that restricts its deletion;
+   * The objects that seem to name this target through a reference of these policies that concerns its deletion;
    * undefined until the stores are synced.
    */
   readonly referrers: (

@@ -46,6 +46,8 @@ export interface AdmissionRequest {
   readonly name: string | undefined;
   /** Undefined for cluster-scoped objects, including Namespaces. */
   readonly namespace: string | undefined;
+  /** The name and the namespace as the API server sent them, for expressions: empty if absent. Default: those above. */
+  readonly sent?: { readonly name: string; readonly namespace: string };
   readonly operation: Operation;
   readonly userInfo: UserInfo;
   /** The new object; always present on CREATE and UPDATE. */
@@ -84,6 +86,7 @@ export function toAdmissionRequest(review: JsonObject): AdmissionRequest {
     requestResource: isPresent(requestResource) ? resourceOf(requestResource, 'requestResource') : resource,
     name: textOf(request.name) || nameOf(object) || nameOf(oldObject) || undefined,
     namespace: isNamespace(resource) ? undefined : textOf(request.namespace) || undefined,
+    sent: { name: textOf(request.name), namespace: textOf(request.namespace) },
     operation,
     userInfo: userInfoOf(request.userInfo),
     object,

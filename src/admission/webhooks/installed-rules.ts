@@ -1,4 +1,5 @@
 /** Which rules the API server follows: a policy is installed when both configurations carry its rules. */
+import { NO_RELEASES, type ReleaseOf } from '../native/release.ts';
 import type { CompiledPolicy } from '../policy/compiled-policy.ts';
 import type { LiveWebhookConfiguration } from './dev-entries.ts';
 import { webhookConfigurations } from './webhook-configurations.ts';
@@ -18,8 +19,11 @@ export const rulesIn = (
   );
 
 /** The rules that the policies need, in both configurations. */
-export function rulesOf(policies: readonly CompiledPolicy[]): InstalledRules {
-  const { mutating, validating } = webhookConfigurations(policies, ANY_TARGET);
+export function rulesOf(
+  policies: readonly CompiledPolicy[],
+  releaseOf: ReleaseOf = NO_RELEASES,
+): InstalledRules {
+  const { mutating, validating } = webhookConfigurations(policies, ANY_TARGET, [], releaseOf);
   return rulesIn([mutating, validating]);
 }
 

@@ -1,4 +1,4 @@
-/** The webhook entries of policies: one for each scope, and one for each kind whose deletion policies restrict. */
+/** The webhook entries of policies: one for each scope, and one for each kind whose deletion concerns policies. */
 import { createHash } from 'node:crypto';
 
 import { toGroupResource } from '../../api/policy-match.ts';
@@ -34,7 +34,7 @@ function canonicalSelector({ matchLabels = {}, matchExpressions = [] }: NormalSe
 
 const DELETION_PREFIX = 'restrict-';
 
-/** Whether the entry is for deletions of targets. Its policies are those that restrict the deletion. */
+/** Whether the entry is for deletions of targets. Its policies are those with a reference that is not `Allow`. */
 export const isDeletionEntry = (entryId: string): boolean => entryId.startsWith(DELETION_PREFIX);
 
 /**
@@ -44,15 +44,15 @@ export const isDeletionEntry = (entryId: string): boolean => entryId.startsWith(
 export const failsOpen = (entryId: string): boolean => /^(restrict-)?ignore-/.test(entryId);
 
 /**
- * The entries for deletions that references with `onTargetDelete: Restrict` block: one for each target kind. They have
- * no selectors: the selectors of the policy apply to the objects that hold the references.
+ * The entries for deletions that references block, or after which Gatehouse acts: one for each target kind. They have no
+ * selectors: the selectors of the policy apply to the objects that hold the references.
  */
 export function deletionEntriesOf({
   match: { failurePolicy, timeoutSeconds },
   spec: { validate: { references = [] } = {} },
 }: Pick<CompiledPolicy, 'match' | 'spec'>): readonly Pick<CompiledPolicy, 'entryId' | 'match'>[] {
   const targets = references
-    .filter(({ onTargetDelete }) => onTargetDelete === 'Restrict')
+    .filter(({ onTargetDelete = 'Allow' }) => onTargetDelete !== 'Allow')
     .map(({ target }) => toGroupResource(target));
   return [...Map.groupBy(targets, groupResourceName).values()].flatMap(([target]) => {
     if (target === undefined) return [];

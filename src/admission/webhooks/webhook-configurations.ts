@@ -1,6 +1,8 @@
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../api/group.ts';
 import type { CompiledMatch, CompiledPolicy } from '../policy/compiled-policy.ts';
 import { canDeferAll } from '../policy/deferral/deferral.ts';
+import { leftCondition } from '../native/left-to-webhook.ts';
+import { governsExempt, NO_RELEASES, type Release, type ReleaseOf } from '../native/release.ts';
 import { deletionEntriesOf } from './policy-entries.ts';
 import {
   mutatedOperations as mutatedByHandler,
@@ -12,6 +14,7 @@ import { OWN_KIND_ENTRIES, type OwnKindEntry } from './protect-own-kinds.ts';
 import { webhookPath } from './path-tokens.ts';
 import { writes, type Operation } from '../review/request.ts';
 import {
+  narrowed,
   splitForRestorers,
   type WebhookTarget,
   type WebhookConfiguration,
@@ -32,6 +35,7 @@ export function webhookConfigurations(
   policies: readonly CompiledPolicy[],
   target: WebhookTarget,
   handlers: readonly CompiledHandler[] = [],
+  releaseOf: ReleaseOf = NO_RELEASES,
 ): { readonly mutating: WebhookConfiguration; readonly validating: WebhookConfiguration } {
   return {
     mutating: configuration(
@@ -44,7 +48,14 @@ export function webhookConfigurations(
     ),
     validating: configuration('ValidatingWebhookConfiguration', [
       ...ownWebhooks('validate', target),
-      ...webhooks('validate', policies, validatedOperations, target, canDeferAll),
+      ...webhooks(
+        'validate',
+        policies,
+        (policy) => operationsLeft(policy, releaseOf(policy)),
+        target,
+        canDeferAll,
+        (policy) => narrowCondition(policy, releaseOf(policy)),
+      ),
       ...webhooks('validate', handlers, validatedByHandler, target),
       ...webhooks('validate', policies.flatMap(deletionEntriesOf), ({ match }) => match.operations, target),
     ]),
@@ -67,13 +78,42 @@ function mutatedOperations({
 /** The operations on which a policy checks the object. */
 function validatedOperations({ spec, match }: CompiledPolicy): readonly Operation[] {
   const { validate = {}, warnings = [], auditAnnotations = [] } = spec;
-  const { immutable = [], references = [], unique = [], schema, rules = [] } = validate;
+  const { immutableFromCreation = [], references = [], unique = [], schema, rules = [] } = validate;
+  const immutable = [...(validate.immutable ?? []), ...immutableFromCreation];
   const always = rules.length > 0 || warnings.length > 0 || auditAnnotations.length > 0;
   const onWrites = references.length > 0 || unique.length > 0 || schema !== undefined;
   return match.operations.filter(
     (operation) =>
       always || (immutable.length > 0 && operation === 'UPDATE') || (onWrites && writes(operation)),
   );
+}
+
+/** The operations on which the checks of this part of a policy apply. */
+function checkedOperations(policy: CompiledPolicy): readonly Operation[] {
+  const { match, rules, warnings, auditAnnotations, immutable, references, unique, schema } = policy;
+  const always = rules.length + warnings.length + auditAnnotations.length > 0;
+  const onWrites = references.length + unique.length > 0 || schema !== undefined;
+  return match.operations.filter(
+    (operation) =>
+      always || (immutable.length > 0 && operation === 'UPDATE') || (onWrites && writes(operation)),
+  );
+}
+
+/** The operations on which the webhook still judges: its own checks, and requests that the API server leaves to it. */
+function operationsLeft(policy: CompiledPolicy, release: Release | undefined): readonly Operation[] {
+  const all = validatedOperations(policy);
+  if (release === undefined || governsExempt(policy)) return all;
+  if (leftCondition(policy, release.restorers) !== undefined) return all;
+  const own = checkedOperations(release.remaining);
+  return all.filter((operation) => own.includes(operation));
+}
+
+/** The condition of the requests that the API server leaves to the webhook, if that has no other checks. */
+function narrowCondition(policy: CompiledPolicy, release: Release | undefined): string | undefined {
+  if (release === undefined || governsExempt(policy)) return undefined;
+  return checkedOperations(release.remaining).length === 0
+    ? leftCondition(policy, release.restorers)
+    : undefined;
 }
 
 function configuration(kind: string, entries: readonly Webhook[]): WebhookConfiguration {
@@ -102,6 +142,7 @@ function webhooks<T extends Governing>(
   operationsOf: (one: T) => readonly Operation[],
   target: WebhookTarget,
   isDeferrable: (one: T, operation: Operation) => boolean = () => false,
+  conditionOf: (one: T) => string | undefined = () => undefined,
 ): readonly Webhook[] {
   const called = governing.filter((one) => operationsOf(one).length > 0);
   const entries = [...Map.groupBy(called, ({ entryId }) => entryId)];
@@ -130,8 +171,15 @@ function webhooks<T extends Governing>(
           : {}),
         sideEffects: claims ? 'NoneOnDryRun' : 'None',
       };
+      const conditions = all.map(conditionOf);
       return splitForRestorers(
-        forAll,
+        conditions.includes(undefined)
+          ? forAll
+          : narrowed(
+              forAll,
+              conditions.flatMap((one) => one ?? []),
+              target,
+            ),
         { deferrable: rulesOf(isDeferrable), strict: rulesOf((...request) => !isDeferrable(...request)) },
         target,
       );

@@ -65,7 +65,31 @@ export interface RulesForRestorers {
 
 /** The names of the conditions that {@link splitForRestorers} adds. */
 const [RESTORER, NOT_RESTORER] = ['restorer', 'not-restorer'];
-export const RESERVED_CONDITIONS: readonly string[] = [RESTORER, NOT_RESTORER];
+/** The name of the condition that {@link narrowed} adds. */
+const LEFT = 'left-to-the-webhook';
+export const RESERVED_CONDITIONS: readonly string[] = [RESTORER, NOT_RESTORER, LEFT];
+
+/** The API server accepts 64. The split for restorers adds one. */
+const MOST_CONDITIONS = 63;
+
+/**
+ * An entry for what the API server leaves to the webhook while it enforces all checks of the policies itself. It has another
+ * name than the whole entry.
+ */
+export function narrowed(
+  webhook: Webhook,
+  conditions: readonly string[],
+  { matchConditions }: Pick<WebhookTarget, 'matchConditions'>,
+): Webhook {
+  const { name, matchConditions: own = [] } = webhook;
+  if (own.length + 1 > MOST_CONDITIONS) return webhook;
+  const expression = [...new Set(conditions)].join(' || ');
+  return {
+    ...webhook,
+    name: name.replace('.', '.left.'),
+    ...(matchConditions ? { matchConditions: [...own, { name: LEFT, expression }] } : {}),
+  };
+}
 
 /**
  * Splits an entry that fails closed: an entry for restorers fails open for policies whose checks can all be deferred. A

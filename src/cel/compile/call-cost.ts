@@ -14,7 +14,7 @@ import { CEL_TYPE, isList, isMap, isOpaque, isTagged, type Tagged } from '../val
 /** Receives the values of the receiver and the arguments. */
 export type CallCost = (first: unknown, second?: unknown, third?: unknown) => number;
 
-const ONE: CallCost = () => 1;
+export const ONE: CallCost = () => 1;
 
 /** @returns the cost of calling these overloads, between which the values decide */
 export function costOfCall(name: string, candidates: readonly CelFunction[]): CallCost {
@@ -44,6 +44,7 @@ const traversed = (size: number): number => Math.ceil(size * 0.1);
 
 /** Characters, bytes, elements or keys; 1 for other values. */
 function sizeOf(value: unknown): number {
+  if (typeof value === 'bigint' || typeof value === 'boolean' || typeof value === 'number') return 1;
   if (typeof value === 'string') return textSize(value);
   if (value instanceof Uint8Array || isList(value)) return value.length;
   if (isTagged(value)) return sizeOfTagged(value);

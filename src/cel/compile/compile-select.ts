@@ -112,10 +112,10 @@ function undefinedField(
 }
 
 /** What reading one field or element costs. A path that does not start with a variable costs 1 more. */
-const costOfStep = ({ isPath = false }: Compiled): number => (isPath ? 1 : 2);
+const costOfStep = ({ isPath = false }: Pick<Compiled, 'isPath'>): number => (isPath ? 1 : 2);
 
 function selectStep(
-  { step: operand, ...rest }: Compiled,
+  { step: operand, ...rest }: Omit<Compiled, 'type'>,
   property: string,
   mode: Select['mode'],
   type: CelType,
@@ -128,28 +128,27 @@ function selectStep(
     };
   }
   const coerce = coercionTo(type);
+  const cost = costOfStep(rest);
   const get = mode === 'optional' ? lookUpCounted : readCounted;
-  const cost = costOfStep({ step: operand, ...rest }) - 1;
-  return (frame) => {
-    charge(frame, 1);
-    count(frame, cost);
-    const value = get(operand(frame), property, frame);
-    return coerce === undefined ? value : coerce(value);
-  };
+  if (coerce === undefined) return (frame) => get(frame, operand(frame), property, cost);
+  return (frame) => coerce(get(frame, operand(frame), property, cost));
 }
 
-/** A field or element costs 1. */
-function readCounted(container: unknown, key: unknown, frame: Frame): unknown {
-  if (isOptional(container)) return lookUpCounted(container, key, frame);
-  count(frame, 1);
-  return read(container, key);
+/** What an empty optional lacks costs nothing. */
+function readCounted(frame: Frame, container: unknown, key: unknown, cost: number): unknown {
+  spend(frame, cost);
+  const value = read(container, key);
+  if (value === NONE) count(frame, -1);
+  return value;
 }
 
 /** An optional field or element costs 1 if it exists. */
-function lookUpCounted(container: unknown, key: unknown, frame: Frame): unknown {
-  const found = lookUp(container, key);
-  if (found !== NONE) count(frame, 1);
-  return found;
+function lookUpCounted(frame: Frame, container: unknown, key: unknown, cost: number): unknown {
+  charge(frame, 1);
+  count(frame, cost - 1);
+  const value = lookUp(container, key);
+  if (value !== NONE) count(frame, 1);
+  return value;
 }
 
 const declare = (name: string, ...types: readonly string[]): CelFunction => {
@@ -186,14 +185,12 @@ export function compileIndex(
   const type = indexType(call, name, [operand.type, key.type], compiler);
   const coerce = coercionTo(type);
   const get = name === '_[_]' ? readCounted : lookUpCounted;
-  const cost = costOfStep(operand) - (key.isPath === true ? 2 : 1);
+  const cost = costOfStep(operand) - (key.isPath === true ? 1 : 0);
   return {
     type,
     isPath: true,
     step: (frame) => {
-      charge(frame, 1);
-      count(frame, cost);
-      const value = get(operand.step(frame), key.step(frame), frame);
+      const value = get(frame, operand.step(frame), key.step(frame), cost);
       return coerce === undefined ? value : coerce(value);
     },
   };

@@ -1,5 +1,5 @@
 import { CelCostError, CelError, noSuchOverload } from '../cel-error.ts';
-import { type CallCost, costOfCall } from './call-cost.ts';
+import { type CallCost, costOfCall, ONE } from './call-cost.ts';
 import type { Compiler } from './compiler.ts';
 import { attempt, count, type Frame, type Step } from '../frame.ts';
 import type { CelFunction } from '../library/define.ts';
@@ -73,30 +73,24 @@ export function callStep(
 }
 
 function operatorStep({ run }: CelFunction, cost: CallCost, left: Step, right: Step | undefined): Step {
-  if (right === undefined) {
-    return (frame) => {
-      const value = argument(frame, left, cost);
-      count(frame, cost(value));
-      return run(frame, value);
-    };
-  }
-  return (frame) => {
-    const value = argument(frame, left, cost, right);
-    const other = argument(frame, right, cost);
-    count(frame, cost(value, other));
-    return run(frame, value, other);
-  };
+  if (right === undefined) return unaryStep('', { tests: [ANY_VALUE], run }, cost, left);
+  return binaryStep('', { tests: [ANY_VALUE, ANY_VALUE], run }, cost, left, right);
 }
 
 function unaryStep(
   name: string,
-  { tests: [test = ANY_VALUE], run }: CelFunction,
+  { tests: [test = ANY_VALUE], run }: Pick<CelFunction, 'tests' | 'run'>,
   cost: CallCost,
   step: Step,
 ): Step {
   return (frame) => {
-    const value = argument(frame, step, cost);
-    count(frame, cost(value));
+    let value: unknown;
+    try {
+      value = step(frame);
+    } catch (error) {
+      throw failed(error, frame, cost);
+    }
+    count(frame, cost === ONE ? 1 : cost(value));
     if (test(value)) return run(frame, value);
     throw mismatch(name, [value]);
   };
@@ -104,30 +98,36 @@ function unaryStep(
 
 function binaryStep(
   name: string,
-  { tests: [test = ANY_VALUE, otherTest = ANY_VALUE], run }: CelFunction,
+  { tests: [test = ANY_VALUE, otherTest = ANY_VALUE], run }: Pick<CelFunction, 'tests' | 'run'>,
   cost: CallCost,
   left: Step,
   right: Step,
 ): Step {
   return (frame) => {
-    const value = argument(frame, left, cost, right);
-    const other = argument(frame, right, cost);
-    count(frame, cost(value, other));
+    let value: unknown;
+    let other: unknown;
+    try {
+      value = left(frame);
+    } catch (error) {
+      throw failed(error, frame, cost, right);
+    }
+    try {
+      other = right(frame);
+    } catch (error) {
+      throw failed(error, frame, cost);
+    }
+    count(frame, cost === ONE ? 1 : cost(value, other));
     if (test(value) && otherTest(other)) return run(frame, value, other);
     throw mismatch(name, [value, other]);
   };
 }
 
-/** cel-go evaluates and counts all parts of a call, also if one fails. */
-function argument(frame: Frame, step: Step, cost: CallCost, next?: Step): unknown {
-  try {
-    return step(frame);
-  } catch (error) {
-    if (!(error instanceof CelError) || error instanceof CelCostError) throw error;
-    if (next !== undefined) attempt(frame, next);
-    count(frame, cost(undefined, undefined));
-    throw error;
-  }
+/** cel-go evaluates and counts all parts of a call, also if one fails. @returns the error */
+function failed(error: unknown, frame: Frame, cost: CallCost, next?: Step): unknown {
+  if (!(error instanceof CelError) || error instanceof CelCostError) return error;
+  if (next !== undefined) attempt(frame, next);
+  count(frame, cost(undefined, undefined));
+  return error;
 }
 
 /** For `size`, the message of cel-go contains only the name. */

@@ -25,7 +25,7 @@ import {
 } from '../../runtime/webhooks/dev-session.ts';
 import { configurationTarget } from '../../runtime/webhooks/installed-webhooks.ts';
 import { readTokensInUse } from '../../runtime/webhooks/path-tokens.ts';
-import { restorersOf } from '../../runtime/webhooks/webhook-configurations.ts';
+import { restorersOf } from '../../runtime/webhooks/restorers.ts';
 import { probeResult, probeWindow } from '../inspect/read-cluster/probe.ts';
 
 /** The user waits at the terminal; the leader restores the remaining entries. */

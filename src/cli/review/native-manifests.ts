@@ -29,11 +29,12 @@ export function nativeManifests(paths: readonly string[], ownNamespace: string):
     .filter(isEnabled)
     .flatMap(({ spec }) => spec.principals);
   const documents = policies.map((policy) => {
-    const { checks, objects: native } = compileNative(policy, { ownNamespace, restorers });
+    const { checks, pairs } = compileNative(policy, { ownNamespace, restorers });
     const left = checks.flatMap((one) =>
       one.by === 'Webhook' ? [`# ${one.check}: webhook, because ${one.reason}\n`] : [],
     );
     const head = `# AdmissionPolicy ${policy.name}: the API server enforces ${checks.length - left.length} of ${checks.length} checks\n`;
+    const native = pairs.flatMap(({ policy: object, binding }) => [object, binding]);
     return [head, ...left, native.map((object) => stringify(object, { lineWidth: 0 })).join('---\n')].join(
       '',
     );

@@ -1,4 +1,4 @@
-/** `gatehouse manifests -p`: the ClusterRoles that let Gatehouse read the kinds of policies. */
+/** `gatehouse manifests -p`: the ClusterRoles that let Gatehouse read the kinds of policies, and act after deletions. */
 import { readFileSync } from 'node:fs';
 
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
@@ -6,13 +6,14 @@ import { uniqueBy } from '../../json/objects.ts';
 import { groupResourceName } from '../../json/kube-object.ts';
 import { governed, namedKinds } from '../../runtime/policies/policy-kinds.ts';
 import { clusterRoleFor } from '../../runtime/policies/read-access.ts';
+import { actionRoleFor, neededBy } from '../../runtime/references/action-access.ts';
 import { createStorage } from '../../sandbox/machinery/storage/storage.ts';
 import { readObjects, refuse } from './input.ts';
 import { createKinds } from './kinds.ts';
 import { readOwn } from './read-own.ts';
 
 /**
- * YAML that can be applied as it is: a ClusterRole for each policy.
+ * YAML that can be applied as it is: a ClusterRole for each policy, and another one if it acts after deletions.
  *
  * @param paths files and folders; `-` is the standard input
  * @throws UnusableInput with all problems
@@ -27,7 +28,12 @@ export function policyManifests(paths: readonly string[]): string {
     const kinds = uniqueBy([...namedKinds(spec), ...governed(spec)], groupResourceName).filter(
       ({ group, resource }) => group !== '*' && resource !== '*',
     );
-    return kinds.length === 0 ? [] : clusterRoleFor(metadata.name ?? '', kinds);
+    const { name = '' } = metadata;
+    const needed = neededBy(spec);
+    return [
+      ...(kinds.length === 0 ? [] : [clusterRoleFor(name, kinds)]),
+      ...(needed.length === 0 ? [] : [actionRoleFor(name, needed)]),
+    ];
   });
   return roles.length === 0
     ? '# No policy names a kind: nothing to apply.\n'

@@ -16,6 +16,7 @@ import {
 } from '../../admission/policy/unique/claim-state.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { canGovern, isGovernedNow } from '../../admission/policy/match/object-scope.ts';
+import { isDeletionRecord } from '../../admission/policy/references/deletion-record.ts';
 import { isJsonObject } from '../../json/json.ts';
 import { isDnsSubdomain } from '../../json/names.ts';
 import { targetKey } from '../../admission/policy/object-ref.ts';
@@ -90,6 +91,7 @@ async function compareAll(options: UniqueClaimsOptions, signal: AbortSignal): Pr
   for await (const page of options.client.pages<UniqueClaim>(UNIQUE_CLAIMS, { signal })) {
     for (const claim of page.items) {
       const { name = '' } = claim.metadata;
+      if (isDeletionRecord(name)) continue; // another controller finishes them
       present.add(name);
       const known = options.governed.holdersOf(name);
       const [only] = known;

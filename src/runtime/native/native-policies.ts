@@ -1,42 +1,64 @@
 /**
  * On the leader, with --compile-policies: installs the checks that the API server can enforce itself, as
- * ValidatingAdmissionPolicies, and removes those that no AdmissionPolicy needs any more. The webhook keeps judging every
- * check: what both refuse is refused twice, and what only one of them knows yet is refused too.
+ * ValidatingAdmissionPolicies, confirms that it enforces them, and removes those that no AdmissionPolicy needs any more.
+ *
+ * Every check has a judge at every moment. The webhook lets go only after the confirmation, which stands in the status of the
+ * AdmissionPolicy. Before a confirmed policy of the API server changes, the leader withdraws the confirmation, and waits until
+ * the webhook judges again.
  */
 import { isDeepStrictEqual } from 'node:util';
 
-import { compileNative } from '../../admission/native/native-policy.ts';
+import { inWebhook, type NativePart } from '../../admission/native/native-check.ts';
+import {
+  compileNative,
+  nativeNames,
+  type NativeOptions,
+  type NativePolicy,
+} from '../../admission/native/native-policy.ts';
 import {
   enforcersOf,
-  INSTALLED_SELECTOR,
+  installedOf,
   isAsWanted,
-  isInstalledByUs,
-  obstacleOf,
-  toInstalled,
+  refuses,
+  TYPES_UNCHECKED,
   type Enforcer,
+  type Installed,
 } from '../../admission/native/installed-policy.ts';
+import { versionOf, type Confirmation, type ConfirmedPair } from '../../admission/native/release.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
-import { messageOf } from '../../json/error-message.ts';
-import type { KubeObject } from '../../json/kube-object.ts';
-import { isConflict } from '../../kube/api-error.ts';
-import type { KubeClient } from '../../kube/client.ts';
+import { isConflict, isNotFound } from '../../kube/api-error.ts';
 import type { Discovery } from '../../kube/discovery.ts';
-import type { Resource } from '../../kube/object.ts';
 import type { Store } from '../../kube/store.ts';
 import {
   validatingAdmissionPolicies as POLICIES,
   validatingAdmissionPolicyBindings as BINDINGS,
 } from '../../kube/well-known.ts';
-import type { Log } from '../../log.ts';
 import { requeueIn, startController, type LeaderContext, type Reconcile } from '../controller.ts';
 import type { Replica } from '../webhook-process.ts';
-import { restorersOf } from '../webhooks/webhook-configurations.ts';
-import { refusable, WriteRefused } from '../write-refused.ts';
+import { restorersOf } from '../webhooks/restorers.ts';
+import { WriteRefused } from '../write-refused.ts';
+import { createConfirmer, PENDING, type ProbeOptions } from './confirm.ts';
+import {
+  ForeignObject,
+  install,
+  listInstalled,
+  remove,
+  type StoredPair,
+  type StoredPoliciesOptions,
+} from './stored-policies.ts';
+import { createTakeover, type TakeoverOptions } from './takeover.ts';
 
-export interface NativePoliciesOptions {
-  readonly client: Pick<KubeClient, 'listAll' | 'get' | 'create' | 'replace' | 'delete'>;
+/** Who enforces a policy, for its status. */
+export interface Enforcement {
+  readonly enforcedBy: readonly Enforcer[];
+  /** Undefined: the webhook judges every check. */
+  readonly confirmed: Confirmation | undefined;
+}
+
+export interface NativePoliciesOptions
+  extends StoredPoliciesOptions, Omit<ProbeOptions, 'client'>, Omit<TakeoverOptions, 'confirmed'> {
   readonly discovery: Pick<Discovery, 'servedIn'>;
   /** The versions in force. */
   readonly inForce: () => readonly CompiledPolicy[];
@@ -44,150 +66,177 @@ export interface NativePoliciesOptions {
   readonly detectors: Pick<Store<RestoreDetector>, 'list'>;
   readonly ownNamespace: string;
   /** Called when who enforces a policy changes. */
-  readonly report: (name: string, enforcers: readonly Enforcer[]) => void;
-  readonly now: () => Date;
-  readonly log: Log;
+  readonly report: (name: string, enforcement: Enforcement) => void;
 }
 
-/** The manifest that grants all permissions for compiled policies. */
-const ROLE = 'deploy/components/compile-policies/role.yaml';
 /** How soon to look again whether a new policy is confirmed, in milliseconds. */
-const CONFIRM_MS = 2_000;
+const CONFIRM_MS = 1_000;
+/** The same where something else has to change first. */
+const RETRY_MS = 10_000;
 /** How often to compare: others can edit and delete the objects, and Kubernetes can be upgraded. */
 const COMPARE_MS = 60_000;
 const UNSERVED = 'the API server serves no ValidatingAdmissionPolicies: it does from Kubernetes 1.30 on';
 
+/** What a pass found out about a policy. */
+interface Settled {
+  /** Why the API server does not enforce the checks of a part; undefined: it does. */
+  readonly obstacle: (part: NativePart) => string | undefined;
+  readonly confirmed: Confirmation | undefined;
+}
+
+const TAKING_OVER = 'the webhook takes over before the policy of the API server changes';
+
 export function createNativePoliciesReconciler(options: NativePoliciesOptions): Reconcile {
-  const { client, discovery, detectors, ownNamespace, report, now } = options;
+  const { detectors, ownNamespace, report, now, policies } = options;
+  const confirmed = (name: string) => policies.get(name)?.status?.confirmed;
+  const confirmer = createConfirmer(options);
+  const takeover = createTakeover({ ...options, confirmed });
+
+  /** @returns whether this version enforces everything that it can, or why its parts do not */
+  const settle = async (
+    { policy, pairs }: Wanted,
+    stored: ReadonlyMap<string, StoredPair>,
+    signal: AbortSignal,
+  ): Promise<Settled> => {
+    const changes = changesOf(policy, pairs, stored);
+    if (!changes.every(({ name }) => takeover.mayChange(policy, name, stored.get(name))))
+      return { obstacle: () => TAKING_OVER, confirmed: undefined };
+    for (const { name, isWanted } of changes) {
+      const found = stored.get(name);
+      if (!isWanted && found !== undefined) await remove(name, found, options, signal);
+    }
+    const obstacles = new Map<NativePart, string | undefined>();
+    const enforced: ConfirmedPair[] = [];
+    for (const pair of pairs) {
+      const { obstacle, confirmed: found } = await enforce(policy, pair, stored.get(pair.name), signal);
+      obstacles.set(pair.part, obstacle);
+      if (obstacle === undefined) enforced.push(found);
+    }
+    const { generation } = policy;
+    return {
+      obstacle: (part) => obstacles.get(part),
+      confirmed: enforced.length === 0 ? undefined : { generation, pairs: enforced },
+    };
+  };
+
+  const enforce = async (
+    policy: CompiledPolicy,
+    { name, digest, ...wanted }: Installed,
+    stored: StoredPair | undefined,
+    signal: AbortSignal,
+  ) => {
+    const live = await install(wanted, stored, options, signal);
+    const pair = { name, digest, policy: versionOf(live.policy), binding: versionOf(live.binding) };
+    const subject = { pair, policy: live.policy, refuses: refuses(wanted.binding) };
+    const known = confirmed(policy.name)?.pairs.find((one) => one.name === name);
+    const { objectSelector } = policy.match;
+    return {
+      obstacle: await confirmer.obstacle({ ...subject, objectSelector }, known, signal),
+      confirmed: pair,
+    };
+  };
+
   return async (_key, signal) => {
     const restorers = restorersOf(detectors);
-    const wanted = options
-      .inForce()
-      .flatMap((policy) => wantedOf(policy, options.policies, { ownNamespace, restorers }));
-    const served = await discovery.servedIn(POLICIES.group, signal);
-    if (![POLICIES, BINDINGS].every((kind) => served.some((one) => isDeepStrictEqual(one, kind)))) {
-      for (const { name, checks } of wanted) report(name, enforcersOf(checks, UNSERVED));
+    const inForce = options.inForce();
+    takeover.observe(inForce);
+    const wanted = inForce.flatMap((policy) => wantedOf(policy, policies, { ownNamespace, restorers }));
+    confirmer.keepOnly(new Set(wanted.flatMap(({ pairs }) => pairs.map(({ name }) => name))));
+    const stored = await readStored(options, signal);
+    if (stored === undefined) {
+      for (const { policy, checks } of wanted)
+        report(policy.name, { enforcedBy: enforcersOf(checks, () => UNSERVED), confirmed: undefined });
       return requeueIn(COMPARE_MS, now());
     }
-    const list = async (kind: Resource) =>
-      (await client.listAll(kind, { labelSelector: INSTALLED_SELECTOR, signal })).items.filter(
-        isInstalledByUs,
-      );
-    const stored = await refusable(ROLE, async () => ({
-      policies: byName(await list(POLICIES)),
-      bindings: byName(await list(BINDINGS)),
-    }));
-    let isConfirmed = true;
-    for (const { name, checks, objects } of wanted) {
-      const obstacle = await install(objects, stored, options, signal);
-      if (objects.length > 0 && obstacle !== undefined) isConfirmed = false;
-      report(name, enforcersOf(checks, obstacle));
+    let again = COMPARE_MS;
+    for (const one of wanted) {
+      const state = await settle(one, stored, signal).catch((error: unknown): Settled => {
+        const reason = explain(error, signal);
+        return { obstacle: () => reason, confirmed: undefined };
+      });
+      if (one.pairs.length === 0 && changesOf(one.policy, [], stored).length > 0) again = CONFIRM_MS;
+      again = Math.min(again, ...one.pairs.map(({ part }) => retryAfter(state.obstacle(part))));
+      report(one.policy.name, {
+        enforcedBy: enforcersOf(one.checks, state.obstacle),
+        confirmed: state.confirmed,
+      });
     }
-    await prune(stored, new Set(keptNames(wanted, options)), options, signal);
-    return requeueIn(isConfirmed ? COMPARE_MS : CONFIRM_MS, now());
+    // What is installed for policies that cannot be evaluated at the moment stays.
+    const kept = new Set(inForce.flatMap(({ name }) => nativeNames(name)));
+    for (const [name, pair] of stored) if (!kept.has(name)) await remove(name, pair, options, signal);
+    return requeueIn(again, now());
   };
 }
 
-type Stored = Readonly<Record<'policies' | 'bindings', ReadonlyMap<string, KubeObject>>>;
-type Wanted = { readonly name: string } & ReturnType<typeof compileNative>;
+function retryAfter(obstacle: string | undefined): number {
+  if (obstacle === undefined) return COMPARE_MS;
+  return [PENDING, TAKING_OVER, TYPES_UNCHECKED].includes(obstacle) ? CONFIRM_MS : RETRY_MS;
+}
 
-const byName = (objects: readonly KubeObject[]): ReadonlyMap<string, KubeObject> =>
-  new Map(objects.map((object) => [object.metadata?.name ?? '', object]));
+/** The stored pairs of this policy that have to change. */
+function changesOf(
+  policy: CompiledPolicy,
+  pairs: readonly Installed[],
+  stored: ReadonlyMap<string, StoredPair>,
+): readonly { readonly name: string; readonly isWanted: boolean }[] {
+  return nativeNames(policy.name).flatMap((name) => {
+    const found = stored.get(name);
+    const wanted = pairs.find((pair) => pair.name === name);
+    const isDone =
+      wanted === undefined
+        ? found === undefined
+        : found?.policy !== undefined &&
+          found.binding !== undefined &&
+          isAsWanted(found.policy, wanted.policy) &&
+          isAsWanted(found.binding, wanted.binding);
+    return isDone ? [] : [{ name, isWanted: wanted !== undefined }];
+  });
+}
+
+/** Undefined: the API server does not serve the kinds. */
+async function readStored(
+  options: NativePoliciesOptions,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, StoredPair> | undefined> {
+  const served = await options.discovery.servedIn(POLICIES.group, signal);
+  if (![POLICIES, BINDINGS].every((kind) => served.some((one) => isDeepStrictEqual(one, kind))))
+    return undefined;
+  try {
+    return await listInstalled(options, signal);
+  } catch (error) {
+    if (isNotFound(error)) return undefined; // discovery is cached
+    throw error;
+  }
+}
+
+/** @throws errors that are no obstacle of one policy */
+function explain(error: unknown, signal: AbortSignal): string {
+  signal.throwIfAborted();
+  if (error instanceof ForeignObject || error instanceof WriteRefused) return error.message;
+  if (isConflict(error)) return 'another client has just changed it';
+  throw error;
+}
+
+interface Wanted extends Pick<NativePolicy, 'checks'> {
+  readonly policy: CompiledPolicy;
+  /** None: the webhook judges every check. */
+  readonly pairs: readonly Installed[];
+}
 
 /** Nothing for a policy that cannot be evaluated: the webhook refuses everything in its scope. */
 function wantedOf(
   policy: CompiledPolicy,
   policies: NativePoliciesOptions['policies'],
-  options: Parameters<typeof compileNative>[1],
+  options: NativeOptions,
 ): readonly Wanted[] {
-  const { name } = policy;
+  const { name, undecidable, spec } = policy;
   const uid = policies.get(name)?.metadata.uid;
-  if (policy.undecidable !== undefined || uid === undefined) return [];
-  const { checks, objects } = compileNative(policy, options);
-  if (policy.spec.compile !== 'Never')
-    return [{ name, checks, objects: objects.map((object) => toInstalled(object, { name, uid })) }];
-  const reason = 'spec.compile is Never';
-  return [{ name, checks: checks.map(({ check }) => ({ check, by: 'Webhook', reason })), objects: [] }];
-}
-
-/** Also what is installed for policies that cannot be evaluated at the moment. */
-const keptNames = (wanted: readonly Wanted[], { inForce }: NativePoliciesOptions): readonly string[] => [
-  ...wanted.flatMap(({ objects }) => objects.map(({ metadata }) => metadata?.name ?? '')),
-  ...inForce().flatMap(({ name, undecidable }) =>
-    undecidable === undefined ? [] : [`${name}.policies.gatehouse.dev`],
-  ),
-];
-
-/** The policy first: without it, its binding has no effect. @returns why the API server does not enforce it yet */
-async function install(
-  objects: readonly KubeObject[],
-  stored: Stored,
-  options: NativePoliciesOptions,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  const [policy, binding] = objects;
-  if (policy === undefined || binding === undefined) return undefined;
-  try {
-    const live = await ensure(POLICIES, policy, stored.policies, options, signal);
-    await ensure(BINDINGS, binding, stored.bindings, options, signal);
-    return obstacleOf(live);
-  } catch (error) {
-    signal.throwIfAborted();
-    if (error instanceof ForeignObject || error instanceof WriteRefused) return error.message;
-    if (isConflict(error)) return 'another client has just changed it';
-    throw error;
-  }
-}
-
-/** Another client made an object with our name, such as `gatehouse manifests --vap` in a GitOps repository. */
-class ForeignObject extends Error {}
-
-/** @returns the object as the API server stores it. @throws ForeignObject, WriteRefused */
-async function ensure(
-  kind: Resource,
-  wanted: KubeObject,
-  known: ReadonlyMap<string, KubeObject>,
-  { client, log }: NativePoliciesOptions,
-  signal: AbortSignal,
-): Promise<KubeObject> {
-  const name = wanted.metadata?.name ?? '';
-  const stored = known.get(name) ?? (await client.get<KubeObject>(kind, { name }, { signal }));
-  if (stored !== undefined && !isInstalledByUs(stored))
-    throw new ForeignObject(`there is a ${kind.kind} ${name} that Gatehouse has not installed`);
-  if (stored !== undefined && isAsWanted(stored, wanted)) return stored;
-  log.info({ kind: kind.kind, name }, 'wrote a compiled policy');
-  return await refusable(ROLE, async () => {
-    if (stored === undefined) return await client.create(kind, wanted, { signal });
-    const labels = { ...stored.metadata?.labels, ...wanted.metadata?.labels };
-    const { ownerReferences = [] } = wanted.metadata ?? {};
-    const metadata = { ...stored.metadata, labels, ownerReferences };
-    return await client.replace(kind, { ...stored, ...wanted, metadata }, { signal });
-  });
-}
-
-/** The binding first: then the policy has no effect. */
-async function prune(
-  { policies, bindings }: Stored,
-  kept: ReadonlySet<string>,
-  { client, log }: NativePoliciesOptions,
-  signal: AbortSignal,
-): Promise<void> {
-  for (const [kind, objects] of [
-    [BINDINGS, bindings],
-    [POLICIES, policies],
-  ] as const) {
-    for (const [name, { metadata = {} }] of objects) {
-      if (kept.has(name)) continue;
-      const { uid, resourceVersion } = metadata;
-      try {
-        await client.delete(kind, { name }, { preconditions: { uid, resourceVersion }, signal });
-        log.info({ kind: kind.kind, name }, 'removed a compiled policy');
-      } catch (error) {
-        if (!isConflict(error)) throw error;
-        log.debug({ kind: kind.kind, name, reason: messageOf(error) }, 'a compiled policy has just changed');
-      }
-    }
-  }
+  if (undecidable !== undefined || uid === undefined) return [];
+  const { checks, pairs } = compileNative(policy, options);
+  if (spec.compile !== 'Never')
+    return [{ policy, checks, pairs: pairs.map((pair) => installedOf(pair, { name, uid })) }];
+  const left = checks.map(({ check }) => inWebhook(check, 'spec.compile is Never'));
+  return [{ policy, checks: left, pairs: [] }];
 }
 
 const KEY = 'all';
@@ -195,34 +244,43 @@ const KEY = 'all';
 /** @param onChange called with the name of a policy when who enforces it changes */
 export function startNativePolicies(
   context: LeaderContext,
-  { registry, policies, detectors }: Pick<Replica, 'registry' | 'policies' | 'detectors'>,
+  {
+    registry,
+    releases,
+    policies,
+    detectors,
+  }: Pick<Replica, 'registry' | 'releases' | 'policies' | 'detectors'>,
   onChange: (name: string) => void,
   signal: AbortSignal,
 ) {
   const { client, discovery, config, log } = context;
-  const enforcers = new Map<string, readonly Enforcer[]>();
+  const enforcements = new Map<string, Enforcement>();
   const reconcile = createNativePoliciesReconciler({
     ...{ client, discovery, log, policies: policies.store, detectors: detectors.store },
     inForce: registry.inForce,
+    isInstalled: registry.isInstalled,
+    releaseOf: releases.of,
     ownNamespace: config.namespace,
     report: (name, next) => {
-      if (isDeepStrictEqual(enforcers.get(name), next)) return;
-      enforcers.set(name, next);
+      if (isDeepStrictEqual(enforcements.get(name), next)) return;
+      enforcements.set(name, next);
       onChange(name);
     },
     now: () => new Date(),
+    monotonic: () => performance.now(),
   });
   const controller = startController(context, { name: 'native-policies', reconcile }, signal);
   const refresh = () => controller.add(KEY);
   registry.subscribe((name) => {
-    if (registry.get(name) === undefined) enforcers.delete(name);
+    if (registry.get(name) === undefined) enforcements.delete(name);
     refresh();
   }, signal);
   policies.onChange(refresh, signal);
   detectors.onChange(refresh, signal);
+  releases.onChange(refresh, signal);
   refresh();
   return {
-    enforcersOf: (name: string): readonly Enforcer[] | undefined => enforcers.get(name),
+    enforcementOf: (name: string): Enforcement | undefined => enforcements.get(name),
     stopped: controller.stopped,
   };
 }

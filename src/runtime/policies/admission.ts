@@ -1,5 +1,6 @@
 /** Routes an admission request to the policies or the handler of its webhook entry. */
 import { ALLOWED, type Decision } from '../../admission/review/decision.ts';
+import { judgedByWebhook, NO_RELEASES, type ReleaseOf } from '../../admission/native/release.ts';
 import { isDeletionEntry } from '../../admission/webhooks/policy-entries.ts';
 import type { HandlerPhase } from '../../admission/handlers/handler-decision.ts';
 import { isOwnEntry } from '../../admission/webhooks/protect-own-kinds.ts';
@@ -38,13 +39,16 @@ export function createAdmission(
   now: () => number = Date.now,
   ownKinds: OwnKinds = NO_OWN_KINDS,
   namespaces?: Namespaces,
+  releaseOf: ReleaseOf = NO_RELEASES,
 ): Pick<WebhookServerOptions, 'mutate' | 'validate'> {
   const governing = (phase: HandlerPhase, entry: string, request: AdmissionRequest) => {
     const selection = registry.policySet().select(entry, request);
     if (selection.kind === 'governed') {
       // The stores contain all objects that protect a target: references in other namespaces protect none.
       if (isDeletionEntry(entry)) return selection.policies;
-      return withinNamespaces(phase, namespaces, request, selection.policies);
+      const policies = withinNamespaces(phase, namespaces, request, selection.policies);
+      if (phase === 'mutate') return policies;
+      return policies.map((policy) => judgedByWebhook(policy, releaseOf(policy), request));
     }
     return registry.wasRetired(entry, request) ? [] : undefined;
   };

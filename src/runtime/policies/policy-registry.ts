@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { buildPolicySet, type PolicySet } from '../../admission/policy/policy-set.ts';
 import type { AdmissionRequest } from '../../admission/review/request.ts';
+import { NO_RELEASES, type ReleaseOf } from '../../admission/native/release.ts';
 import { rulesOf, type InstalledRules } from '../../admission/webhooks/installed-rules.ts';
 import type { CompiledState } from './compiled-state.ts';
 import type { IsAwaited } from './uncompiled.ts';
@@ -32,11 +33,15 @@ const LAG_MS = 60_000;
 
 const includes = (all: InstalledRules, some: InstalledRules) => [...some].every((rule) => all.has(rule));
 
-/** @param isCaughtUp whether every policy that this replica has read is compiled, in any version */
+/**
+ * @param isCaughtUp whether every policy that this replica has read is compiled, in any version
+ * @param releaseOf the checks that the webhook leaves to the API server
+ */
 export function createPolicyRegistry(
   now: () => number,
   isCaughtUp = () => true,
   isAwaited: IsAwaited = () => false,
+  releaseOf: ReleaseOf = NO_RELEASES,
 ) {
   const states = new Map<string, PolicyState>();
   const listeners = createListeners<[name: string]>();
@@ -46,8 +51,11 @@ export function createPolicyRegistry(
 
   const inForce = (): readonly CompiledPolicy[] =>
     [...states.values()].flatMap((state) => state.inForce ?? []);
-  const isInstalled = (policy: CompiledPolicy): boolean | undefined =>
-    installed === undefined ? undefined : includes(installed, rulesOf([policy]));
+  const isInstalled = (policy: CompiledPolicy): boolean | undefined => {
+    if (installed === undefined) return undefined;
+    if (includes(installed, rulesOf([policy]))) return true;
+    return releaseOf(policy) !== undefined && includes(installed, rulesOf([policy], releaseOf));
+  };
   const lingers = ({ goneAt }: Retired) => goneAt === undefined || goneAt + LAG_MS > now();
   /** The newest version comes first. */
   const lingering = () => retired.filter(lingers);

@@ -28,6 +28,8 @@ let refusal: string | undefined;
 let violations: AdmissionPolicyStatus['violations'];
 let now: string;
 let record: string | undefined;
+let deletions: string;
+let missing: string;
 let verdict: ReadsVerdict;
 
 const version = (generation: number) => compiled({}, { name: 'servers', generation });
@@ -42,6 +44,8 @@ beforeEach(() => {
   refusal = undefined;
   violations = undefined;
   record = undefined;
+  deletions = '';
+  missing = '';
   verdict = 'reviewed';
   now = '2026-11-21T12:00:00Z';
 });
@@ -52,7 +56,12 @@ const reconciler = (read: (name: string) => AdmissionPolicy | undefined = polici
     { get: read },
     { get: () => state, inForce: () => [] },
     { recordOf: () => record, verdict: () => verdict },
-    { isInstalled: () => installed, refusal: () => refusal, violations: () => violations },
+    {
+      isInstalled: () => installed,
+      refusal: () => refusal,
+      violations: () => violations,
+      deletions: { progress: () => deletions, missing: () => missing },
+    },
     () => new Date(now),
   );
 const reconcile = () => reconciler()('servers', NEVER);
@@ -358,4 +367,18 @@ test('a policy that is older than the review of reads says so until its next wri
   verdict = 'reviewed';
   await reconcile();
   expect(condition('ReadsReviewed')).toBeUndefined();
+});
+
+test('work after deletions that waits, and missing permissions for it, are conditions until they are over', async () => {
+  deletions = 'datacenters "fra1" was deleted, and objects still name it';
+  missing = 'the leader may not delete servers';
+  await reconcile();
+  expect(condition('DeletionsFinished')).toMatchObject({ status: 'False', message: deletions });
+  expect(condition('ActionsPermitted')).toMatchObject({ status: 'False', message: missing });
+  expect(condition('Ready')).toMatchObject({ status: 'True' });
+  deletions = '';
+  missing = '';
+  await reconcile();
+  expect(condition('DeletionsFinished')).toBeUndefined();
+  expect(condition('ActionsPermitted')).toBeUndefined();
 });

@@ -1,5 +1,4 @@
 /** On the leader: writes the status of AdmissionPolicies. */
-import type { Enforcer } from '../../admission/native/installed-policy.ts';
 import { hasAudit } from '../../admission/policy/audit.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { uncoveredSubresources } from '../../admission/policy/match/uncovered-subresources.ts';
@@ -9,6 +8,7 @@ import { setCondition } from '../../json/conditions.ts';
 import { keyOf, type Condition } from '../../json/kube-object.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Context } from '../context.ts';
+import type { Enforcement } from '../native/native-policies.ts';
 import { startController, type Reconcile, type RunningController } from '../controller.ts';
 import { ADMISSION_POLICIES } from '../resources.ts';
 import type { Replica } from '../webhook-process.ts';
@@ -25,8 +25,10 @@ export interface PolicyFacts {
   readonly refusal: (policy: CompiledPolicy) => string | undefined;
   /** The last result of the audit; undefined when this leader has not audited the policy. */
   readonly violations: (name: string) => AdmissionPolicyStatus['violations'];
+  /** Why the leader has not acted yet after deletions of targets, and what it may not do; empty: nothing is wrong. */
+  readonly deletions: Readonly<Record<'progress' | 'missing', (name: string) => string>>;
   /** Undefined: this process compiles no policies. The result is undefined until the first attempt. */
-  readonly enforcersOf?: ((name: string) => readonly Enforcer[] | undefined) | undefined;
+  readonly enforcementOf?: ((name: string) => Enforcement | undefined) | undefined;
 }
 
 export function createPolicyStatusReconciler(
@@ -34,7 +36,7 @@ export function createPolicyStatusReconciler(
   policies: Pick<Store<AdmissionPolicy>, 'get'>,
   registry: Pick<PolicyRegistry, 'get' | 'inForce'>,
   records: Pick<ReadRecords, 'recordOf' | 'verdict'>,
-  { isInstalled, refusal, violations, enforcersOf }: PolicyFacts,
+  { isInstalled, refusal, violations, deletions, enforcementOf }: PolicyFacts,
   now: () => Date,
 ): Reconcile {
   return createStatusReconciler(ADMISSION_POLICIES, client, policies, registry, (state, policy) => {
@@ -63,6 +65,8 @@ export function createPolicyStatusReconciler(
       coverageOf(state, registry.inForce()),
       reviewOf(records.verdict(name, spec, recordIn(policy))),
       { type: 'KindsServed', reason: 'NotServed', message: state.unserved ?? '' },
+      { type: 'DeletionsFinished', reason: 'ReferrersLeft', message: deletions.progress(name) },
+      { type: 'ActionsPermitted', reason: 'MissingPermission', message: deletions.missing(name) },
     ];
     // The reads of a version that cannot be evaluated may not be reviewed: it must not get a new record.
     const isPrevious = !installed || state.inForce?.undecidable !== undefined;
@@ -72,17 +76,22 @@ export function createPolicyStatusReconciler(
       conditions: withShortcomings(conditions, shortcomings, state.generation, now()),
       ...(inForce === undefined ? {} : { inForce }),
       ...(found === undefined ? {} : { violations: found }),
-      ...enforcement(enforcersOf === undefined ? undefined : (enforcersOf(name) ?? before.enforcedBy)),
+      ...(enforcementOf === undefined ? {} : enforcement(enforcementOf(name) ?? before)),
     };
   });
 }
 
-function enforcement(
-  enforcedBy: AdmissionPolicyStatus['enforcedBy'],
-): Pick<AdmissionPolicyStatus, 'compiled' | 'enforcedBy'> {
+function enforcement({
+  enforcedBy,
+  confirmed,
+}: Partial<Enforcement>): Pick<AdmissionPolicyStatus, 'compiled' | 'enforcedBy' | 'confirmed'> {
   if (enforcedBy === undefined) return {};
   const native = enforcedBy.filter(({ by }) => by === 'APIServer');
-  return { compiled: `${native.length}/${enforcedBy.length}`, enforcedBy };
+  return {
+    compiled: `${native.length}/${enforcedBy.length}`,
+    enforcedBy,
+    ...(confirmed === undefined ? {} : { confirmed }),
+  };
 }
 
 /** The condition `SubresourcesCovered`, if it is false. */

@@ -50,6 +50,11 @@ export function createReadRecords(data: () => SecretData | undefined) {
   return {
     hasKey: () => dataOf(KEY) !== undefined,
     recordOf,
+    /** Signs what replicas tell the leader. Undefined while there is no key. */
+    prove: (text: string): string | undefined => {
+      const key = dataOf(KEY);
+      return key && createHmac('sha256', key).update(`v1\nproof\n${text}`).digest('base64url');
+    },
     /** @param record what the policy or its status carries */
     verdict: (name: string, spec: AdmissionPolicySpec, record: string | undefined): ReadsVerdict => {
       const reads = readsOf(spec);

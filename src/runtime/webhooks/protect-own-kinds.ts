@@ -19,7 +19,7 @@ import { validatingAdmissionPolicies, validatingAdmissionPolicyBindings } from '
 import type { Context } from '../context.ts';
 import { AWAIT_CHANGE, requeueIn, startController, type Reconcile } from '../controller.ts';
 import type { Replica } from '../webhook-process.ts';
-import { restorersOf } from './webhook-configurations.ts';
+import { restorersOf } from './restorers.ts';
 
 type Part = keyof OwnKindsPolicy;
 type PartObject = OwnKindsPolicy[Part];

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 
+import { NO_RELEASES } from '../../admission/native/release.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import { rulesOf } from '../../admission/webhooks/installed-rules.ts';
 import { DEV_URL_ANNOTATION, withDevSession } from '../../admission/webhooks/dev-session.ts';
@@ -54,6 +55,7 @@ beforeEach(() => {
 const reconciler = (change: Partial<WebhookConfigurationsOptions> = {}) =>
   createWebhookConfigurationsReconciler({
     handlers: [],
+    releaseOf: NO_RELEASES,
     policies: () => policies,
     caBundle: () => caBundle,
     pathToken: () => pathToken,

@@ -1,6 +1,7 @@
 /** On the leader: writes the two webhook configurations named `gatehouse`, as the policies in force require them. */
 import { isDeepStrictEqual } from 'node:util';
 
+import type { ReleaseOf } from '../../admission/native/release.ts';
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { LiveWebhook, LiveWebhookConfiguration } from '../../admission/webhooks/dev-entries.ts';
 import { devSessionOf, withoutDevSession, type DevSession } from '../../admission/webhooks/dev-session.ts';
@@ -12,16 +13,15 @@ import {
 import type { InstalledRules } from '../../admission/webhooks/installed-rules.ts';
 import type { WebhookConfiguration } from '../../admission/webhooks/webhook.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
-import type { Principal } from '../../api/principals.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Log } from '../../log.ts';
 import type { Store } from '../../kube/store.ts';
-import { isEnabled } from '../../restore/detector.ts';
 import type { Certificates } from '../certificates/start-certificates.ts';
 import type { Context } from '../context.ts';
 import { requeueIn, startController, type Reconcile, type RunningController } from '../controller.ts';
 import type { Replica } from '../webhook-process.ts';
 import { writeAccepted } from './dry-run.ts';
+import { restorersOf } from './restorers.ts';
 import { createFirstInstallation, servingObstacle } from './first-installation.ts';
 import { WEBHOOK_CONFIGURATIONS, configurationTarget, type WebhookResource } from './installed-webhooks.ts';
 
@@ -29,6 +29,8 @@ export interface WebhookConfigurationsOptions {
   readonly client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
   readonly policies: () => readonly CompiledPolicy[];
   readonly handlers: readonly CompiledHandler[];
+  /** The checks that the webhook leaves to the API server. */
+  readonly releaseOf: ReleaseOf;
   /** Base64 PEM; undefined until there is an authority. */
   readonly caBundle: () => string | undefined;
   /** Undefined until the Secret with the path tokens exists. */
@@ -65,7 +67,12 @@ export function createWebhookConfigurationsReconciler(options: WebhookConfigurat
     options.onWaiting(reason);
     if (reason !== undefined) return requeueIn(NOT_SERVING_MS, now());
     const wanted = { ...target, caBundle, pathToken, restorers: restorersOf(detectors) };
-    const { mutating, validating } = webhookConfigurations(options.policies(), wanted, handlers);
+    const { mutating, validating } = webhookConfigurations(
+      options.policies(),
+      wanted,
+      handlers,
+      options.releaseOf,
+    );
     const results = await Promise.allSettled([
       ensure('mutatingwebhookconfigurations', mutating, options, signal),
       ensure('validatingwebhookconfigurations', validating, options, signal),
@@ -135,16 +142,9 @@ function nextOf(
 const isSame = (live: LiveWebhookConfiguration, { webhooks, metadata }: LiveWebhookConfiguration): boolean =>
   isDeepStrictEqual([live.webhooks ?? [], live.metadata?.labels ?? {}], [webhooks, metadata?.labels]);
 
-/** The principals of all enabled detectors. */
-export const restorersOf = (detectors: Pick<Store<RestoreDetector>, 'list'>): readonly Principal[] =>
-  detectors
-    .list()
-    .filter(isEnabled)
-    .flatMap(({ spec }) => spec.principals);
-
 export function startWebhookConfigurations(
   context: Context,
-  { registry, handlers, detectors, paths, webhooks }: Replica,
+  { registry, releases, handlers, detectors, paths, webhooks }: Replica,
   certificates: Certificates,
   { onRefused, onWaiting }: Pick<WebhookConfigurationsOptions, 'onRefused' | 'onWaiting'>,
   signal: AbortSignal,
@@ -162,6 +162,7 @@ export function startWebhookConfigurations(
         client,
         policies: registry.inForce,
         handlers: handlers.all,
+        releaseOf: releases.of,
         caBundle: () => {
           const bundle = certificates.bundle();
           return bundle === undefined ? undefined : Buffer.from(bundle).toString('base64');
@@ -184,6 +185,7 @@ export function startWebhookConfigurations(
     controller.add(WEBHOOK_CONFIGURATION_NAME);
   };
   registry.subscribe(install, signal);
+  releases.onChange(install, signal);
   certificates.onAuthority(install);
   paths.onChange(install, signal);
   detectors.onChange(install, signal);

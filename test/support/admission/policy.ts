@@ -58,6 +58,7 @@ export function compileSpec(
       ...environment,
       resolve: ({ resource }) => ({
         kind: KINDS[resource] ?? 'Server',
+        version: 'v1',
         namespaced: !(resource in KINDS) || NAMESPACED.includes(resource),
       }),
     },

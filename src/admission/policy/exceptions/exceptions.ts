@@ -124,13 +124,15 @@ export function exemptionOfStored(
   return exemptionOf(policy, stored, { now });
 }
 
-function applies(
-  { expiresAt, users, groups, namespaces, names, resources, objectSelector }: CompiledException,
+const applies = (exception: CompiledException, request: Excusable, now: number): boolean =>
+  (exception.expiresAt === undefined || now < exception.expiresAt) && isSubject(exception, request);
+
+/** Whether the exception is about the request, at any time. */
+export function isSubject(
+  { users, groups, namespaces, names, resources, objectSelector }: CompiledException,
   { userInfo, resource, namespace, name, object, oldObject }: Excusable,
-  now: number,
 ): boolean {
   return (
-    (expiresAt === undefined || now < expiresAt) &&
     (users === undefined || (userInfo.username !== '' && isListed(users, userInfo.username))) &&
     (groups === undefined || userInfo.groups.some((group) => groups.includes(group))) &&
     (namespaces === undefined || (namespace !== undefined && isListed(namespaces, namespace))) &&

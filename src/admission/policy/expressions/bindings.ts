@@ -117,7 +117,7 @@ export function compileParams(
     report(at, `${quote(namespace)} cannot be the name of a namespace`);
   const resolved = tryResolve(target, 'spec.params', resolve, report);
   if (resolved === undefined) return undefined;
-  const { namespaced } = resolved;
+  const { kind, version, namespaced } = resolved;
   if (!namespaced && namespace !== undefined) report(at, 'the kind is cluster-scoped: remove it');
   const unnamespaced = namespaced && namespace === undefined ? clusterScoped(match, resolve) : undefined;
   if (unnamespaced !== undefined)
@@ -125,5 +125,5 @@ export function compileParams(
       at,
       `is missing: ${groupResourceName(unnamespaced)} has no namespace in which the object could be`,
     );
-  return { target, name, namespace, namespaced, whenMissing };
+  return { target, kind, version, name, namespace, namespaced, whenMissing };
 }

@@ -162,8 +162,8 @@ function lazyVariables(variables: readonly CompiledVariable[], evaluate: Evaluat
 /** As in ValidatingAdmissionPolicy: the AdmissionRequest without its objects. Fields without a value are absent. */
 function requestValue(request: AdmissionRequest): object {
   const { kind, resource, subResource, requestKind, requestResource } = request;
-  const { name, namespace, operation, userInfo, dryRun, options } = request;
-  const { uid, extra, ...user } = userInfo;
+  const { sent: { name, namespace } = request, operation, userInfo, dryRun, options } = request;
+  const { username, uid, extra, ...user } = userInfo;
   return {
     ...{ kind, resource, requestKind, requestResource, operation, dryRun },
     ...(subResource === '' ? {} : { subResource, requestSubResource: subResource }),
@@ -171,6 +171,7 @@ function requestValue(request: AdmissionRequest): object {
     ...(namespace === undefined || namespace === '' ? {} : { namespace }),
     userInfo: {
       ...user,
+      ...(username === '' ? {} : { username }),
       ...(uid === '' ? {} : { uid }),
       ...(Object.keys(extra).length === 0 ? {} : { extra }),
     },

@@ -127,7 +127,7 @@ function compileConditions(
 /** What API discovery reports about a resource; undefined if the API server does not serve it. */
 export type Resolve = (
   target: GroupResource,
-) => { readonly kind: string; readonly namespaced: boolean } | undefined;
+) => { readonly kind: string; readonly version?: string; readonly namespaced: boolean } | undefined;
 
 export function tryResolve(
   target: GroupResource,

@@ -9,6 +9,7 @@ import { isGovernedNow } from '../match/object-scope.ts';
 import { isJsonArray, isJsonObject, valueIn } from '../../../json/json.ts';
 import { isInTerminatingNamespace } from './terminating-namespace.ts';
 import { guardDeletion } from './guard-deletion.ts';
+import { recordDeletion } from './record-deletion.ts';
 import { referencesOf, restrictingReferences } from './read-references.ts';
 import type { AdmissionRequest } from '../../review/request.ts';
 import { createRestoreLookup, windowsFor } from '../deferral/deferral.ts';
@@ -63,6 +64,24 @@ export async function checkTargetDeletion(
   const { operation, name } = request;
   if (operation !== 'DELETE' || name === undefined) return ALLOWED;
   const target = requestedObject(request);
+  const restricting = policies.filter(({ references }) =>
+    restrictingReferences(references).some(
+      (one) => one.target.group === target.group && one.target.resource === target.resource,
+    ),
+  );
+  const decision = await checkReferrers(request, target, restricting, context);
+  return decision.kind === 'allow'
+    ? await recordDeletion(request, target, policies, context, decision)
+    : decision;
+}
+
+async function checkReferrers(
+  request: AdmissionRequest,
+  target: ObjectRef,
+  policies: readonly CompiledPolicy[],
+  context: AdmissionContext,
+): Promise<Decision> {
+  if (policies.length === 0) return ALLOWED;
   const known = context.world.governed?.referrers(target, policies);
   const decision = await judgeReferrers(request, target, policies, known, context);
   if (decision.kind !== 'allow' || known === undefined) return decision;

@@ -36,7 +36,7 @@ function compileReference(
     name,
     path: text,
     namespacePath: namespaceText,
-    onTargetDelete,
+    onTargetDelete = 'Allow',
     guarantee,
     optional = true,
     ...rule
@@ -55,7 +55,9 @@ function compileReference(
   const target = toGroupResource(rule.target);
   const resolved = tryResolve(target, `${where}.target`, resolve, report);
   const restrictsDelete = onTargetDelete === 'Restrict';
-  if (restrictsDelete) reportDeletionLockout(target, match.failurePolicy, `${where}.onTargetDelete`, report);
+  if (onTargetDelete !== 'Allow')
+    reportDeletionLockout(target, match.failurePolicy, `${where}.onTargetDelete`, report);
+  const deleteAction = restrictsDelete || onTargetDelete === 'Allow' ? undefined : onTargetDelete;
   const serializable = guarantee === 'Serializable';
   if (serializable) reportUnguaranteed(match, restrictsDelete, `${where}.guarantee`, report);
   if (path === undefined || resolved === undefined) return undefined;
@@ -75,7 +77,7 @@ function compileReference(
   }
   return {
     ...{ name, path, namespacePath, uidPath, target, targetKind, namespaced },
-    ...{ optional, restrictsDelete, serializable },
+    ...{ optional, restrictsDelete, serializable, deleteAction, defaultTarget: rule.defaultTarget },
   };
 }
 

@@ -115,3 +115,10 @@ export function restrictingReferences(
 ): readonly CompiledReference[] {
   return references.filter(({ restrictsDelete }) => restrictsDelete);
 }
+
+/** The references for which the deletion of a target has consequences. */
+export function deletionReferences(references: readonly CompiledReference[]): readonly CompiledReference[] {
+  return references.filter(
+    ({ restrictsDelete, deleteAction }) => restrictsDelete || deleteAction !== undefined,
+  );
+}

@@ -81,8 +81,10 @@ export function evaluateNotices(
     return typeof text === 'string' && text !== '' ? [text] : [];
   });
   const auditAnnotations = policy.auditAnnotations.flatMap(({ key, value }): readonly [string, string][] => {
-    const text = textOf(valueOf(value, key));
-    return text === '' ? [] : [[key, shorten(text, LONGEST_VALUE)]];
+    const text = textOf(valueOf(value, key)).trim();
+    return text === ''
+      ? []
+      : [[key, Buffer.byteLength(text) > LONGEST_VALUE ? shorten(text, LONGEST_VALUE) : text]];
   });
   return { warnings, auditAnnotations: Object.fromEntries(auditAnnotations), errors };
 }

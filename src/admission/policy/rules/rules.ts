@@ -109,11 +109,23 @@ function violation(policy: CompiledPolicy, rule: CompiledRule, message: string):
   };
 }
 
-function messageOf({ expression, message, messageExpression }: CompiledRule, evaluate: Evaluate): string {
+function messageOf(rule: CompiledRule, evaluate: Evaluate): string {
+  const { messageExpression } = rule;
   const made = messageExpression === undefined ? undefined : attempt(evaluate, messageExpression);
-  if (made?.kind === 'value' && typeof made.value === 'string' && made.value.trim() !== '') return made.value;
-  return message ?? `does not satisfy ${expression.program.expression}`;
+  const text = made?.kind === 'value' && typeof made.value === 'string' ? made.value.trim() : '';
+  return isUsable(text) ? text : fixedMessage(rule);
 }
+
+/** The longest result of a messageExpression, in bytes: the API server allows 5 KiB, with the names around it. */
+export const LONGEST_MADE_MESSAGE = 4096;
+
+/** As in ValidatingAdmissionPolicy. */
+const isUsable = (text: string): boolean =>
+  text !== '' && !text.includes('\n') && Buffer.byteLength(text) <= LONGEST_MADE_MESSAGE;
+
+/** The message if no expression makes one, in one line. */
+export const fixedMessage = ({ message, expression }: CompiledRule): string =>
+  message ?? `does not satisfy ${expression.program.expression.replace(/\s+/g, ' ')}`;
 
 /** The value of the expression, or why its evaluation failed. */
 export function attempt(

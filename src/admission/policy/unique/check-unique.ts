@@ -108,16 +108,11 @@ export function obstacleViolation(obstacle: Obstacle): Violation | undefined {
       const { namespace } = obstacle.key.self;
       const where = namespace === undefined ? '' : ` in namespace ${quote(namespace)}`;
       const message = `too many unique values that ${quote(obstacle.username)} claimed${where} belong to objects that are not stored: try again, and find out why those writes fail; the values are free ${toSeconds(obstacle.waitMs)} s after the last attempt`;
-      return {
-        ...common,
-        field: '',
-        message,
-        refusal: { ...TRY_AGAIN, retryAfterSeconds: RETRY_AFTER_SECONDS },
-      };
+      return { ...common, field: '', message, refusal: TRY_AGAIN };
     }
     case 'pending': {
       const message = `${shownValues(obstacle.key)} was claimed a moment ago by ${describeRef(obstacle.holder)}, which may be about to be stored: try again, in ${toSeconds(obstacle.waitMs)} s at the latest (unique value ${rule.name})`;
-      return { ...common, message, refusal: { ...TRY_AGAIN, retryAfterSeconds: RETRY_AFTER_SECONDS } };
+      return { ...common, message, refusal: TRY_AGAIN };
     }
     case 'unknown':
       return undefined;
@@ -128,8 +123,7 @@ export function obstacleViolation(obstacle: Obstacle): Violation | undefined {
  * The API server nearly always stores the other write within a second. API clients wait that long and retry, up to ten
  * times. If the other write failed, the claim stays pending for longer, and the message tells the user why.
  */
-const RETRY_AFTER_SECONDS = 1;
-const TRY_AGAIN = { reason: 'TooManyRequests', code: 429 } as const;
+const TRY_AGAIN = { reason: 'TooManyRequests', code: 429, retryAfterSeconds: 1 } as const;
 
 const toSeconds = (ms: number): number => Math.max(1, Math.ceil(ms / 1_000));
 

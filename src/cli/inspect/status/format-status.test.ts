@@ -80,6 +80,17 @@ test('during a rotation, the text says when the next generation starts to sign',
   expect(nextGeneration([pending], NOW)).toBe('; c625d969 starts signing after every target holds its root');
 });
 
+test('a policy whose actions after a deletion wait says what for', () => {
+  const ready = policy();
+  const message = 'datacenters "fra1" was deleted, and objects still name it: waits for a restore';
+  const waiting = { type: 'DeletionsFinished', status: 'False', reason: 'ReferrersLeft', message } as const;
+  const conditions = [...(ready.status?.conditions ?? []), { ...waiting, lastTransitionTime: at(0) }];
+  expect(shown({ policies: read([ready]) })).not.toContain('waits for a restore');
+  const shownNow = shown({ policies: read([{ ...ready, status: { ...ready.status, conditions } }]) });
+  expect(shownNow).toContain('waits for a restore');
+  expect(shownNow).toMatch(/^ {2}servers +True/m);
+});
+
 test('a policy that governed no existing object is noted, with the time: objects may be newer', () => {
   const unused = {
     ...policy(),

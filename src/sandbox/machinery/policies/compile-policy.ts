@@ -1,7 +1,7 @@
 import { CelError, compileCel, type CelProgram, type CelVariableType } from '../../../cel/cel.ts';
 import { ADMISSION_VARIABLES } from '../../../cel/match-condition.ts';
 import type { JsonObject } from '../../../json/json.ts';
-import { optionalText, records, text } from '../fields.ts';
+import { optionalText, record, records, text } from '../fields.ts';
 
 /** An expression of a ValidatingAdmissionPolicy; an error if it does not compile. */
 export interface Expression {
@@ -37,16 +37,22 @@ export interface PolicyExpressions {
 
 type Variables = Readonly<Record<string, CelVariableType>>;
 
-/** Compiles the expressions in the `spec` of a policy. A variable can use those before it. */
-export function compilePolicy(spec: JsonObject): PolicyExpressions {
-  const base: Variables = { ...ADMISSION_VARIABLES, namespaceObject: 'dyn' };
+/**
+ * Compiles the expressions in the `spec` of a policy. A variable can use those before it.
+ *
+ * @param types of `object`, `oldObject` and `params`, where they are known
+ */
+export function compilePolicy(spec: JsonObject, types: Variables = {}): PolicyExpressions {
+  // Without a paramKind there is no such variable.
+  const params: Variables = record(spec, 'paramKind') === undefined ? {} : { params: 'dyn' };
+  const base: Variables = { ...ADMISSION_VARIABLES, ...params, namespaceObject: 'dyn', ...types };
   const fields: Record<string, CelVariableType> = {};
   const all = (): Variables => ({ ...base, variables: { fields: { ...fields } } });
   const variables = records(spec, 'variables').map((variable, index): Variable => {
     const name = text(variable, 'name');
     const at = `spec.variables[${index}].expression`;
     const expression = compile(text(variable, 'expression'), at, all(), undefined);
-    fields[name] = expression.program instanceof CelError ? 'dyn' : expression.program.type;
+    fields[name] = expression.program instanceof CelError ? 'dyn' : { result: expression.program };
     return { name, expression };
   });
   const named = all();

@@ -31,8 +31,9 @@ export function evaluatePolicy(
   question: Question,
   namespaceObject: ApiObject | undefined,
   authorize: CelAuthorize,
+  params?: ApiObject,
 ): Evaluated {
-  const values = valuesOf(policy, question, namespaceObject, authorize);
+  const values = valuesOf(policy, question, namespaceObject, authorize, params);
   const broken = (messages: readonly string[]): readonly Failure[] =>
     policy.ignoresFailures || messages.length === 0
       ? []
@@ -77,6 +78,7 @@ function valuesOf(
   question: Question,
   namespaceObject: ApiObject | undefined,
   authorize: CelAuthorize,
+  params: ApiObject | undefined,
 ): Values {
   const { type, subresource, namespace, name } = question.attributes;
   const values: Record<string, unknown> = {
@@ -84,6 +86,7 @@ function valuesOf(
     oldObject: jsonOf(question.oldObject),
     request: admissionRequest(question),
     namespaceObject: jsonOf(namespaceObject),
+    params: jsonOf(params),
     authorizer: celAuthorizer(authorize),
     'authorizer.requestResource': celResourceCheck(authorize, {
       ...{ group: type.group, resource: type.resource, subresource, namespace, name },

@@ -10,6 +10,7 @@ import type { Key, Place } from '../../machinery/storage/stored.ts';
 import { startDefinitionsController } from './definitions.ts';
 import { startGarbageCollector } from './garbage-collector.ts';
 import { startNamespaceController } from './namespaces.ts';
+import { startPolicyTypes } from './policy-types.ts';
 import { startRoleAggregation } from './role-aggregation.ts';
 
 const BACKGROUND = { dryRun: false, propagationPolicy: 'Background', preconditions: {} } as const;
@@ -39,6 +40,7 @@ export function startControllers(api: Api, now: () => string, onError: (error: u
         );
     }),
     startRoleAggregation(storage, replaceObject, onRetry),
+    startPolicyTypes(storage, registry, onRetry),
     startNamespaceController({
       storage,
       replaceObject,

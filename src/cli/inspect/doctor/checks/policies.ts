@@ -80,7 +80,13 @@ function judgeConditions(kind: string, { metadata, status }: Conditioned, create
 }
 
 /** Conditions of a policy that is in force. */
-const ADVICE: readonly string[] = ['KindsServed', 'SubresourcesCovered', 'ReadsReviewed'];
+const ADVICE: readonly string[] = [
+  'KindsServed',
+  'SubresourcesCovered',
+  'ReadsReviewed',
+  'ActionsPermitted',
+  'DeletionsFinished',
+];
 
 /** The default duration of a window that a detector opens. */
 const LONG_H = 6;

@@ -14,7 +14,7 @@ export interface PolicyRow {
   readonly objects?: number | undefined;
   /** The time of the audit (RFC 3339). */
   readonly checkedAt?: string | undefined;
-  /** Why the policy is not in force. */
+  /** Why the policy is not in force, or what its actions after deletions wait for. */
   readonly message?: string | undefined;
 }
 
@@ -50,11 +50,16 @@ export function adviceOn(
 export const matchesNothing = ({ objects, message }: PolicyRow): boolean =>
   objects === 0 && message === undefined;
 
+/** Conditions about `onTargetDelete`; a policy has them only while they are false. */
+const ACTIONS: readonly string[] = ['ActionsPermitted', 'DeletionsFinished'];
+
 function rowOf(policy: AdmissionPolicy): PolicyRow {
   const { metadata, spec, status } = policy;
   const ready = conditionOf(policy, 'Ready');
   const webhooksInstalled = conditionOf(policy, 'WebhooksInstalled');
-  const message = [ready, webhooksInstalled].find(({ status: is }) => is !== 'True')?.message;
+  const waiting = status?.conditions?.find((one) => ACTIONS.includes(one.type) && one.status === 'False');
+  const message =
+    [ready, webhooksInstalled].find(({ status: is }) => is !== 'True')?.message ?? waiting?.message;
   const { total, checked, checkedAt } = status?.violations ?? {};
   return {
     name: metadata.name ?? '',

@@ -1,0 +1,72 @@
+/** One judge per check: what the webhook leaves to the API server, once that is confirmed to enforce it. */
+import type { Principal } from '../../api/principals.ts';
+import type { AdmissionPolicyStatus } from '../../api/admission-policy.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
+import type { CompiledPolicy } from '../policy/compiled-policy.ts';
+import type { AdmissionRequest } from '../review/request.ts';
+import { isLeftToWebhook } from './left-to-webhook.ts';
+import type { NativeCheck, NativePart } from './native-check.ts';
+
+/** What the leader has confirmed, in the status of an AdmissionPolicy. */
+export type Confirmation = NonNullable<AdmissionPolicyStatus['confirmed']>;
+
+/** One ValidatingAdmissionPolicy and its binding in it. */
+export type ConfirmedPair = Confirmation['pairs'][number];
+
+/** The checks of a version that the webhook leaves to the API server. */
+export interface Release {
+  /** The version. */
+  readonly policy: CompiledPolicy;
+  /** The version without these checks. */
+  readonly remaining: CompiledPolicy;
+  /** Of the texts that enforce them. */
+  readonly digest: string;
+  /** The API server leaves their requests to the webhook. */
+  readonly restorers: readonly Principal[];
+}
+
+export type ReleaseOf = (policy: CompiledPolicy) => Release | undefined;
+
+export const NO_RELEASES: ReleaseOf = () => undefined;
+
+/** One stored version of an object: its status and its labels do not count. */
+export const versionOf = ({ metadata = {} }: KubeObject): string => `${metadata.uid}/${metadata.generation}`;
+
+/** The policy without the checks that the API server enforces with these parts. */
+export function withoutNative(
+  policy: CompiledPolicy,
+  checks: readonly NativeCheck[],
+  parts: ReadonlySet<NativePart>,
+): CompiledPolicy {
+  const native = new Set(
+    checks.flatMap((one) => (one.by === 'APIServer' && parts.has(one.part) ? [one.check] : [])),
+  );
+  const { schema, immutable, rules, warnings, auditAnnotations } = policy;
+  return {
+    ...policy,
+    schema: native.has('schema') ? undefined : schema,
+    immutable: immutable.filter(({ path }) => !native.has(`immutable ${path.text}`)),
+    rules: rules.filter(({ name }) => !native.has(`rule ${name}`)),
+    warnings: native.has('warnings') ? [] : warnings,
+    auditAnnotations: auditAnnotations.filter(({ key }) => !native.has(`audit annotation ${key}`)),
+  };
+}
+
+/** The API server asks no admission policy about these groups, in part. */
+const EXEMPT_GROUPS = ['admissionregistration.k8s.io', 'authentication.k8s.io', 'authorization.k8s.io'];
+
+/** The part of the policy that the webhook judges for this request. */
+export function judgedByWebhook(
+  policy: CompiledPolicy,
+  release: Release | undefined,
+  request: AdmissionRequest,
+): CompiledPolicy {
+  if (release === undefined) return policy;
+  const isLeft =
+    EXEMPT_GROUPS.includes(request.resource.group) || isLeftToWebhook(policy, release.restorers, request);
+  return isLeft ? policy : release.remaining;
+}
+
+/** Whether the policy may govern resources that the API server exempts from admission policies. */
+export const governsExempt = ({ match: { apiGroups } }: CompiledPolicy): boolean =>
+  apiGroups.some((group) => group === '*' || EXEMPT_GROUPS.includes(group));

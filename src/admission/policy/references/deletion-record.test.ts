@@ -1,0 +1,70 @@
+import { createHmac } from 'node:crypto';
+import { expect, test } from 'vitest';
+
+import type { UniqueClaim } from '../../../api/unique-claim.ts';
+import {
+  isDeletionRecord,
+  newDeletionRecord,
+  readDeletionRecord,
+  readmitted,
+  withGone,
+} from './deletion-record.ts';
+
+const NOW = Date.parse('2026-11-27T12:00:00Z');
+const prove = (text: string) => createHmac('sha256', 'key').update(text).digest('base64url');
+const order = {
+  policy: 'servers',
+  reference: 'datacenter',
+  action: 'Cascade',
+  target: { group: 'infra.example.com', resource: 'datacenters', namespace: undefined, name: 'fra1' },
+  uid: 'dc-1',
+  depth: 2,
+} as const;
+
+function stored(createdAt = NOW): UniqueClaim {
+  const made = newDeletionRecord(order, NOW, prove);
+  if (made === undefined) throw new Error('no record');
+  return { ...made, metadata: { ...made.metadata, creationTimestamp: new Date(createdAt).toISOString() } };
+}
+
+test('a record is read as it was written', () => {
+  expect(isDeletionRecord(stored().metadata.name ?? '')).toBe(true);
+  expect(readDeletionRecord(stored(), prove)).toEqual({ ...order, admittedAt: NOW, goneAt: undefined });
+});
+
+test('it keeps when the target was gone, and the time of another deletion', () => {
+  expect(readDeletionRecord(withGone(stored(), NOW + 5_000), prove)).toMatchObject({ goneAt: NOW + 5_000 });
+  const later = newDeletionRecord(order, NOW + 3_600_000, prove) ?? stored();
+  expect(readDeletionRecord(readmitted(stored(), later), prove)).toMatchObject({
+    admittedAt: NOW + 3_600_000,
+  });
+});
+
+const withAnnotations = (annotations: Readonly<Record<string, string>>): UniqueClaim => ({
+  ...stored(),
+  metadata: { ...stored().metadata, annotations },
+});
+
+test.each<[string, UniqueClaim]>([
+  [
+    'names another target',
+    { ...stored(), spec: { ...stored().spec, holder: { ...stored().spec.holder, name: 'fra2' } } },
+  ],
+  ['orders another action', { ...stored(), spec: { ...stored().spec, values: ['SetNull', '2'] } }],
+  ['says another depth', { ...stored(), spec: { ...stored().spec, values: ['Cascade', '0'] } }],
+  [
+    'names another object of that name',
+    { ...stored(), spec: { ...stored().spec, requests: [{ uid: 'dc-2', at: new Date(NOW).toISOString() }] } },
+  ],
+  ['has no proof', withAnnotations({})],
+  ['has a wrong proof', withAnnotations({ 'gatehouse.dev/proof': prove('x') })],
+  ['has another name', { ...stored(), metadata: { ...stored().metadata, name: 'deleted.0' } }],
+  ['comes from a backup', stored(NOW + 3_600_000)],
+])('a record that %s is none', (_what, claim) => {
+  expect(readDeletionRecord(claim, prove)).toBeUndefined();
+});
+
+test('without the key, there is no record, and none is trusted', () => {
+  expect(newDeletionRecord(order, NOW, () => undefined)).toBeUndefined();
+  expect(readDeletionRecord(withAnnotations({}), () => undefined)).toBeUndefined();
+});

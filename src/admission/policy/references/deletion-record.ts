@@ -1,0 +1,136 @@
+/**
+ * The record of an admitted deletion after which Gatehouse acts on the objects that name the target (`onTargetDelete:
+ * Cascade`, `SetNull`, `SetDefault`). Admission stores it before the API server deletes the target, and the leader
+ * deletes it when its work is done. So a crash loses no work, and nothing else than an admitted deletion causes any: a
+ * target that is missing for another reason has no record.
+ *
+ * Records are UniqueClaims: the holder is the target. One record exists for each reference and each deleted object.
+ */
+import { createHash } from 'node:crypto';
+
+import { EXCLUDE_FROM_BACKUP_LABEL } from '../../../api/group.ts';
+import type { UniqueClaim } from '../../../api/unique-claim.ts';
+import type { ObjectRef } from '../../../json/kube-object.ts';
+import type { CompiledPolicy, CompiledReference, DeleteAction } from '../compiled-policy.ts';
+import { targetKey } from '../object-ref.ts';
+import { holderRef } from '../unique/claim-state.ts';
+
+/** The leader watches the claims with this label. */
+export const DELETION_LABEL = 'gatehouse.dev/deletion';
+/** A MAC over what the record orders. Only Gatehouse has the key. */
+export const PROOF_ANNOTATION = 'gatehouse.dev/proof';
+const PREFIX = 'deleted.';
+const RULE = 'references/';
+const HASH_LENGTH = 40;
+const ACTIONS: readonly string[] = ['Cascade', 'SetNull', 'SetDefault'] satisfies readonly DeleteAction[];
+/**
+ * A record that is older or younger than its time says comes from a backup, in milliseconds. The clocks of API servers
+ * differ by less.
+ */
+const MOST_SKEW_MS = 10 * 60_000;
+
+/** Whether a claim of this name is such a record. */
+export const isDeletionRecord = (claim: string): boolean => claim.startsWith(PREFIX);
+
+/** Returns a MAC; undefined while the key is not known. */
+export type Prove = (text: string) => string | undefined;
+
+export interface DeletionRecord {
+  readonly policy: string;
+  readonly reference: string;
+  readonly action: DeleteAction;
+  readonly target: ObjectRef;
+  /** Of the target. */
+  readonly uid: string;
+  /** How many cascades led to this deletion; 0: a user deleted the target. */
+  readonly depth: number;
+  /** When the last deletion was admitted, in milliseconds since 1970. */
+  readonly admittedAt: number;
+  /** When a live read showed that the target is gone. Undefined: that is not known yet. */
+  readonly goneAt: number | undefined;
+}
+
+type Order = Omit<DeletionRecord, 'admittedAt' | 'goneAt'>;
+
+/** The references of the policy that act on the objects that name this target. */
+export const actingReferences = (
+  { enforcement, references }: Pick<CompiledPolicy, 'enforcement' | 'references'>,
+  { group, resource }: ObjectRef,
+): readonly (CompiledReference & { readonly deleteAction: DeleteAction })[] =>
+  enforcement === 'Deny'
+    ? references.filter(
+        (one): one is CompiledReference & { readonly deleteAction: DeleteAction } =>
+          one.deleteAction !== undefined && one.target.group === group && one.target.resource === resource,
+      )
+    : [];
+
+const textOf = ({ policy, reference, action, target, uid, depth }: Order): string =>
+  JSON.stringify(['deletion', policy, reference, action, targetKey(target), uid, depth]);
+
+function nameOf({ policy, reference, target, uid }: Order): string {
+  const text = JSON.stringify([policy, reference, targetKey(target), uid]);
+  return PREFIX + createHash('sha256').update(text).digest('hex').slice(0, HASH_LENGTH);
+}
+
+/** Undefined while the key of the proof is not known. */
+export function newDeletionRecord(order: Order, now: number, prove: Prove): UniqueClaim | undefined {
+  const proof = prove(textOf(order));
+  if (proof === undefined) return undefined;
+  const { policy, reference, action, target, uid, depth } = order;
+  const { group, resource, namespace, name } = target;
+  const at = new Date(now).toISOString();
+  return {
+    metadata: {
+      name: nameOf(order),
+      labels: {
+        'app.kubernetes.io/managed-by': 'gatehouse',
+        [EXCLUDE_FROM_BACKUP_LABEL]: 'true',
+        [DELETION_LABEL]: '',
+      },
+      annotations: { [PROOF_ANNOTATION]: proof },
+    },
+    spec: {
+      ...{ policy, rule: `${RULE}${reference}`, values: [action, String(depth)] },
+      holder: { group, resource, ...(namespace === undefined ? {} : { namespace }), name },
+      claimedAt: at,
+      requests: [{ uid, at }],
+    },
+  };
+}
+
+/** The record after another deletion of the target was admitted. `requests` keeps the time of the first. */
+export const readmitted = (earlier: UniqueClaim, { spec: { claimedAt } }: UniqueClaim): UniqueClaim => ({
+  ...earlier,
+  spec: { ...earlier.spec, claimedAt },
+});
+
+/** The record after a live read showed that the target is gone. */
+export const withGone = (claim: UniqueClaim, now: number): UniqueClaim => ({
+  ...claim,
+  spec: { ...claim.spec, values: [...claim.spec.values.slice(0, 2), new Date(now).toISOString()] },
+});
+
+/** Undefined if Gatehouse has not written this record, or if a backup tool has brought it back. */
+export function readDeletionRecord(claim: UniqueClaim, prove: Prove): DeletionRecord | undefined {
+  const { metadata, spec } = claim;
+  const [action = '', depth = '', goneAt] = spec.values;
+  const { uid = '', at = '' } = spec.requests?.[0] ?? {};
+  if (!ACTIONS.includes(action) || !spec.rule.startsWith(RULE)) return undefined;
+  const order: Order = {
+    policy: spec.policy,
+    reference: spec.rule.slice(RULE.length),
+    action: action as DeleteAction, // one of ACTIONS
+    target: holderRef(claim),
+    uid,
+    depth: Number(depth),
+  };
+  const admittedAt = Date.parse(spec.claimedAt);
+  const skew = Math.abs(Date.parse(metadata.creationTimestamp ?? '') - Date.parse(at));
+  const proof = prove(textOf(order));
+  const isOurs =
+    proof !== undefined &&
+    metadata.annotations?.[PROOF_ANNOTATION] === proof &&
+    metadata.name === nameOf(order);
+  if (!isOurs || uid === '' || Number.isNaN(admittedAt) || !(skew < MOST_SKEW_MS)) return undefined;
+  return { ...order, admittedAt, goneAt: goneAt === undefined ? undefined : Date.parse(goneAt) };
+}

@@ -1,0 +1,91 @@
+/** What the leader does to an object that names a deleted target. */
+import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
+import { siblingPath, valueAt, type ConcretePath } from '../../../json/field-path.ts';
+import { isJsonObject } from '../../../json/json.ts';
+import { uniqueBy } from '../../../json/objects.ts';
+import type { CompiledReference } from '../compiled-policy.ts';
+import { hasDeletionTimestamp } from '../object-metadata.ts';
+import { targetKey } from '../object-ref.ts';
+import type { DeletionRecord } from './deletion-record.ts';
+import { referencesOf, type FoundReference } from './read-references.ts';
+import { pointerOf } from './target-uids.ts';
+
+/** RFC 6902. */
+export type ReferrerOperation =
+  | { readonly op: 'replace' | 'test'; readonly path: string; readonly value: unknown }
+  | { readonly op: 'remove'; readonly path: string };
+
+export type ReferrerPlan =
+  /** The object does not name the deleted target, is being deleted, or is younger than the deletion. */
+  | { readonly kind: 'leave' }
+  /** The action would change nothing. */
+  | { readonly kind: 'blocked'; readonly message: string }
+  | { readonly kind: 'delete'; readonly uid: string; readonly resourceVersion: string }
+  | { readonly kind: 'patch'; readonly operations: readonly ReferrerOperation[] };
+
+const LEAVE: ReferrerPlan = { kind: 'leave' };
+/**
+ * An object that was created later than this after its target was gone is not of that target, in milliseconds: a restore
+ * or an exempt user has created it. The API server stores a write that raced with the deletion within a moment.
+ */
+const LATE_MS = 10_000;
+
+/** @param object from a live read; undefined: it does not exist */
+export function planReferrer(
+  { action, target, uid, goneAt = 0 }: Pick<DeletionRecord, 'action' | 'target' | 'uid' | 'goneAt'>,
+  reference: CompiledReference,
+  { namespace }: ObjectRef,
+  object: KubeObject | undefined,
+): ReferrerPlan {
+  const { metadata = {} } = object ?? {};
+  if (!isJsonObject(object) || hasDeletionTimestamp(object)) return LEAVE;
+  if (metadata.uid === undefined || metadata.resourceVersion === undefined) return LEAVE;
+  if (!(Date.parse(metadata.creationTimestamp ?? '') <= goneAt + LATE_MS)) return LEAVE;
+  const naming = referencesOf({ references: [reference] }, object, namespace).filter(
+    (found) => targetKey(found.target) === targetKey(target) && namesUid(found, object, uid),
+  );
+  if (naming.length === 0) return LEAVE;
+  if (action === 'Cascade')
+    return { kind: 'delete', uid: metadata.uid, resourceVersion: metadata.resourceVersion };
+  const written = action === 'SetDefault' ? reference.defaultTarget : undefined;
+  if (written === target.name)
+    return {
+      kind: 'blocked',
+      message: 'defaultTarget of the reference is the deleted object: create it again, or name another one',
+    };
+  return {
+    kind: 'patch',
+    operations: [
+      { op: 'test', path: '/metadata/uid', value: metadata.uid },
+      { op: 'test', path: '/metadata/resourceVersion', value: metadata.resourceVersion },
+      ...changes(naming, object, written),
+    ],
+  };
+}
+
+/** A uid next to the name says which object is meant. */
+function namesUid({ reference: { uidPath }, keys }: FoundReference, object: object, uid: string): boolean {
+  const named = uidPath === undefined ? undefined : valueAt(object, siblingPath(keys, uidPath));
+  return named === undefined || named === null || named === '' || named === uid;
+}
+
+/** From the end of each list, so that no removal moves an element that is still to be changed. */
+function changes(
+  naming: readonly FoundReference[],
+  object: object,
+  written: string | undefined,
+): readonly ReferrerOperation[] {
+  const uids = naming.flatMap(({ reference: { uidPath }, keys }): readonly ConcretePath[] => {
+    const place = uidPath && siblingPath(keys, uidPath);
+    return place === undefined || valueAt(object, place) === undefined ? [] : [place];
+  });
+  return [
+    ...uniqueBy(uids, pointerOf)
+      .toReversed()
+      .map((place) => ({ op: 'remove' as const, path: pointerOf(place) })),
+    ...naming.toReversed().map(({ keys }): ReferrerOperation => {
+      const path = pointerOf(keys);
+      return written === undefined ? { op: 'remove', path } : { op: 'replace', path, value: written };
+    }),
+  ];
+}

@@ -1,0 +1,133 @@
+import { expect, test } from 'vitest';
+
+import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
+import type { ReferenceRule } from '../../../api/policy-validate.ts';
+import type { JsonObject } from '../../../json/json.ts';
+import { compilePolicy } from '../compile.ts';
+
+const group = 'infra.example.com';
+const schema: JsonObject = {
+  type: 'object',
+  properties: {
+    spec: {
+      type: 'object',
+      required: ['datacenter'],
+      properties: {
+        datacenter: { type: 'string' },
+        backup: { type: 'string' },
+        racks: { type: 'array', minItems: 1, items: { type: 'string' } },
+        disks: {
+          type: 'array',
+          items: {
+            type: 'object',
+            required: ['class'],
+            properties: { class: { type: 'string' }, pool: { type: 'string' } },
+          },
+        },
+      },
+    },
+  },
+};
+
+function problemsOf(
+  change: Partial<ReferenceRule>,
+  validate: AdmissionPolicySpec['validate'] = {},
+): readonly string[] {
+  const rule: ReferenceRule = {
+    name: 'r',
+    path: 'spec.backup',
+    target: { apiGroup: group, resource: 'datacenters' },
+    ...change,
+  };
+  const result = compilePolicy(
+    {
+      metadata: { name: 'servers' },
+      spec: {
+        match: { apiGroups: [group], resources: ['servers'] },
+        validate: { ...validate, references: [rule] },
+      },
+    },
+    {
+      ownNamespace: 'gatehouse-system',
+      matchConditions: true,
+      resolve: ({ resource }) =>
+        ({
+          datacenters: { kind: 'Datacenter', namespaced: false },
+          servers: { kind: 'Server', namespaced: true },
+        })[resource],
+      schemas: [schema],
+    },
+  );
+  if (result.kind === 'compiled') return [];
+  return result.problems.map(({ where, message }) => `${where}: ${message}`);
+}
+
+test.each<Partial<ReferenceRule>>([
+  { onTargetDelete: 'Cascade' },
+  { onTargetDelete: 'Cascade', path: 'spec.datacenter', optional: false },
+  { onTargetDelete: 'SetNull' },
+  { onTargetDelete: 'SetNull', path: 'spec.disks[*].pool' },
+  { onTargetDelete: 'SetNull', path: 'metadata.labels["example.com/backup"]' },
+  { onTargetDelete: 'SetDefault', path: 'spec.datacenter', defaultTarget: 'fra1' },
+])('%j compiles', (rule) => {
+  expect(problemsOf(rule)).toEqual([]);
+});
+
+test.each<[string, Partial<ReferenceRule>, string]>([
+  [
+    'the schema of the kind requires the field',
+    { onTargetDelete: 'SetNull', path: 'spec.datacenter' },
+    'removes spec.datacenter, and the schema requires it',
+  ],
+  [
+    'the schema requires the field of a list element',
+    { onTargetDelete: 'SetNull', path: 'spec.disks[*].class' },
+    'removes spec.disks[*].class, and the schema requires it',
+  ],
+  [
+    'the schema requires an element',
+    { onTargetDelete: 'SetNull', path: 'spec.racks[*]' },
+    'removes spec.racks[*], and the schema requires it',
+  ],
+  [
+    'the reference is not optional',
+    { onTargetDelete: 'SetNull', optional: false },
+    'optional: false requires it',
+  ],
+  [
+    'the field belongs to the status',
+    { onTargetDelete: 'SetNull', path: 'status.backup' },
+    'outside of status',
+  ],
+  [
+    'there is no default',
+    { onTargetDelete: 'SetDefault' },
+    'spec.validate.references[0].defaultTarget: is missing: write the name of the target',
+  ],
+  [
+    'the default cannot be a name',
+    { onTargetDelete: 'SetDefault', defaultTarget: 'No Name' },
+    '"No Name" cannot be the name of an object',
+  ],
+  [
+    'nothing writes the default',
+    { onTargetDelete: 'Cascade', defaultTarget: 'fra1' },
+    'only with onTargetDelete: SetDefault',
+  ],
+])('a policy is refused if %s', (_when, rule, problem) => {
+  expect(problemsOf(rule).join('\n')).toContain(problem);
+});
+
+test.each(['spec.backup', 'spec'])('a change of the immutable field %s is refused', (path) => {
+  const rule = { onTargetDelete: 'SetDefault', defaultTarget: 'fra1' } as const;
+  expect(problemsOf(rule, { immutable: [path] }).join()).toContain(`${path} is immutable`);
+  expect(problemsOf(rule, { immutableFromCreation: [path] }).join()).toContain(`${path} is immutable`);
+  expect(problemsOf(rule, { immutable: ['spec.datacenter'] })).toEqual([]);
+});
+
+test('the JSON Schema of the policy counts as well', () => {
+  const own = { properties: { spec: { required: ['backup'] } } };
+  expect(problemsOf({ onTargetDelete: 'SetNull' }, { schema: own }).join()).toContain(
+    'the schema requires it',
+  );
+});

@@ -1,0 +1,149 @@
+import { createWriteStream, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { createGzip, gzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { pack, type Pack } from 'tar-stream';
+
+import { textIn } from '../../../json/json.ts';
+import { BACKUP_LIMITS } from '../../../restore/backup/backup.ts';
+import { isVeleroBackup, readBackup } from './read-backup.ts';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gatehouse-backup-'));
+});
+afterEach(() => {
+  rmSync(folder, { recursive: true });
+});
+
+const server = (name: string, version = 'v1') =>
+  JSON.stringify({
+    apiVersion: `example.com/${version}`,
+    kind: 'Server',
+    metadata: { namespace: 'shop', name },
+  });
+const path = (name: string, version = '') =>
+  `resources/servers.example.com${version}/namespaces/shop/${name}.json`;
+
+const FILES: Readonly<Record<string, string>> = {
+  'metadata/version': '1.1.0\n',
+  [path('db')]: server('db'),
+  [path('db', '/v1-preferredversion')]: server('db'),
+  [path('db', '/v1beta1')]: server('db', 'v1beta1'),
+  [path('only', '/v1-preferredversion')]: server('only'),
+  'resources/zones.example.com/cluster/red.json': JSON.stringify({
+    apiVersion: 'example.com/v1',
+    kind: 'Zone',
+    metadata: { name: 'red' },
+  }),
+  'velero-backup.json': '{}',
+};
+
+async function archive(
+  files: Readonly<Record<string, string>>,
+  ...others: readonly Parameters<Pack['entry']>[0][]
+): Promise<string> {
+  const file = join(folder, 'backup.tar.gz');
+  const tar = pack();
+  for (const header of others) tar.entry(header);
+  for (const [name, content] of Object.entries(files)) tar.entry({ name }, content);
+  tar.finalize();
+  await pipeline(tar, createGzip(), createWriteStream(file));
+  return file;
+}
+
+function unpacked(files: Readonly<Record<string, string>>): string {
+  for (const [name, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), content);
+  }
+  return folder;
+}
+
+const found = async (at: string) => {
+  const { format, items } = await readBackup(at);
+  return [
+    format,
+    ...items
+      .map(({ resource, namespace = '', name, object }) =>
+        [`${resource.resource}.${resource.group}`, namespace, name, textIn(object, 'apiVersion')].join(' '),
+      )
+      .sort(),
+  ];
+};
+
+const EXPECTED = [
+  '1.1.0',
+  'servers.example.com shop db example.com/v1',
+  'servers.example.com shop only example.com/v1',
+  'zones.example.com  red example.com/v1',
+];
+
+describe('a Velero backup', () => {
+  test('is read from its archive: each object once, in the version that Velero restores', async () => {
+    const file = await archive(FILES);
+    expect(isVeleroBackup(file)).toBe(true);
+    expect(await found(file)).toEqual(EXPECTED);
+  });
+  test('is read from its unpacked folder', async () => {
+    expect(isVeleroBackup(unpacked(FILES))).toBe(true);
+    expect(await found(folder)).toEqual(EXPECTED);
+  });
+  test('is read with paths that start with ./', async () => {
+    const dotted = Object.fromEntries(Object.entries(FILES).map(([name, text]) => [`./${name}`, text]));
+    expect(await found(await archive(dotted))).toEqual(EXPECTED);
+  });
+  test('is read with a path of more than 100 characters', async () => {
+    const name = 'x'.repeat(200);
+    expect(await found(await archive({ ...FILES, [path(name)]: server(name) }))).toContain(
+      `servers.example.com shop ${name} example.com/v1`,
+    );
+  });
+});
+
+describe('a backup is refused', () => {
+  test.each([
+    ['without a version', { [path('db')]: server('db') }, 'metadata/version is missing'],
+    ['of another format', { ...FILES, 'metadata/version': '2.0' }, 'format version "2.0" is not supported'],
+    ['with a path that leaves it', { ...FILES, '../evil.json': '{}' }, 'outside the backup'],
+    ['with an absolute path', { ...FILES, '/etc/passwd': '{}' }, 'outside the backup'],
+    ['with invalid JSON', { ...FILES, [path('bad')]: '{' }, 'bad.json: '],
+    ['with something else than an object', { ...FILES, [path('bad')]: '[]' }, 'not a Kubernetes object'],
+    ['with deep JSON', { ...FILES, [path('deep')]: '['.repeat(2e6) + ']'.repeat(2e6) }, 'deep.json: '],
+    ['with an object under another name', { ...FILES, [path('bad')]: server('db') }, 'those of the path'],
+    ['with a path that occurs twice', { ...FILES, [`./${path('db')}`]: server('db') }, 'occurs twice'],
+  ])('%s', async (_what, files, message) => {
+    await expect(readBackup(await archive(files))).rejects.toThrow(message);
+  });
+  test.each(['link', 'symlink'] as const)('with a %s in its archive', async (type) => {
+    const file = await archive(FILES, { name: path('evil'), type, linkname: '/etc/passwd' });
+    await expect(readBackup(file)).rejects.toThrow('it is a link');
+  });
+  test('with a link in its folder', async () => {
+    unpacked(FILES);
+    symlinkSync('/etc', join(folder, 'resources', 'evil'));
+    await expect(readBackup(folder)).rejects.toThrow('resources/evil: it is a link');
+  });
+  test('if its archive is truncated', async () => {
+    const file = join(folder, 'cut.tar.gz');
+    writeFileSync(file, gzipSync(Buffer.alloc(4096, 'x')).subarray(0, 20));
+    await expect(readBackup(file)).rejects.toThrow('cut.tar.gz: ');
+  });
+  test('if it does not exist', async () => {
+    await expect(readBackup(join(folder, 'none.tar.gz'))).rejects.toThrow('no such file');
+  });
+  test.each([
+    ['files', 3, 'more than 3 files'],
+    ['fileBytes', 60, 'larger than 60 bytes'],
+    ['bytes', 2_000, 'larger than 2000 bytes when decompressed'],
+  ])('over the limit of %s', async (limit, most, message) => {
+    const file = await archive(FILES);
+    await expect(readBackup(file, { ...BACKUP_LIMITS, [limit]: most })).rejects.toThrow(message);
+  });
+  test('over the limit by an extended header alone', async () => {
+    const file = await archive({ ...FILES, [path('x'.repeat(100_000))]: '{}' });
+    await expect(readBackup(file, { ...BACKUP_LIMITS, bytes: 50_000 })).rejects.toThrow('larger than 50000');
+  });
+});

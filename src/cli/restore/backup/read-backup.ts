@@ -1,0 +1,132 @@
+/** Reads a Velero backup: the archive from object storage, or its unpacked folder. */
+import {
+  closeSync,
+  createReadStream,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  statSync,
+} from 'node:fs';
+import { join, relative, sep } from 'node:path';
+import { Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip } from 'node:zlib';
+import { extract } from 'tar-stream';
+
+import { messageOf } from '../../../json/error-message.ts';
+import { printable } from '../../../json/printable.ts';
+import {
+  BACKUP_LIMITS,
+  createBackupCollector,
+  UnusableBackup,
+  type Backup,
+  type BackupCollector,
+} from '../../../restore/backup/backup.ts';
+
+export type BackupLimits = Readonly<Record<keyof typeof BACKUP_LIMITS, number>>;
+
+/** Whether the path is a gzip file, or a folder with the layout of a Velero backup. */
+export function isVeleroBackup(path: string): boolean {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return false;
+  if (stats.isDirectory())
+    return statSync(join(path, 'resources'), { throwIfNoEntry: false })?.isDirectory() === true;
+  return isGzip(path);
+}
+
+function isGzip(path: string): boolean {
+  const file = openSync(path, 'r');
+  try {
+    const start = Buffer.alloc(2);
+    return readSync(file, start, 0, 2, 0) === 2 && start[0] === 0x1f && start[1] === 0x8b;
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** @throws UnusableBackup with the path and the reason */
+export async function readBackup(path: string, limits: BackupLimits = BACKUP_LIMITS): Promise<Backup> {
+  const collector = createBackupCollector();
+  try {
+    if (statSync(path).isDirectory()) readFolder(path, collector, limits);
+    else await readArchive(path, collector, limits);
+    return collector.finish();
+  } catch (error) {
+    throw new UnusableBackup(`${path}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Counts files and bytes. @throws UnusableBackup over a limit */
+function createMeter(limits: BackupLimits) {
+  let [files, bytes] = [0, 0];
+  return {
+    file: (name: string, size: number): void => {
+      files += 1;
+      if (files > limits.files) throw new UnusableBackup(`it has more than ${limits.files} files`);
+      if (size > limits.fileBytes)
+        throw new UnusableBackup(`${printable(name)}: it is larger than ${limits.fileBytes} bytes`);
+    },
+    bytes: (count: number): void => {
+      bytes += count;
+      if (bytes > limits.bytes)
+        throw new UnusableBackup(`it is larger than ${limits.bytes} bytes when decompressed`);
+    },
+  };
+}
+
+async function readArchive(path: string, collector: BackupCollector, limits: BackupLimits): Promise<void> {
+  const meter = createMeter(limits);
+  // Counts before the parser: it keeps the extended header of an entry in memory, whatever its size.
+  const counted = new Transform({
+    transform: (chunk: Buffer, _encoding, done) => {
+      try {
+        meter.bytes(chunk.length);
+        done(undefined, chunk);
+      } catch (error) {
+        done(error as UnusableBackup); // `bytes` throws nothing else
+      }
+    },
+  });
+  const parser = extract();
+  const read = async (): Promise<void> => {
+    for await (const entry of parser) {
+      const { name, type, size } = entry.header;
+      meter.file(name, size);
+      if (type === 'link' || type === 'symlink')
+        throw new UnusableBackup(`${printable(name)}: it is a link, and a Velero backup has none`);
+      if ((type !== 'file' && type !== 'contiguous-file') || !collector.wants(name)) {
+        entry.resume();
+        continue;
+      }
+      const chunks: Buffer[] = [];
+      for await (const chunk of entry) chunks.push(chunk as Buffer); // without an encoding, chunks are Buffers
+      collector.add(name, Buffer.concat(chunks).toString('utf8'));
+    }
+  };
+  const reading = read().catch((error: unknown) => {
+    parser.destroy(error as Error);
+    throw error;
+  });
+  await Promise.all([pipeline(createReadStream(path), createGunzip(), counted, parser), reading]);
+}
+
+function readFolder(root: string, collector: BackupCollector, limits: BackupLimits): void {
+  const meter = createMeter(limits);
+  const walk = (folder: string): void => {
+    for (const entry of readdirSync(folder, { withFileTypes: true })) {
+      const path = join(folder, entry.name);
+      const name = relative(root, path).replaceAll(sep, '/');
+      if (entry.isSymbolicLink())
+        throw new UnusableBackup(`${printable(name)}: it is a link, and a Velero backup has none`);
+      if (entry.isDirectory()) walk(path);
+      if (!entry.isFile()) continue;
+      const { size } = statSync(path);
+      meter.file(name, size);
+      if (!collector.wants(name)) continue;
+      meter.bytes(size);
+      collector.add(name, readFileSync(path, 'utf8'));
+    }
+  };
+  walk(root);
+}

@@ -1,0 +1,116 @@
+/** Collects the objects of a Velero backup from its files. */
+import { messageOf } from '../../json/error-message.ts';
+import { isJsonObject, parseJson, textIn, type JsonObject } from '../../json/json.ts';
+import { groupResourceName, objectKey, type GroupResource } from '../../json/kube-object.ts';
+import { printable } from '../../json/printable.ts';
+import { parseBackupPath, type BackupPath } from './backup-path.ts';
+
+export interface BackupItem {
+  readonly resource: GroupResource;
+  /** Undefined for cluster-scoped objects. */
+  readonly namespace: string | undefined;
+  readonly name: string;
+  readonly object: JsonObject;
+}
+
+export interface Backup {
+  /** The format version, e.g. `1.1.0`. Undefined if the objects do not come from a Velero backup. */
+  readonly format: string | undefined;
+  readonly items: readonly BackupItem[];
+}
+
+/** The backup is invalid, or larger than the limits. */
+export class UnusableBackup extends Error {
+  override readonly name = 'UnusableBackup';
+}
+
+/** Limits against forged archives. An API server stores no object over 3 MiB. */
+export const BACKUP_LIMITS = {
+  /** Files, including those without objects. */
+  files: 1_000_000,
+  /** Bytes of one file. */
+  fileBytes: 16 * 2 ** 20,
+  /** Bytes of all files, decompressed. */
+  bytes: 2 * 2 ** 30,
+} as const;
+
+export interface BackupCollector {
+  /**
+   * Whether the content of this file is needed. Call it once per file.
+   *
+   * @throws UnusableBackup for a path that leaves the backup, or that occurs twice
+   */
+  readonly wants: (path: string) => boolean;
+  /** @throws UnusableBackup if the content is invalid */
+  readonly add: (path: string, content: string) => void;
+  /** @throws UnusableBackup if the files are not a Velero backup */
+  readonly finish: () => Backup;
+}
+
+const VERSION_FILE = 'metadata/version';
+
+export function createBackupCollector(): BackupCollector {
+  const found = new Map<string, { readonly rank: number; readonly item: BackupItem }>();
+  const seen = new Set<string>();
+  let format: string | undefined;
+  return {
+    wants: (path) => {
+      const clean = cleanPath(path);
+      if (seen.has(clean)) throw new UnusableBackup(`${printable(clean)}: occurs twice in the backup`);
+      seen.add(clean);
+      if (clean === VERSION_FILE) return true;
+      const parsed = parseBackupPath(clean);
+      return parsed !== undefined && isBetter(parsed, found.get(identityOf(parsed)));
+    },
+    add: (path, content) => {
+      const clean = cleanPath(path);
+      if (clean === VERSION_FILE) {
+        format = content.trim();
+        return;
+      }
+      const parsed = parseBackupPath(clean);
+      if (parsed === undefined) return;
+      const { rank, ...ref } = parsed;
+      found.set(identityOf(parsed), { rank, item: { ...ref, object: objectAt(clean, parsed, content) } });
+    },
+    finish: () => {
+      if (format === undefined)
+        throw new UnusableBackup(`not a Velero backup: the file ${VERSION_FILE} is missing`);
+      if (!/^1(\.|$)/.test(format))
+        throw new UnusableBackup(
+          `${VERSION_FILE}: format version "${printable(format.slice(0, 32))}" is not supported: only 1.x is`,
+        );
+      return { format, items: [...found.values()].map(({ item }) => item) };
+    },
+  };
+}
+
+const isBetter = ({ rank }: BackupPath, known: { readonly rank: number } | undefined): boolean =>
+  known === undefined || rank < known.rank;
+
+const identityOf = ({ resource, ...ref }: BackupPath): string =>
+  `${groupResourceName(resource)} ${objectKey(ref)}`;
+
+/** @throws UnusableBackup if the path is absolute or contains `..` */
+function cleanPath(path: string): string {
+  const parts = path.split('/').filter((part, index) => part !== '.' && !(part === '' && index > 0));
+  if (parts[0] === '' || parts.includes('..') || path.includes('\\') || path.includes('\0'))
+    throw new UnusableBackup(`${printable(path)}: the path is outside the backup`);
+  return parts.join('/');
+}
+
+function objectAt(path: string, { namespace, name }: BackupPath, content: string): JsonObject {
+  const fail = (why: string) => new UnusableBackup(`${printable(path)}: ${why}`);
+  let object: unknown;
+  try {
+    object = parseJson(content);
+  } catch (error) {
+    throw fail(error instanceof RangeError ? 'it is nested too deeply' : messageOf(error));
+  }
+  if (!isJsonObject(object) || textIn(object, 'apiVersion') === '' || textIn(object, 'kind') === '')
+    throw fail('not a Kubernetes object: apiVersion and kind are required');
+  const given = [textIn(object, 'metadata', 'namespace'), textIn(object, 'metadata', 'name')];
+  if (given[0] !== (namespace ?? '') || given[1] !== name)
+    throw fail('metadata.namespace and metadata.name must be those of the path');
+  return object;
+}

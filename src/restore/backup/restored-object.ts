@@ -1,0 +1,85 @@
+/** Changes an object of a backup as Velero does before it creates the object. */
+import { createHash } from 'node:crypto';
+
+import { isEqual, isJsonObject, objectIn, type JsonObject, type JsonValue } from '../../json/json.ts';
+import type { BackupItem } from './backup.ts';
+
+export interface RestoreNames {
+  readonly backup: string;
+  readonly restore: string;
+  readonly namespaceMapping: Readonly<Record<string, string>>;
+}
+
+/** The metadata that belongs to the object of the old cluster. managedFields are restored by a second write. */
+const STRIPPED: ReadonlySet<string> = new Set([
+  'generateName',
+  'selfLink',
+  'uid',
+  'resourceVersion',
+  'generation',
+  'creationTimestamp',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+  'ownerReferences',
+]);
+
+/** Removes the fields of the old object: labels, annotations, finalizers and managedFields stay. */
+export function stripped(object: JsonObject): JsonObject {
+  const metadata = Object.entries(objectIn(object, 'metadata')).filter(([key]) => !STRIPPED.has(key));
+  const others = Object.entries(object).filter(([key]) => key !== 'status');
+  return { ...Object.fromEntries(others), metadata: Object.fromEntries(metadata) };
+}
+
+/** The namespace of the object after the restore. */
+export const mappedNamespace = (
+  namespace: string | undefined,
+  { namespaceMapping }: Pick<RestoreNames, 'namespaceMapping'>,
+): string | undefined =>
+  namespace !== undefined && Object.hasOwn(namespaceMapping, namespace)
+    ? namespaceMapping[namespace]
+    : namespace;
+
+/** The object that Velero creates. */
+export function restoredObject({ object, namespace }: BackupItem, names: RestoreNames): JsonObject {
+  const bare = stripped(object);
+  const place = mappedNamespace(namespace, names);
+  return {
+    ...bare,
+    metadata: {
+      ...objectIn(bare, 'metadata'),
+      ...(place === undefined ? {} : { namespace: place }),
+      labels: { ...objectIn(bare, 'metadata', 'labels'), ...restoreLabels(names) },
+    },
+  };
+}
+
+/** The labels that Velero adds to every object except Namespaces. */
+export const restoreLabels = ({ backup, restore }: RestoreNames): Readonly<Record<string, string>> => ({
+  'velero.io/backup-name': labelOf(backup),
+  'velero.io/restore-name': labelOf(restore),
+});
+
+const LONGEST_LABEL = 63;
+const DIGEST = 6;
+
+/** Velero replaces the end of a long name with a part of its digest. */
+function labelOf(name: string): string {
+  if (name.length <= LONGEST_LABEL) return name;
+  const digest = createHash('sha256').update(name).digest('hex');
+  return name.slice(0, LONGEST_LABEL - DIGEST) + digest.slice(0, DIGEST);
+}
+
+/** The merge patch that changes one object into another; undefined if they are equal. */
+export function mergeDiff(before: JsonObject, after: JsonObject): JsonObject | undefined {
+  const changes: [string, JsonValue][] = Object.keys(before)
+    .filter((key) => !Object.hasOwn(after, key))
+    .map((key) => [key, null]);
+  for (const [key, value] of Object.entries(after)) {
+    const current = Object.hasOwn(before, key) ? before[key] : undefined;
+    if (isJsonObject(current) && isJsonObject(value)) {
+      const deeper = mergeDiff(current, value);
+      if (deeper !== undefined) changes.push([key, deeper]);
+    } else if (!isEqual(current, value)) changes.push([key, value]);
+  }
+  return changes.length === 0 ? undefined : Object.fromEntries(changes);
+}

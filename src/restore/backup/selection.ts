@@ -1,0 +1,89 @@
+/** Which objects of a backup Velero restores: the include and exclude flags of `velero restore create`. */
+import { objectIn, type JsonObject } from '../../json/json.ts';
+import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
+import { matchesSelector, type NormalSelector } from '../../json/label-selector.ts';
+import type { BackupItem } from './backup.ts';
+
+export interface SelectionOptions {
+  /** Empty or `*`: all. */
+  readonly includeNamespaces?: readonly string[];
+  readonly excludeNamespaces?: readonly string[];
+  /** Names such as `servers` or `servers.infra.example.com`. Empty or `*`: all. */
+  readonly includeResources?: readonly string[];
+  readonly excludeResources?: readonly string[];
+  /** Undefined: only if all namespaces are restored. */
+  readonly includeClusterResources?: boolean | undefined;
+  readonly selector?: NormalSelector | undefined;
+}
+
+/** Why Velero does not restore an object. */
+export type Skipped =
+  | 'namespace is excluded'
+  | 'resource is excluded'
+  | 'cluster-scoped'
+  | 'labels do not match'
+  | 'never restored'
+  | 'already completed'
+  | 'mirror pod';
+
+/** Kinds that Velero never restores. */
+const NEVER: ReadonlySet<string> = new Set([
+  'nodes',
+  'events',
+  'events.events.k8s.io',
+  'backups.velero.io',
+  'restores.velero.io',
+  'resticrepositories.velero.io',
+  'backuprepositories.velero.io',
+  'csinodes.storage.k8s.io',
+  'volumeattachments.storage.k8s.io',
+]);
+
+/** Returns the reason why Velero skips an object; undefined: Velero restores it. */
+export function createSelection(options: SelectionOptions): (item: BackupItem) => Skipped | undefined {
+  const { includeClusterResources, selector } = options;
+  const namespaces = includes(options.includeNamespaces, options.excludeNamespaces);
+  const resources = includes(options.includeResources, options.excludeResources);
+  return ({ resource, namespace, name, object }) => {
+    const kind = groupResourceName(resource);
+    if (NEVER.has(kind)) return 'never restored';
+    if (!resources.selects(...namesOf(resource))) return 'resource is excluded';
+    if (kind === 'namespaces') return namespaces.selects(name) ? undefined : 'namespace is excluded';
+    if (namespace !== undefined && !namespaces.selects(namespace)) return 'namespace is excluded';
+    if (namespace === undefined && !(includeClusterResources ?? namespaces.selectsAll))
+      return 'cluster-scoped';
+    if (selector !== undefined && !matchesSelector(selector, labelsOf(object))) return 'labels do not match';
+    return endedReason(kind, object);
+  };
+}
+
+const namesOf = ({ group, resource }: GroupResource): readonly string[] => [
+  resource,
+  groupResourceName({ group, resource }),
+];
+
+function includes(included: readonly string[] = [], excluded: readonly string[] = []) {
+  const [only, not] = [new Set(included), new Set(excluded)];
+  const all = only.size === 0 || only.has('*');
+  return {
+    selectsAll: all && not.size === 0,
+    selects: (...names: readonly string[]): boolean =>
+      !not.has('*') && !names.some((one) => not.has(one)) && (all || names.some((one) => only.has(one))),
+  };
+}
+
+function labelsOf(object: JsonObject): Readonly<Record<string, string>> {
+  const labels = Object.entries(objectIn(object, 'metadata', 'labels'));
+  return Object.fromEntries(
+    labels.flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : [])),
+  );
+}
+
+/** Pods and Jobs that have finished would only run again. */
+function endedReason(kind: string, object: JsonObject): Skipped | undefined {
+  const { phase, completionTime } = objectIn(object, 'status');
+  if (kind === 'jobs.batch') return completionTime === undefined ? undefined : 'already completed';
+  if (kind !== 'pods') return undefined;
+  if ('kubernetes.io/config.mirror' in objectIn(object, 'metadata', 'annotations')) return 'mirror pod';
+  return phase === 'Succeeded' || phase === 'Failed' ? 'already completed' : undefined;
+}

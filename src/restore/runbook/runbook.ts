@@ -1,0 +1,128 @@
+/** The steps of one restore into one cluster, as Markdown. */
+import { toGroupResource } from '../../api/policy-match.ts';
+import { counted } from '../../json/counted.ts';
+import { groupResourceName } from '../../json/kube-object.ts';
+import { byResource, governs, isOwn, namespacesOf, nameOf, type RunbookFacts } from './facts.ts';
+import { code, codes, commands, table } from './markdown.ts';
+import { detector, installFirst, pause } from './preparation.ts';
+
+/** The namespace in which deploy/ installs Gatehouse. */
+const OWN_NAMESPACE = 'gatehouse-system';
+
+export function runbookOf(facts: RunbookFacts): string {
+  const { items, cluster, choices } = facts;
+  const namespaces = namespacesOf(items);
+  const steps: readonly (readonly [string, readonly string[]])[] = [
+    ['Install first', installFirst(facts)],
+    ['Check the detector', detector(facts)],
+    ['Pause controllers', pause(facts)],
+    ['Restore', restore(facts)],
+    ['Check afterwards', checks(facts)],
+  ];
+  const parts = [
+    `# Restore ${code(choices.backup)}`,
+    `${counted(items.length, 'object')} of ${counted(byResource(items).length, 'kind')} in ${counted(namespaces.length, 'namespace')}, into ${code(cluster.server)} (Kubernetes ${cluster.version}).`,
+    ...steps.flatMap(([title, content], index) => [`## ${index + 1}. ${title}`, ...content]),
+  ];
+  return `${parts.join('\n\n')}\n`;
+}
+
+/** The flags of Velero that the user has chosen. */
+function selection({ choices }: RunbookFacts): readonly string[] {
+  const { includeNamespaces, namespaceMappings, existingResourcePolicy } = choices;
+  return [
+    ...(includeNamespaces.length > 0 ? ['--include-namespaces', includeNamespaces.join(',')] : []),
+    ...(namespaceMappings.length > 0 ? ['--namespace-mappings', namespaceMappings.join(',')] : []),
+    ...(existingResourcePolicy === 'update' ? ['--existing-resource-policy', 'update'] : []),
+  ];
+}
+
+function restore(facts: RunbookFacts): readonly string[] {
+  const { choices, items } = facts;
+  const own = [...new Set(items.filter(isOwn).map(({ resource }) => groupResourceName(resource)))].toSorted();
+  const targets = clusterScopedTargets(facts);
+  const hasNamespace = namespacesOf(items).includes(OWN_NAMESPACE);
+  const flags = [
+    ...selection(facts),
+    ...(own.length > 0 ? ['--exclude-resources', own.join(',')] : []),
+    ...(hasNamespace && choices.includeNamespaces.length === 0
+      ? ['--exclude-namespaces', OWN_NAMESPACE]
+      : []),
+    ...(targets.length > 0 ? ['--include-cluster-resources=true'] : []),
+  ];
+  return [
+    commands([
+      ...['velero', 'restore', 'create', '--from-backup', choices.backup],
+      ...['--namespace', choices.veleroNamespace, ...flags, '--wait'],
+    ]),
+    ...(own.length > 0
+      ? [
+          `The backup contains objects of Gatehouse (${codes(own)}). They come from git or from the running Gatehouse, not from a backup.`,
+        ]
+      : []),
+    ...(targets.length > 0
+      ? [
+          `Without ${code('--include-cluster-resources=true')}, Velero omits ${codes(targets)}, which objects in the selected namespaces reference.`,
+        ]
+      : []),
+    ...(choices.existingResourcePolicy === 'update'
+      ? [
+          'The policy `update` also overwrites the CA bundles and Secrets of other software with old ones. Gatehouse repairs its own.',
+        ]
+      : []),
+  ];
+}
+
+/** Cluster-scoped kinds that policies reference, if the user selects namespaces: Velero then omits them. */
+function clusterScopedTargets({ items, cluster, choices }: RunbookFacts): readonly string[] {
+  if (choices.includeNamespaces.length === 0) return [];
+  const targets = new Set(
+    cluster.policies.flatMap(({ spec }) =>
+      (spec.validate?.references ?? []).map(({ target }) => groupResourceName(toGroupResource(target))),
+    ),
+  );
+  return byResource(items)
+    .filter(
+      ([name, group]) =>
+        targets.has(name) && group.every(({ object }) => object.metadata?.namespace === undefined),
+    )
+    .map(([name]) => name);
+}
+
+function checks(facts: RunbookFacts): readonly string[] {
+  return [
+    'The window closes by itself, and the final sweep follows. Wait for the report of its window:',
+    commands(['gatehouse', 'restore', 'status'], ['gatehouse', 'restore', 'status', '<window>', '--watch']),
+    ...owners(facts),
+    'Velero lists what it could not restore:',
+    commands([
+      ...['velero', 'restore', 'describe', '<restore>', '--details'],
+      ...['--namespace', facts.choices.veleroNamespace],
+    ]),
+    'Gatehouse itself must be healthy:',
+    commands(['gatehouse', 'doctor']),
+  ];
+}
+
+/** Velero drops owner references; only policies with `owners.preserve` bring them back. */
+function owners({ items, cluster }: RunbookFacts): readonly string[] {
+  const owned = items.filter(({ object }) => (object.metadata?.ownerReferences ?? []).length > 0);
+  if (owned.length === 0) return [];
+  const rows = byResource(owned).map(([name, group]) => {
+    const policy = cluster.policies.find(
+      (one) =>
+        one.spec.owners?.preserve === true && group[0] !== undefined && governs(one, group[0].resource),
+    );
+    return [
+      code(name),
+      String(group.length),
+      policy === undefined
+        ? '**lost**: add `owners.preserve` to a policy before the next backup'
+        : `linked again by the policy ${code(nameOf(policy))}`,
+    ];
+  });
+  return [
+    'Velero drops owner references:',
+    table(['Kind', 'Objects with owners', 'After the restore'], rows),
+  ];
+}

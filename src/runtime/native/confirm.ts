@@ -1,0 +1,133 @@
+/** On the leader: confirms that the API server enforces a compiled policy, by dry runs that only this policy refuses. */
+import { obstacleOf } from '../../admission/native/installed-policy.ts';
+import { isRefusalOf, probeOf } from '../../admission/native/probe.ts';
+import type { ConfirmedPair } from '../../admission/native/release.ts';
+import type { NormalSelector } from '../../json/label-selector.ts';
+import { messageOf } from '../../json/error-message.ts';
+import type { KubeObject } from '../../json/kube-object.ts';
+import { ApiError } from '../../kube/api-error.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { UNIQUE_CLAIMS } from '../resources.ts';
+
+export interface ProbeOptions {
+  readonly client: Pick<KubeClient, 'create'>;
+  readonly now: () => Date;
+  readonly monotonic: () => number;
+}
+
+/**
+ * How many probes must be refused, and over how long, in milliseconds. API servers read policies again each second, and
+ * each probe may reach another one.
+ */
+const PROBES = 3;
+const SETTLE_MS = 3_000;
+/** How often to probe a confirmed policy, in milliseconds. */
+const AGAIN_MS = 60_000;
+
+export interface Subject {
+  readonly pair: ConfirmedPair;
+  /** As the API server stores it. */
+  readonly policy: KubeObject;
+  readonly objectSelector: NormalSelector;
+  /** Whether it refuses probes. */
+  readonly refuses: boolean;
+}
+
+interface Progress {
+  /** The version, as text. */
+  readonly of: string;
+  readonly startedAt: number;
+  readonly since: number;
+  readonly refused: number;
+  readonly isConfirmed: boolean;
+  readonly probedAt: number;
+}
+
+/** How long a version may take, in milliseconds: API servers usually need about a second. */
+const PATIENCE_MS = 30_000;
+
+export const PENDING = 'the API server may not enforce it yet: probes are running';
+const ADMITTED = 'the API server admits a probe that this policy should refuse';
+
+export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
+  const progress = new Map<string, Progress>();
+
+  /** @returns whether this version of the policy refused; undefined: unknown. Or why it cannot be found out */
+  const probe = async (
+    { pair: { digest }, objectSelector }: Subject,
+    signal: AbortSignal,
+  ): Promise<boolean | undefined | string> => {
+    const claim = probeOf(digest, objectSelector, now());
+    if (claim === undefined) return 'no probe can satisfy its objectSelector';
+    try {
+      await client.create(UNIQUE_CLAIMS, claim, { dryRun: true, signal });
+      return false;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (isRefusalOf(digest, messageOf(error))) return true;
+      const isAnswer = error instanceof ApiError && error.code < 500 && error.code !== 429;
+      return isAnswer ? `the probe failed otherwise: ${error.message}` : undefined;
+    }
+  };
+
+  const after = (before: Progress, refused: boolean | undefined): Progress => {
+    if (refused === undefined) return before;
+    const at = monotonic();
+    if (!refused) return { ...before, since: at, refused: 0, isConfirmed: false, probedAt: at };
+    const count = before.refused + 1;
+    const since = before.refused === 0 && !before.isConfirmed ? at : before.since;
+    const isConfirmed = before.isConfirmed || (count >= PROBES && at - since >= SETTLE_MS);
+    return { ...before, since, refused: count, isConfirmed, probedAt: at };
+  };
+
+  return {
+    /**
+     * Why the API server may not enforce the policy yet; undefined: it does.
+     *
+     * @param known what the status says: another leader has confirmed it
+     */
+    obstacle: async (
+      subject: Subject,
+      known: ConfirmedPair | undefined,
+      signal: AbortSignal,
+    ): Promise<string | undefined> => {
+      const { pair, policy, refuses } = subject;
+      const { name } = pair;
+      const version = textOf(pair);
+      const found = progress.get(name);
+      const ofTypes = obstacleOf(policy);
+      if (ofTypes !== undefined) {
+        progress.delete(name);
+        return ofTypes;
+      }
+      const fresh: Progress = {
+        of: version,
+        startedAt: monotonic(),
+        since: monotonic(),
+        refused: 0,
+        isConfirmed: known !== undefined && textOf(known) === version,
+        probedAt: Number.NEGATIVE_INFINITY,
+      };
+      const before = found?.of === version ? found : fresh;
+      progress.set(name, before);
+      if (!refuses)
+        return before.isConfirmed || monotonic() - before.since >= SETTLE_MS ? undefined : PENDING;
+      if (before.isConfirmed && monotonic() - before.probedAt < AGAIN_MS) return undefined;
+      const refused = await probe(subject, signal);
+      if (typeof refused === 'string') {
+        progress.delete(name);
+        return refused;
+      }
+      const next = after(before, refused);
+      progress.set(name, next);
+      if (next.isConfirmed) return undefined;
+      return next.refused === 0 && monotonic() - next.startedAt > PATIENCE_MS ? ADMITTED : PENDING;
+    },
+    /** Forgets all pairs but these. */
+    keepOnly: (names: ReadonlySet<string>): void => {
+      for (const name of progress.keys()) if (!names.has(name)) progress.delete(name);
+    },
+  };
+}
+
+const textOf = ({ digest, policy, binding }: ConfirmedPair): string => [digest, policy, binding].join(' ');

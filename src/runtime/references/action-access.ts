@@ -1,0 +1,86 @@
+/** On the leader: whether this account may delete and change what the policies in force order. */
+import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
+import { hasWildcard } from '../../admission/policy/match/resource-pattern.ts';
+import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
+import type { ReferenceRule } from '../../api/policy-validate.ts';
+import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
+import { uniqueBy } from '../../json/objects.ts';
+import { canI } from '../../kube/access.ts';
+import type { Discovery } from '../../kube/discovery.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { GONE, requeueIn, type Reconcile } from '../controller.ts';
+import { placesOf, type Namespaces } from '../namespaces.ts';
+import { governed } from '../policies/policy-kinds.ts';
+
+/** The aggregated ClusterRole `gatehouse-actions` collects the rules of ClusterRoles with this label. */
+export const ACTIONS_LABEL = 'gatehouse.dev/aggregate-to-actions';
+/** No watch reports a change of permissions, in milliseconds. */
+const MISSING_MS = 10_000;
+const GRANTED_MS = 10 * 60_000;
+
+interface Needed extends GroupResource {
+  readonly verb: 'delete' | 'patch';
+}
+
+/** What the actions of a policy need. */
+export function neededBy({ match, validate }: AdmissionPolicySpec): readonly Needed[] {
+  const verbs = (validate?.references ?? []).flatMap(({ onTargetDelete = 'Allow' }) => VERBS[onTargetDelete]);
+  const kinds = governed({ match }).filter((kind) => !hasWildcard(kind.group) && !hasWildcard(kind.resource));
+  const needed = kinds.flatMap((kind) => verbs.map((verb) => ({ ...kind, verb })));
+  return uniqueBy(needed, ({ verb, ...kind }) => `${verb} ${groupResourceName(kind)}`);
+}
+
+const VERBS: Readonly<Record<NonNullable<ReferenceRule['onTargetDelete']>, readonly Needed['verb'][]>> = {
+  ...{ Allow: [], Restrict: [], Cascade: ['delete'], SetNull: ['patch'], SetDefault: ['patch'] },
+};
+
+/** @param onMissing called with what is missing; empty: nothing */
+export function createActionAccessReconciler(
+  policies: () => readonly CompiledPolicy[],
+  client: Pick<KubeClient, 'create'>,
+  discovery: Pick<Discovery, 'resolve'>,
+  namespaces: Namespaces,
+  onMissing: (policy: string, message: string) => void,
+  now: () => Date,
+): Reconcile {
+  const isGranted = async ({ verb, group, resource }: Needed, signal: AbortSignal) => {
+    const served = await discovery.resolve({ group, resource }, signal);
+    const places = served === undefined ? [undefined] : placesOf(served, namespaces);
+    const ask = (namespace: string | undefined) =>
+      canI(client, { verb, group, resource, namespace }, { signal });
+    return (await Promise.all(places.map(ask))).every(Boolean);
+  };
+  return async (name, signal) => {
+    const policy = policies().find((one) => one.name === name);
+    const needed = policy === undefined ? [] : neededBy(policy.spec);
+    const granted = await Promise.all(needed.map((one) => isGranted(one, signal)));
+    const missing = needed.filter((_one, index) => !granted[index]);
+    onMissing(name, missing.length === 0 ? '' : missingMessage(name, missing));
+    if (needed.length === 0) return GONE;
+    return requeueIn(missing.length === 0 ? GRANTED_MS : MISSING_MS, now());
+  };
+}
+
+function missingMessage(policy: string, missing: readonly Needed[]): string {
+  const what = missing.map(({ verb, ...kind }) => `${verb} ${groupResourceName(kind)}`).join(', ');
+  return `after the deletion of a target, the leader may not ${what}. Add this ClusterRole:\n${actionRoleFor(policy, missing)}`;
+}
+
+/** YAML, without a line break at the end. */
+export function actionRoleFor(policy: string, needed: readonly Needed[]): string {
+  const rules = needed.flatMap(({ group, resource, verb }) => [
+    `  - apiGroups: [${JSON.stringify(group)}]`,
+    `    resources: [${resource}]`,
+    `    verbs: [${verb}]`,
+  ]);
+  return [
+    'apiVersion: rbac.authorization.k8s.io/v1',
+    'kind: ClusterRole',
+    'metadata:',
+    `  name: gatehouse-actions-${policy}`,
+    '  labels:',
+    `    ${ACTIONS_LABEL}: "true"`,
+    'rules:',
+    ...rules,
+  ].join('\n');
+}

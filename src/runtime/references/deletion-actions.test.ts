@@ -1,0 +1,343 @@
+import { createHmac } from 'node:crypto';
+import { beforeEach, describe, expect, test } from 'vitest';
+
+import {
+  createClaimsInMemory,
+  SETTLE_MS,
+  type ClaimsInMemory,
+} from '../../../test/support/admission/claims.ts';
+import { compiled, GROUP, NEVER, silent } from '../../../test/support/runtime/fixtures.ts';
+import type { CompiledPolicy } from '../../admission/policy/compile.ts';
+import { newDeletionRecord, withGone } from '../../admission/policy/references/deletion-record.ts';
+import { targetKey } from '../../admission/policy/object-ref.ts';
+import type { ReferenceRule } from '../../api/policy-validate.ts';
+import type { KubeObject, ObjectRef } from '../../json/kube-object.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { createDeletionActionsReconciler } from './deletion-actions.ts';
+import type { DeletionActionsOptions, Progress } from './deletion-task.ts';
+
+const START = Date.parse('2026-11-27T12:00:00Z');
+const prove = (text: string) => createHmac('sha256', 'key').update(text).digest('base64url');
+const dc = (name: string): ObjectRef => ({
+  group: GROUP,
+  resource: 'datacenters',
+  namespace: undefined,
+  name,
+});
+const srv = (name: string): ObjectRef => ({ group: GROUP, resource: 'servers', namespace: 'shop', name });
+
+let now: number;
+let claims: ClaimsInMemory;
+let stored: Map<string, KubeObject>;
+let policies: CompiledPolicy[];
+/** The spec of the policy in the API server. */
+let spec: object | undefined;
+let restore: string | undefined;
+let written: string[];
+let progress: Progress[];
+let listed: boolean;
+let known: ObjectRef[];
+
+const keys = (change: Partial<ReferenceRule> = {}) =>
+  compiled({
+    validate: {
+      references: [
+        {
+          ...{ name: 'datacenter', path: 'spec.datacenter', onTargetDelete: 'Cascade' },
+          target: { apiGroup: GROUP, resource: 'datacenters' },
+          ...change,
+        },
+      ],
+    },
+  });
+
+beforeEach(() => {
+  now = START;
+  claims = createClaimsInMemory();
+  stored = new Map();
+  policies = [keys()];
+  spec = policies[0]?.spec;
+  restore = undefined;
+  written = [];
+  progress = [];
+  listed = true;
+  known = [srv('s1'), srv('s2')];
+  for (const name of ['s1', 's2']) put(srv(name), { datacenter: 'fra1' });
+});
+
+function put(ref: ObjectRef, content: object, metadata: object = {}): void {
+  const { name, namespace } = ref;
+  stored.set(targetKey(ref), {
+    metadata: {
+      ...{
+        name,
+        ...(namespace === undefined ? {} : { namespace }),
+        uid: `uid-${name}`,
+        resourceVersion: '1',
+      },
+      creationTimestamp: '2026-11-27T11:00:00Z',
+      ...metadata,
+    },
+    spec: content,
+  } as KubeObject);
+}
+
+const order: Parameters<typeof newDeletionRecord>[0] = {
+  ...{ policy: 'servers', reference: 'datacenter', action: 'Cascade', target: dc('fra1'), uid: 'uid-fra1' },
+  depth: 0,
+};
+
+/** Stores a record, and returns its name. */
+function record(change: Partial<typeof order> = {}, goneAt?: number): string {
+  const made = newDeletionRecord({ ...order, ...change }, now, prove);
+  if (made === undefined) throw new Error('no key');
+  const named = goneAt === undefined ? made : withGone(made, goneAt);
+  const { name = '' } = made.metadata;
+  const creationTimestamp = new Date(now).toISOString();
+  claims.stored.set(name, {
+    ...named,
+    metadata: { ...named.metadata, resourceVersion: 'r1', creationTimestamp },
+  });
+  return name;
+}
+
+function reconcile(name: string, change: Partial<DeletionActionsOptions> = {}) {
+  const read = (ref: ObjectRef) => Promise.resolve(stored.get(targetKey(ref)));
+  return createDeletionActionsReconciler({
+    policies: () => policies,
+    client: { get: (() => Promise.resolve(spec === undefined ? undefined : { spec })) as KubeClient['get'] }, // a policy
+    claims,
+    prove,
+    governed: { referrers: () => (listed ? known : undefined) },
+    world: { read, confirm: read },
+    restoreInProgress: () => Promise.resolve(restore),
+    write: (ref, _object, plan) => {
+      written.push(`${plan.kind} ${ref.name}`);
+      stored.delete(targetKey(ref));
+      return Promise.resolve({ kind: 'deleted' });
+    },
+    onProgress: (one) => progress.push(one),
+    now: () => new Date(now),
+    log: silent,
+    ...change,
+  })(name, NEVER);
+}
+
+/** Reconciles until the record is gone, over two settle times at most. */
+async function finish(name: string): Promise<void> {
+  for (let pass = 0; pass < 20 && claims.stored.has(name); pass += 1) {
+    await reconcile(name);
+    now += SETTLE_MS / 8;
+  }
+}
+
+test('the objects are deleted, and the record goes after the settle time', async () => {
+  const name = record();
+  await finish(name);
+  expect(written).toEqual(['delete s1', 'delete s2']);
+  expect(claims.stored.size).toBe(0);
+  expect(now - START).toBeGreaterThanOrEqual(SETTLE_MS);
+});
+
+test('another leader continues where the first one crashed', async () => {
+  const name = record();
+  await reconcile(name);
+  const crash = () => Promise.reject(new Error('killed'));
+  await reconcile(name, {
+    write: (ref, ...rest) => (ref.name === 's2' ? crash() : writeOnly(ref, ...rest)),
+  });
+  expect(written).toEqual(['delete s1']);
+  await finish(name);
+  expect(written).toEqual(['delete s1', 'delete s2']);
+});
+
+const writeOnly: DeletionActionsOptions['write'] = (ref, _object, plan) => {
+  written.push(`${plan.kind} ${ref.name}`);
+  stored.delete(targetKey(ref));
+  return Promise.resolve({ kind: 'deleted' });
+};
+
+describe('nothing is deleted', () => {
+  afterEachNothing();
+
+  test('while the target exists; the record expires', async () => {
+    put(dc('fra1'), {});
+    await finish(record());
+    expect(claims.stored.size).toBe(0);
+  });
+
+  test('while the target waits for finalizers, however long that takes', async () => {
+    put(dc('fra1'), {}, { deletionTimestamp: '2026-11-27T12:00:00Z' });
+    await finish(record());
+    expect(claims.stored.size).toBe(1);
+  });
+
+  test('if the target was created again', async () => {
+    put(dc('fra1'), {}, { uid: 'another' });
+    await reconcile(record());
+    expect(claims.stored.size).toBe(0);
+    expect(progress.at(-1)?.message).toContain('exists again');
+  });
+
+  test('if the target was created again after the leader saw that it is gone', async () => {
+    const name = record();
+    await reconcile(name);
+    put(dc('fra1'), {}, { uid: 'another' });
+    await finish(name);
+  });
+
+  test('if the live read of the target fails, as when its kind is not served', async () => {
+    const name = record();
+    const fails = () => Promise.reject(new Error('the API server does not serve datacenters'));
+    await expect(reconcile(name, { world: { read: fails, confirm: fails } })).rejects.toThrow(
+      'does not serve',
+    );
+    expect(claims.stored.size).toBe(1);
+  });
+
+  test('while a restore is in progress, and the report says why', async () => {
+    restore = 'first';
+    await finish(record());
+    expect(progress.at(-1)).toMatchObject({
+      state: 'waiting',
+      message: expect.stringContaining('"first"') as string,
+    });
+    expect(claims.stored.size).toBe(1);
+  });
+
+  test('if the RestoreWindows cannot be listed', async () => {
+    const name = record();
+    const fails = () => Promise.reject(new Error('no answer'));
+    await expect(reconcile(name, { restoreInProgress: fails })).rejects.toThrow('no answer');
+  });
+
+  test('while the governed objects are not listed', async () => {
+    listed = false;
+    await finish(record());
+    expect(claims.stored.size).toBe(1);
+  });
+
+  test('if the policy has another action by now', async () => {
+    policies = [keys({ onTargetDelete: 'Restrict' })];
+    spec = policies[0]?.spec;
+    await finish(record());
+    expect(claims.stored.size).toBe(0);
+  });
+
+  test('while the policy only audits; the record waits', async () => {
+    policies = policies.map((policy) => ({ ...policy, enforcement: 'Audit' }));
+    await finish(record());
+    expect(claims.stored.size).toBe(1);
+  });
+
+  test('if a record is forged or was written with another key', async () => {
+    const name = record();
+    await reconcile(name, { prove: (text) => prove(`${text} `) });
+    expect(claims.stored.size).toBe(0);
+  });
+
+  test('while the key is not known; the record stays', async () => {
+    const name = record();
+    await reconcile(name, { prove: () => undefined });
+    expect(claims.stored.size).toBe(1);
+  });
+
+  test('if an exception covers the objects', async () => {
+    const exceptions = [{ name: 'old', namespaces: ['shop'] }];
+    policies = [compiled({ ...(policies[0]?.spec ?? {}), exceptions } as never)];
+    await finish(record());
+  });
+
+  test('in more than 16 levels', async () => {
+    await finish(record({ depth: 17 }));
+    expect(progress.at(-1)).toMatchObject({ state: 'stuck' });
+  });
+});
+
+function afterEachNothing(): void {
+  beforeEach(({ onTestFinished }) => {
+    onTestFinished(() => {
+      expect(written).toEqual([]);
+    });
+  });
+}
+
+test('a restore that begins in the middle stops the work', async () => {
+  known = Array.from({ length: 20 }, (_, n) => srv(`m${n}`));
+  for (const ref of known) put(ref, { datacenter: 'fra1' });
+  const name = record({}, START);
+  let asked = 0;
+  await reconcile(name, { restoreInProgress: () => Promise.resolve(asked++ < 2 ? undefined : 'second') });
+  expect(written).toHaveLength(8);
+});
+
+test('a target that is created again in the middle stops the work', async () => {
+  known = Array.from({ length: 20 }, (_, n) => srv(`m${n}`));
+  for (const ref of known) put(ref, { datacenter: 'fra1' });
+  const name = record({}, START);
+  await reconcile(name, {
+    write: (ref, ...rest) => {
+      put(dc('fra1'), {}, { uid: 'another' });
+      return writeOnly(ref, ...rest);
+    },
+  });
+  expect(written).toHaveLength(8);
+  await finish(name);
+  expect(written).toHaveLength(8);
+  expect(claims.stored.size).toBe(0);
+});
+
+test('an object that cannot be deleted does not keep the others, and is reported', async () => {
+  const name = record({}, START);
+  await reconcile(name, {
+    write: (ref, ...rest) =>
+      ref.name === 's1'
+        ? Promise.resolve({ kind: 'refused', message: 'still named' })
+        : writeOnly(ref, ...rest),
+  });
+  expect(written).toEqual(['delete s2']);
+  expect(progress.at(-1)).toMatchObject({ state: 'stuck', done: 1 });
+  expect(progress.at(-1)?.message).toContain('"s1" in namespace "shop": still named');
+});
+
+test('a cascade writes the record of the next level first, with its depth', async () => {
+  policies = [
+    compiled({
+      validate: {
+        references: [
+          ...(policies[0]?.spec.validate?.references ?? []),
+          {
+            ...{ name: 'peer', path: 'spec.peer', onTargetDelete: 'Cascade' },
+            target: { apiGroup: GROUP, resource: 'servers' },
+          },
+        ],
+      },
+    }),
+  ];
+  spec = policies[0]?.spec;
+  known = [srv('s1')];
+  const name = record({ depth: 3 }, START);
+  await reconcile(name, {
+    write: (ref, ...rest) => {
+      expect(claims.stored.size).toBe(2);
+      return writeOnly(ref, ...rest);
+    },
+  });
+  const [next] = [...claims.stored.values()].filter(({ metadata }) => metadata.name !== name);
+  expect(next?.spec).toMatchObject({
+    rule: 'references/peer',
+    values: ['Cascade', '4'],
+    holder: { name: 's1' },
+  });
+});
+
+test('a name that something writes back is reported, not removed for ever', async () => {
+  policies = [keys({ onTargetDelete: 'SetNull' })];
+  spec = policies[0]?.spec;
+  const name = record({ action: 'SetNull' }, START);
+  await reconcile(name, {
+    write: (_ref, object) => Promise.resolve({ kind: 'patched', object }),
+  });
+  expect(progress.at(-1)).toMatchObject({ state: 'stuck', done: 0 });
+  expect(progress.at(-1)?.message).toContain('writes the name of the deleted object back');
+});

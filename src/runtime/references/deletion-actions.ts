@@ -1,0 +1,161 @@
+/**
+ * On the leader: after a target is deleted, deletes or changes the objects that named it (`onTargetDelete`). The work is
+ * in the records that admission stored before each deletion, so another leader resumes it.
+ *
+ * Nothing is deleted on a guess. The leader acts only while a live read shows that the target is gone, the live list of
+ * RestoreWindows shows no restore, and the object still names the target. Each write holds for one version of the object.
+ */
+import type { CompiledPolicy, CompiledReference } from '../../admission/policy/compiled-policy.ts';
+import { canGovern } from '../../admission/policy/match/object-scope.ts';
+import { describeRef, targetKey } from '../../admission/policy/object-ref.ts';
+import {
+  actingReferences,
+  readDeletionRecord,
+  withGone,
+} from '../../admission/policy/references/deletion-record.ts';
+import type { AdmissionPolicy } from '../../api/admission-policy.ts';
+import type { UniqueClaim } from '../../api/unique-claim.ts';
+import { AWAIT_CHANGE, GONE, requeueIn, type Reconcile, type ReconcileResult } from '../controller.ts';
+import { ADMISSION_POLICIES } from '../resources.ts';
+import { actOn } from './act-on-referrers.ts';
+import { report, targetState, type DeletionActionsOptions, type Task } from './deletion-task.ts';
+
+/** The limit for the levels of a cascade. */
+const MOST_DEPTH = 16;
+/** In milliseconds. */
+const SOON_MS = 1_000;
+const WAIT_MS = 5_000;
+const STUCK_MS = 30_000;
+
+/** Reconciles one record by its name. */
+export function createDeletionActionsReconciler(options: DeletionActionsOptions): Reconcile {
+  return async (name, signal) => {
+    const claim = await options.claims.read(name, signal);
+    if (claim === undefined) return GONE;
+    // Without the key, every record looks forged.
+    if (options.prove('') === undefined) return requeueIn(WAIT_MS, options.now());
+    const record = readDeletionRecord(claim, options.prove);
+    if (record === undefined) {
+      options.log.warn({ claim: name }, 'deleted the record of a deletion that Gatehouse has not written');
+      return await drop(claim, options, signal);
+    }
+    return await pass({ ...options, claim, record, signal });
+  };
+}
+
+async function pass(task: Task): Promise<ReconcileResult> {
+  const { record, claims, now } = task;
+  const found = await orderedBy(task);
+  if (found === 'withdrawn')
+    return await end(task, 'abandoned', 'the policy does not act on this deletion any more');
+  if (found === undefined) return wait(task, `policy ${record.policy} is not enforced at the moment`);
+  const target = await targetState(task);
+  switch (target) {
+    case 'recreated':
+      return await end(task, 'abandoned', `${describeRef(record.target)} exists again`);
+    case 'terminating':
+      return wait(task, '', WAIT_MS);
+    case 'present': {
+      const left = record.admittedAt + claims.settleMs - now().getTime();
+      if (left <= 0) return await end(task, 'abandoned', '');
+      return wait(task, '', Math.min(left, SOON_MS));
+    }
+    case 'gone':
+      break;
+  }
+  const restore = await task.restoreInProgress(task.signal);
+  if (restore !== undefined) return wait(task, deferral(restore));
+  if (record.depth > MOST_DEPTH) {
+    const message = `the cascade has more than ${MOST_DEPTH} levels: delete or change the objects that name ${describeRef(record.target)}`;
+    return await actOrFinish(task, found, message);
+  }
+  if (record.goneAt === undefined) {
+    await claims.replace(withGone(task.claim, now().getTime()), task.signal);
+    return requeueIn(0, now()); // with the new version of the record
+  }
+  return await actOrFinish(task, found);
+}
+
+const deferral = (restore: string): string =>
+  `waits for the end of the restore of RestoreWindow "${restore}"`;
+
+interface Ordering {
+  readonly policy: CompiledPolicy;
+  readonly reference: CompiledReference;
+}
+
+/** The reference that ordered the action, if it is in force. Undefined: that is not known at the moment. */
+async function orderedBy({
+  policies,
+  record,
+  client,
+  signal,
+}: Task): Promise<Ordering | 'withdrawn' | undefined> {
+  const policy = policies().find(({ name }) => name === record.policy);
+  const orders = (one: { readonly name: string }, action: string | undefined) =>
+    one.name === record.reference && action === record.action;
+  if (policy !== undefined && policy.undecidable === undefined) {
+    const reference = actingReferences(policy, record.target).find((one) => orders(one, one.deleteAction));
+    if (reference !== undefined) return { policy, reference };
+  }
+  const stored = await client.get<AdmissionPolicy>(ADMISSION_POLICIES, { name: record.policy }, { signal });
+  const isOrdered =
+    stored?.spec.validate?.references?.some((one) => orders(one, one.onTargetDelete)) ?? false;
+  return isOrdered ? undefined : 'withdrawn';
+}
+
+function wait(task: Task, message: string, ms = WAIT_MS): ReconcileResult {
+  report(task, { state: message === '' ? 'working' : 'waiting', message });
+  return requeueIn(ms, task.now());
+}
+
+async function actOrFinish(
+  task: Task,
+  { policy, reference }: Ordering,
+  refusal = '',
+): Promise<ReconcileResult> {
+  const { governed, record, claims, now } = task;
+  const referrers = governed
+    .referrers(record.target, [policy])
+    ?.filter((ref) => canGovern(policy, ref) && targetKey(ref) !== targetKey(record.target));
+  if (referrers === undefined)
+    return wait(task, 'the objects that the policy governs are not listed yet', SOON_MS);
+  if (refusal !== '' && referrers.length > 0) {
+    report(task, { state: 'stuck', message: refusal });
+    return requeueIn(STUCK_MS, now());
+  }
+  const outcomes = await actOn(referrers, task, policy, reference);
+  const open = outcomes.filter(({ kind }) => kind !== 'left');
+  if (open.length > 0) {
+    const stuck = open.filter((one) => one.kind === 'stuck');
+    const done = open.filter(({ kind }) => kind === 'done').length;
+    const [first] = stuck;
+    report(task, {
+      state: first === undefined ? 'working' : 'stuck',
+      message: first?.message ?? '',
+      done,
+      stuck,
+    });
+    return requeueIn(stuck.length === open.length ? STUCK_MS : SOON_MS, now());
+  }
+  // A write that raced with the deletion may be stored until the settle time is over.
+  const left = (record.goneAt ?? record.admittedAt) + claims.settleMs - now().getTime();
+  if (left <= 0) return await end(task, 'finished', '');
+  report(task, { state: 'finished' });
+  return requeueIn(left, now());
+}
+
+async function end(task: Task, state: 'finished' | 'abandoned', message: string): Promise<ReconcileResult> {
+  const result = await drop(task.claim, task, task.signal);
+  report(task, { state, message });
+  return result;
+}
+
+/** A changed record is of another deletion: the watch reports it. */
+async function drop(
+  claim: UniqueClaim,
+  { claims }: Pick<DeletionActionsOptions, 'claims'>,
+  signal: AbortSignal,
+): Promise<ReconcileResult> {
+  return (await claims.remove(claim, signal)) === 'removed' ? GONE : AWAIT_CHANGE;
+}

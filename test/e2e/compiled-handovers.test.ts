@@ -1,0 +1,294 @@
+// suite: shared-plane, sandbox: yes
+/**
+ * Looks for a moment without enforcement while checks move between the webhook and the API server: a client tries without a
+ * pause to create an object that every version of the policy forbids.
+ */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import type { LiveWebhookConfiguration } from '../../src/admission/webhooks/dev-entries.ts';
+import type { AdmissionPolicyStatus } from '../../src/api/admission-policy.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import { messageOf } from '../../src/json/error-message.ts';
+import {
+  configMaps,
+  validatingAdmissionPolicies as POLICIES,
+  validatingAdmissionPolicyBindings as BINDINGS,
+  validatingWebhookConfigurations,
+} from '../../src/kube/well-known.ts';
+import { startApiProxy, type ApiProxy } from '../support/api-proxy.ts';
+import { hasBackstop } from '../support/backstop.ts';
+import { ADMISSION_POLICIES, createNamespace, startClusterFor, type Cluster } from '../support/cluster.ts';
+import { seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { eventually, freePort } from '../support/processes.ts';
+
+interface Policy extends KubeObject {
+  readonly status?: AdmissionPolicyStatus;
+}
+
+const SOON = { timeoutMs: 60_000, everyMs: 50 };
+const SLOW_MS = 1_500;
+const NAME = 'handovers';
+const COMPILED = { name: `${NAME}.policies.gatehouse.dev` };
+const NAMESPACE = 'handovers';
+
+let cluster: Cluster;
+let proxy: ApiProxy;
+let port: number;
+let replica: Replica;
+let isServed: boolean;
+let hidesPolicies = false;
+
+/** Webhook entries return late. On demand, the API server is older than Kubernetes 1.30. */
+async function older(method: string, path: string) {
+  if (method === 'PUT' && path.includes('/validatingwebhookconfigurations/')) await sleep(SLOW_MS);
+  if (!hidesPolicies) return undefined;
+  if (path.includes('/validatingadmissionpolic'))
+    return { code: 404, body: { kind: 'Status', status: 'Failure', reason: 'NotFound', code: 404 } };
+  if (method !== 'GET' || !/^\/apis\/admissionregistration\.k8s\.io\/v1(\?|$)/.test(path)) return undefined;
+  return await Promise.resolve({ code: 200, body: { kind: 'APIResourceList', resources: [] } });
+}
+
+const start = async () => {
+  const settings = { 'compile-policies': 'true', kubeconfig: proxy.kubeconfig('gatehouse') };
+  replica = await startReplica(cluster.plane, { name: `one-${randomUUID().slice(0, 4)}`, port, settings });
+  await replica.whenReady();
+};
+
+beforeAll(async () => {
+  port = await freePort();
+  cluster = await startClusterFor(port);
+  await cluster.applyFolder('components/compile-policies');
+  await createNamespace(cluster, NAMESPACE);
+  proxy = await startApiProxy(cluster.plane, 'older', older);
+  await start();
+  isServed = hasBackstop(cluster);
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await proxy.stop();
+  await cluster.stop();
+});
+
+const RULES = [{ name: 'token', expression: '!("token" in object.?data.orValue({}))', message: 'no token' }];
+const WITH_PASSWORD = [
+  ...RULES,
+  { name: 'password', expression: '!("password" in object.?data.orValue({}))' },
+];
+const MISTYPED = [...RULES, { name: 'mistyped', expression: 'object.?data.number.orValue("a") != 5' }];
+const UNIQUE = { unique: [{ name: 'code', paths: ['data.code'] }] };
+
+const policyOf = (validate: object, more: object = {}): KubeObject => ({
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'AdmissionPolicy',
+  metadata: { name: NAME },
+  ...{
+    spec: {
+      match: {
+        ...{ apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] },
+        namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': NAMESPACE } },
+      },
+      validate,
+      ...more,
+    },
+  },
+});
+
+const createForbidden = () =>
+  cluster.admin.create<KubeObject>(configMaps, {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: `forbidden-${randomUUID()}`, namespace: NAMESPACE },
+    ...{ data: { token: 'x' } },
+  });
+
+/** Who refused how many attempts while `work` ran, and when the API server stored one. */
+async function whileTrying(work: () => Promise<unknown>) {
+  const refusedBy = { APIServer: 0, webhook: 0 };
+  const storedAt: number[] = [];
+  let isOver = false;
+  const tryAll = async () => {
+    while (!isOver) {
+      try {
+        await createForbidden();
+        storedAt.push(performance.now());
+      } catch (error) {
+        const message = messageOf(error);
+        if (message.includes('ValidatingAdmissionPolicy')) refusedBy.APIServer += 1;
+        else if (message.includes('webhook')) refusedBy.webhook += 1;
+        else throw error;
+      }
+    }
+  };
+  const trying = tryAll();
+  try {
+    await work();
+  } finally {
+    isOver = true;
+    await trying;
+  }
+  return { refusedBy, storedAt };
+}
+
+const status = async () => (await cluster.admin.get<Policy>(ADMISSION_POLICIES, { name: NAME }))?.status;
+const entries = async () => {
+  const ref = { name: 'gatehouse' };
+  const found = await cluster.admin.get<LiveWebhookConfiguration>(validatingWebhookConfigurations, ref);
+  return (found?.webhooks ?? [])
+    .filter(({ rules }) => JSON.stringify(rules).includes('"configmaps"'))
+    .map(({ name }) => (name.includes('.left.') ? 'left' : 'whole'));
+};
+
+const seeCompiled = (count: string) =>
+  eventually(`${count} checks of the API server`, async () => (await status())?.compiled === count, SOON);
+const seeEntries = (wanted: readonly string[]) =>
+  eventually(`entries ${wanted.join()}`, async () => (await entries()).join() === wanted.join(), SOON);
+
+test('the policy is in force', async () => {
+  await cluster.apply(policyOf({ rules: RULES }));
+  await seeInForce(cluster, NAME);
+  await untilRefused('the forbidden ConfigMap', 'no token', createForbidden);
+  await seeCompiled(isServed ? '1/1' : '0/1');
+  await seeEntries(isServed ? ['left'] : ['whole']);
+});
+
+test('updates, a rollback, and an update before the last one is confirmed', async () => {
+  const { refusedBy, storedAt } = await whileTrying(async () => {
+    await cluster.apply(policyOf({ rules: WITH_PASSWORD }));
+    await seeCompiled(isServed ? '2/2' : '0/2');
+    await seeEntries(isServed ? ['left'] : ['whole']);
+    await cluster.apply(policyOf({ rules: RULES, ...UNIQUE }));
+    await eventually('the withdrawal', async () => (await status())?.confirmed === undefined, SOON);
+    await cluster.apply(policyOf({ rules: WITH_PASSWORD, ...UNIQUE }));
+    await seeCompiled(isServed ? '2/3' : '0/3');
+    await cluster.apply(policyOf({ rules: RULES }));
+    await seeCompiled(isServed ? '1/1' : '0/1');
+    await seeEntries(isServed ? ['left'] : ['whole']);
+  });
+  expect(storedAt).toEqual([]);
+  if (isServed) expect(refusedBy.APIServer).toBeGreaterThan(0);
+});
+
+test('checks go back to the webhook, and return', async () => {
+  const { refusedBy, storedAt } = await whileTrying(async () => {
+    await cluster.apply(policyOf({ rules: RULES }, { compile: 'Never' }));
+    await eventually(
+      'no compiled policy',
+      async () => (await cluster.admin.get(POLICIES, COMPILED).catch(() => undefined)) === undefined,
+      SOON,
+    );
+    await seeEntries(['whole']);
+    await cluster.apply(policyOf({ rules: MISTYPED }));
+    await seeCompiled('0/2');
+    await eventually(
+      'the reason',
+      async () => (await status())?.enforcedBy?.[0]?.reason !== 'spec.compile is Never',
+      SOON,
+    );
+    await cluster.apply(policyOf({ rules: RULES }));
+    await seeCompiled(isServed ? '1/1' : '0/1');
+  });
+  expect(storedAt).toEqual([]);
+  expect(refusedBy.webhook).toBeGreaterThan(0);
+});
+
+test('a new version fails the type check of kube-controller-manager', async () => {
+  if (!isServed) return;
+  const { storedAt } = await whileTrying(async () => {
+    await cluster.apply(policyOf({ rules: MISTYPED }));
+    await eventually(
+      'the warning',
+      async () => (await status())?.enforcedBy?.[0]?.reason?.includes('no matching overload') === true,
+      SOON,
+    );
+    await seeEntries(['whole']);
+    await cluster.apply(policyOf({ rules: RULES }));
+    await seeCompiled('1/1');
+    await seeEntries(['left']);
+  });
+  expect(storedAt).toEqual([]);
+});
+
+test('kill -9 in the middle of an update', async () => {
+  const { storedAt } = await whileTrying(async () => {
+    await cluster.apply(policyOf({ rules: WITH_PASSWORD }));
+    if (isServed)
+      await eventually('the withdrawal', async () => (await status())?.confirmed === undefined, SOON);
+    replica.program.kill('SIGKILL');
+    await replica.program.exited;
+    await start();
+    await seeCompiled(isServed ? '2/2' : '0/2');
+    await seeEntries(isServed ? ['left'] : ['whole']);
+    replica.program.kill('SIGKILL');
+    await replica.program.exited;
+    await start();
+    await seeEntries(isServed ? ['left'] : ['whole']);
+    await cluster.apply(policyOf({ rules: RULES }));
+    await seeCompiled(isServed ? '1/1' : '0/1');
+  });
+  expect(storedAt).toEqual([]);
+});
+
+/** The entry is back by then. */
+const LAG_MS = SLOW_MS + 2_000;
+
+test('a compiled policy that is deleted or weakened by hand is missed briefly, and repaired', async () => {
+  if (!isServed) return;
+  let changedAt = 0;
+  const repaired = async (isAsBefore: (text: string) => boolean) => {
+    await eventually(
+      'the repair',
+      async () =>
+        isAsBefore(
+          JSON.stringify([
+            await cluster.admin.get(POLICIES, COMPILED),
+            await cluster.admin.get(BINDINGS, COMPILED),
+          ]),
+        ),
+      SOON,
+    );
+    await seeCompiled('1/1');
+    await seeEntries(['left']);
+  };
+  for (const change of [
+    () => cluster.admin.delete(POLICIES, COMPILED),
+    () => cluster.admin.delete(BINDINGS, COMPILED),
+    async () => {
+      const binding = (await cluster.admin.get<KubeObject & { readonly spec: object }>(
+        BINDINGS,
+        COMPILED,
+      )) ?? { spec: {} };
+      await cluster.admin.replace(BINDINGS, {
+        ...binding,
+        ...{ spec: { ...binding.spec, validationActions: ['Warn'] } },
+      });
+    },
+  ]) {
+    const { storedAt } = await whileTrying(async () => {
+      changedAt = performance.now();
+      await change();
+      await repaired((text) => text.includes('no token') && text.includes('"Deny"'));
+    });
+    expect(storedAt.filter((at) => at > changedAt + LAG_MS)).toEqual([]);
+  }
+});
+
+test('an API server that no longer serves the kinds', async () => {
+  if (!isServed) return;
+  const { storedAt } = await whileTrying(async () => {
+    hidesPolicies = true;
+    proxy.watches.harm({ kind: 'break' }, (path) => path.includes('/validatingadmissionpolic'));
+    await seeEntries(['whole']);
+    await eventually(
+      'the reason',
+      async () => (await status())?.enforcedBy?.[0]?.reason?.includes('serves no') === true,
+      SOON,
+    );
+    await cluster.admin.delete(POLICIES, COMPILED);
+  });
+  expect(storedAt).toEqual([]);
+  hidesPolicies = false;
+});

@@ -1,0 +1,106 @@
+// suite: shared-plane, sandbox: long
+/** `onTargetDelete: Cascade` with a leader that is killed in the middle: `GATEHOUSE_SEED` says how far it gets. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import type { UniqueClaim } from '../../src/api/unique-claim.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import { mapConcurrent } from '../../src/json/map-concurrent.ts';
+import { leases } from '../../src/kube/well-known.ts';
+import { UNIQUE_CLAIMS } from '../../src/runtime/resources.ts';
+import { LEADER_LEASE } from '../../src/runtime/leadership/own-lease.ts';
+import { startBalancer, type Balancer } from '../support/balancer.ts';
+import {
+  ADMISSION_POLICIES,
+  applyExamples,
+  createNamespace,
+  DATACENTERS,
+  SERVERS,
+  startClusterFor,
+  SYSTEM_NAMESPACE,
+  type Cluster,
+} from '../support/cluster.ts';
+import { seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
+import { startReplica, type Replica } from '../support/gatehouse.ts';
+import { actionsRole, datacenter, server, serversPolicy } from '../support/objects.ts';
+import { eventually } from '../support/processes.ts';
+
+const SEED = Number(process.env.GATEHOUSE_SEED ?? 1);
+const SERVERS_OF_TARGET = 200;
+/** The leader is killed when at most so many objects are left: between a tenth and nine tenths. */
+const LEFT_AT_KILL = Math.round(SERVERS_OF_TARGET * (0.1 + ((SEED * 37) % 81) / 100));
+
+let balancer: Balancer;
+let cluster: Cluster;
+const replicas: Replica[] = [];
+
+beforeAll(async () => {
+  balancer = await startBalancer();
+  cluster = await startClusterFor(balancer.port, { controllers: ['clusterrole-aggregation'] });
+  const settings = { 'unique-settle': '5s' };
+  const start = (name: string) => startReplica(cluster.plane, { name, servicePort: balancer.port, settings });
+  replicas.push(...(await Promise.all(['one', 'two'].map(start))));
+  balancer.setBackends(replicas.map(({ port }) => port));
+  await Promise.all(replicas.map((replica) => replica.whenReady()));
+  await applyExamples(cluster);
+  await seeInForce(cluster, 'servers');
+  await cluster.admin.delete(ADMISSION_POLICIES, { name: 'servers' });
+  const reference = {
+    ...{ name: 'datacenter', path: 'spec.datacenter', onTargetDelete: 'Cascade' },
+    target: { apiGroup: 'infra.example.com', resource: 'datacenters' },
+  };
+  await cluster.apply(
+    actionsRole('servers', 'infra.example.com', ['servers']),
+    serversPolicy('keys', { validate: { references: [reference] } }),
+  );
+  await seeInForce(cluster, 'keys');
+  await createNamespace(cluster, 'shop');
+  await untilRefused('a Server without its datacenter', 'policy keys', () =>
+    cluster.admin.create(SERVERS, server('shop', 'probe', 'nowhere'), { dryRun: true }),
+  );
+});
+
+afterAll(async () => {
+  await Promise.all(replicas.map(({ program }) => program.stop(15_000)));
+  await cluster.stop();
+  await balancer.stop();
+});
+
+const names = async () =>
+  (await cluster.admin.listAll(SERVERS, { metadataOnly: true })).items.map(
+    ({ metadata }) => metadata?.name ?? '',
+  );
+
+test(`the next leader finishes a cascade: GATEHOUSE_SEED=${SEED}`, async () => {
+  for (const name of ['fra1', 'fra2']) await cluster.admin.create(DATACENTERS, datacenter(name));
+  const all = Array.from({ length: SERVERS_OF_TARGET }, (_, n) => `s${n}`);
+  await mapConcurrent(all, 10, (name) => cluster.admin.create(SERVERS, server('shop', name, 'fra1')));
+  await cluster.admin.create(SERVERS, server('shop', 'other', 'fra2'));
+  const lease = await cluster.admin.get<KubeObject & { readonly spec: { readonly holderIdentity: string } }>(
+    leases,
+    { namespace: SYSTEM_NAMESPACE, name: LEADER_LEASE },
+  );
+  const leader = replicas.find(({ name }) => name === lease?.spec.holderIdentity);
+  if (leader === undefined) throw new Error(`no replica is ${lease?.spec.holderIdentity ?? 'the leader'}`);
+
+  await eventually('a replica admits the deletion of the target', () =>
+    cluster.admin.delete(DATACENTERS, { name: 'fra1' }),
+  );
+  await eventually('the leader is in the middle', async () => (await names()).length <= LEFT_AT_KILL, {
+    timeoutMs: 60_000,
+    everyMs: 5,
+  });
+  leader.program.kill('SIGKILL');
+  await leader.program.exited;
+  balancer.setBackends(replicas.filter((one) => one !== leader).map(({ port }) => port));
+  expect((await names()).length, 'objects that the killed leader has left').toBeGreaterThan(1);
+
+  await eventually('the next leader deletes the rest', async () => (await names()).join() === 'other', {
+    timeoutMs: 90_000,
+  });
+  await eventually(
+    'the record is gone',
+    async () => (await cluster.admin.listAll<UniqueClaim>(UNIQUE_CLAIMS)).items.length === 0,
+    { timeoutMs: 60_000 },
+  );
+  expect(await names()).toEqual(['other']);
+});

@@ -1,0 +1,279 @@
+// suite: shared-plane, sandbox: long
+import { request } from 'node:https';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import type { UniqueClaim } from '../../src/api/unique-claim.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import { configMaps, events } from '../../src/kube/well-known.ts';
+import { RESTORE_WINDOWS, UNIQUE_CLAIMS } from '../../src/runtime/resources.ts';
+import {
+  ADMISSION_POLICIES,
+  applyExamples,
+  createNamespace,
+  DATACENTERS,
+  SERVERS,
+  type Cluster,
+} from '../support/cluster.ts';
+import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
+import {
+  actionsRole,
+  type Conditioned,
+  datacenter,
+  referencesRole,
+  server,
+  serversPolicy,
+} from '../support/objects.ts';
+import { eventually } from '../support/processes.ts';
+
+let cluster: Cluster;
+let replica: Replica;
+
+beforeAll(async () => {
+  ({ cluster, replica } = await startGatehouse({
+    controllers: ['garbagecollector', 'namespace', 'clusterrole-aggregation'],
+    settings: { 'unique-settle': '3s' },
+    arrangement: 'both',
+  }));
+  await applyExamples(cluster);
+  await seeInForce(cluster, 'servers');
+  await cluster.admin.delete(ADMISSION_POLICIES, { name: 'servers' }); // it makes spec.datacenter immutable
+  await cluster.apply(
+    referencesRole('configmaps', '', ['configmaps']),
+    actionsRole('servers', 'infra.example.com', ['servers']),
+    serversPolicy('keys', {
+      validate: {
+        references: [
+          reference('datacenter', 'spec.datacenter', DATACENTER, 'Cascade'),
+          reference('settings', 'metadata.labels.settings', CONFIG_MAP, 'SetNull'),
+          {
+            ...reference('zone', 'metadata.labels.zone', CONFIG_MAP, 'SetDefault'),
+            defaultTarget: 'zone-default',
+          },
+          reference('parent', 'metadata.labels.parent', SERVER, 'Restrict'),
+          reference('peer', 'metadata.labels.peer', SERVER, 'Cascade'),
+        ],
+      },
+    }),
+  );
+  await seeInForce(cluster, 'keys');
+  await createNamespace(cluster, 'shop');
+  await untilRefused('a Server without its datacenter', 'policy keys', () =>
+    cluster.admin.create(SERVERS, server('shop', 'probe', 'nowhere'), { dryRun: true }),
+  );
+  await cluster.admin.create(DATACENTERS, datacenter('base'));
+  // The API server learns of each webhook entry separately.
+  await cluster.admin.create(SERVERS, server('shop', 'probe', 'base'));
+  await settings('probe');
+  await eventually('deletions of all targets are recorded', async () => {
+    await Promise.all([
+      cluster.admin.delete(DATACENTERS, { name: 'base' }, { dryRun: true }),
+      cluster.admin.delete(configMaps, { namespace: 'shop', name: 'probe' }, { dryRun: true }),
+    ]);
+    return (await warningOfDeletion('base', true)).includes('Gatehouse will delete');
+  });
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+const DATACENTER = { apiGroup: 'infra.example.com', resource: 'datacenters' };
+const SERVER = { apiGroup: 'infra.example.com', resource: 'servers' };
+const CONFIG_MAP = { apiGroup: '', resource: 'configmaps' };
+
+const reference = (name: string, path: string, target: object, onTargetDelete: string) => ({
+  ...{ name, path, target, onTargetDelete },
+});
+
+const dc = (name: string) => cluster.admin.create(DATACENTERS, datacenter(name));
+const put = (name: string, datacenterName: string, labels: object = {}) =>
+  cluster.admin.create(SERVERS, server('shop', name, datacenterName, { labels }));
+const settings = (name: string) =>
+  cluster.admin.create(configMaps, {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { namespace: 'shop', name },
+  });
+const find = (name: string) => cluster.admin.get<KubeObject>(SERVERS, { namespace: 'shop', name });
+const removeDc = (name: string) => cluster.admin.delete(DATACENTERS, { name });
+const gone = (...all: readonly string[]) =>
+  eventually(
+    `${all.join(', ')} are gone`,
+    async () => (await Promise.all(all.map(find))).every((one) => one === undefined),
+    { timeoutMs: 30_000 },
+  );
+const records = async () =>
+  (await cluster.admin.listAll<UniqueClaim>(UNIQUE_CLAIMS, { labelSelector: 'gatehouse.dev/deletion' }))
+    .items;
+
+/** The warnings in the answer to the deletion of a Datacenter. */
+async function warningOfDeletion(name: string, dryRun = false): Promise<string> {
+  const { plane } = cluster;
+  const path = `/apis/infra.example.com/v1/datacenters/${name}${dryRun ? '?dryRun=All' : ''}`;
+  return await new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${plane.token('admin')}` };
+    request(`${plane.server}${path}`, { method: 'DELETE', ca: plane.ca, headers }, (response) => {
+      response.resume();
+      resolve([response.headers.warning ?? ''].flat().join('\n'));
+    })
+      .on('error', reject)
+      .end();
+  });
+}
+
+test('Cascade deletes the objects that name the target, and no others; the answer counts them', async () => {
+  await dc('fra1');
+  for (const name of ['a1', 'a2', 'a3']) await put(name, 'fra1');
+  await eventually('the replica knows all referrers', async () =>
+    (await warningOfDeletion('fra1', true)).includes('delete 3 servers.infra.example.com that refer to'),
+  );
+  expect(await records()).toEqual([]); // a dry run records nothing
+  expect(await warningOfDeletion('fra1')).toContain('delete 3 servers.infra.example.com that refer to');
+  await gone('a1', 'a2', 'a3');
+  expect(await find('probe')).toBeDefined();
+  await eventually('the record is gone', async () => (await records()).length === 0, { timeoutMs: 30_000 });
+});
+
+test('SetNull removes the name, and SetDefault writes another one', async () => {
+  for (const name of ['s1', 'z1', 'zone-default']) await settings(name);
+  await put('labelled', 'base', { settings: 's1', zone: 'z1', other: 'x' });
+  await cluster.admin.delete(configMaps, { namespace: 'shop', name: 's1' });
+  await cluster.admin.delete(configMaps, { namespace: 'shop', name: 'z1' });
+  await eventually(
+    'both labels are changed',
+    async () => {
+      const labels = (await find('labelled'))?.metadata?.labels;
+      return labels?.settings === undefined && labels?.zone === 'zone-default' && labels.other === 'x';
+    },
+    { timeoutMs: 30_000 },
+  );
+});
+
+test('a cascade follows references of the deleted objects, also in a cycle', async () => {
+  await dc('fra2');
+  await put('c1', 'fra2');
+  await put('c2', 'base', { peer: 'c1' });
+  await put('c3', 'base', { peer: 'c2' });
+  await cluster.admin.patchMerge(
+    SERVERS,
+    { namespace: 'shop', name: 'c1' },
+    { metadata: { labels: { peer: 'c3' } } },
+  );
+  await removeDc('fra2');
+  await gone('c1', 'c2', 'c3');
+});
+
+test('Restrict elsewhere stops a cascade until the last reference is gone', async () => {
+  await dc('fra3');
+  await put('p1', 'fra3');
+  await put('child', 'base', { parent: 'p1' });
+  await untilRefused('the deletion of p1', 'still named', () =>
+    cluster.admin.delete(SERVERS, { namespace: 'shop', name: 'p1' }, { dryRun: true }),
+  );
+  await removeDc('fra3');
+  const policy = await cluster.see<Conditioned>(
+    'the policy says that p1 is left',
+    ADMISSION_POLICIES,
+    { name: 'keys' },
+    ({ status }) => status?.conditions?.some(({ type }) => type === 'DeletionsFinished') === true,
+    30_000,
+  );
+  const condition = policy.status?.conditions?.find(({ type }) => type === 'DeletionsFinished');
+  expect(condition?.message).toContain('datacenters.infra.example.com "fra3" was deleted');
+  expect(condition?.message).toContain('"child"');
+  await eventually('an Event tells the same', async () => {
+    const { items } = await cluster.admin.listAll<KubeObject & { readonly reason: string }>(events, {
+      namespace: 'shop',
+    });
+    return items.some(({ reason }) => reason === 'ReferrerKept');
+  });
+  expect(await find('p1')).toBeDefined();
+  await cluster.admin.delete(SERVERS, { namespace: 'shop', name: 'child' });
+  await eventually('p1 is gone', async () => (await find('p1')) === undefined, { timeoutMs: 60_000 });
+});
+
+test('nothing is deleted while a RestoreWindow is open, and not at all if the restore brings the target back', async () => {
+  const window = (name: string) =>
+    cluster.admin.create<KubeObject>(RESTORE_WINDOWS, {
+      apiVersion: 'gatehouse.dev/v1alpha1',
+      kind: 'RestoreWindow',
+      metadata: { name },
+      spec: {
+        principals: [{ user: 'restorer' }],
+        expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
+      },
+    } as KubeObject);
+  const close = (name: string) =>
+    cluster.admin.patchMerge(RESTORE_WINDOWS, { name }, { spec: { close: true } });
+  await dc('fra4');
+  await dc('fra5');
+  await put('w4', 'fra4');
+  await put('w5', 'fra5');
+  await window('first');
+  await removeDc('fra4');
+  await removeDc('fra5');
+  await cluster.see<Conditioned>(
+    'the policy waits for the restore',
+    ADMISSION_POLICIES,
+    { name: 'keys' },
+    ({ status }) =>
+      status?.conditions?.some(
+        ({ type, message }) => type === 'DeletionsFinished' && message.includes('RestoreWindow "first"'),
+      ) === true,
+    30_000,
+  );
+  await dc('fra5'); // as a restore does
+  expect(await find('w4')).toBeDefined();
+  expect(await find('w5')).toBeDefined();
+  await close('first');
+  await eventually('w4 is gone', async () => (await find('w4')) === undefined, { timeoutMs: 90_000 });
+  await eventually('no record is left', async () => (await records()).length === 0, { timeoutMs: 60_000 });
+  expect(await find('w5')).toBeDefined();
+});
+
+test('a target that disappears without an admitted deletion deletes nothing', async () => {
+  const forged = {
+    metadata: { name: 'deleted.0000', labels: { 'gatehouse.dev/deletion': '' } },
+    spec: {
+      ...{ policy: 'keys', rule: 'references/datacenter', values: ['Cascade', '0'] },
+      holder: { group: 'infra.example.com', resource: 'datacenters', name: 'base' },
+      claimedAt: new Date().toISOString(),
+      requests: [{ uid: 'x', at: new Date().toISOString() }],
+    },
+  };
+  await cluster.admin.create<KubeObject>(UNIQUE_CLAIMS, forged);
+  await eventually('the forged record is gone', async () => (await records()).length === 0, {
+    timeoutMs: 30_000,
+  });
+  expect(await find('probe')).toBeDefined();
+});
+
+test('a policy whose author may not delete the objects is refused', async () => {
+  const apiGroup = 'rbac.authorization.k8s.io';
+  const name = 'policy-author';
+  const author = cluster.impersonate({ user: name, groups: ['system:authenticated'] });
+  await cluster.apply(
+    {
+      ...{ apiVersion: `${apiGroup}/v1`, kind: 'ClusterRole', metadata: { name } },
+      rules: [
+        { apiGroups: ['gatehouse.dev'], resources: ['admissionpolicies'], verbs: ['create'] },
+        { apiGroups: ['infra.example.com'], resources: ['*'], verbs: ['get', 'list', 'patch'] },
+      ],
+    } as KubeObject,
+    {
+      ...{ apiVersion: `${apiGroup}/v1`, kind: 'ClusterRoleBinding', metadata: { name } },
+      roleRef: { apiGroup, kind: 'ClusterRole', name },
+      subjects: [{ apiGroup, kind: 'User', name }],
+    } as KubeObject,
+  );
+  const policy = (action: string) =>
+    serversPolicy('of-author', {
+      validate: { references: [reference('d', 'metadata.labels.d', DATACENTER, action)] },
+    });
+  expect(
+    (await refusal(author.create(ADMISSION_POLICIES, policy('Cascade'), { dryRun: true }))).message,
+  ).toContain('you may not delete servers.infra.example.com');
+  await author.create(ADMISSION_POLICIES, policy('SetNull'), { dryRun: true });
+});

@@ -1,0 +1,138 @@
+/** Webhook and API server judge one request by the same policy. */
+import { isLeftToWebhook } from '../../../src/admission/native/left-to-webhook.ts';
+import {
+  compileNative,
+  type NativeOptions,
+  type NativePair,
+} from '../../../src/admission/native/native-policy.ts';
+import type { CompiledPolicy } from '../../../src/admission/policy/compiled-policy.ts';
+import { LONGEST_ANNOTATION } from '../../../src/admission/policy/findings.ts';
+import { validate } from '../../../src/admission/policy/validate.ts';
+import { CelError } from '../../../src/cel/cel.ts';
+import { celValue } from '../../../src/cel/values/maps.ts';
+import { compileMatchCondition } from '../../../src/cel/match-condition.ts';
+import type { JsonObject } from '../../../src/json/json.ts';
+import type { KubeObject } from '../../../src/json/kube-object.ts';
+import { shorten } from '../../../src/json/printable.ts';
+import { ofJson } from '../../../src/sandbox/machinery/api-object.ts';
+import { compilePolicy } from '../../../src/sandbox/machinery/policies/compile-policy.ts';
+import { evaluatePolicy } from '../../../src/sandbox/machinery/policies/evaluate-policy.ts';
+import { admissionRequest } from '../../../src/sandbox/machinery/webhooks/admission-review.ts';
+import { clusterOf, GROUP } from '../admission/policy.ts';
+import type { Asked } from './requests.ts';
+
+/** What a user and the audit log see: refusals, warnings and annotations. */
+export interface Verdict {
+  readonly refusals: readonly string[];
+  readonly warnings: readonly string[];
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+export const NOTHING: Verdict = { refusals: [], warnings: [], annotations: {} };
+const UNEVALUATED = 'an expression that cannot be evaluated';
+
+export interface Judges {
+  readonly webhook: (asked: Asked, params: KubeObject | undefined) => Promise<Verdict>;
+  readonly apiServer: (asked: Asked, params: KubeObject | undefined) => Verdict;
+  readonly isLeft: (asked: Asked) => boolean;
+}
+
+export function judgesOf(policy: CompiledPolicy, options: NativeOptions): Judges {
+  const pairs = compileNative(policy, options).pairs.map((pair) => evaluated(pair));
+  return {
+    webhook: (asked, params) => byWebhook(policy, asked, params),
+    apiServer: (asked, params) => {
+      const all = pairs.map((evaluate) => evaluate(asked, params));
+      return {
+        refusals: all.flatMap(({ refusals }) => refusals).toSorted(),
+        warnings: all.flatMap(({ warnings }) => warnings).toSorted(),
+        annotations: Object.assign(
+          {},
+          ...all.map(({ annotations }) => annotations),
+        ) as Verdict['annotations'],
+      };
+    },
+    isLeft: ({ request }) => isLeftToWebhook(policy, options.restorers, request),
+  };
+}
+
+function evaluated({ policy, binding }: NativePair) {
+  const { spec } = policy as unknown as { readonly spec: JsonObject };
+  const { spec: bound } = binding as unknown as { readonly spec: JsonObject };
+  const compiled = { ...compilePolicy(spec), ignoresFailures: spec.failurePolicy === 'Ignore' };
+  const [action] = bound.validationActions as readonly string[];
+  return ({ question }: Asked, params: KubeObject | undefined): Verdict => {
+    if (spec.paramKind !== undefined && params === undefined) return NOTHING; // parameterNotFoundAction: Allow
+    const { failures, auditAnnotations } = evaluatePolicy(
+      compiled,
+      question,
+      undefined,
+      () => ({ allowed: false, reason: 'no policy asks' }),
+      params === undefined ? undefined : ofJson(params as unknown as JsonObject),
+    );
+    const messages = failures.map(({ message }) => inCommon(message));
+    const annotations = Object.fromEntries(auditAnnotations);
+    return {
+      refusals: action === 'Deny' ? messages : [],
+      warnings: action === 'Warn' ? messages : [],
+      annotations: action === 'Audit' ? { ...annotations, ...violations(messages) } : annotations,
+    };
+  };
+}
+
+const violations = (messages: readonly string[]): Verdict['annotations'] =>
+  messages.length === 0 ? {} : { violations: shorten(messages.join('; '), LONGEST_ANNOTATION) };
+
+async function byWebhook(
+  policy: CompiledPolicy,
+  { question, request }: Asked,
+  params: KubeObject | undefined,
+): Promise<Verdict> {
+  const called = isCalled(policy, question);
+  if (called !== true) return { ...NOTHING, refusals: called === false ? [] : [UNEVALUATED] };
+  const stored = params === undefined ? {} : { [`classes.${GROUP}/store/limits`]: params };
+  const decision = await validate(request, [policy], clusterOf({ stored }));
+  if (decision.kind === 'retry') throw new Error(decision.message);
+  const causes = decision.kind === 'deny' ? decision.causes : [];
+  const { violations: found } = decision.auditAnnotations;
+  const annotations = Object.fromEntries(
+    Object.entries(decision.auditAnnotations).filter(
+      ([key]) => key !== 'violations' && key !== 'expression-errors',
+    ),
+  );
+  return {
+    refusals: causes
+      .map(({ field, message }) =>
+        inCommon(`${field === '' ? '' : `${field}: `}${message} (policy ${policy.name})`),
+      )
+      .toSorted(),
+    warnings: decision.warnings.map(inCommon).toSorted(),
+    annotations: { ...annotations, ...(found === undefined ? {} : violations([inCommon(found)])) },
+  };
+}
+
+/** Whether the API server calls the webhook; undefined: a condition fails, and the failurePolicy Fail refuses. */
+function isCalled({ match }: CompiledPolicy, question: Asked['question']): boolean | undefined {
+  const { object = null, oldObject = null } = question;
+  const values = {
+    object: celValue(object),
+    oldObject: celValue(oldObject),
+    request: celValue(admissionRequest(question)),
+  };
+  let isKnown = true;
+  for (const { expression } of match.matchConditions) {
+    try {
+      if (compileMatchCondition(expression).run(values) === false) return false;
+    } catch (error) {
+      if (!(error instanceof CelError)) throw error;
+      isKnown = false;
+    }
+  }
+  return isKnown ? true : undefined;
+}
+
+/** The API server explains an error of an expression in its own words, and does not show the new value of a field. */
+const inCommon = (message: string): string =>
+  /resulted in error: |could not be evaluated: /.test(message)
+    ? UNEVALUATED
+    : message.replace(/ (changed|set) to [^]*?( later)?: (keep the value|leave it out)/, ' $1$2: $3');

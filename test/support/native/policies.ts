@@ -1,0 +1,202 @@
+/** Policies for the comparison of the webhook and the API server: together they have every kind of check. */
+import type { AdmissionPolicySpec } from '../../../src/api/admission-policy.ts';
+import { GROUP } from '../admission/policy.ts';
+
+type Spec = Partial<AdmissionPolicySpec>;
+type Rules = NonNullable<NonNullable<AdmissionPolicySpec['validate']>['rules']>;
+
+const rules = (...all: Rules): Spec => ({ validate: { rules: all } });
+const everything = {
+  match: {
+    apiGroups: [GROUP],
+    resources: ['servers', 'servers/status'],
+    operations: ['CREATE', 'UPDATE', 'DELETE'],
+  },
+} satisfies Spec;
+
+const PARAMS = { apiGroup: GROUP, resource: 'classes', name: 'limits', whenMissing: 'Allow' } as const;
+
+export const COMPARED: readonly Spec[] = [
+  rules({
+    name: 'tier',
+    expression: 'object.spec.tier in ["gold", "silver"]',
+    message: 'no such tier',
+    fieldPath: 'spec.tier',
+  }),
+  rules(
+    { expression: 'object.spec.?units.orValue(1) <= 4' },
+    { name: 'odd', expression: 'object.spec.?units.orValue(1) % 2 == 0', reason: 'Invalid' },
+  ),
+  rules({
+    name: 'words',
+    expression: '!has(object.spec.note) || object.spec.note.size() < 5',
+    messageExpression: '"the note has " + string(object.spec.note.size()) + " characters"',
+    message: 'the note is long',
+  }),
+  rules({
+    name: 'blank',
+    expression: 'object.spec.tier != "silver"',
+    messageExpression: 'string(object.spec.?note.orValue(""))',
+  }),
+  rules({
+    name: 'grows',
+    expression: 'request.operation != "UPDATE" ||\n  object.spec.units >= oldObject.spec.units',
+  }),
+  rules({
+    name: 'by',
+    expression: 'request.userInfo.username != "mallory" && !("guests" in request.userInfo.groups)',
+  }),
+  rules({ name: 'enabled', expression: 'object.spec.enabled' }),
+  rules({ name: 'missing', expression: 'object.spec.absent.deeper == 1' }),
+  {
+    variables: [
+      { name: 'units', expression: 'object.spec.?units.orValue(1)' },
+      { name: 'many', expression: 'variables.units > 3' },
+    ],
+    ...rules({
+      name: 'many',
+      expression: '!variables.many',
+      messageExpression: '"has " + string(variables.units)',
+    }),
+  },
+  { validate: { immutable: ['spec.tier', 'metadata.labels["example.com/rack"]'] } },
+  { validate: { immutableFromCreation: ['spec.note', 'spec.list[0]', 'spec.in', 'spec.namespace'] } },
+  {
+    enforcement: 'Warn',
+    ...rules({ name: 'warned', expression: 'object.spec.tier == "gold"', message: 'is not gold' }),
+  },
+  {
+    enforcement: 'Audit',
+    ...rules({ name: 'noted', expression: 'object.spec.tier == "gold"', message: 'is not gold' }),
+  },
+  // subresources, deletion
+  {
+    ...everything,
+    ...rules(
+      { name: 'keep', expression: 'request.operation != "DELETE" || oldObject.spec.tier != "gold"' },
+      { name: 'status', expression: '!has(request.subResource) || request.userInfo.username != "ada"' },
+      { name: 'named', expression: '!has(request.name) || request.name != "b"' },
+    ),
+  },
+  {
+    ...everything,
+    exceptions: [{ name: 'root', reason: 'x', groups: ['guests'], checks: ['immutable'] }],
+    validate: { immutable: ['spec.tier'], rules: [{ name: 'object', expression: 'object != null' }] },
+  },
+  // schema
+  {
+    ...everything,
+    validate: {
+      schema: {
+        required: ['spec'],
+        properties: {
+          spec: {
+            type: 'object',
+            required: ['tier', 'units'],
+            dependentRequired: { note: ['list'] },
+            minProperties: 2,
+            maxProperties: 5,
+            properties: {
+              tier: { type: 'string', enum: ['gold', 'silver', null, 7, 1.5, true], minLength: 4 },
+              units: { type: 'integer', minimum: 1, maximum: 5 },
+              note: { type: ['string', 'null'], maxLength: 4, pattern: '^[a-zé😀]*$' },
+              list: { type: 'array', minItems: 1, maxItems: 1 },
+              enabled: { const: true },
+              in: { type: ['number', 'boolean'], exclusiveMinimum: 0, exclusiveMaximum: 2 ** 53 },
+            },
+          },
+        },
+      },
+    },
+  },
+  {
+    validate: {
+      schema: {
+        properties: {
+          spec: {
+            allOf: [
+              { not: { properties: { tier: { const: 'iron' } }, required: ['tier'] } },
+              {
+                if: { properties: { enabled: { const: true } }, required: ['enabled'] },
+                then: { required: ['note'], properties: { note: { minLength: 1 } } },
+                else: { properties: { units: { maximum: 3 }, note: false } },
+              },
+            ],
+          },
+        },
+      },
+    },
+  },
+  // exceptions by subject, also with a time
+  {
+    ...everything,
+    exceptions: [
+      { name: 'authors', reason: 'x', users: ['a*', 'root'], checks: ['tier'] },
+      { name: 'names', reason: 'x', names: ['b', 'c*'], namespaces: ['st*'], checks: ['rules'] },
+      {
+        name: 'labels',
+        reason: 'x',
+        objectSelector: {
+          matchLabels: { 'example.com/rack': 'r1' },
+          matchExpressions: [
+            { key: 'app', operator: 'NotIn', values: ['web'] },
+            { key: 'zone', operator: 'DoesNotExist' },
+          ],
+        },
+      },
+      { name: 'guests', reason: 'x', groups: ['guests'], checks: ['schema', 'units'] },
+    ],
+    validate: {
+      schema: { properties: { spec: { properties: { tier: { const: 'gold' } } } } },
+      rules: [
+        { name: 'tier', expression: '(object == null ? oldObject : object).spec.tier == "gold"' },
+        { name: 'units', expression: '(object == null ? oldObject : object).spec.units > 2' },
+      ],
+    },
+  },
+  {
+    exceptions: [
+      { name: 'soon', reason: 'x', expiresAt: '2026-11-21T12:00:01Z', users: ['mallory'] },
+      { name: 'over', reason: 'x', expiresAt: '2026-11-21T11:59:59Z', names: ['b'], checks: ['tier'] },
+    ],
+    ...rules({ name: 'tier', expression: 'object.spec.tier == "gold"' }),
+  },
+  // params
+  {
+    ...everything,
+    params: PARAMS,
+    variables: [{ name: 'most', expression: 'params.spec.most' }],
+    ...rules(
+      { name: 'most', expression: 'object.spec.units <= variables.most' },
+      {
+        name: 'tiers',
+        expression: 'object.spec.tier in params.spec.tiers',
+        messageExpression: '"one of " + params.spec.tiers.join(", ")',
+      },
+      { name: 'any', expression: 'object.spec.tier != "iron"' },
+    ),
+  },
+  // notices
+  {
+    warnings: [
+      { message: 'always' },
+      { condition: 'object.spec.tier == "iron"', message: 'iron rusts' },
+      { condition: 'object.spec.absent.deeper', message: 'never' },
+    ],
+    auditAnnotations: [
+      { key: 'tier', valueExpression: 'string(object.spec.tier)' },
+      { key: 'note', valueExpression: 'has(object.spec.note) ? string(object.spec.note) : ""' },
+      { key: 'nothing', valueExpression: 'null' },
+    ],
+    ...rules({ name: 'tier', expression: 'object.spec.tier != "silver"' }),
+  },
+  // match conditions that can fail
+  {
+    match: {
+      apiGroups: [GROUP],
+      resources: ['servers'],
+      matchConditions: [{ name: 'large', expression: 'object.spec.?units.orValue(5) > 1' }],
+    },
+    ...rules({ name: 'tier', expression: 'object.spec.tier == "gold"' }),
+  },
+];
