@@ -64,36 +64,53 @@ export function judge(
   };
   const reads = checksRead(policy);
   if (!readsCluster(reads)) return evaluateAll(NO_BINDINGS);
-  const { authorizations } = context;
-  if (reads.authorizer && authorizations === undefined)
+  if (reads.authorizer && context.authorizations === undefined)
     return unevaluated(new Error('there is no API server to ask what users may do'));
-  const evaluateInTurn = async (from: 'store' | 'api', bindings: Bindings): Promise<Judgement> => {
+  return evaluateInCluster(policy, request, context, { evaluateAll, unevaluated });
+}
+
+interface Evaluator {
+  readonly evaluateAll: (bindings: Bindings) => Judgement;
+  readonly unevaluated: (cause: unknown) => Judgement;
+}
+
+/** Evaluates with what the stores hold and, before a denial, with live reads. */
+async function evaluateInCluster(
+  policy: CompiledPolicy,
+  request: AdmissionRequest,
+  context: JudgeContext,
+  evaluator: Evaluator,
+  from: 'store' | 'api' = 'store',
+): Promise<Judgement> {
+  const { world, signal, budget, turns, authorizations } = context;
+  const reads = checksRead(policy);
+  let gathered: Bindings;
+  try {
+    gathered = await gather(policy, reads, request, world, from, signal);
+  } catch (cause) {
+    return evaluator.unevaluated(cause);
+  }
+  const asking = reads.authorizer ? authorizations?.begin(from) : undefined;
+  const bindings = { ...gathered, inputs: { ...gathered.inputs, authorize: asking?.authorize } };
+  for (;;) {
     const turn = turns?.next(true);
     // Awaiting nothing, too, would let other reviews pass the check before this one has counted.
     if (turn !== undefined) await turn;
-    const asking = reads.authorizer ? authorizations?.begin(from) : undefined;
     const { remaining } = budget;
-    const inputs = { ...bindings.inputs, authorize: asking?.authorize };
-    const judgement = evaluateAll({ ...bindings, inputs });
+    const judgement = evaluator.evaluateAll(bindings);
     if (asking?.isWaiting() === true) {
       budget.remaining = remaining; // the API server evaluates only once; the time is spent
       try {
         await asking.answer(signal);
+        continue;
       } catch (cause) {
-        return unevaluated(cause);
+        return evaluator.unevaluated(cause);
       }
-      return await evaluateInTurn(from, bindings);
     }
-    const fromCache = bindings.fromCache || asking?.fromCache() === true;
-    const isUncertain = fromCache && judgement.violations.some((one) => one.readsCluster);
-    return isUncertain ? await read('api') : judgement;
-  };
-  const read = (from: 'store' | 'api'): Promise<Judgement> =>
-    gather(policy, reads, request, world, from, signal).then(
-      (bindings) => evaluateInTurn(from, bindings),
-      unevaluated,
-    );
-  return read('store');
+    const fromCache = gathered.fromCache || asking?.fromCache() === true;
+    if (!fromCache || !judgement.violations.some((one) => one.readsCluster)) return judgement;
+    return await evaluateInCluster(policy, request, context, evaluator, 'api');
+  }
 }
 
 function checkFields(

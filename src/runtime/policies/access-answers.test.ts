@@ -78,6 +78,17 @@ test('an answer is known for five seconds, to the same user with the same groups
   expect(answers.known(ADA, GET_POD)).toBeUndefined();
 });
 
+test('answers are forgotten when there are too many, and long questions are never kept', async () => {
+  const { answers } = apiServer({ allowed: true });
+  const of = (name: string): CelResourceQuestion => ({ ...GET_POD, name });
+  await answers.ask(ADA, of('x'.repeat(5_000)), signal);
+  expect(answers.known(ADA, of('x'.repeat(5_000)))).toBeUndefined();
+  for (let index = 0; index <= 5_000; index += 1) await answers.ask(ADA, of(`n${index}`), signal);
+  expect(answers.known(ADA, of('n0'))).toBeUndefined();
+  expect(answers.known(ADA, of('n1'))).toBeDefined();
+  expect(answers.known(ADA, of('n5000'))).toBeDefined();
+});
+
 test('an answer without a status is none', async () => {
   const { answers } = apiServer(undefined);
   await expect(answers.ask(ADA, GET_POD, signal)).rejects.toThrow('without a status');

@@ -14,8 +14,9 @@ import { inTurn } from '../access-reviews.ts';
 
 /** Revoked access may last that long, and only in requests that are allowed: before a refusal, Gatehouse asks again. */
 const FRESH_MS = 5_000;
-/** Limits the memory. An answer takes about 1 kB. */
+/** These limit the memory: users can ask about any name, of any length. */
 const MOST_ANSWERS = 5_000;
+const LONGEST_KEY = 4_096;
 
 interface Known {
   readonly decision: CelDecision;
@@ -49,6 +50,7 @@ export function createAccessAnswers(
       const key = keyOf(user, question);
       const until = now() + FRESH_MS; // the answer may be as old as the question
       const decision = await send(subjectOf(user, question), attributesOf(question), signal);
+      if (key.length > LONGEST_KEY) return decision;
       answers.delete(key);
       answers.set(key, { decision, until });
       for (const [oldest, { until: end }] of answers) {
