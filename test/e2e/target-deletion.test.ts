@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { UniqueClaim } from '../../src/api/unique-claim.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { configMaps, events } from '../../src/kube/well-known.ts';
+import { configMaps, customResourceDefinitions, events } from '../../src/kube/well-known.ts';
 import { RESTORE_WINDOWS, UNIQUE_CLAIMS } from '../../src/runtime/resources.ts';
 import {
   ADMISSION_POLICIES,
@@ -276,4 +276,34 @@ test('a policy whose author may not delete the objects is refused', async () => 
     (await refusal(author.create(ADMISSION_POLICIES, policy('Cascade'), { dryRun: true }))).message,
   ).toContain('you may not delete servers.infra.example.com');
   await author.create(ADMISSION_POLICIES, policy('SetNull'), { dryRun: true });
+});
+
+test('targets that disappear with their CustomResourceDefinition delete nothing', async () => {
+  const definition = { name: 'datacenters.infra.example.com' };
+  const count = async () => (await cluster.admin.listAll(SERVERS)).items.length;
+  const before = await count();
+  expect(before).toBeGreaterThan(1);
+  await cluster.admin.delete(customResourceDefinitions, definition);
+  await eventually(
+    'the kind is gone',
+    async () => (await cluster.admin.get(customResourceDefinitions, definition)) === undefined,
+    { timeoutMs: 60_000 },
+  );
+  await cluster.applyFolder('examples', ({ metadata }) => metadata?.name === definition.name);
+  await eventually(
+    'the kind is back, without objects',
+    async () => (await cluster.admin.listAll(DATACENTERS)).items.length === 0,
+    { timeoutMs: 30_000 },
+  );
+  expect(await records()).toEqual([]);
+  await dc('after');
+  await eventually(
+    'a later deletion is finished',
+    async () => {
+      await removeDc('after');
+      return (await records()).length === 0;
+    },
+    { timeoutMs: 60_000 },
+  );
+  expect(await count()).toBe(before);
 });

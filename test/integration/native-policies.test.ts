@@ -96,6 +96,25 @@ test('checks that need the webhook stay there, each with its reason', () => {
   ]);
 });
 
+test('a rule on the name stays in the webhook if it judges deletions', () => {
+  const checksOf = (operations: ('CREATE' | 'DELETE')[]) =>
+    compileNative(
+      policyOf({
+        match: { apiGroups: [GROUP], resources: ['servers'], operations },
+        variables: [{ name: 'name', expression: 'request.name' }],
+        validate: { rules: [{ name: 'named', expression: 'variables.name != "b"' }] },
+      }),
+      OPTIONS,
+    ).checks;
+  expect(checksOf(['CREATE'])).toMatchObject([{ by: 'APIServer' }]);
+  expect(checksOf(['CREATE', 'DELETE'])).toMatchObject([
+    {
+      by: 'Webhook',
+      reason: 'it reads request.name, which the API server leaves out when a collection is deleted',
+    },
+  ]);
+});
+
 test('checks that a restore may defer stay in the webhook, also for users who restore nothing now', () => {
   const validate = {
     immutable: ['spec.tier'],

@@ -67,6 +67,13 @@ describe('the webhook entry for deletions of targets', () => {
     expect(guard?.entryId).toMatch(/^restrict-ignore-3s-/);
   });
 
+  test.each(['Cascade', 'SetNull'])('exists for %s: the deletion is recorded', (onTargetDelete) => {
+    const policy = policyOf({ validate: { references: [naming('racks', { onTargetDelete })] } });
+    expect(deletionEntriesOf(policy)).toMatchObject([
+      { match: { resources: ['racks'], operations: ['DELETE'] } },
+    ]);
+  });
+
   test('is absent if no reference protects its target', () => {
     expect(
       deletionEntriesOf(

@@ -75,8 +75,11 @@ export const COMPARED: readonly Spec[] = [
     ...rules(
       { name: 'keep', expression: 'request.operation != "DELETE" || oldObject.spec.tier != "gold"' },
       { name: 'status', expression: '!has(request.subResource) || request.userInfo.username != "ada"' },
-      { name: 'named', expression: '!has(request.name) || request.name != "b"' },
     ),
+  },
+  {
+    match: { ...everything.match, operations: ['CREATE', 'UPDATE'] },
+    ...rules({ name: 'named', expression: '!has(request.name) || request.name != "b"' }),
   },
   {
     ...everything,

@@ -1,3 +1,4 @@
+import type { Condition } from '../../../json/kube-object.ts';
 import { expect, test } from 'vitest';
 
 import {
@@ -83,8 +84,11 @@ test('during a rotation, the text says when the next generation starts to sign',
 test('a policy whose actions after a deletion wait says what for', () => {
   const ready = policy();
   const message = 'datacenters "fra1" was deleted, and objects still name it: waits for a restore';
-  const waiting = { type: 'DeletionsFinished', status: 'False', reason: 'ReferrersLeft', message } as const;
-  const conditions = [...(ready.status?.conditions ?? []), { ...waiting, lastTransitionTime: at(0) }];
+  const waiting: Condition = {
+    ...{ type: 'DeletionsFinished', status: 'False', reason: 'ReferrersLeft', message },
+    lastTransitionTime: at(0),
+  };
+  const conditions = [...(ready.status?.conditions ?? []), waiting];
   expect(shown({ policies: read([ready]) })).not.toContain('waits for a restore');
   const shownNow = shown({ policies: read([{ ...ready, status: { ...ready.status, conditions } }]) });
   expect(shownNow).toContain('waits for a restore');
