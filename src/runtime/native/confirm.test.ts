@@ -8,7 +8,7 @@ const PAIR = { name: 'a.policies.gatehouse.dev', digest: 'd1', policy: 'p/1', bi
 const checked = { observedGeneration: 1, typeChecking: {} };
 const SUBJECT: Subject = {
   pair: PAIR,
-  policy: { metadata: { generation: 1 }, ...{ status: checked } } as KubeObject,
+  policy: { metadata: { generation: 1 }, ...{ status: checked } },
   objectSelector: {},
   refuses: true,
 };
