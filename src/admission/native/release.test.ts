@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest';
+
+import { policyOf, updateRequest } from '../../../test/support/admission/policy.ts';
+import { webhookConfigurations } from '../webhooks/webhook-configurations.ts';
+import type { CompiledPolicy } from '../policy/compiled-policy.ts';
+import { compileNative } from './native-policy.ts';
+import { judgedByWebhook, withoutNative, type Release } from './release.ts';
+
+const RULES = { rules: [{ name: 'small', expression: 'object.spec.units < 5' }] };
+const UNIQUE = { unique: [{ name: 'serial', paths: ['spec.serial'] }] };
+const VELERO = { user: 'system:serviceaccount:velero:velero' };
+const TARGET = {
+  ...{ service: { namespace: 'g', name: 'g', port: 443 }, caBundle: '' },
+  ...{ ownNamespace: 'g', matchConditions: true },
+};
+
+function releaseOf(policy: CompiledPolicy, restorers: Release['restorers'] = []): Release {
+  const { checks } = compileNative(policy, { ownNamespace: 'g', restorers });
+  const remaining = withoutNative(policy, checks, new Set(['policies']));
+  return { policy, remaining, restorers, digest: 'd' };
+}
+
+const entriesOf = (policy: CompiledPolicy, restorers: Release['restorers'] = []) =>
+  webhookConfigurations([policy], TARGET, [], () => releaseOf(policy, restorers)).validating.webhooks.map(
+    ({ name, matchConditions = [] }) => [name.split('.').slice(1).join('.'), matchConditions[0]?.expression],
+  );
+
+test('an entry without other checks keeps only what the API server leaves to the webhook', () => {
+  const policy = policyOf({ validate: RULES });
+  expect(entriesOf(policy)).toEqual([
+    ['left.validate.gatehouse.dev', 'oldObject.?metadata.?deletionTimestamp.hasValue()'],
+  ]);
+  expect(entriesOf(policy, [VELERO])[0]?.[1]).toContain(VELERO.user);
+});
+
+test('an entry disappears if the API server leaves nothing to the webhook', () => {
+  const match = { apiGroups: ['infra.example.com'], resources: ['servers'], operations: ['CREATE' as const] };
+  expect(entriesOf(policyOf({ match, validate: RULES }))).toEqual([]);
+  expect(entriesOf(policyOf({ match, validate: RULES }), [VELERO])).toHaveLength(1);
+});
+
+test.each([
+  ['other checks', { validate: { ...RULES, ...UNIQUE } }],
+  [
+    'kinds about which the API server asks no policy',
+    {
+      match: { apiGroups: ['authorization.k8s.io'], resources: ['subjectaccessreviews'] },
+      failurePolicy: 'Ignore' as const,
+      validate: RULES,
+    },
+  ],
+])('an entry with %s stays as it is', (_what, spec) => {
+  expect(entriesOf(policyOf(spec))).toEqual([['validate.gatehouse.dev', undefined]]);
+});
+
+test('a policy with nothing but immutableFromCreation has an entry', () => {
+  const policy = policyOf({ validate: { immutableFromCreation: ['spec.tier'] } });
+  expect(webhookConfigurations([policy], TARGET).validating.webhooks).toHaveLength(1);
+});
+
+test('the webhook judges everything of objects in deletion and of restorers', () => {
+  const policy = policyOf({ validate: { ...RULES, ...UNIQUE } });
+  const release = releaseOf(policy, [VELERO]);
+  const request = updateRequest({}, { units: 9 });
+  const judged = judgedByWebhook(policy, release, request);
+  expect([judged.rules, judged.unique.length]).toEqual([[], 1]);
+  const deleted = { ...request.oldObject, metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } };
+  expect(judgedByWebhook(policy, release, { ...request, oldObject: deleted })).toBe(policy);
+  const userInfo = { ...request.userInfo, username: VELERO.user };
+  expect(judgedByWebhook(policy, release, { ...request, userInfo })).toBe(policy);
+  expect(judgedByWebhook(policy, undefined, request)).toBe(policy);
+});
