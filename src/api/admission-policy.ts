@@ -149,21 +149,18 @@ const status = object(
         'reason?': string('Why the API server does not enforce it.'),
       }),
     ),
-    'confirmed?': object(
-      'What the API server is known to enforce: the webhook leaves these checks to it.',
-      {
-        generation: integer('The generation of the AdmissionPolicy.', { format: 'int64' }),
-        pairs: array(
-          'The compiled policies.',
-          object('A ValidatingAdmissionPolicy and its binding.', {
-            name: string('Of both.'),
-            digest: string('Of their text.'),
-            policy: string('The uid and the generation of the ValidatingAdmissionPolicy.'),
-            binding: string('The uid and the generation of its binding.'),
-          }),
-        ),
-      },
-    ),
+    'confirmed?': object('What the API server is known to enforce: the webhook leaves these checks to it.', {
+      generation: integer('The generation of the AdmissionPolicy.', { format: 'int64' }),
+      pairs: array(
+        'The compiled policies.',
+        object('A ValidatingAdmissionPolicy and its binding.', {
+          name: string('Of both.'),
+          digest: string('Of their text.'),
+          policy: string('The uid and the generation of the ValidatingAdmissionPolicy.'),
+          binding: string('The uid and the generation of its binding.'),
+        }),
+      ),
+    }),
     'inForce?': object(
       'The enforced version. It stays in force until a newer one compiles and its webhooks are installed.',
       {
