@@ -47,6 +47,21 @@ const PARTS: readonly NativePart[] = ['policies', 'params', 'notices'];
 export const nativeNames = (policy: string): readonly string[] =>
   PARTS.map((part) => `${policy}.${part}.gatehouse.dev`);
 
+/** Runs once for each version of a policy, and again if the restorers change. @param compile must depend on nothing else */
+export function oncePerVersion<T>(
+  compile: (policy: CompiledPolicy, options: NativeOptions) => T,
+): (policy: CompiledPolicy, options: NativeOptions) => T {
+  const known = new WeakMap<CompiledPolicy, { readonly restorers: string; readonly compiled: T }>();
+  return (policy, options) => {
+    const restorers = JSON.stringify(options.restorers);
+    const found = known.get(policy);
+    if (found?.restorers === restorers) return found.compiled;
+    const compiled = compile(policy, options);
+    known.set(policy, { restorers, compiled });
+    return compiled;
+  };
+}
+
 export function compileNative(policy: CompiledPolicy, options: NativeOptions): NativePolicy {
   const exceptions = compileNativeExceptions(policy);
   const problem = grantsProblem(policy) ?? conditionsProblem(policy);

@@ -2,7 +2,7 @@
  * On the leader, with --compile-policies: installs the checks that the API server can enforce itself, as
  * ValidatingAdmissionPolicies, confirms that it enforces them, and removes those that no AdmissionPolicy needs any more.
  *
- * Every check has a judge at every moment. The webhook lets go only after the confirmation, which stands in the status of the
+ * Every check has a judge at every moment. The webhook lets go only after the confirmation, which is in the status of the
  * AdmissionPolicy. Before a confirmed policy of the API server changes, the leader withdraws the confirmation, and waits until
  * the webhook judges again.
  */
@@ -12,7 +12,7 @@ import { inWebhook, type NativePart } from '../../admission/native/native-check.
 import {
   compileNative,
   nativeNames,
-  type NativeOptions,
+  oncePerVersion,
   type NativePolicy,
 } from '../../admission/native/native-policy.ts';
 import {
@@ -91,6 +91,8 @@ export function createNativePoliciesReconciler(options: NativePoliciesOptions): 
   const confirmed = (name: string) => policies.get(name)?.status?.confirmed;
   const confirmer = createConfirmer(options);
   const takeover = createTakeover({ ...options, confirmed });
+  // A pass compares all policies, every second while one is not confirmed.
+  const compile = oncePerVersion(compileNative);
 
   /** @returns whether this version enforces everything that it can, or why its parts do not */
   const settle = async (
@@ -140,7 +142,9 @@ export function createNativePoliciesReconciler(options: NativePoliciesOptions): 
     const restorers = restorersOf(detectors);
     const inForce = options.inForce();
     takeover.observe(inForce);
-    const wanted = inForce.flatMap((policy) => wantedOf(policy, policies, { ownNamespace, restorers }));
+    const wanted = inForce.flatMap((policy) =>
+      wantedOf(policy, policies, (one) => compile(one, { ownNamespace, restorers })),
+    );
     confirmer.keepOnly(new Set(wanted.flatMap(({ pairs }) => pairs.map(({ name }) => name))));
     const stored = await readStored(options, signal);
     if (stored === undefined) {
@@ -227,12 +231,12 @@ interface Wanted extends Pick<NativePolicy, 'checks'> {
 function wantedOf(
   policy: CompiledPolicy,
   policies: NativePoliciesOptions['policies'],
-  options: NativeOptions,
+  compile: (policy: CompiledPolicy) => NativePolicy,
 ): readonly Wanted[] {
   const { name, undecidable, spec } = policy;
   const uid = policies.get(name)?.metadata.uid;
   if (undecidable !== undefined || uid === undefined) return [];
-  const { checks, pairs } = compileNative(policy, options);
+  const { checks, pairs } = compile(policy);
   if (spec.compile !== 'Never')
     return [{ policy, checks, pairs: pairs.map((pair) => installedOf(pair, { name, uid })) }];
   const left = checks.map(({ check }) => inWebhook(check, 'spec.compile is Never'));

@@ -6,6 +6,7 @@
  */
 import {
   compileNative,
+  oncePerVersion,
   type NativeOptions,
   type NativePolicy,
 } from '../../admission/native/native-policy.ts';
@@ -58,7 +59,7 @@ export function startReleases(
   const listeners = createListeners<[]>();
   let releases: ReadonlyMap<string, Release> = new Map();
   let stored: ReturnType<typeof watchStored> | undefined;
-  const compile = createCompiler();
+  const compile = oncePerVersion(compileReleasable);
 
   const refresh = (): void => {
     const confirmed = registry
@@ -115,23 +116,7 @@ interface Compiled extends Pick<Release, 'restorers'>, Pick<NativePolicy, 'check
   readonly pairs: readonly Installed[];
 }
 
-/** Compiles each version once, unless the restorers change. */
-function createCompiler() {
-  const known = new WeakMap<
-    CompiledPolicy,
-    { readonly restorers: string; readonly compiled: Compiled | undefined }
-  >();
-  return (policy: CompiledPolicy, options: NativeOptions): Compiled | undefined => {
-    const restorers = JSON.stringify(options.restorers);
-    const found = known.get(policy);
-    if (found?.restorers === restorers) return found.compiled;
-    const compiled = compileOnce(policy, options);
-    known.set(policy, { restorers, compiled });
-    return compiled;
-  };
-}
-
-function compileOnce(policy: CompiledPolicy, options: NativeOptions): Compiled | undefined {
+function compileReleasable(policy: CompiledPolicy, options: NativeOptions): Compiled | undefined {
   const { name, undecidable, spec } = policy;
   if (undecidable !== undefined || spec.compile === 'Never') return undefined;
   const { checks, pairs } = compileNative(policy, options);
