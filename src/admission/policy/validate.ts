@@ -49,8 +49,8 @@ export function validate(
 ): Decision | Promise<Decision> {
   const judgements: (Judgement | Promise<Judgement>)[] = [];
   const { access } = context.world;
-  const authorizationsOf = () =>
-    access === undefined ? undefined : createAuthorizations(request.userInfo, access);
+  const asks = access !== undefined && policies.some((policy) => checksRead(policy).authorizer);
+  const authorizationsOf = () => (asks ? createAuthorizations(request.userInfo, access) : undefined);
   const enforcing: JudgeContext = {
     ...context,
     budget: createCelBudget(),
