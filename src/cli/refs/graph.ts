@@ -32,7 +32,7 @@ export interface RefsGraph {
   readonly exists: (object: ObjectRef) => boolean | undefined;
   /** In the order of fields. */
   readonly from: (object: ObjectRef) => readonly Link[];
-  /** By kind, namespace and name. */
+  /** In the order of reading. */
   readonly to: (object: ObjectRef) => readonly Link[];
 }
 
@@ -64,7 +64,7 @@ export function createGraph(
     exists: (object) =>
       known.has(targetKey(object)) || (unread.has(groupResourceName(object)) ? undefined : false),
     from: (object) => forward.get(targetKey(object)) ?? [],
-    to: (object) => (backward.get(targetKey(object)) ?? []).toSorted(bySource),
+    to: (object) => backward.get(targetKey(object)) ?? [],
     addUnread: (kind) => unread.add(groupResourceName(kind)),
     add: (kind, objects) => {
       for (const object of objects) {
@@ -82,11 +82,6 @@ function push(links: Map<string, Link[]>, key: string, link: Link): void {
   if (list === undefined) links.set(key, [link]);
   else list.push(link);
 }
-
-const bySource = (left: Link, right: Link): number =>
-  compareText(targetKey(left.from), targetKey(right.from)) || compareText(left.field, right.field);
-
-const compareText = (left: string, right: string): number => (left < right ? -1 : left > right ? 1 : 0);
 
 function policyLinks(
   policies: readonly CompiledPolicy[],

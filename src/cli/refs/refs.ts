@@ -13,7 +13,7 @@ import { governed } from '../../runtime/policies/policy-kinds.ts';
 import { storedObjects } from '../../runtime/policies/stored-objects.ts';
 import { withCluster, type UserCluster } from '../connect.ts';
 import { loadClusterPolicies, NEVER } from '../review/cluster/load.ts';
-import { readObjects, refuse, type ReadOptions } from '../review/input.ts';
+import { readObjects, refuse, UnusableInput, type ReadOptions } from '../review/input.ts';
 import { compilePolicies, readExceptions } from '../review/policies.ts';
 import { createSnapshot } from '../review/snapshot.ts';
 import { formatJson, hasColours, print } from '../terminal/output.ts';
@@ -161,9 +161,10 @@ function findObject(text: string, { namespace = 'default' }: RefsFlags, { kinds 
   const found = kinds.filter((kind) => isNamed(kind, kindName.toLowerCase()));
   const [only] = found;
   const names = (found.length > 1 ? found : kinds).map(groupResourceName).sort().join(', ');
-  if (only === undefined) refuse([`no reference connects the kind "${kindName}", only ${names}`]);
-  if (found.length > 1) refuse([`"${kindName}" is one of ${names}: write the group, too`]);
-  const { group = '', resource = '', namespaced = false } = only ?? {};
+  if (only === undefined)
+    throw new UnusableInput(`no reference connects the kind "${kindName}", only ${names}`);
+  if (found.length > 1) throw new UnusableInput(`"${kindName}" is one of ${names}: write the group, too`);
+  const { group, resource, namespaced } = only;
   return { group, resource, name, namespace: namespaced ? namespace : undefined };
 }
 

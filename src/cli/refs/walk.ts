@@ -35,6 +35,12 @@ export function walk(graph: RefsGraph, object: ObjectRef, depth: number): Tree &
   return { object, refersTo, referredBy, cut: budget.left < 0 };
 }
 
+/** By kind, namespace, name and field. */
+const bySource = (left: Link, right: Link): number =>
+  compareText(targetKey(left.from), targetKey(right.from)) || compareText(left.field, right.field);
+
+const compareText = (left: string, right: string): number => (left < right ? -1 : left > right ? 1 : 0);
+
 function branches(
   graph: RefsGraph,
   direction: Direction,
@@ -43,7 +49,7 @@ function branches(
   depth: number,
   budget: { left: number },
 ): readonly Branch[] {
-  const links = direction === 'refersTo' ? graph.from(object) : graph.to(object);
+  const links = direction === 'refersTo' ? graph.from(object) : graph.to(object).toSorted(bySource);
   const otherOf = ({ from, to }: Link): ObjectRef => (direction === 'refersTo' ? to : from);
   const byObject = Map.groupBy(links, (link) => targetKey(otherOf(link)));
   return [...byObject].flatMap(([key, same]) => {
