@@ -84,7 +84,12 @@ export function startDeletionActions(
     {
       name: 'action-access',
       reconcile: createActionAccessReconciler(
-        ...([registry.inForce, client, discovery, namespaces, onMissing, () => new Date()] as const),
+        registry.inForce,
+        client,
+        discovery,
+        namespaces,
+        onMissing,
+        () => new Date(),
       ),
     },
     signal,
