@@ -42,7 +42,7 @@ export interface RestoreOptions {
   readonly name: string;
   readonly backup: readonly KubeObject[];
   readonly spec?: Partial<RestoreSpec>;
-  /** Volumes that are provisioned anew during the restore. */
+  /** Volumes that are provisioned again during the restore. */
   readonly volumes?: readonly BackedUpVolume[];
   /** Replaces Velero's order. */
   readonly order?: (items: readonly Item[]) => readonly Item[];

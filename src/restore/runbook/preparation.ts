@@ -86,7 +86,7 @@ export function detector(facts: RunbookFacts): readonly Part[] {
   const found = detectorOf(facts);
   if (found !== undefined)
     return [
-      `The RestoreDetector ${code(nameOf(found))} trusts the namespace ${code(veleroNamespace)}: it opens a window by itself.`,
+      `The RestoreDetector ${code(nameOf(found))} trusts the namespace ${code(veleroNamespace)}: it opens a window without your help.`,
       ...(isTrue(found.status?.conditions, 'Ready')
         ? []
         : [

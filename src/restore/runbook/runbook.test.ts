@@ -90,7 +90,7 @@ test('a prepared cluster needs only the commands', () => {
   expect(runbook).toContain('2 objects of 2 kinds in 1 namespace, into `https://cluster.example.com`');
   expect(step(runbook, 'Install first')).toContain('The cluster serves all kinds of the backup.');
   expect(step(runbook, 'Install first')).toContain('They govern 1 object of the backup.');
-  expect(step(runbook, 'Check the detector')).toContain('opens a window by itself');
+  expect(step(runbook, 'Check the detector')).toContain('opens a window without your help');
   expect(step(runbook, 'Restore')).toContain(
     'velero restore create --from-backup b1 --namespace velero --wait\n',
   );
