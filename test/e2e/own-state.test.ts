@@ -328,6 +328,7 @@ test('C1: everything at once, including the webhook configurations: all of it is
     return (
       after.bundle === now.bundle &&
       after.authority['generations.json'] === now.authority['generations.json'] &&
+      after.serving['tls.crt'] !== before.serving['tls.crt'] &&
       after.configurations.flatMap(bundlesOf).every((one) => one === now.bundle)
     );
   });
