@@ -156,7 +156,7 @@ export default tseslint.config(
   })),
   {
     files: ['src/cli/**/*.ts'],
-    ignores: ['src/cli/sandbox/**', 'src/cli/review/**', '**/*.test.ts'],
+    ignores: ['src/cli/sandbox/**', 'src/cli/review/**', 'src/cli/restore/rehearse/**', '**/*.test.ts'],
     rules: {
       'no-restricted-imports': [
         'error',
@@ -166,7 +166,7 @@ export default tseslint.config(
             ...restrictions('cli').patterns,
             {
               regex: '^(\\.\\./)+sandbox/',
-              message: 'Only cli/sandbox/ and cli/review/ import sandbox/.',
+              message: 'Only cli/sandbox/, cli/review/ and cli/restore/rehearse/ import sandbox/.',
             },
           ],
         },
@@ -174,7 +174,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['src/cli/review/**/*.ts'],
+    files: ['src/cli/review/**/*.ts', 'src/cli/restore/rehearse/**/*.ts'],
     ignores: ['**/*.test.ts'],
     rules: {
       'no-restricted-imports': [
@@ -185,7 +185,7 @@ export default tseslint.config(
             ...restrictions('cli').patterns,
             {
               regex: '^(\\.\\./)+sandbox/(server/|sandbox\\.ts$)',
-              message: 'cli/review/ needs sandbox/machinery/ only: no server.',
+              message: 'cli/review/ and cli/restore/rehearse/ need sandbox/machinery/ only: no server.',
             },
           ],
         },

@@ -1,12 +1,17 @@
 // suite: shared-plane, sandbox: long, nightly
-/** A3 as a property: for any backup and any write order, no object is lost and the report is correct. */
+/**
+ * A3 as a property: for any backup and any write order, no object is lost and the report is correct. A rehearsal of the
+ * same backup predicts the outcome, object by object.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
+import { groupResourceName, keyOf } from '../../src/json/kube-object.ts';
 import type { Cluster } from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { isNightly } from '../support/nightly.ts';
+import { predict, restoredIn } from '../support/rehearsal.ts';
 import { randomGraph, type Graph } from '../support/restore-graph.ts';
 import { brokenIn, linesOf } from '../support/restore-oracle.ts';
 import {
@@ -16,7 +21,7 @@ import {
   trustVelero,
   untilDetectorCounts,
 } from '../support/restore-scene.ts';
-import { APPLICATIONS, type Application } from '../support/restore-kinds.ts';
+import { APPLICATIONS, ZONES, type Application } from '../support/restore-kinds.ts';
 import { createSeeded } from '../support/seeded.ts';
 import { createVelero, installVelero, type Velero } from '../support/velero.ts';
 
@@ -69,6 +74,19 @@ async function restore(index: number): Promise<{ readonly name: string; readonly
   return { name, graph };
 }
 
+/** The objects with the label of this restore. */
+async function stored(restored: string): Promise<readonly string[]> {
+  const lists = await Promise.all(
+    [APPLICATIONS, ZONES].map(async (kind) => {
+      const { items } = await cluster.admin.listAll(kind);
+      return items
+        .filter(({ metadata }) => metadata?.labels?.['velero.io/restore-name'] === restored)
+        .map((object) => `${groupResourceName(kind)} ${keyOf(object)}`);
+    }),
+  );
+  return lists.flat().toSorted();
+}
+
 /** Cleans up, so that the next batch starts with an empty report. */
 async function tidyUp(): Promise<void> {
   const { items } = await cluster.admin.listAll<Application>(APPLICATIONS);
@@ -92,7 +110,11 @@ test.each(batches)(
       expect(total, 'all are listed').toBe(items.length);
       const expected = await brokenIn(cluster.admin, graph.namespaces, graph.spec.namespaceMapping);
       violations += expected.length;
-      expect(linesOf(items, graph.namespaces), `${name} of GATEHOUSE_SEED=${SEED}`).toEqual(expected);
+      const what = `${name} of GATEHOUSE_SEED=${SEED}`;
+      expect(linesOf(items, graph.namespaces), what).toEqual(expected);
+      const predicted = await predict(graph);
+      expect(linesOf(predicted.violations, graph.namespaces), `the rehearsal of ${what}`).toEqual(expected);
+      expect(restoredIn(predicted), `the rehearsal of ${what}`).toEqual(await stored(name));
     }
     await tidyUp();
   },

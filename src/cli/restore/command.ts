@@ -4,28 +4,34 @@ import { Option, type Command } from 'commander';
 import { addClusterFlags, outputOption, type ClusterFlags } from '../terminal/options.ts';
 import type { OpenFlags } from './new-window.ts';
 import type { PlanFlags } from './plan.ts';
+import type { RehearseFlags } from './rehearse/flags.ts';
 import type { RestoreCommand, StatusFlags, WaitFlags } from './restore.ts';
 
 export function addRestore(program: Command): void {
   const restore = program
     .command('restore')
-    .description('plan a restore; open, close and inspect RestoreWindows, during which a backup is restored')
+    .description(
+      'rehearse and plan a restore; open, close and inspect RestoreWindows, during which a backup is restored',
+    )
     .addHelpText('after', HELP);
   addOpen(restore);
   addClose(restore);
   addStatus(restore);
   addApprove(restore);
   addPlan(restore);
+  addRehearse(restore);
 }
 
 const HELP = `
 Examples:
+  gatehouse restore rehearse nightly.tar.gz -p policies/                     what a restore would lose, without a cluster
   gatehouse restore plan nightly.tar.gz > runbook.md                         the steps for this backup and cluster
   gatehouse restore open nightly --user system:serviceaccount:velero:velero  before the restore
   gatehouse restore status nightly --watch                                   during the restore
   gatehouse restore close nightly --wait                                     after the restore; waits for the report
 
-Exit code: 0 success, 1 refused or failed (close --wait, status --watch: or violations remain), 2 wrong usage.`;
+Exit code: 0 success, 1 refused or failed (close --wait, status --watch: or violations remain; rehearse: problems found),
+2 wrong usage (rehearse: or the input cannot be used).`;
 
 function addOpen(restore: Command): void {
   addClusterFlags(restore.command('open [name]'))
@@ -87,6 +93,50 @@ function addPlan(restore: Command): void {
         .default('none'),
     )
     .action((path: string, flags: PlanFlags) => run({ kind: 'plan', path, flags }));
+}
+
+function addRehearse(restore: Command): void {
+  restore
+    .command('rehearse <backup>')
+    .description(
+      'say what a restore of a Velero backup (archive or folder) or of manifests would lose or break; no cluster needed',
+    )
+    .option(
+      '-p, --policies <paths...>',
+      'AdmissionPolicies and RestoreDetectors (default: those of the backup)',
+    )
+    .option('--crds <paths...>', 'CustomResourceDefinitions of the target cluster')
+    .option('--existing <paths...>', 'objects of the target cluster (default: it is empty)')
+    .option('--include-namespaces <names>', 'namespaces to restore, as in Velero (default: all)', list)
+    .option('--exclude-namespaces <names>', 'namespaces not to restore', list)
+    .option('--include-resources <names>', 'resources to restore, e.g. pods,servers.infra.example.com', list)
+    .option('--exclude-resources <names>', 'resources not to restore', list)
+    .option(
+      '--include-cluster-resources',
+      'restore cluster-scoped objects (default: if all namespaces are restored)',
+    )
+    .option('--no-include-cluster-resources', 'restore no cluster-scoped objects')
+    .option('-l, --selector <labels>', 'restore only objects with these labels, e.g. app=shop')
+    .option('--namespace-mappings <pairs>', 'from:to, as in Velero', list, [])
+    .addOption(
+      new Option('--existing-resource-policy <policy>', 'what Velero does with existing objects')
+        .choices(['none', 'update'])
+        .default('none'),
+    )
+    .option('--velero-namespace <name>', 'namespace of Velero', 'velero')
+    .option('--no-window', 'rehearse a restore for which no RestoreWindow opens')
+    .addOption(
+      new Option('-o, --output <format>', 'output format')
+        .choices(['table', 'json', 'junit'])
+        .default('table'),
+    )
+    .action(async (path: string, flags: RehearseFlags) => {
+      const [{ rehearse }, { explained }] = await Promise.all([
+        import('./rehearse/rehearse.ts'),
+        import('./restore.ts'),
+      ]);
+      process.exit(await explained('rehearse', 2, () => rehearse(path, flags)));
+    });
 }
 
 const list = (value: string, before: readonly string[] = []): readonly string[] => [

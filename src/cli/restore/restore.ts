@@ -27,20 +27,34 @@ export type RestoreCommand =
   | { readonly kind: 'status'; readonly name: string | undefined; readonly flags: StatusFlags };
 
 /** Prints the result, or the error with a hint. */
-export async function restore(command: RestoreCommand): Promise<ExitCode> {
-  try {
+export const restore = (command: RestoreCommand): Promise<ExitCode> =>
+  explained(command.kind, 1, async () => {
     checkUsage(command);
     return await withCluster(command.flags, 'restore', (cluster) => run(command, cluster));
+  });
+
+/**
+ * Prints an error with a hint. Wrong usage ends with exit code 2.
+ *
+ * @param failed the exit code of all other errors
+ */
+export async function explained(
+  name: string,
+  failed: 1 | 2,
+  work: () => Promise<ExitCode>,
+): Promise<ExitCode> {
+  try {
+    return await work();
   } catch (error) {
     if (error instanceof WrongUsage) {
       console.error(`error: ${error.message.replaceAll('\n', '; ')}`);
-      console.error(`See gatehouse restore ${command.kind} --help`);
+      console.error(`See gatehouse restore ${name} --help`);
       return 2;
     }
     for (const line of messageWithCauses(error).split('\n')) console.error(`error: ${line}`);
     const hint = hintFor(error);
     if (hint !== undefined) console.error(`hint: ${hint}`);
-    return 1;
+    return failed;
   }
 }
 

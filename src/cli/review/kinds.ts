@@ -152,6 +152,8 @@ function describeGuess({ group, version, kind, resource, namespaced }: ResourceT
 function unserved(object: JsonObject, registry: ResourceRegistry): string {
   const versions = versionsOf(object, registry);
   const kind = textIn(object, 'kind');
+  if (versions.length === 0)
+    return `${textIn(object, 'apiVersion')} ${kind} is not served: its CustomResourceDefinition is missing`;
   return `${kind} is not served in ${textIn(object, 'apiVersion')}, only in ${versions.join(', ')}`;
 }
 

@@ -20,7 +20,8 @@ import { inHandler, surviveStrayErrors } from '../../runtime/handlers/stray-erro
 import { describePlace, type PlacedObject } from './documents.ts';
 import { groupOf } from './kinds.ts';
 import { isOwn } from './read-own.ts';
-import { createReviewer, type ReviewContext, type ReviewRequest } from './reviewer.ts';
+import { createReviewer, type ReviewRequest } from './reviewer.ts';
+import type { ReviewContext } from './stage.ts';
 
 type ExitCode = 0 | 1 | 2;
 

@@ -1,19 +1,12 @@
 /** Reviews writes as the API server would process them in the snapshot. */
-import type { HandlerLog } from '../../admission/handlers/handler.ts';
-import { grantsIn } from '../../admission/policy/exceptions/grants.ts';
 import { textIn, type JsonObject } from '../../json/json.ts';
 import { ApiFailure } from '../../sandbox/machinery/failure.ts';
 import type { ResourceType } from '../../sandbox/machinery/resource-type.ts';
 import type { UserInfo } from '../../admission/review/request.ts';
-import { webhookConfigurations } from '../../admission/webhooks/webhook-configurations.ts';
-import { compileHandlers, type LoadedHandler } from '../../runtime/handlers/load-handlers.ts';
-import { createApiServer, SILENT, type Mutated, type Write } from './api-server.ts';
+import { SILENT, type Mutated, type Write } from './api-server.ts';
 import { refOf } from '../../json/kube-object.ts';
-import { createCalls } from './webhook-calls.ts';
-import { createConversion, readConverters } from './conversions.ts';
 import { type Place } from './documents.ts';
 import { indexGoverned, createContents, handlerWorldOf, worldOf, type Contents } from './world.ts';
-import { refuse } from './input.ts';
 import type { Kinds } from './kinds.ts';
 import {
   createRecording,
@@ -22,15 +15,10 @@ import {
   type Recording,
   type ReviewedObject,
 } from './review-result.ts';
-import { questionNotes, withoutQuestions } from './authorizer-rules.ts';
-import {
-  compilePolicies,
-  conditionProblems,
-  coverageNotes,
-  readExceptions,
-  uncheckedNotes,
-} from './policies.ts';
-import { createSnapshot, type Snapshot, type SnapshotInput } from './snapshot.ts';
+import { questionNotes } from './authorizer-rules.ts';
+import { coverageNotes, uncheckedNotes } from './policies.ts';
+import type { SnapshotInput } from './snapshot.ts';
+import { createStage, type ReviewContext, type Stage } from './stage.ts';
 
 export interface ReviewRequest {
   readonly place: Place;
@@ -42,58 +30,26 @@ export interface ReviewRequest {
   readonly user: UserInfo;
 }
 
-export interface ReviewContext {
-  readonly handlers: readonly LoadedHandler[];
-  readonly logFor: (handler: string) => HandlerLog;
-  /** The namespace of Gatehouse, which no policy governs. */
-  readonly ownNamespace: string;
-  readonly now: Date;
-}
-
-/** A placeholder: no connection is made. */
-const SERVICE = { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 };
-
 /** @throws UnusableInput and InvalidHandlers with all problems of CRDs, policies and handlers */
-export function createReviewer(input: SnapshotInput, { ownNamespace, now, ...context }: ReviewContext) {
-  const objects = [...input.existing, ...input.reviewed];
-  const snapshot = createSnapshot(input);
-  const { kinds, storage } = snapshot;
-  const grants = grantsIn(readExceptions(objects, kinds.registry, input.namespace));
-  const environment = { ownNamespace, matchConditions: true, grants };
-  const policies = compilePolicies(objects, kinds, environment);
-  const handlers = compileHandlers(context.handlers, environment);
-  const converters = readConverters(objects, handlers, kinds.registry, storage);
-  refuse([
-    ...policies.flatMap(({ name, match }) =>
-      conditionProblems(`AdmissionPolicy ${name}: spec.match`, match.matchConditions),
-    ),
-    ...handlers.flatMap(({ name, match }) =>
-      conditionProblems(`handler ${name}: match`, match.matchConditions),
-    ),
-  ]);
-  const target = { ...environment, service: SERVICE, caBundle: '' };
-  const webhooks = webhookConfigurations(policies, target, handlers);
-  const api = createApiServer(kinds.registry, storage, createConversion(storage, converters), webhooks);
-  const calls = createCalls(policies.map(withoutQuestions), handlers, context.logFor, now);
+export function createReviewer(input: SnapshotInput, context: ReviewContext) {
+  const stage = createStage(input, context);
+  const { snapshot, policies, handlers } = stage;
   return {
     /** The objects of one call can refer to each other. */
-    review: (requests: readonly ReviewRequest[]) => reviewAll({ snapshot, api, calls, now }, requests),
+    review: (requests: readonly ReviewRequest[]) => reviewAll({ ...stage, now: context.now }, requests),
     /** Assumptions of the review. */
     notes: [...snapshot.notes, ...coverageNotes(policies), ...questionNotes(policies)],
     /** The names of what compiles. */
     policies: policies.map(({ name }) => name),
     handlers: handlers.map(({ name }) => name),
     /** Kinds whose fields are unknown, so that paths and expressions of policies are not checked against them. */
-    unchecked: uncheckedNotes(policies, kinds),
+    unchecked: uncheckedNotes(policies, snapshot.kinds),
     /** Whether the input has no policy and no handler. */
     isEmpty: policies.length + handlers.length === 0,
   };
 }
 
-interface Environment {
-  readonly snapshot: Snapshot;
-  readonly api: ReturnType<typeof createApiServer>;
-  readonly calls: ReturnType<typeof createCalls>;
+interface Environment extends Pick<Stage, 'snapshot' | 'api' | 'calls'> {
   readonly now: Date;
 }
 

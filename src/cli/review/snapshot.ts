@@ -23,7 +23,7 @@ export interface SnapshotInput {
 
 export type Snapshot = ReturnType<typeof createSnapshot>;
 
-const NAMESPACES = { group: '', resource: 'namespaces' };
+export const NAMESPACES = { group: '', resource: 'namespaces' };
 
 /** @throws UnusableInput when the API server would reject a CRD */
 export function createSnapshot({ existing, reviewed, namespace }: SnapshotInput) {
@@ -74,6 +74,8 @@ export function createSnapshot({ existing, reviewed, namespace }: SnapshotInput)
      * @throws ApiFailure when the object does not fit the type
      */
     decode,
+    /** Creates or replaces a Namespace. */
+    putNamespace,
     /** Assumptions, and the objects that were skipped. */
     notes: [...kinds.notes, ...leftOut],
   };

@@ -49,7 +49,7 @@ export function createContents(base?: Pick<Contents, 'find' | 'list'>): Contents
   };
 }
 
-const RESTORE_WINDOWS: GroupResource = { group: 'gatehouse.dev', resource: 'restorewindows' };
+export const RESTORE_WINDOWS: GroupResource = { group: 'gatehouse.dev', resource: 'restorewindows' };
 
 /** The contents as policies see them: complete, so no read can be stale or fail. */
 export function worldOf(

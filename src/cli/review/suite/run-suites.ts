@@ -7,7 +7,8 @@ import { objectsOf, parseDocuments } from '../documents.ts';
 import { userOf } from '../flags.ts';
 import { filesAt, readObjects, refuse, type ReadOptions } from '../input.ts';
 import type { ReviewedObject } from '../review-result.ts';
-import { createReviewer, type ReviewContext } from '../reviewer.ts';
+import { createReviewer } from '../reviewer.ts';
+import type { ReviewContext } from '../stage.ts';
 import { checkExpectation, type Mismatch } from './expectation.ts';
 import { parseSuite, type Suite, type SuiteTest } from './suite.ts';
 

@@ -1,0 +1,49 @@
+/** The flags of `gatehouse restore rehearse`. Those that Velero has too have its names. */
+import type { NormalSelector } from '../../../json/label-selector.ts';
+import type { SelectionOptions } from '../../../restore/backup/selection.ts';
+import { parseLabelRequirements } from '../../../sandbox/machinery/selectors/label-requirements.ts';
+import { ApiFailure } from '../../../sandbox/machinery/failure.ts';
+import { WrongUsage } from '../new-window.ts';
+import type { InputFlags } from './input.ts';
+
+export interface RehearseFlags extends InputFlags, Omit<SelectionOptions, 'selector'> {
+  readonly selector?: string;
+  /** As `from:to`. */
+  readonly namespaceMappings: readonly string[];
+  readonly existingResourcePolicy: 'none' | 'update';
+  readonly veleroNamespace: string;
+  /** False: rehearse a restore for which no window opens. */
+  readonly window: boolean;
+  readonly output: 'table' | 'json' | 'junit';
+}
+
+/** @throws WrongUsage unless each pair has the form `from:to` */
+export function parseMapping(pairs: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const [from = '', to = '', ...more] = pair.split(':');
+      if (from === '' || to === '' || more.length > 0)
+        throw new WrongUsage(`--namespace-mappings ${pair}: write it as from:to`);
+      return [from, to];
+    }),
+  );
+}
+
+const OPERATORS = { in: 'In', notin: 'NotIn', exists: 'Exists', '!': 'DoesNotExist' } as const;
+
+/** @throws WrongUsage for a selector that Velero would refuse */
+export function selectorOf(text: string | undefined): NormalSelector | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return {
+      matchExpressions: parseLabelRequirements(text).map(({ key, operator, values }) => {
+        if (operator === 'gt' || operator === 'lt')
+          throw new WrongUsage(`--selector ${text}: < and > are not supported`);
+        return { key, operator: OPERATORS[operator], values };
+      }),
+    };
+  } catch (error) {
+    if (error instanceof ApiFailure) throw new WrongUsage(`--selector ${text}: ${error.message}`);
+    throw error;
+  }
+}

@@ -1,0 +1,237 @@
+import { expect, test } from 'vitest';
+
+import type { JsonObject } from '../../../json/json.ts';
+import { rehearseRestore } from './rehearse.ts';
+import type { RehearseFlags } from './flags.ts';
+
+const GROUP = 'shop.example.com';
+
+const definition = (kind: string, scope: 'Cluster' | 'Namespaced', more: JsonObject = {}): JsonObject => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: `${kind.toLowerCase()}s.${GROUP}`, ...more },
+  spec: {
+    ...{ group: GROUP, scope, names: { kind, plural: `${kind.toLowerCase()}s` } },
+    versions: [
+      {
+        ...{ name: 'v1', served: true, storage: true },
+        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+      },
+    ],
+  },
+  // As a backup contains it.
+  status: { conditions: [], acceptedNames: { plural: '', kind: '' }, storedVersions: ['v1'] },
+});
+const CRDS = [definition('Shop', 'Namespaced'), definition('Zone', 'Cluster')];
+
+const object = (
+  kind: string,
+  name: string,
+  spec: JsonObject = {},
+  metadata: JsonObject = {},
+): JsonObject => ({
+  ...{ apiVersion: `${GROUP}/v1`, kind, spec },
+  metadata: { name, ...(kind === 'Zone' ? {} : { namespace: 'east' }), ...metadata },
+});
+const shop = (name: string, spec: JsonObject = {}, metadata: JsonObject = {}) =>
+  object('Shop', name, spec, { uid: 'old', managedFields: [], ...metadata });
+
+const policy = (spec: JsonObject): JsonObject => ({
+  ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy', metadata: { name: 'shops' } },
+  spec: { match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: ['shops'] }, ...spec },
+});
+const REFERENCE = {
+  references: [{ name: 'zone', path: 'spec.zone', target: { apiGroup: GROUP, resource: 'zones' } }],
+};
+
+const placed = (objects: readonly JsonObject[]) =>
+  objects.map((one) => ({ object: one, place: { file: 'test' } }));
+
+interface Scene {
+  readonly backup: readonly JsonObject[];
+  readonly own?: readonly JsonObject[];
+  readonly existing?: readonly JsonObject[];
+  readonly flags?: Partial<RehearseFlags>;
+}
+
+async function rehearsed({ backup, own = [], existing = CRDS, flags = {} }: Scene) {
+  const { findings, outcomes } = await rehearseRestore(
+    { objects: placed(backup), own: placed(own), existing: placed(existing), notes: [] },
+    {
+      ...{ namespaceMappings: [], existingResourcePolicy: 'none', veleroNamespace: 'velero' },
+      ...{ window: true, output: 'table', ...flags },
+    },
+    new Date('2026-11-27T12:00:00Z'),
+  );
+  return {
+    lines: findings.map(
+      ({ severity, reason, object: name, message }) => `${severity} ${reason} ${name}: ${message}`,
+    ),
+    restored: outcomes.filter(({ result }) => result === 'restored').map(({ item: { name } }) => name),
+  };
+}
+
+test('a CRD of the backup serves its objects; a reference to a later object is deferred', async () => {
+  const { lines, restored } = await rehearsed({
+    backup: [...CRDS, shop('a', { zone: 'red' }), object('Zone', 'red')],
+    own: [policy({ validate: REFERENCE })],
+    existing: [],
+  });
+  expect(restored).toEqual(['a', 'red']);
+  expect(lines).toEqual([
+    'note Deferred shops.shop.example.com east/a: passes only while checks are deferred: shops/zone=zones.shop.example.com/red',
+  ]);
+});
+
+test('without a window, Velero loses an object that comes before its target', async () => {
+  const { lines, restored } = await rehearsed({
+    backup: [shop('a', { zone: 'red' }), object('Zone', 'red')],
+    own: [policy({ validate: REFERENCE })],
+    flags: { window: false },
+  });
+  expect(restored).toEqual(['red']);
+  expect(lines).toEqual([
+    expect.stringMatching(/^problem Refused shops.shop.example.com east\/a: spec.zone: "red" names no Zone/),
+  ]);
+});
+
+test('a target that the backup lacks is reported, with what to do about cluster-scoped kinds', async () => {
+  const { lines } = await rehearsed({
+    backup: [shop('a', { zone: 'red' })],
+    own: [policy({ validate: REFERENCE })],
+  });
+  expect(lines[0]).toBe(
+    'problem TargetMissing shops.shop.example.com east/a: spec.zone: zones.shop.example.com red is not there after the restore (policy shops); the backup has no zones.shop.example.com: include cluster-scoped resources in the backup',
+  );
+});
+
+test('a rule that is not deferred refuses; the second write, with managedFields, counts too', async () => {
+  const rule = (expression: string) => ({ rules: [{ expression, message: 'no' }] });
+  const backup = [shop('a', { size: 9 })];
+  const refused = await rehearsed({ backup, own: [policy({ validate: rule('object.spec.size < 5') })] });
+  expect(refused.lines).toEqual(['problem Refused shops.shop.example.com east/a: no (policy shops)']);
+  const second = await rehearsed({
+    backup,
+    own: [policy({ validate: rule('request.operation == "CREATE"') })],
+  });
+  expect(second.lines).toEqual([
+    'problem Incomplete shops.shop.example.com east/a: its managedFields are not restored: no (policy shops)',
+  ]);
+});
+
+test('duplicates, also of existing objects, are reported', async () => {
+  const unique = policy({ validate: { unique: [{ name: 'slug', paths: ['spec.slug'], scope: 'Cluster' }] } });
+  const { lines } = await rehearsed({
+    backup: [shop('a', { slug: 'x' }), shop('b', { slug: 'y' })],
+    own: [unique],
+    existing: [...CRDS, shop('c', { slug: 'x' }, { namespace: 'west' })],
+  });
+  expect(lines.filter((line) => line.startsWith('problem'))).toEqual([
+    'problem Duplicate shops.shop.example.com east/a: spec.slug: also held by west/c, but only one object may hold it: change or delete the others (policy shops)',
+  ]);
+});
+
+test('kinds and versions that the target does not serve are reported', async () => {
+  const old = { ...shop('a'), apiVersion: `${GROUP}/v1beta1` };
+  const { lines } = await rehearsed({ backup: [old, { ...object('Cart', 'c'), metadata: { name: 'c' } }] });
+  expect(lines).toEqual([
+    'problem NotServed carts.shop.example.com c: shop.example.com/v1 Cart is not served: its CustomResourceDefinition is missing',
+    'problem NotServed shops.shop.example.com east/a: Shop is not served in shop.example.com/v1beta1, only in shop.example.com/v1',
+  ]);
+});
+
+test('an existing object stays, or is updated if the policy of existing resources says so', async () => {
+  const scene = {
+    backup: [shop('a', { size: 2 }), shop('b', { size: 1 })],
+    existing: [...CRDS, shop('a', { size: 1 }), shop('b', { size: 1 })],
+    own: [policy({ validate: { immutable: ['spec.size'] } })],
+  };
+  expect((await rehearsed(scene)).lines).toEqual([
+    'note Exists shops.shop.example.com east/a: an object with this name exists, and stays as it is',
+  ]);
+  const updated = await rehearsed({ ...scene, flags: { existingResourcePolicy: 'update' } });
+  expect(updated.lines).toEqual([
+    expect.stringMatching(/^problem Refused shops.shop.example.com east\/a: spec.size: was set and cannot be changed to 2/),
+  ]);
+});
+
+test('a copy that names an object in the namespace of the original is reported', async () => {
+  const peer = {
+    references: [
+      {
+        ...{ name: 'peer', path: 'spec.peer.name', namespacePath: 'spec.peer.namespace' },
+        target: { apiGroup: GROUP, resource: 'shops' },
+      },
+    ],
+  };
+  const { lines } = await rehearsed({
+    backup: [shop('a', { peer: { namespace: 'east', name: 'b' } })],
+    own: [policy({ validate: peer })],
+    existing: [...CRDS, shop('b')],
+    flags: { namespaceMappings: ['east:copy'] },
+  });
+  expect(lines).toEqual([
+    'problem CrossesNamespaceMapping shops.shop.example.com copy/a: spec.peer.name: names shops.shop.example.com east/b in the namespace of the original (policy shops)',
+  ]);
+});
+
+test('owners that no policy has recorded are lost', async () => {
+  const ownerReferences = [{ apiVersion: `${GROUP}/v1`, kind: 'Shop', name: 'b', uid: 'u' }];
+  const { lines } = await rehearsed({ backup: [shop('a', {}, { ownerReferences }), shop('b')] });
+  expect(lines).toEqual([
+    'note OwnerNotRecorded shops.shop.example.com east/a: its owners are lost (Shop "b"): no policy with preserveOwners recorded them before the backup',
+  ]);
+});
+
+test('a webhook of others whose Service is missing refuses writes', async () => {
+  const webhook = (service: string, more: JsonObject = {}) => ({
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'ValidatingWebhookConfiguration',
+    metadata: { name: service },
+    webhooks: [
+      {
+        ...{ name: 'check.example.com', admissionReviewVersions: ['v1'], sideEffects: 'None' },
+        clientConfig: { service: { namespace: 'ops', name: service, path: '/' } },
+        ...more,
+      },
+    ],
+  });
+  const { lines } = await rehearsed({
+    backup: [
+      webhook('gone'),
+      webhook('optional', { failurePolicy: 'Ignore' }),
+      webhook('there'),
+      {
+        apiVersion: 'v1',
+        kind: 'Service',
+        metadata: { namespace: 'ops', name: 'there' },
+        spec: { ports: [{ port: 443 }] },
+      },
+    ],
+  });
+  expect(lines).toEqual([
+    expect.stringMatching(
+      /^problem WebhookUnreachable gone check.example.com: the Service ops\/gone is not restored/,
+    ),
+    expect.stringMatching(
+      /^note WebhookUnreachable there check.example.com: while the Pods of the Service ops\/there/,
+    ),
+  ]);
+});
+
+test('Namespaces are created first, without labels of Velero, and admission sees them', async () => {
+  const namespaces = {
+    ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy', metadata: { name: 'teams' } },
+    spec: {
+      match: { apiGroups: [''], apiVersions: ['v1'], resources: ['namespaces'] },
+      validate: {
+        rules: [{ expression: 'has(object.metadata.labels) && "team" in object.metadata.labels' }],
+      },
+    },
+  };
+  const { lines, restored } = await rehearsed({ backup: [shop('a')], own: [namespaces] });
+  expect(restored).toEqual([]);
+  expect(lines).toEqual([
+    expect.stringMatching(/^problem Refused shops.shop.example.com east\/a: namespaces "east" not found/),
+  ]);
+});
