@@ -15,6 +15,7 @@ import { rulesOf, type Rule } from '../webhooks/hook.ts';
 import { matchingType, typeInRules, type Criteria } from '../webhooks/match.ts';
 import { compilePolicy, type PolicyExpressions } from './compile-policy.ts';
 import { evaluatePolicy, type Failure } from './evaluate-policy.ts';
+import { paramsOf, type BrokenParams } from './policy-params.ts';
 
 /** What admission policies are evaluated with. */
 export interface PolicyAdmission {
@@ -48,11 +49,12 @@ const AUDIT_KEY = 'validation.policy.admission.k8s.io/validation_failure';
 
 interface Denial extends Failure {
   readonly policy: string;
-  readonly binding: string;
+  /** Undefined: the policy itself cannot be evaluated. */
+  readonly binding: string | undefined;
 }
 
 /**
- * Evaluates the stored ValidatingAdmissionPolicies, as k8s.io/apiserver/pkg/admission/plugin/policy does. Without params.
+ * Evaluates the stored ValidatingAdmissionPolicies, as k8s.io/apiserver/pkg/admission/plugin/policy does.
  */
 export function createPolicyAdmission(api: PolicyAdmission) {
   const stored = (resource: string) => api.storage.list({ group: GROUP, resource }).items;
@@ -89,16 +91,21 @@ async function applyBinding(
   if (seen === undefined) return [];
   const narrowed = criteriaOf(section(binding, 'spec', 'matchResources'));
   if (criteriaMatch(narrowed, attributes, api) === undefined) return [];
-  const question = await questionIn(api, seen, attributes);
+  const names = { policy: policy.metadata.name ?? '', binding: binding.metadata.name ?? '' };
   const { type, user, namespace } = attributes;
+  const found = await paramsOf(spec(policy), spec(binding), namespace, api);
+  if (found.kind === 'broken') return compiled.ignoresFailures ? [] : [brokenDenial(found, names)];
+  const question = await questionIn(api, seen, attributes);
   const namespaceObject =
     namespace === '' || (type.group === '' && type.resource === 'namespaces')
       ? undefined
       : api.storage.get({ group: '', resource: 'namespaces' }, { namespace: '', name: namespace });
   const authorize = api.authorizerOf?.(user) ?? noAuthorizer;
-  const { failures, auditAnnotations } = evaluatePolicy(compiled, question, namespaceObject, authorize);
-
-  const names = { policy: policy.metadata.name ?? '', binding: binding.metadata.name ?? '' };
+  const evaluated = found.params.map((params) =>
+    evaluatePolicy(compiled, question, namespaceObject, authorize, params),
+  );
+  const failures = evaluated.flatMap((one) => one.failures);
+  const auditAnnotations = evaluated.flatMap((one) => one.auditAnnotations);
   const actions = texts(spec(binding), 'validationActions');
   for (const [key, value] of auditAnnotations) notes.annotate(`${names.policy}/${key}`, value);
   const [first] = failures;
@@ -108,7 +115,16 @@ async function applyBinding(
   return actions.includes('Deny') ? failures.map((failure) => ({ ...failure, ...names })) : [];
 }
 
-type Names = Pick<Denial, 'policy' | 'binding'>;
+interface Names {
+  readonly policy: string;
+  readonly binding: string;
+}
+
+/** It refuses the request whatever the actions of the binding are. */
+const brokenDenial = ({ message, isOfPolicy }: BrokenParams, { policy, binding }: Names): Denial => ({
+  ...{ message, reason: 'Invalid', index: 0, policy },
+  binding: isOfPolicy ? undefined : binding,
+});
 
 const warning = ({ message }: Failure, { policy, binding }: Names): string =>
   `Validation failed for ValidatingAdmissionPolicy '${policy}' with binding '${binding}': ${message}`;
@@ -122,7 +138,8 @@ function refusal(
 ): ApiFailure {
   const { group, resource } = type;
   const shown = name === '' ? 'Unknown' : name; // as in a deletion of a collection
-  const denied = `ValidatingAdmissionPolicy '${policy}' with binding '${binding}' denied request: ${message}`;
+  const bound = binding === undefined ? '' : ` with binding '${binding}'`;
+  const denied = `ValidatingAdmissionPolicy '${policy}'${bound} denied request: ${message}`;
   const subject = group === '' ? resource : `${resource}.${group}`;
   return new ApiFailure(CODES[reason] ?? 422, reason, `${subject} "${shown}" is forbidden: ${denied}`, {
     ...{ name: shown, ...(group === '' ? {} : { group }), kind: resource },

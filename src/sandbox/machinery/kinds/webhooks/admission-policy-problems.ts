@@ -4,20 +4,14 @@ import type { ApiObject } from '../../api-object.ts';
 import { has, record, records, section, text, texts } from '../../fields.ts';
 import type { Cause } from '../../failure.ts';
 import { compilePolicy, type Expression } from '../../policies/compile-policy.ts';
-import {
-  duplicateValue,
-  forbiddenValue,
-  invalidValue,
-  requiredValue,
-  unsupportedValue,
-} from '../../schema/causes.ts';
+import { duplicateValue, invalidValue, requiredValue, unsupportedValue } from '../../schema/causes.ts';
 import { labelKeyProblems } from '../../selectors/label-syntax.ts';
 import { selectorProblems } from '../label-problems.ts';
+import { paramKindProblems, paramRefProblems } from './param-problems.ts';
 import { webhookRuleProblems } from './webhook-rule-problems.ts';
 
-// The rules of pkg/apis/admissionregistration/validation/validation.go, apart from those about params: the sandbox has none.
+// The rules of pkg/apis/admissionregistration/validation/validation.go.
 
-const NO_PARAMS = 'the sandbox does not support params';
 const REASONS = ['Forbidden', 'Invalid', 'RequestEntityTooLarge'];
 const ACTIONS = ['Audit', 'Deny', 'Warn'];
 const NEITHER = 'validations or auditAnnotations must contain at least one item';
@@ -28,7 +22,7 @@ export function policyProblems(policy: ApiObject): readonly Cause[] {
   const isEmpty = records(spec, 'validations').length === 0 && records(spec, 'auditAnnotations').length === 0;
   return [
     ...wordProblem(spec, 'failurePolicy', ['Fail', 'Ignore'], 'spec'),
-    ...(has(spec, 'paramKind') ? [forbiddenValue('spec.paramKind', NO_PARAMS)] : []),
+    ...paramKindProblems(spec),
     ...(has(spec, 'matchConstraints')
       ? matchProblems(section(spec, 'matchConstraints'), 'spec.matchConstraints')
       : [requiredValue('spec.matchConstraints')]),
@@ -51,7 +45,7 @@ export function bindingProblems(binding: ApiObject): readonly Cause[] {
   const at = 'spec.validationActions';
   return [
     ...(text(spec, 'policyName') === '' ? [requiredValue('spec.policyName')] : []),
-    ...(has(spec, 'paramRef') ? [forbiddenValue('spec.paramRef', NO_PARAMS)] : []),
+    ...paramRefProblems(spec),
     ...matchProblems(section(spec, 'matchResources'), 'spec.matchResources', false),
     ...(actions.length === 0 ? [requiredValue(at, 'at least one validation action is required')] : []),
     ...actions.flatMap((action, index) => [
