@@ -85,14 +85,13 @@ async function servedResource(
   discovery: Discovery,
   { apiVersion = '', kind = '' }: KubeObject,
 ): Promise<Resource> {
-  const plural = kind.endsWith('y') ? `${kind.slice(0, -1)}ies` : `${kind}s`;
-  const wanted = { group: splitApiVersion(apiVersion).group, resource: plural.toLowerCase() };
+  const wanted = { ...splitApiVersion(apiVersion), kind };
   const deadline = performance.now() + SERVED_TIMEOUT_MS;
   for (;;) {
-    const found = await discovery.resolve(wanted);
+    const found = await discovery.resolveKind(wanted);
     if (found !== undefined) return found;
     if (performance.now() > deadline) throw new Error(`${kind} of ${apiVersion} is not served`);
-    discovery.forget(wanted);
+    discovery.forget({ group: wanted.group, resource: '' });
     await sleep(20);
   }
 }

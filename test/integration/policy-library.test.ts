@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
 import { ROOT } from '../support/doc-pages.ts';
-import { compileFolder, LIBRARY, type LibraryPolicy } from '../support/policy-library.ts';
+import { compileFolder, LIBRARY, wordsOf, type LibraryPolicy } from '../support/policy-library.ts';
 import { runReview } from '../support/review-command.ts';
 
 const POLICIES = compileFolder(LIBRARY);
@@ -25,13 +25,6 @@ interface Reviewed {
   }[];
 }
 
-/** Texts that the refusal of a check contains. Rules are named; the other checks of these policies by their field or policy. */
-const wordsOf = (policy: string, check: string): readonly string[] => {
-  const [kind = '', ...name] = check.split(' ');
-  const said = kind === 'immutable' ? `${name.join(' ')}: was set and` : `(${check})`;
-  return [...(kind === 'schema' ? [] : [said]), `(policy ${policy})`];
-};
-
 test('each policy accepts an object, and each check refuses one that violates nothing else', async () => {
   const { code, stdout } = await runReview(['--suite', 'deploy/examples/library/tests', '-o', 'json']);
   const all = (JSON.parse(stdout) as Reviewed).suites.flatMap(({ tests }) => tests);
@@ -44,7 +37,7 @@ test('each policy accepts an object, and each check refuses one that violates no
   for (const { name, checks } of POLICIES) {
     expect(accepting.filter(({ policies }) => policies.includes(name)).length, name).toBeGreaterThan(0);
     for (const { check } of checks) {
-      const words = wordsOf(name, check === 'schema' ? 'schema' : check.replace(/^unique /, 'unique value '));
+      const words = wordsOf(name, check);
       const found = refusals.filter((message) => words.every((one) => message.includes(one)));
       if (check === 'defaults') expect(changing.some(({ policies }) => policies.includes(name))).toBe(true);
       else expect(found, `${name}: ${check}`).not.toEqual([]);

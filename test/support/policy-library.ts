@@ -1,14 +1,18 @@
-/** The policies of deploy/examples/library, compiled. */
+/** The policies of deploy/examples/library, compiled, and the cases of their suites. */
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parse } from 'yaml';
 
 import { compileNative, type NativeOptions } from '../../src/admission/native/native-policy.ts';
 import type { NativeCheck } from '../../src/admission/native/native-check.ts';
 import { readObjects } from '../../src/cli/review/input.ts';
 import { createKinds } from '../../src/cli/review/kinds.ts';
 import { compilePolicies } from '../../src/cli/review/policies.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
 import { createStorage } from '../../src/sandbox/machinery/storage/storage.ts';
 
 export const LIBRARY = join(import.meta.dirname, '..', '..', 'deploy', 'examples', 'library');
+export const SUITES = join(LIBRARY, 'tests');
 
 const OPTIONS: NativeOptions = { ownNamespace: 'gatehouse-system', restorers: [] };
 
@@ -26,4 +30,33 @@ export function compileFolder(folder: string): readonly LibraryPolicy[] {
     name: policy.name,
     checks: compileNative(policy, OPTIONS).checks,
   }));
+}
+
+/** One case of a suite. */
+export interface LibraryCase {
+  readonly name: string;
+  readonly object: KubeObject;
+  readonly old?: KubeObject;
+  readonly operation?: 'DELETE';
+  readonly expect: { readonly decision: 'allow' | 'deny' | 'unchecked'; readonly message?: string };
+}
+
+/** All cases of the suites. */
+export const libraryCases = (): readonly LibraryCase[] =>
+  readdirSync(SUITES)
+    .filter((name) => name.endsWith('.yaml'))
+    .flatMap((name) => {
+      const suite = parse(readFileSync(join(SUITES, name), 'utf8'), { merge: true }) as {
+        readonly tests: readonly LibraryCase[];
+      }; // our own file; test/integration/policy-library.test.ts runs it
+      return suite.tests;
+    });
+
+/** Texts that a refusal by this check contains. */
+export function wordsOf(policy: string, check: string): readonly string[] {
+  const [kind = '', ...name] = check.split(' ');
+  const ofPolicy = `(policy ${policy})`;
+  if (kind === 'schema') return [ofPolicy];
+  if (kind === 'immutable') return [`${name.join(' ')}: was set and`, ofPolicy];
+  return [`(${check.replace(/^unique /, 'unique value ')})`, ofPolicy];
 }

@@ -26,10 +26,10 @@ export interface Installed extends NativePair {
 
 /**
  * The pair with our mark, owned by its AdmissionPolicy: when that is deleted, the API server stops enforcing it, also while
- * Gatehouse is down. A pair that refuses requests has a probe.
+ * Gatehouse is down.
  */
 export function installedOf(
-  { part, policy, binding }: NativePair,
+  { part, policy, binding, refusesProbes }: NativePair,
   owner: { readonly name: string; readonly uid: string },
 ): Installed {
   const [stated, bound] = [objectIn(policy, 'spec'), objectIn(binding, 'spec')];
@@ -45,15 +45,11 @@ export function installedOf(
   });
   const complete = withDefaults(stated);
   return {
-    ...{ part, digest, name: policy.metadata?.name ?? '' },
-    policy: marked(policy, refuses(binding) ? withProbe(complete, digest) : complete),
+    ...{ part, digest, refusesProbes, name: policy.metadata?.name ?? '' },
+    policy: marked(policy, refusesProbes ? withProbe(complete, digest) : complete),
     binding: marked(binding, bound),
   };
 }
-
-/** Whether a violation refuses the request, as it must for a probe. */
-export const refuses = (binding: KubeObject): boolean =>
-  listIn(binding, 'spec', 'validationActions').includes('Deny');
 
 /** The API server adds these fields: without them, each comparison would find a difference. */
 function withDefaults(spec: object): object {

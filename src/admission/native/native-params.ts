@@ -34,3 +34,7 @@ export function paramFields({ params }: CompiledPolicy) {
     },
   };
 }
+
+/** Whether the params are in the namespace of the checked object: the API server finds none for a cluster-scoped one. */
+export const readsOwnNamespace = ({ params }: CompiledPolicy): boolean =>
+  params?.namespaced === true && params.namespace === undefined;

@@ -14,7 +14,7 @@ import { inWebhook, type NativeCheck, type NativePart, type NativeVariable } fro
 import { compileNativeExceptions, grantsProblem, type NativeExceptions } from './native-exceptions.ts';
 import { immutableValidations } from './native-immutable.ts';
 import { noticeChecks } from './native-notices.ts';
-import { paramFields } from './native-params.ts';
+import { paramFields, readsOwnNamespace } from './native-params.ts';
 import { ruleValidations, usedVariables } from './native-rules.ts';
 import { compileNativeSchema } from './native-schema.ts';
 
@@ -32,6 +32,8 @@ export interface NativePair {
   readonly part: NativePart;
   readonly policy: KubeObject;
   readonly binding: KubeObject;
+  /** Whether it refuses probes: UniqueClaims, which are cluster-scoped. */
+  readonly refusesProbes: boolean;
 }
 
 export interface NativeOptions {
@@ -125,6 +127,8 @@ function pairOf(
   return [
     {
       part,
+      refusesProbes:
+        part !== 'notices' && enforcement === 'Deny' && !(part === 'params' && readsOwnNamespace(policy)),
       policy: object('ValidatingAdmissionPolicy', {
         // A rule that cannot be evaluated is violated, as in the webhook. A notice is left out.
         failurePolicy: part === 'notices' ? 'Ignore' : 'Fail',

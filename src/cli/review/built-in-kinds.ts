@@ -19,7 +19,6 @@ const NAMESPACED: Readonly<Record<string, readonly string[]>> = {
   'autoscaling/v1': ['HorizontalPodAutoscaler'],
   'autoscaling/v2': ['HorizontalPodAutoscaler'],
   'batch/v1': ['CronJob', 'Job'],
-  'networking.k8s.io/v1': ['Ingress'],
   'resource.k8s.io/v1': ['ResourceClaim', 'ResourceClaimTemplate'],
   'storage.k8s.io/v1': ['CSIStorageCapacity'],
 };

@@ -19,7 +19,6 @@ import {
   enforcersOf,
   installedOf,
   isAsWanted,
-  refuses,
   TYPES_UNCHECKED,
   type Enforcer,
   type Installed,
@@ -129,7 +128,7 @@ export function createNativePoliciesReconciler(options: NativePoliciesOptions): 
   ) => {
     const live = await install(wanted, stored, options, signal);
     const pair = { name, digest, policy: versionOf(live.policy), binding: versionOf(live.binding) };
-    const subject = { pair, policy: live.policy, refuses: refuses(wanted.binding) };
+    const subject = { pair, policy: live.policy, refuses: wanted.refusesProbes };
     const known = confirmed(policy.name)?.pairs.find((one) => one.name === name);
     const { objectSelector } = policy.match;
     return {

@@ -6,6 +6,7 @@ import { CLUSTER_TRUST_BUNDLE } from './certificates/cluster-trust-bundle.ts';
 import { CONFIG_MAP } from './core/config-map.ts';
 import { ENDPOINT_SLICE, ENDPOINTS } from './services/endpoints.ts';
 import { CORE_EVENT, EVENT } from './core/event.ts';
+import { INGRESS } from './services/ingress.ts';
 import { LEASE } from './core/lease.ts';
 import { NAMESPACE } from './core/namespace.ts';
 import { NETWORK_POLICY } from './services/network-policy.ts';
@@ -48,6 +49,7 @@ export const builtInTypes = (
   LEASE,
   ENDPOINT_SLICE,
   EVENT,
+  INGRESS,
   NETWORK_POLICY,
   POD_DISRUPTION_BUDGET,
   CLUSTER_ROLE_BINDING,

@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest';
+
+import { GROUP, policyOf } from '../../../test/support/admission/policy.ts';
+import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
+import { installedOf } from './installed-policy.ts';
+import { compileNative } from './native-policy.ts';
+
+const OWNER = { name: 'servers', uid: 'u' };
+const RULE = { name: 'most', expression: 'object.spec.units <= params.spec.most' };
+
+function installed(spec: Partial<AdmissionPolicySpec>) {
+  const { pairs } = compileNative(policyOf(spec), { ownNamespace: 'g', restorers: [] });
+  return pairs.map((pair) => {
+    const { part, refusesProbes, policy } = installedOf(pair, OWNER);
+    return [part, refusesProbes, JSON.stringify(policy).includes('"uniqueclaims"')];
+  });
+}
+
+const paramsOf = (resource: string, namespace?: string): Partial<AdmissionPolicySpec> => ({
+  params: {
+    ...{ apiGroup: GROUP, resource, name: 'limits', whenMissing: 'Allow' },
+    ...(namespace === undefined ? {} : { namespace }),
+  },
+  validate: { rules: [RULE, { name: 'small', expression: 'object.spec.units < 5' }] },
+});
+
+test('a pair that refuses requests has a probe', () => {
+  const rules = [{ name: 'small', expression: 'object.spec.units < 5' }];
+  expect(installed({ validate: { rules } })).toEqual([['policies', true, true]]);
+  expect(installed({ validate: { rules }, enforcement: 'Warn' })).toEqual([['policies', false, false]]);
+});
+
+test('a pair with params of a cluster-scoped kind, or of one namespace, has a probe', () => {
+  const both = [
+    ['policies', true, true],
+    ['params', true, true],
+  ];
+  expect(installed(paramsOf('datacenters'))).toEqual(both);
+  expect(installed(paramsOf('classes', 'store'))).toEqual(both);
+});
+
+// A UniqueClaim has no namespace: the API server would refuse the probe for that, and the leader would never confirm the pair.
+test('a pair with params in the namespace of each object has no probe', () => {
+  expect(installed(paramsOf('classes'))).toEqual([
+    ['policies', true, true],
+    ['params', false, false],
+  ]);
+});

@@ -1,0 +1,179 @@
+// suite: shared-plane, sandbox: yes
+/**
+ * The policies of deploy/examples outlive Gatehouse: the leader hands their checks to the API server, and with all replicas
+ * killed, each of these checks still refuses.
+ */
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import type { AdmissionPolicyStatus } from '../../src/api/admission-policy.ts';
+import { readManifests } from '../../src/cli/deploy-manifests.ts';
+import { messageOf } from '../../src/json/error-message.ts';
+import { splitApiVersion, type KubeObject } from '../../src/json/kube-object.ts';
+import { systemClock } from '../../src/kube/clock.ts';
+import { createDiscovery } from '../../src/kube/discovery.ts';
+import type { Resource } from '../../src/kube/object.ts';
+import { hasBackstop } from '../support/backstop.ts';
+import {
+  ADMISSION_POLICIES,
+  applyExamples,
+  createNamespace,
+  DATACENTERS,
+  established,
+  SERVERS,
+  type Cluster,
+} from '../support/cluster.ts';
+import { refusal, startGatehouse } from '../support/gatehouse-cluster.ts';
+import type { Replica } from '../support/gatehouse.ts';
+import { datacenter, server } from '../support/objects.ts';
+import {
+  compileFolder,
+  LIBRARY,
+  libraryCases,
+  SUITES,
+  wordsOf,
+  type LibraryCase,
+} from '../support/policy-library.ts';
+import { eventually } from '../support/processes.ts';
+
+interface Policy extends KubeObject {
+  readonly status?: AdmissionPolicyStatus;
+}
+
+const UNSERVED = 'the API server serves no ValidatingAdmissionPolicies: it does from Kubernetes 1.30 on';
+const CONFIRMED = { timeoutMs: 90_000, everyMs: 500 };
+const EXAMPLES = compileFolder(join(LIBRARY, '..'));
+const POLICIES = [...EXAMPLES, ...compileFolder(LIBRARY)];
+const CHECKS = POLICIES.flatMap(({ name, checks }) =>
+  checks.map((one) => ({ ...one, words: wordsOf(name, one.check) })),
+);
+
+let cluster: Cluster;
+let replica: Replica;
+let isServed: boolean;
+
+/** `failurePolicy: Ignore`: with all replicas killed, only the API server itself can refuse. */
+const ignoring = (policy: KubeObject): KubeObject => ({
+  ...policy,
+  ...{ spec: { ...(policy as { readonly spec?: object }).spec, failurePolicy: 'Ignore' } },
+});
+
+beforeAll(async () => {
+  ({ cluster, replica } = await startGatehouse({
+    arrangement: 'both',
+    controllers: ['clusterrole-aggregation'],
+    settings: { 'compile-policies': 'true' },
+    prepare: (prepared) => prepared.applyFolder('components/compile-policies'),
+  }));
+  isServed = hasBackstop(cluster);
+  await applyExamples(cluster);
+  await cluster.admin.create(DATACENTERS, datacenter('fra1'));
+  await createNamespace(cluster, 'racks');
+  await cluster.applyFolder('examples/library', ({ kind }) => kind !== 'AdmissionPolicy');
+  await established(cluster, 'replicalimits.policies.example.com');
+  await cluster.apply(...readManifests(join(SUITES, 'objects')));
+  for (const folder of ['..', '.'])
+    await cluster.apply(
+      ...readManifests(join(LIBRARY, folder))
+        .filter(({ kind }) => kind === 'AdmissionPolicy')
+        .map(ignoring),
+    );
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+const enforcersOf = async (name: string) =>
+  (await cluster.admin.get<Policy>(ADMISSION_POLICIES, { name }))?.status?.enforcedBy ?? [];
+
+test('status.enforcedBy says who enforces each check of the library, and why not the API server', async () => {
+  for (const { name, checks } of POLICIES) {
+    const wanted = checks.map(({ check, ...one }) => {
+      if (one.by === 'Webhook') return { check, by: one.by, reason: one.reason };
+      return isServed ? { check, by: one.by } : { check, by: 'Webhook', reason: UNSERVED };
+    });
+    const isKnown = async () => {
+      const found = await enforcersOf(name);
+      return (
+        JSON.stringify(found.map(({ by }) => by)) === JSON.stringify(wanted.map(({ by }) => by)) &&
+        found.length > 0
+      );
+    };
+    await eventually(`the enforcers of ${name}`, isKnown, CONFIRMED).catch(() => undefined);
+    expect(await enforcersOf(name), name).toEqual(wanted);
+  }
+});
+
+/** The kinds of the suites. */
+function createKinds() {
+  const discovery = createDiscovery(cluster.adminRest, systemClock);
+  return async ({ apiVersion = '', kind = '' }: KubeObject): Promise<Resource> => {
+    const found = await discovery.resolveKind({ ...splitApiVersion(apiVersion), kind });
+    if (found === undefined) throw new Error(`${kind} is not served`);
+    return found;
+  };
+}
+
+const placed = (object: KubeObject, { namespaced }: Resource): KubeObject =>
+  namespaced ? { ...object, metadata: { namespace: 'shop', ...object.metadata } } : object;
+
+/** Creates what a case changes or deletes. @returns the write of the case, as a dry run */
+async function prepare(
+  { object, old, operation }: LibraryCase,
+  index: number,
+  resourceOf: ReturnType<typeof createKinds>,
+): Promise<() => Promise<unknown>> {
+  const resource = await resourceOf(object);
+  const { admin } = cluster;
+  const given = placed(object, resource);
+  if (operation === undefined && old === undefined)
+    return () => admin.create(resource, given, { dryRun: true });
+  const before = placed(old ?? object, resource);
+  const name = `${before.metadata?.name}-${index}`;
+  const stored = await admin.create(resource, { ...before, metadata: { ...before.metadata, name } });
+  const { metadata } = stored;
+  const ref = { name, namespace: metadata.namespace };
+  if (operation === 'DELETE') return () => admin.delete(resource, ref, { dryRun: true });
+  const { labels = {} } = given.metadata ?? {};
+  return () => admin.replace(resource, { ...given, metadata: { ...metadata, labels } }, { dryRun: true });
+}
+
+test('with all replicas killed, each check that compiles refuses in the same words, and the others need a replica', async () => {
+  if (!isServed) return;
+  const resourceOf = createKinds();
+  const writes = await Promise.all(
+    libraryCases()
+      .filter(({ expect: { decision } }) => decision === 'deny')
+      .map(async (one, index) => ({ ...one, write: await prepare(one, index, resourceOf) })),
+  );
+  const stored = await cluster.admin.create(SERVERS, server('racks', 'web', 'fra1'));
+  replica.program.kill('SIGKILL');
+  await replica.program.exited;
+
+  const moved = cluster.admin.replace(SERVERS, { ...stored, ...{ spec: { datacenter: 'muc1' } } });
+  const refusals = [(await refusal(moved)).message];
+  for (const {
+    name,
+    write,
+    expect: { message = '' },
+  } of writes) {
+    const isLeft = CHECKS.some(({ by, words: [check = ''] }) => by === 'Webhook' && message.includes(check));
+    if (isLeft) {
+      await write();
+      continue;
+    }
+    const said = await write().then(
+      () => 'it was admitted',
+      (error: unknown) => messageOf(error),
+    );
+    expect(said, name).toContain('ValidatingAdmissionPolicy');
+    expect(said, name).toContain(message);
+    refusals.push(said);
+  }
+  for (const { check, by, words } of CHECKS) {
+    const found = refusals.filter((said) => words.every((one) => said.includes(one)));
+    expect(found.length > 0, `${check} ${words.join(' ')}`).toBe(by === 'APIServer');
+  }
+});
