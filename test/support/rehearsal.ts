@@ -1,5 +1,5 @@
 /** What `gatehouse restore rehearse` predicts for a random graph. */
-import { rehearseRestore } from '../../src/cli/restore/rehearse/rehearse.ts';
+import { rehearseRestore } from '../../src/cli/restore/rehearse/rehearsal.ts';
 import type { Rehearsal } from '../../src/cli/restore/rehearse/report.ts';
 import type { JsonObject } from '../../src/json/json.ts';
 import { groupResourceName, objectKey } from '../../src/json/kube-object.ts';

@@ -96,8 +96,7 @@ function addPlan(restore: Command): void {
 }
 
 function addRehearse(restore: Command): void {
-  restore
-    .command('rehearse <backup>')
+  addClusterFlags(restore.command('rehearse [backup]'))
     .description(
       'say what a restore of a Velero backup (archive or folder) or of manifests would lose or break; no cluster needed',
     )
@@ -105,6 +104,12 @@ function addRehearse(restore: Command): void {
       '-p, --policies <paths...>',
       'AdmissionPolicies and RestoreDetectors (default: those of the backup)',
     )
+    .option('--from-cluster', 'instead of a backup: what the cluster of the kubeconfig stores now')
+    .option(
+      '--against <kubeconfig>',
+      'compare with this cluster: its kinds, objects and policies, and dry runs; read-only',
+    )
+    .option('--target-version <version>', 'Kubernetes version of the target, e.g. 1.29 (default: the newest)')
     .option('--crds <paths...>', 'CustomResourceDefinitions of the target cluster')
     .option('--existing <paths...>', 'objects of the target cluster (default: it is empty)')
     .option('--include-namespaces <names>', 'namespaces to restore, as in Velero (default: all)', list)
@@ -130,7 +135,7 @@ function addRehearse(restore: Command): void {
         .choices(['table', 'json', 'junit'])
         .default('table'),
     )
-    .action(async (path: string, flags: RehearseFlags) => {
+    .action(async (path: string | undefined, flags: RehearseFlags) => {
       const [{ rehearse }, { explained }] = await Promise.all([
         import('./rehearse/rehearse.ts'),
         import('./restore.ts'),

@@ -23,7 +23,8 @@ export type Reason =
   | 'OwnerNotRecorded'
   | 'WebhookUnreachable'
   | 'Deferred'
-  | 'Exists';
+  | 'Exists'
+  | 'NotTried';
 
 export interface Findings {
   /** Problems first. */

@@ -1,5 +1,6 @@
 /** The flags of `gatehouse restore rehearse`. Those that Velero has too have its names. */
 import type { NormalSelector } from '../../../json/label-selector.ts';
+import type { RestoreNames } from '../../../restore/backup/restored-object.ts';
 import type { SelectionOptions } from '../../../restore/backup/selection.ts';
 import { parseLabelRequirements } from '../../../sandbox/machinery/selectors/label-requirements.ts';
 import { ApiFailure } from '../../../sandbox/machinery/failure.ts';
@@ -7,6 +8,13 @@ import { WrongUsage } from '../new-window.ts';
 import type { InputFlags } from './input.ts';
 
 export interface RehearseFlags extends InputFlags, Omit<SelectionOptions, 'selector'> {
+  readonly fromCluster?: boolean;
+  readonly kubeconfig?: string;
+  readonly context?: string;
+  /** The kubeconfig of the target. */
+  readonly against?: string;
+  /** E.g. `1.29`. */
+  readonly targetVersion?: string;
   readonly selector?: string;
   /** As `from:to`. */
   readonly namespaceMappings: readonly string[];
@@ -17,8 +25,23 @@ export interface RehearseFlags extends InputFlags, Omit<SelectionOptions, 'selec
   readonly output: 'table' | 'json' | 'junit';
 }
 
+/** The names that Velero writes into labels. @throws WrongUsage */
+export const namesOf = ({ namespaceMappings }: RehearseFlags): RestoreNames => ({
+  backup: 'backup',
+  restore: 'rehearsal',
+  namespaceMapping: parseMapping(namespaceMappings),
+});
+
+/** The minor version of Kubernetes 1.x; undefined: the newest. @throws WrongUsage */
+export function minorOf(version: string | undefined): number | undefined {
+  if (version === undefined) return undefined;
+  const [, minor] = /^v?1\.(\d+)(?:[.+-].*)?$/.exec(version) ?? [];
+  if (minor === undefined) throw new WrongUsage(`--target-version ${version}: write it as 1.36`);
+  return Number(minor);
+}
+
 /** @throws WrongUsage unless each pair has the form `from:to` */
-export function parseMapping(pairs: readonly string[]): Readonly<Record<string, string>> {
+function parseMapping(pairs: readonly string[]): Readonly<Record<string, string>> {
   return Object.fromEntries(
     pairs.map((pair) => {
       const [from = '', to = '', ...more] = pair.split(':');

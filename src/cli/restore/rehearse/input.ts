@@ -1,6 +1,7 @@
 /** Reads what a rehearsal needs: a backup or manifests, policies, CRDs, and objects of the target cluster. */
 import { statSync } from 'node:fs';
 
+import { GROUP } from '../../../api/group.ts';
 import { textIn, type JsonObject } from '../../../json/json.ts';
 import { groupResourceName, splitApiVersion } from '../../../json/kube-object.ts';
 import type { BackupItem } from '../../../restore/backup/backup.ts';
@@ -10,6 +11,7 @@ import type { PlacedObject } from '../../review/documents.ts';
 import { readInputs, UnusableInput } from '../../review/input.ts';
 import type { Kinds } from '../../review/kinds.ts';
 import { isOwn } from '../../review/read-own.ts';
+import type { ClusterObjects } from './cluster.ts';
 import { isVeleroBackup, readBackup } from '../backup/read-backup.ts';
 
 export interface InputFlags {
@@ -28,30 +30,54 @@ export interface RehearsalInput {
   readonly notes: readonly string[];
 }
 
-/**
- * @param path an archive or a folder of Velero, or manifests
- * @throws UnusableInput, UnusableBackup
- */
-export async function readRehearsal(path: string, flags: InputFlags): Promise<RehearsalInput> {
+/** @param path an archive or a folder of Velero, or manifests. @throws UnusableInput, UnusableBackup */
+export async function readBackedUp(path: string): Promise<ClusterObjects> {
   if (statSync(path, { throwIfNoEntry: false }) === undefined)
     throw new UnusableInput(`${path}: no such file or folder`);
-  const options = { recursive: true, standardInput: () => '' };
-  const all = isVeleroBackup(path) ? await objectsOfBackup(path) : readInputs([[path]], options).flat();
-  const [policies = [], crds = [], existing = []] = readInputs(
-    [flags.policies, flags.crds, flags.existing],
-    options,
-  );
-  const backedUp = all.filter(({ object }) => isOwn(object));
-  const isGiven = flags.policies !== undefined;
-  const kinds = ['AdmissionPolicy', 'RestoreDetector', 'PolicyException'];
-  const used = backedUp
-    .filter(({ object }) => kinds.includes(textIn(object, 'kind')))
+  const objects = isVeleroBackup(path) ? await objectsOfBackup(path) : readInputs([[path]], OPTIONS).flat();
+  return { objects, notes: [] };
+}
+
+const OPTIONS = { recursive: true, standardInput: () => '' };
+
+export interface Given {
+  readonly policies: readonly PlacedObject[];
+  readonly existing: readonly PlacedObject[];
+}
+
+/** The files that the flags name. @throws UnusableInput */
+export function readGiven({ policies, crds, existing }: InputFlags): Given {
+  const [own = [], ...others] = readInputs([policies, crds, existing], OPTIONS);
+  return { policies: own, existing: others.flat() };
+}
+
+/** The kinds of Gatehouse that decide about a restore. */
+const DECIDING = ['AdmissionPolicy', 'RestoreDetector', 'PolicyException'];
+
+/** @param flags without `policies`, those of the backup count */
+export function toInput(
+  { objects, notes }: ClusterObjects,
+  { policies, existing }: Given,
+  flags: Pick<InputFlags, 'policies'>,
+): RehearsalInput {
+  const backedUp = objects
+    .filter(({ object }) => isOwn(object) && DECIDING.includes(textIn(object, 'kind')))
     .map((placed) => ({ ...placed, object: stripped(placed.object) }));
+  const isGiven = flags.policies !== undefined;
   return {
-    objects: all.filter(({ object }) => !isOwn(object)),
-    own: isGiven ? policies : used,
-    existing: [...crds, ...existing],
-    notes: isGiven || used.length === 0 ? [] : ['no -p: the policies and detectors of the backup are used'],
+    // The CRDs of Gatehouse are part of every rehearsal.
+    objects: objects.filter(
+      (placed) =>
+        !isOwn(placed.object) && !(isDefinition(placed) && textIn(placed.object, 'spec', 'group') === GROUP),
+    ),
+    own: isGiven ? policies : backedUp,
+    existing,
+    notes: [
+      ...notes,
+      ...(isGiven || backedUp.length === 0
+        ? []
+        : ['no -p: the policies and detectors of the backup are used']),
+    ],
   };
 }
 

@@ -1,162 +1,71 @@
-/** `gatehouse restore rehearse`: what a restore of this backup would lose or break, without a cluster. */
-import type { RestoreDetector } from '../../../api/restore-detector.ts';
-import { resolveConfig, environmentName } from '../../../config/config.ts';
-import type { BackupItem } from '../../../restore/backup/backup.ts';
-import { restoreOrder } from '../../../restore/backup/restore-order.ts';
-import { createSelection, type Skipped } from '../../../restore/backup/selection.ts';
+/** `gatehouse restore rehearse`: what a restore of this backup would lose or break. */
+import { GROUP } from '../../../api/group.ts';
+import { parseJson, textIn } from '../../../json/json.ts';
+import { withCluster, type UserCluster } from '../../connect.ts';
 import type { PlacedObject } from '../../review/documents.ts';
-import { userOf } from '../../review/flags.ts';
-import { refuse, UnusableInput } from '../../review/input.ts';
-import { createKinds } from '../../review/kinds.ts';
-import { readOwn } from '../../review/read-own.ts';
-import { createStorage } from '../../../sandbox/machinery/storage/storage.ts';
 import { hasColours, print } from '../../terminal/output.ts';
 import { withProgress } from '../../terminal/progress.ts';
-import { groupResourceName } from '../../../json/kube-object.ts';
-import { messageOf } from '../../../json/error-message.ts';
-import { definitionOf, isDefinition, itemOf, readRehearsal, type RehearsalInput } from './input.ts';
-import { findingsOf, isProblem, type Finding } from './findings.ts';
-import { parseMapping, selectorOf, type RehearseFlags } from './flags.ts';
+import { WrongUsage } from '../new-window.ts';
+import { dryRun, readEverything, readTarget, type ClusterObjects } from './cluster.ts';
+import { isProblem } from './findings.ts';
+import { namesOf, type RehearseFlags } from './flags.ts';
+import { readBackedUp, readGiven, toInput, type RehearsalInput } from './input.ts';
+import { rehearseRestore } from './rehearsal.ts';
 import { formatRehearsal, type Rehearsal } from './report.ts';
-import { replay } from './replay.ts';
-import { createTarget } from './target.ts';
-import { shippedDetector, windowOf } from './window.ts';
 
-/** Prints the findings. @returns 1 if there is a problem. @throws UnusableInput, UnusableBackup, WrongUsage */
-export async function rehearse(path: string, flags: RehearseFlags): Promise<0 | 1> {
-  const input = await readRehearsal(path, flags);
-  const rehearsal = await withProgress((line) =>
-    rehearseRestore(input, flags, new Date(), (done, total, what) => {
-      line.show({ what, done, total });
-    }),
-  );
+/**
+ * Prints the findings.
+ *
+ * @param path undefined with `--from-cluster`
+ * @returns 1 if there is a problem
+ * @throws UnusableInput, UnusableBackup, WrongUsage, and an Error when an API server does not respond
+ */
+export async function rehearse(path: string | undefined, flags: RehearseFlags): Promise<0 | 1> {
+  if ((path === undefined) === (flags.fromCluster !== true))
+    throw new WrongUsage('name a backup, or use --from-cluster: one of the two');
+  const backup = path === undefined ? await connected(flags, readEverything) : await readBackedUp(path);
+  const { against } = flags;
+  const rehearsal =
+    against === undefined
+      ? await replayed(toInput(backup, readGiven(flags), flags), flags)
+      : await connected({ kubeconfig: against }, (cluster) => rehearsedAgainst(cluster, backup, flags));
   for (const note of rehearsal.notes) console.error(`note: ${note}`);
   await print(formatRehearsal(rehearsal, flags.output, hasColours()));
   return rehearsal.findings.some(isProblem) ? 1 : 0;
 }
 
-/** @throws UnusableInput with all problems of CRDs and policies */
-export async function rehearseRestore(
-  input: RehearsalInput,
-  flags: RehearseFlags,
-  now: Date,
-  onProgress: (done: number, total: number, what: string) => void = () => undefined,
-): Promise<Rehearsal> {
-  const { names, selection, context } = settingsOf(flags, now);
-  const select = createSelection(selection);
-  const isRestored = (item: BackupItem) => select(item) === undefined;
-  const definitions = input.objects
-    .filter(isDefinition)
-    .filter((placed) => isRestored(itemOf(placed, NO_KINDS)))
-    .map(definitionOf);
-  const { usable, refused } = usableDefinitions(definitions, input.existing);
-  const existing = [...input.existing, ...usable, ...input.own];
-  const { window, notes } = windowFor(existing, flags, names.namespaceMapping, now);
-  const user = userOf(`system:serviceaccount:${flags.veleroNamespace}:velero`);
-  const target = createTarget({ existing, reviewed: [], namespace: 'default' }, context, user, window);
-  const all = input.objects.map((placed) => itemOf(placed, target.kinds));
-  const items = restoreOrder(all.filter(isRestored)).filter(({ object }) => !isDefinition({ object }));
-  const outcomes = await replay(
-    target,
-    items,
-    { ...names, existingResourcePolicy: flags.existingResourcePolicy },
-    (done, { resource }) => {
-      onProgress(done, items.length, groupResourceName(resource));
-    },
+const connected = <T>(flags: Parameters<typeof withCluster>[0], use: (cluster: UserCluster) => Promise<T>) =>
+  withCluster(flags, 'restore rehearse', use, parseJson);
+
+const replayed = (input: RehearsalInput, flags: RehearseFlags): Promise<Rehearsal> =>
+  withProgress((line) =>
+    rehearseRestore(input, flags, new Date(), (done, total, what) => {
+      line.show({ what, done, total });
+    }),
   );
-  const options = { namespaceMapping: names.namespaceMapping, now };
-  const { findings, violations } = await findingsOf(target, outcomes, options);
+
+/** Into the cluster as it is now: its kinds, objects and policies, and a dry run of each new object. */
+async function rehearsedAgainst(
+  cluster: UserCluster,
+  backup: ClusterObjects,
+  flags: RehearseFlags,
+): Promise<Rehearsal> {
+  const given = readGiven(flags);
+  const target = await readTarget(cluster, backup.objects, given.policies);
+  const isOwn = ({ object }: PlacedObject) => textIn(object, 'apiVersion').startsWith(`${GROUP}/`);
+  const policies = flags.policies === undefined ? target.objects.filter(isOwn) : given.policies;
+  const existing = [...given.existing, ...target.objects.filter((one) => !isOwn(one))];
+  const input = toInput(backup, { policies, existing }, { policies: [] });
+  const rehearsal = await replayed({ ...input, notes: [...input.notes, ...target.notes] }, flags);
+  const namespaces = new Set(
+    existing
+      .filter(({ object }) => textIn(object, 'kind') === 'Namespace')
+      .map(({ object }) => textIn(object, 'metadata', 'name')),
+  );
+  const refused = await dryRun(cluster, rehearsal.outcomes, (name) => namespaces.has(name), namesOf(flags));
+  const findings = [...rehearsal.findings, ...refused];
   return {
-    ...{ outcomes, violations },
-    skipped: countSkipped(all, select),
-    findings: [...refused, ...findings],
-    notes: [...input.notes, ...notes, ...target.notes],
+    ...rehearsal,
+    findings: [...findings.filter(isProblem), ...findings.filter((one) => !isProblem(one))],
   };
-}
-
-/** Before the kinds are known: only the plural of CRDs is needed. */
-const NO_KINDS = { typeOf: () => '' };
-
-function settingsOf(flags: RehearseFlags, now: Date) {
-  const variable = environmentName('namespace');
-  const { namespace: ownNamespace } = resolveConfig({}, { [variable]: process.env[variable] }, {});
-  const silent = {
-    debug: () => undefined,
-    info: () => undefined,
-    warn: () => undefined,
-    error: () => undefined,
-  };
-  return {
-    names: {
-      backup: 'backup',
-      restore: 'rehearsal',
-      namespaceMapping: parseMapping(flags.namespaceMappings),
-    },
-    selection: { ...flags, selector: selectorOf(flags.selector) },
-    context: { handlers: [], logFor: () => silent, ownNamespace, now },
-  };
-}
-
-/** The CRDs that the API server would accept, and a finding for each other one. */
-function usableDefinitions(definitions: readonly PlacedObject[], existing: readonly PlacedObject[]) {
-  const accepted = (some: readonly PlacedObject[]): string | undefined => {
-    try {
-      createKinds([...existing.filter(isDefinition), ...some], createStorage());
-      return undefined;
-    } catch (error) {
-      if (error instanceof UnusableInput) return messageOf(error);
-      throw error;
-    }
-  };
-  if (accepted(definitions) === undefined) return { usable: definitions, refused: [] };
-  const judged = definitions.map((placed) => ({ placed, message: accepted([placed]) }));
-  return {
-    usable: judged.filter(({ message }) => message === undefined).map(({ placed }) => placed),
-    refused: judged.flatMap(({ placed, message }): readonly Finding[] =>
-      message === undefined
-        ? []
-        : [
-            {
-              severity: 'problem',
-              reason: 'Refused',
-              object: `customresourcedefinitions.apiextensions.k8s.io ${itemOf(placed, NO_KINDS).name}`,
-              message,
-            },
-          ],
-    ),
-  };
-}
-
-function windowFor(
-  existing: readonly PlacedObject[],
-  { window: wanted, veleroNamespace: namespace }: RehearseFlags,
-  namespaceMapping: Readonly<Record<string, string>>,
-  now: Date,
-) {
-  const { registry } = createKinds([], createStorage());
-  const { found, problems } = readOwn<RestoreDetector>('RestoreDetector', existing, registry);
-  refuse(problems);
-  const given = found.map(({ object }) => object);
-  const detectors = given.length > 0 ? given : [shippedDetector(namespace)];
-  const restore = { name: 'rehearsal', namespace, namespaceMapping };
-  const window = wanted ? windowOf(detectors, restore, now) : undefined;
-  const notes =
-    given.length === 0 && wanted
-      ? [`no RestoreDetector in the input: the one of deploy/detectors/velero is assumed for ${namespace}`]
-      : window === undefined && wanted
-        ? [`no RestoreDetector trusts the namespace ${namespace}, so nothing is deferred`]
-        : [];
-  return { window, notes };
-}
-
-function countSkipped(
-  all: readonly BackupItem[],
-  select: (item: BackupItem) => Skipped | undefined,
-): ReadonlyMap<Skipped, number> {
-  const counts = new Map<Skipped, number>();
-  for (const item of all) {
-    const reason = select(item);
-    if (reason !== undefined) counts.set(reason, (counts.get(reason) ?? 0) + 1);
-  }
-  return counts;
 }

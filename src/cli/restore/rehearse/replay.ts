@@ -1,5 +1,6 @@
 /** Writes the objects of a backup into the cluster of a rehearsal, in the order and in the way of Velero. */
 import type { BackupItem } from '../../../restore/backup/backup.ts';
+import { isServedBuiltIn } from '../../../restore/backup/built-in-versions.ts';
 import {
   mappedNamespace,
   mergeDiff,
@@ -8,7 +9,7 @@ import {
   stripped,
   type RestoreNames,
 } from '../../../restore/backup/restored-object.ts';
-import { objectIn, type JsonObject } from '../../../json/json.ts';
+import { objectIn, textIn, type JsonObject } from '../../../json/json.ts';
 import { groupResourceName, objectKey, refOf } from '../../../json/kube-object.ts';
 import { mergeInto } from '../../../json/merge-patch.ts';
 import type { ResourceType } from '../../../sandbox/machinery/resource-type.ts';
@@ -16,6 +17,8 @@ import type { Target, Written } from './target.ts';
 
 export interface ReplayOptions extends RestoreNames {
   readonly existingResourcePolicy: 'none' | 'update';
+  /** The minor version of the target's Kubernetes; undefined: the newest that is known here. */
+  readonly minor?: number | undefined;
 }
 
 /** What happens to one object of the backup. */
@@ -86,7 +89,12 @@ async function writeNamespace(
 async function writeObject(target: Target, item: BackupItem, options: ReplayOptions): Promise<Outcome> {
   const namespace = mappedNamespace(item.namespace, options);
   const type = target.kinds.typeOf(item.object);
-  if (typeof type === 'string') return outcomeOf(item, namespace, 'unserved', type);
+  const served = builtInAnswer(item, options);
+  if (served === false) return outcomeOf(item, namespace, 'unserved', unservedIn(item, options));
+  if (typeof type === 'string')
+    return served === true
+      ? outcomeOf(item, namespace, 'restored') // an old version, whose fields are not known here
+      : outcomeOf(item, namespace, 'unserved', type);
   const wanted = restoredObject(item, options);
   const ref = { ...item.resource, namespace, name: item.name };
   const existing = target.contents.find(ref);
@@ -107,6 +115,14 @@ async function writeObject(target: Target, item: BackupItem, options: ReplayOpti
     return { ...outcomeOf(item, namespace, 'incomplete', patched.message), deferred: created.deferred };
   return ofWrite(item, namespace, created);
 }
+
+const builtInAnswer = ({ object }: BackupItem, { minor }: ReplayOptions): boolean | undefined =>
+  minor === undefined
+    ? undefined
+    : isServedBuiltIn(textIn(object, 'apiVersion'), textIn(object, 'kind'), minor);
+
+const unservedIn = ({ object }: BackupItem, { minor = 0 }: ReplayOptions): string =>
+  `Kubernetes 1.${minor} does not serve ${textIn(object, 'apiVersion')} ${textIn(object, 'kind')}: back it up in a version that both serve`;
 
 interface Wanted {
   readonly item: BackupItem;

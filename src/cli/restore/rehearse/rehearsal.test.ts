@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 
 import type { JsonObject } from '../../../json/json.ts';
-import { rehearseRestore } from './rehearse.ts';
+import { rehearseRestore } from './rehearsal.ts';
 import type { RehearseFlags } from './flags.ts';
 
 const GROUP = 'shop.example.com';
@@ -151,7 +151,9 @@ test('an existing object stays, or is updated if the policy of existing resource
   ]);
   const updated = await rehearsed({ ...scene, flags: { existingResourcePolicy: 'update' } });
   expect(updated.lines).toEqual([
-    expect.stringMatching(/^problem Refused shops.shop.example.com east\/a: spec.size: was set and cannot be changed to 2/),
+    expect.stringMatching(
+      /^problem Refused shops.shop.example.com east\/a: spec.size: was set and cannot be changed to 2/,
+    ),
   ]);
 });
 

@@ -1,0 +1,164 @@
+/** Reads a cluster: as a backup of everything, or as the target of a restore. */
+import { GROUP } from '../../../api/group.ts';
+import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
+import { messageOf } from '../../../json/error-message.ts';
+import { isJsonObject, textIn, type JsonObject } from '../../../json/json.ts';
+import { groupResourceName, objectKey, splitApiVersion, type KubeObject } from '../../../json/kube-object.ts';
+import { mapConcurrent } from '../../../json/map-concurrent.ts';
+import { uniqueBy } from '../../../json/objects.ts';
+import { ApiError } from '../../../kube/api-error.ts';
+import type { Resource } from '../../../kube/object.ts';
+import { restoredObject, type RestoreNames } from '../../../restore/backup/restored-object.ts';
+import { namedKinds } from '../../../runtime/policies/policy-kinds.ts';
+import type { UserCluster } from '../../connect.ts';
+import type { PlacedObject } from '../../review/documents.ts';
+import type { Finding } from './findings.ts';
+import { describeOutcome, type Outcome } from './replay.ts';
+
+export interface ClusterObjects {
+  readonly objects: readonly PlacedObject[];
+  /** Kinds that could not be read, with the reason. */
+  readonly notes: readonly string[];
+}
+
+/** Neither stored nor part of a backup. */
+const LEFT_OUT: ReadonlySet<string> = new Set([
+  'bindings',
+  'componentstatuses',
+  'events',
+  'events.events.k8s.io',
+]);
+const VIRTUAL_GROUPS: ReadonlySet<string> = new Set([
+  'metrics.k8s.io',
+  'authentication.k8s.io',
+  'authorization.k8s.io',
+]);
+
+/** Every object that the user may list. */
+export async function readEverything(cluster: UserCluster): Promise<ClusterObjects> {
+  const groups = ['', ...(await cluster.discovery.groups())].filter((group) => !VIRTUAL_GROUPS.has(group));
+  const served = await Promise.all(groups.map((group) => cluster.discovery.servedIn(group)));
+  return await readKinds(cluster, served.flat());
+}
+
+const OWN_KINDS = ['admissionpolicies', 'restoredetectors', 'policyexceptions'].map((resource) => ({
+  group: GROUP,
+  resource,
+}));
+const ALWAYS = [
+  { group: '', resource: 'namespaces' },
+  { group: '', resource: 'services' },
+  { group: 'apiextensions.k8s.io', resource: 'customresourcedefinitions' },
+  { group: 'admissionregistration.k8s.io', resource: 'mutatingwebhookconfigurations' },
+  { group: 'admissionregistration.k8s.io', resource: 'validatingwebhookconfigurations' },
+];
+
+/** What decides about a restore into this cluster: the kinds of the backup, and those that policies name. */
+export async function readTarget(
+  cluster: UserCluster,
+  backup: readonly PlacedObject[],
+  given: readonly PlacedObject[],
+): Promise<ClusterObjects> {
+  const { discovery } = cluster;
+  const first = await readKinds(cluster, await resolved(cluster, [...ALWAYS, ...OWN_KINDS]));
+  const policies = [...given, ...first.objects]
+    .filter(({ object }) => textIn(object, 'kind') === 'AdmissionPolicy')
+    .flatMap(({ object }) => namedKinds((object as unknown as AdmissionPolicy).spec)); // readOwn validates them later
+  const kinds = uniqueBy(
+    backup.map(({ object }) => ({
+      ...splitApiVersion(textIn(object, 'apiVersion')),
+      kind: textIn(object, 'kind'),
+    })),
+    ({ group, kind }) => `${group}/${kind}`,
+  );
+  const ofBackup = await Promise.all(kinds.map((kind) => discovery.resolveKind(kind)));
+  const known = new Set([...ALWAYS, ...OWN_KINDS].map(groupResourceName));
+  const others = [...ofBackup.filter((kind) => kind !== undefined), ...(await resolved(cluster, policies))];
+  const rest = await readKinds(
+    cluster,
+    others.filter((kind) => !known.has(groupResourceName(kind))),
+  );
+  return { objects: [...first.objects, ...rest.objects], notes: [...first.notes, ...rest.notes] };
+}
+
+async function resolved({ discovery }: UserCluster, kinds: Parameters<typeof groupResourceName>[0][]) {
+  const found = await Promise.all(kinds.map((kind) => discovery.resolve(kind)));
+  return found.filter((kind) => kind !== undefined);
+}
+
+/** The preferred version of each kind comes first. */
+async function readKinds(
+  { client, server }: UserCluster,
+  kinds: readonly Resource[],
+): Promise<ClusterObjects> {
+  const objects: PlacedObject[] = [];
+  const notes: string[] = [];
+  const preferred = [...Map.groupBy(kinds, groupResourceName).values()].flatMap((same) => same.slice(0, 1));
+  const once = preferred.filter(
+    (kind) => !kind.resource.includes('/') && !LEFT_OUT.has(groupResourceName(kind)),
+  );
+  for (const kind of once) {
+    const name = groupResourceName(kind);
+    try {
+      for await (const { items } of client.pages<KubeObject>(kind))
+        for (const item of items) {
+          const object: unknown = item;
+          if (!isJsonObject(object)) continue;
+          objects.push({ object, place: { file: `${server}: ${name} ${objectKey(item.metadata ?? {})}` } });
+        }
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      // 404 and 405: the kind cannot be listed, so no backup contains it.
+      if (error.code !== 404 && error.code !== 405)
+        notes.push(`${name} could not be read: ${messageOf(error)}`);
+    }
+  }
+  return { objects, notes };
+}
+
+/** How many dry runs run at the same time. */
+const AT_ONCE = 8;
+
+/**
+ * What the target's API server says about the objects that the rehearsal would create: other webhooks, quotas and so on.
+ * The rehearsal itself judges what Gatehouse says, because no window is open now.
+ */
+export async function dryRun(
+  { client, discovery }: UserCluster,
+  outcomes: readonly Outcome[],
+  hasNamespace: (name: string) => boolean,
+  names: RestoreNames,
+): Promise<readonly Finding[]> {
+  const created = outcomes.filter(
+    ({ result, item, namespace }) =>
+      (result === 'restored' || result === 'incomplete') &&
+      groupResourceName(item.resource) !== 'namespaces' &&
+      (namespace === undefined || hasNamespace(namespace)),
+  );
+  const found = await mapConcurrent(created, AT_ONCE, async (outcome): Promise<readonly Finding[]> => {
+    const kind = await discovery.resolve(outcome.item.resource);
+    if (kind === undefined) return []; // the backup brings its CRD
+    const object: JsonObject = restoredObject(outcome.item, names);
+    try {
+      await client.create(kind, object, { dryRun: true });
+      return [];
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      return refusalOf(describeOutcome(outcome), error);
+    }
+  });
+  return found.flat();
+}
+
+function refusalOf(object: string, { code, reason, message }: ApiError): readonly Finding[] {
+  if (reason === 'AlreadyExists' || / webhook "[^"]*gatehouse\.dev"/.test(message)) return [];
+  const isNotAllowed = code === 403 && message.includes(' cannot create resource ');
+  return [
+    {
+      severity: isNotAllowed ? 'note' : 'problem',
+      reason: isNotAllowed ? 'NotTried' : 'Refused',
+      object,
+      message: `${isNotAllowed ? 'no dry run' : 'a dry run is refused'}: ${message}`,
+    },
+  ];
+}

@@ -1,0 +1,133 @@
+// suite: shared-plane, sandbox: yes
+/** `gatehouse restore rehearse` with a cluster: as the backup, and as the target. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import {
+  applyExamples,
+  createNamespace,
+  DATACENTERS,
+  established,
+  SERVERS,
+  startCluster,
+  type Cluster,
+} from '../support/cluster.ts';
+import { configMaps } from '../../src/kube/well-known.ts';
+import { untilRefused } from '../support/gatehouse-cluster.ts';
+import { datacenter, server } from '../support/objects.ts';
+import { runGatehouse, writeFiles, type Ran } from '../support/review-command.ts';
+
+let cluster: Cluster;
+let folder: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'gatehouse-rehearse-'));
+  cluster = await startCluster();
+  await cluster.applyFolder('base/crds');
+  await established(cluster, 'admissionpolicies.gatehouse.dev');
+  await applyExamples(cluster);
+  await createNamespace(cluster, 'shop');
+  await cluster.admin.create(DATACENTERS, datacenter('fra1'));
+  await cluster.admin.create(SERVERS, server('shop', 'web', 'fra1'));
+  await cluster.admin.create(SERVERS, server('shop', 'lost', 'gone'));
+});
+
+afterAll(async () => {
+  rmSync(folder, { recursive: true });
+  await cluster.stop();
+});
+
+interface Printed {
+  readonly summary: { readonly restored: number; readonly lost: number };
+  readonly findings: readonly {
+    readonly severity: string;
+    readonly reason: string;
+    readonly object: string;
+    readonly message: string;
+  }[];
+}
+
+const rehearse = (...args: readonly string[]): Promise<Ran> =>
+  runGatehouse(['restore', 'rehearse', ...args, '-o', 'json'], { cwd: folder });
+
+/** @returns what `-o json` printed */
+function printedBy({ stdout, stderr }: Ran): Printed {
+  expect(stdout, stderr).not.toBe('');
+  return JSON.parse(stdout) as Printed;
+}
+
+test('--from-cluster restores what is stored now, with its policies, into an empty cluster', async () => {
+  const { minor } = cluster.plane.version;
+  const ran = await rehearse(
+    ...['--from-cluster', '--kubeconfig', cluster.plane.kubeconfig('admin')],
+    ...['--target-version', `1.${minor}`],
+  );
+  const { findings, summary } = printedBy(ran);
+  const problems = findings.filter(({ severity }) => severity === 'problem');
+  expect(problems.map(({ reason, object }) => `${reason} ${object}`)).toEqual([
+    'TargetMissing servers.infra.example.com shop/lost',
+  ]);
+  expect(ran.code).toBe(1);
+  expect(summary).toMatchObject({ lost: 0 });
+});
+
+test('--against compares with the objects of the target, and tries each new object there', async () => {
+  await cluster.apply({
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'ValidatingWebhookConfiguration',
+    metadata: { name: 'others' },
+    webhooks: [
+      {
+        ...{
+          name: 'config.example.com',
+          sideEffects: 'None',
+          admissionReviewVersions: ['v1'],
+          timeoutSeconds: 1,
+        },
+        clientConfig: { service: { namespace: 'nowhere', name: 'others', path: '/' } },
+        rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['configmaps'] }],
+        objectSelector: { matchLabels: { checked: 'yes' } },
+      },
+    ],
+  } as object);
+  const checked = {
+    ...{ apiVersion: 'v1', kind: 'ConfigMap' },
+    metadata: { namespace: 'shop', name: 'c', labels: { checked: 'yes' } },
+  };
+  // The API server learns of the configuration later, through its own watch.
+  await untilRefused('a checked ConfigMap', 'config.example.com', () =>
+    cluster.admin.create(configMaps, checked, { dryRun: true }),
+  );
+  writeFiles(folder, {
+    'backup/objects.json': JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'List',
+      items: [
+        server('shop', 'web', 'muc1'),
+        server('shop', 'new', 'fra1'),
+        server('shop', 'other', 'muc1'),
+        checked,
+      ],
+    }),
+  });
+  const ran = await rehearse('backup', '--against', cluster.plane.kubeconfig('admin'));
+  const { findings } = printedBy(ran);
+  expect(findings.map(({ severity, reason, object }) => `${severity} ${reason} ${object}`)).toEqual([
+    'problem TargetMissing servers.infra.example.com shop/other',
+    'problem WebhookUnreachable others config.example.com',
+    'problem Refused configmaps shop/c',
+    'note Deferred servers.infra.example.com shop/other',
+    'note Exists servers.infra.example.com shop/web',
+  ]);
+  expect(ran.code).toBe(1);
+});
+
+test('without a backup, or with two, the command says what to name', async () => {
+  for (const args of [[], ['backup', '--from-cluster']]) {
+    const { code, stderr } = await rehearse(...args);
+    expect(stderr).toContain('name a backup, or use --from-cluster');
+    expect(code).toBe(2);
+  }
+});
