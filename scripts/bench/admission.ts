@@ -7,6 +7,7 @@
 import { cpus, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 
+import { measureCompiled } from './admission-compiled.ts';
 import { measureMemory } from './admission-memory.ts';
 import { contentFigures, nameOf, printComparison, speedFigures, type Rounds } from './admission-report.ts';
 import { SIZES, type Size } from './admission-reviews.ts';
@@ -39,9 +40,10 @@ const CONTENT_SCENARIOS = WEBHOOKS.map((webhook): Scenario => ({
   size: '3 KB',
 })).filter(({ webhook }) => isWanted(`contents ${webhook}`));
 const MEASURES_MEMORY = isWanted('memory');
-if (SCENARIOS.length + CONTENT_SCENARIOS.length === 0 && !MEASURES_MEMORY)
+const MEASURES_COMPILED = isWanted('compiled');
+if (SCENARIOS.length + CONTENT_SCENARIOS.length === 0 && !MEASURES_MEMORY && !MEASURES_COMPILED)
   throw new Error(
-    `--only ${flags.only ?? ''}: names are like "validate 3 KB 16", "contents mutate" and "memory"`,
+    `--only ${flags.only ?? ''}: names are like "validate 3 KB 16", "contents mutate", "memory" and "compiled"`,
   );
 
 /**
@@ -52,7 +54,7 @@ const PROCESSES = 3;
 
 const load = () => loadavg()[0]?.toFixed(1) ?? '';
 const before = load();
-const figures = await measure();
+const figures = [...(await measure()), ...(MEASURES_COMPILED ? await measureCompiled() : [])];
 printFigures(figures);
 console.log(
   `${cpus().length} cores (${cpus()[0]?.model ?? ''}), Node ${process.version}; ` +
