@@ -6,59 +6,95 @@ import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
 
 import { compileNative } from '../../src/admission/native/native-policy.ts';
+import type { CompiledPolicy } from '../../src/admission/policy/compiled-policy.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { GROUP, policyOf } from '../support/admission/policy.ts';
+import { compileSpec, GROUP, policyOf } from '../support/admission/policy.ts';
 import { judgesOf, NOTHING } from '../support/native/judge.ts';
+import { specFrom } from '../support/native/generated.ts';
 import { COMPARED } from '../support/native/policies.ts';
 import { askedFrom } from '../support/native/requests.ts';
 import { isNightly } from '../support/nightly.ts';
 import { createSeeded, type Seeded } from '../support/seeded.ts';
 
 const PAIRS = isNightly ? 100_000 : 6_000;
+/** Requests for each generated policy. */
+const PER_GENERATED = 20;
 const RESTORER = { user: 'system:serviceaccount:velero:velero' };
 const OPTIONS = { ownNamespace: 'gatehouse-system', restorers: [RESTORER, { group: 'restorers' }] };
 const USERS = ['ada', 'mallory', 'root', '', RESTORER.user];
 
-const paramsFrom = (chance: Seeded): KubeObject | undefined =>
-  chance.chance(0.15)
-    ? undefined
-    : {
-        apiVersion: `${GROUP}/v1`,
-        kind: 'Class',
-        metadata: { name: 'limits', namespace: 'store' },
-        ...{ spec: { most: chance.pick([3, '3', null]), tiers: chance.pick([['gold'], [], 'gold']) } },
-      };
+/** The object that the policy reads, sometimes. */
+function paramsFrom(chance: Seeded, { params }: CompiledPolicy): KubeObject | undefined {
+  if (params === undefined || chance.chance(0.15)) return undefined;
+  const { kind, name, namespace = 'store', namespaced } = params;
+  return {
+    ...{ apiVersion: `${GROUP}/v1`, kind, metadata: { name, ...(namespaced ? { namespace } : {}) } },
+    ...{ spec: { most: chance.pick([3, '3', null]), tiers: chance.pick([['gold'], [], 'gold']) } },
+  };
+}
+
+/** Compares the verdicts about generated requests. @returns how many of each kind there were */
+async function compare(policy: CompiledPolicy, chance: Seeded, requests: number) {
+  const { webhook, apiServer, isLeft } = judgesOf(policy, OPTIONS);
+  const judged = { alike: 0, told: 0, left: 0 };
+  for (let pair = 0; pair < requests; pair += 1) {
+    const asked = askedFrom(chance, { ...policy.match, users: USERS });
+    const params = paramsFrom(chance, policy);
+    const native = await apiServer(asked, params);
+    if (isLeft(asked)) {
+      judged.left += 1;
+      expect(native, JSON.stringify(asked.request, withBigints)).toEqual(NOTHING);
+      continue;
+    }
+    const own = await webhook(asked, params);
+    judged.alike += 1;
+    if (!isDeepStrictEqual(own, NOTHING)) judged.told += 1;
+    if (!isDeepStrictEqual(own, native))
+      expect({ spec: policy.spec, asked: asked.request, params, said: native }).toEqual({
+        ...{ spec: policy.spec, asked: asked.request, params, said: own },
+      });
+  }
+  return judged;
+}
 
 describe('both judge alike', () => {
   test.each(COMPARED.map((spec, index) => [index, spec] as const))('policy %i', async (index, spec) => {
     const policy = policyOf(spec, `policy-${index}`);
     expect(compileNative(policy, OPTIONS).checks.filter(({ by }) => by === 'Webhook')).toEqual([]);
-    const { webhook, apiServer, isLeft } = judgesOf(policy, OPTIONS);
-    const chance = createSeeded(index);
-    const judged = { alike: 0, told: 0, left: 0 };
-    for (let pair = 0; pair < PAIRS / COMPARED.length; pair += 1) {
-      const asked = askedFrom(chance, { operations: policy.match.operations, users: USERS });
-      const params = paramsFrom(chance);
-      const native = apiServer(asked, params);
-      if (isLeft(asked)) {
-        judged.left += 1;
-        expect(native, JSON.stringify(asked.request, withBigints)).toEqual(NOTHING);
-        continue;
-      }
-      const own = await webhook(asked, params);
-      judged.alike += 1;
-      if (!isDeepStrictEqual(own, NOTHING)) judged.told += 1;
-      if (!isDeepStrictEqual(own, native))
-        expect({ asked: asked.request, params, said: native }).toEqual({
-          asked: asked.request,
-          params,
-          said: own,
-        });
-    }
+    const requests = PAIRS / 2 / COMPARED.length;
+    const judged = await compare(policy, createSeeded(index), requests);
     // Enough requests of each kind, so that the comparison can fail.
-    expect(judged.alike).toBeGreaterThan((PAIRS / COMPARED.length) * 0.2);
+    expect(judged.alike).toBeGreaterThan(requests * 0.2);
     expect(judged.told).toBeGreaterThan(judged.alike * 0.05);
     expect(judged.left).toBeGreaterThan(0);
+  });
+
+  test('generated policies', async () => {
+    const chance = createSeeded(1);
+    const kinds = new Map<string, number>();
+    const all = { alike: 0, told: 0, left: 0 };
+    let tried = 0;
+    let compared = 0;
+    while (all.alike + all.left < PAIRS / 2) {
+      tried += 1;
+      const result = compileSpec(specFrom(chance), 'generated');
+      if (result.kind === 'rejected') continue;
+      const { policy } = result;
+      const { checks } = compileNative(policy, OPTIONS);
+      if (checks.length === 0 || checks.some(({ by }) => by === 'Webhook')) continue;
+      compared += 1;
+      for (const { check } of checks) {
+        const [kind = ''] = check.split(' ');
+        kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+      }
+      const judged = await compare(policy, chance, PER_GENERATED);
+      for (const key of ['alike', 'told', 'left'] as const) all[key] += judged[key];
+    }
+    expect(compared).toBeGreaterThan(tried * 0.7);
+    expect([...kinds.keys()].toSorted()).toEqual(['audit', 'immutable', 'rule', 'schema', 'warnings']);
+    expect(all.told).toBeGreaterThan(all.alike * 0.3);
+    expect(all.alike - all.told).toBeGreaterThan(all.alike * 0.1);
+    expect(all.left).toBeGreaterThan(all.alike * 0.1);
   });
 });
 
@@ -94,6 +130,38 @@ test('checks that need the webhook stay there, each with its reason', () => {
     { check: 'unique serial', by: 'Webhook', reason: 'it compares with all other objects' },
     { check: 'defaults', by: 'Webhook', reason: 'a ValidatingAdmissionPolicy changes nothing' },
   ]);
+});
+
+test('with match conditions, only a policy that denies compiles: the API server would only warn if a condition fails', () => {
+  const match = {
+    ...{ apiGroups: [GROUP], resources: ['servers'] },
+    matchConditions: [{ name: 'large', expression: 'object.spec.units > 1' }],
+  };
+  const validate = { rules: [{ name: 'tier', expression: 'object.spec.tier == "gold"' }] };
+  for (const enforcement of ['Warn', 'Audit'] as const)
+    expect(compileNative(policyOf({ match, validate, enforcement }), OPTIONS).checks).toEqual([
+      {
+        ...{ check: 'rule tier', by: 'Webhook' },
+        reason: `a request whose matchConditions fail must be refused, and enforcement ${enforcement} refuses nothing`,
+      },
+    ]);
+  expect(compileNative(policyOf({ match, validate }), OPTIONS).checks).toMatchObject([{ by: 'APIServer' }]);
+});
+
+test('exceptions are in the audit log, also of a policy that only warns or reads params', () => {
+  const exceptions = [{ name: 'root', reason: 'x', users: ['root'] }];
+  const annotated = (spec: Parameters<typeof policyOf>[0]) =>
+    compileNative(policyOf({ ...spec, exceptions }), OPTIONS).pairs.flatMap(({ part, policy }) =>
+      JSON.stringify(policy).includes('"key":"exceptions"') ? [part] : [],
+    );
+  const params = { apiGroup: GROUP, resource: 'classes', name: 'limits', whenMissing: 'Allow' as const };
+  const ofParams = [{ name: 'most', expression: 'object.spec.units <= params.spec.most' }];
+  const own = [{ name: 'tier', expression: 'object.spec.tier == "gold"' }];
+  const warnings = [{ message: 'always' }];
+  expect(annotated({ validate: { rules: own }, warnings })).toEqual(['policies']);
+  expect(annotated({ warnings })).toEqual(['notices']);
+  expect(annotated({ params, validate: { rules: ofParams } })).toEqual(['policies']);
+  expect(annotated({ validate: { unique: [{ name: 'tier', paths: ['spec.tier'] }] } })).toEqual([]);
 });
 
 test('a rule on the name stays in the webhook if it judges deletions', () => {

@@ -95,19 +95,18 @@ function pairOf(
   part: NativePart,
   { policy, options: { ownNamespace, restorers }, checks, exceptions, generated }: Parts,
 ): readonly NativePair[] {
-  const stated = checks.flatMap((one) => (one.by === 'APIServer' && one.part === part ? [one] : []));
-  if (stated.length === 0) return [];
+  const enforced = checks.flatMap((one) => (one.by === 'APIServer' ? [one] : []));
+  const stated = enforced.filter((one) => one.part === part);
+  const ofExceptions = part === partOfExceptions(enforced) ? exceptions.auditAnnotations : [];
+  if (stated.length === 0 && ofExceptions.length === 0) return [];
   const validations = stated.flatMap((one) => one.validations);
-  const auditAnnotations = [
-    ...stated.flatMap((one) => one.auditAnnotations ?? []),
-    ...(part === 'policies' ? exceptions.auditAnnotations : []),
-  ];
+  const auditAnnotations = [...stated.flatMap((one) => one.auditAnnotations ?? []), ...ofExceptions];
   const expressions = [
     ...validations.flatMap(({ expression, messageExpression = 'true' }) => [expression, messageExpression]),
     ...auditAnnotations.map(({ valueExpression }) => valueExpression),
   ];
   const variables = [
-    ...generated.filter(({ name }) => part !== 'notices' && isUsed(name, expressions, generated)),
+    ...generated.filter(({ name }) => isUsed(name, expressions, generated)),
     ...usedVariables(policy, expressions),
   ];
   const { ofPolicy, ofBinding } = part === 'params' ? paramFields(policy) : { ofPolicy: {}, ofBinding: {} };
@@ -152,6 +151,13 @@ function pairOf(
   ];
 }
 
+/** The part that names the exceptions that apply. The API server skips the part of the params while these are missing. */
+function partOfExceptions(enforced: readonly { readonly part: NativePart }[]): NativePart | undefined {
+  const parts = new Set(enforced.map(({ part }) => part));
+  if (parts.size === 0) return undefined;
+  return parts.has('notices') && !parts.has('policies') ? 'notices' : 'policies';
+}
+
 /** Whether an expression names the generated variable, or another one of them that is used. */
 function isUsed(name: string, expressions: readonly string[], generated: readonly NativeVariable[]): boolean {
   const mention = new RegExp(`variables\\.${name}\\b`);
@@ -162,10 +168,15 @@ function isUsed(name: string, expressions: readonly string[], generated: readonl
 }
 
 /** Why match conditions keep all checks in the webhook; undefined: they do not. */
-const conditionsProblem = ({ match }: CompiledPolicy): string | undefined =>
-  match.failurePolicy === 'Ignore' && match.matchConditions.length > 0
-    ? 'failurePolicy Ignore lets requests pass whose matchConditions fail, and the API server would refuse them'
-    : undefined;
+function conditionsProblem({ match, enforcement }: CompiledPolicy): string | undefined {
+  if (match.matchConditions.length === 0) return undefined;
+  if (match.failurePolicy === 'Ignore')
+    return 'failurePolicy Ignore lets requests pass whose matchConditions fail, and the API server would refuse them';
+  // The API server treats a condition that fails as a violation: it would only warn, or only audit.
+  if (enforcement !== 'Deny')
+    return `a request whose matchConditions fail must be refused, and enforcement ${enforcement} refuses nothing`;
+  return undefined;
+}
 
 /** Without a part that refuses, a request whose match conditions fail would pass. */
 function noticesOf(policy: CompiledPolicy, enforced: readonly NativeCheck[]): readonly NativeCheck[] {

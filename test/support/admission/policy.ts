@@ -26,6 +26,7 @@ const KINDS: Readonly<Record<string, string>> = {
   datacenters: 'Datacenter',
   classes: 'Class',
   configmaps: 'ConfigMap',
+  namespaces: 'Namespace',
 };
 
 /** Open windows; by default without limits. */

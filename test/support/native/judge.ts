@@ -12,14 +12,18 @@ import { CelError } from '../../../src/cel/cel.ts';
 import { celValue } from '../../../src/cel/values/maps.ts';
 import { compileMatchCondition } from '../../../src/cel/match-condition.ts';
 import type { JsonObject } from '../../../src/json/json.ts';
-import type { KubeObject } from '../../../src/json/kube-object.ts';
+import { objectKey, type KubeObject } from '../../../src/json/kube-object.ts';
 import { shorten } from '../../../src/json/printable.ts';
-import { ofJson } from '../../../src/sandbox/machinery/api-object.ts';
+import { ofJson, type ApiObject } from '../../../src/sandbox/machinery/api-object.ts';
 import { compilePolicy } from '../../../src/sandbox/machinery/policies/compile-policy.ts';
 import { evaluatePolicy } from '../../../src/sandbox/machinery/policies/evaluate-policy.ts';
+import { paramsOf } from '../../../src/sandbox/machinery/policies/policy-params.ts';
+import { apiVersionOf, type ResourceRegistry } from '../../../src/sandbox/machinery/resource-type.ts';
+import { createStorage } from '../../../src/sandbox/machinery/storage/storage.ts';
+import { placeOf } from '../../../src/sandbox/machinery/storage/stored.ts';
 import { admissionRequest } from '../../../src/sandbox/machinery/webhooks/admission-review.ts';
 import { clusterOf, GROUP } from '../admission/policy.ts';
-import type { Asked } from './requests.ts';
+import { TYPES, type Asked } from './requests.ts';
 
 /** What a user and the audit log see: refusals, warnings and annotations. */
 export interface Verdict {
@@ -33,7 +37,7 @@ const UNEVALUATED = 'an expression that cannot be evaluated';
 
 export interface Judges {
   readonly webhook: (asked: Asked, params: KubeObject | undefined) => Promise<Verdict>;
-  readonly apiServer: (asked: Asked, params: KubeObject | undefined) => Verdict;
+  readonly apiServer: (asked: Asked, params: KubeObject | undefined) => Promise<Verdict>;
   readonly isLeft: (asked: Asked) => boolean;
 }
 
@@ -41,10 +45,10 @@ export function judgesOf(policy: CompiledPolicy, options: NativeOptions): Judges
   const pairs = compileNative(policy, options).pairs.map((pair) => evaluated(pair));
   return {
     webhook: (asked, params) => byWebhook(policy, asked, params),
-    apiServer: (asked, params) => {
-      const all = pairs.map((evaluate) => evaluate(asked, params));
+    apiServer: async (asked, params) => {
+      const all = await Promise.all(pairs.map((evaluate) => evaluate(asked, params)));
       return {
-        refusals: all.flatMap(({ refusals }) => refusals).toSorted(),
+        refusals: distinct(all.flatMap(({ refusals }) => refusals)),
         warnings: all.flatMap(({ warnings }) => warnings).toSorted(),
         annotations: Object.assign(
           {},
@@ -56,20 +60,22 @@ export function judgesOf(policy: CompiledPolicy, options: NativeOptions): Judges
   };
 }
 
+/** Each pair states the match conditions. */
+const distinct = (messages: readonly string[]): readonly string[] => [...new Set(messages)].toSorted();
+
 function evaluated({ policy, binding }: NativePair) {
   const { spec } = policy as unknown as { readonly spec: JsonObject };
   const { spec: bound } = binding as unknown as { readonly spec: JsonObject };
   const compiled = { ...compilePolicy(spec), ignoresFailures: spec.failurePolicy === 'Ignore' };
   const [action] = bound.validationActions as readonly string[];
-  return ({ question }: Asked, params: KubeObject | undefined): Verdict => {
-    if (spec.paramKind !== undefined && params === undefined) return NOTHING; // parameterNotFoundAction: Allow
-    const { failures, auditAnnotations } = evaluatePolicy(
-      compiled,
-      question,
-      undefined,
-      () => ({ allowed: false, reason: 'no policy asks' }),
-      params === undefined ? undefined : ofJson(params as unknown as JsonObject),
+  return async ({ question, namespaceObject }: Asked, params: KubeObject | undefined): Promise<Verdict> => {
+    const found = await paramsOf(spec, bound, question.attributes.namespace, worldWith(params));
+    if (found.kind === 'broken') throw new Error(found.message);
+    const evaluatedAll = found.params.map((one) =>
+      evaluatePolicy(compiled, question, sandboxed(namespaceObject), noAuthorizer, one),
     );
+    const failures = evaluatedAll.flatMap((one) => one.failures);
+    const auditAnnotations = evaluatedAll.flatMap((one) => one.auditAnnotations);
     const messages = failures.map(({ message }) => inCommon(message));
     const annotations = Object.fromEntries(auditAnnotations);
     return {
@@ -80,17 +86,50 @@ function evaluated({ policy, binding }: NativePair) {
   };
 }
 
+const noAuthorizer = () => ({ allowed: false, reason: 'no policy asks' });
+
+const sandboxed = (object: KubeObject | undefined) =>
+  object === undefined ? undefined : ofJson(object as unknown as JsonObject);
+
+/** A cluster with these params, and their kinds. */
+function worldWith(params: KubeObject | undefined) {
+  const storage = createStorage();
+  const object = sandboxed(params);
+  const findKind = (apiVersion: string, kind: string) =>
+    Object.values(TYPES).find((type) => apiVersionOf(type) === apiVersion && type.kind === kind);
+  const type = findKind(params?.apiVersion ?? '', params?.kind ?? '');
+  if (object !== undefined && type !== undefined) storage.create(placeOf(type), object);
+  const registry = { findKind } as unknown as ResourceRegistry; // what the lookup of params reads
+  return { registry, storage, convert: (objects: readonly ApiObject[]) => Promise.resolve(objects) };
+}
+
+/** Ajv and CEL may find the flaws of one value in another order. */
 const violations = (messages: readonly string[]): Verdict['annotations'] =>
-  messages.length === 0 ? {} : { violations: shorten(messages.join('; '), LONGEST_ANNOTATION) };
+  messages.length === 0
+    ? {}
+    : {
+        violations: shorten(
+          inCommon(
+            messages
+              .flatMap((one) => one.split('; '))
+              .toSorted()
+              .join('; '),
+          ),
+          LONGEST_ANNOTATION,
+        ),
+      };
 
 async function byWebhook(
   policy: CompiledPolicy,
-  { question, request }: Asked,
+  { question, request, namespaceObject }: Asked,
   params: KubeObject | undefined,
 ): Promise<Verdict> {
   const called = isCalled(policy, question);
   if (called !== true) return { ...NOTHING, refusals: called === false ? [] : [UNEVALUATED] };
-  const stored = params === undefined ? {} : { [`classes.${GROUP}/store/limits`]: params };
+  const stored = {
+    ...(namespaceObject === undefined ? {} : { 'namespaces/store': namespaceObject }),
+    ...(params === undefined ? {} : { [keyOfParams(policy, params)]: params }),
+  };
   const decision = await validate(request, [policy], clusterOf({ stored }));
   if (decision.kind === 'retry') throw new Error(decision.message);
   const causes = decision.kind === 'deny' ? decision.causes : [];
@@ -101,15 +140,18 @@ async function byWebhook(
     ),
   );
   return {
-    refusals: causes
-      .map(({ field, message }) =>
+    refusals: distinct(
+      causes.map(({ field, message }) =>
         inCommon(`${field === '' ? '' : `${field}: `}${message} (policy ${policy.name})`),
-      )
-      .toSorted(),
+      ),
+    ),
     warnings: decision.warnings.map(inCommon).toSorted(),
     annotations: { ...annotations, ...(found === undefined ? {} : violations([inCommon(found)])) },
   };
 }
+
+const keyOfParams = ({ params }: CompiledPolicy, { metadata = {} }: KubeObject): string =>
+  `${params?.target.resource}.${GROUP}/${objectKey(metadata)}`;
 
 /** Whether the API server calls the webhook; undefined: a condition fails, and the failurePolicy Fail refuses. */
 function isCalled({ match }: CompiledPolicy, question: Asked['question']): boolean | undefined {
@@ -133,6 +175,6 @@ function isCalled({ match }: CompiledPolicy, question: Asked['question']): boole
 
 /** The API server explains an error of an expression in its own words, and does not show the new value of a field. */
 const inCommon = (message: string): string =>
-  /resulted in error: |could not be evaluated: /.test(message)
+  /resulted in error: |could not be evaluated: |an expression that cannot be evaluated/.test(message)
     ? UNEVALUATED
     : message.replace(/ (changed|set) to [^]*?( later)?: (keep the value|leave it out)/, ' $1$2: $3');

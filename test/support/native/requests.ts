@@ -1,8 +1,9 @@
 /** Requests for the comparison of the webhook and the API server, hostile ones among them. */
 import { toAdmissionRequest, type AdmissionRequest } from '../../../src/admission/review/request.ts';
 import type { JsonObject, JsonValue } from '../../../src/json/json.ts';
+import type { KubeObject } from '../../../src/json/kube-object.ts';
 import { ofJson } from '../../../src/sandbox/machinery/api-object.ts';
-import type { ResourceType } from '../../../src/sandbox/machinery/resource-type.ts';
+import { apiVersionOf, type ResourceType } from '../../../src/sandbox/machinery/resource-type.ts';
 import { admissionReview, type Question } from '../../../src/sandbox/machinery/webhooks/admission-review.ts';
 import { GROUP } from '../admission/policy.ts';
 import type { Seeded } from '../seeded.ts';
@@ -13,11 +14,23 @@ export interface Asked {
   readonly question: Question;
   /** For the webhook, from the AdmissionReview of the same question. */
   readonly request: AdmissionRequest;
+  /** Undefined for cluster-scoped objects. */
+  readonly namespaceObject: KubeObject | undefined;
 }
 
-const TYPE = {
-  ...{ group: GROUP, version: 'v1', resource: 'servers', kind: 'Server', namespaced: true, custom: true },
-} as unknown as ResourceType; // what the evaluation reads
+/** What the evaluation reads of a type. */
+const typeFor = (group: string, resource: string, kind: string, namespaced: boolean): ResourceType =>
+  ({ group, version: 'v1', resource, kind, namespaced, custom: group === GROUP }) as unknown as ResourceType;
+
+const SERVER = typeFor(GROUP, 'servers', 'Server', true);
+const SCALE = typeFor('autoscaling', 'scales', 'Scale', true);
+/** By their resources. */
+export const TYPES: Readonly<Record<string, ResourceType>> = {
+  servers: SERVER,
+  datacenters: typeFor(GROUP, 'datacenters', 'Datacenter', false),
+  classes: typeFor(GROUP, 'classes', 'Class', true),
+  namespaces: typeFor('', 'namespaces', 'Namespace', false),
+};
 
 const HOSTILE: readonly JsonValue[] = [
   ...[null, '', ' ', '\n', 'a\nb', '\u0000', 'é', '😀😀', '\u2028', 'x'.repeat(5000), '"; true || "'],
@@ -65,36 +78,64 @@ function metadataFrom(chance: Seeded, name: string): JsonObject {
   return { name, namespace: 'store', ...(chance.chance(0.8) ? { labels } : {}) };
 }
 
-function objectFrom(chance: Seeded, name: string, more: JsonObject = {}): JsonObject {
+function objectFrom(chance: Seeded, type: ResourceType, name: string, more: JsonObject): JsonObject {
   const spec: JsonObject = chance.chance(0.02) ? {} : { spec: specFrom(chance) };
-  const metadata = { ...metadataFrom(chance, name), ...more };
-  return { apiVersion: `${GROUP}/v1`, kind: 'Server', metadata, ...spec };
+  const { namespace, ...metadata } = { ...metadataFrom(chance, name), ...more };
+  const place: JsonObject = type.namespaced ? { namespace: namespace ?? null } : {};
+  return { apiVersion: apiVersionOf(type), kind: type.kind, metadata: { ...metadata, ...place }, ...spec };
 }
 
 const DELETED = { deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['a/b'] };
 
-/** @param users who ask */
-export function askedFrom(
-  chance: Seeded,
-  { operations, users }: { readonly operations: readonly string[]; readonly users: readonly string[] },
-): Asked {
+export interface AskedFrom {
+  readonly operations: readonly string[];
+  /** Resources and subresources that the policy names. */
+  readonly resources: readonly string[];
+  /** Who ask. */
+  readonly users: readonly string[];
+}
+
+/** A request for one of the resources; for a subresource only if it is an UPDATE. */
+export function askedFrom(chance: Seeded, { operations, resources, users }: AskedFrom): Asked {
   const operation = chance.pick(operations) as 'CREATE' | 'UPDATE' | 'DELETE';
+  const [resource = 'servers', ...others] = resources;
+  const type = TYPES[resource] ?? SERVER;
+  const part = others.length > 0 && chance.chance(0.3) ? chance.pick(others).split('/')[1] : undefined;
+  const subresource = operation === 'UPDATE' ? (part ?? '') : '';
   const name = chance.pick(['a', 'b', 'c1']);
-  const isOfCollection = operation === 'DELETE' && chance.chance(0.2);
-  const isNamedLater = operation === 'CREATE' && chance.chance(0.2);
-  const object = operation === 'DELETE' ? undefined : ofJson(objectFrom(chance, name));
-  const pending = chance.chance(0.1) ? DELETED : {};
-  const oldObject = operation === 'CREATE' ? undefined : ofJson(objectFrom(chance, name, pending));
+  const namespace = type.namespaced ? 'store' : resource === 'namespaces' ? name : '';
+  const isOfCollection = operation === 'DELETE' && namespace !== name && chance.chance(0.2);
+  const isNamedLater = operation === 'CREATE' && namespace !== name && chance.chance(0.2);
+  const objectOf = (more: JsonObject) =>
+    ofJson(subresource === 'scale' ? scaleFrom(chance, name) : objectFrom(chance, type, name, more));
+  const object = operation === 'DELETE' ? undefined : objectOf({});
+  const oldObject = operation === 'CREATE' ? undefined : objectOf(chance.chance(0.1) ? DELETED : {});
   const user = {
     username: chance.pick(users),
     groups: chance.pick([['authors'], ['guests'], ['restorers'], [], ['authors', 'system:authenticated']]),
   };
   const attributes = {
-    ...{ operation, type: TYPE, namespace: 'store', dryRun: chance.chance(0.1), user, options: {} },
-    subresource: operation === 'UPDATE' && chance.chance(0.2) ? 'status' : '',
+    ...{ operation, type, namespace, subresource, dryRun: chance.chance(0.1), user, options: {} },
+    ...(subresource === 'scale' ? { shownAs: SCALE } : {}),
     name: isOfCollection || isNamedLater ? '' : name,
   };
-  const question: Question = { uid: 'u', version: 'v1', attributes, seen: TYPE, object, oldObject };
+  const question: Question = { uid: 'u', version: 'v1', attributes, seen: type, object, oldObject };
   const { request } = admissionReview(question) as { readonly request: JsonObject };
-  return { question, request: toAdmissionRequest(request) };
+  return {
+    question,
+    request: toAdmissionRequest(request),
+    namespaceObject: namespace === 'store' ? namespaceFrom(chance) : undefined,
+  };
 }
+
+const scaleFrom = (chance: Seeded, name: string): JsonObject => ({
+  ...{ apiVersion: 'autoscaling/v1', kind: 'Scale', metadata: { name, namespace: 'store' } },
+  ...{ spec: { replicas: chance.below(5) }, status: { replicas: 1 } },
+});
+
+/** The namespace of the objects. */
+const namespaceFrom = (chance: Seeded): KubeObject => ({
+  apiVersion: 'v1',
+  kind: 'Namespace',
+  metadata: { name: 'store', labels: { env: chance.pick(['production', 'staging']) } },
+});
