@@ -35,3 +35,10 @@ export const restoredIn = ({ outcomes }: Rehearsal): readonly string[] =>
         `${groupResourceName(resource)} ${objectKey({ namespace, name })}`,
     )
     .toSorted();
+
+/** The objects that Velero would lose, as `east/cart`. */
+export const refusedIn = ({ outcomes }: Rehearsal): readonly string[] =>
+  outcomes
+    .filter(({ result }) => result !== 'restored' && result !== 'exists')
+    .map(({ item: { name }, namespace }) => objectKey({ namespace, name }))
+    .toSorted();

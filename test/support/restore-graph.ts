@@ -1,5 +1,8 @@
-/** Random backups: cycles, chains of one kind, references across namespaces, and dangling references. */
-import { application, zone, type ApplicationSpec } from './restore-kinds.ts';
+/**
+ * Random backups: cycles, chains of one kind, references across namespaces, dangling
+ * references, and objects that admission refuses also during a restore.
+ */
+import { application, REFUSED_SLUG, zone, type Application, type ApplicationSpec } from './restore-kinds.ts';
 import { asReturned } from './restore-scene.ts';
 import type { Seeded } from './seeded.ts';
 import type { RestoreSpec } from './velero-items.ts';
@@ -10,6 +13,8 @@ export interface Graph {
   readonly spec: Partial<RestoreSpec>;
   /** Namespaces of its objects after the restore. */
   readonly namespaces: ReadonlySet<string>;
+  /** The objects that admission refuses, as `east/cart`. */
+  readonly refused: readonly string[];
 }
 
 interface Ref {
@@ -36,14 +41,33 @@ export function randomGraph(name: string, seeded: Seeded): Graph {
     ? Object.fromEntries(namespaces.filter(() => seeded.chance(0.6)).map((one) => [one, `${one}-copy`]))
     : {};
   const included = seeded.chance(0.2) ? [seeded.pick(namespaces)] : undefined;
+  const backup = seeded.shuffle(objects.filter(() => !seeded.chance(LEFT_OUT)));
   return {
-    backup: seeded.shuffle(objects.filter(() => !seeded.chance(LEFT_OUT))),
+    backup,
+    refused: refusedOf(backup, mapping, included),
     spec: {
       ...(Object.keys(mapping).length === 0 ? {} : { namespaceMapping: mapping }),
       ...(included === undefined ? {} : { includedNamespaces: included }),
     },
     namespaces: new Set([...namespaces, ...Object.values(mapping)]),
   };
+}
+
+function refusedOf(
+  backup: readonly BackupObject[],
+  mapping: Readonly<Record<string, string>>,
+  included: readonly string[] | undefined,
+): readonly string[] {
+  return (backup as readonly Partial<Application>[])
+    .filter(({ spec, metadata }) => {
+      const { namespace = '' } = metadata ?? {};
+      return spec?.slug === REFUSED_SLUG && (included?.includes(namespace) ?? true);
+    })
+    .map(({ metadata }) => {
+      const { namespace = '', name = '' } = metadata ?? {};
+      return `${mapping[namespace] ?? namespace}/${name}`;
+    })
+    .toSorted();
 }
 
 function specOf(
@@ -57,5 +81,6 @@ function specOf(
     ...(seeded.chance(0.6) ? { zone: seeded.pick(zones) } : {}),
     ...(seeded.chance(0.5) ? { parent: seeded.pick(here).name } : {}),
     ...(seeded.chance(0.4) ? { peer: seeded.pick(refs) } : {}),
+    ...(seeded.chance(0.15) ? { slug: REFUSED_SLUG } : {}),
   };
 }

@@ -103,6 +103,9 @@ export const kindManifests: readonly KubeObject[] = [
   role,
 ];
 
+/** The policy refuses this value, also during a restore. */
+export const REFUSED_SLUG = 'refused';
+
 const target = (resource: string) => ({ apiGroup: GROUP, resource });
 
 export const applicationPolicy: KubeObject & {
@@ -115,6 +118,12 @@ export const applicationPolicy: KubeObject & {
     match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: ['applications'] },
     validate: {
       immutable: ['spec.slug'],
+      rules: [
+        {
+          expression: `!has(object.spec.slug) || object.spec.slug != '${REFUSED_SLUG}'`,
+          message: 'this slug is reserved',
+        },
+      ],
       references: [
         { name: 'zone', path: 'spec.zone', target: target('zones') },
         { name: 'parent', path: 'spec.parent', target: target('applications') },
