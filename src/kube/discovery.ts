@@ -129,7 +129,11 @@ async function servedIn(rest: Rest, group: string, version: string): Promise<rea
   const path = group === '' ? '/api/v1' : `/apis/${encodeURIComponent(group)}/${encodeURIComponent(version)}`;
   return listIn(await getIfThere(rest, path), 'resources').map((entry) => {
     const [resource, kind] = [textIn(entry, 'name'), textIn(entry, 'kind')];
-    return { group, version, resource, kind, namespaced: valueIn(entry, 'namespaced') === true };
+    const aliases = [textIn(entry, 'singularName'), ...listIn(entry, 'shortNames').map(String)].filter(
+      (alias) => alias !== '',
+    );
+    const found = { group, version, resource, kind, namespaced: valueIn(entry, 'namespaced') === true };
+    return aliases.length === 0 ? found : { ...found, aliases };
   });
 }
 

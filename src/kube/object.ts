@@ -24,6 +24,8 @@ export interface Resource {
   readonly resource: string;
   readonly kind: string;
   readonly namespaced: boolean;
+  /** The singular and short names, as users type them; absent: unknown, or none. */
+  readonly aliases?: readonly string[];
 }
 
 /** An object of a known resource. The namespace of a cluster-scoped object is undefined. */

@@ -20,16 +20,32 @@ export interface Link {
   readonly field: string;
   /** Undefined for an owner reference. */
   readonly by: { readonly policy: string; readonly reference: string } | undefined;
+  /** An owner reference names one object by its uid; undefined: the name decides. */
+  readonly uid?: string | undefined;
 }
 
 /** A kind whose objects are read. */
-export type ReadKind = GroupResource & { readonly kind: string; readonly namespaced: boolean };
+export type ReadKind = GroupResource & {
+  readonly kind: string;
+  readonly namespaced: boolean;
+  /** The singular and short names. */
+  readonly aliases?: readonly string[];
+};
+
+/** Why the answer may be incomplete. */
+export interface Gap {
+  readonly kind: GroupResource;
+  /** The only namespace that could be read; undefined: none. */
+  readonly readNamespace: string | undefined;
+}
 
 export interface RefsGraph {
   readonly kinds: readonly ReadKind[];
-  readonly has: (object: ObjectRef) => boolean;
+  readonly gaps: readonly Gap[];
   /** Undefined: the kind of the object could not be read, so whether it exists is not known. */
   readonly exists: (object: ObjectRef) => boolean | undefined;
+  /** Whether the link names an earlier object, with another uid than the object that has the name now. */
+  readonly isFormer: (link: Link) => boolean;
   /** In the order of fields. */
   readonly from: (object: ObjectRef) => readonly Link[];
   /** In the order of reading. */
@@ -39,18 +55,22 @@ export interface RefsGraph {
 export interface GraphBuilder extends RefsGraph {
   /** The pages of a kind. Keeps no objects, only the links between them. */
   readonly add: (kind: ReadKind, objects: readonly KubeObject[]) => void;
-  /** The objects of the kind could not be read. */
-  readonly addUnread: (kind: ReadKind) => void;
+  /** The objects of the kind could not be read. @param readNamespace the only namespace in which they could */
+  readonly addUnread: (kind: GroupResource, readNamespace?: string) => void;
 }
 
-/** @param policies with references */
+/**
+ * @param policies with references
+ * @param namespaces undefined: unknown, so that a namespaceSelector excludes nothing
+ */
 export function createGraph(
   policies: readonly CompiledPolicy[],
   kinds: readonly ReadKind[],
-  namespaces: NamespaceLabels,
+  namespaces: NamespaceLabels | undefined,
 ): GraphBuilder {
-  const known = new Set<string>();
-  const unread = new Set<string>();
+  /** The uids of all objects; undefined in files. */
+  const known = new Map<string, string | undefined>();
+  const gaps: Gap[] = [];
   const forward = new Map<string, Link[]>();
   const backward = new Map<string, Link[]>();
   const byKind = new Map(kinds.map((kind) => [`${kind.group}/${kind.kind}`, kind]));
@@ -59,23 +79,32 @@ export function createGraph(
     push(backward, targetKey(link.to), link);
   };
   return {
-    kinds,
-    has: (object) => known.has(targetKey(object)),
+    ...{ kinds, gaps },
     exists: (object) =>
-      known.has(targetKey(object)) || (unread.has(groupResourceName(object)) ? undefined : false),
+      known.has(targetKey(object)) || (gaps.some((gap) => isIn(gap, object)) ? undefined : false),
+    isFormer: ({ to, uid }) => {
+      const now = known.get(targetKey(to));
+      return uid !== undefined && now !== undefined && uid !== now;
+    },
     from: (object) => forward.get(targetKey(object)) ?? [],
     to: (object) => backward.get(targetKey(object)) ?? [],
-    addUnread: (kind) => unread.add(groupResourceName(kind)),
+    addUnread: ({ group, resource }, readNamespace) => {
+      gaps.push({ kind: { group, resource }, readNamespace });
+    },
     add: (kind, objects) => {
       for (const object of objects) {
         const from = refOf(kind, object);
-        known.add(targetKey(from));
+        known.set(targetKey(from), object.metadata?.uid);
         for (const link of policyLinks(policies, kind, from, object, namespaces)) put(link);
         for (const link of ownerLinks(from, object, byKind)) put(link);
       }
     },
   };
 }
+
+const isIn = ({ kind, readNamespace }: Gap, object: ObjectRef): boolean =>
+  groupResourceName(kind) === groupResourceName(object) &&
+  (readNamespace === undefined || object.namespace !== readNamespace);
 
 function push(links: Map<string, Link[]>, key: string, link: Link): void {
   const list = links.get(key);
@@ -88,11 +117,15 @@ function policyLinks(
   { group, resource }: GroupResource,
   from: ObjectRef,
   object: KubeObject,
-  namespaces: NamespaceLabels,
+  namespaces: NamespaceLabels | undefined,
 ): readonly Link[] {
   return policies
     .filter(({ match }) => match.apiGroups.includes(group) && match.resources.includes(resource))
-    .filter((policy) => isInScope(policy, object, namespaces))
+    .filter(({ match }) =>
+      namespaces === undefined
+        ? isInScope({ match: { ...match, namespaceSelector: {} } }, object, new Map())
+        : isInScope({ match }, object, namespaces),
+    )
     .flatMap((policy) =>
       readReferences(policy, object, from.namespace).found.map(({ reference, field, target }) => ({
         ...{ from, field, to: target },
@@ -107,11 +140,11 @@ function ownerLinks(
   { metadata = {} }: KubeObject,
   kinds: ReadonlyMap<string, ReadKind>,
 ): readonly Link[] {
-  return (metadata.ownerReferences ?? []).flatMap(({ apiVersion, kind, name }) => {
+  return (metadata.ownerReferences ?? []).flatMap(({ apiVersion, kind, name, uid }) => {
     const owner = kinds.get(`${splitApiVersion(apiVersion).group}/${kind}`);
     if (owner === undefined) return [];
     const { group, resource, namespaced } = owner;
     const to = { group, resource, name, namespace: namespaced ? from.namespace : undefined };
-    return [{ from, to, field: 'metadata.ownerReferences', by: undefined }];
+    return [{ from, to, field: 'metadata.ownerReferences', by: undefined, uid }];
   });
 }

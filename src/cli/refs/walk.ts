@@ -9,8 +9,13 @@ export interface Branch {
   readonly object: ObjectRef;
   /** The fields that connect it with the object above. */
   readonly links: readonly Link[];
-  /** `missing`: it does not exist; `unknown`: it may not be read. */
-  readonly state: 'exists' | 'missing' | 'unknown';
+  /**
+   * `missing`: it does not exist; `former`: it does not exist, and another object has its name; `unknown`: it may not be
+   * read.
+   */
+  readonly state: 'exists' | 'missing' | 'former' | 'unknown';
+  /** The fields name an earlier object, with another uid than the object that has the name now. */
+  readonly isFormer: boolean;
   /** Why there is nothing below, although there may be: it is above in the tree, or the tree ends at this depth. */
   readonly end: 'cycle' | 'depth' | undefined;
   readonly below: readonly Branch[];
@@ -20,6 +25,8 @@ export interface Tree {
   readonly object: ObjectRef;
   readonly refersTo: readonly Branch[];
   readonly referredBy: readonly Branch[];
+  /** The kinds that could not be read, or only in one namespace. */
+  readonly gaps: RefsGraph['gaps'];
 }
 
 /** No more objects are shown, so that a wide graph ends. */
@@ -32,7 +39,7 @@ export function walk(graph: RefsGraph, object: ObjectRef, depth: number): Tree &
     branches(graph, direction, object, [targetKey(object)], depth, budget);
   const refersTo = inDirection('refersTo');
   const referredBy = inDirection('referredBy');
-  return { object, refersTo, referredBy, cut: budget.left < 0 };
+  return { object, refersTo, referredBy, gaps: graph.gaps, cut: budget.left < 0 };
 }
 
 /** By kind, namespace, name and field. */
@@ -51,20 +58,26 @@ function branches(
 ): readonly Branch[] {
   const links = direction === 'refersTo' ? graph.from(object) : graph.to(object).toSorted(bySource);
   const otherOf = ({ from, to }: Link): ObjectRef => (direction === 'refersTo' ? to : from);
-  const byObject = Map.groupBy(links, (link) => targetKey(otherOf(link)));
-  return [...byObject].flatMap(([key, same]) => {
+  const byObject = Map.groupBy(links, (link) =>
+    JSON.stringify([targetKey(otherOf(link)), graph.isFormer(link) ? link.uid : null]),
+  );
+  return [...byObject.values()].flatMap((same) => {
     const [first] = same;
     budget.left -= 1;
     if (first === undefined || budget.left < 0) return [];
     const other = otherOf(first);
+    const key = targetKey(other);
+    const isFormer = graph.isFormer(first);
     const exists = graph.exists(other);
-    const state = exists === undefined ? 'unknown' : exists ? 'exists' : 'missing';
-    const hasMore = (direction === 'refersTo' ? graph.from(other) : graph.to(other)).length > 0;
-    const end = above.includes(key) ? 'cycle' : depth <= 1 && hasMore ? 'depth' : undefined;
+    const named = exists === undefined ? 'unknown' : exists ? 'exists' : 'missing';
+    const state = isFormer && direction === 'refersTo' ? 'former' : named;
+    // What the object with this name refers to now is no matter of the former one.
+    const hasMore = !isFormer && (direction === 'refersTo' ? graph.from(other) : graph.to(other)).length > 0;
+    const end = !isFormer && above.includes(key) ? 'cycle' : depth <= 1 && hasMore ? 'depth' : undefined;
     const below =
       end === undefined && hasMore
         ? branches(graph, direction, other, [...above, key], depth - 1, budget)
         : [];
-    return [{ object: other, links: same, state, end, below }];
+    return [{ object: other, links: same, state, isFormer, end, below }];
   });
 }

@@ -34,6 +34,7 @@ import { createWorld } from '../../../runtime/policies/world.ts';
 /**
  * The policies in files, or those of the cluster.
  *
+ * @param versionOf chooses the version of a policy in the cluster; default: the newest one
  * @throws UnusableInput when a policy in a file is invalid, or there are no policies
  */
 export async function loadClusterPolicies(
@@ -41,12 +42,13 @@ export async function loadClusterPolicies(
   { policies: given, crds = [] }: Pick<ReviewFlags, 'policies' | 'crds'>,
   options: ReadOptions,
   ownNamespace: string,
+  versionOf: (policy: AdmissionPolicy) => AdmissionPolicy = (policy) => policy,
 ) {
   const objects = readObjects([...(given ?? []), ...crds], options);
   const kinds = createKinds(objects, createStorage());
   const { found, problems } =
     given === undefined
-      ? { found: await storedPolicies(cluster), problems: [] }
+      ? { found: await storedPolicies(cluster, versionOf), problems: [] }
       : readOwn<AdmissionPolicy>('AdmissionPolicy', objects, kinds.registry);
   if (found.length + problems.length === 0)
     refuse([
@@ -85,12 +87,15 @@ export async function loadClusterPolicies(
 
 type Policies = readonly Labelled<AdmissionPolicy>[];
 
-async function storedPolicies({ client }: UserCluster): Promise<Policies> {
+async function storedPolicies(
+  { client }: UserCluster,
+  versionOf: (policy: AdmissionPolicy) => AdmissionPolicy,
+): Promise<Policies> {
   try {
     const { items } = await client.listAll<AdmissionPolicy>(ADMISSION_POLICIES);
     return items.map((object) => {
       const label = `AdmissionPolicy ${object.metadata.name ?? ''}`;
-      return { label, labelOf: () => label, object };
+      return { label, labelOf: () => label, object: versionOf(object) };
     });
   } catch (error) {
     // The CRD is not installed.

@@ -70,7 +70,7 @@ function rowOf(policy: AdmissionPolicy): PolicyRow {
   };
 }
 
-function conditionOf(
+export function conditionOf(
   { metadata, status }: AdmissionPolicy,
   type: string,
 ): { readonly status: ConditionStatus; readonly message: string } {
