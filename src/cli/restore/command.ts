@@ -96,13 +96,21 @@ function addPlan(restore: Command): void {
 }
 
 function addRehearse(restore: Command): void {
-  addClusterFlags(restore.command('rehearse [backup]'))
+  const rehearse = addClusterFlags(restore.command('rehearse [backup]'))
     .description(
       'say what a restore of a Velero backup (archive or folder) or of manifests would lose or break; no cluster needed',
     )
     .option(
       '-p, --policies <paths...>',
       'AdmissionPolicies and RestoreDetectors (default: those of the backup)',
+    )
+    .option(
+      '--policies-from-cluster',
+      'use the policies, detectors and CRDs of the cluster of the kubeconfig',
+    )
+    .option(
+      '--newest-in <folder>',
+      'instead of a backup: the newest one in mounted object storage of Velero, or of archives',
     )
     .option('--from-cluster', 'instead of a backup: what the cluster of the kubeconfig stores now')
     .option(
@@ -111,7 +119,31 @@ function addRehearse(restore: Command): void {
     )
     .option('--target-version <version>', 'Kubernetes version of the target, e.g. 1.29 (default: the newest)')
     .option('--crds <paths...>', 'CustomResourceDefinitions of the target cluster')
-    .option('--existing <paths...>', 'objects of the target cluster (default: it is empty)')
+    .option('--existing <paths...>', 'objects of the target cluster (default: it is empty)');
+  addSelection(rehearse)
+    .option('--velero-namespace <name>', 'namespace of Velero', 'velero')
+    .option(
+      '--record',
+      'keep the result in the cluster, for metrics and alerts: deploy/components/restore-rehearsal',
+    )
+    .option('--no-window', 'rehearse a restore for which no RestoreWindow opens')
+    .addOption(
+      new Option('-o, --output <format>', 'output format')
+        .choices(['table', 'json', 'junit'])
+        .default('table'),
+    )
+    .action(async (path: string | undefined, flags: RehearseFlags) => {
+      const [{ rehearse: work }, { explained }] = await Promise.all([
+        import('./rehearse/rehearse.ts'),
+        import('./restore.ts'),
+      ]);
+      process.exit(await explained('rehearse', 2, () => work(path, flags)));
+    });
+}
+
+/** The flags that Velero has too. */
+const addSelection = (command: Command): Command =>
+  command
     .option('--include-namespaces <names>', 'namespaces to restore, as in Velero (default: all)', list)
     .option('--exclude-namespaces <names>', 'namespaces not to restore', list)
     .option('--include-resources <names>', 'resources to restore, e.g. pods,servers.infra.example.com', list)
@@ -127,22 +159,7 @@ function addRehearse(restore: Command): void {
       new Option('--existing-resource-policy <policy>', 'what Velero does with existing objects')
         .choices(['none', 'update'])
         .default('none'),
-    )
-    .option('--velero-namespace <name>', 'namespace of Velero', 'velero')
-    .option('--no-window', 'rehearse a restore for which no RestoreWindow opens')
-    .addOption(
-      new Option('-o, --output <format>', 'output format')
-        .choices(['table', 'json', 'junit'])
-        .default('table'),
-    )
-    .action(async (path: string | undefined, flags: RehearseFlags) => {
-      const [{ rehearse }, { explained }] = await Promise.all([
-        import('./rehearse/rehearse.ts'),
-        import('./restore.ts'),
-      ]);
-      process.exit(await explained('rehearse', 2, () => rehearse(path, flags)));
-    });
-}
+    );
 
 const list = (value: string, before: readonly string[] = []): readonly string[] => [
   ...before,

@@ -81,6 +81,25 @@ export async function readTarget(
   return { objects: [...first.objects, ...rest.objects], notes: [...first.notes, ...rest.notes] };
 }
 
+/**
+ * What governs restores in this cluster, for a restore into an empty one.
+ *
+ * @throws Error if the user may not read it
+ */
+export async function readPolicies(cluster: UserCluster) {
+  const definitions = ALWAYS.filter(({ resource }) => resource === 'customresourcedefinitions');
+  const { objects, notes } = await readKinds(
+    cluster,
+    await resolved(cluster, [...OWN_KINDS, ...definitions]),
+  );
+  if (notes.length > 0) throw new Error(notes.join('; '));
+  const isDefinition = ({ object }: PlacedObject) => textIn(object, 'kind') === 'CustomResourceDefinition';
+  return {
+    policies: objects.filter((one) => !isDefinition(one)),
+    definitions: objects.filter(isDefinition),
+  };
+}
+
 async function resolved({ discovery }: UserCluster, kinds: Parameters<typeof groupResourceName>[0][]) {
   const found = await Promise.all(kinds.map((kind) => discovery.resolve(kind)));
   return found.filter((kind) => kind !== undefined);

@@ -9,6 +9,11 @@ import type { InputFlags } from './input.ts';
 
 export interface RehearseFlags extends InputFlags, Omit<SelectionOptions, 'selector'> {
   readonly fromCluster?: boolean;
+  /** A folder with backups. */
+  readonly newestIn?: string;
+  readonly policiesFromCluster?: boolean;
+  /** Keep the result in the cluster. */
+  readonly record?: boolean;
   readonly kubeconfig?: string;
   readonly context?: string;
   /** The kubeconfig of the target. */
@@ -23,6 +28,19 @@ export interface RehearseFlags extends InputFlags, Omit<SelectionOptions, 'selec
   /** False: rehearse a restore for which no window opens. */
   readonly window: boolean;
   readonly output: 'table' | 'json' | 'junit';
+}
+
+/** @throws WrongUsage unless the flags name one backup, and the policies once */
+export function checkSources(
+  path: string | undefined,
+  { fromCluster, newestIn, policies, policiesFromCluster, against, record }: RehearseFlags,
+): void {
+  const backups = [path !== undefined, newestIn !== undefined, fromCluster === true];
+  if (backups.filter(Boolean).length !== 1)
+    throw new WrongUsage('name a backup, or use --newest-in or --from-cluster: one of the three');
+  if (policiesFromCluster === true && (policies !== undefined || against !== undefined))
+    throw new WrongUsage('--policies-from-cluster: not together with -p or --against');
+  if (record === true && newestIn === undefined) throw new WrongUsage('--record: only with --newest-in');
 }
 
 /** The names that Velero writes into labels. @throws WrongUsage */

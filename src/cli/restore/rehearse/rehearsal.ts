@@ -66,9 +66,13 @@ export async function rehearseRestore(
 /** Before the kinds are known: only the plural of CRDs is needed. */
 const NO_KINDS = { typeOf: () => '' };
 
-function settingsOf(flags: RehearseFlags, now: Date) {
+/** The namespace of Gatehouse, also from the environment. */
+export function ownNamespace(): string {
   const variable = environmentName('namespace');
-  const { namespace: ownNamespace } = resolveConfig({}, { [variable]: process.env[variable] }, {});
+  return resolveConfig({}, { [variable]: process.env[variable] }, {}).namespace;
+}
+
+function settingsOf(flags: RehearseFlags, now: Date) {
   const silent = {
     debug: () => undefined,
     info: () => undefined,
@@ -78,7 +82,7 @@ function settingsOf(flags: RehearseFlags, now: Date) {
   return {
     names: namesOf(flags),
     selection: { ...flags, selector: selectorOf(flags.selector) },
-    context: { handlers: [], logFor: () => silent, ownNamespace, now },
+    context: { handlers: [], logFor: () => silent, ownNamespace: ownNamespace(), now },
   };
 }
 

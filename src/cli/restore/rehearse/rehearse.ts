@@ -5,33 +5,44 @@ import { withCluster, type UserCluster } from '../../connect.ts';
 import type { PlacedObject } from '../../review/documents.ts';
 import { hasColours, print } from '../../terminal/output.ts';
 import { withProgress } from '../../terminal/progress.ts';
-import { WrongUsage } from '../new-window.ts';
-import { dryRun, readEverything, readTarget, type ClusterObjects } from './cluster.ts';
+import { newestBackup } from '../backup/newest-backup.ts';
+import { dryRun, readEverything, readPolicies, readTarget, type ClusterObjects } from './cluster.ts';
 import { isProblem } from './findings.ts';
-import { namesOf, type RehearseFlags } from './flags.ts';
+import { checkSources, namesOf, type RehearseFlags } from './flags.ts';
 import { readBackedUp, readGiven, toInput, type RehearsalInput } from './input.ts';
-import { rehearseRestore } from './rehearsal.ts';
+import { ownNamespace, rehearseRestore } from './rehearsal.ts';
+import { recordResult } from './record.ts';
 import { formatRehearsal, type Rehearsal } from './report.ts';
 
 /**
  * Prints the findings.
  *
- * @param path undefined with `--from-cluster`
+ * @param path undefined with `--newest-in` or `--from-cluster`
  * @returns 1 if there is a problem
  * @throws UnusableInput, UnusableBackup, WrongUsage, and an Error when an API server does not respond
  */
 export async function rehearse(path: string | undefined, flags: RehearseFlags): Promise<0 | 1> {
-  if ((path === undefined) === (flags.fromCluster !== true))
-    throw new WrongUsage('name a backup, or use --from-cluster: one of the two');
-  const backup = path === undefined ? await connected(flags, readEverything) : await readBackedUp(path);
-  const { against } = flags;
-  const rehearsal =
-    against === undefined
-      ? await replayed(toInput(backup, readGiven(flags), flags), flags)
-      : await connected({ kubeconfig: against }, (cluster) => rehearsedAgainst(cluster, backup, flags));
-  for (const note of rehearsal.notes) console.error(`note: ${note}`);
-  await print(formatRehearsal(rehearsal, flags.output, hasColours()));
-  return rehearsal.findings.some(isProblem) ? 1 : 0;
+  checkSources(path, flags);
+  const newest = flags.newestIn === undefined ? undefined : newestBackup(flags.newestIn);
+  const file = newest?.path ?? path;
+  const backup = file === undefined ? await connected(flags, readEverything) : await readBackedUp(file);
+  const { findings, notes, ...rehearsal } = await rehearsalOf(backup, flags);
+  for (const note of notes) console.error(`note: ${note}`);
+  await print(formatRehearsal({ findings, notes, ...rehearsal }, flags.output, hasColours()));
+  if (flags.record === true && newest !== undefined)
+    await connected(flags, (cluster) => recordResult(cluster, ownNamespace(), newest, findings));
+  return findings.some(isProblem) ? 1 : 0;
+}
+
+async function rehearsalOf(backup: ClusterObjects, flags: RehearseFlags): Promise<Rehearsal> {
+  const { against, policiesFromCluster } = flags;
+  if (against !== undefined)
+    return await connected({ kubeconfig: against }, (cluster) => rehearsedAgainst(cluster, backup, flags));
+  const given = readGiven(flags);
+  if (policiesFromCluster !== true) return await replayed(toInput(backup, given, flags), flags);
+  const { policies, definitions } = await connected(flags, readPolicies);
+  const existing = [...definitions, ...given.existing];
+  return await replayed(toInput(backup, { policies, existing }, { policies: [] }), flags);
 }
 
 const connected = <T>(flags: Parameters<typeof withCluster>[0], use: (cluster: UserCluster) => Promise<T>) =>

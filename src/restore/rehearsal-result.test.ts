@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest';
+
+import { noteOf, parseData, rehearsalResult, toData } from './rehearsal-result.ts';
+
+const RUN = {
+  finishedAt: new Date('2026-03-02T04:00:00Z'),
+  backup: 'nightly',
+  backupTakenAt: new Date('2026-03-02T01:00:00Z'),
+};
+const resultOf = (problems: readonly string[], before?: ReturnType<typeof rehearsalResult>) =>
+  rehearsalResult({ ...RUN, problems }, before);
+const many = (count: number) => Array.from({ length: count }, (_, index) => `Refused pods shop/${index}`);
+
+describe('a result', () => {
+  test('survives the ConfigMap', () => {
+    const result = resultOf(['Refused pods shop/b', 'Refused pods shop/a'], resultOf([]));
+    expect(parseData(toData(result))).toEqual(result);
+    expect(result).toMatchObject({
+      total: 2,
+      added: 2,
+      problems: ['Refused pods shop/a', 'Refused pods shop/b'],
+    });
+  });
+  test('counts the problems that the run before did not have, not the difference of the numbers', () => {
+    const before = resultOf(['Refused pods shop/a', 'Refused pods shop/b']);
+    expect(resultOf(['Refused pods shop/b', 'Refused pods shop/c'], before)).toMatchObject({
+      total: 2,
+      added: 1,
+    });
+  });
+  test('of the first run has nothing new', () => {
+    expect(resultOf(['Refused pods shop/a'])).toMatchObject({ total: 1, added: 0 });
+  });
+  test('fits into a ConfigMap, and is still compared by its number', () => {
+    const before = resultOf(many(20_000));
+    expect(Buffer.byteLength(JSON.stringify(toData(before)))).toBeLessThan(2 ** 20);
+    expect(before.total).toBe(20_000);
+    expect(resultOf(many(20_003), before).added).toBe(3);
+    expect(resultOf(many(20_000), before).added).toBe(0);
+  });
+  test.each([
+    ['nothing', undefined],
+    ['no data', {}],
+    ['another content', { finishedAt: 'yesterday', problems: '1' }],
+    ['a forged number', { ...toData(resultOf([])), problems: '1e400' }],
+  ])('is not read from %s', (_what, data) => {
+    expect(parseData(data)).toBeUndefined();
+  });
+});
+
+describe('the Event', () => {
+  test('of the first run names the problems', () => {
+    const problems = many(7);
+    const note = noteOf(resultOf(problems), undefined);
+    expect(note).toMatchObject({ type: 'Warning', reason: 'RehearsalProblems' });
+    expect(note?.message).toBe(
+      `a restore of nightly would have 7 problems: ${problems.slice(0, 5).join(', ')}, …`,
+    );
+  });
+  test('names what is new', () => {
+    const before = resultOf(['Refused pods shop/a']);
+    expect(noteOf(resultOf(['Refused pods shop/a', 'Refused pods shop/b'], before), before)).toEqual({
+      type: 'Warning',
+      reason: 'RehearsalWorse',
+      message: 'a restore of nightly would have 1 new problem: Refused pods shop/b',
+    });
+  });
+  test('says once that the backup is clean', () => {
+    const before = resultOf(['Refused pods shop/a']);
+    const clean = resultOf([], before);
+    expect(noteOf(clean, before)).toMatchObject({ type: 'Normal', reason: 'RehearsalClean' });
+    expect(noteOf(resultOf([], clean), clean)).toBeUndefined();
+  });
+  test('is not repeated for the same problems, or fewer', () => {
+    const before = resultOf(['Refused pods shop/a', 'Refused pods shop/b']);
+    expect(noteOf(resultOf(['Refused pods shop/b'], before), before)).toBeUndefined();
+  });
+});

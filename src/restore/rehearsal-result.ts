@@ -1,0 +1,120 @@
+/** The result of the scheduled rehearsal: the content of a ConfigMap, from which the leader takes metrics. */
+import { counted } from '../json/counted.ts';
+
+/** The ConfigMap of the result in Gatehouse's namespace; deploy/components/restore-rehearsal creates it. */
+export const REHEARSAL_CONFIGMAP = 'gatehouse-restore-rehearsal';
+
+export interface RehearsalResult {
+  readonly finishedAt: Date;
+  /** The name of the archive. */
+  readonly backup: string;
+  readonly backupTakenAt: Date;
+  /** e.g. `Refused servers.infra.example.com shop/db`; sorted. At most `MOST_LINES`. */
+  readonly problems: readonly string[];
+  readonly total: number;
+  /** Problems that the rehearsal before did not have; 0 for the first rehearsal. */
+  readonly added: number;
+}
+
+type Data = Readonly<Record<string, string>>;
+
+/** With names of 100 characters, half of the 1 MiB that a ConfigMap can hold. */
+const MOST_LINES = 5_000;
+const SHOWN = 5;
+
+/** @param before the result that this one replaces */
+export function rehearsalResult(
+  { problems, ...run }: Pick<RehearsalResult, 'finishedAt' | 'backup' | 'backupTakenAt' | 'problems'>,
+  before: RehearsalResult | undefined,
+): RehearsalResult {
+  const sorted = [...new Set(problems)].toSorted();
+  return {
+    ...run,
+    problems: sorted.slice(0, MOST_LINES),
+    total: sorted.length,
+    added: before === undefined ? 0 : addedTo(before, sorted).length,
+  };
+}
+
+/** The lines that `before` lacks. Of a cut list, only the number is comparable. */
+function addedTo({ problems, total }: RehearsalResult, sorted: readonly string[]): readonly string[] {
+  if (total > problems.length) return sorted.slice(total);
+  const known = new Set(problems);
+  return sorted.filter((line) => !known.has(line));
+}
+
+export const toData = ({
+  finishedAt,
+  backup,
+  backupTakenAt,
+  problems,
+  total,
+  added,
+}: RehearsalResult): Data => ({
+  finishedAt: finishedAt.toISOString(),
+  backup,
+  backupTakenAt: backupTakenAt.toISOString(),
+  problems: String(total),
+  newProblems: String(added),
+  list: problems.map((line) => `${line}\n`).join(''),
+});
+
+/** Undefined if there is no result yet, or if a user has edited it into something else. */
+export function parseData(data: Data | undefined): RehearsalResult | undefined {
+  const {
+    finishedAt = '',
+    backup = '',
+    backupTakenAt = '',
+    problems = '',
+    newProblems = '',
+    list = '',
+  } = data ?? {};
+  const result = {
+    finishedAt: new Date(finishedAt),
+    backup,
+    backupTakenAt: new Date(backupTakenAt),
+    problems: list.split('\n').filter((line) => line !== ''),
+    total: Number(problems || NaN),
+    added: Number(newProblems || NaN),
+  };
+  const numbers = [result.finishedAt.getTime(), result.backupTakenAt.getTime(), result.total, result.added];
+  return numbers.every(Number.isSafeInteger) ? result : undefined;
+}
+
+export interface RehearsalNote {
+  readonly type: 'Normal' | 'Warning';
+  readonly reason: 'RehearsalWorse' | 'RehearsalProblems' | 'RehearsalClean';
+  readonly message: string;
+}
+
+/** What an Event says; undefined if nothing has become worse, and the backup was as clean or as bad before. */
+export function noteOf(
+  result: RehearsalResult,
+  before: RehearsalResult | undefined,
+): RehearsalNote | undefined {
+  const { backup, total, added } = result;
+  if (total === 0)
+    return before?.total === 0
+      ? undefined
+      : {
+          type: 'Normal',
+          reason: 'RehearsalClean',
+          message: `a restore of ${backup} would have no problems`,
+        };
+  if (before === undefined)
+    return warning('RehearsalProblems', counted(total, 'problem'), backup, result.problems);
+  if (added === 0) return undefined;
+  const lines = addedTo(before, result.problems);
+  return warning('RehearsalWorse', counted(added, 'new problem'), backup, lines);
+}
+
+const warning = (
+  reason: RehearsalNote['reason'],
+  what: string,
+  backup: string,
+  lines: readonly string[],
+): RehearsalNote => ({
+  type: 'Warning',
+  reason,
+  message: `a restore of ${backup} would have ${what}${lines.length > 0 ? ': ' : ''}${lines.slice(0, SHOWN).join(', ')}${lines.length > SHOWN ? ', …' : ''}`,
+});
