@@ -128,6 +128,9 @@ function defaultsOf(parts: readonly Part[]): BaseDefaults {
     resources: at('Deployment', name, ...pod, 'containers', 0, 'resources'),
   });
   const [webhook, controllers] = ['gatehouse-webhook', 'gatehouse-controllers'] as const;
+  const rehearsal = (...path: readonly (string | number)[]) =>
+    at('CronJob', 'gatehouse-restore-rehearsal', 'spec', ...path);
+  const rehearsing = ['jobTemplate', ...pod];
   const image = String(at('Deployment', webhook, ...pod, 'containers', 0, 'image'));
   return {
     image: image.slice(0, image.lastIndexOf(':')),
@@ -137,5 +140,10 @@ function defaultsOf(parts: readonly Part[]): BaseDefaults {
     priorityClassName: String(at('Deployment', webhook, ...pod, 'priorityClassName')),
     minAvailable: Number(at('PodDisruptionBudget', 'gatehouse', 'spec', 'minAvailable')),
     metricsFrom: at('NetworkPolicy', 'gatehouse', 'spec', 'ingress', 1, 'from'),
+    rehearsal: {
+      schedule: String(rehearsal('schedule')),
+      claimName: String(rehearsal(...rehearsing, 'volumes', 0, 'persistentVolumeClaim', 'claimName')),
+      resources: rehearsal(...rehearsing, 'containers', 0, 'resources'),
+    },
   };
 }

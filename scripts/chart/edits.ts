@@ -35,6 +35,7 @@ const BY_KIND: Readonly<Partial<Record<string, (object: KubeObject) => readonly 
   ClusterRoleBinding: binding,
   RoleBinding: binding,
   Deployment: (object) => [...deployment(object), ...container(object)],
+  CronJob: rehearsal,
   PodDisruptionBudget: (object) => [
     inline(
       ['apiVersion'],
@@ -66,6 +67,9 @@ const isControllers = ({ metadata }: KubeObject): boolean => metadata?.name === 
 
 /** The accounts of the base, or the one of `gatehouse serve`, or all during an upgrade. */
 function binding(object: KubeObject & { readonly subjects?: readonly { readonly name: string }[] }) {
+  // The rehearsal has its own account, whatever the processes are.
+  if (object.metadata?.name === REHEARSAL)
+    return [inline(['subjects', 0, 'namespace'], '{{ .Release.Namespace }}')];
   const names = (object.subjects ?? []).map(({ name }) => JSON.stringify(name));
   return [
     lines(['subjects'], 'replace', (indent) => [
@@ -123,6 +127,31 @@ function monitoringLabels(): readonly Edit[] {
   ];
 }
 
+const REHEARSAL = 'gatehouse-restore-rehearsal';
+
+function rehearsal(): readonly Edit[] {
+  const pod: Path = ['spec', 'jobTemplate', ...POD];
+  const inside: Path = [...pod, 'containers', 0];
+  return [
+    inline(
+      ['apiVersion'],
+      'batch/{{ if semverCompare ">=1.21-0" .Capabilities.KubeVersion.Version }}v1{{ else }}v1beta1{{ end }}',
+    ),
+    inline(['spec', 'schedule'], '{{ .Values.restore.rehearsal.schedule | quote }}'),
+    inline([...inside, 'image'], '{{ include "gatehouse.image" . | quote }}'),
+    pullPolicy(inside),
+    inline([...inside, 'args', 5], '--velero-namespace={{ .Values.restore.velero.namespace }}'),
+    optional([...inside, 'resources'], 'replace', 'restore.rehearsal.resources'),
+    inline(
+      [...pod, 'volumes', 0, 'persistentVolumeClaim', 'claimName'],
+      '{{ .Values.restore.rehearsal.claimName }}',
+    ),
+    optional([...pod, 'imagePullSecrets'], 'add', 'imagePullSecrets'),
+    optional([...pod, 'nodeSelector'], 'add', 'nodeSelector'),
+    optional([...pod, 'tolerations'], 'add', 'tolerations'),
+  ];
+}
+
 const POD: Path = ['spec', 'template', 'spec'];
 
 function deployment(object: KubeObject): readonly Edit[] {
@@ -154,6 +183,13 @@ function deployment(object: KubeObject): readonly Edit[] {
 }
 
 const CONTAINER: Path = [...POD, 'containers', 0];
+const pullPolicy = (container: Path): Edit =>
+  lines([...container, 'imagePullPolicy'], 'add', () => [
+    '{{- with .Values.image.pullPolicy }}',
+    'imagePullPolicy: {{ . }}',
+    '{{- end }}',
+  ]);
+
 /** The number of environment variables in the base. Those of the user follow them. */
 const OWN_VARIABLES = 2;
 
@@ -161,11 +197,7 @@ function container(object: KubeObject): readonly Edit[] {
   const controls = object.metadata?.name !== 'gatehouse-webhook';
   return [
     inline([...CONTAINER, 'image'], '{{ include "gatehouse.image" . | quote }}'),
-    lines([...CONTAINER, 'imagePullPolicy'], 'add', () => [
-      '{{- with .Values.image.pullPolicy }}',
-      'imagePullPolicy: {{ . }}',
-      '{{- end }}',
-    ]),
+    pullPolicy(CONTAINER),
     lines([...CONTAINER, 'args', 1], 'add', () => moreArguments(controls)),
     lines([...CONTAINER, 'env', OWN_VARIABLES], 'add', (indent) => [
       '{{- with .Values.extraEnv }}',

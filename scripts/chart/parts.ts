@@ -42,6 +42,7 @@ export const COMPONENTS: Readonly<Record<string, string | undefined>> = {
   'without-restores': undefined,
   'status-page': '.Values.statusPage',
   'policy-reports': '.Values.policyReports',
+  'restore-rehearsal': '.Values.restore.rehearsal.enabled',
   'compile-policies': '.Values.compilePolicies',
 };
 

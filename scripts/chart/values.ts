@@ -22,6 +22,11 @@ export interface BaseDefaults extends Sized {
   readonly priorityClassName: string;
   readonly minAvailable: number;
   readonly metricsFrom: unknown;
+  readonly rehearsal: {
+    readonly schedule: string;
+    readonly claimName: string;
+    readonly resources: unknown;
+  };
 }
 
 const group = (description: string, properties: TProperties) =>
@@ -64,7 +69,7 @@ export function chartValues(base: BaseDefaults): TSchema & { readonly properties
     ...deploymentValues(base),
     controllers: controllersValues(base.controllers),
     ...processValues(),
-    ...permissionValues(),
+    ...permissionValues(base),
     ...neighbourValues(base),
     crds: group(
       'The CustomResourceDefinitions. They are templates, so that upgrades of the chart upgrade them.',
@@ -167,7 +172,7 @@ const PART_OF: Readonly<Record<Part, string>> = {
   restores: 'RestoreWindows and RestoreDetectors.',
 };
 
-const permissionValues = (): TProperties => ({
+const permissionValues = (base: BaseDefaults): TProperties => ({
   parts: group(
     'The parts that run. A part that does not run has no rights; its CRDs stay.',
     Object.fromEntries(
@@ -206,6 +211,16 @@ const permissionValues = (): TProperties => ({
         'velero',
         { pattern: DNS_LABEL },
       ),
+    }),
+    rehearsal: group('The rehearsal of a restore of the newest backup of Velero, by a CronJob.', {
+      enabled: boolean('Install it. Its volume must exist.', false),
+      schedule: text('When it runs: after the nightly backup has ended.', base.rehearsal.schedule),
+      claimName: text(
+        'PersistentVolumeClaim with the backups in the namespace of the release: the bucket of the BackupStorageLocation.',
+        base.rehearsal.claimName,
+        { pattern: DNS_LABEL },
+      ),
+      resources: object('Resource requests and limits of its pod.', base.rehearsal.resources),
     }),
   }),
 });

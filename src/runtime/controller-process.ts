@@ -28,6 +28,7 @@ import { startDeletionActions } from './references/start-deletion-actions.ts';
 import { startPolicyReports } from './reports/policy-reports.ts';
 import { startShareState } from './own-state/share-state.ts';
 import { startOwnSweeps } from './restores/own-sweeps.ts';
+import { startRehearsalFigures } from './restores/rehearsal-figures.ts';
 import { startRestores } from './restores/restore-windows.ts';
 import type { Replica } from './webhook-process.ts';
 import { startProtectOwnKinds } from './webhooks/protect-own-kinds.ts';
@@ -86,6 +87,7 @@ async function lead(
     signal, // drops queued Events: after a large rotation they would delay the end of the process for minutes
   });
   const context = { ...following, record };
+  startRehearsalFigures(context, signal);
   const ownSweeps = startOwnSweeps(context, ownLease, signal);
   const certificates = startCertificates(context, signal);
   const paths = startPathRotation(context, replica.paths, signal);

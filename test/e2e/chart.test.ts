@@ -68,6 +68,8 @@ const CONTROLLERS = 'Deployment gatehouse-controllers';
 const POD = 'spec.template.spec';
 const CONTAINER = `${POD}.containers.0`;
 const VELERO = { restore: { velero: { enabled: true, namespace: 'backups' } } };
+const JOB = 'CronJob gatehouse-restore-rehearsal';
+const rehearsed = (more: object = {}) => ({ restore: { rehearsal: { enabled: true, ...more } } });
 const monitored = (what: string, more: object = {}) => ({ monitoring: { [what]: true, ...more } });
 const taint = [{ key: 'gpu', operator: 'Exists' }];
 const affinity = { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } };
@@ -302,6 +304,22 @@ const EFFECTS: readonly (readonly [
     'spec.principals.0.group',
     'system:serviceaccounts:backups',
   ],
+  ['restore.rehearsal.enabled', rehearsed(), JOB, 'apiVersion', 'batch/v1'],
+  ['restore.rehearsal.schedule', rehearsed({ schedule: '0 5 * * 0' }), JOB, 'spec.schedule', '0 5 * * 0'],
+  [
+    'restore.rehearsal.claimName',
+    rehearsed({ claimName: 'bucket' }),
+    JOB,
+    `spec.jobTemplate.${POD}.volumes.0.persistentVolumeClaim`,
+    { claimName: 'bucket', readOnly: true },
+  ],
+  [
+    'restore.rehearsal.resources',
+    rehearsed({ resources: { limits: { memory: '2Gi' } } }),
+    JOB,
+    `spec.jobTemplate.${CONTAINER}.resources.limits.memory`,
+    '2Gi',
+  ],
   [
     'podDisruptionBudget.enabled',
     { podDisruptionBudget: { enabled: false } },
@@ -400,6 +418,7 @@ const WITH_COMPONENT: readonly (readonly [component: string, options: RenderOpti
   ['without-restores', { values: { parts: { restores: { enabled: false } } } }],
   ['status-page', { values: { statusPage: true } }],
   ['policy-reports', { values: { policyReports: true } }],
+  ['restore-rehearsal', { values: rehearsed() }],
   ['compile-policies', { values: { compilePolicies: true } }],
 ];
 
@@ -531,7 +550,7 @@ const everything = {
   image: { digest: DIGEST, pullPolicy: 'Always' },
   podDisruptionBudget: { minAvailable: '50%' },
   networkPolicy: { metricsFrom: peers },
-  restore: VELERO.restore,
+  restore: { ...VELERO.restore, ...rehearsed().restore },
   monitoring: { podMonitor: true, prometheusRule: true, dashboard: true, labels: { release: 'p' } },
 };
 

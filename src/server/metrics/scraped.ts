@@ -12,6 +12,13 @@ export interface RestoreWindowFigures {
   readonly violations: number;
 }
 
+export interface RehearsalFigures {
+  readonly total: number;
+  readonly added: number;
+  readonly finishedAt: Date;
+  readonly backupTakenAt: Date;
+}
+
 const ENDPOINT_STATES = ['current', 'stale', 'foreign', 'unreachable'] as const;
 
 /** What a scrape reads. Without a source, e.g. on a replica that does not lead, the metric has no series. */
@@ -49,6 +56,8 @@ export interface ScrapeSources {
   readonly sharedValues?: () => ReadonlyMap<string, number>;
   readonly unsettledClaims?: () => number;
   readonly restoreWindows?: () => readonly RestoreWindowFigures[];
+  /** The last scheduled rehearsal; undefined if there was none. */
+  readonly rehearsal?: () => RehearsalFigures | undefined;
 }
 
 export function createScrapedMetrics({ scraped, histogram }: Instruments) {
@@ -101,6 +110,12 @@ export function createScrapedMetrics({ scraped, histogram }: Instruments) {
   scraped(METRICS.restoreViolations, () =>
     windows().map(({ window, violations }) => [{ window }, violations]),
   );
+  const rehearsal = () => source('rehearsal')?.();
+  const seconds = (date: Date | undefined) => date && Math.floor(date.getTime() / 1_000);
+  scraped(METRICS.rehearsalProblems, () => single(rehearsal()?.total));
+  scraped(METRICS.rehearsalNewProblems, () => single(rehearsal()?.added));
+  scraped(METRICS.rehearsedAt, () => single(seconds(rehearsal()?.finishedAt)));
+  scraped(METRICS.rehearsedBackupAt, () => single(seconds(rehearsal()?.backupTakenAt)));
 
   return {
     /** Reads these sources at each scrape, until `signal` aborts. A later source of the same name replaces one. */
