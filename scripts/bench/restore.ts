@@ -1,5 +1,5 @@
 /**
- * Measures the restore of 10,000 objects: `npm run bench:restore`. With `-- --check` it fails when a target is missed.
+ * Measures the rehearsal and the restore of 10,000 objects: `npm run bench:restore`. With `-- --check` it fails when a target is missed.
  * API server, Gatehouse and the simulated Velero share one machine, so other load distorts the times.
  */
 import { cpus, loadavg } from 'node:os';
@@ -17,6 +17,7 @@ import { CONTAINER_HEAP } from './container-heap.ts';
 import { atMost, percentile, printFigures, type Figure } from './figures.ts';
 import { mostOf } from './most-memory.ts';
 import { quiesceFigures } from './quiesce.ts';
+import { rehearsalFigures } from './rehearsal.ts';
 import { backupOf, enforcePolicy, namespaceFor, planeOf, prepareRestores } from './restore-scene.ts';
 import { mebibytes, whole } from './table.ts';
 
@@ -52,7 +53,8 @@ const milliseconds = (value: number): string => `${value.toFixed(1)} ms`;
 const { values: flags } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
 
 const before = loadavg()[0]?.toFixed(1) ?? '';
-const figures = await measure();
+// First, alone: the other processes would share its time.
+const figures = [...(await rehearsalFigures()), ...(await measure())];
 printFigures(figures);
 console.log(
   `${cpus().length} cores (${cpus()[0]?.model ?? ''}), Node ${process.version}; ` +
