@@ -29,7 +29,7 @@ export async function planRestore(cluster: UserCluster, path: string, flags: Pla
   const restored = items.filter((item) => skipped(item) === undefined);
   const target = await readTarget(cluster, restored);
   const backup = flags.backupName ?? basename(path, '.tar.gz');
-  process.stdout.write(runbookOf({ items: restored, cluster: target, choices: { ...flags, backup } }));
+  process.stdout.write(runbookOf({ items: restored, cluster: target, choices: { ...flags, path, backup } }));
   return 0;
 }
 

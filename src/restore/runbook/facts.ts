@@ -22,6 +22,8 @@ export interface TargetCluster {
 
 /** The flags of Velero that the commands of the runbook repeat. */
 export interface RestoreChoices {
+  /** The archive or folder that the user has. */
+  readonly path: string;
   /** Its name in Velero. */
   readonly backup: string;
   readonly veleroNamespace: string;

@@ -64,6 +64,7 @@ function facts(changes: {
       ...changes.cluster,
     },
     choices: {
+      path: 'b1.tar.gz',
       backup: 'b1',
       veleroNamespace: 'velero',
       includeNamespaces: [],
@@ -93,6 +94,23 @@ test('a prepared cluster needs only the commands', () => {
   expect(step(runbook, 'Check the detector')).toContain('opens a window without your help');
   expect(step(runbook, 'Restore')).toContain(
     'velero restore create --from-backup b1 --namespace velero --wait\n',
+  );
+});
+
+test('the rehearsal selects what the restore selects', () => {
+  expect(stepOf('Rehearse', {})).toContain(
+    'gatehouse restore rehearse b1.tar.gz --policies-from-cluster --velero-namespace velero\n',
+  );
+  const choices = {
+    ...{ path: 'my backups/b1.tar.gz', veleroNamespace: 'backups' },
+    ...{ includeNamespaces: ['shop'], namespaceMappings: ['shop:copy'] },
+    existingResourcePolicy: 'update' as const,
+  };
+  const items = [server, datacenter, item('gatehouse.dev', 'admissionpolicies', { name: 'servers' })];
+  expect(stepOf('Rehearse', { items, choices })).toContain(
+    "gatehouse restore rehearse 'my backups/b1.tar.gz' --policies-from-cluster --velero-namespace backups " +
+      '--include-namespaces shop --namespace-mappings shop:copy --existing-resource-policy update ' +
+      '--exclude-resources admissionpolicies.gatehouse.dev --include-cluster-resources\n',
   );
 });
 
@@ -209,5 +227,5 @@ test('a name in a backup can neither end a code span nor add a command', () => {
   const runbook = runbookOf(facts({ choices }));
   expect(runbook.split('\n')[0]).toBe("# Restore `b''1; rm -rf / ## 7. Run this`");
   expect(runbook).toContain("--from-backup 'b'\\''`1; rm -rf / ## 7. Run this' --namespace");
-  expect(runbook.match(/^## /gm)).toHaveLength(5);
+  expect(runbook.match(/^## /gm)).toHaveLength(6);
 });

@@ -14,6 +14,7 @@ export function runbookOf(facts: RunbookFacts): string {
   const namespaces = namespacesOf(items);
   const steps: readonly (readonly [string, readonly string[]])[] = [
     ['Install first', installFirst(facts)],
+    ['Rehearse', rehearse(facts)],
     ['Check the detector', detector(facts)],
     ['Pause controllers', pause(facts)],
     ['Restore', restore(facts)],
@@ -37,17 +38,43 @@ function selection({ choices }: RunbookFacts): readonly string[] {
   ];
 }
 
-function restore(facts: RunbookFacts): readonly string[] {
+/** What Velero must leave out or include, in addition. */
+function additions(facts: RunbookFacts) {
   const { choices, items } = facts;
   const own = [...new Set(items.filter(isOwn).map(({ resource }) => groupResourceName(resource)))].toSorted();
-  const targets = clusterScopedTargets(facts);
   const hasNamespace = namespacesOf(items).includes(OWN_NAMESPACE);
+  return {
+    own,
+    excluded: [
+      ...(own.length > 0 ? ['--exclude-resources', own.join(',')] : []),
+      ...(hasNamespace && choices.includeNamespaces.length === 0
+        ? ['--exclude-namespaces', OWN_NAMESPACE]
+        : []),
+    ],
+    targets: clusterScopedTargets(facts),
+  };
+}
+
+/** With the policies of the cluster, which the step before has installed. */
+function rehearse(facts: RunbookFacts): readonly string[] {
+  const { choices } = facts;
+  const { excluded, targets } = additions(facts);
+  return [
+    'See what the restore would lose or break. The command writes nothing; exit code 0 means no problems.',
+    commands([
+      ...['gatehouse', 'restore', 'rehearse', choices.path, '--policies-from-cluster'],
+      ...['--velero-namespace', choices.veleroNamespace, ...selection(facts), ...excluded],
+      ...(targets.length > 0 ? ['--include-cluster-resources'] : []),
+    ]),
+  ];
+}
+
+function restore(facts: RunbookFacts): readonly string[] {
+  const { choices } = facts;
+  const { own, excluded, targets } = additions(facts);
   const flags = [
     ...selection(facts),
-    ...(own.length > 0 ? ['--exclude-resources', own.join(',')] : []),
-    ...(hasNamespace && choices.includeNamespaces.length === 0
-      ? ['--exclude-namespaces', OWN_NAMESPACE]
-      : []),
+    ...excluded,
     ...(targets.length > 0 ? ['--include-cluster-resources=true'] : []),
   ];
   return [
