@@ -8,6 +8,7 @@ import {
   apiGroup,
   array,
   boolean,
+  countMap,
   integer,
   mapList,
   object,
@@ -135,6 +136,7 @@ const status = object(
       'checked?': integer('Number of objects checked.', { minimum: 0 }),
       'checkedAt?': string('When the audit ended.', { format: 'date-time' }),
       'generation?': integer('The generation of the policy that was checked.', { format: 'int64' }),
+      'byReference?': countMap('Number of violations by reference.'),
       'message?': string('Why the count is incomplete, if it is.'),
     }),
     'conditions?': conditionsSchema(

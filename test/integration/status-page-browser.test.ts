@@ -55,7 +55,13 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
     expect(headings.map((text) => text.replaceAll(/\s+/g, ' ').trim())).toEqual([
       ...['2 problems need attention', 'Certificate authority', 'Serving certificates 3'],
       ...['Certificates that servers present'],
-      ...['Injection targets 4', 'Admission policies 2', 'Restore windows 2', 'Leader and replicas'],
+      ...[
+        'Injection targets 4',
+        'Admission policies 2',
+        'References between kinds 4',
+        'Restore windows 2',
+        'Leader and replicas',
+      ],
     ]);
     expect(
       await page

@@ -1,4 +1,5 @@
 /** A status page without a cluster: it listens on a real socket, and tests can change the report. */
+import type { AdmissionPolicy } from '../../src/api/admission-policy.ts';
 import type { RestoreWindow } from '../../src/api/restore-window.ts';
 import { statusContent } from '../../src/cli/inspect/page/status-content.ts';
 import type { ServingCertRow } from '../../src/cli/inspect/status/report/serving-certs.ts';
@@ -156,6 +157,34 @@ export const WINDOWS: readonly RestoreWindow[] = [
   },
 ];
 
+const referencing = (
+  name: string,
+  targets: readonly string[],
+  byReference?: Readonly<Record<string, number>>,
+): AdmissionPolicy => ({
+  metadata: { name, generation: 1 },
+  spec: {
+    match: { apiGroups: ['infra.example.com'], apiVersions: ['v1'], resources: [name] },
+    validate: {
+      references: targets.map((target) => ({
+        ...{ name: target, path: `spec.${target}` },
+        target: { apiGroup: 'infra.example.com', resource: target },
+        ...(target === 'racks'
+          ? { onTargetDelete: 'Restrict' as const, guarantee: 'Serializable' as const }
+          : {}),
+      })),
+    },
+  },
+  status: byReference === undefined ? {} : { violations: { total: 12, byReference } },
+});
+
+/** Servers name racks and datacenters, racks name datacenters, and volumes name themselves. */
+export const POLICIES: readonly AdmissionPolicy[] = [
+  referencing('servers', ['racks', 'datacenters'], { racks: 0, datacenters: 12 }),
+  referencing('racks', ['datacenters'], { datacenters: 0 }),
+  referencing('volumes', ['volumes']),
+];
+
 /**
  * A token is a user name: `alice` may view the page, `invalid` is an invalid token, `broken` fails the token review, and
  * the review of `stalled` never ends.
@@ -180,7 +209,7 @@ export async function runStatusPage() {
     view: () =>
       Promise.resolve({
         subtitle: `${report.namespace} · ${report.server}`,
-        content: statusContent(report, WINDOWS),
+        content: statusContent(report, WINDOWS, POLICIES),
         checkedAt: report.checkedAt,
       }),
     now: () => performance.now() + now,

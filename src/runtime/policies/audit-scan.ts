@@ -51,6 +51,7 @@ export async function scanStored(
   let total = 0;
   let objects = 0;
   let checked = 0;
+  const byReference = new Map(inForce.references.map(({ name }) => [name, 0]));
   for (const resource of governedKinds(inForce)) {
     try {
       for await (const page of stored.pages(resource, signal)) {
@@ -62,6 +63,10 @@ export async function scanStored(
           const violations = withoutGrace(audited.violations, inForce, object, time);
           if (violations.length === 0) continue;
           total += violations.length;
+          for (const { check = '' } of violations) {
+            const before = byReference.get(check);
+            if (before !== undefined) byReference.set(check, before + 1);
+          }
           objects += 1;
           onViolator({ resource, object, violations });
         }
@@ -75,7 +80,8 @@ export async function scanStored(
   const { generation } = inForce;
   const message =
     problems.length === 0 ? {} : { message: `could not check ${problems.join('; ')}`.slice(0, 1024) };
-  return { total, objects, checked, checkedAt, generation, ...message };
+  const counts = byReference.size === 0 ? {} : { byReference: Object.fromEntries(byReference) };
+  return { total, objects, checked, checkedAt, generation, ...counts, ...message };
 }
 
 /** Leaves out the references of an object within its grace period: their targets may still be created. */

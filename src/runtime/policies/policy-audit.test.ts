@@ -117,8 +117,17 @@ test('references are audited, and a target that only the store lacks is no viola
   await audit({
     world: clusterOf({ live: { [`datacenters.${GROUP}/fra1`]: { metadata: { name: 'fra1' } } } }).world,
   });
-  expect(reports).toMatchObject([{ total: 1, objects: 1 }]);
+  expect(reports).toMatchObject([{ total: 1, objects: 1, byReference: { datacenter: 1 } }]);
   expect(events[0]?.regarding.name).toBe('b');
+});
+
+test('violations are counted for each reference, also if there is none, and not those of rules', async () => {
+  const standby = { ...datacenter, name: 'standby', path: 'spec.standby' };
+  const rules = [{ expression: 'object.spec.units < 5', message: 'too many' }];
+  govern({ validate: { references: [datacenter, standby], rules } });
+  stored = ['a', 'b'].map((name) => server(name, { datacenter: 'nowhere', units: 7 }));
+  await audit();
+  expect(reports).toMatchObject([{ total: 4, byReference: { datacenter: 2, standby: 0 } }]);
 });
 
 test('rules about a request, immutable fields and objects outside the scope are left out', async () => {

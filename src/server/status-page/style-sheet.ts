@@ -85,6 +85,13 @@ svg.time .now { stroke: var(--accent); stroke-width: 2; }
 svg.time text.now { fill: var(--accent); stroke: none; font-weight: 600; }
 svg.time .mark { fill: var(--card); stroke: var(--ink); stroke-width: 1.5; }
 svg.time .grid { stroke: var(--line); }
+svg.references { display: block; width: 100%; }
+svg.references text { font-size: 13px; fill: var(--ink); }
+svg.references text.count { font-size: 11px; }
+svg.references .kind { fill: var(--accent); }
+svg.references .arc { fill: none; stroke: var(--bar-rest); stroke-width: 1.5; } svg.references .tip { fill: var(--bar-rest); }
+svg.references .warn .arc { stroke: var(--bar-warn); } svg.references .warn .tip { fill: var(--bar-warn); }
+svg.references rect.count { fill: var(--card); stroke: var(--bar-warn); }
 svg.span { display: block; width: 100%; height: 8px; border-radius: 4px; background: var(--rest-fill); margin: .3rem 0 .2rem; }
 .window { border-top: 1px solid var(--line); padding: .2rem 0 .6rem; margin: 0; }
 details.window { padding-block: .5rem; }

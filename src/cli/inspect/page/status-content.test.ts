@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 
+import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import type { ClusterReadings } from '../read-cluster/read-cluster.ts';
 import {
@@ -11,14 +12,19 @@ import {
   read,
   restoreWindow,
 } from '../../../../test/support/cli/readings.ts';
+import { POLICIES } from '../../../../test/support/status-scene.ts';
 import { statusReport } from '../status/report/status-report.ts';
 import { MAX_ROWS } from './parts.ts';
 import { statusContent } from './status-content.ts';
 
 const HOUR = 3_600_000;
 
-function contentOf(change: Partial<ClusterReadings> = {}, windows: readonly RestoreWindow[] = []): string {
-  return statusContent(statusReport({ ...healthy, ...change }, REPORT_CONTEXT), windows).text;
+function contentOf(
+  change: Partial<ClusterReadings> = {},
+  windows: readonly RestoreWindow[] = [],
+  policies: readonly AdmissionPolicy[] = [],
+): string {
+  return statusContent(statusReport({ ...healthy, ...change }, REPORT_CONTEXT), windows, policies).text;
 }
 
 test('the page of a healthy cluster says so and has all parts', () => {
@@ -79,7 +85,7 @@ test('a sweep shows its progress, and an open window its remaining time', () => 
 test('one second later the page is the same, so that nothing is sent', () => {
   const contentAfter = (ms: number) => {
     const now = new Date(REPORT_CONTEXT.now.getTime() + ms);
-    return statusContent(statusReport(healthy, { ...REPORT_CONTEXT, now }), []).text;
+    return statusContent(statusReport(healthy, { ...REPORT_CONTEXT, now }), [], []).text;
   };
   expect(contentAfter(11_000)).toBe(contentAfter(10_000));
 });
@@ -97,4 +103,48 @@ test('over the row limit, rows with problems come first', () => {
   expect(text).toContain('and 50 more');
   expect(text).toContain('role="rowheader">p0249</th>');
   expect(text).not.toContain('role="rowheader">p0200</th>');
+});
+
+test('references between kinds are a picture, and a table with the violations of each', () => {
+  const text = contentOf({}, [], POLICIES);
+  for (const kind of ['servers', 'racks', 'datacenters', 'volumes'])
+    expect(text.match(new RegExp(`>${kind}\\.infra\\.example\\.com</text`, 'g'))).toHaveLength(1);
+  expect(text.match(/class="arc"/g)).toHaveLength(4);
+  expect(text).toContain(
+    '<title>servers.infra.example.com to datacenters.infra.example.com: 1 reference, 12 violations</title>',
+  );
+  expect(text.match(/<rect[^>]*class="count"/g)).toHaveLength(1);
+  expect(text).toContain('not counted yet');
+  expect(contentOf()).toContain('No policy in force has a reference.');
+});
+
+test('references are those of the version in force', () => {
+  const [servers, racks] = POLICIES;
+  if (servers === undefined || racks === undefined) throw new Error('the scene has policies');
+  const inForce = { generation: 1, spec: racks.spec };
+  const text = contentOf({}, [], [{ ...servers, status: { ...servers.status, inForce } }]);
+  expect(text).toContain('>racks.infra.example.com</text');
+  expect(text).not.toContain('>servers.infra.example.com</text');
+});
+
+test('a cycle has a picture, and a graph with many kinds has only a table', () => {
+  const [servers] = POLICIES;
+  if (servers === undefined) throw new Error('the scene has policies');
+  const naming = (from: string, to: string): AdmissionPolicy => ({
+    ...servers,
+    spec: {
+      match: { apiGroups: ['g.example.com'], resources: [from] },
+      validate: {
+        references: [
+          { name: 'next', path: 'spec.next', target: { apiGroup: 'g.example.com', resource: to } },
+        ],
+      },
+    },
+  });
+  const cycle = ['a', 'b', 'c'].map((from, index, all) => naming(from, all[(index + 1) % 3] ?? ''));
+  expect(contentOf({}, [], cycle).match(/class="arc"/g)).toHaveLength(3);
+  const many = Array.from({ length: 61 }, (_, index) => naming(`k${index}`, `k${index + 1}`));
+  const text = contentOf({}, [], many);
+  expect(text).not.toContain('class="arc"');
+  expect(text.match(/>servers: next</g)).toHaveLength(61);
 });

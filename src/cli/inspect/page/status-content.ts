@@ -1,4 +1,5 @@
 /** The content of the status page: the report of `gatehouse status` for browsers. */
+import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { breakable, command, html, type Html } from '../../../server/status-page/html.ts';
 import type { Attention } from '../status/report/attention.ts';
@@ -23,12 +24,17 @@ import {
   targetsSentence,
   windowsSentence,
 } from './sentences.ts';
+import { referencesSection } from './references-section.ts';
 import { windowsSection } from './windows-section.ts';
 
 /** @param windows all RestoreWindows: the report contains only open ones and those with violations */
-export function statusContent(report: StatusReport, windows: readonly RestoreWindow[]): Html {
+export function statusContent(
+  report: StatusReport,
+  windows: readonly RestoreWindow[],
+  policies: readonly AdmissionPolicy[],
+): Html {
   const now = new Date(report.checkedAt);
-  return html`${verdict(report)}${describeRestrictions(report).map(nothing)}${tiles(report, now)}${authoritySection(report, now)}${servingCertsSection(report, now)}${servedCertsSection(report, now)}${targetsSection(report)}${policiesSection(report, now)}${windowsSection(report, windows, now)}${leaderSection(report, now)}`;
+  return html`${verdict(report)}${describeRestrictions(report).map(nothing)}${tiles(report, now)}${authoritySection(report, now)}${servingCertsSection(report, now)}${servedCertsSection(report, now)}${targetsSection(report)}${policiesSection(report, now)}${referencesSection(policies)}${windowsSection(report, windows, now)}${leaderSection(report, now)}`;
 }
 
 const MAX_ATTENTION = 50;

@@ -62,7 +62,7 @@ async function readView({ client, discovery, serverClock, server }: Api, config:
   });
   return {
     subtitle: `${namespace} · ${server} · Kubernetes ${report.version}`,
-    content: statusContent(report, valueOf(readings.windows) ?? []),
+    content: statusContent(report, valueOf(readings.windows) ?? [], valueOf(readings.policies) ?? []),
     checkedAt: report.checkedAt,
   };
 }
