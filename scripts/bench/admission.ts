@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util';
 
 import { measureCompiled } from './admission-compiled.ts';
 import { measureMemory } from './admission-memory.ts';
+import { measureReferences } from './admission-references.ts';
 import { contentFigures, nameOf, printComparison, speedFigures, type Rounds } from './admission-report.ts';
 import { SIZES, type Size } from './admission-reviews.ts';
 import { playRounds, startStage, type Scenario, type Stage } from './admission-turns.ts';
@@ -41,9 +42,11 @@ const CONTENT_SCENARIOS = WEBHOOKS.map((webhook): Scenario => ({
 })).filter(({ webhook }) => isWanted(`contents ${webhook}`));
 const MEASURES_MEMORY = isWanted('memory');
 const MEASURES_COMPILED = isWanted('compiled');
-if (SCENARIOS.length + CONTENT_SCENARIOS.length === 0 && !MEASURES_MEMORY && !MEASURES_COMPILED)
+const MEASURES_REFERENCES = isWanted('references');
+const ONE_FIGURE = MEASURES_MEMORY || MEASURES_COMPILED || MEASURES_REFERENCES;
+if (SCENARIOS.length + CONTENT_SCENARIOS.length === 0 && !ONE_FIGURE)
   throw new Error(
-    `--only ${flags.only ?? ''}: names are like "validate 3 KB 16", "contents mutate", "memory" and "compiled"`,
+    `--only ${flags.only ?? ''}: names are like "validate 3 KB 16", "contents mutate", "memory", "compiled" and "references"`,
   );
 
 /**
@@ -54,7 +57,11 @@ const PROCESSES = 3;
 
 const load = () => loadavg()[0]?.toFixed(1) ?? '';
 const before = load();
-const figures = [...(await measure()), ...(MEASURES_COMPILED ? await measureCompiled() : [])];
+const figures = [
+  ...(await measure()),
+  ...(MEASURES_COMPILED ? await measureCompiled() : []),
+  ...(MEASURES_REFERENCES ? await measureReferences() : []),
+];
 printFigures(figures);
 console.log(
   `${cpus().length} cores (${cpus()[0]?.model ?? ''}), Node ${process.version}; ` +

@@ -62,6 +62,8 @@ export interface AuditEvent {
   readonly verb: string;
   readonly requestURI: string;
   readonly stageTimestamp: string;
+  /** Both times are in microseconds. Absent in the sandbox. */
+  readonly requestReceivedTimestamp?: string;
   readonly user: { readonly username: string };
   readonly userAgent?: string;
   readonly impersonatedUser?: { readonly username: string };

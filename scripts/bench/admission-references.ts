@@ -1,0 +1,176 @@
+/** What `guarantee: Serializable` adds to a write of a real API server that adds a reference. */
+import { join } from 'node:path';
+
+import { readManifests } from '../../src/cli/deploy-manifests.ts';
+import { DATACENTERS, datacenter, server, SERVERS } from '../../src/cli/sandbox/tour-objects.ts';
+import { ApiError } from '../../src/kube/api-error.ts';
+import { USERS, type AuditEvent } from '../../test/support/control-plane.ts';
+import { serversPolicy } from '../../test/support/objects.ts';
+import { eventually } from '../../test/support/processes.ts';
+import { startClusterProcess, type ClusterProcess } from './cluster-process.ts';
+import { atMost, percentile, type Figure } from './figures.ts';
+import { apply } from './restore-scene.ts';
+
+const EXAMPLES = join(import.meta.dirname, '..', '..', 'deploy', 'examples');
+const BATCHES = 10;
+const BATCH = 40;
+const WARM_UP = 60;
+const TARGETS = 10;
+/** The latency with the guarantee, in relation to the latency without it. */
+const MOST = 1.5;
+
+/** A namespace for each policy; `none` has no policy. */
+type Case = 'none' | 'BestEffort' | 'Serializable';
+const namespaceOf = (kind: Case): string => `bench-${kind.toLowerCase()}`;
+
+/** Alternate, so that load that grows or falls affects all equally. */
+const ORDERS = [
+  ['none', 'BestEffort', 'Serializable'],
+  ['Serializable', 'BestEffort', 'none'],
+] as const satisfies readonly (readonly Case[])[];
+
+/** The milliseconds of one write of each case. */
+type Round = Readonly<Record<Case, number>>;
+
+export async function measureReferences(): Promise<readonly Figure[]> {
+  const cluster = await startClusterProcess('kube-apiserver');
+  try {
+    await apply(
+      cluster,
+      ...readManifests(EXAMPLES).filter(({ kind }) => kind !== 'AdmissionPolicy'),
+      binding,
+    );
+    const replica = await cluster.startReplica('one');
+    await replica.whenReady(60_000);
+    await enforce(cluster);
+    const rounds: Round[] = [];
+    for (let round = 0; round < WARM_UP + BATCHES * BATCH; round += 1) {
+      const times = await playRound(cluster, round);
+      if (round >= WARM_UP) rounds.push(times);
+    }
+    await replica.program.stop(30_000);
+    return [...report(rounds, cluster.version), ...partsOf(await cluster.audit())];
+  } finally {
+    await cluster.stop();
+  }
+}
+
+/** Without the controller manager, nothing fills aggregated ClusterRoles. */
+const binding = {
+  apiVersion: 'rbac.authorization.k8s.io/v1',
+  kind: 'ClusterRoleBinding',
+  metadata: { name: 'bench-references' },
+  ...{
+    roleRef: {
+      apiGroup: 'rbac.authorization.k8s.io',
+      kind: 'ClusterRole',
+      name: 'gatehouse-references-infra',
+    },
+    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: USERS.gatehouse.name }],
+  },
+};
+
+/** Resolves when the API server calls the webhooks of both policies. */
+async function enforce(cluster: ClusterProcess): Promise<void> {
+  const cases = ['none', 'BestEffort', 'Serializable'] as const;
+  for (const kind of cases)
+    await apply(cluster, {
+      ...{ apiVersion: 'v1', kind: 'Namespace' },
+      metadata: { name: namespaceOf(kind), labels: { bench: kind } },
+    });
+  await eventually('Datacenters are served', async () => {
+    await cluster.client.list(DATACENTERS, { limit: 1 });
+    return true;
+  });
+  for (let index = 0; index < TARGETS; index += 1)
+    await cluster.client.create(DATACENTERS, datacenter(`dc-${index}`));
+  for (const guarantee of ['BestEffort', 'Serializable'] as const) {
+    await apply(cluster, referencesWith(guarantee));
+    await eventually(
+      `the policy with ${guarantee}`,
+      () =>
+        cluster.client
+          .create(SERVERS, server(namespaceOf(guarantee), 'probe', 'nowhere'), { dryRun: true })
+          .then(() => false)
+          .catch((error: unknown) => error instanceof ApiError && error.message.includes('spec.datacenter')),
+      { timeoutMs: 60_000 },
+    );
+  }
+}
+
+function referencesWith(guarantee: 'BestEffort' | 'Serializable') {
+  const { resource, group } = DATACENTERS;
+  return serversPolicy(guarantee.toLowerCase(), {
+    match: {
+      ...{ apiGroups: [SERVERS.group], apiVersions: [SERVERS.version], resources: [SERVERS.resource] },
+      namespaceSelector: { matchLabels: { bench: guarantee } },
+    },
+    validate: {
+      references: [
+        {
+          ...{ name: 'datacenter', path: 'spec.datacenter', onTargetDelete: 'Restrict', guarantee },
+          target: { apiGroup: group, resource },
+        },
+      ],
+    },
+  });
+}
+
+async function playRound({ client }: ClusterProcess, round: number): Promise<Round> {
+  const times = { none: 0, BestEffort: 0, Serializable: 0 };
+  for (const kind of ORDERS[round % ORDERS.length] ?? []) {
+    const object = server(namespaceOf(kind), `server-${round}`, `dc-${round % TARGETS}`);
+    const startedAt = performance.now();
+    await client.create(SERVERS, object);
+    times[kind] = performance.now() - startedAt;
+  }
+  return times;
+}
+
+/** The calls of Gatehouse for one write, as the API server times them. */
+const CALLS = [
+  ['create', 'uniqueclaims', 'of which the write of the intent'],
+  ['get', 'uniqueclaims', 'a read of an intent'],
+  ['get', 'datacenters', 'a read of a target'],
+] as const;
+
+const partsOf = (events: readonly AuditEvent[]): readonly Figure[] =>
+  CALLS.map(([verb, resource, what]) => {
+    const times = events
+      .filter((event) => event.verb === verb && event.objectRef?.resource === resource)
+      .map((event) => milliseconds(event.stageTimestamp) - milliseconds(event.requestReceivedTimestamp));
+    return { what: `    ${what}`, measured: times.length === 0 ? 'none' : ms(percentile(times, 0.5)) };
+  });
+
+/** Of a time with microseconds. */
+function milliseconds(time = ''): number {
+  const [seconds = '', fraction = ''] = time.replace('Z', '').split('.');
+  return Date.parse(`${seconds}Z`) + Number(`0.${fraction}`) * 1_000;
+}
+
+const ms = (value: number): string => `${value.toFixed(1)} ms`;
+const ratio = (value: number): string => `${value.toFixed(2)} times`;
+
+function report(rounds: readonly Round[], version: string): readonly Figure[] {
+  const batches = Array.from({ length: BATCHES }, (_, index) =>
+    rounds.slice(index * BATCH, (index + 1) * BATCH),
+  );
+  /** The median of the batches: a burst of load spoils only its own batches. */
+  const typical = (valueOf: (batch: readonly Round[]) => number) => percentile(batches.map(valueOf), 0.5);
+  const p50 = (batch: readonly Round[], kind: Case) =>
+    percentile(
+      batch.map((round) => round[kind]),
+      0.5,
+    );
+  const time = (kind: Case) => ms(typical((batch) => p50(batch, kind)));
+  const share = typical((batch) => p50(batch, 'Serializable') / p50(batch, 'BestEffort'));
+  return [
+    { what: `create of an object without a policy, kube-apiserver ${version}: p50`, measured: time('none') },
+    { what: '  with a reference', measured: time('BestEffort') },
+    {
+      what: '  with a reference and guarantee: Serializable',
+      measured: `${time('Serializable')} (${ratio(share)})`,
+      target: atMost(share, MOST, ratio),
+    },
+  ];
+}
