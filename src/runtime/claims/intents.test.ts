@@ -84,6 +84,24 @@ test('an intent of an object that was stored and is gone, or of a target that is
   expect(claims.stored.size).toBe(0);
 });
 
+test('the intent of a create that is known to be stored needs no read; that of an update does', async () => {
+  const claims = createClaimsInMemory();
+  const spec = { policy: 'servers', rule: 'references/datacenter' };
+  const created = { uid: 'uid-a', at: new Date(NOW).toISOString() };
+  const requests = { 'reference.create': created, 'reference.update': { ...created, resourceVersion: '7' } };
+  for (const [name, admitted] of Object.entries(requests))
+    await claims.create(newIntent(name, spec, refOf('a'), [], admitted, NOW), NEVER);
+  let reads = 0;
+  // The update is not stored yet.
+  const confirm = () => {
+    reads += 1;
+    return Promise.resolve({ metadata: { uid: 'uid-a', resourceVersion: '7' } });
+  };
+  const finish = (name: string) => finishIntent(name, claims, { confirm }, NOW, NEVER, () => true);
+  expect([await finish('reference.create'), reads]).toEqual([true, 0]);
+  expect([await finish('reference.update'), reads]).toEqual([false, 1]);
+});
+
 test('the ledger knows the intents of an object until they are cleaned up', () => {
   const ledger = createUnsettledClaims(
     SETTLE_MS,
