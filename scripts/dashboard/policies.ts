@@ -56,6 +56,31 @@ export const policies: Row = {
       queries: [{ expr: highest('window', 'gatehouse_restore_violations'), legend: '{{window}}' }],
     },
     {
+      title: 'Problems in the rehearsal of a restore',
+      description:
+        'Of the last scheduled rehearsal: problems of the newest backup, and those that the one before did not have.',
+      unit: 'short',
+      queries: [
+        { expr: `max(${of('gatehouse_restore_rehearsal_problems')})`, legend: 'problems' },
+        { expr: `max(${of('gatehouse_restore_rehearsal_new_problems')})`, legend: 'new' },
+      ],
+    },
+    {
+      title: 'Time since the last rehearsal of a restore',
+      description: 'And the age of the newest backup when it was rehearsed.',
+      unit: 's',
+      queries: [
+        {
+          expr: `time() - max(${of('gatehouse_restore_rehearsal_timestamp_seconds')})`,
+          legend: 'last rehearsal',
+        },
+        {
+          expr: `max(${of('gatehouse_restore_rehearsal_timestamp_seconds')}) - max(${of('gatehouse_restore_rehearsal_backup_timestamp_seconds')})`,
+          legend: 'age of the backup',
+        },
+      ],
+    },
+    {
       title: 'Deferred checks',
       description: 'By policy; only for restorers and users who may defer checks at any time.',
       unit: 'ops',
