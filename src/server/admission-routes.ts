@@ -65,7 +65,7 @@ export function addAdmissionRoutes(
   isLast: () => boolean,
 ): void {
   const { loadShedding, tracing, judgePath } = options;
-  const overload = refuseOverload(loadShedding, MAX_REVIEW_BYTES);
+  const overload = refuseOverload(loadShedding, MAX_REVIEW_BYTES, isLast);
   const checks = judgePath === undefined ? [overload] : [refuseUnknownPaths(judgePath), overload];
   const answerTo = createAnswerer(options);
   for (const webhook of ['mutate', 'validate'] as const) {

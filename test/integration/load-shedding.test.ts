@@ -183,6 +183,19 @@ describe('an event loop', () => {
       status: 429,
       body: expect.stringContaining('this replica is overloaded') as string,
     });
+    // An HTTP error that lasts until the webhook's timeout would store the object.
+    const open = await post(running, '/validate/ignore-e', reviewOf());
+    expect(open.status).toBe(200);
+    expect(JSON.parse(open.body)).toMatchObject({
+      apiVersion: 'admission.k8s.io/v1',
+      kind: 'AdmissionReview',
+      response: {
+        ...{ uid: 'a-uid', allowed: false },
+        status: { code: 429, reason: 'TooManyRequests', details: { retryAfterSeconds: 1 } },
+      },
+    });
+    const forged = await post(running, '/validate/ignore-e', '{"kind":"AdmissionReview"}');
+    expect(forged.status).toBe(429);
     isFull = false;
     expect((await post(running, '/validate/e', reviewOf())).status).toBe(200);
   });

@@ -77,6 +77,13 @@ export function toValidatingReview(
   return { ...reviewType('AdmissionReview', version), response: responseTo(request, decision) };
 }
 
+/** Refuses a request before it is read: API clients wait for retryAfterSeconds, then retry. */
+export function toRetry({ version, uid }: Envelope, message: string): AdmissionReview {
+  const details = { retryAfterSeconds: RETRY_SECONDS };
+  const status = { status: 'Failure', code: 429, reason: 'TooManyRequests', message, details } as const;
+  return { ...reviewType('AdmissionReview', version), response: { uid, allowed: false, status } };
+}
+
 /** Refuses a request that could not be read. */
 export function toRefusal({ version, uid }: Envelope, problem: string): AdmissionReview {
   const message = `Gatehouse cannot check this request: ${problem}`;

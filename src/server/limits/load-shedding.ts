@@ -3,12 +3,16 @@ import { getHeapStatistics } from 'node:v8';
 import type { Server } from 'node:https';
 import type { FastifyRequest } from 'fastify';
 
-import { MAX_REVIEW_BYTES } from '../../admission/review/read-review.ts';
+import { failsOpen } from '../../admission/webhooks/policy-entries.ts';
+import { findEnvelope } from '../../admission/review/find-envelope.ts';
+import { MAX_REVIEW_BYTES, type ReviewBody } from '../../admission/review/read-review.ts';
+import { toRetry } from '../../admission/review/review.ts';
 import type { Log } from '../../log.ts';
-import { busy, send, type Reply } from '../answer.ts';
+import { busy, send, sendAtOnce, type Answer, type Reply } from '../answer.ts';
 import type { Metrics, Overload } from '../metrics/metrics.ts';
 import { createBodyBudget, type Reservation } from './body-budget.ts';
 import { createFairShare, type Shortage } from './fair-share.ts';
+import { receiveBody } from './receive-body.ts';
 import { createRequesterShares, createReviewTurns, type Requester } from './requesters.ts';
 
 export type LoadShedding = ReturnType<typeof createLoadShedding>;
@@ -114,11 +118,17 @@ export function createLoadShedding(
   };
 }
 
+/** The API server writes the uid first: it ends within 200 bytes. */
+const ENVELOPE_BYTES = 4 * 1024;
+
 /**
- * Refuses a review before its body is read. Node still reads and discards the body, so the connection stays open.
+ * Refuses a review before its body is held in memory or parsed, except for its start.
+ *
+ * After an HTTP 429, the API server retries by itself until the webhook's timeout. Then `failurePolicy: Ignore` would store
+ * the object, so such entries get a review, and the client retries.
  * @param mostBytes the size limit of a body; a body without Content-Length counts as this large
  */
-export function refuseOverload({ arrive }: LoadShedding, mostBytes: number) {
+export function refuseOverload({ arrive }: LoadShedding, mostBytes: number, isLast: () => boolean) {
   return (
     request: FastifyRequest<{ Params: { entry: string } }, Server>,
     reply: Reply,
@@ -129,8 +139,15 @@ export function refuseOverload({ arrive }: LoadShedding, mostBytes: number) {
       request.raw.destroy();
     });
     if (arrival.kind === 'refused') {
-      // The API server retries within the webhook's timeout.
-      void send(reply, busy(overloadMessage(arrival.why)));
+      const message = overloadMessage(arrival.why);
+      if (!failsOpen(request.params.entry)) {
+        void send(reply, busy(message));
+        return;
+      }
+      receiveBody(request.raw, ENVELOPE_BYTES, (error, body) => {
+        if (error === null) sendAtOnce(reply, refusalOf(body, message), isLast());
+        else void reply.header('connection', 'close').send(error);
+      });
       return;
     }
     if (arrival.body !== undefined) {
@@ -139,6 +156,13 @@ export function refuseOverload({ arrive }: LoadShedding, mostBytes: number) {
     }
     done();
   };
+}
+
+function refusalOf(body: ReviewBody | undefined, message: string): Answer {
+  const envelope = findEnvelope(body?.bytes.toString('utf8') ?? '', 'AdmissionReview');
+  return envelope === undefined
+    ? busy(message)
+    : { code: 200, body: JSON.stringify(toRetry(envelope, message)) };
 }
 
 const MESSAGES = {
