@@ -2,7 +2,7 @@
 import type { CompiledPolicy } from '../policy/compiled-policy.ts';
 
 /** Why rules that read params stay in the webhook; undefined: the API server reads them with the same meaning. */
-export function paramsProblem({ params }: CompiledPolicy): string | undefined {
+export function paramsProblem({ params, match }: CompiledPolicy): string | undefined {
   if (params === undefined) return undefined;
   const { whenMissing, version, target } = params;
   if (whenMissing === 'Deny')
@@ -10,6 +10,8 @@ export function paramsProblem({ params }: CompiledPolicy): string | undefined {
       'whenMissing is Deny: while params are missing, the API server would refuse every request in scope, ' +
       'also of restorers and about objects in deletion'
     );
+  if (match.matchConditions.length > 0)
+    return 'a request whose matchConditions fail must be refused, and the API server skips the policy while params are missing';
   if (version === undefined) return `the version of ${target.resource} is not known`;
   if (isBuiltIn(target.group))
     return `it reads params of a built-in kind: kube-apiserver can miss a new ${params.kind} after another policy is gone`;

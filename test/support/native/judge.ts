@@ -112,6 +112,7 @@ const violations = (messages: readonly string[]): Verdict['annotations'] =>
           inCommon(
             messages
               .flatMap((one) => one.split('; '))
+              .map(inCommon)
               .toSorted()
               .join('; '),
           ),
