@@ -129,7 +129,7 @@ async function playRound({ client }: ClusterProcess, round: number): Promise<Rou
 
 /** The calls of Gatehouse for one write, as the API server times them. */
 const CALLS = [
-  ['create', 'uniqueclaims', 'of which the write of the intent'],
+  ['create', 'uniqueclaims', 'a write of an intent'],
   ['get', 'uniqueclaims', 'a read of an intent'],
   ['get', 'datacenters', 'a read of a target'],
 ] as const;
