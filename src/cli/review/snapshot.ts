@@ -21,8 +21,6 @@ export interface SnapshotInput {
   readonly namespace: string;
 }
 
-export type Snapshot = ReturnType<typeof createSnapshot>;
-
 export const NAMESPACES = { group: '', resource: 'namespaces' };
 
 /** @throws UnusableInput when the API server would reject a CRD */
