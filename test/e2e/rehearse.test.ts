@@ -127,7 +127,7 @@ test('--against compares with the objects of the target, and tries each new obje
 test('without a backup, or with two, the command says what to name', async () => {
   for (const args of [[], ['backup', '--from-cluster']]) {
     const { code, stderr } = await rehearse(...args);
-    expect(stderr).toContain('name a backup, or use --from-cluster');
+    expect(stderr).toContain('name a backup, or use --newest-in or --from-cluster');
     expect(code).toBe(2);
   }
 });

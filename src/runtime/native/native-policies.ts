@@ -29,6 +29,7 @@ import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import { isConflict, isNotFound } from '../../kube/api-error.ts';
 import type { Discovery } from '../../kube/discovery.ts';
+import type { Resource } from '../../kube/object.ts';
 import type { Store } from '../../kube/store.ts';
 import {
   validatingAdmissionPolicies as POLICIES,
@@ -202,8 +203,9 @@ async function readStored(
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, StoredPair> | undefined> {
   const served = await options.discovery.servedIn(POLICIES.group, signal);
-  if (![POLICIES, BINDINGS].every((kind) => served.some((one) => isDeepStrictEqual(one, kind))))
-    return undefined;
+  const isServed = ({ version, resource }: Resource) =>
+    served.some((one) => one.version === version && one.resource === resource);
+  if (![POLICIES, BINDINGS].every(isServed)) return undefined;
   try {
     return await listInstalled(options, signal);
   } catch (error) {
