@@ -36,8 +36,9 @@ export interface SuiteKind {
 
 export type ControllerSuite = Awaited<ReturnType<typeof startControllerSuite>>;
 
-/** No pass for this long: nothing is left to do. In milliseconds. */
-const QUIET_MS = 300;
+/** So many looks in a row without a pass: nothing is left to do. A process that gets no CPU time does not look. */
+const QUIET_LOOKS = 4;
+const LOOK_EVERY_MS = 75;
 
 /**
  * Starts an API in memory. Stop it at the end of the test.
@@ -122,10 +123,11 @@ async function runUntilQuiet(
     running.signal,
   );
   try {
-    for (;;) {
-      await sleep(QUIET_MS / 4);
-      const unsettled = passes.isQuiet() ? await unsettledIn(context, controller) : undefined;
-      if (passes.isQuiet() && unsettled?.length === 0) return writes;
+    for (let quiet = 0; ;) {
+      await sleep(LOOK_EVERY_MS);
+      quiet = passes.wereThereNone() ? quiet + 1 : 0;
+      const unsettled = quiet >= QUIET_LOOKS ? await unsettledIn(context, controller) : undefined;
+      if (unsettled?.length === 0 && passes.wereThereNone()) return writes;
       if (until.aborted)
         throw new Error(
           `the controller is not done in time: ${unsettled?.join('; ') ?? 'passes follow each other'}`,
@@ -155,13 +157,17 @@ async function unsettledIn(
   });
 }
 
-/** The metrics, and whether a pass runs or has run a moment ago. */
+/** The metrics, and whether a pass runs or has run since the last look. */
 function countPasses({ userController }: Context['metrics']) {
   let active = 0;
-  let lastAt = performance.now();
+  let [ended, endedBefore] = [0, 0];
   let hasFailed = false; // a retry follows
   return {
-    isQuiet: () => active === 0 && !hasFailed && performance.now() - lastAt > QUIET_MS,
+    wereThereNone: () => {
+      const isQuiet = active === 0 && !hasFailed && ended === endedBefore;
+      endedBefore = ended;
+      return isQuiet;
+    },
     userController: ((name, concurrency) => {
       const metrics = userController(name, concurrency);
       return {
@@ -170,7 +176,7 @@ function countPasses({ userController }: Context['metrics']) {
           active += 1;
           return (result) => {
             active -= 1;
-            lastAt = performance.now();
+            ended += 1;
             hasFailed = result === 'error';
             end(result);
           };
