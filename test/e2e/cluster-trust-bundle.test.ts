@@ -10,6 +10,7 @@ import { secrets } from '../../src/kube/well-known.ts';
 import { SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { seeEvent, startInjecting } from '../support/injection-objects.ts';
+import { eventually } from '../support/processes.ts';
 
 interface TrustBundle extends KubeObject {
   readonly spec?: { readonly signerName?: string; readonly trustBundle?: string };
@@ -66,8 +67,10 @@ test('an edited bundle is restored, and a deleted one is created again', async (
 
 test('nothing is written while the bundle does not change', async () => {
   const before = await see('the bundle', isBundle);
-  const { metrics } = replica;
-  expect(await metrics()).toMatch(/cabundle_targets\{kind="ClusterTrustBundle",state="current"\} 1/);
+  // The leader counts the bundle a moment after it has written it.
+  await eventually('the bundle is current', async () =>
+    (await replica.metrics()).includes('cabundle_targets{kind="ClusterTrustBundle",state="current"} 1'),
+  );
   expect((await see('the bundle', isBundle)).metadata?.resourceVersion).toBe(
     before.metadata?.resourceVersion,
   );
