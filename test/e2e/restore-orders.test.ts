@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { groupResourceName, keyOf } from '../../src/json/kube-object.ts';
 import type { Cluster } from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';
-import { startGatehouse } from '../support/gatehouse-cluster.ts';
+import { seeInForce, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { isNightly } from '../support/nightly.ts';
 import { predict, refusedIn, restoredIn } from '../support/rehearsal.ts';
@@ -21,7 +21,7 @@ import {
   trustVelero,
   untilDetectorCounts,
 } from '../support/restore-scene.ts';
-import { APPLICATIONS, ZONES, type Application } from '../support/restore-kinds.ts';
+import { APPLICATIONS, slugPolicy, ZONES, type Application } from '../support/restore-kinds.ts';
 import { createSeeded } from '../support/seeded.ts';
 import { createVelero, installVelero, type Velero } from '../support/velero.ts';
 
@@ -53,6 +53,8 @@ beforeAll(async () => {
     },
   }));
   await enforceApplications(cluster);
+  await cluster.apply(slugPolicy);
+  await seeInForce(cluster, 'slugs');
   await trustVelero(cluster, { settle: '1s', idle: '1s' });
   velero = createVelero(cluster.plane, { seed: SEED, leadMs: 0 }); // earlier than Velero writes
   await untilDetectorCounts(cluster, velero);

@@ -4,7 +4,7 @@ import type { Rehearsal } from '../../src/cli/restore/rehearse/report.ts';
 import type { JsonObject } from '../../src/json/json.ts';
 import { groupResourceName, objectKey } from '../../src/json/kube-object.ts';
 import type { Graph } from './restore-graph.ts';
-import { applicationPolicy, kindManifests } from './restore-kinds.ts';
+import { applicationPolicy, kindManifests, slugPolicy } from './restore-kinds.ts';
 
 const placed = (objects: readonly object[]) =>
   objects.map((object) => ({
@@ -14,7 +14,12 @@ const placed = (objects: readonly object[]) =>
 
 export const predict = async ({ backup, spec }: Graph): Promise<Rehearsal> =>
   await rehearseRestore(
-    { objects: placed(backup), own: placed([applicationPolicy]), existing: placed(kindManifests), notes: [] },
+    {
+      objects: placed(backup),
+      own: placed([applicationPolicy, slugPolicy]),
+      existing: placed(kindManifests),
+      notes: [],
+    },
     {
       namespaceMappings: Object.entries(spec.namespaceMapping ?? {}).map((pair) => pair.join(':')),
       includeNamespaces: spec.includedNamespaces ?? [],

@@ -103,7 +103,7 @@ export const kindManifests: readonly KubeObject[] = [
   role,
 ];
 
-/** The policy refuses this value, also during a restore. */
+/** `slugPolicy` refuses this value, also during a restore. */
 export const REFUSED_SLUG = 'refused';
 
 const target = (resource: string) => ({ apiGroup: GROUP, resource });
@@ -118,12 +118,6 @@ export const applicationPolicy: KubeObject & {
     match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: ['applications'] },
     validate: {
       immutable: ['spec.slug'],
-      rules: [
-        {
-          expression: `!has(object.spec.slug) || object.spec.slug != '${REFUSED_SLUG}'`,
-          message: 'this slug is reserved',
-        },
-      ],
       references: [
         { name: 'zone', path: 'spec.zone', target: target('zones') },
         { name: 'parent', path: 'spec.parent', target: target('applications') },
@@ -132,6 +126,23 @@ export const applicationPolicy: KubeObject & {
           path: 'spec.peer.name',
           namespacePath: 'spec.peer.namespace',
           target: target('applications'),
+        },
+      ],
+    },
+  },
+};
+
+/** Without it, a sweep finds everything that admission would refuse, so restorers pass while no replica answers. */
+export const slugPolicy: typeof applicationPolicy = {
+  ...applicationPolicy,
+  metadata: { name: 'slugs' },
+  spec: {
+    match: applicationPolicy.spec.match,
+    validate: {
+      rules: [
+        {
+          expression: `!has(object.spec.slug) || object.spec.slug != '${REFUSED_SLUG}'`,
+          message: 'this slug is reserved',
         },
       ],
     },
