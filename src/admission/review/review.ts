@@ -77,12 +77,19 @@ export function toValidatingReview(
   return { ...reviewType('AdmissionReview', version), response: responseTo(request, decision) };
 }
 
-/** Refuses a request before it is read: API clients wait for retryAfterSeconds, then retry. */
+/** Refuses a request before it is read. */
 export function toRetry({ version, uid }: Envelope, message: string): AdmissionReview {
-  const details = { retryAfterSeconds: RETRY_SECONDS };
-  const status = { status: 'Failure', code: 429, reason: 'TooManyRequests', message, details } as const;
-  return { ...reviewType('AdmissionReview', version), response: { uid, allowed: false, status } };
+  return { ...reviewType('AdmissionReview', version), response: retryOf(uid, message) };
 }
+
+/** API clients wait for retryAfterSeconds, then retry. */
+const retryOf = (uid: string, message: string, object: object = {}): AdmissionResponse => ({
+  ...{ uid, allowed: false },
+  status: {
+    ...{ status: 'Failure', code: 429, reason: 'TooManyRequests', message },
+    details: { ...object, retryAfterSeconds: RETRY_SECONDS },
+  },
+});
 
 /** Refuses a request that could not be read. */
 export function toRefusal({ version, uid }: Envelope, problem: string): AdmissionReview {
@@ -95,11 +102,7 @@ function responseTo(request: Answered, decision: Decision): AdmissionResponse {
   const { uid } = request;
   if (decision.kind === 'allow') return { uid, allowed: true, ...notices(decision) };
   const { message } = decision;
-  if (decision.kind === 'retry') {
-    const details = { ...identity(request), retryAfterSeconds: RETRY_SECONDS };
-    const reason = 'TooManyRequests'; // API clients wait for retryAfterSeconds, then retry
-    return { uid, allowed: false, status: { status: 'Failure', code: 429, reason, message, details } };
-  }
+  if (decision.kind === 'retry') return retryOf(uid, message, identity(request));
   const { reason, causes, retryAfterSeconds } = decision;
   const details = {
     ...identity(request),

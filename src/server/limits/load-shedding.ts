@@ -124,8 +124,8 @@ const ENVELOPE_BYTES = 4 * 1024;
 /**
  * Refuses a review before its body is held in memory or parsed, except for its start.
  *
- * After an HTTP 429, the API server retries by itself until the webhook's timeout. Then `failurePolicy: Ignore` would store
- * the object, so such entries get a review, and the client retries.
+ * After an HTTP 429, the API server retries until the webhook's timeout, and then applies the failurePolicy. `Ignore` stores
+ * the object unchecked, so such entries get a review instead, and the client retries.
  * @param mostBytes the size limit of a body; a body without Content-Length counts as this large
  */
 export function refuseOverload({ arrive }: LoadShedding, mostBytes: number, isLast: () => boolean) {
