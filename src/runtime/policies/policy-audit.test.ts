@@ -123,7 +123,7 @@ test('references are audited, and a target that only the store lacks is no viola
 
 test('violations are counted for each reference, also if there is none, and not those of rules', async () => {
   const standby = { ...datacenter, name: 'standby', path: 'spec.standby' };
-  const rules = [{ expression: 'object.spec.units < 5', message: 'too many' }];
+  const rules = [{ name: 'datacenter', expression: 'object.spec.units < 5', message: 'too many' }];
   govern({ validate: { references: [datacenter, standby], rules } });
   stored = ['a', 'b'].map((name) => server(name, { datacenter: 'nowhere', units: 7 }));
   await audit();
