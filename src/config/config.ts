@@ -129,6 +129,12 @@ export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, fil
 const within = (own: string, others: readonly string[]): readonly string[] | undefined =>
   others.length === 0 ? undefined : [...new Set([own, ...others])];
 
+/** The namespace of Gatehouse, for commands that have no flag for it. */
+export function ownNamespace(environment: NodeJS.ProcessEnv = process.env): string {
+  const variable = environmentName('namespace');
+  return resolveConfig({}, { [variable]: environment[variable] }).namespace;
+}
+
 export function environmentName(name: SettingName): string {
   return `GATEHOUSE_${name.toUpperCase().replaceAll('-', '_')}`;
 }

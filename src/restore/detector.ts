@@ -63,6 +63,19 @@ export function isTrusted({ spec }: RestoreDetector, namespace: string | undefin
   return spec.namespaces.includes(namespace) || spec.namespaces.includes('*');
 }
 
+/** The detector that opens windows for Restores of Velero in this namespace. */
+export const veleroDetector = (
+  detectors: readonly RestoreDetector[],
+  namespace: string,
+): RestoreDetector | undefined =>
+  detectors.find(
+    (one) =>
+      one.spec.watch.apiGroup === 'velero.io' &&
+      one.spec.watch.resource === 'restores' &&
+      isEnabled(one) &&
+      isTrusted(one, namespace),
+  );
+
 export function readSource({ spec }: RestoreDetector, object: object): RestoreSource {
   const text = (path: string | undefined): string => {
     const value = path === undefined ? undefined : fieldAt(object, path);

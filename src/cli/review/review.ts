@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 
 import type { HandlerLog } from '../../admission/handlers/handler.ts';
 import { stringifyJson, textIn, type JsonObject } from '../../json/json.ts';
-import { environmentName, resolveConfig } from '../../config/config.ts';
+import { ownNamespace } from '../../config/config.ts';
 import { loadHandlers, type LoadedHandler } from '../../runtime/handlers/load-handlers.ts';
 import { modeOf, userOf, type ReviewFlags } from './flags.ts';
 import { readInputs, refuse, type ReadOptions } from './input.ts';
@@ -129,12 +129,6 @@ async function runCluster(flags: ReviewFlags, options: ReadOptions): Promise<Res
     notes: result.notes,
     exitCode: isIncomplete ? 2 : isViolated ? 1 : 0,
   };
-}
-
-/** The namespace of Gatehouse, from the same setting as in `serve`. */
-function ownNamespace(): string {
-  const variable = environmentName('namespace');
-  return resolveConfig({}, { [variable]: process.env[variable] }, {}).namespace;
 }
 
 const context = () => ({ logFor, ownNamespace: ownNamespace(), now: new Date() });

@@ -5,7 +5,7 @@ import type { RestoreDetector } from '../../api/restore-detector.ts';
 import { counted } from '../../json/counted.ts';
 import { groupResourceName } from '../../json/kube-object.ts';
 import { toGroupResource } from '../../api/policy-match.ts';
-import { isEnabled, isTrusted } from '../detector.ts';
+import { veleroDetector } from '../detector.ts';
 import {
   byResource,
   DEFINITIONS,
@@ -111,13 +111,7 @@ export function detector(facts: RunbookFacts): readonly Part[] {
 
 /** The detector that counts Restores of Velero in the chosen namespace. */
 const detectorOf = ({ cluster, choices }: RunbookFacts): RestoreDetector | undefined =>
-  cluster.detectors.find(
-    (one) =>
-      one.spec.watch.apiGroup === 'velero.io' &&
-      one.spec.watch.resource === 'restores' &&
-      isEnabled(one) &&
-      isTrusted(one, choices.veleroNamespace),
-  );
+  veleroDetector(cluster.detectors, choices.veleroNamespace);
 
 /** What the detector pauses, and what else writes to the kinds that policies govern. */
 export function pause(facts: RunbookFacts): readonly Part[] {

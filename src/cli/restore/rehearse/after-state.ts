@@ -1,5 +1,5 @@
 /** What is wrong when a rehearsed restore has ended: the sweep, the owner links and the webhooks of others. */
-import { isInScope } from '../../../admission/policy/match/object-scope.ts';
+import { isInScope, type NamespaceLabels } from '../../../admission/policy/match/object-scope.ts';
 import type { Violation } from '../../../api/restore-window.ts';
 import { listIn, objectIn, textIn } from '../../../json/json.ts';
 import {
@@ -10,7 +10,7 @@ import {
   type KubeObject,
   type OwnerReference,
 } from '../../../json/kube-object.ts';
-import { lostOwners, planLinks, type OwnerState } from '../../../restore/owner-links.ts';
+import { planLinks, type OwnerState } from '../../../restore/owner-links.ts';
 import { governed } from '../../../runtime/policies/policy-kinds.ts';
 import { createSweep } from '../../../runtime/restores/sweep.ts';
 import type { ApiObject } from '../../../sandbox/machinery/api-object.ts';
@@ -61,18 +61,19 @@ export interface LostOwner {
 export function lostOwnersOf(target: Target, outcomes: readonly Outcome[]) {
   const unlinked: LostOwner[] = [];
   const unrecorded: LostOwner[] = [];
+  const namespaces = target.namespaceLabels();
   for (const outcome of outcomes) {
     const { item, namespace } = outcome;
     if (outcome.result !== 'restored' && outcome.result !== 'incomplete') continue;
     const object = target.contents.find({ ...item.resource, namespace, name: item.name });
     const refs = listIn(item.object, 'metadata', 'ownerReferences');
     if (object === undefined) continue;
-    if (preservesOwners(target, item.resource, object)) {
+    if (preservesOwners(target.policies, item.resource, object, namespaces)) {
       const stateOf = (ref: OwnerReference) => ownerState(target, ref, namespace);
       const { verdicts } = planLinks(item.resource, object, stateOf);
       for (const { ref, result, message = '' } of verdicts)
         if (result !== 'Linked') unlinked.push({ outcome, message: `${describeOwner(ref)}: ${message}` });
-      if (refs.length === 0 || verdicts.length > 0 || lostOwners(object).length > 0) continue;
+      if (verdicts.length > 0) continue;
     }
     const isCustom =
       target.kinds.registry.stored(item.resource.group, item.resource.resource)?.custom === true;
@@ -85,19 +86,18 @@ export function lostOwnersOf(target: Target, outcomes: readonly Outcome[]) {
   return { unlinked, unrecorded };
 }
 
-function preservesOwners(
-  { policies, ...target }: Target,
+const preservesOwners = (
+  policies: Target['policies'],
   resource: GroupResource,
   object: KubeObject,
-): boolean {
-  const namespaces = target.namespaceLabels();
-  return policies.some(
+  namespaces: NamespaceLabels,
+): boolean =>
+  policies.some(
     (policy) =>
       policy.preservesOwners &&
       governed(policy).some((kind) => groupResourceName(kind) === groupResourceName(resource)) &&
       isInScope(policy, object, namespaces),
   );
-}
 
 function ownerState(
   { kinds, contents }: Target,

@@ -1,15 +1,19 @@
 /** Reads a cluster: as a backup of everything, or as the target of a restore. */
 import { GROUP } from '../../../api/group.ts';
-import type { AdmissionPolicy } from '../../../api/admission-policy.ts';
 import { messageOf } from '../../../json/error-message.ts';
-import { isJsonObject, textIn, type JsonObject } from '../../../json/json.ts';
-import { groupResourceName, objectKey, splitApiVersion, type KubeObject } from '../../../json/kube-object.ts';
+import { isJsonObject, listIn, objectIn, textIn, type JsonObject } from '../../../json/json.ts';
+import {
+  groupResourceName,
+  objectKey,
+  splitApiVersion,
+  type GroupResource,
+  type KubeObject,
+} from '../../../json/kube-object.ts';
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
 import { uniqueBy } from '../../../json/objects.ts';
 import { ApiError } from '../../../kube/api-error.ts';
 import type { Resource } from '../../../kube/object.ts';
 import { restoredObject, type RestoreNames } from '../../../restore/backup/restored-object.ts';
-import { namedKinds } from '../../../runtime/policies/policy-kinds.ts';
 import type { UserCluster } from '../../connect.ts';
 import type { PlacedObject } from '../../review/documents.ts';
 import type { Finding } from './findings.ts';
@@ -63,7 +67,7 @@ export async function readTarget(
   const first = await readKinds(cluster, await resolved(cluster, [...ALWAYS, ...OWN_KINDS]));
   const policies = [...given, ...first.objects]
     .filter(({ object }) => textIn(object, 'kind') === 'AdmissionPolicy')
-    .flatMap(({ object }) => namedKinds((object as unknown as AdmissionPolicy).spec)); // readOwn validates them later
+    .flatMap(({ object }) => namedIn(object));
   const kinds = uniqueBy(
     backup.map(({ object }) => ({
       ...splitApiVersion(textIn(object, 'apiVersion')),
@@ -100,7 +104,16 @@ export async function readPolicies(cluster: UserCluster) {
   };
 }
 
-async function resolved({ discovery }: UserCluster, kinds: Parameters<typeof groupResourceName>[0][]) {
+/** The kinds that a policy names, which is not validated yet. */
+const namedIn = (policy: JsonObject): readonly GroupResource[] =>
+  [
+    ...listIn(policy, 'spec', 'validate', 'references').map((reference) => objectIn(reference, 'target')),
+    objectIn(policy, 'spec', 'params'),
+  ]
+    .map((target) => ({ group: textIn(target, 'apiGroup'), resource: textIn(target, 'resource') }))
+    .filter(({ resource }) => resource !== '');
+
+async function resolved({ discovery }: UserCluster, kinds: readonly GroupResource[]) {
   const found = await Promise.all(kinds.map((kind) => discovery.resolve(kind)));
   return found.filter((kind) => kind !== undefined);
 }

@@ -40,10 +40,11 @@ export async function findingsOf(
 ): Promise<Findings> {
   const { unlinked, unrecorded } = lostOwnersOf(target, outcomes);
   const swept = await violationsOf(target, outcomes, options);
+  const backedUp = new Set(outcomes.map(({ item }) => groupResourceName(item.resource)));
   const found = [
     ...outcomes.flatMap(ofOutcome),
     ...swept.map(({ name, violation }) =>
-      problem(violation.reason, name, describeViolation(violation, target, outcomes)),
+      problem(violation.reason, name, describeViolation(violation, target, backedUp)),
     ),
     ...unlinked.map(({ outcome, message }) => problem('OwnerNotLinked', describeOutcome(outcome), message)),
     ...unrecorded.map(({ outcome, message }) => note('OwnerNotRecorded', describeOutcome(outcome), message)),
@@ -121,7 +122,7 @@ async function violationsOf(
 function describeViolation(
   { field, reason, message, policy, target: missing }: Violation,
   { kinds }: Target,
-  outcomes: readonly Outcome[],
+  backedUp: ReadonlySet<string>,
 ): string {
   const by = `(policy ${policy})`;
   if (missing === undefined) return `${field}: ${message ?? reason} ${by}`;
@@ -132,9 +133,8 @@ function describeViolation(
   if (reason === 'CrossesNamespaceMapping')
     return `${field}: names ${what} in the namespace of the original ${by}`;
   const isClusterScoped = kinds.registry.stored(group, resource)?.namespaced === false;
-  const isBackedUp = outcomes.some(({ item }) => groupResourceName(item.resource) === kind);
   const hint =
-    isClusterScoped && !isBackedUp
+    isClusterScoped && !backedUp.has(kind)
       ? `; the backup has no ${kind}: include cluster-scoped resources in the backup`
       : '';
   return `${field}: ${what} is not there after the restore ${by}${hint}`;

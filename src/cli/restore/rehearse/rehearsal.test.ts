@@ -1,8 +1,13 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { parse } from 'yaml';
 
+import type { RestoreDetector } from '../../../api/restore-detector.ts';
 import type { JsonObject } from '../../../json/json.ts';
 import { rehearseRestore } from './rehearsal.ts';
 import type { RehearseFlags } from './flags.ts';
+import { shippedDetector, windowOf } from './window.ts';
 
 const GROUP = 'shop.example.com';
 
@@ -81,6 +86,16 @@ test('a CRD of the backup serves its objects; a reference to a later object is d
   expect(lines).toEqual([
     'note Deferred shops.shop.example.com east/a: passes only while checks are deferred: shops/zone=zones.shop.example.com/red',
   ]);
+});
+
+test('without a detector in the input, the shipped one counts', () => {
+  const file = join(import.meta.dirname, '../../../../deploy/detectors/velero/detector.yaml');
+  const shipped = parse(readFileSync(file, 'utf8')) as RestoreDetector;
+  const detector = { ...shipped, spec: { ...shipped.spec, namespaces: ['velero'] } };
+  const restore = { name: 'r', namespace: 'velero', namespaceMapping: { east: 'copy' } };
+  const windows = [detector, shippedDetector('velero')].map((one) => windowOf([one], restore, new Date(0)));
+  expect(windows[0]).toBeDefined();
+  expect(windows[1]).toEqual(windows[0]);
 });
 
 test('without a window, Velero loses an object that comes before its target', async () => {

@@ -1,6 +1,6 @@
 /** Rehearses a restore: replays the objects of a backup, and collects the findings. */
 import type { RestoreDetector } from '../../../api/restore-detector.ts';
-import { resolveConfig, environmentName } from '../../../config/config.ts';
+import { ownNamespace } from '../../../config/config.ts';
 import type { BackupItem } from '../../../restore/backup/backup.ts';
 import { restoreOrder } from '../../../restore/backup/restore-order.ts';
 import { createSelection, type Skipped } from '../../../restore/backup/selection.ts';
@@ -65,12 +65,6 @@ export async function rehearseRestore(
 
 /** Before the kinds are known: only the plural of CRDs is needed. */
 const NO_KINDS = { typeOf: () => '' };
-
-/** The namespace of Gatehouse, also from the environment. */
-export function ownNamespace(): string {
-  const variable = environmentName('namespace');
-  return resolveConfig({}, { [variable]: process.env[variable] }, {}).namespace;
-}
 
 function settingsOf(flags: RehearseFlags, now: Date) {
   const silent = {

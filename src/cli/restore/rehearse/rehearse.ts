@@ -1,5 +1,6 @@
 /** `gatehouse restore rehearse`: what a restore of this backup would lose or break. */
 import { GROUP } from '../../../api/group.ts';
+import { ownNamespace } from '../../../config/config.ts';
 import { parseJson, textIn } from '../../../json/json.ts';
 import { withCluster, type UserCluster } from '../../connect.ts';
 import type { PlacedObject } from '../../review/documents.ts';
@@ -10,7 +11,7 @@ import { dryRun, readEverything, readPolicies, readTarget, type ClusterObjects }
 import { isProblem } from './findings.ts';
 import { checkSources, namesOf, type RehearseFlags } from './flags.ts';
 import { readBackedUp, readGiven, toInput, type RehearsalInput } from './input.ts';
-import { ownNamespace, rehearseRestore } from './rehearsal.ts';
+import { rehearseRestore } from './rehearsal.ts';
 import { recordResult } from './record.ts';
 import { formatRehearsal, type Rehearsal } from './report.ts';
 

@@ -7,7 +7,7 @@ import { targetKey } from '../../../admission/policy/object-ref.ts';
 import type { GovernedIndex } from '../../../admission/policy/world.ts';
 import type { UserInfo } from '../../../admission/review/request.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
-import type { JsonObject } from '../../../json/json.ts';
+import { textIn, type JsonObject } from '../../../json/json.ts';
 import {
   groupResourceName,
   refOf,
@@ -73,11 +73,11 @@ export function createTarget(
     write: async (object: JsonObject, type: ResourceType): Promise<Written> => {
       const record = createRecording();
       try {
-        const namespace = namespaceOf(object);
-        if (namespace !== undefined && !hasNamespace(namespace))
+        const namespace = textIn(object, 'metadata', 'namespace');
+        if (namespace !== '' && !hasNamespace(namespace))
           throw new ApiFailure(404, 'NotFound', `namespaces "${namespace}" not found`);
         const decoded = decode(object, type, SILENT.warn);
-        const before = contents.find(refOf(type, decoded)) as ApiObject | undefined; // `store` put it there
+        const before = contents.find(refOf(type, decoded)) as ApiObject | undefined; // decoded by this machinery
         const old = before === undefined ? undefined : await api.inVersion(before, type);
         const operation = old === undefined ? 'CREATE' : 'UPDATE';
         const write: Write = { type, operation, user, object: decoded, old };
@@ -93,11 +93,6 @@ export function createTarget(
     },
   };
 }
-
-const namespaceOf = (object: JsonObject): string | undefined => {
-  const { metadata } = object as KubeObject;
-  return metadata?.namespace;
-};
 
 const windowRef = ({ metadata }: RestoreWindow): ObjectRef => ({
   ...RESTORE_WINDOWS,

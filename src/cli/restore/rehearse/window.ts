@@ -1,12 +1,11 @@
 /** The RestoreWindow that a detector would open for the rehearsed restore. */
-import { createHash } from 'node:crypto';
-
 import type { RestoreDetector } from '../../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { ACCOUNTS_OF } from '../../../api/principals.ts';
 import { toTimestamp } from '../../../json/kube-object.ts';
 import { detectedWindow } from '../../../restore/detected-window.ts';
-import { isEnabled, isTrusted } from '../../../restore/detector.ts';
+import { veleroDetector } from '../../../restore/detector.ts';
+import { sha256 } from '../../../runtime/restores/restore-evidence.ts';
 
 export interface RestoreOfTool {
   readonly name: string;
@@ -20,9 +19,7 @@ export function windowOf(
   { name, namespace, namespaceMapping }: RestoreOfTool,
   now: Date,
 ): RestoreWindow | undefined {
-  const detector = detectors.find(
-    (one) => one.spec.watch.resource === 'restores' && isEnabled(one) && isTrusted(one, namespace),
-  );
+  const detector = veleroDetector(detectors, namespace);
   if (detector === undefined) return undefined;
   const source = {
     ...{ name, namespace, namespaceMapping },
@@ -30,7 +27,6 @@ export function windowOf(
     ...{ activity: 'active' as const, startedAt: now, createdAt: now },
     ...{ allWritten: false, targetNamespace: undefined },
   };
-  const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
   const window = detectedWindow(detector, source, now, sha256);
   return { ...window, metadata: { ...window.metadata, creationTimestamp: toTimestamp(now) } };
 }
