@@ -69,7 +69,10 @@ export function limitConnections(
     });
     if (all.size <= most) return;
     crowdedOut();
-    leastUseful(connection, all.values(), slowAfterMs).socket.destroy();
+    const left = leastUseful(connection, all.values(), slowAfterMs);
+    // Its socket closes later: until then, it must neither count nor be chosen again.
+    all.delete(left.key);
+    left.socket.destroy();
   });
 
   // Every request runs this: all sorting is left to the moment when there are too many connections.
