@@ -7,8 +7,7 @@ import { e2eSuites, processSuites } from './scripts/suites.ts';
 
 const ROOT = import.meta.dirname;
 /** Long enough for a slow test on a busy machine; short enough to end one that hangs. */
-const TIMEOUT_MS = 60_000;
-const E2E_TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 120_000;
 /** `expect.poll` waits one second by default: too short on a busy machine. */
 const expect = { poll: { timeout: TIMEOUT_MS / 2 } };
 
@@ -75,8 +74,8 @@ export default defineConfig({
           ),
           globalSetup: ['test/support/bundle-setup.ts'],
           env: { GATEHOUSE_TEST_API: 'sandbox' },
-          testTimeout: E2E_TIMEOUT_MS,
-          hookTimeout: E2E_TIMEOUT_MS,
+          testTimeout: TIMEOUT_MS,
+          hookTimeout: TIMEOUT_MS,
         },
       },
       {
@@ -87,8 +86,8 @@ export default defineConfig({
           isolate: false,
           include: e2eSuites(ROOT, () => true),
           globalSetup: ['test/support/bundle-setup.ts', 'test/support/control-plane-setup.ts'],
-          testTimeout: E2E_TIMEOUT_MS,
-          hookTimeout: E2E_TIMEOUT_MS,
+          testTimeout: TIMEOUT_MS,
+          hookTimeout: TIMEOUT_MS,
         },
       },
       {
@@ -99,8 +98,8 @@ export default defineConfig({
           include: e2eSuites(ROOT, ({ isNightly }) => isNightly),
           globalSetup: ['test/support/bundle-setup.ts', 'test/support/control-plane-setup.ts'],
           env: { GATEHOUSE_NIGHTLY: '1' },
-          testTimeout: E2E_TIMEOUT_MS,
-          hookTimeout: E2E_TIMEOUT_MS,
+          testTimeout: TIMEOUT_MS,
+          hookTimeout: TIMEOUT_MS,
         },
       },
     ],

@@ -27,6 +27,9 @@ export { DATACENTERS, localService, SERVERS } from '../../src/cli/sandbox/tour-o
 
 export const SYSTEM_NAMESPACE = 'gatehouse-system';
 
+/** How long a test waits for one answer or one state on a slow machine; the API server itself ends a request after this time. */
+const PATIENCE_MS = 60_000;
+
 export interface Cluster {
   readonly plane: ControlPlane;
   readonly admin: KubeClient;
@@ -57,7 +60,7 @@ export async function connectCluster(plane: ControlPlane): Promise<Cluster> {
   const restFor = async (user: User): Promise<Rest> => {
     const connection = await loadConnection({ kubeconfig: plane.kubeconfig(user) });
     connections.push(connection);
-    return createRest({ connection, userAgent: 'gatehouse-test' });
+    return createRest({ connection, userAgent: 'gatehouse-test', timeoutMs: PATIENCE_MS });
   };
   const adminRest = await restFor('admin');
   const admin = createClient(adminRest);
@@ -80,7 +83,7 @@ export async function connectCluster(plane: ControlPlane): Promise<Cluster> {
       resource: Resource,
       ref: NamedRef,
       accept: (object: T) => boolean = () => true,
-      timeoutMs = 30_000,
+      timeoutMs = PATIENCE_MS,
     ) => {
       let last: T | undefined;
       return await eventually(

@@ -74,7 +74,7 @@ export const seeConverting = (cluster: Cluster, policy: string): Promise<Conditi
     CONVERSION_POLICIES,
     { name: policy },
     (object) => isTrue('Ready')(object) && isTrue('Installed')(object),
-    30_000,
+    60_000,
   );
 
 /** Makes `version` the storage version. Resolves when the API server reports it. */

@@ -58,7 +58,6 @@ export const seeInForce = (cluster: Cluster, policy: string): Promise<Conditione
     ADMISSION_POLICIES,
     { name: policy },
     (object) => isTrue('Ready')(object) && isTrue('WebhooksInstalled')(object),
-    30_000,
   );
 
 /**

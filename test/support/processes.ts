@@ -108,7 +108,7 @@ export function tail(logFile: string, lines = 20): string {
 export async function eventually<T>(
   what: string,
   probe: () => Promise<T | undefined | false> | T | undefined | false,
-  { timeoutMs = 30_000, everyMs = 50 }: { readonly timeoutMs?: number; readonly everyMs?: number } = {},
+  { timeoutMs = 60_000, everyMs = 50 }: { readonly timeoutMs?: number; readonly everyMs?: number } = {},
 ): Promise<T> {
   const deadline = performance.now() + timeoutMs;
   let last: unknown;

@@ -119,7 +119,7 @@ export async function seeWindowOf(
   restore: string,
   what: string,
   accept: (window: RestoreWindow) => boolean,
-  timeoutMs = 30_000,
+  timeoutMs = 60_000,
 ): Promise<RestoreWindow> {
   const name = await windowNameOf(cluster, restore);
   return await cluster.see<RestoreWindow>(what, RESTORE_WINDOWS, { name }, accept, timeoutMs);
@@ -156,7 +156,7 @@ export async function untilDetectorCounts(cluster: Cluster, velero: Velero): Pro
   await eventually(
     'the detector is in force',
     async () => (await verdictOf(restorer, probe, { dryRun: true })) === 'allowed',
-    { timeoutMs: 30_000 },
+    { timeoutMs: 60_000 },
   );
   await run.write();
   await run.finish();

@@ -147,7 +147,7 @@ export async function untilInstalled(cluster: Cluster): Promise<void> {
     ADMISSION_POLICIES,
     { name: 'selectors' },
     isTrue('WebhooksInstalled'),
-    30_000,
+    60_000,
   );
   await cluster.see('the cert of db', secrets, { namespace: 'shop', name: 'db-tls' });
   const isFilled = (object: Carrier) =>
@@ -197,7 +197,7 @@ export async function untilRotated(
   { events }: Pick<TrustHistory, 'events'>,
   old: string,
   reason: string,
-  timeoutMs = 30_000,
+  timeoutMs = 60_000,
 ): Promise<string> {
   const isReissued = (): boolean => {
     const { authority, chains } = standingOf(events());

@@ -126,7 +126,8 @@ async function runUntilQuiet(
     for (let quiet = 0; ;) {
       await sleep(LOOK_EVERY_MS);
       quiet = passes.wereThereNone() ? quiet + 1 : 0;
-      const unsettled = quiet >= QUIET_LOOKS ? await unsettledIn(context, controller) : undefined;
+      const unsettled =
+        quiet >= QUIET_LOOKS ? await unsettledIn(context, controller, passes.ended()) : undefined;
       if (unsettled?.length === 0 && passes.wereThereNone()) return writes;
       if (until.aborted)
         throw new Error(
@@ -139,14 +140,20 @@ async function runUntilQuiet(
   }
 }
 
-/** Objects that a pass has not brought to an end, each with the reason. */
+/**
+ * Objects that a pass has not brought to an end, each with the reason.
+ *
+ * @param passes since the start: a controller that has just started has not begun its first pass
+ */
 async function unsettledIn(
   { client, discovery }: Context,
   { watched }: CompiledController,
+  passes: number,
 ): Promise<readonly string[]> {
   const resource = await discovery.resolve(watched);
   if (resource === undefined) return [`${groupResourceName(watched)} is not served`];
   const { items } = await client.listAll<KubeObject>(resource);
+  if (passes < items.length) return [`${passes} passes for ${items.length} objects`];
   return items.flatMap((object) => {
     const open = listIn(object, 'status', 'conditions').find(
       (condition) =>
@@ -163,6 +170,7 @@ function countPasses({ userController }: Context['metrics']) {
   let [ended, endedBefore] = [0, 0];
   let hasFailed = false; // a retry follows
   return {
+    ended: () => ended,
     wereThereNone: () => {
       const isQuiet = active === 0 && !hasFailed && ended === endedBefore;
       endedBefore = ended;
