@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# The complete form of what .ci/run does in part: every fault at every write, random schedules, restores and faults with new seeds,
-# a million orders and 10,000 races of references, 1,000 rehearsals, 10,000 paths of the bypass search, a million fuzz inputs, the suites of both arrangements the other way around, all faults of the
-# chaos run in both arrangements, the long soak, the single executable. Takes almost five hours. Runs every step even when an earlier one has failed, and
-# ends with 1 when one has.
+# The complete form of what .ci/run does in part: every fault at every write, new seeds, larger numbers, the suites of the sandbox that
+# `npm test` leaves out, both arrangements. Takes more than five hours. Runs every step even when an earlier one has failed, and ends with 1
+# when one has.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,8 +18,10 @@ step() {
 export GATEHOUSE_SCHEDULES=${GATEHOUSE_SCHEDULES:-60}
 step npx vitest run --project unit src/runtime/certificates/rotation-schedule.test.ts
 step env GATEHOUSE_REFERENCE_SCHEDULES=1000000 npx vitest run --project unit src/runtime/claims/reference-interleavings.test.ts
+step env GATEHOUSE_NIGHTLY=1 npx vitest run --project integration test/integration/native-policies.test.ts
 step env GATEHOUSE_PAIRS=10000 npx vitest run --project e2e test/e2e/serializable.test.ts
 step env GATEHOUSE_GRAPHS=1000 GATEHOUSE_LONG=1 npx vitest run --project sandbox test/e2e/restore-orders.test.ts
+step env GATEHOUSE_LONG=only npx vitest run --project sandbox
 step npx vitest run --project nightly
 # CI runs these suites as one process in the sandbox, and as two with kube-apiserver.
 mapfile -t both < <(grep -l "arrangement: 'both'" test/e2e/*.test.ts)

@@ -6,7 +6,7 @@
  *
  * - `shared-plane`: the control plane goes back to the pool after the file; see test/support/control-plane-pool.ts.
  *   `own-plane`: the file restarts the servers, or needs flags of its own.
- * - `sandbox`: `yes` in `npm test`, `long` only in `npm run test:sandbox` and in CI, `no (reason)` never.
+ * - `sandbox`: `yes` in `npm test`, `long` only in `npm run test:sandbox` and every night, `no (reason)` never.
  * - `slow`: it takes about a minute or more, most of it waiting, so it starts before the others.
  * - `nightly`: `npm run test:nightly` runs a longer form of it.
  *

@@ -76,12 +76,13 @@ function evaluated({ policy, binding }: NativePair) {
     );
     const failures = evaluatedAll.flatMap((one) => one.failures);
     const auditAnnotations = evaluatedAll.flatMap((one) => one.auditAnnotations);
-    const messages = failures.map(({ message }) => inCommon(message));
+    const messages = failures.map(({ message }) => message);
+    const common = messages.map(inCommon);
     const annotations = Object.fromEntries(auditAnnotations);
     return {
-      refusals: action === 'Deny' ? messages : [],
-      warnings: action === 'Warn' ? messages : [],
-      annotations: action === 'Audit' ? { ...annotations, ...violations(messages) } : annotations,
+      refusals: action === 'Deny' ? common : [],
+      warnings: action === 'Warn' ? common : [],
+      annotations: action === 'Audit' ? { ...annotations, ...violations(messages.join('; ')) } : annotations,
     };
   };
 }
@@ -103,22 +104,11 @@ function worldWith(params: KubeObject | undefined) {
   return { registry, storage, convert: (objects: readonly ApiObject[]) => Promise.resolve(objects) };
 }
 
-/** Ajv and CEL may find the flaws of one value in another order. */
-const violations = (messages: readonly string[]): Verdict['annotations'] =>
-  messages.length === 0
-    ? {}
-    : {
-        violations: shorten(
-          inCommon(
-            messages
-              .flatMap((one) => one.split('; '))
-              .map(inCommon)
-              .toSorted()
-              .join('; '),
-          ),
-          LONGEST_ANNOTATION,
-        ),
-      };
+/** Ajv and CEL may find the flaws of one value in another order, so of a long annotation they may keep other parts. */
+const violations = (text: string): Verdict['annotations'] => {
+  if (Array.from(text).length > LONGEST_ANNOTATION || text.endsWith('…')) return { violations: 'too long' };
+  return text === '' ? {} : { violations: inCommon(text).split('; ').toSorted().join('; ') };
+};
 
 async function byWebhook(
   policy: CompiledPolicy,
@@ -147,7 +137,7 @@ async function byWebhook(
       ),
     ),
     warnings: decision.warnings.map(inCommon).toSorted(),
-    annotations: { ...annotations, ...(found === undefined ? {} : violations([inCommon(found)])) },
+    annotations: { ...annotations, ...violations(found ?? '') },
   };
 }
 
@@ -178,4 +168,4 @@ function isCalled({ match }: CompiledPolicy, question: Asked['question']): boole
 const inCommon = (message: string): string =>
   /resulted in error: |could not be evaluated: |an expression that cannot be evaluated/.test(message)
     ? UNEVALUATED
-    : message.replace(/ (changed|set) to [^]*?( later)?: (keep the value|leave it out)/, ' $1$2: $3');
+    : message.replace(/ (changed|set) to [^]*?( later)?: (keep the value|leave it out)/g, ' $1$2: $3');
