@@ -4,6 +4,7 @@ import { asCelError, CelError, positionOf } from './cel-error.ts';
 import { celValue } from './values/maps.ts';
 import { compileNode } from './compile/compile-node.ts';
 import type { Compiled, Compiler, Variable } from './compile/compiler.ts';
+import { NO_MESSAGES, type CelMessages } from './compile/messages.ts';
 import type { Expression } from './syntax/expression.ts';
 import { parseExpression } from './syntax/parse.ts';
 import { usedFields, type UsedFields } from './syntax/used-fields.ts';
@@ -39,6 +40,8 @@ export interface CelOptions {
    * needed in expressions that produce a part of an object.
    */
   readonly uniformLiterals?: boolean;
+  /** The messages that the expression may create; default: none. */
+  readonly messages?: CelMessages;
 }
 
 export interface CelProgram {
@@ -81,6 +84,7 @@ export function compileCel(
     const compiled = compiler.compile(parsed, {
       variables: globals,
       mixed: options.uniformLiterals !== true,
+      messages: options.messages ?? NO_MESSAGES,
     });
     const type = compiler.solver.resolve(compiled.type);
     const executable: Executable = {

@@ -1,6 +1,7 @@
 import { compileList, compileMap } from './compile-aggregate.ts';
 import { compileCall } from './compile-call.ts';
 import { compileComprehension, compileOptionalMap } from './compile-comprehension.ts';
+import { compileMessage } from './compile-message.ts';
 import { compileSelect, compileTypeName, compileVariable } from './compile-select.ts';
 import type { Compiled, Compiler, Scope } from './compiler.ts';
 import type { Expression, Identifier } from '../syntax/expression.ts';
@@ -24,6 +25,8 @@ export function compileNode(expression: Expression, scope: Scope, compiler: Comp
       return compileList(expression.items, scope, compiler);
     case 'map':
       return compileMap(expression.entries, scope, compiler);
+    case 'message':
+      return compileMessage(expression, scope, compiler);
     case 'comprehension':
       return compileComprehension(expression, scope, compiler);
     case 'optionalMap':

@@ -3,6 +3,7 @@ import type { Expression } from '../syntax/expression.ts';
 import type { Step } from '../frame.ts';
 import type { Solver } from '../types/solver.ts';
 import type { CelType } from '../types/type.ts';
+import type { CelMessages } from './messages.ts';
 
 /** A compiled expression: its type and its step. */
 export interface Compiled {
@@ -31,6 +32,8 @@ export interface Scope {
   readonly variables: ReadonlyMap<string, Variable>;
   /** Whether list and map literals may mix types. Arguments of `format` always may. */
   readonly mixed: boolean;
+  /** The types of messages. */
+  readonly messages: CelMessages;
 }
 
 /** The context that the parts of the compiler share while compiling one expression. */

@@ -9,6 +9,7 @@ export type Expression =
   | Call
   | { readonly kind: 'list'; readonly items: readonly Item[]; readonly at: number }
   | { readonly kind: 'map'; readonly entries: readonly Entry[]; readonly at: number }
+  | Message
   | Comprehension
   | OptionalMap;
 
@@ -44,6 +45,20 @@ export interface Item {
 
 export interface Entry extends Item {
   readonly key: Expression;
+}
+
+/** A message such as `Object.spec{replicas: 1}`. Only mutations of the API server have types of messages. */
+export interface Message {
+  readonly kind: 'message';
+  readonly name: string;
+  readonly fields: readonly MessageField[];
+  readonly at: number;
+}
+
+export interface MessageField extends Item {
+  readonly name: string;
+  /** The position of the colon. */
+  readonly at: number;
 }
 
 /** A macro that iterates over a list or the keys of a map. */

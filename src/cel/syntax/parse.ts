@@ -1,7 +1,7 @@
 import { CelError, positionOf, syntaxError } from '../cel-error.ts';
 import { shorten } from '../../json/printable.ts';
 import type { CelUint } from '../values/values.ts';
-import type { Entry, Expression, Identifier, Item } from './expression.ts';
+import type { Entry, Expression, Identifier, Item, MessageField } from './expression.ts';
 import { type Token, tokenAt } from './lexer.ts';
 import { expandMacro } from './macros.ts';
 
@@ -34,8 +34,7 @@ interface Parser {
 
 /**
  * Parses an expression by the grammar of the CEL specification, as cel-go does: all comparisons have one precedence,
- * and `b` in `a ? b : c` is a conditional only in parentheses. One feature is missing: messages such as `Type{field: 1}`, as
- * in the API server's own validation rules.
+ * and `b` in `a ? b : c` is a conditional only in parentheses.
  *
  * @throws CelError if the text is not an expression, or if the expression is too long or too deep
  * @see https://github.com/google/cel-spec/blob/master/doc/langdef.md#syntax
@@ -195,7 +194,29 @@ function parseMember(parser: Parser, minusAt?: number): Expression {
     operand = accept(parser, '.') ? parseSelection(parser, operand, at) : parseIndex(parser, operand, at);
   }
   parser.depth = depth;
-  return operand;
+  const name = isSymbol(parser, '{') ? messageName(parser.identifiers, operand) : undefined;
+  return name === undefined ? operand : parseMessage(parser, name);
+}
+
+/** The name of a message: it is no variable. */
+function messageName(identifiers: Set<Identifier>, operand: Expression): string | undefined {
+  if (operand.kind === 'identifier') return identifiers.delete(operand) ? operand.name : undefined;
+  if (operand.kind !== 'select' || operand.mode !== 'read') return undefined;
+  const container = messageName(identifiers, operand.operand);
+  return container === undefined ? undefined : `${container}.${operand.field}`;
+}
+
+function parseMessage(parser: Parser, name: string): Expression {
+  const { at } = parser.token;
+  expectSymbol(parser, '{');
+  const fields = parseItems(parser, '}', (): MessageField => {
+    const optional = accept(parser, '?');
+    const field = expectName(parser);
+    const colon = parser.token.at;
+    expectSymbol(parser, ':');
+    return { optional, name: field, at: colon, value: parseConditional(parser) };
+  });
+  return node(parser, { kind: 'message', name, fields, at });
 }
 
 function parseSelection(parser: Parser, operand: Expression, at: number): Expression {

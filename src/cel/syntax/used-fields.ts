@@ -55,6 +55,8 @@ function partsOf(
       return [expression.items.map(({ value }) => value), [], []];
     case 'map':
       return [expression.entries.flatMap(({ key, value }) => [key, value]), [], []];
+    case 'message':
+      return [expression.fields.map(({ value }) => value), [], []];
     case 'comprehension':
       return [[expression.range], [...present(expression.filter), expression.body], expression.variables];
     case 'optionalMap':

@@ -54,6 +54,19 @@ export const optional = (value: unknown): CelOptional => ({ [CEL_TYPE]: 'optiona
 export const NONE = optional(undefined);
 export const typeValue = (name: string): CelTypeValue => ({ [CEL_TYPE]: 'type', name });
 
+const messageNames = new WeakMap<object, string>();
+
+/** A message, such as `Object.spec{replicas: 1}`: a map that knows the name of its type. */
+export function messageValue(name: string, fields: readonly (readonly [string, unknown])[]): CelMap {
+  const map = new Map<unknown, unknown>(fields);
+  messageNames.set(map, name);
+  return map;
+}
+
+/** The name of the type of a message; undefined for other values. */
+export const messageNameOf = (value: unknown): string | undefined =>
+  typeof value === 'object' && value !== null ? messageNames.get(value) : undefined;
+
 export type Tagged = CelUint | CelTimestamp | CelDuration | CelOptional | CelTypeValue | CelOpaque;
 
 export const isTagged = (value: unknown): value is Tagged =>
@@ -94,7 +107,7 @@ export function typeNameOf(value: unknown): string {
       if (value === null) return 'null_type';
       if (Array.isArray(value)) return 'list';
       if (value instanceof Uint8Array) return 'bytes';
-      return isTagged(value) ? value[CEL_TYPE] : 'map';
+      return isTagged(value) ? value[CEL_TYPE] : (messageNames.get(value) ?? 'map');
     case 'undefined':
     case 'symbol':
     case 'function':

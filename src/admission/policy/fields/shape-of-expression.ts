@@ -36,6 +36,7 @@ function shapeOf(expression: Expression): Shape {
     case 'call':
     case 'comprehension':
     case 'identifier':
+    case 'message':
     case 'optionalMap':
     case 'select':
       return UNKNOWN;
