@@ -1,5 +1,6 @@
 import type { ResourceType } from '../resource-type.ts';
 import { reviewKinds, type ReviewAnswers, SERVICE_ACCOUNT } from './rbac/access-reviews.ts';
+import { MUTATING_POLICY, MUTATING_POLICY_BINDING } from './webhooks/mutating-policy.ts';
 import { VALIDATING_POLICY, VALIDATING_POLICY_BINDING } from './webhooks/admission-policy.ts';
 import { API_SERVICE } from './webhooks/api-service.ts';
 import { CLUSTER_TRUST_BUNDLE } from './certificates/cluster-trust-bundle.ts';
@@ -38,6 +39,8 @@ export const builtInTypes = (
   SERVICE_ACCOUNT,
   serviceKind(allocators),
   MUTATING_WEBHOOKS,
+  MUTATING_POLICY,
+  MUTATING_POLICY_BINDING,
   VALIDATING_POLICY,
   VALIDATING_POLICY_BINDING,
   VALIDATING_WEBHOOKS,

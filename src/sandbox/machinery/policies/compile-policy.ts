@@ -1,9 +1,10 @@
 import { CelError, compileCel, type CelProgram, type CelVariableType } from '../../../cel/cel.ts';
+import { MUTATION_MESSAGES, NO_MESSAGES } from '../../../cel/compile/messages.ts';
 import { ADMISSION_VARIABLES } from '../../../cel/match-condition.ts';
 import type { JsonObject } from '../../../json/json.ts';
 import { optionalText, record, records, text } from '../fields.ts';
 
-/** An expression of a ValidatingAdmissionPolicy; an error if it does not compile. */
+/** An expression of an admission policy; an error if it does not compile. */
 export interface Expression {
   readonly text: string;
   /** The path in the policy. */
@@ -28,14 +29,37 @@ export interface AuditAnnotation {
   readonly expression: Expression;
 }
 
+/** Of a MutatingAdmissionPolicy. */
+export interface Mutation {
+  readonly patchType: 'ApplyConfiguration' | 'JSONPatch';
+  readonly expression: Expression;
+}
+
 export interface PolicyExpressions {
   readonly conditions: readonly Expression[];
   readonly variables: readonly Variable[];
   readonly validations: readonly Validation[];
   readonly auditAnnotations: readonly AuditAnnotation[];
+  readonly mutations: readonly Mutation[];
 }
 
 type Variables = Readonly<Record<string, CelVariableType>>;
+
+/** As in k8s.io/apiserver/pkg/admission/plugin/cel. */
+const NAMESPACE: CelVariableType = {
+  fields: {
+    metadata: {
+      fields: {
+        ...{ name: 'string', generateName: 'string', namespace: 'string', uid: 'string' },
+        ...{ labels: 'map<string, string>', annotations: 'map<string, string>', finalizers: 'list<string>' },
+        ...{ creationTimestamp: 'dyn', deletionTimestamp: 'dyn', resourceVersion: 'string' },
+        ...{ deletionGracePeriodSeconds: 'int', generation: 'int' },
+      },
+    },
+    spec: { fields: { finalizers: 'list<string>' } },
+    status: { fields: { phase: 'string' } },
+  },
+};
 
 /**
  * Compiles the expressions in the `spec` of a policy. A variable can use those before it.
@@ -45,7 +69,7 @@ type Variables = Readonly<Record<string, CelVariableType>>;
 export function compilePolicy(spec: JsonObject, types: Variables = {}): PolicyExpressions {
   // Without a paramKind there is no such variable.
   const params: Variables = record(spec, 'paramKind') === undefined ? {} : { params: 'dyn' };
-  const base: Variables = { ...ADMISSION_VARIABLES, ...params, namespaceObject: 'dyn', ...types };
+  const base: Variables = { ...ADMISSION_VARIABLES, ...params, namespaceObject: NAMESPACE, ...types };
   const fields: Record<string, CelVariableType> = {};
   const all = (): Variables => ({ ...base, variables: { fields: { ...fields } } });
   const variables = records(spec, 'variables').map((variable, index): Variable => {
@@ -83,7 +107,26 @@ export function compilePolicy(spec: JsonObject, types: Variables = {}): PolicyEx
         undefined,
       ),
     })),
+    mutations: mutationsOf(spec, named),
   };
+}
+
+const BODIES = {
+  ApplyConfiguration: { field: 'applyConfiguration', result: 'Object' },
+  JSONPatch: { field: 'jsonPatch', result: 'list(JSONPatch)' },
+} as const;
+
+/** The mutations with a body for their patch type. */
+function mutationsOf(spec: JsonObject, variables: Variables): readonly Mutation[] {
+  return records(spec, 'mutations').flatMap((mutation, index): readonly Mutation[] => {
+    const patchType = text(mutation, 'patchType');
+    if (patchType !== 'ApplyConfiguration' && patchType !== 'JSONPatch') return [];
+    const { field, result } = BODIES[patchType];
+    const body = record(mutation, field);
+    if (body === undefined) return [];
+    const at = `spec.mutations[${index}].${field}.expression`;
+    return [{ patchType, expression: compile(text(body, 'expression'), at, variables, result) }];
+  });
 }
 
 /** The API server offers no authorizer to message expressions. */
@@ -95,13 +138,18 @@ function compile(
   source: string,
   path: string,
   variables: Variables,
-  result: 'bool' | 'string' | undefined,
+  result: 'bool' | 'string' | 'Object' | 'list(JSONPatch)' | undefined,
 ): Expression {
   const trimmed = source.trim();
   try {
-    const program = compileCel(trimmed, variables, { uniformLiterals: true });
+    const program = compileCel(trimmed, variables, {
+      uniformLiterals: true,
+      messages: path.startsWith('spec.mutations') ? MUTATION_MESSAGES : NO_MESSAGES,
+    });
     if (result !== undefined && program.type !== result)
-      throw new CelError(`must evaluate to ${result} but got ${program.type}`);
+      throw new CelError(
+        `must evaluate to ${result} but got ${program.type === 'null' ? 'null_type' : program.type}`,
+      );
     return { text: trimmed, path, program };
   } catch (error) {
     if (!(error instanceof CelError)) throw error;

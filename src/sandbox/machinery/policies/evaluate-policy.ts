@@ -37,16 +37,11 @@ export function evaluatePolicy(
   const broken = (messages: readonly string[]): readonly Failure[] =>
     policy.ignoresFailures || messages.length === 0
       ? []
-      : [{ message: list(messages), reason: 'Invalid', index: 0 }];
+      : [{ message: joinMessages(messages), reason: 'Invalid', index: 0 }];
 
-  const problems: string[] = [];
-  // The API server shows no namespace to match conditions.
-  for (const condition of policy.conditions) {
-    const result = outcome(condition, { ...values, namespaceObject: null });
-    if (result.kind === 'error') problems.push(result.message);
-    else if (result.value === false) return NOTHING;
-  }
-  if (problems.length > 0) return { ...NOTHING, failures: broken(problems) };
+  const match = evaluateConditions(policy, values);
+  if (match.kind === 'error') return { ...NOTHING, failures: broken(match.messages) };
+  if (match.kind === 'misses') return NOTHING;
 
   const failures = policy.validations.flatMap((validation, index): readonly Failure[] => {
     const result = outcome(validation.expression, values);
@@ -71,9 +66,24 @@ export function evaluatePolicy(
   };
 }
 
-type Values = Readonly<Record<string, unknown>>;
+export type PolicyMatch =
+  { readonly kind: 'hits' | 'misses' } | { readonly kind: 'error'; readonly messages: readonly string[] };
 
-function valuesOf(
+/** Whether all match conditions hold. The API server shows no namespace to them. */
+export function evaluateConditions({ conditions }: PolicyExpressions, values: Values): PolicyMatch {
+  const messages: string[] = [];
+  for (const condition of conditions) {
+    const result = outcome(condition, { ...values, namespaceObject: null });
+    if (result.kind === 'error') messages.push(result.message);
+    else if (result.value === false) return { kind: 'misses' };
+  }
+  return messages.length > 0 ? { kind: 'error', messages } : { kind: 'hits' };
+}
+
+export type Values = Readonly<Record<string, unknown>>;
+
+/** The variables of the expressions. */
+export function valuesOf(
   { variables }: PolicyExpressions,
   question: Question,
   namespaceObject: ApiObject | undefined,
@@ -118,7 +128,7 @@ function run({ program }: Expression, values: Values): unknown {
 type Outcome =
   { readonly kind: 'value'; readonly value: unknown } | { readonly kind: 'error'; readonly message: string };
 
-function outcome(expression: Expression, values: Values): Outcome {
+export function outcome(expression: Expression, values: Values): Outcome {
   try {
     return { kind: 'value', value: run(expression, values) };
   } catch (error) {
@@ -139,7 +149,8 @@ function messageOf({ expression, message, messageExpression }: Validation, value
   return text === '' || text.includes('\n') || Buffer.byteLength(text) > LONGEST_MESSAGE ? otherwise : text;
 }
 
-const list = (messages: readonly string[]): string => {
+/** Several messages as one. */
+export const joinMessages = (messages: readonly string[]): string => {
   const unique = [...new Set(messages)];
   return unique.length === 1 ? unique.join('') : `[${unique.join(', ')}]`;
 };

@@ -1,20 +1,17 @@
 import type { CelAuthorize } from '../../../cel/library/authorizer.ts';
 import { CelError } from '../../../cel/cel.ts';
-import type { JsonObject } from '../../../json/json.ts';
-import { normaliseSelector } from '../../../json/label-selector.ts';
 import type { ApiObject } from '../api-object.ts';
 import type { ConvertObjects } from '../crd/convert.ts';
-import { record, records, section, spec, text, texts } from '../fields.ts';
+import { section, spec, text, texts } from '../fields.ts';
 import { ApiFailure } from '../failure.ts';
 import type { Notes, UserInfo } from '../request.ts';
-import type { ResourceRegistry, ResourceType } from '../resource-type.ts';
+import type { ResourceRegistry } from '../resource-type.ts';
 import type { Storage } from '../storage/stored.ts';
 import type { AdmissionAttributes } from '../webhooks/admission-review.ts';
 import { questionIn } from '../webhooks/call-hook.ts';
-import { rulesOf, type Rule } from '../webhooks/hook.ts';
-import { matchingType, typeInRules, type Criteria } from '../webhooks/match.ts';
 import { compilePolicy, type PolicyExpressions } from './compile-policy.ts';
 import { evaluatePolicy, type Failure } from './evaluate-policy.ts';
+import { criteriaMatch, criteriaOf, isExemptFromPolicies, type PolicyCriteria } from './policy-match.ts';
 import { paramsOf, type BrokenParams } from './policy-params.ts';
 
 /** What admission policies are evaluated with. */
@@ -28,22 +25,6 @@ export interface PolicyAdmission {
 }
 
 const GROUP = 'admissionregistration.k8s.io';
-/** The kinds of admission policies, and reviews: otherwise a policy could prevent its own repair. */
-const EXEMPT: Readonly<Record<string, readonly string[]>> = {
-  [GROUP]: [
-    'validatingadmissionpolicies',
-    'validatingadmissionpolicybindings',
-    'mutatingadmissionpolicies',
-    'mutatingadmissionpolicybindings',
-  ],
-  'authentication.k8s.io': ['tokenreviews', 'selfsubjectreviews'],
-  'authorization.k8s.io': [
-    'localsubjectaccessreviews',
-    'selfsubjectaccessreviews',
-    'selfsubjectrulesreviews',
-    'subjectaccessreviews',
-  ],
-};
 const CODES: Readonly<Record<string, number>> = { Forbidden: 403, Invalid: 422, RequestEntityTooLarge: 413 };
 const AUDIT_KEY = 'validation.policy.admission.k8s.io/validation_failure';
 
@@ -61,7 +42,7 @@ export function createPolicyAdmission(api: PolicyAdmission) {
   return {
     /** @throws ApiFailure for the first failure whose binding denies */
     validate: async (attributes: AdmissionAttributes, notes: Notes): Promise<void> => {
-      if (EXEMPT[attributes.type.group]?.includes(attributes.type.resource) === true) return;
+      if (isExemptFromPolicies(attributes.type)) return;
       const policies = new Map(
         stored('validatingadmissionpolicies').map((policy) => [policy.metadata.name, policy]),
       );
@@ -92,14 +73,11 @@ async function applyBinding(
   const narrowed = criteriaOf(section(binding, 'spec', 'matchResources'));
   if (criteriaMatch(narrowed, attributes, api) === undefined) return [];
   const names = { policy: policy.metadata.name ?? '', binding: binding.metadata.name ?? '' };
-  const { type, user, namespace } = attributes;
+  const { user, namespace } = attributes;
   const found = await paramsOf(spec(policy), spec(binding), namespace, api);
   if (found.kind === 'broken') return compiled.ignoresFailures ? [] : [brokenDenial(found, names)];
   const question = await questionIn(api, seen, attributes);
-  const namespaceObject =
-    namespace === '' || (type.group === '' && type.resource === 'namespaces')
-      ? undefined
-      : api.storage.get({ group: '', resource: 'namespaces' }, { namespace: '', name: namespace });
+  const namespaceObject = namespaceOf(attributes, api);
   const authorize = api.authorizerOf?.(user) ?? noAuthorizer;
   const evaluated = found.params.map((params) =>
     evaluatePolicy(compiled, question, namespaceObject, authorize, params),
@@ -114,6 +92,15 @@ async function applyBinding(
   if (actions.includes('Warn')) for (const failure of failures) notes.warn(warning(failure, names));
   return actions.includes('Deny') ? failures.map((failure) => ({ ...failure, ...names })) : [];
 }
+
+/** The namespace of the object; Namespaces have none. */
+export const namespaceOf = (
+  { type, namespace }: AdmissionAttributes,
+  { storage }: Pick<PolicyAdmission, 'storage'>,
+): ApiObject | undefined =>
+  namespace === '' || (type.group === '' && type.resource === 'namespaces')
+    ? undefined
+    : storage.get({ group: '', resource: 'namespaces' }, { namespace: '', name: namespace });
 
 interface Names {
   readonly policy: string;
@@ -147,47 +134,9 @@ function refusal(
   });
 }
 
-const noAuthorizer = (): never => {
+export const noAuthorizer = (): never => {
   throw new CelError('there is no authorizer');
 };
-
-interface PolicyCriteria extends Criteria {
-  readonly excluded: readonly Rule[];
-}
-
-/** The version in which the policy sees the object; undefined if it does not match. */
-function criteriaMatch(
-  criteria: PolicyCriteria,
-  attributes: AdmissionAttributes,
-  api: Pick<PolicyAdmission, 'registry' | 'storage'>,
-): ResourceType | undefined {
-  const { exact, excluded } = criteria;
-  if (typeInRules({ rules: excluded, exact }, attributes, api.registry) !== undefined) return undefined;
-  return matchingType(criteria, attributes, api);
-}
-
-const EVERYTHING: Rule = {
-  ...{
-    operations: ['*'],
-    apiGroups: ['*'],
-    apiVersions: ['*'],
-    resources: ['*', '*/*'],
-    scope: '*',
-    names: [],
-  },
-};
-
-/** Without rules, everything matches. */
-function criteriaOf(match: JsonObject): PolicyCriteria {
-  const rules = rulesOf(records(match, 'resourceRules'));
-  return {
-    rules: rules.length === 0 ? [EVERYTHING] : rules,
-    excluded: rulesOf(records(match, 'excludeResourceRules')),
-    namespaceSelector: normaliseSelector(record(match, 'namespaceSelector') ?? {}, '').selector,
-    objectSelector: normaliseSelector(record(match, 'objectSelector') ?? {}, '').selector,
-    exact: text(match, 'matchPolicy') === 'Exact',
-  };
-}
 
 interface CompiledPolicy extends PolicyExpressions {
   readonly match: PolicyCriteria;
@@ -196,7 +145,8 @@ interface CompiledPolicy extends PolicyExpressions {
 
 const known = new WeakMap<ApiObject, CompiledPolicy>();
 
-function compiledPolicy(policy: ApiObject): CompiledPolicy {
+/** Memoised: stored policies never change. */
+export function compiledPolicy(policy: ApiObject): CompiledPolicy {
   const cached = known.get(policy);
   if (cached !== undefined) return cached;
   const compiled = {

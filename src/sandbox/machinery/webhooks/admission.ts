@@ -6,6 +6,7 @@ import type { Notes } from '../request.ts';
 import { JSON_PATCH, type AdmissionAttributes, type Question, type Verdict } from './admission-review.ts';
 import { callFailure, CallFailure, hooksOf, type Hook } from './hook.ts';
 import { callHook, converted, questionFor, type WebhookAdmission } from './call-hook.ts';
+import { mutateByPolicies, newRounds } from '../policies/mutating-admission.ts';
 import { createPolicyAdmission, type PolicyAdmission } from '../policies/policy-admission.ts';
 import { isExempt } from './match.ts';
 
@@ -13,7 +14,7 @@ const GROUP = 'admissionregistration.k8s.io';
 
 export interface Admission {
   /**
-   * The object after all mutating webhooks; `complete` prunes and defaults it after each patch. @throws ApiFailure
+   * The object after all mutating policies and webhooks; `complete` prunes and defaults it after each patch. @throws ApiFailure
    */
   readonly mutate: (
     attributes: AdmissionAttributes,
@@ -34,13 +35,19 @@ export function createAdmission(api: WebhookAdmission & PolicyAdmission): Admiss
     api.storage.list({ group: GROUP, resource }).items.flatMap(hooksOf);
   return {
     mutate: async (given, complete, notes) => {
-      if (isExempt(given.type)) return given.object;
-      const all = hooks('mutatingwebhookconfigurations');
+      const all = isExempt(given.type) ? [] : hooks('mutatingwebhookconfigurations');
       const attributes = withNamespace(given);
       const context = { api, hooks: all, complete, notes };
-      const first = await mutatingRound(context, attributes, undefined);
-      if (first.again.size === 0) return first.object;
-      return (await mutatingRound(context, withObject(attributes, first.object), first.again)).object;
+      const rounds = newRounds();
+      const byPolicies = (object: ApiObject | undefined) =>
+        mutateByPolicies({ api, attributes: withObject(attributes, object), complete, notes, rounds });
+      const shaped = await byPolicies(given.object);
+      const first = await mutatingRound(context, withObject(attributes, shaped), undefined);
+      const isFinal = !rounds.changed && first.object === shaped;
+      const reshaped = isFinal ? first.object : await byPolicies(first.object);
+      const again = reshaped === first.object ? first.again : first.all;
+      if (again.size === 0) return reshaped;
+      return (await mutatingRound(context, withObject(attributes, reshaped), again)).object;
     },
     validate: async (given, notes) => {
       await policies.validate(withNamespace(given), notes);
@@ -96,6 +103,8 @@ interface Round {
   readonly object: ApiObject | undefined;
   /** Webhooks to call again because a later webhook changed the object. */
   readonly again: ReadonlySet<Hook>;
+  /** Webhooks to call again if a policy changes the object then. */
+  readonly all: ReadonlySet<Hook>;
 }
 
 /**
@@ -136,7 +145,7 @@ async function mutatingRound(
     }
     if (hook.reinvokes) asked.add(hook);
   }
-  return { object, again };
+  return { object, again, all: new Set([...again, ...asked]) };
 }
 
 /** Records that the failure of a webhook is ignored. @throws the error if it must not be ignored */

@@ -122,9 +122,12 @@ export async function createObject(
     options: optionsJson('CreateOptions', options),
   } as const;
   const name = object.metadata.name ?? '';
-  const mutated =
+  const mutated = inNamespace(
     (await api.admission.mutate({ ...base, name, object }, (next) => complete(next, type), request.notes)) ??
-    object;
+      object,
+    base.namespace,
+    type,
+  );
 
   for (let attempt = 1; ; attempt++) {
     const prepared = prepareNew(api, type, mutated);

@@ -172,12 +172,15 @@ async function admit(
     options: optionsJson('UpdateOptions', options),
   } as const;
   const shown = show(object);
-  const mutated =
+  const mutated = inNamespace(
     (await api.admission.mutate(
       { ...attributes, object: shown },
       (next) => complete(next, view?.type ?? type),
       request.notes,
-    )) ?? shown;
+    )) ?? shown,
+    info.namespace,
+    type,
+  );
   const kept = restrictToEndpoint(
     withIdentity(put(object, mutated), live, type),
     live,

@@ -4,7 +4,13 @@ import type { ApiObject } from '../../api-object.ts';
 import { has, record, records, section, text, texts } from '../../fields.ts';
 import type { Cause } from '../../failure.ts';
 import { compilePolicy, type Expression } from '../../policies/compile-policy.ts';
-import { duplicateValue, invalidValue, requiredValue, unsupportedValue } from '../../schema/causes.ts';
+import {
+  duplicateValue,
+  invalidValue,
+  requiredValue,
+  tooMany,
+  unsupportedValue,
+} from '../../schema/causes.ts';
 import { labelKeyProblems } from '../../selectors/label-syntax.ts';
 import { selectorProblems } from '../label-problems.ts';
 import { paramKindProblems, paramRefProblems } from './param-problems.ts';
@@ -13,6 +19,7 @@ import { webhookRuleProblems } from './webhook-rule-problems.ts';
 // The rules of pkg/apis/admissionregistration/validation/validation.go.
 
 const REASONS = ['Forbidden', 'Invalid', 'RequestEntityTooLarge'];
+const MOST_CONDITIONS = 64;
 const ACTIONS = ['Audit', 'Deny', 'Warn'];
 const NEITHER = 'validations or auditAnnotations must contain at least one item';
 
@@ -64,7 +71,7 @@ export function bindingProblems(binding: ApiObject): readonly Cause[] {
   ];
 }
 
-function matchProblems(match: JsonObject, field: string, needsRules = true): readonly Cause[] {
+export function matchProblems(match: JsonObject, field: string, needsRules = true): readonly Cause[] {
   const rules = (name: string) =>
     records(match, name).flatMap((rule, index) => webhookRuleProblems(rule, `${field}.${name}[${index}]`));
   return [
@@ -80,7 +87,7 @@ function matchProblems(match: JsonObject, field: string, needsRules = true): rea
   ];
 }
 
-function wordProblem(
+export function wordProblem(
   parent: JsonObject,
   name: string,
   supported: readonly string[],
@@ -91,23 +98,32 @@ function wordProblem(
   return [unsupportedValue(`${field}.${name}`, word, supported)];
 }
 
-function conditionNameProblems(spec: JsonObject): readonly Cause[] {
-  return records(spec, 'matchConditions').flatMap((condition, index) => {
+export function conditionNameProblems(spec: JsonObject): readonly Cause[] {
+  const conditions = records(spec, 'matchConditions');
+  const excess =
+    conditions.length > MOST_CONDITIONS
+      ? [tooMany('spec.matchConditions', conditions.length, MOST_CONDITIONS)]
+      : [];
+  const problems = conditions.flatMap((condition, index) => {
     const name = text(condition, 'name');
     const at = `spec.matchConditions[${index}].name`;
     if (name === '') return [requiredValue(at)];
     return labelKeyProblems(name).map((problem) => invalidValue(at, name, problem));
   });
+  return [...excess, ...problems];
 }
 
 const IDENTIFIER = /^[_a-zA-Z][_a-zA-Z0-9]*$/;
 
-function variableNameProblems(spec: JsonObject): readonly Cause[] {
+export function variableNameProblems(
+  spec: JsonObject,
+  problem = 'name is not a valid CEL identifier',
+): readonly Cause[] {
   return records(spec, 'variables').flatMap((variable, index) => {
     const name = text(variable, 'name');
     const at = `spec.variables[${index}].name`;
     if (name === '') return [requiredValue(at, 'name is not specified')];
-    return IDENTIFIER.test(name) ? [] : [invalidValue(at, name, 'name is not a valid CEL identifier')];
+    return IDENTIFIER.test(name) ? [] : [invalidValue(at, name, problem)];
   });
 }
 
@@ -123,7 +139,7 @@ function expressionsOf(spec: JsonObject): readonly Expression[] {
   ];
 }
 
-function expressionProblems({ text: source, path, program }: Expression): readonly Cause[] {
+export function expressionProblems({ text: source, path, program }: Expression): readonly Cause[] {
   if (source === '')
     return [requiredValue(path, path.endsWith('.expression') ? 'expression is not specified' : '')];
   if (!(program instanceof CelError)) return [];

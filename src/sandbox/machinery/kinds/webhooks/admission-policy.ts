@@ -1,4 +1,4 @@
-import type { ResourceType } from '../../resource-type.ts';
+import type { PrinterColumn, ResourceType } from '../../resource-type.ts';
 import { has, section, text, texts } from '../../fields.ts';
 import { AGE, builtInKind } from '../built-in-kind.ts';
 import {
@@ -25,13 +25,33 @@ const RULES = listOf(
   }),
 );
 
-const MATCH = object({
+/** Which requests a policy or a binding matches. */
+export const MATCH = object({
   namespaceSelector: withDefault(LABEL_SELECTOR, {}),
   objectSelector: withDefault(LABEL_SELECTOR, {}),
   resourceRules: RULES,
   excludeResourceRules: RULES,
   matchPolicy: withDefault(STRING, 'Equivalent'),
 });
+
+export const PARAM_REF = object({
+  name: STRING,
+  namespace: STRING,
+  selector: LABEL_SELECTOR,
+  parameterNotFoundAction: STRING,
+});
+
+export const NAMED_EXPRESSIONS = keyedList(object({ name: STRING, expression: STRING }), ['name']);
+
+export const PARAM_KIND: PrinterColumn = {
+  name: 'ParamKind',
+  type: 'string',
+  description: 'The kind of its params.',
+  value: (policy) =>
+    has(section(policy, 'spec'), 'paramKind')
+      ? text(section(policy, 'spec', 'paramKind'), 'kind')
+      : '<unset>',
+};
 
 export const VALIDATING_POLICY: ResourceType = builtInKind({
   apiVersion: 'admissionregistration.k8s.io/v1',
@@ -44,8 +64,8 @@ export const VALIDATING_POLICY: ResourceType = builtInKind({
       failurePolicy: withDefault(STRING, 'Fail'),
       paramKind: object({ apiVersion: STRING, kind: STRING }),
       matchConstraints: MATCH,
-      matchConditions: keyedList(object({ name: STRING, expression: STRING }), ['name']),
-      variables: keyedList(object({ name: STRING, expression: STRING }), ['name']),
+      matchConditions: NAMED_EXPRESSIONS,
+      variables: NAMED_EXPRESSIONS,
       validations: listOf(
         object({ expression: STRING, message: STRING, messageExpression: STRING, reason: STRING }),
       ),
@@ -68,15 +88,7 @@ export const VALIDATING_POLICY: ResourceType = builtInKind({
         return Array.isArray(validations) ? validations.length : 0;
       },
     },
-    {
-      name: 'ParamKind',
-      type: 'string',
-      description: 'The kind of its params.',
-      value: (policy) =>
-        has(section(policy, 'spec'), 'paramKind')
-          ? text(section(policy, 'spec', 'paramKind'), 'kind')
-          : '<unset>',
-    },
+    PARAM_KIND,
     AGE,
   ],
   strategy: { countsGenerations: true, validate: policyProblems },
@@ -91,12 +103,7 @@ export const VALIDATING_POLICY_BINDING: ResourceType = builtInKind({
   fields: {
     spec: object({
       policyName: STRING,
-      paramRef: object({
-        name: STRING,
-        namespace: STRING,
-        selector: LABEL_SELECTOR,
-        parameterNotFoundAction: STRING,
-      }),
+      paramRef: PARAM_REF,
       matchResources: MATCH,
       validationActions: STRINGS,
     }),

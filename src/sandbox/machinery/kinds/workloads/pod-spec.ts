@@ -1,8 +1,10 @@
 import type { Schema } from '../../schema/schema.ts';
 import {
+  atomic,
   INT32,
   INT64,
   keyedList,
+  listOf,
   object,
   openObject,
   STRING,
@@ -12,7 +14,7 @@ import {
 } from '../schema-builders.ts';
 
 // The sandbox does not run pods and stores most fields unchanged. The schema only has the lists that merge by key,
-// because `kubectl apply` sends partial lists, and the defaults that every pod shows.
+// because `kubectl apply` sends partial lists, what is atomic at the top, and the defaults that every pod shows.
 
 const open = openObject({});
 
@@ -51,7 +53,8 @@ export const POD_SPEC: Schema = openObject({
     'whenUnsatisfiable',
   ]),
   nodeName: STRING,
-  nodeSelector: STRINGS_BY_KEY,
+  nodeSelector: atomic(STRINGS_BY_KEY),
+  tolerations: listOf(open),
   serviceAccountName: STRING,
   serviceAccount: STRING,
   restartPolicy: withDefault(STRING, 'Always'),
