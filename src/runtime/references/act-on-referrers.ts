@@ -4,7 +4,7 @@ import { exemptionOf } from '../../admission/policy/exceptions/exceptions.ts';
 import { isGovernedNow } from '../../admission/policy/match/object-scope.ts';
 import { describeRef } from '../../admission/policy/object-ref.ts';
 import { actingReferences } from '../../admission/policy/references/deletion-record.ts';
-import { planReferrer } from '../../admission/policy/references/plan-referrer.ts';
+import { planReferrer, type ReferrerPlan } from '../../admission/policy/references/plan-referrer.ts';
 import { storeDeletionRecords } from '../../admission/policy/references/record-deletion.ts';
 import type { World } from '../../admission/policy/world.ts';
 import { messageOf } from '../../json/error-message.ts';
@@ -41,16 +41,15 @@ export async function actOn(
   const outcomes: Outcome[] = [];
   let reportedAt = now().getTime();
   for (let at = 0; at < referrers.length; at += AT_ONCE) {
+    const found = await mapConcurrent(referrers.slice(at, at + AT_ONCE), AT_ONCE, (ref) =>
+      orStuck(ref, signal, () => findWork(ref, task, policy, reference, grants)),
+    );
+    // After the objects are read: each write holds for a version that named the target while that was gone.
     if ((await restoreInProgress(signal)) !== undefined) return [...outcomes, { kind: 'again' }];
     if ((await targetState(task)) !== 'gone') return [...outcomes, { kind: 'again' }];
-    const batch = referrers.slice(at, at + AT_ONCE);
-    const act = (ref: ObjectRef) =>
-      actOnOne(ref, task, policy, reference, grants).catch((error: unknown): Outcome => {
-        // One object that cannot be read must not keep the others.
-        if (signal.aborted || error instanceof NotLeaderError) throw error;
-        return { kind: 'stuck', object: undefined, message: `${describeRef(ref)}: ${messageOf(error)}` };
-      });
-    outcomes.push(...(await mapConcurrent(batch, AT_ONCE, act)));
+    const act = async (one: Work | Outcome): Promise<Outcome> =>
+      'plan' in one ? await orStuck(one.ref, signal, () => write(one, task, policy, reference)) : one;
+    outcomes.push(...(await mapConcurrent(found, AT_ONCE, act)));
     if (now().getTime() - reportedAt < REPORT_MS) continue;
     reportedAt = now().getTime();
     report(task, { state: 'working', message: `${outcomes.length} of ${referrers.length} objects are done` });
@@ -58,21 +57,50 @@ export async function actOn(
   return outcomes;
 }
 
+/** One object that cannot be read or changed must not keep the others. */
+async function orStuck<T>(
+  ref: ObjectRef,
+  signal: AbortSignal,
+  work: () => Promise<T>,
+): Promise<T | Extract<Outcome, { kind: 'stuck' }>> {
+  try {
+    return await work();
+  } catch (error) {
+    if (signal.aborted || error instanceof NotLeaderError) throw error;
+    return { kind: 'stuck', object: undefined, message: `${describeRef(ref)}: ${messageOf(error)}` };
+  }
+}
+
 type GrantsRead = Awaited<ReturnType<NonNullable<World['readGrants']>>> | undefined;
 
-async function actOnOne(
+/** One version of an object, and what to do with it. */
+interface Work {
+  readonly ref: ObjectRef;
+  readonly object: KubeObject;
+  readonly plan: Exclude<ReferrerPlan, { kind: 'leave' }>;
+}
+
+async function findWork(
   ref: ObjectRef,
   task: Task,
   policy: CompiledPolicy,
   reference: CompiledReference,
   grants: GrantsRead,
-): Promise<Outcome> {
-  const { world, signal, record, write } = task;
+): Promise<Work | Outcome> {
+  const { world, signal, record } = task;
   const object = await world.read(ref, signal, policy.match.apiVersions);
   const plan = planReferrer(record, reference, ref, object);
   if (plan.kind === 'leave' || object === undefined) return LEFT;
   if (isExempt(policy, reference, ref, object, grants, task)) return LEFT;
-  if (!(await isGovernedNow(policy, object, world, signal))) return LEFT;
+  return (await isGovernedNow(policy, object, world, signal)) ? { ref, object, plan } : LEFT;
+}
+
+async function write(
+  { ref, object, plan }: Work,
+  task: Task,
+  policy: CompiledPolicy,
+  reference: CompiledReference,
+): Promise<Outcome> {
   const stuck = (message: string): Outcome => ({
     kind: 'stuck',
     object,
@@ -80,11 +108,11 @@ async function actOnOne(
   });
   if (plan.kind === 'blocked') return stuck(plan.message);
   if (plan.kind === 'delete') await recordNextLevel(ref, plan.uid, task);
-  const written = await write(ref, object, plan, policy, signal);
+  const written = await task.write(ref, object, plan, policy, task.signal);
   if (written.kind === 'refused') return stuck(written.message);
   // A default of a policy, or another webhook, can write the name again with each change.
   const isBack =
-    written.kind === 'patched' && planReferrer(record, reference, ref, written.object).kind !== 'leave';
+    written.kind === 'patched' && planReferrer(task.record, reference, ref, written.object).kind !== 'leave';
   if (isBack) return stuck('something writes the name of the deleted object back');
   return written.kind === 'changed' ? { kind: 'again' } : { kind: 'done' };
 }

@@ -206,7 +206,7 @@ describe('nothing is deleted', () => {
   });
 
   test('if the RestoreWindows cannot be listed', async () => {
-    const name = record();
+    const name = record({}, START);
     const fails = () => Promise.reject(new Error('no answer'));
     await expect(reconcile(name, { restoreInProgress: fails })).rejects.toThrow('no answer');
   });
@@ -284,6 +284,36 @@ test('a target that is created again in the middle stops the work', async () => 
   expect(written).toHaveLength(8);
   await finish(name);
   expect(written).toHaveLength(8);
+  expect(claims.stored.size).toBe(0);
+});
+
+test('an object of a target that is created again while the leader reads the object stays', async () => {
+  const name = record({}, START);
+  const read = (ref: ObjectRef) => {
+    // `kubectl replace --force`: the user has created both again by the time of the read.
+    put(dc('fra1'), {}, { uid: 'another' });
+    put(ref, { datacenter: 'fra1' }, { uid: `new-${ref.name}` });
+    return Promise.resolve(stored.get(targetKey(ref)));
+  };
+  const confirm = (ref: ObjectRef) => Promise.resolve(stored.get(targetKey(ref)));
+  await reconcile(name, { world: { read, confirm } });
+  expect(written).toEqual([]);
+  await finish(name);
+  expect(written).toEqual([]);
+  expect(claims.stored.size).toBe(0);
+});
+
+test('an object that a restore creates after the deletion of its target stays', async () => {
+  restore = 'first';
+  const name = record();
+  await reconcile(name);
+  now += 20_000;
+  put(srv('s2'), { datacenter: 'fra1' }, { creationTimestamp: new Date(now).toISOString() });
+  await reconcile(name);
+  now += 20_000;
+  restore = undefined;
+  await finish(name);
+  expect(written).toEqual(['delete s1']);
   expect(claims.stored.size).toBe(0);
 });
 

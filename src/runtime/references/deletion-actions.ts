@@ -63,15 +63,16 @@ async function pass(task: Task): Promise<ReconcileResult> {
     case 'gone':
       break;
   }
+  // Before anything waits: an object that a restore creates from now on is younger than the deletion.
+  if (record.goneAt === undefined) {
+    await claims.replace(withGone(task.claim, now().getTime()), task.signal);
+    return requeueIn(0, now()); // with the new version of the record
+  }
   const restore = await task.restoreInProgress(task.signal);
   if (restore !== undefined) return wait(task, deferral(restore));
   if (record.depth > MOST_DEPTH) {
     const message = `the cascade has more than ${MOST_DEPTH} levels: delete or change the objects that name ${describeRef(record.target)}`;
     return await actOrFinish(task, found, message);
-  }
-  if (record.goneAt === undefined) {
-    await claims.replace(withGone(task.claim, now().getTime()), task.signal);
-    return requeueIn(0, now()); // with the new version of the record
   }
   return await actOrFinish(task, found);
 }
