@@ -90,8 +90,8 @@ const order: Parameters<typeof newDeletionRecord>[0] = {
 /** Stores a record, and returns its name. */
 function record(change: Partial<typeof order> = {}, goneAt?: number): string {
   const made = newDeletionRecord({ ...order, ...change }, now, prove);
-  if (made === undefined) throw new Error('no key');
-  const named = goneAt === undefined ? made : withGone(made, goneAt);
+  const named = made && goneAt !== undefined ? withGone(made, goneAt, prove) : made;
+  if (made === undefined || named === undefined) throw new Error('no key');
   const { name = '' } = made.metadata;
   const creationTimestamp = new Date(now).toISOString();
   claims.stored.set(name, {

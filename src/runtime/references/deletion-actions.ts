@@ -65,7 +65,8 @@ async function pass(task: Task): Promise<ReconcileResult> {
   }
   // Before anything waits: an object that a restore creates from now on is younger than the deletion.
   if (record.goneAt === undefined) {
-    await claims.replace(withGone(task.claim, now().getTime()), task.signal);
+    const next = withGone(task.claim, now().getTime(), task.prove);
+    if (next !== undefined) await claims.replace(next, task.signal);
     return requeueIn(0, now()); // with the new version of the record
   }
   const restore = await task.restoreInProgress(task.signal);

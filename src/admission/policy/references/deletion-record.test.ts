@@ -21,10 +21,22 @@ const order = {
   depth: 2,
 } as const;
 
+const isoOf = (time: number) => new Date(time).toISOString();
+
+function present(record: UniqueClaim | undefined): UniqueClaim {
+  if (record === undefined) throw new Error('no record');
+  return record;
+}
+
 function stored(createdAt = NOW): UniqueClaim {
-  const made = newDeletionRecord(order, NOW, prove);
-  if (made === undefined) throw new Error('no record');
-  return { ...made, metadata: { ...made.metadata, creationTimestamp: new Date(createdAt).toISOString() } };
+  const made = present(newDeletionRecord(order, NOW, prove));
+  return { ...made, metadata: { ...made.metadata, creationTimestamp: isoOf(createdAt) } };
+}
+
+/** A finished record that a user with write access to UniqueClaims creates again. */
+function repeated(change: Partial<UniqueClaim['spec']>): UniqueClaim {
+  const again = stored(NOW + 3_600_000);
+  return { ...again, spec: { ...again.spec, ...change } };
 }
 
 test('a record is read as it was written', () => {
@@ -33,11 +45,11 @@ test('a record is read as it was written', () => {
 });
 
 test('it keeps when the target was gone, and the time of another deletion', () => {
-  expect(readDeletionRecord(withGone(stored(), NOW + 5_000), prove)).toMatchObject({ goneAt: NOW + 5_000 });
-  const later = newDeletionRecord(order, NOW + 3_600_000, prove) ?? stored();
-  expect(readDeletionRecord(readmitted(stored(), later), prove)).toMatchObject({
-    admittedAt: NOW + 3_600_000,
-  });
+  const gone = present(withGone(stored(), NOW + 5_000, prove));
+  expect(readDeletionRecord(gone, prove)).toMatchObject({ goneAt: NOW + 5_000 });
+  const later = present(newDeletionRecord(order, NOW + 3_600_000, prove));
+  const renewed = present(readmitted(stored(), later, prove));
+  expect(readDeletionRecord(renewed, prove)).toMatchObject({ admittedAt: NOW + 3_600_000 });
 });
 
 const withAnnotations = (annotations: Readonly<Record<string, string>>): UniqueClaim => ({
@@ -54,7 +66,19 @@ test.each<[string, UniqueClaim]>([
   ['says another depth', { ...stored(), spec: { ...stored().spec, values: ['Cascade', '0'] } }],
   [
     'names another object of that name',
-    { ...stored(), spec: { ...stored().spec, requests: [{ uid: 'dc-2', at: new Date(NOW).toISOString() }] } },
+    { ...stored(), spec: { ...stored().spec, requests: [{ uid: 'dc-2', at: isoOf(NOW) }] } },
+  ],
+  [
+    'is created again with another time',
+    repeated({ requests: [{ uid: order.uid, at: isoOf(NOW + 3_600_000) }] }),
+  ],
+  [
+    'says that the target was gone later, so that newer objects count',
+    { ...stored(), spec: { ...stored().spec, values: ['Cascade', '2', isoOf(NOW + 3_600_000)] } },
+  ],
+  [
+    'says that the deletion was admitted later',
+    { ...stored(), spec: { ...stored().spec, claimedAt: isoOf(NOW + 3_600_000) } },
   ],
   ['has no proof', withAnnotations({})],
   ['has a wrong proof', withAnnotations({ 'gatehouse.dev/proof': prove('x') })],

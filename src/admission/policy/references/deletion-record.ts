@@ -17,7 +17,7 @@ import { holderRef } from '../unique/claim-state.ts';
 
 /** The leader watches the claims with this label. */
 export const DELETION_LABEL = 'gatehouse.dev/deletion';
-/** A MAC over what the record orders. Only Gatehouse has the key. */
+/** A MAC over the spec of the record. Only Gatehouse has the key. */
 export const PROOF_ANNOTATION = 'gatehouse.dev/proof';
 const PREFIX = 'deleted.';
 const RULE = 'references/';
@@ -64,8 +64,29 @@ export const actingReferences = (
       )
     : [];
 
-const textOf = ({ policy, reference, action, target, uid, depth }: Order): string =>
-  JSON.stringify(['deletion', policy, reference, action, targetKey(target), uid, depth]);
+/** The times, too: whoever can write UniqueClaims could otherwise repeat an old record, or let it act on new objects. */
+function textOf(claim: UniqueClaim): string {
+  const { policy, rule, values, claimedAt, requests = [] } = claim.spec;
+  const deletions = requests.map(({ uid, at }) => [uid, at]);
+  return JSON.stringify([
+    'deletion',
+    policy,
+    rule,
+    values,
+    targetKey(holderRef(claim)),
+    claimedAt,
+    deletions,
+  ]);
+}
+
+/** Undefined while the key is not known. */
+function signed(claim: UniqueClaim, prove: Prove): UniqueClaim | undefined {
+  const proof = prove(textOf(claim));
+  if (proof === undefined) return undefined;
+  const { metadata } = claim;
+  const annotations = { ...metadata.annotations, [PROOF_ANNOTATION]: proof };
+  return { ...claim, metadata: { ...metadata, annotations } };
+}
 
 function nameOf({ policy, reference, target, uid }: Order): string {
   const text = JSON.stringify([policy, reference, targetKey(target), uid]);
@@ -74,12 +95,10 @@ function nameOf({ policy, reference, target, uid }: Order): string {
 
 /** Undefined while the key of the proof is not known. */
 export function newDeletionRecord(order: Order, now: number, prove: Prove): UniqueClaim | undefined {
-  const proof = prove(textOf(order));
-  if (proof === undefined) return undefined;
   const { policy, reference, action, target, uid, depth } = order;
   const { group, resource, namespace, name } = target;
   const at = new Date(now).toISOString();
-  return {
+  const record: UniqueClaim = {
     metadata: {
       name: nameOf(order),
       labels: {
@@ -87,7 +106,6 @@ export function newDeletionRecord(order: Order, now: number, prove: Prove): Uniq
         [EXCLUDE_FROM_BACKUP_LABEL]: 'true',
         [DELETION_LABEL]: '',
       },
-      annotations: { [PROOF_ANNOTATION]: proof },
     },
     spec: {
       ...{ policy, rule: `${RULE}${reference}`, values: [action, String(depth)] },
@@ -96,19 +114,21 @@ export function newDeletionRecord(order: Order, now: number, prove: Prove): Uniq
       requests: [{ uid, at }],
     },
   };
+  return signed(record, prove);
 }
 
 /** The record after another deletion of the target was admitted. `requests` keeps the time of the first. */
-export const readmitted = (earlier: UniqueClaim, { spec: { claimedAt } }: UniqueClaim): UniqueClaim => ({
-  ...earlier,
-  spec: { ...earlier.spec, claimedAt },
-});
+export const readmitted = (
+  earlier: UniqueClaim,
+  { spec: { claimedAt } }: UniqueClaim,
+  prove: Prove,
+): UniqueClaim | undefined => signed({ ...earlier, spec: { ...earlier.spec, claimedAt } }, prove);
 
 /** The record after a live read showed that the target is gone. */
-export const withGone = (claim: UniqueClaim, now: number): UniqueClaim => ({
-  ...claim,
-  spec: { ...claim.spec, values: [...claim.spec.values.slice(0, 2), new Date(now).toISOString()] },
-});
+export function withGone(claim: UniqueClaim, now: number, prove: Prove): UniqueClaim | undefined {
+  const values = [...claim.spec.values.slice(0, 2), new Date(now).toISOString()];
+  return signed({ ...claim, spec: { ...claim.spec, values } }, prove);
+}
 
 /** Undefined if Gatehouse has not written this record, or if a backup tool has brought it back. */
 export function readDeletionRecord(claim: UniqueClaim, prove: Prove): DeletionRecord | undefined {
@@ -126,7 +146,7 @@ export function readDeletionRecord(claim: UniqueClaim, prove: Prove): DeletionRe
   };
   const admittedAt = Date.parse(spec.claimedAt);
   const skew = Math.abs(Date.parse(metadata.creationTimestamp ?? '') - Date.parse(at));
-  const proof = prove(textOf(order));
+  const proof = prove(textOf(claim));
   const isOurs =
     proof !== undefined &&
     metadata.annotations?.[PROOF_ANNOTATION] === proof &&

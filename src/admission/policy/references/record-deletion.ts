@@ -91,8 +91,10 @@ async function renew(
   const earlier = await claims.read(name, signal);
   // The leader deletes a forged record.
   const isOurs = earlier !== undefined && readDeletionRecord(earlier, prove) !== undefined;
-  const renewed = isOurs ? await claims.replace(readmitted(earlier, record), signal) : 'changed';
-  if (renewed === 'changed') throw new Error(`the record ${name} of an earlier deletion is changing`);
+  const next = isOurs ? readmitted(earlier, record, prove) : undefined;
+  const renewed = next && (await claims.replace(next, signal));
+  if (renewed === undefined || renewed === 'changed')
+    throw new Error(`the record ${name} of an earlier deletion is changing`);
 }
 
 const VERBS: Readonly<Record<DeleteAction, string>> = {
