@@ -69,10 +69,14 @@ const reference = {
 const policy = (spec: Partial<AdmissionPolicySpec> = {}) =>
   policyOf({ validate: { references: [reference] }, ...spec });
 
+/** An owner reference to the target. */
+const owner = { apiVersion: `${GROUP}/v1`, kind: 'Datacenter', name: 'fra1', uid: 'uid-of-fra1' };
+
 function deletion(change: Partial<AdmissionRequest> = {}, metadata: JsonObject = {}): AdmissionRequest {
   const resource = { group: GROUP, version: 'v1', resource: 'datacenters' };
   return {
     ...deleteRequest({}),
+    kind: { group: GROUP, version: 'v1', kind: 'Datacenter' },
     resource,
     name: 'fra1',
     namespace: undefined,
@@ -136,11 +140,15 @@ describe('an object does not protect the target', () => {
       },
     ],
     [
+      'is owned only by the target, through another version',
+      () => {
+        put('a', 'fra1', { ownerReferences: [{ ...owner, apiVersion: `${GROUP}/v1beta1` }] });
+      },
+    ],
+    [
       'is owned only by the target and garbage-collected after it',
       () => {
-        put('a', 'fra1', {
-          ownerReferences: [{ apiVersion: 'x', kind: 'x', name: 'fra1', uid: 'uid-of-fra1' }],
-        });
+        put('a', 'fra1', { ownerReferences: [owner] });
       },
     ],
     [
@@ -210,7 +218,6 @@ describe('an object does not protect the target', () => {
 });
 
 describe('an object that the target owns protects it', () => {
-  const owner = { apiVersion: 'x', kind: 'x', name: 'fra1', uid: 'uid-of-fra1' };
   const orphaning: [string, AdmissionRequest][] = [
     ['the deletion orphans dependents', deletion({ options: { propagationPolicy: 'Orphan' } })],
     [
@@ -226,6 +233,15 @@ describe('an object that the target owns protects it', () => {
 
   test('if it has another owner too', async () => {
     put('a', 'fra1', { ownerReferences: [owner, { ...owner, uid: 'another' }] });
+    expect(await kindOf(judge())).toBe('deny');
+  });
+
+  test.each([
+    ['the kind', { kind: 'Nothing' }],
+    ['the group', { apiVersion: 'nothing.example.com/v1' }],
+    ['the name', { name: 'fra2' }],
+  ])('if %s in the owner reference is not that of the target', async (_what, change) => {
+    put('a', 'fra1', { ownerReferences: [{ ...owner, ...change }] });
     expect(await kindOf(judge())).toBe('deny');
   });
 });
@@ -260,6 +276,9 @@ describe('in a namespace that is being deleted', () => {
     });
     namespaces.set('store', { deletionTimestamp: '2026-11-21T12:00:00Z' });
     put('a', 'fra1', { namespace: 'lab', labels: { of: 'store' } });
+    expect(await kindOf(judge(deletionIn('store'), [across]))).toBe('deny');
+    // The garbage collector looks for the owner in the namespace of the object.
+    put('a', 'fra1', { namespace: 'lab', labels: { of: 'store' }, ownerReferences: [owner] });
     expect(await kindOf(judge(deletionIn('store'), [across]))).toBe('deny');
   });
 });

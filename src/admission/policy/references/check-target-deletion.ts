@@ -1,4 +1,4 @@
-import type { KubeObject, ObjectRef } from '../../../json/kube-object.ts';
+import { splitApiVersion, type KubeObject, type ObjectRef } from '../../../json/kube-object.ts';
 import { exemptionOf } from '../exceptions/exceptions.ts';
 import { hasDeletionTimestamp } from '../object-metadata.ts';
 import type { Violation } from '../violation.ts';
@@ -217,7 +217,7 @@ async function referralOf(
   const naming = referencesOf(restricting, live, namespace).filter(
     (found) => targetKey(found.target) === targetKey(target),
   );
-  if (naming.length === 0 || isCollectedWithTarget(live, request)) return {};
+  if (naming.length === 0 || isCollectedWithTarget(live, candidate, request)) return {};
   // Exceptions can match the user or the referring object. Exempt objects may lose their target.
   const kind = { group, version: '', resource };
   const referrer = { ...request, resource: kind, object: live, oldObject: undefined, name, namespace };
@@ -229,12 +229,26 @@ async function referralOf(
   return { referral: { object: candidate, field: blocking.field, reference: blocking.reference.name } };
 }
 
-/** The garbage collector deletes an object after its only owner, unless the deletion orphans dependents. */
-function isCollectedWithTarget({ metadata }: KubeObject, { oldObject, options }: AdmissionRequest): boolean {
+/**
+ * The garbage collector deletes an object after its only owner, unless the deletion orphans dependents. It reads the owner
+ * by kind, namespace and name: an object whose owner reference has only the uid of the target may stay for ever.
+ */
+function isCollectedWithTarget(
+  { metadata }: KubeObject,
+  { namespace }: ObjectRef,
+  request: AdmissionRequest,
+): boolean {
+  const { kind, oldObject, options } = request;
   const uid = valueIn(oldObject, 'metadata', 'uid');
   const owners = metadata?.ownerReferences ?? [];
-  if (typeof uid !== 'string' || owners.length === 0 || !owners.every((owner) => owner.uid === uid))
-    return false;
+  if (typeof uid !== 'string' || owners.length === 0) return false;
+  if (request.namespace !== undefined && request.namespace !== namespace) return false;
+  const isTarget = (owner: (typeof owners)[number]) =>
+    owner.uid === uid &&
+    owner.name === request.name &&
+    owner.kind === kind.kind &&
+    splitApiVersion(owner.apiVersion).group === kind.group;
+  if (!owners.every(isTarget)) return false;
   const finalizers = valueIn(oldObject, 'metadata', 'finalizers');
   const orphans =
     valueIn(options, 'propagationPolicy') === 'Orphan' ||
