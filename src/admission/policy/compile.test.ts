@@ -368,3 +368,24 @@ describe('match conditions that the API server would reject, and all webhooks wi
     });
   });
 });
+
+test.each(['Restrict', 'Cascade'] as const)(
+  'a policy with %s names the kinds themselves, not only their subresources: otherwise nothing blocks a deletion',
+  (onTargetDelete) => {
+    const references = [{ ...datacenter, path: 'status.datacenter', onTargetDelete }];
+    const problemsWith = (resources: readonly string[], of = references) => {
+      const result = compile({
+        match: { ...match, resources: [...resources] },
+        validate: { references: of },
+      });
+      return result.kind === 'compiled' ? [] : result.problems.map(({ message }) => message);
+    };
+    expect(problemsWith(['servers/status'])).toEqual([
+      'has servers/status without servers, and Gatehouse has to know which objects name a target: add servers',
+    ]);
+    expect(problemsWith(['servers', 'servers/status'])).toEqual([]);
+    expect(
+      problemsWith(['servers/status'], [{ ...references[0], onTargetDelete: 'Allow' }] as never),
+    ).toEqual([]);
+  },
+);

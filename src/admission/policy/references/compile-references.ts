@@ -6,8 +6,9 @@ import { groupResourceName } from '../../../json/kube-object.ts';
 import { requireWrites, tryPath, type Report } from '../problem.ts';
 import type { CompiledMatch, CompiledReference } from '../compiled-policy.ts';
 import { isSiblingPath, type FieldPath } from '../../../json/field-path.ts';
-import { hasWildcard } from '../match/resource-pattern.ts';
+import { hasWildcard, splitResource } from '../match/resource-pattern.ts';
 import { reportDeletionLockout } from '../match/lockout.ts';
+import { deletionReferences } from './read-references.ts';
 
 /** Compiles the references and reports their problems. */
 export function compileReferences(
@@ -28,7 +29,18 @@ export function compileReferences(
       'has a wildcard, and the sweep after a restore has to know which kinds hold references: list the resources';
     report('spec.match.resources', message, 'Unsupported');
   }
+  if (deletionReferences(references).length > 0) reportSubresources(match, report);
   return references;
+}
+
+/** Replicas watch resources, not subresources: without them, nothing would block a deletion or follow it. */
+function reportSubresources({ resources }: CompiledMatch, report: Report): void {
+  for (const pattern of resources) {
+    const { resource, subResource } = splitResource(pattern);
+    if (subResource === '' || resources.includes(resource) || hasWildcard(pattern)) continue;
+    const message = `has ${pattern} without ${resource}, and Gatehouse has to know which objects name a target: add ${resource}`;
+    report('spec.match.resources', message);
+  }
 }
 
 function compileReference(
