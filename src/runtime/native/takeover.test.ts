@@ -60,6 +60,16 @@ test('a new leader waits, because another one may have withdrawn a confirmation 
   expect(after(takeover, 5_000).mayChange(policy, PAIR.name, STORED)).toBe(true);
 });
 
+test('a new leader waits for the webhook entry that another one narrowed, however long that takes', () => {
+  confirmed = undefined;
+  isInstalled = false;
+  const takeover = after(start(), 60_000);
+  expect(takeover.mayChange(policy, PAIR.name, STORED)).toBe(false);
+  isInstalled = true;
+  expect(after(takeover, 4_000).mayChange(policy, PAIR.name, STORED)).toBe(false);
+  expect(after(takeover, 1_000).mayChange(policy, PAIR.name, STORED)).toBe(true);
+});
+
 test.each([
   ['deleted', { ...STORED, policy: undefined }],
   ['without its binding', { ...STORED, binding: undefined }],

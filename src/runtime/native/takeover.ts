@@ -23,7 +23,6 @@ export function createTakeover({ confirmed, releaseOf, isInstalled, monotonic }:
   const responsible = new Map<string, { readonly policy: CompiledPolicy; readonly since: number }>();
   /** The last confirmation that this leader has seen, by policy. */
   const last = new Map<string, Confirmation>();
-  const started = monotonic();
 
   return {
     observe: (policies: readonly CompiledPolicy[]): void => {
@@ -50,8 +49,8 @@ export function createTakeover({ confirmed, releaseOf, isInstalled, monotonic }:
       const { since } = responsible.get(name) ?? {};
       if (since !== undefined && monotonic() - since >= LAG_MS) return true;
       const confirmation = last.get(name);
-      // A former leader may have withdrawn a confirmation a moment ago.
-      if (confirmation === undefined) return monotonic() - started >= LAG_MS;
+      // A former leader may have withdrawn a confirmation, and may not have widened the webhook entry.
+      if (confirmation === undefined) return false;
       const [policy, binding] = [versionOf(stored.policy), versionOf(stored.binding)];
       return !confirmation.pairs.some(
         (one) => one.name === pairName && one.policy === policy && one.binding === binding,
