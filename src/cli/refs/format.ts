@@ -1,7 +1,7 @@
 /** A tree of references for people, for programs, and for Graphviz. */
 import { targetKey } from '../../admission/policy/object-ref.ts';
 import { groupResourceName, objectKey, type ObjectRef } from '../../json/kube-object.ts';
-import { printable } from '../../json/printable.ts';
+import { escapeControls, printable } from '../../json/printable.ts';
 import { paint, type Colour } from '../terminal/output.ts';
 import type { Gap, Link } from './graph.ts';
 import type { Branch, Tree } from './walk.ts';
@@ -123,4 +123,4 @@ function line(object: ObjectRef, style: string, key = targetKey(object)): string
 
 /** In a quoted string of DOT, only quotes end it; a backslash starts an escape of the label. */
 const quoted = (text: string): string =>
-  `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`;
+  `"${escapeControls(text).replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`;

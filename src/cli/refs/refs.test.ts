@@ -156,6 +156,15 @@ test('for Graphviz, each object is one node, and hostile text cannot end a quote
   expect(hostile).toContain(String.raw`store/x\"]; evil \\"`);
 });
 
+test('the name of an owner cannot control the terminal, in any format', () => {
+  // The API server accepts any text.
+  const owner = 'x\u001b]0;title\u0007\u202e';
+  const tree = walk(graphOf(node('a', {}, [owner])), refOf('a'), 2);
+  const all = formatTree(tree, false) + formatDot(tree);
+  for (const control of ['\u001b', '\u0007', '\u202e']) expect(all).not.toContain(control);
+  expect(formatDot(tree)).toContain(String.raw`x\\u001b]0;title\\u0007\\u202e`);
+});
+
 describe('the version of a policy in force', () => {
   const spec = { match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: ['servers'] } };
   const earlier = { ...spec, enforcement: 'Warn' as const };

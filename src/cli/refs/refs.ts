@@ -4,6 +4,7 @@ import type { NamespaceLabels } from '../../admission/policy/match/object-scope.
 import { describeRef } from '../../admission/policy/object-ref.ts';
 import { messageWithCauses } from '../../json/error-message.ts';
 import { groupResourceName, type ObjectRef } from '../../json/kube-object.ts';
+import { printable } from '../../json/printable.ts';
 import { readObjects, refuse, UnusableInput } from '../review/input.ts';
 import { compilePolicies, readExceptions } from '../review/policies.ts';
 import { createSnapshot } from '../review/snapshot.ts';
@@ -21,7 +22,7 @@ export async function refs(object: string, flags: RefsFlags): Promise<0 | 1 | 2>
     const start = findObject(object, flags, graph);
     const tree = walk(graph, start, flags.depth);
     if (tree.cut) notes.push(`only the first ${MOST_BRANCHES} objects are shown: use a smaller --depth`);
-    for (const note of notes) console.error(`note: ${note}`);
+    for (const note of notes) console.error(`note: ${printable(note)}`);
     const exists = graph.exists(start);
     if (exists !== true)
       console.error(
@@ -36,7 +37,7 @@ export async function refs(object: string, flags: RefsFlags): Promise<0 | 1 | 2>
     if (isKnown) await print(text);
     return exists === undefined ? 2 : exists ? 0 : 1;
   } catch (error) {
-    for (const line of messageWithCauses(error).split('\n')) console.error(`error: ${line}`);
+    for (const line of messageWithCauses(error).split('\n')) console.error(`error: ${printable(line)}`);
     return 2;
   }
 }
