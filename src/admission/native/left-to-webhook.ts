@@ -14,7 +14,8 @@ export const isLeftToWebhook = (
   restorers: readonly Principal[],
   request: AdmissionRequest,
 ): boolean =>
-  (valueIn(request.oldObject, 'metadata', 'deletionTimestamp') ?? undefined) !== undefined ||
+  // Also null, as in the condition: otherwise neither would judge the request.
+  valueIn(request.oldObject, 'metadata', 'deletionTimestamp') !== undefined ||
   isPrincipal(restorers, request.userInfo) ||
   exceptions.some((exception) => exception.expiresAt !== undefined && isSubject(exception, request));
 

@@ -3,6 +3,9 @@ import { expect, test } from 'vitest';
 import { policyOf, updateRequest } from '../../../test/support/admission/policy.ts';
 import { webhookConfigurations } from '../webhooks/webhook-configurations.ts';
 import type { CompiledPolicy } from '../policy/compiled-policy.ts';
+import { compileCel } from '../../cel/cel.ts';
+import type { JsonObject } from '../../json/json.ts';
+import { IS_DELETED, isLeftToWebhook } from './left-to-webhook.ts';
 import { compileNative } from './native-policy.ts';
 import { judgedByWebhook, withoutNative, type Release } from './release.ts';
 
@@ -69,4 +72,18 @@ test('the webhook judges everything of objects in deletion and of restorers', ()
   const userInfo = { ...request.userInfo, username: VELERO.user };
   expect(judgedByWebhook(policy, release, { ...request, userInfo })).toBe(policy);
   expect(judgedByWebhook(policy, undefined, request)).toBe(policy);
+});
+
+test.each<[string, JsonObject | undefined]>([
+  ['no old object', undefined],
+  ['no metadata', {}],
+  ['null as metadata', { metadata: null }],
+  ['no deletionTimestamp', { metadata: {} }],
+  ['null as deletionTimestamp', { metadata: { deletionTimestamp: null } }],
+  ['a deletionTimestamp', { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }],
+])('the condition of the compiled policy and the webhook agree about %s', (_what, oldObject) => {
+  const condition = compileCel(IS_DELETED, { oldObject: 'dyn' });
+  const request = { ...updateRequest({}, {}), oldObject };
+  const isLeft = condition.evaluate({ oldObject: oldObject ?? null });
+  expect(isLeftToWebhook({ exceptions: [] }, [], request)).toBe(isLeft);
 });
