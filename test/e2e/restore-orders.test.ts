@@ -35,7 +35,7 @@ const GRAPHS = Number(
 /**
  * Each restore waits for the same settle time, so several wait together. The violations of a batch fit into a report.
  */
-const BATCH = 5;
+const BATCH = 10;
 
 let cluster: Cluster;
 let replica: Replica;
@@ -86,10 +86,10 @@ async function restore(index: number): Promise<{ readonly name: string; readonly
 async function stored(restored: string): Promise<readonly string[]> {
   const lists = await Promise.all(
     [APPLICATIONS, ZONES].map(async (kind) => {
-      const { items } = await cluster.admin.listAll(kind);
-      return items
-        .filter(({ metadata }) => metadata?.labels?.['velero.io/restore-name'] === restored)
-        .map((object) => `${groupResourceName(kind)} ${keyOf(object)}`);
+      const { items } = await cluster.admin.listAll(kind, {
+        labelSelector: `velero.io/restore-name=${restored}`,
+      });
+      return items.map((object) => `${groupResourceName(kind)} ${keyOf(object)}`);
     }),
   );
   return lists.flat().toSorted();
