@@ -32,6 +32,7 @@ const schema: JsonObject = {
 function problemsOf(
   change: Partial<ReferenceRule>,
   validate: AdmissionPolicySpec['validate'] = {},
+  match: AdmissionPolicySpec['match'] = { apiGroups: [group], resources: ['servers'] },
 ): readonly string[] {
   const rule: ReferenceRule = {
     name: 'r',
@@ -43,7 +44,7 @@ function problemsOf(
     {
       metadata: { name: 'servers' },
       spec: {
-        match: { apiGroups: [group], resources: ['servers'] },
+        match,
         validate: { ...validate, references: [rule] },
       },
     },
@@ -54,6 +55,7 @@ function problemsOf(
         ({
           datacenters: { kind: 'Datacenter', namespaced: false },
           servers: { kind: 'Server', namespaced: true },
+          clusterroles: { kind: 'ClusterRole', namespaced: false },
         })[resource],
       schemas: [schema],
     },
@@ -130,4 +132,15 @@ test('the JSON Schema of the policy counts as well', () => {
   expect(problemsOf({ onTargetDelete: 'SetNull' }, { schema: own }).join()).toContain(
     'the schema requires it',
   );
+});
+
+test('no action changes permissions: the API server would compare them with those of Gatehouse', () => {
+  const match = { apiGroups: ['rbac.authorization.k8s.io'], resources: ['clusterroles'] };
+  // Without its last name, a rule permits all objects.
+  const rule = { path: 'rules[*].resourceNames[*]' } as const;
+  const of = (change: Partial<ReferenceRule>) => problemsOf({ ...rule, ...change }, {}, match).join();
+  const problem = 'cannot change rbac.authorization.k8s.io';
+  expect(of({ onTargetDelete: 'SetNull' })).toContain(`SetNull ${problem}`);
+  expect(of({ onTargetDelete: 'SetDefault', defaultTarget: 'fra1' })).toContain(`SetDefault ${problem}`);
+  expect(of({ onTargetDelete: 'Cascade' })).not.toContain(problem);
 });

@@ -9,9 +9,11 @@ import { toGroupResource } from '../../../api/policy-match.ts';
 import type { CompiledImmutable } from '../compiled-policy.ts';
 import type { Report } from '../problem.ts';
 
+const RBAC = 'rbac.authorization.k8s.io';
+
 /** @param schemas of the governed kinds, as far as they are known */
 export function reportActions(
-  { validate: { references = [], schema } = {} }: AdmissionPolicySpec,
+  { match, validate: { references = [], schema } = {} }: AdmissionPolicySpec,
   immutable: readonly CompiledImmutable[],
   schemas: readonly JsonObject[],
   report: Report,
@@ -22,6 +24,11 @@ export function reportActions(
     reportDefault(rule, `${where}.defaultTarget`, report);
     if (rule.onTargetDelete !== 'SetNull' && rule.onTargetDelete !== 'SetDefault') continue;
     const at = `${where}.onTargetDelete`;
+    if (match.apiGroups.includes(RBAC))
+      report(
+        at,
+        `${rule.onTargetDelete} cannot change ${RBAC}: the API server would compare the new permissions with those of Gatehouse, not of a user; write Restrict or Cascade`,
+      );
     const path = tryParsePath(rule.path);
     const uidPath = rule.uidPath === undefined ? undefined : tryParsePath(rule.uidPath);
     if (path === undefined) continue; // another problem
