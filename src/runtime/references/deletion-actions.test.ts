@@ -101,7 +101,10 @@ function record(change: Partial<typeof order> = {}, goneAt?: number): string {
   return name;
 }
 
-function reconcile(name: string, change: Partial<DeletionActionsOptions> = {}) {
+const reconcile = (name: string, change: Partial<DeletionActionsOptions> = {}) => leader(change)(name, NEVER);
+
+/** A leader that has just started. */
+function leader(change: Partial<DeletionActionsOptions> = {}) {
   const read = (ref: ObjectRef) => Promise.resolve(stored.get(targetKey(ref)));
   return createDeletionActionsReconciler({
     policies: () => policies,
@@ -120,7 +123,7 @@ function reconcile(name: string, change: Partial<DeletionActionsOptions> = {}) {
     now: () => new Date(now),
     log: silent,
     ...change,
-  })(name, NEVER);
+  });
 }
 
 /** Reconciles until the record is gone, over two settle times at most. */
@@ -315,6 +318,29 @@ test('an object that a restore creates after the deletion of its target stays', 
   await finish(name);
   expect(written).toEqual(['delete s1']);
   expect(claims.stored.size).toBe(0);
+});
+
+test('an object that is created while no leader runs stays, although nobody saw when the target went', async () => {
+  const name = record();
+  now += 3_600_000;
+  put(srv('s2'), { datacenter: 'fra1' }, { creationTimestamp: new Date(now - 60_000).toISOString() });
+  await finish(name);
+  expect(written).toEqual(['delete s1']);
+});
+
+test('an object that is created while the target waits for finalizers goes with it', async () => {
+  const name = record();
+  put(dc('fra1'), {}, { deletionTimestamp: new Date(now).toISOString() });
+  const one = leader();
+  for (let pass = 0; pass < 60; pass += 1) {
+    await one(name, NEVER);
+    now += 5_000;
+  }
+  put(srv('s2'), { datacenter: 'fra1' }, { creationTimestamp: new Date(now).toISOString() });
+  stored.delete(targetKey(dc('fra1')));
+  await one(name, NEVER);
+  await finish(name);
+  expect(written).toEqual(['delete s1', 'delete s2']);
 });
 
 test('an object that cannot be deleted does not keep the others, and is reported', async () => {

@@ -29,9 +29,13 @@ const STUCK_MS = 30_000;
 
 /** Reconciles one record by its name. */
 export function createDeletionActionsReconciler(options: DeletionActionsOptions): Reconcile {
+  const seen = new Map<string, number>();
   return async (name, signal) => {
     const claim = await options.claims.read(name, signal);
-    if (claim === undefined) return GONE;
+    if (claim === undefined) {
+      seen.delete(name);
+      return GONE;
+    }
     // Without the key, every record looks forged.
     if (options.prove('') === undefined) return requeueIn(WAIT_MS, options.now());
     const record = readDeletionRecord(claim, options.prove);
@@ -39,7 +43,7 @@ export function createDeletionActionsReconciler(options: DeletionActionsOptions)
       options.log.warn({ claim: name }, 'deleted the record of a deletion that Gatehouse has not written');
       return await drop(claim, options, signal);
     }
-    return await pass({ ...options, claim, record, signal });
+    return await pass({ ...options, claim, record, seen, signal });
   };
 }
 
@@ -50,6 +54,8 @@ async function pass(task: Task): Promise<ReconcileResult> {
     return await end(task, 'abandoned', 'the policy does not act on this deletion any more');
   if (found === undefined) return wait(task, `policy ${record.policy} is not enforced at the moment`);
   const target = await targetState(task);
+  const { name = '' } = task.claim.metadata;
+  if (target === 'present' || target === 'terminating') task.seen.set(name, now().getTime());
   switch (target) {
     case 'recreated':
       return await end(task, 'abandoned', `${describeRef(record.target)} exists again`);
@@ -63,9 +69,11 @@ async function pass(task: Task): Promise<ReconcileResult> {
     case 'gone':
       break;
   }
-  // Before anything waits: an object that a restore creates from now on is younger than the deletion.
   if (record.goneAt === undefined) {
-    const next = withGone(task.claim, now().getTime(), task.prove);
+    // Before anything waits: an object that a restore creates from now on is younger than the deletion. So is one that was
+    // created while no leader looked, even if the target then waited for finalizers.
+    const latest = (task.seen.get(name) ?? record.admittedAt) + claims.settleMs;
+    const next = withGone(task.claim, Math.min(now().getTime(), latest), task.prove);
     if (next !== undefined) await claims.replace(next, task.signal);
     return requeueIn(0, now()); // with the new version of the record
   }
@@ -149,6 +157,7 @@ async function actOrFinish(
 
 async function end(task: Task, state: 'finished' | 'abandoned', message: string): Promise<ReconcileResult> {
   const result = await drop(task.claim, task, task.signal);
+  task.seen.delete(task.claim.metadata.name ?? '');
   report(task, { state, message });
   return result;
 }

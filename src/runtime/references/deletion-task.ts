@@ -48,6 +48,8 @@ export interface Stuck {
 export interface Task extends DeletionActionsOptions {
   readonly claim: UniqueClaim;
   readonly record: DeletionRecord;
+  /** When a live read last showed the target, by the name of the record. */
+  readonly seen: Map<string, number>;
   readonly signal: AbortSignal;
 }
 
