@@ -64,7 +64,7 @@ export const actingReferences = (
       )
     : [];
 
-/** The times, too: whoever can write UniqueClaims could otherwise repeat an old record, or let it act on new objects. */
+/** The times, too: a user who can write UniqueClaims could otherwise repeat an old record, or let it act on new objects. */
 function textOf(claim: UniqueClaim): string {
   const { policy, rule, values, claimedAt, requests = [] } = claim.spec;
   const deletions = requests.map(({ uid, at }) => [uid, at]);
