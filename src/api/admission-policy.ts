@@ -102,7 +102,7 @@ const spec = object('The rules.', {
     default: true,
   }),
   'compile?': oneOf(
-    'Whether the API server itself enforces what CEL can say, also while Gatehouse is down (Auto), or only the webhook. Needs --compile-policies and Kubernetes 1.30. Default: Auto.',
+    'Whether the API server itself enforces what CEL can say, also while Gatehouse is down (Auto), or only the webhook. Needs --compile-policies and Kubernetes 1.30; for defaults, 1.36. Default: Auto.',
     ['Auto', 'Never'],
   ),
   'params?': params,
@@ -155,10 +155,10 @@ const status = object(
       generation: integer('The generation of the AdmissionPolicy.', { format: 'int64' }),
       pairs: array(
         'The compiled policies.',
-        object('A ValidatingAdmissionPolicy and its binding.', {
+        object('A policy of the API server and its binding.', {
           name: string('Of both.'),
           digest: string('Of their text.'),
-          policy: string('The uid and the generation of the ValidatingAdmissionPolicy.'),
+          policy: string('The uid and the generation of the policy.'),
           binding: string('The uid and the generation of its binding.'),
         }),
       ),

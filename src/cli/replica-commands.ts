@@ -81,7 +81,11 @@ Examples:
 
 Exit code: 0 success, 1 a handler cannot be loaded or a policy cannot be read, 2 wrong usage.`;
 
-type ManifestOptions = Options & { readonly policies?: readonly string[]; readonly vap?: boolean };
+type ManifestOptions = Options & {
+  readonly policies?: readonly string[];
+  readonly vap?: boolean;
+  readonly map?: boolean;
+};
 
 export function addManifests(program: Command): void {
   const command = program.command('manifests');
@@ -89,15 +93,16 @@ export function addManifests(program: Command): void {
     .description('print the manifests that policies and handlers need in addition to deploy/ (YAML)')
     .option('-p, --policies <paths...>', 'AdmissionPolicies: files, folders or - (standard input)')
     .option('--vap', 'print what the API server can enforce itself, as ValidatingAdmissionPolicies')
+    .option('--map', 'with --vap: print MutatingAdmissionPolicies too, for Kubernetes 1.36 and later')
     .addOption(toOption('handlers'))
     .addOption(toOption('namespace'))
     .addHelpText('after', MANIFESTS_HELP)
-    .action(async ({ policies, vap, ...options }: ManifestOptions) => {
+    .action(async ({ policies, vap, map, ...options }: ManifestOptions) => {
       const config = configFrom(options, command);
       if (vap === true) {
         if (policies === undefined) return command.error('error: --vap needs -p: it compiles policies');
         const { nativeManifests } = await import('./review/native-manifests.ts');
-        process.stdout.write(nativeManifests(policies, config.namespace));
+        process.stdout.write(nativeManifests(policies, config.namespace, map === true));
         return;
       }
       if (policies === undefined && config.handlers === undefined)

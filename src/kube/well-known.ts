@@ -37,6 +37,13 @@ export const validatingAdmissionPolicies = inCluster(
   'validatingadmissionpolicies',
   'ValidatingAdmissionPolicy',
 );
+/** Since Kubernetes 1.36. */
+export const mutatingAdmissionPolicyBindings = registration('MutatingAdmissionPolicyBinding');
+export const mutatingAdmissionPolicies = inCluster(
+  'admissionregistration.k8s.io',
+  'mutatingadmissionpolicies',
+  'MutatingAdmissionPolicy',
+);
 
 export const customResourceDefinitions = inCluster(
   'apiextensions.k8s.io',

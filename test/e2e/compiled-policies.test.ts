@@ -1,10 +1,11 @@
 // suite: shared-plane, sandbox: yes
-/** Checks that the leader hands to the API server, with the permissions of deploy/components/compile-policies. */
+/**
+ * Checks that the leader hands to the API server, with the permissions of deploy/components/compile-policies, which
+ * compiled-defaults.test.ts compares with those that it uses.
+ */
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-import { readManifests } from '../../src/cli/deploy-manifests.ts';
 import type { AdmissionPolicyStatus } from '../../src/api/admission-policy.ts';
 import type { LiveWebhookConfiguration } from '../../src/admission/webhooks/dev-entries.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
@@ -17,10 +18,8 @@ import {
 } from '../../src/kube/well-known.ts';
 import { hasBackstop } from '../support/backstop.ts';
 import { ADMISSION_POLICIES, createNamespace, type Cluster } from '../support/cluster.ts';
-import { USERS } from '../support/control-plane-users.ts';
 import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
-import { arrangementOf, type Replica } from '../support/gatehouse.ts';
-import { permissionsOf, permissionsUsed, refusedTo, rolesIn } from '../support/grants.ts';
+import type { Replica } from '../support/gatehouse.ts';
 import { eventually } from '../support/processes.ts';
 
 interface Policy extends KubeObject {
@@ -33,9 +32,6 @@ interface Compiled extends KubeObject {
 }
 
 const SOON = { timeoutMs: 30_000, everyMs: 100 };
-const ACCOUNTS = (
-  arrangementOf('both') === 'split' ? (['controllers', 'webhook'] as const) : (['gatehouse'] as const)
-).map((user) => USERS[user].name);
 const NAME = 'passwords';
 const COMPILED = { name: `${NAME}.policies.gatehouse.dev` };
 const NAMESPACE = 'compiled';
@@ -268,14 +264,4 @@ test('while every replica is down, the API server refuses what it enforces, in t
   expect((await refusal(create('wrong', { token: 'x' }))).message).toContain('no token (rule no-secret)');
   const change = cluster.admin.replace(configMaps, { ...stored, ...{ data: { region: 'rome' } } });
   expect((await refusal(change)).message).toContain('data.region: was set and cannot be changed');
-});
-
-// The API server logs a watch when it ends.
-test('the component grants what Gatehouse used, and no more', () => {
-  const log = cluster.plane.auditLog();
-  const folder = join(import.meta.dirname, '..', '..', 'deploy', 'components', 'compile-policies');
-  const granted = rolesIn(readManifests(folder)).flatMap(permissionsOf);
-  const used = ACCOUNTS.flatMap((account) => [...permissionsUsed(log, account)]);
-  if (isServed) expect(granted.filter((one) => !used.includes(one))).toEqual([]);
-  expect(ACCOUNTS.flatMap((account) => refusedTo(log, account))).toEqual([]);
 });

@@ -11,7 +11,7 @@ import { evaluatePolicy } from '../../src/sandbox/machinery/policies/evaluate-po
 import type { ResourceType } from '../../src/sandbox/machinery/resource-type.ts';
 import { clusterOf, createRequest, GROUP, policyOf } from '../support/admission/policy.ts';
 
-const OPTIONS = { ownNamespace: 'gatehouse-system', restorers: [] };
+const OPTIONS = { ownNamespace: 'gatehouse-system', restorers: [], others: [] };
 const TYPE = {
   ...{ group: GROUP, version: 'v1', resource: 'servers', kind: 'Server', namespaced: true, custom: true },
 } as unknown as ResourceType; // what the evaluation reads

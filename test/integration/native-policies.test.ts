@@ -5,10 +5,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
 
+import { isLeftToWebhook } from '../../src/admission/native/left-to-webhook.ts';
 import { compileNative } from '../../src/admission/native/native-policy.ts';
 import type { CompiledPolicy } from '../../src/admission/policy/compiled-policy.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { compileSpec, GROUP, policyOf } from '../support/admission/policy.ts';
+import { changersOf, defaultingSpecFrom, type Outcome } from '../support/native/changes.ts';
 import { judgesOf, NOTHING } from '../support/native/judge.ts';
 import { specFrom } from '../support/native/generated.ts';
 import { COMPARED } from '../support/native/policies.ts';
@@ -20,7 +22,11 @@ const PAIRS = isNightly ? 100_000 : 6_000;
 /** Requests for each generated policy. */
 const PER_GENERATED = 20;
 const RESTORER = { user: 'system:serviceaccount:velero:velero' };
-const OPTIONS = { ownNamespace: 'gatehouse-system', restorers: [RESTORER, { group: 'restorers' }] };
+const OPTIONS = {
+  ownNamespace: 'gatehouse-system',
+  restorers: [RESTORER, { group: 'restorers' }],
+  others: [],
+};
 const USERS = ['ada', 'mallory', 'root', '', RESTORER.user];
 
 /** The object that the policy reads, sometimes. */
@@ -98,6 +104,43 @@ describe('both judge alike', () => {
   });
 });
 
+test('both fill the same defaults', async () => {
+  const chance = createSeeded(2);
+  const seen = { compared: 0, changed: 0, refused: 0, left: 0, policies: 0 };
+  while (seen.compared < PAIRS / 2) {
+    const result = compileSpec(defaultingSpecFrom(chance), 'generated');
+    if (result.kind === 'rejected') continue;
+    const { policy } = result;
+    expect(compileNative(policy, OPTIONS).checks).toMatchObject([{ check: 'defaults', by: 'APIServer' }]);
+    const { webhook, apiServer } = changersOf(policy, OPTIONS);
+    seen.policies += 1;
+    for (let pair = 0; pair < PER_GENERATED; pair += 1) {
+      const asked = askedFrom(chance, {
+        operations: ['CREATE', 'UPDATE'],
+        resources: ['servers'],
+        users: USERS,
+      });
+      const native = apiServer(asked);
+      const { object } = asked.question;
+      if (isLeftToWebhook(policy, OPTIONS.restorers, asked.request)) {
+        seen.left += 1;
+        expect(native).toEqual(object);
+        continue;
+      }
+      const own = await webhook(asked);
+      seen.compared += 1;
+      if (own === 'refused') seen.refused += 1;
+      else if (!isDeepStrictEqual(own, object)) seen.changed += 1;
+      const told = (outcome: Outcome) => ({ spec: policy.spec, asked: asked.request, outcome });
+      if (!isDeepStrictEqual(native, own)) expect(told(native)).toEqual(told(own));
+    }
+  }
+  expect(seen.changed).toBeGreaterThan(seen.compared * 0.3);
+  expect(seen.refused).toBeGreaterThan(seen.compared * 0.02);
+  expect(seen.left).toBeGreaterThan(seen.compared * 0.05);
+  expect(seen.policies).toBeGreaterThan(50);
+});
+
 const withBigints = (_key: string, value: unknown): unknown =>
   typeof value === 'bigint' ? String(value) : value;
 
@@ -114,7 +157,6 @@ test('checks that need the webhook stay there, each with its reason', () => {
         { name: 'who', expression: 'true', reason: 'Unauthorized' },
       ],
     },
-    defaults: [{ path: 'spec.units', value: 1 }],
   });
   const { checks, pairs } = compileNative(policy, OPTIONS);
   expect(pairs).toEqual([]);
@@ -128,7 +170,6 @@ test('checks that need the webhook stay there, each with its reason', () => {
     { check: 'rule who', by: 'Webhook', reason: 'the API server has no reason Unauthorized for a refusal' },
     { check: 'reference datacenter', by: 'Webhook', reason: 'it reads another object' },
     { check: 'unique serial', by: 'Webhook', reason: 'it compares with all other objects' },
-    { check: 'defaults', by: 'Webhook', reason: 'a ValidatingAdmissionPolicy changes nothing' },
   ]);
 });
 

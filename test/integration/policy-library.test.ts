@@ -60,7 +60,6 @@ test('the API server can enforce most checks', () => {
     ],
     ['ingress-unique-hosts', 'unique host', 'it compares with all other objects'],
     ['ingress-backends', 'reference backend', 'it reads another object'],
-    ['service-account-tokens', 'defaults', 'a ValidatingAdmissionPolicy changes nothing'],
   ]);
 });
 

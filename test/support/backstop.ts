@@ -10,6 +10,9 @@ const FOLDER = join(import.meta.dirname, '..', '..', 'deploy', 'components', 'ba
 /** Whether the API server has ValidatingAdmissionPolicies. */
 export const hasBackstop = ({ plane }: Pick<Cluster, 'plane'>): boolean => plane.version.minor >= 30;
 
+/** Whether the API server has MutatingAdmissionPolicies. */
+export const hasMutatingPolicies = ({ plane }: Pick<Cluster, 'plane'>): boolean => plane.version.minor >= 36;
+
 interface Policy extends KubeObject {
   readonly spec?: { readonly variables?: readonly Variable[] };
 }

@@ -14,7 +14,7 @@ import { createStorage } from '../../src/sandbox/machinery/storage/storage.ts';
 export const LIBRARY = join(import.meta.dirname, '..', '..', 'deploy', 'examples', 'library');
 export const SUITES = join(LIBRARY, 'tests');
 
-const OPTIONS: NativeOptions = { ownNamespace: 'gatehouse-system', restorers: [] };
+const OPTIONS: NativeOptions = { ownNamespace: 'gatehouse-system', restorers: [], others: [] };
 
 export interface LibraryPolicy {
   readonly name: string;

@@ -9,10 +9,10 @@ const OWNER = { name: 'servers', uid: 'u' };
 const RULE = { name: 'most', expression: 'object.spec.units <= params.spec.most' };
 
 function installed(spec: Partial<AdmissionPolicySpec>) {
-  const { pairs } = compileNative(policyOf(spec), { ownNamespace: 'g', restorers: [] });
+  const { pairs } = compileNative(policyOf(spec), { ownNamespace: 'g', restorers: [], others: [] });
   return pairs.map((pair) => {
-    const { part, refusesProbes, policy } = installedOf(pair, OWNER);
-    return [part, refusesProbes, JSON.stringify(policy).includes('"uniqueclaims"')];
+    const { part, answersProbes, policy } = installedOf(pair, OWNER);
+    return [part, answersProbes, JSON.stringify(policy).includes('"uniqueclaims"')];
   });
 }
 

@@ -29,7 +29,7 @@ export interface Installed extends NativePair {
  * Gatehouse is down.
  */
 export function installedOf(
-  { part, policy, binding, refusesProbes }: NativePair,
+  { part, policy, binding, answersProbes }: NativePair,
   owner: { readonly name: string; readonly uid: string },
 ): Installed {
   const [stated, bound] = [objectIn(policy, 'spec'), objectIn(binding, 'spec')];
@@ -45,8 +45,8 @@ export function installedOf(
   });
   const complete = withDefaults(stated);
   return {
-    ...{ part, digest, refusesProbes, name: policy.metadata?.name ?? '' },
-    policy: marked(policy, refusesProbes ? withProbe(complete, digest) : complete),
+    ...{ part, digest, answersProbes, name: policy.metadata?.name ?? '' },
+    policy: marked(policy, answersProbes ? withProbe(complete, digest) : complete),
     binding: marked(binding, bound),
   };
 }

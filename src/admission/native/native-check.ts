@@ -11,11 +11,16 @@ export type NativeCheck =
       readonly part: NativePart;
       readonly validations: readonly Validation[];
       readonly auditAnnotations?: readonly NativeAuditAnnotation[];
+      /** Expressions for lists of JSON patches, in their order. Only in the part `changes`. */
+      readonly mutations?: readonly string[];
     }
   | { readonly check: string; readonly by: 'Webhook'; readonly reason: string };
 
-/** `params`: checks that the API server skips while the params are missing. `notices`: they never refuse a request. */
-export type NativePart = 'policies' | 'params' | 'notices';
+/**
+ * `params`: checks that the API server skips while the params are missing. `notices`: they never refuse a request. `changes`: a
+ * MutatingAdmissionPolicy; the others are ValidatingAdmissionPolicies.
+ */
+export type NativePart = 'policies' | 'params' | 'notices' | 'changes';
 
 /** As in the API, `admissionregistration.k8s.io/v1`. */
 export interface Validation {

@@ -1,15 +1,17 @@
 /**
- * What the API server can enforce itself: the checks of an AdmissionPolicy as a ValidatingAdmissionPolicy. It refuses the same
- * requests, also while every replica of Gatehouse is down.
+ * What the API server can enforce itself: the checks of an AdmissionPolicy as a ValidatingAdmissionPolicy, and its defaults as a
+ * MutatingAdmissionPolicy. It refuses the same requests, also while every replica of Gatehouse is down.
  *
  * @see https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
  */
 import type { Principal } from '../../api/principals.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { CompiledPolicy } from '../policy/compiled-policy.ts';
+import { writes } from '../review/request.ts';
 import { withoutNamespace } from '../webhooks/webhook-configurations.ts';
 import { keepDeferrable } from './keep-deferrable.ts';
 import { IS_DELETED, leftByOthers } from './left-to-webhook.ts';
+import { defaultsCheck } from './native-defaults.ts';
 import { inWebhook, type NativeCheck, type NativePart, type NativeVariable } from './native-check.ts';
 import { compileNativeExceptions, grantsProblem, type NativeExceptions } from './native-exceptions.ts';
 import { immutableValidations } from './native-immutable.ts';
@@ -25,15 +27,15 @@ export interface NativePolicy {
 }
 
 /**
- * A ValidatingAdmissionPolicy and its binding. Rules that read params, and notices, have pairs of their own: the API server
+ * A policy of the API server and its binding. Rules that read params, and notices, have pairs of their own: the API server
  * skips the former without params, and the latter never refuse.
  */
 export interface NativePair {
   readonly part: NativePart;
   readonly policy: KubeObject;
   readonly binding: KubeObject;
-  /** Whether it refuses probes: UniqueClaims, which are cluster-scoped. */
-  readonly refusesProbes: boolean;
+  /** Whether it refuses or changes probes: UniqueClaims, which are cluster-scoped. */
+  readonly answersProbes: boolean;
 }
 
 export interface NativeOptions {
@@ -41,28 +43,59 @@ export interface NativeOptions {
   readonly ownNamespace: string;
   /** Only the webhook judges their requests: it defers checks while a backup is restored. */
   readonly restorers: readonly Principal[];
+  /** The other policies in force that may change objects: the order of changes must not matter. */
+  readonly others: readonly CompiledPolicy[];
 }
 
-const PARTS: readonly NativePart[] = ['policies', 'params', 'notices'];
+const PARTS: readonly NativePart[] = ['policies', 'params', 'notices', 'changes'];
 
 /** The names of all objects that a policy of this name may compile to. */
 export const nativeNames = (policy: string): readonly string[] =>
   PARTS.map((part) => `${policy}.${part}.gatehouse.dev`);
 
-/** Runs once for each version of a policy, and again if the restorers change. @param compile must depend on nothing else */
+/** Whether the object of this name is a MutatingAdmissionPolicy. */
+export const isMutating = (name: string): boolean => name.endsWith('.changes.gatehouse.dev');
+
+/** Runs once for each version of a policy, and again if the options change. @param compile must depend on nothing else */
 export function oncePerVersion<T>(
   compile: (policy: CompiledPolicy, options: NativeOptions) => T,
 ): (policy: CompiledPolicy, options: NativeOptions) => T {
-  const known = new WeakMap<CompiledPolicy, { readonly restorers: string; readonly compiled: T }>();
+  interface Known extends Pick<NativeOptions, 'others'> {
+    readonly restorers: string;
+    readonly compiled: T;
+  }
+  const known = new WeakMap<CompiledPolicy, Known>();
   return (policy, options) => {
     const restorers = JSON.stringify(options.restorers);
+    const { others } = options;
     const found = known.get(policy);
-    if (found?.restorers === restorers) return found.compiled;
+    const isKnown =
+      found?.restorers === restorers &&
+      found.others.length === others.length &&
+      found.others.every((one, index) => one === others[index]);
+    if (isKnown) return found.compiled;
     const compiled = compile(policy, options);
-    known.set(policy, { restorers, compiled });
+    known.set(policy, { restorers, others, compiled });
     return compiled;
   };
 }
+
+/** Without MutatingAdmissionPolicies. @param reason why there are none */
+export const withoutMutating = <
+  T extends {
+    readonly checks: readonly NativeCheck[];
+    readonly pairs: readonly { readonly part: NativePart }[];
+  },
+>(
+  compiled: T,
+  reason: string,
+): T => ({
+  ...compiled,
+  checks: compiled.checks.map((one) =>
+    one.by === 'APIServer' && one.part === 'changes' ? inWebhook(one.check, reason) : one,
+  ),
+  pairs: compiled.pairs.filter(({ part }) => part !== 'changes'),
+});
 
 export function compileNative(policy: CompiledPolicy, options: NativeOptions): NativePolicy {
   const exceptions = compileNativeExceptions(policy);
@@ -74,7 +107,7 @@ export function compileNative(policy: CompiledPolicy, options: NativeOptions): N
     ...keepDeferrable(policy, 'rules', ruleValidations(policy, exceptions, problem)),
   ];
   const notices = noticesOf(policy, enforced);
-  const checks = [...enforced, ...needWebhook(policy), ...notices];
+  const checks = [...enforced, ...defaultsCheck(policy, options.others), ...needWebhook(policy), ...notices];
   const generated = [...exceptions.variables, ...schema.variables];
   return {
     checks,
@@ -100,10 +133,12 @@ function pairOf(
   const ofExceptions = part === partOfExceptions(enforced) ? exceptions.auditAnnotations : [];
   if (stated.length === 0 && ofExceptions.length === 0) return [];
   const validations = stated.flatMap((one) => one.validations);
+  const mutations = stated.flatMap((one) => one.mutations ?? []);
   const auditAnnotations = [...stated.flatMap((one) => one.auditAnnotations ?? []), ...ofExceptions];
   const expressions = [
     ...validations.flatMap(({ expression, messageExpression = 'true' }) => [expression, messageExpression]),
     ...auditAnnotations.map(({ valueExpression }) => valueExpression),
+    ...mutations,
   ];
   const variables = [
     ...generated.filter(({ name }) => isUsed(name, expressions, generated)),
@@ -111,7 +146,9 @@ function pairOf(
   ];
   const { ofPolicy, ofBinding } = part === 'params' ? paramFields(policy) : { ofPolicy: {}, ofBinding: {} };
   const { match, enforcement } = policy;
-  const { apiGroups, apiVersions, resources, operations, namespaceSelector, objectSelector } = match;
+  const { apiGroups, apiVersions, resources, namespaceSelector, objectSelector } = match;
+  const changes = part === 'changes';
+  const operations = match.operations.filter((operation) => !changes || writes(operation));
   // The suffix keeps a policy from replacing one of Gatehouse's own, such as gatehouse-backstop-secrets.
   const metadata = {
     name: `${policy.name}.${part}.gatehouse.dev`,
@@ -126,9 +163,10 @@ function pairOf(
   return [
     {
       part,
-      refusesProbes:
-        part !== 'notices' && enforcement === 'Deny' && !(part === 'params' && readsOwnNamespace(policy)),
-      policy: object('ValidatingAdmissionPolicy', {
+      answersProbes:
+        changes ||
+        (part !== 'notices' && enforcement === 'Deny' && !(part === 'params' && readsOwnNamespace(policy))),
+      policy: object(changes ? 'MutatingAdmissionPolicy' : 'ValidatingAdmissionPolicy', {
         // A rule that cannot be evaluated is violated, as in the webhook. A notice is left out.
         failurePolicy: part === 'notices' ? 'Ignore' : 'Fail',
         ...ofPolicy,
@@ -141,19 +179,24 @@ function pairOf(
         ...(variables.length === 0 ? {} : { variables }),
         ...(validations.length === 0 ? {} : { validations }),
         ...(auditAnnotations.length === 0 ? {} : { auditAnnotations }),
+        ...(changes ? { mutations: mutations.map(asPatch), reinvocationPolicy: 'IfNeeded' } : {}),
       }),
-      binding: object('ValidatingAdmissionPolicyBinding', {
-        policyName: metadata.name,
-        validationActions: [part === 'notices' ? 'Warn' : enforcement],
-        ...ofBinding,
-      }),
+      binding: changes
+        ? object('MutatingAdmissionPolicyBinding', { policyName: metadata.name })
+        : object('ValidatingAdmissionPolicyBinding', {
+            policyName: metadata.name,
+            validationActions: [part === 'notices' ? 'Warn' : enforcement],
+            ...ofBinding,
+          }),
     },
   ];
 }
 
+const asPatch = (expression: string) => ({ patchType: 'JSONPatch', jsonPatch: { expression } });
+
 /** The part that names the exceptions that apply. The API server skips the part of the params while these are missing. */
 function partOfExceptions(enforced: readonly { readonly part: NativePart }[]): NativePart | undefined {
-  const parts = new Set(enforced.map(({ part }) => part));
+  const parts = new Set(enforced.map(({ part }) => part).filter((part) => part !== 'changes'));
   if (parts.size === 0) return undefined;
   return parts.has('notices') && !parts.has('policies') ? 'notices' : 'policies';
 }
@@ -199,13 +242,12 @@ const judgedHere = (restorers: readonly Principal[], expiring: readonly string[]
 
 /** The checks that no policy of the API server can express. */
 function needWebhook(policy: CompiledPolicy): readonly NativeCheck[] {
-  const { references, unique, defaults, mutations } = policy;
+  const { references, unique, mutations } = policy;
   return [
     ...references.map(({ name }) => inWebhook(`reference ${name}`, 'it reads another object')),
     ...unique.map(({ name }) => inWebhook(`unique ${name}`, 'it compares with all other objects')),
-    ...(defaults.length === 0 ? [] : [inWebhook('defaults', 'a ValidatingAdmissionPolicy changes nothing')]),
     ...mutations.map(({ name }) =>
-      inWebhook(`mutation ${name}`, 'a ValidatingAdmissionPolicy changes nothing'),
+      inWebhook(`mutation ${name}`, 'only the webhook keeps the order of mutations'),
     ),
   ];
 }

@@ -1,5 +1,6 @@
 /** Rules as validations of the API server. */
 import { CelError, compileCel, type CelProgram, type CelVariables } from '../../cel/cel.ts';
+import { MUTATION_MESSAGES } from '../../cel/compile/messages.ts';
 import type { CompiledPolicy, CompiledRule } from '../policy/compiled-policy.ts';
 import { fixedMessage, LONGEST_MADE_MESSAGE } from '../policy/rules/rules.ts';
 import type { CompiledExpression } from '../policy/expressions/expression.ts';
@@ -112,9 +113,8 @@ export function usedVariables(
   policy: CompiledPolicy,
   expressions: readonly string[],
 ): readonly NativeVariable[] {
-  const names = new Set(
-    expressions.flatMap((text) => variablesOf(policy, compileCel(text, NAMES)).map(({ name }) => name)),
-  );
+  const programs = expressions.map((text) => compileCel(text, NAMES, { messages: MUTATION_MESSAGES }));
+  const names = new Set(programs.flatMap((program) => variablesOf(policy, program).map(({ name }) => name)));
   return policy.variables
     .filter(({ name }) => names.has(name))
     .map(({ name, expression }) => ({ name, expression: expression.program.expression }));

@@ -1,12 +1,12 @@
 /**
  * A probe shows that an API server enforces a compiled policy: a dry run of a UniqueClaim that only this text of the policy
- * refuses. The name of the claim contains a digest of the text. No object of a user is involved.
+ * refuses or changes. The name of the claim contains a digest of the text. No object of a user is involved.
  */
 import { createHash } from 'node:crypto';
 
 import { GROUP, VERSION } from '../../api/group.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
-import { listIn, objectIn, textIn } from '../../json/json.ts';
+import { listIn, objectIn, textIn, valueIn } from '../../json/json.ts';
 import { matchesSelector, type NormalSelector } from '../../json/label-selector.ts';
 
 const RESOURCE = 'uniqueclaims';
@@ -19,9 +19,14 @@ export const digestOf = (...specs: readonly object[]): string =>
 
 const claimName = (digest: string) => `probe-${digest}`;
 const refusal = (digest: string) => `refused as a probe of the compiled policy ${digest}`;
+const change = (digest: string) => `changed by the compiled policy ${digest}`;
 
 /** Whether this text of the policy refused the probe. */
 export const isRefusalOf = (digest: string, message: string): boolean => message.includes(refusal(digest));
+
+/** Whether this text of the policy changed the probe. */
+export const isChangeOf = (digest: string, { spec: { values } }: Pick<UniqueClaim, 'spec'>): boolean =>
+  values.includes(change(digest));
 
 /** The spec of a compiled policy, extended by its probe. */
 export function withProbe(spec: object, digest: string): object {
@@ -47,13 +52,30 @@ export function withProbe(spec: object, digest: string): object {
       name: textIn(condition, 'name'),
       expression: `(${isProbe}) || (${textIn(condition, 'expression')}\n)`,
     })),
-    // First: the API server names the first violation only.
-    validations: [
-      { expression: `!(${isProbe})`, message: refusal(digest), reason: 'Forbidden' },
-      ...listIn(spec, 'validations'),
-    ],
+    ...(valueIn(spec, 'mutations') === undefined
+      ? {
+          // First: the API server names the first violation only.
+          validations: [
+            { expression: `!(${isProbe})`, message: refusal(digest), reason: 'Forbidden' },
+            ...listIn(spec, 'validations'),
+          ],
+        }
+      : { mutations: [patchIf(isProbe, patchOf(digest)), ...mutationsUnless(isProbe, spec)] }),
   };
 }
+
+const patchIf = (condition: string, patches: string, otherwise = '[]') => ({
+  patchType: 'JSONPatch',
+  jsonPatch: { expression: `(${condition}) ? ${patches} : ${otherwise}` },
+});
+
+const patchOf = (digest: string) =>
+  `[JSONPatch{op: "add", path: "/spec/values", value: [${JSON.stringify(change(digest))}]}]`;
+
+const mutationsUnless = (isProbe: string, spec: object) =>
+  listIn(spec, 'mutations').map((mutation) =>
+    patchIf(isProbe, '[]', textIn(mutation, 'jsonPatch', 'expression')),
+  );
 
 /** The claim to create as a dry run; undefined if no labels satisfy the objectSelector. */
 export function probeOf(digest: string, objectSelector: NormalSelector, now: Date): UniqueClaim | undefined {

@@ -18,8 +18,8 @@ const TARGET = {
 };
 
 function releaseOf(policy: CompiledPolicy, restorers: Release['restorers'] = []): Release {
-  const { checks } = compileNative(policy, { ownNamespace: 'g', restorers });
-  const remaining = withoutNative(policy, checks, new Set(['policies']));
+  const { checks } = compileNative(policy, { ownNamespace: 'g', restorers, others: [] });
+  const remaining = withoutNative(policy, checks, new Set(['policies', 'changes']));
   return { policy, remaining, restorers, digest: 'd' };
 }
 
@@ -86,4 +86,28 @@ test.each<[string, JsonObject | undefined]>([
   const request = { ...updateRequest({}, {}), oldObject };
   const isLeft = condition.evaluate({ oldObject: oldObject ?? null });
   expect(isLeftToWebhook({ exceptions: [] }, [], request)).toBe(isLeft);
+});
+
+test('a policy whose defaults the API server fills has a mutating entry only for what is left', () => {
+  const defaults = [{ path: 'spec.units', value: 1 }];
+  const entries = (policy: CompiledPolicy) =>
+    webhookConfigurations([policy], TARGET, [], () => releaseOf(policy)).mutating.webhooks.map(
+      ({ name, matchConditions = [] }) => [name.includes('.left.'), matchConditions[0]?.expression],
+    );
+  expect(entries(policyOf({ defaults }))).toEqual([
+    [true, 'oldObject.?metadata.?deletionTimestamp.hasValue()'],
+  ]);
+  const match = { apiGroups: ['infra.example.com'], resources: ['servers'], operations: ['CREATE' as const] };
+  expect(entries(policyOf({ match, defaults }))).toEqual([]);
+  expect(entries(policyOf({ defaults, owners: { preserve: true } }))).toEqual([[false, undefined]]);
+});
+
+test('the webhook fills the defaults of objects that are being deleted', () => {
+  const policy = policyOf({ defaults: [{ path: 'spec.units', value: 1 }] });
+  const release = releaseOf(policy);
+  const request = updateRequest({}, {});
+  const defaultsFor = (metadata: JsonObject) =>
+    judgedByWebhook(policy, release, { ...request, oldObject: { ...request.oldObject, metadata } }).defaults
+      .length;
+  expect([defaultsFor({}), defaultsFor({ deletionTimestamp: '2026-01-01T00:00:00Z' })]).toEqual([0, 1]);
 });

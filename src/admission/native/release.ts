@@ -10,7 +10,7 @@ import type { NativeCheck, NativePart } from './native-check.ts';
 /** What the leader has confirmed, in the status of an AdmissionPolicy. */
 export type Confirmation = NonNullable<AdmissionPolicyStatus['confirmed']>;
 
-/** One ValidatingAdmissionPolicy and its binding in it. */
+/** One policy of the API server and its binding in it. */
 export type ConfirmedPair = Confirmation['pairs'][number];
 
 /** The checks of a version that the webhook leaves to the API server. */
@@ -41,9 +41,10 @@ export function withoutNative(
   const native = new Set(
     checks.flatMap((one) => (one.by === 'APIServer' && parts.has(one.part) ? [one.check] : [])),
   );
-  const { schema, immutable, rules, warnings, auditAnnotations } = policy;
+  const { defaults, schema, immutable, rules, warnings, auditAnnotations } = policy;
   return {
     ...policy,
+    defaults: native.has('defaults') ? [] : defaults,
     schema: native.has('schema') ? undefined : schema,
     immutable: immutable.filter(({ path }) => !native.has(`immutable ${path.text}`)),
     rules: rules.filter(({ name }) => !native.has(`rule ${name}`)),

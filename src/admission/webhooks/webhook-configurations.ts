@@ -1,6 +1,7 @@
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../api/group.ts';
 import type { CompiledMatch, CompiledPolicy } from '../policy/compiled-policy.ts';
 import { canDeferAll } from '../policy/deferral/deferral.ts';
+import { changesObjects } from '../native/change-order.ts';
 import { leftCondition } from '../native/left-to-webhook.ts';
 import { governsExempt, NO_RELEASES, type Release, type ReleaseOf } from '../native/release.ts';
 import { deletionEntriesOf } from './policy-entries.ts';
@@ -42,7 +43,14 @@ export function webhookConfigurations(
       'MutatingWebhookConfiguration',
       [
         ...ownWebhooks('mutate', target),
-        ...webhooks('mutate', policies, mutatedOperations, target, canDeferAll),
+        ...webhooks(
+          'mutate',
+          policies,
+          (policy) => mutationsLeft(policy, releaseOf(policy)),
+          target,
+          canDeferAll,
+          (policy) => narrowMutation(policy, releaseOf(policy)),
+        ),
         ...webhooks('mutate', handlers, mutatedByHandler, target),
       ].map((webhook) => ({ ...webhook, reinvocationPolicy: 'IfNeeded' })),
     ),
@@ -73,6 +81,23 @@ function mutatedOperations({
   const correctsUids = validate?.references?.some(({ uidPath }) => uidPath !== undefined) ?? false;
   const changes = defaults.length > 0 || mutations.length > 0 || owners?.preserve === true || correctsUids;
   return match.operations.filter((operation) => changes && writes(operation));
+}
+
+/** Whether the webhook still changes objects, apart from requests that the API server leaves to it. */
+const changesLeft = ({ remaining }: Release): boolean =>
+  changesObjects(remaining) || remaining.preservesOwners;
+
+/** As {@link operationsLeft}, for changes. */
+function mutationsLeft(policy: CompiledPolicy, release: Release | undefined): readonly Operation[] {
+  const all = mutatedOperations(policy);
+  if (release === undefined || governsExempt(policy) || changesLeft(release)) return all;
+  return leftCondition(policy, release.restorers) === undefined ? [] : all;
+}
+
+/** As {@link narrowCondition}, for changes. */
+function narrowMutation(policy: CompiledPolicy, release: Release | undefined): string | undefined {
+  if (release === undefined || governsExempt(policy) || changesLeft(release)) return undefined;
+  return leftCondition(policy, release.restorers);
 }
 
 /** The operations on which a policy checks the object. */

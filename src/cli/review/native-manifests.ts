@@ -1,8 +1,9 @@
-/** `gatehouse manifests -p … --vap`: what the API server can enforce itself. */
+/** `gatehouse manifests -p … --vap --map`: what the API server can enforce itself. */
 import { readFileSync } from 'node:fs';
 import { stringify } from 'yaml';
 
-import { compileNative } from '../../admission/native/native-policy.ts';
+import { changesObjects } from '../../admission/native/change-order.ts';
+import { compileNative, withoutMutating } from '../../admission/native/native-policy.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import { isEnabled } from '../../restore/detector.ts';
 import { createStorage } from '../../sandbox/machinery/storage/storage.ts';
@@ -11,13 +12,16 @@ import { createKinds } from './kinds.ts';
 import { compilePolicies } from './policies.ts';
 import { readOwn } from './read-own.ts';
 
+const NOT_PRINTED = 'a MutatingAdmissionPolicy fills them, from Kubernetes 1.36 on: add --map';
+
 /**
- * YAML that can be applied from Kubernetes 1.30 on. Comments say which checks stay with the webhook, and why.
+ * YAML that can be applied from Kubernetes 1.30 on; with `map`, from 1.36 on. Comments say which checks stay with the webhook, and why.
  *
  * @param paths files and folders; `-` is the standard input. RestoreDetectors among them name who restores
+ * @param map whether to print MutatingAdmissionPolicies too
  * @throws UnusableInput with all problems
  */
-export function nativeManifests(paths: readonly string[], ownNamespace: string): string {
+export function nativeManifests(paths: readonly string[], ownNamespace: string, map: boolean): string {
   const options = { recursive: false, standardInput: () => readFileSync(0, 'utf8') };
   const objects = readObjects(paths, options);
   const kinds = createKinds(objects, createStorage());
@@ -28,8 +32,10 @@ export function nativeManifests(paths: readonly string[], ownNamespace: string):
     .map(({ object }) => object)
     .filter(isEnabled)
     .flatMap(({ spec }) => spec.principals);
+  const others = policies.filter(changesObjects);
   const documents = policies.map((policy) => {
-    const { checks, pairs } = compileNative(policy, { ownNamespace, restorers });
+    const compiled = compileNative(policy, { ownNamespace, restorers, others });
+    const { checks, pairs } = map ? compiled : withoutMutating(compiled, NOT_PRINTED);
     const left = checks.flatMap((one) =>
       one.by === 'Webhook' ? [`# ${one.check}: webhook, because ${one.reason}\n`] : [],
     );

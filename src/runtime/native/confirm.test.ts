@@ -10,12 +10,13 @@ const SUBJECT: Subject = {
   pair: PAIR,
   policy: { metadata: { generation: 1 }, ...{ status: checked } },
   objectSelector: {},
-  refuses: true,
+  answers: true,
+  hasTypeCheck: true,
 };
 const { signal } = new AbortController();
 
 let time: number;
-let answer: 'refused' | 'admitted' | 'down' | 'forbidden';
+let answer: 'refused' | 'changed' | 'admitted' | 'down' | 'forbidden';
 let probes: { readonly dryRun: boolean | undefined; readonly object: KubeObject }[];
 
 beforeEach(() => {
@@ -39,7 +40,8 @@ const start = () =>
         if (answer === 'down') throw failure(503, 'away');
         if (answer === 'forbidden') throw failure(403, 'another policy refuses it');
         if (answer === 'refused') throw failure(403, 'refused as a probe of the compiled policy d1');
-        return await Promise.resolve(object);
+        const values = answer === 'changed' ? ['changed by the compiled policy d1'] : [];
+        return await Promise.resolve({ ...object, spec: { values } });
       },
     },
     now: () => new Date(time),
@@ -111,4 +113,14 @@ test('types come first, and an objectSelector that no labels satisfy leaves the 
     'no probe can satisfy',
   );
   expect(probes).toEqual([]);
+});
+
+test('a probe that the policy changes confirms it, without a check of types', async () => {
+  const confirmer = start();
+  const changing = { ...SUBJECT, policy: { metadata: { generation: 1 } }, hasTypeCheck: false };
+  answer = 'changed';
+  expect([await ask(confirmer, changing), await ask(confirmer, changing)]).toEqual([PENDING, PENDING]);
+  expect(await ask(confirmer, changing)).toBeUndefined();
+  const other = { ...changing, pair: { ...PAIR, digest: 'd2' } };
+  expect(await ask(confirmer, other)).toBe(PENDING);
 });

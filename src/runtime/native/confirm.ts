@@ -1,6 +1,6 @@
-/** On the leader: confirms that the API server enforces a compiled policy, by dry runs that only this policy refuses. */
+/** On the leader: confirms that the API server enforces a compiled policy, by dry runs that only this policy refuses or changes. */
 import { obstacleOf } from '../../admission/native/installed-policy.ts';
-import { isRefusalOf, probeOf } from '../../admission/native/probe.ts';
+import { isChangeOf, isRefusalOf, probeOf } from '../../admission/native/probe.ts';
 import type { ConfirmedPair } from '../../admission/native/release.ts';
 import type { NormalSelector } from '../../json/label-selector.ts';
 import { messageOf } from '../../json/error-message.ts';
@@ -16,7 +16,7 @@ export interface ProbeOptions {
 }
 
 /**
- * How many probes must be refused, and over how long, in milliseconds. API servers read policies again each second, and
+ * How many probes must be refused or changed, and over how long, in milliseconds. API servers read policies again each second, and
  * each probe may reach another one.
  */
 const PROBES = 3;
@@ -29,8 +29,10 @@ export interface Subject {
   /** As the API server stores it. */
   readonly policy: KubeObject;
   readonly objectSelector: NormalSelector;
-  /** Whether it refuses probes. */
-  readonly refuses: boolean;
+  /** Whether it refuses or changes probes. */
+  readonly answers: boolean;
+  /** Whether kube-controller-manager checks its types. */
+  readonly hasTypeCheck: boolean;
 }
 
 interface Progress {
@@ -38,7 +40,8 @@ interface Progress {
   readonly of: string;
   readonly startedAt: number;
   readonly since: number;
-  readonly refused: number;
+  /** Probes that it refused or changed. */
+  readonly answered: number;
   readonly isConfirmed: boolean;
   readonly probedAt: number;
 }
@@ -47,12 +50,12 @@ interface Progress {
 const PATIENCE_MS = 30_000;
 
 export const PENDING = 'the API server may not enforce it yet: probes are running';
-const ADMITTED = 'the API server admits a probe that this policy should refuse';
+const ADMITTED = 'the API server admits a probe that this policy should refuse or change';
 
 export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
   const progress = new Map<string, Progress>();
 
-  /** @returns whether this version of the policy refused; undefined: unknown. Or why it cannot be found out */
+  /** @returns whether this version of the policy answered; undefined: unknown. Or why it cannot be found out */
   const probe = async (
     { pair: { digest }, objectSelector }: Subject,
     signal: AbortSignal,
@@ -60,8 +63,7 @@ export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
     const claim = probeOf(digest, objectSelector, now());
     if (claim === undefined) return 'no probe can satisfy its objectSelector';
     try {
-      await client.create(UNIQUE_CLAIMS, claim, { dryRun: true, signal });
-      return false;
+      return isChangeOf(digest, await client.create(UNIQUE_CLAIMS, claim, { dryRun: true, signal }));
     } catch (error) {
       signal.throwIfAborted();
       if (isRefusalOf(digest, messageOf(error))) return true;
@@ -70,14 +72,14 @@ export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
     }
   };
 
-  const after = (before: Progress, refused: boolean | undefined): Progress => {
-    if (refused === undefined) return before;
+  const after = (before: Progress, answered: boolean | undefined): Progress => {
+    if (answered === undefined) return before;
     const at = monotonic();
-    if (!refused) return { ...before, since: at, refused: 0, isConfirmed: false, probedAt: at };
-    const count = before.refused + 1;
-    const since = before.refused === 0 && !before.isConfirmed ? at : before.since;
+    if (!answered) return { ...before, since: at, answered: 0, isConfirmed: false, probedAt: at };
+    const count = before.answered + 1;
+    const since = before.answered === 0 && !before.isConfirmed ? at : before.since;
     const isConfirmed = before.isConfirmed || (count >= PROBES && at - since >= SETTLE_MS);
-    return { ...before, since, refused: count, isConfirmed, probedAt: at };
+    return { ...before, since, answered: count, isConfirmed, probedAt: at };
   };
 
   return {
@@ -91,11 +93,11 @@ export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
       known: ConfirmedPair | undefined,
       signal: AbortSignal,
     ): Promise<string | undefined> => {
-      const { pair, policy, refuses } = subject;
+      const { pair, policy, answers, hasTypeCheck } = subject;
       const { name } = pair;
       const version = textOf(pair);
       const found = progress.get(name);
-      const ofTypes = obstacleOf(policy);
+      const ofTypes = hasTypeCheck ? obstacleOf(policy) : undefined;
       if (ofTypes !== undefined) {
         progress.delete(name);
         return ofTypes;
@@ -104,24 +106,24 @@ export function createConfirmer({ client, now, monotonic }: ProbeOptions) {
         of: version,
         startedAt: monotonic(),
         since: monotonic(),
-        refused: 0,
+        answered: 0,
         isConfirmed: known !== undefined && textOf(known) === version,
         probedAt: Number.NEGATIVE_INFINITY,
       };
       const before = found?.of === version ? found : fresh;
       progress.set(name, before);
-      if (!refuses)
+      if (!answers)
         return before.isConfirmed || monotonic() - before.since >= SETTLE_MS ? undefined : PENDING;
       if (before.isConfirmed && monotonic() - before.probedAt < AGAIN_MS) return undefined;
-      const refused = await probe(subject, signal);
-      if (typeof refused === 'string') {
+      const answered = await probe(subject, signal);
+      if (typeof answered === 'string') {
         progress.delete(name);
-        return refused;
+        return answered;
       }
-      const next = after(before, refused);
+      const next = after(before, answered);
       progress.set(name, next);
       if (next.isConfirmed) return undefined;
-      return next.refused === 0 && monotonic() - next.startedAt > PATIENCE_MS ? ADMITTED : PENDING;
+      return next.answered === 0 && monotonic() - next.startedAt > PATIENCE_MS ? ADMITTED : PENDING;
     },
     /** Forgets all pairs but these. */
     keepOnly: (names: ReadonlySet<string>): void => {

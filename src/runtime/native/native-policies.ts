@@ -1,6 +1,6 @@
 /**
  * On the leader, with --compile-policies: installs the checks that the API server can enforce itself, as
- * ValidatingAdmissionPolicies, confirms that it enforces them, and removes those that no AdmissionPolicy needs any more.
+ * ValidatingAdmissionPolicies and MutatingAdmissionPolicies, confirms that it enforces them, and removes those that no AdmissionPolicy needs any more.
  *
  * Every check has a judge at every moment. The webhook lets go only after the confirmation, which is in the status of the
  * AdmissionPolicy. Before a confirmed policy of the API server changes, the leader withdraws the confirmation, and waits until
@@ -8,11 +8,14 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 
+import { changesObjects } from '../../admission/native/change-order.ts';
 import { inWebhook, type NativePart } from '../../admission/native/native-check.ts';
 import {
   compileNative,
+  isMutating,
   nativeNames,
   oncePerVersion,
+  withoutMutating,
   type NativePolicy,
 } from '../../admission/native/native-policy.ts';
 import {
@@ -27,14 +30,8 @@ import { versionOf, type Confirmation, type ConfirmedPair } from '../../admissio
 import type { CompiledPolicy } from '../../admission/policy/compile.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
-import { isConflict, isNotFound } from '../../kube/api-error.ts';
-import type { Discovery } from '../../kube/discovery.ts';
-import type { Resource } from '../../kube/object.ts';
+import { isConflict } from '../../kube/api-error.ts';
 import type { Store } from '../../kube/store.ts';
-import {
-  validatingAdmissionPolicies as POLICIES,
-  validatingAdmissionPolicyBindings as BINDINGS,
-} from '../../kube/well-known.ts';
 import { requeueIn, startController, type LeaderContext, type Reconcile } from '../controller.ts';
 import type { Replica } from '../webhook-process.ts';
 import { restorersOf } from '../webhooks/restorers.ts';
@@ -43,7 +40,7 @@ import { createConfirmer, PENDING, type ProbeOptions } from './confirm.ts';
 import {
   ForeignObject,
   install,
-  listInstalled,
+  readStored,
   remove,
   type StoredPair,
   type StoredPoliciesOptions,
@@ -59,7 +56,6 @@ export interface Enforcement {
 
 export interface NativePoliciesOptions
   extends StoredPoliciesOptions, Omit<ProbeOptions, 'client'>, Omit<TakeoverOptions, 'confirmed'> {
-  readonly discovery: Pick<Discovery, 'servedIn'>;
   /** The versions in force. */
   readonly inForce: () => readonly CompiledPolicy[];
   readonly policies: Pick<Store<AdmissionPolicy>, 'get'>;
@@ -75,7 +71,6 @@ const CONFIRM_MS = 1_000;
 const RETRY_MS = 10_000;
 /** How often to compare: others can edit and delete the objects, and Kubernetes can be upgraded. */
 const COMPARE_MS = 60_000;
-const UNSERVED = 'the API server serves no ValidatingAdmissionPolicies: it does from Kubernetes 1.30 on';
 
 /** What a pass found out about a policy. */
 interface Settled {
@@ -110,9 +105,11 @@ export function createNativePoliciesReconciler(options: NativePoliciesOptions): 
     const obstacles = new Map<NativePart, string | undefined>();
     const enforced: ConfirmedPair[] = [];
     for (const pair of pairs) {
-      const { obstacle, confirmed: found } = await enforce(policy, pair, stored.get(pair.name), signal);
-      obstacles.set(pair.part, obstacle);
-      if (obstacle === undefined) enforced.push(found);
+      const found = await enforce(policy, pair, stored.get(pair.name), signal).catch((error: unknown) => ({
+        ...{ obstacle: explain(error, signal), confirmed: undefined },
+      }));
+      obstacles.set(pair.part, found.obstacle);
+      if (found.obstacle === undefined && found.confirmed !== undefined) enforced.push(found.confirmed);
     }
     const { generation } = policy;
     return {
@@ -129,7 +126,8 @@ export function createNativePoliciesReconciler(options: NativePoliciesOptions): 
   ) => {
     const live = await install(wanted, stored, options, signal);
     const pair = { name, digest, policy: versionOf(live.policy), binding: versionOf(live.binding) };
-    const subject = { pair, policy: live.policy, refuses: wanted.refusesProbes };
+    const { answersProbes: answers } = wanted;
+    const subject = { pair, policy: live.policy, answers, hasTypeCheck: !isMutating(name) };
     const known = confirmed(policy.name)?.pairs.find((one) => one.name === name);
     const { objectSelector } = policy.match;
     return {
@@ -142,16 +140,21 @@ export function createNativePoliciesReconciler(options: NativePoliciesOptions): 
     const restorers = restorersOf(detectors);
     const inForce = options.inForce();
     takeover.observe(inForce);
-    const wanted = inForce.flatMap((policy) =>
-      wantedOf(policy, policies, (one) => compile(one, { ownNamespace, restorers })),
+    const others = inForce.filter(changesObjects);
+    const possible = inForce.flatMap((policy) =>
+      wantedOf(policy, policies, (one) => compile(one, { ownNamespace, restorers, others })),
     );
-    confirmer.keepOnly(new Set(wanted.flatMap(({ pairs }) => pairs.map(({ name }) => name))));
-    const stored = await readStored(options, signal);
-    if (stored === undefined) {
-      for (const { policy, checks } of wanted)
-        report(policy.name, { enforcedBy: enforcersOf(checks, () => UNSERVED), confirmed: undefined });
+    const found = await readStored(options, signal);
+    if (typeof found === 'string') {
+      confirmer.keepOnly(new Set());
+      for (const { policy, checks } of possible)
+        report(policy.name, { enforcedBy: enforcersOf(checks, () => found), confirmed: undefined });
       return requeueIn(COMPARE_MS, now());
     }
+    const { pairs: stored, mutatingProblem } = found;
+    const wanted =
+      mutatingProblem === undefined ? possible : possible.map((one) => withoutMutating(one, mutatingProblem));
+    confirmer.keepOnly(new Set(wanted.flatMap(({ pairs }) => pairs.map(({ name }) => name))));
     let again = COMPARE_MS;
     for (const one of wanted) {
       const state = await settle(one, stored, signal).catch((error: unknown): Settled => {
@@ -195,23 +198,6 @@ function changesOf(
           isAsWanted(found.binding, wanted.binding);
     return isDone ? [] : [{ name, isWanted: wanted !== undefined }];
   });
-}
-
-/** Undefined: the API server does not serve the kinds. */
-async function readStored(
-  options: NativePoliciesOptions,
-  signal: AbortSignal,
-): Promise<ReadonlyMap<string, StoredPair> | undefined> {
-  const served = await options.discovery.servedIn(POLICIES.group, signal);
-  const isServed = ({ version, resource }: Resource) =>
-    served.some((one) => one.version === version && one.resource === resource);
-  if (![POLICIES, BINDINGS].every(isServed)) return undefined;
-  try {
-    return await listInstalled(options, signal);
-  } catch (error) {
-    if (isNotFound(error)) return undefined; // discovery is cached
-    throw error;
-  }
 }
 
 /** @throws errors that are no obstacle of one policy */

@@ -4,8 +4,10 @@
  * on that only while the API server stores exactly the confirmed objects, compiled from the version that the replica enforces.
  * Otherwise it judges every check.
  */
+import { changesObjects } from '../../admission/native/change-order.ts';
 import {
   compileNative,
+  isMutating,
   oncePerVersion,
   type NativeOptions,
   type NativePolicy,
@@ -23,14 +25,12 @@ import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
-import {
-  validatingAdmissionPolicies as POLICIES,
-  validatingAdmissionPolicyBindings as BINDINGS,
-} from '../../kube/well-known.ts';
+import type { Resource } from '../../kube/object.ts';
 import { createListeners, type Listeners } from '../listeners.ts';
 import type { PolicyRegistry } from '../policies/policy-registry.ts';
 import { watch, type WatchContext, type Watched } from '../watch.ts';
 import { restorersOf } from '../webhooks/restorers.ts';
+import { MUTATING, VALIDATING } from './stored-policies.ts';
 
 export interface Releases {
   /** Undefined: the webhook judges every check of this version. */
@@ -58,20 +58,27 @@ export function startReleases(
   const { registry, policies, detectors } = parts;
   const listeners = createListeners<[]>();
   let releases: ReadonlyMap<string, Release> = new Map();
-  let stored: ReturnType<typeof watchStored> | undefined;
+  let validating: StoredKinds | undefined;
+  let mutating: StoredKinds | undefined;
   const compile = oncePerVersion(compileReleasable);
 
   const refresh = (): void => {
-    const confirmed = registry
-      .inForce()
-      .filter(({ name }) => policies.store.get(name)?.status?.confirmed !== undefined);
+    const inForce = registry.inForce();
+    const confirmationOf = ({ name }: CompiledPolicy) => policies.store.get(name)?.status?.confirmed;
+    const confirmed = inForce.filter((policy) => confirmationOf(policy) !== undefined);
     // An API server that does not serve these kinds has never confirmed one.
-    if (confirmed.length > 0) stored ??= watchStored(context, refresh, listeners.tell, signal);
+    if (confirmed.length > 0) validating ??= watchStored(context, VALIDATING, refresh, onFailure, signal);
+    if (confirmed.some((policy) => confirmationOf(policy)?.pairs.some(({ name }) => isMutating(name))))
+      mutating ??= watchStored(context, MUTATING, refresh, onFailure, signal);
     const restorers = restorersOf(detectors.store);
+    const others = inForce.filter(changesObjects);
     const next = confirmed.flatMap((policy): readonly (readonly [string, Release])[] => {
-      const confirmation = policies.store.get(policy.name)?.status?.confirmed;
-      const compiled = compile(policy, { ownNamespace: namespace, restorers });
-      const release = stored && compiled && releaseOf(policy, compiled, confirmation, stored);
+      const compiled = compile(policy, { ownNamespace: namespace, restorers, others });
+      const release =
+        compiled &&
+        releaseOf(policy, compiled, confirmationOf(policy), (name) =>
+          currentOf(isMutating(name) ? mutating : validating),
+        );
       return release === undefined ? [] : [[policy.name, release]];
     });
     const isSame =
@@ -83,12 +90,15 @@ export function startReleases(
     releases = new Map(next);
     if (!isSame) listeners.tell();
   };
+  const onFailure = (): void => {
+    refresh();
+    listeners.tell();
+  };
   policies.onChange(refresh);
   detectors.onChange(refresh);
   registry.subscribe(refresh);
   const isCurrent = () =>
-    detectors.hasSynced() &&
-    [policies, detectors, ...(stored ?? [])].every((one) => one.failure() === undefined);
+    detectors.hasSynced() && [policies, detectors].every((one) => one.failure() === undefined);
   return {
     of: (policy) => {
       const release = releases.get(policy.name);
@@ -98,19 +108,32 @@ export function startReleases(
   };
 }
 
+/** The policies of one kind that Gatehouse has installed, and their bindings. */
+interface StoredKinds {
+  readonly policies: Watched<KubeObject>;
+  readonly bindings: Watched<KubeObject>;
+}
+
 /** @param onFailure what is stored may be out of date, or is known again */
 function watchStored(
   context: WatchContext,
+  kinds: typeof VALIDATING,
   onChange: () => void,
   onFailure: () => void,
   signal: AbortSignal,
-) {
-  const watches = [POLICIES, BINDINGS].map((resource) =>
-    watch<KubeObject>(context, { resource, labelSelector: INSTALLED_SELECTOR, onChange, onFailure }, signal),
-  );
-  for (const { whenSynced } of watches) whenSynced(signal).then(onChange, () => undefined); // rejects when the signal aborts
-  return watches;
+): StoredKinds {
+  const start = (resource: Resource) => {
+    const options = { resource, labelSelector: INSTALLED_SELECTOR, onChange, onFailure };
+    const watched = watch<KubeObject>(context, options, signal);
+    watched.whenSynced(signal).then(onChange, () => undefined); // rejects when the signal aborts
+    return watched;
+  };
+  return { policies: start(kinds.policy), bindings: start(kinds.binding) };
 }
+
+/** Undefined: the stores may be out of date. */
+const currentOf = (stored: StoredKinds | undefined): StoredKinds | undefined =>
+  stored?.policies.failure() === undefined && stored?.bindings.failure() === undefined ? stored : undefined;
 
 interface Compiled extends Pick<Release, 'restorers'>, Pick<NativePolicy, 'checks'> {
   readonly pairs: readonly Installed[];
@@ -128,7 +151,7 @@ function releaseOf(
   policy: CompiledPolicy,
   { checks, pairs, restorers }: Compiled,
   confirmed: Confirmation | undefined,
-  [policies, bindings]: readonly Watched<KubeObject>[],
+  storedFor: (name: string) => StoredKinds | undefined,
 ): Release | undefined {
   if (confirmed?.generation !== policy.generation) return undefined;
   const isStored = (object: KubeObject | undefined, version: string) =>
@@ -138,8 +161,8 @@ function releaseOf(
       (one) =>
         one.name === name &&
         one.digest === digest &&
-        isStored(policies?.store.get(name), one.policy) &&
-        isStored(bindings?.store.get(name), one.binding),
+        isStored(storedFor(name)?.policies.store.get(name), one.policy) &&
+        isStored(storedFor(name)?.bindings.store.get(name), one.binding),
     ),
   );
   if (enforced.length === 0) return undefined;

@@ -1,23 +1,45 @@
 /** The compiled policies in the API server, as the leader reads and writes them. */
 import { INSTALLED_SELECTOR, isAsWanted, isInstalledByUs } from '../../admission/native/installed-policy.ts';
+import { isMutating } from '../../admission/native/native-policy.ts';
 import { messageOf } from '../../json/error-message.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
-import { isConflict } from '../../kube/api-error.ts';
+import { isConflict, isNotFound } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
+import type { Discovery } from '../../kube/discovery.ts';
 import type { Resource } from '../../kube/object.ts';
 import {
-  validatingAdmissionPolicies as POLICIES,
-  validatingAdmissionPolicyBindings as BINDINGS,
+  mutatingAdmissionPolicies,
+  mutatingAdmissionPolicyBindings,
+  validatingAdmissionPolicies,
+  validatingAdmissionPolicyBindings,
 } from '../../kube/well-known.ts';
 import type { Log } from '../../log.ts';
-import { refusable } from '../write-refused.ts';
+import { refusable, WriteRefused } from '../write-refused.ts';
 
 export interface StoredPoliciesOptions {
+  readonly discovery: Pick<Discovery, 'servedIn'>;
   readonly client: Pick<KubeClient, 'listAll' | 'get' | 'create' | 'replace' | 'delete'>;
   readonly log: Log;
 }
 
-/** A ValidatingAdmissionPolicy and its binding, as stored. */
+/** A policy of the API server and its binding. */
+interface Kinds {
+  readonly policy: Resource;
+  readonly binding: Resource;
+}
+
+export const VALIDATING: Kinds = {
+  policy: validatingAdmissionPolicies,
+  binding: validatingAdmissionPolicyBindings,
+};
+export const MUTATING: Kinds = {
+  policy: mutatingAdmissionPolicies,
+  binding: mutatingAdmissionPolicyBindings,
+};
+
+const kindsOf = (name: string): Kinds => (isMutating(name) ? MUTATING : VALIDATING);
+
+/** The pair as stored. */
 export interface StoredPair {
   readonly policy: KubeObject | undefined;
   readonly binding: KubeObject | undefined;
@@ -26,8 +48,51 @@ export interface StoredPair {
 /** The manifest that grants all permissions for compiled policies. */
 const ROLE = 'deploy/components/compile-policies/role.yaml';
 
-/** All pairs that Gatehouse has installed, by name. @throws WriteRefused if it may not list them */
-export async function listInstalled(
+const UNSERVED = 'the API server serves no ValidatingAdmissionPolicies: it does from Kubernetes 1.30 on';
+const UNSERVED_MUTATING =
+  'the API server serves no MutatingAdmissionPolicies: it does from Kubernetes 1.36 on';
+
+export interface Stored {
+  /** All pairs that Gatehouse has installed, by name. */
+  readonly pairs: ReadonlyMap<string, StoredPair>;
+  /** Why there can be no MutatingAdmissionPolicies; undefined: there can. */
+  readonly mutatingProblem: string | undefined;
+}
+
+/** What is stored, or why nothing can be. @throws WriteRefused if it may not list ValidatingAdmissionPolicies */
+export async function readStored(
+  options: StoredPoliciesOptions,
+  signal: AbortSignal,
+): Promise<Stored | string> {
+  const served = await options.discovery.servedIn(VALIDATING.policy.group, signal);
+  const read = async (kinds: Kinds): Promise<ReadonlyMap<string, StoredPair> | undefined> => {
+    const isServed = ({ version, resource }: Resource) =>
+      served.some((one) => one.version === version && one.resource === resource);
+    if (!isServed(kinds.policy) || !isServed(kinds.binding)) return undefined;
+    try {
+      return await listInstalled(kinds, options, signal);
+    } catch (error) {
+      if (isNotFound(error)) return undefined; // discovery is cached
+      throw error;
+    }
+  };
+  const validating = await read(VALIDATING);
+  if (validating === undefined) return UNSERVED;
+  try {
+    const mutating = await read(MUTATING);
+    return {
+      pairs: new Map([...validating, ...(mutating ?? [])]),
+      mutatingProblem: mutating === undefined ? UNSERVED_MUTATING : undefined,
+    };
+  } catch (error) {
+    // A role of an older version does not permit these kinds.
+    if (error instanceof WriteRefused) return { pairs: validating, mutatingProblem: error.message };
+    throw error;
+  }
+}
+
+async function listInstalled(
+  kinds: Kinds,
   { client }: StoredPoliciesOptions,
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, StoredPair>> {
@@ -36,7 +101,7 @@ export async function listInstalled(
     return new Map(items.filter(isInstalledByUs).map((object) => [object.metadata?.name ?? '', object]));
   };
   return await refusable(ROLE, async () => {
-    const [policies, bindings] = [await list(POLICIES), await list(BINDINGS)];
+    const [policies, bindings] = [await list(kinds.policy), await list(kinds.binding)];
     const names = new Set([...policies.keys(), ...bindings.keys()]);
     return new Map(
       [...names].map((name) => [name, { policy: policies.get(name), binding: bindings.get(name) }] as const),
@@ -54,9 +119,10 @@ export async function install(
   options: StoredPoliciesOptions,
   signal: AbortSignal,
 ): Promise<{ readonly policy: KubeObject; readonly binding: KubeObject }> {
+  const kinds = kindsOf(wanted.policy.metadata?.name ?? '');
   return {
-    policy: await ensure(POLICIES, wanted.policy, stored?.policy, options, signal),
-    binding: await ensure(BINDINGS, wanted.binding, stored?.binding, options, signal),
+    policy: await ensure(kinds.policy, wanted.policy, stored?.policy, options, signal),
+    binding: await ensure(kinds.binding, wanted.binding, stored?.binding, options, signal),
   };
 }
 
@@ -91,9 +157,10 @@ export async function remove(
   { client, log }: StoredPoliciesOptions,
   signal: AbortSignal,
 ): Promise<void> {
+  const kinds = kindsOf(name);
   for (const [kind, object] of [
-    [BINDINGS, binding],
-    [POLICIES, policy],
+    [kinds.binding, binding],
+    [kinds.policy, policy],
   ] as const) {
     if (object === undefined) continue;
     const { uid, resourceVersion } = object.metadata ?? {};

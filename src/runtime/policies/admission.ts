@@ -46,9 +46,9 @@ export function createAdmission(
     if (selection.kind === 'governed') {
       // The stores contain all objects that protect a target: references in other namespaces protect none.
       if (isDeletionEntry(entry)) return selection.policies;
-      const policies = withinNamespaces(phase, namespaces, request, selection.policies);
-      if (phase === 'mutate') return policies;
-      return policies.map((policy) => judgedByWebhook(policy, releaseOf(policy), request));
+      return withinNamespaces(phase, namespaces, request, selection.policies).map((policy) =>
+        judgedByWebhook(policy, releaseOf(policy), request),
+      );
     }
     return registry.wasRetired(entry, request) ? [] : undefined;
   };

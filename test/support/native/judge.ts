@@ -42,7 +42,9 @@ export interface Judges {
 }
 
 export function judgesOf(policy: CompiledPolicy, options: NativeOptions): Judges {
-  const pairs = compileNative(policy, options).pairs.map((pair) => evaluated(pair));
+  const pairs = compileNative(policy, options)
+    .pairs.filter(({ part }) => part !== 'changes')
+    .map((pair) => evaluated(pair));
   return {
     webhook: (asked, params) => byWebhook(policy, asked, params),
     apiServer: async (asked, params) => {
@@ -145,7 +147,7 @@ const keyOfParams = ({ params }: CompiledPolicy, { metadata = {} }: KubeObject):
   `${params?.target.resource}.${GROUP}/${objectKey(metadata)}`;
 
 /** Whether the API server calls the webhook; undefined: a condition fails, and the failurePolicy Fail refuses. */
-function isCalled({ match }: CompiledPolicy, question: Asked['question']): boolean | undefined {
+export function isCalled({ match }: CompiledPolicy, question: Asked['question']): boolean | undefined {
   const { object = null, oldObject = null } = question;
   const values = {
     object: celValue(object),

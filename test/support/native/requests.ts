@@ -63,7 +63,7 @@ function specFrom(chance: Seeded): JsonValue {
     ...field('in', [0, 1, 2]),
     ...field('namespace', [0, 1]),
     ...field('enabled', [true, false]),
-    ...field('list', [[], ['a'], ['b', 'a']]),
+    ...field('list', [[], ['a'], ['b', 'a'], [{}, { name: 'x' }, { deep: {} }], [{ deep: 'a' }, 'a']]),
   };
 }
 

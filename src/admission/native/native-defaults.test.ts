@@ -1,0 +1,154 @@
+import { describe, expect, test } from 'vitest';
+
+import { GROUP, policyOf } from '../../../test/support/admission/policy.ts';
+import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
+import { valueIn } from '../../json/json.ts';
+import { compileNative } from './native-policy.ts';
+
+type Spec = Partial<AdmissionPolicySpec>;
+
+const UNITS: Spec = { defaults: [{ path: 'spec.units', value: 1 }] };
+const OPTIONS = { ownNamespace: 'gatehouse-system', restorers: [{ user: 'velero' }] };
+
+const native = (spec: Spec, ...others: readonly Spec[]) => {
+  const all = others.map((other, index) => policyOf(other, `other-${index}`));
+  return compileNative(policyOf(spec, 'own'), { ...OPTIONS, others: all });
+};
+
+/** Why the defaults stay in the webhook; undefined: they do not. */
+function reasonFor(...specs: readonly [Spec, ...Spec[]]): string | undefined {
+  const check = native(...specs).checks.find((one) => one.check === 'defaults');
+  if (check === undefined) throw new Error('there are no defaults');
+  return check.by === 'Webhook' ? check.reason : undefined;
+}
+
+test('defaults become a MutatingAdmissionPolicy, which leaves out restorers and objects that are being deleted', () => {
+  const { pairs } = native({
+    ...UNITS,
+    match: { apiGroups: [GROUP], resources: ['servers'], operations: ['CREATE', 'DELETE'] },
+  });
+  expect(pairs).toHaveLength(1);
+  const [{ policy, binding } = { policy: {}, binding: {} }] = pairs;
+  expect(policy).toMatchObject({
+    kind: 'MutatingAdmissionPolicy',
+    metadata: { name: 'own.changes.gatehouse.dev' },
+    spec: {
+      failurePolicy: 'Fail',
+      reinvocationPolicy: 'IfNeeded',
+      matchConstraints: { resourceRules: [{ operations: ['CREATE'] }] },
+      mutations: [
+        {
+          patchType: 'JSONPatch',
+          jsonPatch: { expression: expect.stringContaining('value: {"units": dyn(1)}') as string },
+        },
+      ],
+    },
+  });
+  const [condition] = (valueIn(policy, 'spec', 'matchConditions') ?? []) as readonly unknown[];
+  expect(JSON.stringify(condition)).toMatch(/deletionTimestamp.*velero/);
+  expect(binding).toMatchObject({
+    kind: 'MutatingAdmissionPolicyBinding',
+    spec: { policyName: 'own.changes.gatehouse.dev' },
+  });
+});
+
+const pods = { apiGroups: [''], apiVersions: ['v1'], resources: ['pods'] };
+
+describe('defaults stay in the webhook', () => {
+  test.each<[string, Spec]>([
+    ['may be no text and no bool', { defaults: [{ path: 'spec.a', expression: 'object.spec.b' }] }],
+    [
+      'reads params',
+      {
+        params: { apiGroup: GROUP, resource: 'classes', name: 'limits' },
+        defaults: [{ path: 'spec.a', expression: 'string(params.spec.b)' }],
+      },
+    ],
+    [
+      'asks no admission policy about some of its kinds',
+      {
+        ...UNITS,
+        match: { apiGroups: ['authorization.k8s.io'], resources: ['subjectaccessreviews'] },
+        failurePolicy: 'Ignore',
+      },
+    ],
+    ['it names several kinds', { ...UNITS, match: { ...pods, resources: ['pods', 'configmaps'] } }],
+    ['it names several kinds', { ...UNITS, match: { ...pods, apiVersions: ['*'] } }],
+    [
+      'failurePolicy Ignore lets requests pass whose matchConditions fail',
+      {
+        ...UNITS,
+        failurePolicy: 'Ignore',
+        match: {
+          ...{ apiGroups: [GROUP], resources: ['servers'] },
+          matchConditions: [{ name: 'a', expression: 'request.userInfo.username != "a"' }],
+        },
+      },
+    ],
+    [
+      'they may change whether the policy governs the object',
+      {
+        defaults: [{ path: 'metadata.labels.tier', value: 'gold' }],
+        match: {
+          ...{ apiGroups: [GROUP], resources: ['servers'] },
+          objectSelector: { matchExpressions: [{ key: 'tier', operator: 'DoesNotExist' }] },
+        },
+      },
+    ],
+    [
+      'its mutations come after them',
+      { ...UNITS, mutations: [{ name: 'a', expression: '{"spec": {"units": 2}}' }] },
+    ],
+  ])('because %s', (reason, spec) => {
+    expect(reasonFor(spec)).toContain(reason);
+  });
+
+  const mutating: Spec = { mutations: [{ name: 'a', expression: '{"spec": {"tier": "gold"}}' }] };
+  const tier = (more: Spec = {}): Spec => ({ defaults: [{ path: 'spec.tier', value: 'gold' }], ...more });
+
+  test.each<[string, Spec, Spec]>([
+    ['has mutations', UNITS, mutating],
+    ['fills the same field', UNITS, { defaults: [{ path: 'spec.units', value: 2 }] }],
+    ['fills a parent of the field', UNITS, { defaults: [{ path: 'spec', value: { tier: 'a' } }] }],
+    ['reads the field', UNITS, { defaults: [{ path: 'other', expression: 'string(object.spec.units)' }] }],
+    [
+      'fills what an expression reads',
+      { defaults: [{ path: 'other', expression: 'string(object.spec.a)' }] },
+      UNITS,
+    ],
+    [
+      'reads it in a match condition',
+      UNITS,
+      {
+        defaults: [{ path: 'other', value: 1 }],
+        match: {
+          ...{ apiGroups: [GROUP], resources: ['servers'] },
+          matchConditions: [{ name: 'a', expression: 'object.spec.units == 1' }],
+        },
+      },
+    ],
+    [
+      'names the same kind with a star',
+      UNITS,
+      { ...mutating, match: { apiGroups: [GROUP], resources: ['*'] } },
+    ],
+  ])('because another policy %s', (_what, own, other) => {
+    expect(reasonFor(own, other)).toContain('AdmissionPolicy other-0');
+  });
+
+  test('but not because of policies for other kinds, other fields, or without changes', () => {
+    const datacenters = { apiGroups: [GROUP], resources: ['datacenters'] };
+    const rules = { rules: [{ expression: 'object.spec.units > 0' }] };
+    expect(
+      reasonFor(UNITS, tier(), { ...mutating, match: datacenters }, { validate: rules }),
+    ).toBeUndefined();
+  });
+});
+
+test('a field of one built-in kind can have a default', () => {
+  const spec: Spec = {
+    match: pods,
+    defaults: [{ path: 'spec.containers[*].imagePullPolicy', value: 'Always' }],
+  };
+  expect(reasonFor(spec)).toBeUndefined();
+});

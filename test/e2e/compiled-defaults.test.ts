@@ -1,0 +1,237 @@
+// suite: shared-plane, sandbox: yes
+/**
+ * Defaults that the leader hands to the API server, as a MutatingAdmissionPolicy. A client creates objects without a pause, and
+ * looks for one without its defaults.
+ */
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+import type { LiveWebhookConfiguration } from '../../src/admission/webhooks/dev-entries.ts';
+import type { AdmissionPolicyStatus } from '../../src/api/admission-policy.ts';
+import { readManifests } from '../../src/cli/deploy-manifests.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import {
+  configMaps,
+  mutatingAdmissionPolicies as POLICIES,
+  mutatingAdmissionPolicyBindings as BINDINGS,
+  mutatingWebhookConfigurations,
+  validatingAdmissionPolicies,
+  validatingAdmissionPolicyBindings,
+} from '../../src/kube/well-known.ts';
+import { hasBackstop, hasMutatingPolicies } from '../support/backstop.ts';
+import { ADMISSION_POLICIES, createNamespace, type Cluster } from '../support/cluster.ts';
+import { USERS } from '../support/control-plane-users.ts';
+import { seeInForce, startGatehouse } from '../support/gatehouse-cluster.ts';
+import { arrangementOf, type Replica } from '../support/gatehouse.ts';
+import { permissionsOf, permissionsUsed, refusedTo, rolesIn } from '../support/grants.ts';
+import { eventually } from '../support/processes.ts';
+
+interface Policy extends KubeObject {
+  readonly status?: AdmissionPolicyStatus;
+}
+
+interface Compiled extends KubeObject {
+  readonly spec: object;
+}
+
+interface ConfigMap extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+const SOON = { timeoutMs: 60_000, everyMs: 100 };
+const NAME = 'tiers';
+const COMPILED = { name: `${NAME}.changes.gatehouse.dev` };
+const NAMESPACE = 'tiers';
+const ACCOUNTS = (
+  arrangementOf('both') === 'split' ? (['controllers', 'webhook'] as const) : (['gatehouse'] as const)
+).map((user) => USERS[user].name);
+
+let cluster: Cluster;
+let replica: Replica;
+let isServed: boolean;
+
+beforeAll(async () => {
+  ({ cluster, replica } = await startGatehouse({
+    arrangement: 'both',
+    controllers: ['clusterrole-aggregation'],
+    settings: { 'compile-policies': 'true' },
+    prepare: (prepared) => prepared.applyFolder('components/compile-policies'),
+  }));
+  isServed = hasMutatingPolicies(cluster);
+  await createNamespace(cluster, NAMESPACE);
+});
+
+afterAll(async () => {
+  await replica.program.stop(15_000);
+  await cluster.stop();
+});
+
+const specOf = (tier: string) => ({
+  match: {
+    ...{ apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] },
+    objectSelector: { matchLabels: { suite: NAMESPACE } },
+  },
+  defaults: [{ path: 'data.tier', value: tier }],
+  validate: { rules: [{ name: 'no-token', expression: '!("token" in object.?data.orValue({}))' }] },
+});
+
+const admissionPolicy = (spec: object, name = NAME): KubeObject => ({
+  apiVersion: 'gatehouse.dev/v1alpha1',
+  kind: 'AdmissionPolicy',
+  metadata: { name },
+  ...{ spec },
+});
+
+/** The tier of a new object. */
+async function tierOfNew(): Promise<string | undefined> {
+  const created = await cluster.admin.create<ConfigMap>(
+    configMaps,
+    {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { generateName: 'box-', namespace: NAMESPACE, labels: { suite: NAMESPACE } },
+    },
+    { dryRun: true },
+  );
+  return created.data?.tier;
+}
+
+/** Creates objects while `work` runs. @returns the tiers that it saw, without repetitions */
+async function tiersDuring(work: () => Promise<unknown>): Promise<readonly (string | undefined)[]> {
+  const seen: (string | undefined)[] = [];
+  let isDone = false;
+  const watching = (async () => {
+    while (!isDone) {
+      const tier = await tierOfNew();
+      if (seen.at(-1) !== tier || seen.length === 0) seen.push(tier);
+      await sleep(5);
+    }
+  })();
+  await work().finally(() => (isDone = true));
+  await watching;
+  return seen;
+}
+
+const status = async () => (await cluster.admin.get<Policy>(ADMISSION_POLICIES, { name: NAME }))?.status;
+const enforcerOfDefaults = async () =>
+  (await status())?.enforcedBy?.find(({ check }) => check === 'defaults');
+const seeCompiled = (count: string) =>
+  eventually(`${count} checks of the API server`, async () => (await status())?.compiled === count, SOON);
+const compiled = () => cluster.admin.get(POLICIES, COMPILED);
+
+const entries = async () => {
+  const found = await cluster.admin.get<LiveWebhookConfiguration>(mutatingWebhookConfigurations, {
+    name: 'gatehouse',
+  });
+  return (found?.webhooks ?? []).filter(({ rules }) => JSON.stringify(rules).includes('"configmaps"'));
+};
+
+test('an older API server leaves the defaults to the webhook', async () => {
+  await cluster.apply(admissionPolicy(specOf('gold')));
+  await seeInForce(cluster, NAME);
+  await eventually('the default', async () => (await tierOfNew()) === 'gold', SOON);
+  if (isServed) return;
+  await seeCompiled(hasBackstop(cluster) ? '1/2' : '0/2');
+  expect((await enforcerOfDefaults())?.reason).toContain('serves no');
+});
+
+test('the API server takes the defaults over, and the webhook is asked about what is left only', async () => {
+  if (!isServed) return;
+  const tiers = await tiersDuring(async () => {
+    await seeCompiled('2/2');
+    await eventually(
+      'the entry for what is left',
+      async () => (await entries())[0]?.name.includes('.left.'),
+      SOON,
+    );
+    await sleep(1_000);
+  });
+  expect(tiers).toEqual(['gold']);
+});
+
+test('a new default follows, and no object is without one', async () => {
+  if (!isServed) return;
+  const tiers = await tiersDuring(async () => {
+    await cluster.apply(admissionPolicy(specOf('silver')));
+    await eventually('silver', async () => (await tierOfNew()) === 'silver', SOON);
+    await seeCompiled('2/2');
+  });
+  expect(tiers).not.toContain(undefined);
+  expect(await tierOfNew()).toBe('silver');
+});
+
+test('what others change is reverted, and a deleted policy is installed again', async () => {
+  if (!isServed) return;
+  const checks = { name: `${NAME}.policies.gatehouse.dev` };
+  const selector = { matchResources: { objectSelector: { matchLabels: { other: 'x' } } } };
+  for (const [kind, ref, change] of [
+    [POLICIES, COMPILED, { failurePolicy: 'Ignore' }],
+    [BINDINGS, COMPILED, selector],
+    [validatingAdmissionPolicies, checks, { failurePolicy: 'Ignore' }],
+    [validatingAdmissionPolicyBindings, checks, { validationActions: ['Warn'] }],
+  ] as const) {
+    const stored = await cluster.admin.get<Compiled>(kind, ref);
+    await cluster.admin.replace(kind, { ...stored, spec: { ...stored?.spec, ...change } });
+    const isReverted = async () =>
+      isDeepStrictEqual((await cluster.admin.get<Compiled>(kind, ref))?.spec, stored?.spec);
+    await eventually(`the ${kind.kind}`, isReverted, SOON);
+  }
+  await cluster.admin.delete(POLICIES, COMPILED);
+  await eventually('the policy', async () => (await compiled()) !== undefined, SOON);
+  await seeCompiled('2/2');
+});
+
+test('the webhook takes the defaults back before the order of two policies could matter', async () => {
+  if (!isServed) return;
+  const { match } = specOf('');
+  const mutations = [
+    {
+      name: 'tier',
+      condition: 'object.?data.tier.orValue("") == "none"',
+      expression: '{"data": {"tier": "some"}}',
+    },
+  ];
+  const other = admissionPolicy({ match, mutations }, 'zz-other');
+  const tiers = await tiersDuring(async () => {
+    await cluster.apply(other);
+    await seeCompiled('1/2');
+    await eventually('no compiled policy', async () => (await compiled()) === undefined, SOON);
+    expect((await enforcerOfDefaults())?.reason).toContain('AdmissionPolicy zz-other');
+    await cluster.admin.delete(ADMISSION_POLICIES, { name: 'zz-other' });
+    await seeCompiled('2/2');
+  });
+  expect(tiers).toEqual(['silver']);
+});
+
+test('a policy with compile: Never is removed', async () => {
+  if (!isServed) return;
+  const tiers = await tiersDuring(async () => {
+    await cluster.apply(admissionPolicy({ ...specOf('silver'), compile: 'Never' }));
+    await eventually('no compiled policy', async () => (await compiled()) === undefined, SOON);
+    await cluster.apply(admissionPolicy({ ...specOf('silver'), compile: 'Auto' }));
+    await seeCompiled('2/2');
+  });
+  expect(tiers).toEqual(['silver']);
+});
+
+test('while every replica is down, the API server fills the defaults', async () => {
+  if (!isServed) return;
+  await cluster.apply(admissionPolicy({ ...specOf('bronze'), failurePolicy: 'Ignore' }));
+  await eventually('bronze', async () => (await tierOfNew()) === 'bronze', SOON);
+  await seeCompiled('2/2');
+  replica.program.kill('SIGKILL');
+  await replica.program.exited;
+  expect(await tierOfNew()).toBe('bronze');
+});
+
+// The API server logs a watch when it ends.
+test('the component grants what Gatehouse used, and no more', () => {
+  const log = cluster.plane.auditLog();
+  const folder = join(import.meta.dirname, '..', '..', 'deploy', 'components', 'compile-policies');
+  const granted = rolesIn(readManifests(folder)).flatMap(permissionsOf);
+  const used = ACCOUNTS.flatMap((account) => [...permissionsUsed(log, account)]);
+  if (isServed) expect(granted.filter((one) => !used.includes(one))).toEqual([]);
+  expect(ACCOUNTS.flatMap((account) => refusedTo(log, account))).toEqual([]);
+});

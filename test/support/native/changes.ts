@@ -1,0 +1,124 @@
+/** Webhook and API server change one object by the same policy. */
+import type { AdmissionPolicySpec } from '../../../src/api/admission-policy.ts';
+import { compileNative, type NativeOptions } from '../../../src/admission/native/native-policy.ts';
+import type { CompiledPolicy } from '../../../src/admission/policy/compiled-policy.ts';
+import { mutate } from '../../../src/admission/policy/mutate.ts';
+import type { JsonObject, JsonValue } from '../../../src/json/json.ts';
+import { applyPatch } from '../../../src/json/json-patch.ts';
+import { ofJson, toJson } from '../../../src/sandbox/machinery/api-object.ts';
+import { applyMutation } from '../../../src/sandbox/machinery/policies/apply-mutation.ts';
+import { compilePolicy } from '../../../src/sandbox/machinery/policies/compile-policy.ts';
+import {
+  evaluateConditions,
+  outcome,
+  valuesOf,
+} from '../../../src/sandbox/machinery/policies/evaluate-policy.ts';
+import { clusterOf } from '../admission/policy.ts';
+import type { Seeded } from '../seeded.ts';
+import { isCalled } from './judge.ts';
+import type { Asked } from './requests.ts';
+
+/** The object after the changes. */
+export type Outcome = JsonObject | 'refused';
+
+export interface Changers {
+  readonly webhook: (asked: Asked) => Promise<Outcome>;
+  readonly apiServer: (asked: Asked) => Outcome;
+}
+
+export function changersOf(policy: CompiledPolicy, options: NativeOptions): Changers {
+  const pair = compileNative(policy, options).pairs.find(({ part }) => part === 'changes');
+  if (pair === undefined) throw new Error('the policy changes nothing in the API server');
+  const { spec } = pair.policy as unknown as { readonly spec: JsonObject };
+  const compiled = compilePolicy(spec);
+  return {
+    webhook: (asked) => byWebhook(policy, asked),
+    apiServer: ({ question, namespaceObject }) => {
+      const namespace =
+        namespaceObject === undefined ? undefined : ofJson(namespaceObject as unknown as JsonObject);
+      const type = question.seen;
+      const valuesFor = (object: JsonObject) =>
+        valuesOf(compiled, { ...question, object: ofJson(object) }, namespace, noAuthorizer, undefined);
+      let object = objectOf({ question });
+      const match = evaluateConditions(compiled, valuesFor(object));
+      if (match.kind !== 'hits') return match.kind === 'error' ? 'refused' : object;
+      for (const mutation of compiled.mutations) {
+        const result = outcome(mutation.expression, valuesFor(object));
+        if (result.kind === 'error') return 'refused';
+        object = toJson(
+          applyMutation(mutation, result.value, { object: ofJson(object), type, isView: false }),
+        );
+      }
+      return object;
+    },
+  };
+}
+
+const noAuthorizer = () => ({ allowed: false, reason: 'no policy asks' });
+
+const objectOf = ({ question: { object } }: Pick<Asked, 'question'>): JsonObject => {
+  if (object === undefined) throw new Error('nothing is written');
+  return toJson(object);
+};
+
+async function byWebhook(policy: CompiledPolicy, asked: Asked): Promise<Outcome> {
+  const { question, request, namespaceObject } = asked;
+  const called = isCalled(policy, question);
+  if (called !== true) return called === false ? objectOf(asked) : 'refused';
+  const stored = namespaceObject === undefined ? {} : { 'namespaces/store': namespaceObject };
+  const decision = await mutate(request, [policy], clusterOf({ stored }));
+  if (decision.kind === 'retry') throw new Error(decision.message);
+  if (decision.kind === 'deny') return 'refused';
+  return applyPatch(objectOf(asked), decision.patch);
+}
+
+const PATHS = [
+  ...['spec.tier', 'spec.units', 'spec.note', 'spec.limits.cpu', 'spec.limits.memory', 'spec.enabled'],
+  ...[
+    'spec.list[0]["a~/b"]',
+    'spec.list[*].name',
+    'spec.list[*].deep.er',
+    'spec.in.side[*].out',
+    'spec["a~/b"]',
+  ],
+  ...['metadata.labels["example.com/rack"]', 'metadata.annotations["example.com/team"]'],
+];
+
+const VALUES: readonly JsonValue[] = [
+  ...['', 'a\n"b"\\', 'é😀', 0, -3, 1.5, 1e-7, 9_007_199_254_740_991, true, false],
+  ...[[], {}, [1, 'a', { b: [true] }], { a: 1, 'b/c': 'x', __proto__: 'y' }],
+];
+
+const EXPRESSIONS = [
+  'string(object.metadata.name) + "-x"',
+  'string(object.?spec.?tier.orValue("none"))',
+  'request.userInfo.username == "ada"',
+  'string(variables.rack)',
+  'has(object.spec) && has(object.spec.units) ? "some" : "none"',
+  'string(oldObject.spec.units)',
+  'namespaceObject.metadata.labels.env == "staging"',
+  'string(object.spec.nothing)',
+];
+
+/** A policy with defaults. */
+export function defaultingSpecFrom(chance: Seeded): Partial<AdmissionPolicySpec> {
+  const rules = Array.from({ length: 1 + chance.below(3) }, () => {
+    const path = chance.pick(PATHS);
+    if (path.startsWith('metadata')) return { path, value: 'r1' };
+    return chance.chance(0.4)
+      ? { path, expression: chance.pick(EXPRESSIONS) }
+      : { path, value: chance.pick(VALUES) };
+  });
+  const expression = chance.pick([
+    'request.userInfo.username != "root"',
+    'has(request.name) && request.name == "a"',
+  ]);
+  return {
+    match: {
+      ...{ apiGroups: ['infra.example.com'], resources: ['servers'] },
+      ...(chance.chance(0.3) ? { matchConditions: [{ name: 'who', expression }] } : {}),
+    },
+    variables: [{ name: 'rack', expression: 'object.?metadata.?labels["example.com/rack"].orValue("?")' }],
+    defaults: rules,
+  };
+}
