@@ -109,14 +109,16 @@ async function violationsOf(
   outcomes: readonly Outcome[],
   options: AfterOptions,
 ): Promise<readonly { readonly name: string; readonly violation: Violation }[]> {
-  const restored = new Map(outcomes.map((outcome) => [describeOutcome(outcome), outcome]));
+  const restored = new Set(
+    outcomes.filter(({ result }) => result === 'restored' || result === 'incomplete').map(describeOutcome),
+  );
   const swept = await sweepOf(target, options);
   return swept
     .map(({ resource, violation }) => ({
       name: `${groupResourceName(resource)} ${objectKey(violation.object)}`,
       violation,
     }))
-    .filter(({ name }) => ['restored', 'incomplete'].includes(restored.get(name)?.result ?? ''));
+    .filter(({ name }) => restored.has(name));
 }
 
 function describeViolation(

@@ -5,76 +5,16 @@ import { parse } from 'yaml';
 
 import type { RestoreDetector } from '../../../api/restore-detector.ts';
 import type { JsonObject } from '../../../json/json.ts';
-import { rehearseRestore } from './rehearsal.ts';
-import type { RehearseFlags } from './flags.ts';
+import {
+  CRDS,
+  GROUP,
+  object,
+  policy,
+  REFERENCE,
+  rehearsed,
+  shop,
+} from '../../../../test/support/rehearsed-shops.ts';
 import { shippedDetector, windowOf } from './window.ts';
-
-const GROUP = 'shop.example.com';
-
-const definition = (kind: string, scope: 'Cluster' | 'Namespaced', more: JsonObject = {}): JsonObject => ({
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: `${kind.toLowerCase()}s.${GROUP}`, ...more },
-  spec: {
-    ...{ group: GROUP, scope, names: { kind, plural: `${kind.toLowerCase()}s` } },
-    versions: [
-      {
-        ...{ name: 'v1', served: true, storage: true },
-        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
-      },
-    ],
-  },
-  // As a backup contains it.
-  status: { conditions: [], acceptedNames: { plural: '', kind: '' }, storedVersions: ['v1'] },
-});
-const CRDS = [definition('Shop', 'Namespaced'), definition('Zone', 'Cluster')];
-
-const object = (
-  kind: string,
-  name: string,
-  spec: JsonObject = {},
-  metadata: JsonObject = {},
-): JsonObject => ({
-  ...{ apiVersion: `${GROUP}/v1`, kind, spec },
-  metadata: { name, ...(kind === 'Zone' ? {} : { namespace: 'east' }), ...metadata },
-});
-const shop = (name: string, spec: JsonObject = {}, metadata: JsonObject = {}) =>
-  object('Shop', name, spec, { uid: 'old', managedFields: [], ...metadata });
-
-const policy = (spec: JsonObject): JsonObject => ({
-  ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy', metadata: { name: 'shops' } },
-  spec: { match: { apiGroups: [GROUP], apiVersions: ['v1'], resources: ['shops'] }, ...spec },
-});
-const REFERENCE = {
-  references: [{ name: 'zone', path: 'spec.zone', target: { apiGroup: GROUP, resource: 'zones' } }],
-};
-
-const placed = (objects: readonly JsonObject[]) =>
-  objects.map((one) => ({ object: one, place: { file: 'test' } }));
-
-interface Scene {
-  readonly backup: readonly JsonObject[];
-  readonly own?: readonly JsonObject[];
-  readonly existing?: readonly JsonObject[];
-  readonly flags?: Partial<RehearseFlags>;
-}
-
-async function rehearsed({ backup, own = [], existing = CRDS, flags = {} }: Scene) {
-  const { findings, outcomes } = await rehearseRestore(
-    { objects: placed(backup), own: placed(own), existing: placed(existing), notes: [] },
-    {
-      ...{ namespaceMappings: [], existingResourcePolicy: 'none', veleroNamespace: 'velero' },
-      ...{ window: true, output: 'table', ...flags },
-    },
-    new Date('2026-11-27T12:00:00Z'),
-  );
-  return {
-    lines: findings.map(
-      ({ severity, reason, object: name, message }) => `${severity} ${reason} ${name}: ${message}`,
-    ),
-    restored: outcomes.filter(({ result }) => result === 'restored').map(({ item: { name } }) => name),
-  };
-}
 
 test('a CRD of the backup serves its objects; a reference to a later object is deferred', async () => {
   const { lines, restored } = await rehearsed({

@@ -12,11 +12,12 @@ import { readOwn } from '../../review/read-own.ts';
 import { createStorage } from '../../../sandbox/machinery/storage/storage.ts';
 import { groupResourceName } from '../../../json/kube-object.ts';
 import { messageOf } from '../../../json/error-message.ts';
+import { textIn } from '../../../json/json.ts';
 import { definitionOf, isDefinition, itemOf, type RehearsalInput } from './input.ts';
 import { findingsOf, type Finding } from './findings.ts';
 import { minorOf, namesOf, selectorOf, type RehearseFlags } from './flags.ts';
 import type { Rehearsal } from './report.ts';
-import { replay } from './replay.ts';
+import { namespacesIn, replay } from './replay.ts';
 import { createTarget } from './target.ts';
 import { shippedDetector, windowOf } from './window.ts';
 
@@ -33,6 +34,7 @@ export async function rehearseRestore(
   const definitions = input.objects
     .filter(isDefinition)
     .filter((placed) => isRestored(itemOf(placed, NO_KINDS)))
+    .filter((placed) => flags.existingResourcePolicy === 'update' || !isInstalled(placed, input.existing))
     .map(definitionOf);
   const { usable, refused } = usableDefinitions(definitions, input.existing);
   const existing = [...input.existing, ...usable, ...input.own];
@@ -48,6 +50,7 @@ export async function rehearseRestore(
       ...names,
       existingResourcePolicy: flags.existingResourcePolicy,
       minor: minorOf(flags.targetVersion),
+      namespaces: namespacesIn(all),
     },
     (done, { resource }) => {
       onProgress(done, items.length, groupResourceName(resource));
@@ -62,6 +65,13 @@ export async function rehearseRestore(
     notes: [...input.notes, ...notes, ...target.notes],
   };
 }
+
+/** Whether the target has this CRD: Velero leaves it as it is. */
+const isInstalled = ({ object }: PlacedObject, existing: readonly PlacedObject[]): boolean =>
+  existing.some(
+    (one) =>
+      isDefinition(one) && textIn(one.object, 'metadata', 'name') === textIn(object, 'metadata', 'name'),
+  );
 
 /** Before the kinds are known: only the plural of CRDs is needed. */
 const NO_KINDS = { typeOf: () => '' };

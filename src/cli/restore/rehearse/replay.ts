@@ -9,7 +9,7 @@ import {
   stripped,
   type RestoreNames,
 } from '../../../restore/backup/restored-object.ts';
-import { objectIn, textIn, type JsonObject } from '../../../json/json.ts';
+import { isEqual, objectIn, textIn, type JsonObject } from '../../../json/json.ts';
 import { groupResourceName, objectKey, refOf } from '../../../json/kube-object.ts';
 import { mergeInto } from '../../../json/merge-patch.ts';
 import type { ResourceType } from '../../../sandbox/machinery/resource-type.ts';
@@ -19,7 +19,16 @@ export interface ReplayOptions extends RestoreNames {
   readonly existingResourcePolicy: 'none' | 'update';
   /** The minor version of the target's Kubernetes; undefined: the newest that is known here. */
   readonly minor?: number | undefined;
+  /** The Namespaces of the backup by name: Velero reads them also if they are not selected. */
+  readonly namespaces: ReadonlyMap<string, BackupItem>;
 }
+
+export const namespacesIn = (items: readonly BackupItem[]): ReadonlyMap<string, BackupItem> =>
+  new Map(
+    items
+      .filter(({ resource }) => groupResourceName(resource) === 'namespaces')
+      .map((one) => [one.name, one]),
+  );
 
 /** What happens to one object of the backup. */
 export interface Outcome {
@@ -46,12 +55,9 @@ export async function replay(
   options: ReplayOptions,
   onProgress: (done: number, item: BackupItem) => void,
 ): Promise<readonly Outcome[]> {
-  const namespaces = new Map(
-    items
-      .filter(({ resource }) => groupResourceName(resource) === 'namespaces')
-      .map((one) => [one.name, one]),
-  );
+  const { namespaces } = options;
   const outcomes: Outcome[] = [];
+  const written = new Map<string, BackupItem>();
   for (const [done, item] of items.entries()) {
     onProgress(done, item);
     if (namespaces.get(item.name) === item)
@@ -59,11 +65,31 @@ export async function replay(
     else {
       if (item.namespace !== undefined)
         await writeNamespace(target, item.namespace, namespaces.get(item.namespace), options);
-      outcomes.push(await writeObject(target, item, options));
+      const outcome = await writeObject(target, item, options);
+      const name = describeOutcome(outcome);
+      const first = written.get(name);
+      if (first === undefined) written.set(name, item);
+      outcomes.push(first === undefined || isSameObject(first, item, options) ? outcome : collision(outcome));
     }
   }
   return outcomes;
 }
+
+/** Whether two objects with the same name after the mapping are copies. */
+function isSameObject(first: BackupItem, second: BackupItem, names: RestoreNames): boolean {
+  const [a, b] = [first, second].map((item) =>
+    mergeInto(restoredObject(item, names), { metadata: { managedFields: null } }),
+  );
+  return isEqual(a, b);
+}
+
+const collision = ({ item, namespace }: Outcome): Outcome =>
+  outcomeOf(
+    item,
+    namespace,
+    'refused',
+    'another object of the backup has this name after the mapping of namespaces: one of the two is lost',
+  );
 
 /** Velero creates a missing Namespace without labels of its own, also if the backup does not contain it. */
 async function writeNamespace(
@@ -75,11 +101,11 @@ async function writeNamespace(
   const name = mappedNamespace(from, names) ?? from;
   const { labels = {}, annotations = {} } = objectIn(item?.object, 'metadata');
   const object = { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels, annotations } };
-  const known = item ?? {
+  const known = {
     resource: { group: '', resource: 'namespaces' },
     namespace: undefined,
     name,
-    object,
+    object: item?.object ?? object,
   };
   const type = target.kinds.typeOf(object);
   if (target.hasNamespace(name) || typeof type === 'string') return outcomeOf(known, undefined, 'exists');
@@ -95,6 +121,8 @@ async function writeObject(target: Target, item: BackupItem, options: ReplayOpti
     return served === true
       ? outcomeOf(item, namespace, 'restored') // an old version, whose fields are not known here
       : outcomeOf(item, namespace, 'unserved', type);
+  if (type.namespaced !== (item.namespace !== undefined))
+    return outcomeOf(item, namespace, 'unserved', otherScope(type));
   const wanted = restoredObject(item, options);
   const ref = { ...item.resource, namespace, name: item.name };
   const existing = target.contents.find(ref);
@@ -123,6 +151,12 @@ const builtInAnswer = ({ object }: BackupItem, { minor }: ReplayOptions): boolea
 
 const unservedIn = ({ object }: BackupItem, { minor = 0 }: ReplayOptions): string =>
   `Kubernetes 1.${minor} does not serve ${textIn(object, 'apiVersion')} ${textIn(object, 'kind')}: back it up in a version that both serve`;
+
+/** Velero writes an object to the path of its scope in the backup. */
+const otherScope = ({ kind, namespaced }: ResourceType): string =>
+  namespaced
+    ? `${kind} is namespaced in the target, and the object has no namespace`
+    : `${kind} is cluster-scoped in the target, and the object has a namespace`;
 
 interface Wanted {
   readonly item: BackupItem;

@@ -1,0 +1,110 @@
+import { expect, test } from 'vitest';
+
+import type { JsonObject } from '../../../json/json.ts';
+import {
+  CRDS,
+  definition,
+  GROUP,
+  object,
+  policy,
+  REFERENCE,
+  rehearsed,
+  shop,
+} from '../../../../test/support/rehearsed-shops.ts';
+
+const namespace = (name: string, labels: JsonObject = {}): JsonObject => ({
+  ...{ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } },
+});
+
+/** The same CRD with its only version renamed. */
+const inVersion = (crd: JsonObject, name: string): JsonObject =>
+  JSON.parse(JSON.stringify(crd).replaceAll('"v1"', JSON.stringify(name))) as JsonObject;
+
+const asDefinitionOf = (crd: JsonObject): JsonObject => ({
+  ...crd,
+  apiVersion: 'apiextensions.k8s.io/v1',
+});
+
+test('the CRD of the target stays: Velero does not replace it with the one of the backup', async () => {
+  const old = asDefinitionOf(inVersion(definition('Shop', 'Namespaced'), 'v1beta1'));
+  const { lines, restored } = await rehearsed({
+    backup: [old, { ...shop('a'), apiVersion: `${GROUP}/v1beta1` }],
+  });
+  expect(restored).toEqual([]);
+  expect(lines).toContain(
+    'problem NotServed shops.shop.example.com east/a: Shop is not served in shop.example.com/v1beta1, only in shop.example.com/v1',
+  );
+  const updated = await rehearsed({
+    backup: [old, { ...shop('a'), apiVersion: `${GROUP}/v1beta1` }],
+    flags: { existingResourcePolicy: 'update' },
+  });
+  expect(updated.restored).toEqual(['a']);
+});
+
+test('an object is lost if the target serves its kind with another scope', async () => {
+  const { lines, restored } = await rehearsed({
+    backup: [shop('a'), object('Zone', 'red')],
+    existing: [definition('Shop', 'Cluster'), definition('Zone', 'Namespaced')],
+  });
+  expect(restored).toEqual([]);
+  expect(lines).toEqual([
+    'problem NotServed shops.shop.example.com east/a: Shop is cluster-scoped in the target, and the object has a namespace',
+    'problem NotServed zones.shop.example.com red: Zone is namespaced in the target, and the object has no namespace',
+  ]);
+});
+
+test('of two objects that are mapped to one name, the second is lost, and the violations of the first remain', async () => {
+  const { lines } = await rehearsed({
+    backup: [shop('a', { zone: 'red' }), shop('a', { zone: 'blue' }, { namespace: 'west' })],
+    own: [policy({ validate: REFERENCE })],
+    flags: { namespaceMappings: ['east:copy', 'west:copy'] },
+  });
+  const problems = lines.filter((line) => line.startsWith('problem'));
+  expect(problems).toEqual([
+    'problem Refused shops.shop.example.com copy/a: another object of the backup has this name after the mapping of namespaces: one of the two is lost',
+    expect.stringMatching(
+      /^problem TargetMissing shops.shop.example.com copy\/a: spec.zone: zones.*red is not there/,
+    ),
+  ]);
+});
+
+test('violations of a Namespace are reported with its new name', async () => {
+  const teams = {
+    ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'AdmissionPolicy', metadata: { name: 'teams' } },
+    spec: {
+      match: { apiGroups: [''], apiVersions: ['v1'], resources: ['namespaces'] },
+      validate: {
+        references: [
+          { name: 'zone', path: 'metadata.labels.zone', target: { apiGroup: GROUP, resource: 'zones' } },
+        ],
+      },
+    },
+  };
+  const { lines } = await rehearsed({
+    backup: [namespace('east', { zone: 'red' })],
+    own: [teams],
+    flags: { namespaceMappings: ['east:copy'] },
+  });
+  expect(lines).toContainEqual(
+    expect.stringMatching(
+      /^problem TargetMissing namespaces copy: metadata.labels.zone: zones.*red is not there/,
+    ),
+  );
+});
+
+test('a Namespace has the labels of the backup also if it is not selected', async () => {
+  const scoped = policy({
+    match: {
+      ...{ apiGroups: [GROUP], apiVersions: ['v1'], resources: ['shops'] },
+      namespaceSelector: { matchLabels: { strict: 'yes' } },
+    },
+    validate: { rules: [{ expression: 'false', message: 'no' }] },
+  });
+  const { lines } = await rehearsed({
+    backup: [namespace('east', { strict: 'yes' }), shop('a')],
+    own: [scoped],
+    existing: CRDS,
+    flags: { includeResources: ['shops'] },
+  });
+  expect(lines).toEqual(['problem Refused shops.shop.example.com east/a: no (policy shops)']);
+});
