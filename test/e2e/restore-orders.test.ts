@@ -35,7 +35,7 @@ const GRAPHS = Number(
 /**
  * Each restore waits for the same settle time, so several wait together. The violations of a batch fit into a report.
  */
-const BATCH = 10;
+const BATCH = testsSandbox() ? 10 : 5;
 
 let cluster: Cluster;
 let replica: Replica;
@@ -127,6 +127,7 @@ test.each(batches)(
     }
     await tidyUp();
   },
+  300_000,
 );
 
 test('the graphs have broken references and refused objects', () => {

@@ -132,7 +132,7 @@ export const seeReportOf = (cluster: Cluster, restore: string): Promise<RestoreW
     restore,
     `the report on ${restore}`,
     ({ status }) => status?.phase === 'Completed' || status?.phase === 'CompletedWithViolations',
-    60_000,
+    120_000,
   );
 
 export const isVerified = ({ status }: RestoreWindow): boolean =>
