@@ -13,7 +13,6 @@ import { celValue } from '../../../src/cel/values/maps.ts';
 import { compileMatchCondition } from '../../../src/cel/match-condition.ts';
 import type { JsonObject } from '../../../src/json/json.ts';
 import { objectKey, type KubeObject } from '../../../src/json/kube-object.ts';
-import { shorten } from '../../../src/json/printable.ts';
 import { ofJson, type ApiObject } from '../../../src/sandbox/machinery/api-object.ts';
 import { compilePolicy } from '../../../src/sandbox/machinery/policies/compile-policy.ts';
 import { evaluatePolicy } from '../../../src/sandbox/machinery/policies/evaluate-policy.ts';
