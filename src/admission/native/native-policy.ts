@@ -80,7 +80,7 @@ export function oncePerVersion<T>(
   };
 }
 
-/** Without MutatingAdmissionPolicies. @param reason why there are none */
+/** Without MutatingAdmissionPolicies. @param reason for the checks that need them */
 export const withoutMutating = <
   T extends {
     readonly checks: readonly NativeCheck[];

@@ -51,6 +51,6 @@ test('the fields of a message may read variables', () => {
   expect([...compile(text).names]).toEqual(['object']);
 });
 
-test('without a list of messages there are none', () => {
+test('without a list of messages, no message compiles', () => {
   expect(() => compileCel('Object{}', [])).toThrow("undeclared reference to 'Object' (in container '')");
 });
