@@ -31,6 +31,21 @@ describe('a result', () => {
   test('of the first run has nothing new', () => {
     expect(resultOf(['Refused pods shop/a'])).toMatchObject({ total: 1, added: 0 });
   });
+  test('fits into a ConfigMap whatever the names are', () => {
+    const name = 'n'.repeat(253);
+    const long = many(5_000).map((line) => `${line}.${name}.${name}`);
+    const result = resultOf(long);
+    expect(Buffer.byteLength(JSON.stringify(toData(result)))).toBeLessThan(2 ** 20);
+    expect(result.total).toBe(5_000);
+    expect(resultOf(long, parseData(toData(result))).added).toBe(0);
+    expect(resultOf(['\u{1f600}'.repeat(400_000)]).problems).toEqual([]);
+  });
+  test('with a line break in a name of a forged backup is the same in the next run', () => {
+    const forged = ['Refused pods shop/a\nRefused pods shop/b', 'Refused pods shop/c'];
+    const before = parseData(toData(resultOf(forged)));
+    expect(before?.problems).toHaveLength(2);
+    expect(resultOf(forged, before).added).toBe(0);
+  });
   test('fits into a ConfigMap, and is still compared by its number', () => {
     const before = resultOf(many(20_000));
     expect(Buffer.byteLength(JSON.stringify(toData(before)))).toBeLessThan(2 ** 20);

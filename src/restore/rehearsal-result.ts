@@ -1,5 +1,6 @@
 /** The result of the scheduled rehearsal: the content of a ConfigMap, from which the leader takes metrics. */
 import { counted } from '../json/counted.ts';
+import { printable } from '../json/printable.ts';
 
 /** The ConfigMap of the result in Gatehouse's namespace; deploy/components/restore-rehearsal creates it. */
 export const REHEARSAL_CONFIGMAP = 'gatehouse-restore-rehearsal';
@@ -9,7 +10,7 @@ export interface RehearsalResult {
   /** The name of the archive. */
   readonly backup: string;
   readonly backupTakenAt: Date;
-  /** e.g. `Refused servers.infra.example.com shop/db`; sorted. At most `MOST_LINES`. */
+  /** e.g. `Refused servers.infra.example.com shop/db`; one line each, sorted. At most `MOST_LINES`. */
   readonly problems: readonly string[];
   readonly total: number;
   /** Problems that the rehearsal before did not have; 0 for the first rehearsal. */
@@ -18,8 +19,9 @@ export interface RehearsalResult {
 
 type Data = Readonly<Record<string, string>>;
 
-/** With names of 100 characters, half of the 1 MiB that a ConfigMap can hold. */
 const MOST_LINES = 5_000;
+/** Half of what a ConfigMap can hold: names in a backup can be long. */
+const MOST_BYTES = 2 ** 19;
 const SHOWN = 5;
 
 /** @param before the result that this one replaces */
@@ -27,13 +29,20 @@ export function rehearsalResult(
   { problems, ...run }: Pick<RehearsalResult, 'finishedAt' | 'backup' | 'backupTakenAt' | 'problems'>,
   before: RehearsalResult | undefined,
 ): RehearsalResult {
-  const sorted = [...new Set(problems)].toSorted();
+  const sorted = [...new Set(problems.map(printable))].toSorted();
   return {
     ...run,
-    problems: sorted.slice(0, MOST_LINES),
+    problems: fitting(sorted),
     total: sorted.length,
     added: before === undefined ? 0 : addedTo(before, sorted).length,
   };
+}
+
+/** As many lines as the ConfigMap can hold. */
+function fitting(lines: readonly string[]): readonly string[] {
+  let bytes = 0;
+  const over = lines.findIndex((line) => (bytes += Buffer.byteLength(line) + 1) > MOST_BYTES);
+  return lines.slice(0, over < 0 ? MOST_LINES : Math.min(over, MOST_LINES));
 }
 
 /** The lines that `before` lacks. Of a cut list, only the number is comparable. */

@@ -110,6 +110,17 @@ test('the account may do no more than the rehearsal needs', async () => {
   expect((await refusal(alice.list(configMaps, { namespace: SYSTEM_NAMESPACE }))).code).toBe(403);
 });
 
+/** So that the alert about a missing rehearsal fires. */
+const seeNoResult = async () => {
+  const { creationTimestamp = '' } = (await cluster.admin.get(configMaps, RESULT))?.metadata ?? {};
+  await seeMetric('timestamp_seconds', Date.parse(creationTimestamp) / 1_000);
+  expect(await replica.metrics()).not.toMatch(/^gatehouse_restore_rehearsal_(new_)?problems \d/m);
+};
+
+test('before the first rehearsal has ended, the time of the ConfigMap counts', async () => {
+  await seeNoResult();
+});
+
 test('the first rehearsal keeps its problems, and an Event and metrics report them', async () => {
   backUp(1, { db: 'gone' });
   const { code, stderr } = await rehearse();
@@ -160,4 +171,10 @@ test('a failed rehearsal keeps the result, and says what is missing', async () =
   expect(stderr).toContain('format version "9" is not supported');
   expect(code).toBe(2);
   expect(await result()).toEqual(before);
+});
+
+test('a result that a user has edited into something else counts as none', async () => {
+  const stored = await cluster.admin.get<KubeObject>(configMaps, RESULT);
+  await cluster.admin.replace(configMaps, { ...stored, data: { finishedAt: 'never' } });
+  await seeNoResult();
 });

@@ -3,6 +3,7 @@ import type { KubeObject } from '../../json/kube-object.ts';
 import { objectKey } from '../../json/kube-object.ts';
 import { configMaps } from '../../kube/well-known.ts';
 import { parseData, REHEARSAL_CONFIGMAP } from '../../restore/rehearsal-result.ts';
+import type { RehearsalFigures } from '../../server/metrics/scraped.ts';
 import type { Context } from '../context.ts';
 import { watch } from '../watch.ts';
 
@@ -17,5 +18,11 @@ export function startRehearsalFigures(context: Context, signal: AbortSignal): vo
   const fieldSelector = `metadata.name=${REHEARSAL_CONFIGMAP}`;
   const { store } = watch<ConfigMap>(context, { resource: configMaps, namespace, fieldSelector }, signal);
   const key = objectKey({ namespace, name: REHEARSAL_CONFIGMAP });
-  metrics.scrape({ rehearsal: () => parseData(store.get(key)?.data) }, signal);
+  metrics.scrape({ rehearsal: () => figuresOf(store.get(key)) }, signal);
+}
+
+/** Without series no alert would fire: neither if no run has ever ended, nor if a user has edited the result. */
+function figuresOf(stored: ConfigMap | undefined): RehearsalFigures | undefined {
+  if (stored === undefined) return undefined;
+  return parseData(stored.data) ?? { finishedAt: new Date(stored.metadata?.creationTimestamp ?? 0) };
 }

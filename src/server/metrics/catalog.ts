@@ -104,6 +104,6 @@ export const METRICS = {
   restoreViolations: gauge('gatehouse_restore_violations', 'Violations that the last sweep of each RestoreWindow found and that still hold.', 'window'),
   rehearsalProblems: gauge('gatehouse_restore_rehearsal_problems', 'Problems that the last scheduled rehearsal of a restore found.'),
   rehearsalNewProblems: gauge('gatehouse_restore_rehearsal_new_problems', 'Problems of the last scheduled rehearsal that the one before did not have.'),
-  rehearsedAt: gauge('gatehouse_restore_rehearsal_timestamp_seconds', 'When the last scheduled rehearsal ended, in seconds since 1970.'),
+  rehearsedAt: gauge('gatehouse_restore_rehearsal_timestamp_seconds', 'When the last scheduled rehearsal ended, or its ConfigMap was created while it has no result, in seconds since 1970.'),
   rehearsedBackupAt: gauge('gatehouse_restore_rehearsal_backup_timestamp_seconds', 'When the backup of the last scheduled rehearsal was taken, in seconds since 1970.'),
 };

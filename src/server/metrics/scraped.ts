@@ -13,10 +13,11 @@ export interface RestoreWindowFigures {
 }
 
 export interface RehearsalFigures {
-  readonly total: number;
-  readonly added: number;
+  /** Without a result: since when there should be one, so that the alert about its age fires. */
   readonly finishedAt: Date;
-  readonly backupTakenAt: Date;
+  readonly total?: number;
+  readonly added?: number;
+  readonly backupTakenAt?: Date;
 }
 
 const ENDPOINT_STATES = ['current', 'stale', 'foreign', 'unreachable'] as const;
@@ -56,7 +57,7 @@ export interface ScrapeSources {
   readonly sharedValues?: () => ReadonlyMap<string, number>;
   readonly unsettledClaims?: () => number;
   readonly restoreWindows?: () => readonly RestoreWindowFigures[];
-  /** The last scheduled rehearsal; undefined if there was none. */
+  /** The last scheduled rehearsal; undefined if none is scheduled. */
   readonly rehearsal?: () => RehearsalFigures | undefined;
 }
 
