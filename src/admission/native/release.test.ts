@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 
 import { policyOf, updateRequest } from '../../../test/support/admission/policy.ts';
 import { webhookConfigurations } from '../webhooks/webhook-configurations.ts';
@@ -59,6 +59,43 @@ test.each([
 test('a policy with nothing but immutableFromCreation has an entry', () => {
   const policy = policyOf({ validate: { immutableFromCreation: ['spec.tier'] } });
   expect(webhookConfigurations([policy], TARGET).validating.webhooks).toHaveLength(1);
+});
+
+describe('of two rules with one name', () => {
+  const named = (...expressions: readonly string[]) =>
+    expressions.map((expression) => ({ name: 'small', expression }));
+
+  test('the webhook keeps the one that the API server cannot enforce', () => {
+    const references = [
+      { name: 'dc', path: 'spec.dc', target: { apiGroup: 'infra.example.com', resource: 'datacenters' } },
+    ];
+    const rules = named('object.spec.units < 5', 'refs.dc.spec.open');
+    const { remaining } = releaseOf(policyOf({ validate: { references, rules } }));
+    expect(remaining.rules.map(({ expression }) => expression.program.expression)).toContain(
+      'refs.dc.spec.open',
+    );
+  });
+
+  test('the webhook keeps the one whose part is not confirmed', () => {
+    const params = {
+      apiGroup: 'infra.example.com',
+      resource: 'limits',
+      name: 'all',
+      whenMissing: 'Allow',
+    } as const;
+    const rules = named('object.spec.units < 5', 'object.spec.units < params.spec.most');
+    const { remaining } = releaseOf(policyOf({ params, validate: { rules } }));
+    expect(remaining.rules.map(({ expression }) => expression.program.expression)).toContain(
+      'object.spec.units < params.spec.most',
+    );
+  });
+
+  test('a restore may defer the one about the state of the object', () => {
+    const rules = named('object.spec.units < 5', 'request.operation != "UPDATE"');
+    const policy = policyOf({ restore: { rules: 'Defer' }, validate: { rules } });
+    const { checks } = compileNative(policy, { ownNamespace: 'g', restorers: [], others: [] });
+    expect(checks.map(({ by }) => by)).toEqual(['Webhook', 'APIServer']);
+  });
 });
 
 test('the webhook judges everything of objects in deletion and of restorers', () => {

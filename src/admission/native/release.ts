@@ -38,9 +38,10 @@ export function withoutNative(
   checks: readonly NativeCheck[],
   parts: ReadonlySet<NativePart>,
 ): CompiledPolicy {
-  const native = new Set(
-    checks.flatMap((one) => (one.by === 'APIServer' && parts.has(one.part) ? [one.check] : [])),
-  );
+  const isEnforced = (one: NativeCheck) => one.by === 'APIServer' && parts.has(one.part);
+  // Rules may share a name. The webhook keeps all of them, unless the API server enforces all of them.
+  const left = new Set(checks.filter((one) => !isEnforced(one)).map(({ check }) => check));
+  const native = new Set(checks.map(({ check }) => check).filter((check) => !left.has(check)));
   const { defaults, schema, immutable, rules, warnings, auditAnnotations } = policy;
   return {
     ...policy,
