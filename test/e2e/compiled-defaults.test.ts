@@ -51,6 +51,7 @@ const ACCOUNTS = (
 let cluster: Cluster;
 let replica: Replica;
 let isServed: boolean;
+const OLDER = 'this API server serves no MutatingAdmissionPolicies';
 
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
@@ -137,8 +138,10 @@ test('an older API server leaves the defaults to the webhook', async () => {
   expect((await enforcerOfDefaults())?.reason).toContain('serves no');
 });
 
-test('the API server takes the defaults over, and the webhook is asked about what is left only', async () => {
-  if (!isServed) return;
+test('the API server takes the defaults over, and the webhook is asked about what is left only', async ({
+  skip,
+}) => {
+  skip(!isServed, OLDER);
   const tiers = await tiersDuring(async () => {
     await seeCompiled('2/2');
     await eventually(
@@ -151,8 +154,8 @@ test('the API server takes the defaults over, and the webhook is asked about wha
   expect(tiers).toEqual(['gold']);
 });
 
-test('a new default follows, and no object is without one', async () => {
-  if (!isServed) return;
+test('a new default follows, and no object is without one', async ({ skip }) => {
+  skip(!isServed, OLDER);
   const tiers = await tiersDuring(async () => {
     await cluster.apply(admissionPolicy(specOf('silver')));
     await eventually('silver', async () => (await tierOfNew()) === 'silver', SOON);
@@ -162,8 +165,8 @@ test('a new default follows, and no object is without one', async () => {
   expect(await tierOfNew()).toBe('silver');
 });
 
-test('what others change is reverted, and a deleted policy is installed again', async () => {
-  if (!isServed) return;
+test('what others change is reverted, and a deleted policy is installed again', async ({ skip }) => {
+  skip(!isServed, OLDER);
   const checks = { name: `${NAME}.policies.gatehouse.dev` };
   const selector = { matchResources: { objectSelector: { matchLabels: { other: 'x' } } } };
   for (const [kind, ref, change] of [
@@ -183,8 +186,10 @@ test('what others change is reverted, and a deleted policy is installed again', 
   await seeCompiled('2/2');
 });
 
-test('the webhook takes the defaults back before the order of two policies could matter', async () => {
-  if (!isServed) return;
+test('the webhook takes the defaults back before the order of two policies could matter', async ({
+  skip,
+}) => {
+  skip(!isServed, OLDER);
   const { match } = specOf('');
   const mutations = [
     {
@@ -205,8 +210,8 @@ test('the webhook takes the defaults back before the order of two policies could
   expect(tiers).toEqual(['silver']);
 });
 
-test('a policy with compile: Never is removed', async () => {
-  if (!isServed) return;
+test('a policy with compile: Never is removed', async ({ skip }) => {
+  skip(!isServed, OLDER);
   const tiers = await tiersDuring(async () => {
     await cluster.apply(admissionPolicy({ ...specOf('silver'), compile: 'Never' }));
     await eventually('no compiled policy', async () => (await compiled()) === undefined, SOON);
@@ -216,8 +221,8 @@ test('a policy with compile: Never is removed', async () => {
   expect(tiers).toEqual(['silver']);
 });
 
-test('while every replica is down, the API server fills the defaults', async () => {
-  if (!isServed) return;
+test('while every replica is down, the API server fills the defaults', async ({ skip }) => {
+  skip(!isServed, OLDER);
   await cluster.apply(admissionPolicy({ ...specOf('bronze'), failurePolicy: 'Ignore' }));
   await eventually('bronze', async () => (await tierOfNew()) === 'bronze', SOON);
   await seeCompiled('2/2');
