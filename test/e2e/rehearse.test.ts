@@ -73,6 +73,22 @@ test('--from-cluster restores what is stored now, with its policies, into an emp
   expect(summary).toMatchObject({ lost: 0 });
 });
 
+test('--from-cluster leaves out what Velero does not back up', async () => {
+  const labels = { 'velero.io/exclude-from-backup': 'true' };
+  await cluster.admin.create(DATACENTERS, { ...datacenter('cut1'), metadata: { name: 'cut1', labels } });
+  await cluster.admin.create(SERVERS, server('shop', 'cut', 'cut1'));
+  const { minor } = cluster.plane.version;
+  const { findings } = printedBy(
+    await rehearse(
+      ...['--from-cluster', '--kubeconfig', cluster.plane.kubeconfig('admin')],
+      ...['--target-version', `1.${minor}`],
+    ),
+  );
+  expect(findings.map(({ reason, object }) => `${reason} ${object}`)).toContain(
+    'TargetMissing servers.infra.example.com shop/cut',
+  );
+});
+
 test('--against compares with the objects of the target, and tries each new object there', async () => {
   await cluster.apply({
     apiVersion: 'admissionregistration.k8s.io/v1',

@@ -1,6 +1,7 @@
 /** Rehearsals of restores of Shops and Zones, for tests. */
 import type { JsonObject } from '../../src/json/json.ts';
 import type { RehearseFlags } from '../../src/cli/restore/rehearse/flags.ts';
+import type { RehearsalInput } from '../../src/cli/restore/rehearse/input.ts';
 import { rehearseRestore } from '../../src/cli/restore/rehearse/rehearsal.ts';
 
 export const GROUP = 'shop.example.com';
@@ -51,15 +52,23 @@ const placed = (objects: readonly JsonObject[]) =>
   objects.map((one) => ({ object: one, place: { file: 'test' } }));
 
 interface Scene {
-  readonly backup: readonly JsonObject[];
+  readonly backup?: readonly JsonObject[];
+  /** Instead of `backup`: as it was read. */
+  readonly read?: RehearsalInput['objects'];
   readonly own?: readonly JsonObject[];
   readonly existing?: readonly JsonObject[];
   readonly flags?: Partial<RehearseFlags>;
 }
 
-export async function rehearsed({ backup, own = [], existing = CRDS, flags = {} }: Scene) {
+export async function rehearsed({
+  backup = [],
+  read = placed(backup),
+  own = [],
+  existing = CRDS,
+  flags = {},
+}: Scene) {
   const { findings, outcomes } = await rehearseRestore(
-    { objects: placed(backup), own: placed(own), existing: placed(existing), notes: [] },
+    { objects: read, own: placed(own), existing: placed(existing), notes: [] },
     {
       ...{ namespaceMappings: [], existingResourcePolicy: 'none', veleroNamespace: 'velero' },
       ...{ window: true, output: 'table', ...flags },

@@ -1,5 +1,6 @@
 /** Reads a cluster: as a backup of everything, or as the target of a restore. */
-import { GROUP } from '../../../api/group.ts';
+import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../../api/group.ts';
+import { counted } from '../../../json/counted.ts';
 import { messageOf } from '../../../json/error-message.ts';
 import { isJsonObject, listIn, objectIn, textIn, type JsonObject } from '../../../json/json.ts';
 import {
@@ -16,11 +17,18 @@ import type { Resource } from '../../../kube/object.ts';
 import { restoredObject, type RestoreNames } from '../../../restore/backup/restored-object.ts';
 import type { UserCluster } from '../../connect.ts';
 import type { PlacedObject } from '../../review/documents.ts';
+import { isOwn } from '../../review/read-own.ts';
 import type { Finding } from './findings.ts';
 import { describeOutcome, type Outcome } from './replay.ts';
 
+/** An object of a backup. */
+export interface BackedUpObject extends PlacedObject {
+  /** Where the backup says it: its kind may not be served in the target. */
+  readonly resource?: GroupResource;
+}
+
 export interface ClusterObjects {
-  readonly objects: readonly PlacedObject[];
+  readonly objects: readonly BackedUpObject[];
   /** Kinds that could not be read, with the reason. */
   readonly notes: readonly string[];
 }
@@ -42,8 +50,20 @@ const VIRTUAL_GROUPS: ReadonlySet<string> = new Set([
 export async function readEverything(cluster: UserCluster): Promise<ClusterObjects> {
   const groups = ['', ...(await cluster.discovery.groups())].filter((group) => !VIRTUAL_GROUPS.has(group));
   const served = await Promise.all(groups.map((group) => cluster.discovery.servedIn(group)));
-  return await readKinds(cluster, served.flat());
+  const { objects, notes } = await readKinds(cluster, served.flat());
+  const kept = objects.filter(({ object }) => isOwn(object) || isBackedUp(object));
+  const left = objects.length - kept.length;
+  return {
+    objects: kept,
+    notes:
+      left === 0 ? notes : [...notes, `${counted(left, 'object')} left out: no backup would contain them`],
+  };
 }
+
+/** Velero leaves out what is labelled so, and what is being deleted. */
+const isBackedUp = (object: JsonObject): boolean =>
+  textIn(object, 'metadata', 'labels', EXCLUDE_FROM_BACKUP_LABEL) !== 'true' &&
+  textIn(object, 'metadata', 'deletionTimestamp') === '';
 
 const OWN_KINDS = ['admissionpolicies', 'restoredetectors', 'policyexceptions'].map((resource) => ({
   group: GROUP,

@@ -11,7 +11,7 @@ import type { PlacedObject } from '../../review/documents.ts';
 import { readInputs, UnusableInput } from '../../review/input.ts';
 import type { Kinds } from '../../review/kinds.ts';
 import { isOwn } from '../../review/read-own.ts';
-import type { ClusterObjects } from './cluster.ts';
+import type { BackedUpObject, ClusterObjects } from './cluster.ts';
 import { isVeleroBackup, readBackup } from '../backup/read-backup.ts';
 
 export interface InputFlags {
@@ -22,7 +22,7 @@ export interface InputFlags {
 
 export interface RehearsalInput {
   /** The objects of the backup in any order, without those that configure Gatehouse. */
-  readonly objects: readonly PlacedObject[];
+  readonly objects: readonly BackedUpObject[];
   /** AdmissionPolicies, RestoreDetectors and PolicyExceptions. */
   readonly own: readonly PlacedObject[];
   /** The CRDs and objects of the target. */
@@ -81,10 +81,10 @@ export function toInput(
   };
 }
 
-async function objectsOfBackup(path: string): Promise<readonly PlacedObject[]> {
+async function objectsOfBackup(path: string): Promise<readonly BackedUpObject[]> {
   const { items } = await readBackup(path);
   return items.map(({ resource, namespace, name, object }) => ({
-    object,
+    ...{ object, resource },
     place: {
       file: `${path}: ${groupResourceName(resource)}/${namespace === undefined ? '' : `${namespace}/`}${name}`,
     },
@@ -92,10 +92,14 @@ async function objectsOfBackup(path: string): Promise<readonly PlacedObject[]> {
 }
 
 /** The object with the plural of its kind. */
-export function itemOf({ object }: PlacedObject, { typeOf }: Pick<Kinds, 'typeOf'>): BackupItem {
+export function itemOf(
+  { object, resource: backedUp }: BackedUpObject,
+  { typeOf }: Pick<Kinds, 'typeOf'>,
+): BackupItem {
   const type = typeOf(object);
   const { group } = splitApiVersion(textIn(object, 'apiVersion'));
-  const resource = typeof type === 'string' ? guessPlural(textIn(object, 'kind')) : type.resource;
+  const resource =
+    typeof type === 'string' ? (backedUp?.resource ?? guessPlural(textIn(object, 'kind'))) : type.resource;
   const namespace = textIn(object, 'metadata', 'namespace');
   return {
     resource: { group, resource },

@@ -2,6 +2,7 @@
 import { GROUP } from '../../../api/group.ts';
 import { ownNamespace } from '../../../config/config.ts';
 import { parseJson, textIn } from '../../../json/json.ts';
+import { printable } from '../../../json/printable.ts';
 import { withCluster, type UserCluster } from '../../connect.ts';
 import type { PlacedObject } from '../../review/documents.ts';
 import { hasColours, print } from '../../terminal/output.ts';
@@ -28,7 +29,7 @@ export async function rehearse(path: string | undefined, flags: RehearseFlags): 
   const file = newest?.path ?? path;
   const backup = file === undefined ? await connected(flags, readEverything) : await readBackedUp(file);
   const { findings, notes, ...rehearsal } = await rehearsalOf(backup, flags);
-  for (const note of notes) console.error(`note: ${note}`);
+  for (const note of notes) console.error(`note: ${printable(note)}`);
   await print(formatRehearsal({ findings, notes, ...rehearsal }, flags.output, hasColours()));
   if (flags.record === true && newest !== undefined)
     await connected(flags, (cluster) => recordResult(cluster, ownNamespace(), newest, findings));
