@@ -140,7 +140,7 @@ test('D3: a leader that was frozen while the other leader rotated changes nothin
   frozen.replica.program.kill('SIGSTOP');
   await askForRotation(cluster, 'frozen');
   await eventually('another generation signs', () => activeId(history.events()) !== old, {
-    timeoutMs: 20_000,
+    timeoutMs: 60_000,
   });
   frozen.replica.program.kill('SIGCONT');
   await untilRotated(cluster, history, old, 'frozen', 45_000);

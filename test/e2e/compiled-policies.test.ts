@@ -31,7 +31,7 @@ interface Compiled extends KubeObject {
   readonly spec: object;
 }
 
-const SOON = { timeoutMs: 30_000, everyMs: 100 };
+const SOON = { timeoutMs: 60_000, everyMs: 100 };
 const NAME = 'passwords';
 const COMPILED = { name: `${NAME}.policies.gatehouse.dev` };
 const NAMESPACE = 'compiled';

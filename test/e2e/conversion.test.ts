@@ -529,7 +529,7 @@ test('a definition whose objects are stored in two versions can be deleted', asy
   await eventually(
     'the definition is gone',
     async () => (await cluster.admin.get(customResourceDefinitions, { name: CRD })) === undefined,
-    { timeoutMs: 30_000 },
+    { timeoutMs: 60_000 },
   );
   const orphaned = await policyIs((policy) => condition(policy, 'Ready')?.reason === 'UnknownTarget');
   expect(condition(orphaned, 'Installed')).toMatchObject({ status: 'False', reason: 'NoDefinition' });

@@ -94,7 +94,7 @@ const SELLING = { namespaceSelector: { matchLabels: LABELS } };
 const THEIRS = createClientCa('another CA').cert;
 
 /** Timeout for steps that wait until an allowed write is certainly stored. */
-const PATIENT = { timeoutMs: 30_000 };
+const PATIENT = { timeoutMs: 60_000 };
 
 /** More violations than the status of a window can list. */
 const ORPHANS = 60;

@@ -23,7 +23,7 @@ beforeAll(async () => {
   }));
   const records = { namespace: SYSTEM_NAMESPACE, name: READS_SECRET };
   // Policies that are older than the review of their reads get a warning.
-  await cluster.see('the review of policies', secrets, records, () => true, 30_000);
+  await cluster.see('the review of policies', secrets, records, () => true, 60_000);
   await enforceExamples(cluster);
 });
 
@@ -84,7 +84,7 @@ test('the doctor finds missing ClusterRoleBindings', async () => {
     return true;
   };
   // Each attempt starts a process, which takes long.
-  await eventually('the authorizer knows', found, { timeoutMs: 30_000 });
+  await eventually('the authorizer knows', found, { timeoutMs: 60_000 });
   await cluster.applyFolder('base', ({ kind }) => kind === 'ClusterRoleBinding');
 });
 

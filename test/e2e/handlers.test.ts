@@ -425,7 +425,7 @@ describe('failures in handlers', () => {
     expect((await refusal(create('reads-pods'))).message).toContain('handler reads-pods failed');
     await seeInLog('Gatehouse may not get, list and watch pods. Add this ClusterRole:');
     await cluster.apply(referencesRole('handlers', '', ['pods']));
-    await eventually('the handler reads', () => create('reads-pods'), { timeoutMs: 20_000 });
+    await eventually('the handler reads', () => create('reads-pods'), { timeoutMs: 60_000 });
   });
 
   test('an exception refuses the request, and the answer reveals nothing about its cause', async () => {

@@ -285,7 +285,7 @@ test('after 500 large and hostile requests, the process still runs and has relea
       const now = await heapBytes();
       return now < before + 32 * 2 ** 20 ? now : undefined;
     },
-    { timeoutMs: 30_000, everyMs: 200 },
+    { timeoutMs: 60_000, everyMs: 200 },
   );
   console.log(`heap: ${mebibytes(before)} before, ${mebibytes(after)} after`);
   expect(replica.program.isRunning()).toBe(true);

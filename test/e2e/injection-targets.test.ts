@@ -282,7 +282,7 @@ describe("cert-manager's Certificates as sources", () => {
     const named = { spec: { secretName: 'tls-two' } };
     await cluster.admin.patchMerge(certificates, { namespace: 'vault', name: 'tls' }, named);
     // A Certificate starts at most one watch every ten seconds.
-    await seeBundle(cluster, validatingwebhook, 'from-tls', third, 30_000);
+    await seeBundle(cluster, validatingwebhook, 'from-tls', third, 60_000);
   });
 
   test('a Secret that belongs to another Certificate is no source', async () => {

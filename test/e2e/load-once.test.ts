@@ -102,7 +102,7 @@ async function issued(): Promise<KeyPair & { readonly bundle: string }> {
   );
   const trust = { namespace: 'shop', name: 'trust' };
   const isNew = ({ data }: SecretObject) => rootIds(data?.['ca.crt'] ?? '')[0] === signer;
-  const { data } = await cluster.see<SecretObject>('the bundle', configMaps, trust, isNew, 30_000);
+  const { data } = await cluster.see<SecretObject>('the bundle', configMaps, trust, isNew, 60_000);
   return { chain: text(secret, 'tls.crt'), key: text(secret, 'tls.key'), bundle: data?.['ca.crt'] ?? '' };
 }
 

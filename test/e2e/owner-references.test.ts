@@ -95,7 +95,7 @@ test('G2: a child that is restored before its owner is linked by the sweep, surv
   await eventually(
     'the child is being deleted',
     async () => (await scene.find('early'))?.metadata?.deletionTimestamp !== undefined,
-    { timeoutMs: 30_000 },
+    { timeoutMs: 60_000 },
   );
   expect(await cluster.admin.get(DATACENTERS, { name: 'later' })).toBeDefined();
   await cluster.admin.patchMerge(SERVERS, scene.place('early'), { metadata: { finalizers: null } });
@@ -211,7 +211,7 @@ test('G6: an object that was orphaned on purpose stays an orphan', async () => {
       const child = await scene.find('orphan');
       return child !== undefined && ownersOf(child).length === 0 ? child : undefined;
     },
-    { timeoutMs: 30_000 },
+    { timeoutMs: 60_000 },
   );
   expect(recordOf(orphan)).toBeUndefined();
   await cluster.admin.delete(SERVERS, scene.place('orphan'));

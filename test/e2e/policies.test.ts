@@ -91,7 +91,7 @@ async function changing(name: string, spec: object, probe: () => Promise<boolean
   } as KubeObject);
   await seeInForce(cluster, name);
   await eventually(`${name} changes objects`, async () => ((await probe()) ? true : undefined), {
-    timeoutMs: 20_000,
+    timeoutMs: 60_000,
   });
 }
 
@@ -438,7 +438,7 @@ describe('AdmissionWebhook, as Kubernetes tests it', () => {
     const make = (name: string, options = {}) =>
       cluster.admin.create<Crate>(crates('v1'), { metadata: { namespace: 'shop', name } }, options);
     await cluster.apply(crd('v1'));
-    await eventually('crates are served', () => make('first').then(() => true), { timeoutMs: 20_000 });
+    await eventually('crates are served', () => make('first').then(() => true), { timeoutMs: 60_000 });
     await changing(
       'mutate-crates',
       {
@@ -456,7 +456,7 @@ describe('AdmissionWebhook, as Kubernetes tests it', () => {
           { namespace: 'shop', name: 'first' },
           { data: { touched: 'yes' } },
         ),
-      { timeoutMs: 20_000 },
+      { timeoutMs: 60_000 },
     );
     expect(touched.data).toEqual({ touched: 'yes', mutated: 'yes' });
     expect((await make('second')).data).toEqual({ mutated: 'yes' });
@@ -545,7 +545,7 @@ describe('AdmissionWebhook, as Kubernetes tests it', () => {
           () => true,
           () => undefined,
         ),
-      { timeoutMs: 20_000 },
+      { timeoutMs: 60_000 },
     );
     await cluster.admin.patchMerge(
       ADMISSION_POLICIES,
@@ -561,7 +561,7 @@ describe('AdmissionWebhook, as Kubernetes tests it', () => {
           () => true,
           () => undefined,
         ),
-      { timeoutMs: 20_000 },
+      { timeoutMs: 60_000 },
     );
   });
 

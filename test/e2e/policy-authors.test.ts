@@ -308,7 +308,7 @@ describe('an author who may read the Secret', () => {
         const policy = await admin.get<Conditioned>(ADMISSION_POLICIES, { name: 'unnamed' });
         return policy !== undefined && condition(policy, 'Ready')?.reason === 'Forbidden';
       },
-      { timeoutMs: 30_000, everyMs: 500 },
+      { timeoutMs: 60_000, everyMs: 500 },
     );
     await cluster.apply(referencesRole('vault', '', ['secrets']));
     await admin.delete(clusterRoles, { name: 'gatehouse-references-everything' });
@@ -364,7 +364,7 @@ describe("Gatehouse's own Secrets", () => {
       return items.filter(({ message }) => message?.includes('leak'));
     };
     await eventually('the audit of the other Secrets', async () => (await leaks('vault')).length > 0, {
-      timeoutMs: 30_000,
+      timeoutMs: 60_000,
     });
     expect(await leaks(SYSTEM_NAMESPACE)).toEqual([]);
     await admin.delete(ADMISSION_POLICIES, { name: 'audits' });

@@ -143,7 +143,7 @@ test('no webhook is installed before a replica can serve, and none is removed wh
     'it leads',
     async () => /^leader_election_master_status\{.*\} 1$/m.test(await next.metrics()),
     {
-      timeoutMs: 20_000,
+      timeoutMs: 60_000,
     },
   );
   await cluster.admin.patchMerge(validatingWebhookConfigurations, { name: 'gatehouse' }, { webhooks: [] });

@@ -235,12 +235,12 @@ describe('a window that a user deletes', () => {
     const all = async () => (await cluster.admin.listAll<RestoreWindow>(RESTORE_WINDOWS)).items;
     for (const { metadata } of await all())
       await cluster.admin.delete(RESTORE_WINDOWS, { name: metadata.name ?? '' });
-    await eventually('no window is left', async () => (await all()).length === 0, { timeoutMs: 30_000 });
+    await eventually('no window is left', async () => (await all()).length === 0, { timeoutMs: 60_000 });
   });
 
   const read = (name: string) => cluster.admin.get<RestoreWindow>(RESTORE_WINDOWS, { name });
   const untilGone = (name: string) =>
-    eventually('the window is gone', async () => (await read(name)) === undefined, { timeoutMs: 30_000 });
+    eventually('the window is gone', async () => (await read(name)) === undefined, { timeoutMs: 60_000 });
   /** The Event about the result of the sweep, which outlives the window. */
   const untilReported = (name: string) =>
     eventually('the Event about the sweep', async () => {

@@ -79,7 +79,7 @@ async function open(name: string): Promise<void> {
   const window: KubeObject & { readonly spec: object } = { metadata: { name }, spec };
   // A replica that has just started may not be reachable yet.
   await eventually(`${name} is created`, () => cluster.admin.create(RESTORE_WINDOWS, window), {
-    timeoutMs: 30_000,
+    timeoutMs: 60_000,
   });
 }
 

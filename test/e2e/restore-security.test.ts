@@ -181,7 +181,7 @@ test('S1: a Restore in an untrusted namespace opens no window', async () => {
 });
 
 /** The leader may have looked for the kind just before the API server served it; it looks again every ten seconds. */
-const LOOKS_AGAIN = { timeoutMs: 45_000 };
+const LOOKS_AGAIN = { timeoutMs: 60_000 };
 
 test('S1: an Event on that Restore gives the reason', async () => {
   await eventually(
@@ -476,7 +476,7 @@ describe('S7: the window of a Restore', () => {
         const own = await ofRestore(restore.metadata?.uid);
         return own?.status?.phase === 'CompletedWithViolations' && own.metadata.name !== squatted;
       },
-      { timeoutMs: 30_000 },
+      { timeoutMs: 60_000 },
     );
     await cluster.admin.delete(RESTORE_WINDOWS, { name: squatted });
   });
@@ -499,7 +499,7 @@ describe('S7: the window of a Restore', () => {
           own.some(({ status }) => status?.phase === 'CompletedWithViolations')
         );
       },
-      { timeoutMs: 30_000 },
+      { timeoutMs: 60_000 },
     );
   });
 

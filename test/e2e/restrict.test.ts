@@ -234,7 +234,7 @@ test('the garbage collector waits until no object refers to the collected object
   await untilHeld(configMaps, { namespace: 'shop', name: 'part' });
   await cluster.admin.delete(configMaps, { namespace: 'shop', name: 'app' });
   await eventually('a refused attempt of the garbage collector', () => refusedDeletions('part') > 0, {
-    timeoutMs: 30_000,
+    timeoutMs: 60_000,
   });
   expect(await cluster.admin.get(configMaps, { namespace: 'shop', name: 'part' })).toBeDefined();
   await cluster.admin.delete(SERVERS, { namespace: 'shop', name: 'user' });

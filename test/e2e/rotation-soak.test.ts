@@ -152,7 +152,7 @@ async function rotate(reason: string, load: Load): Promise<string> {
   const handshakes = balancer.accepted();
   await load.between(() => balancer.cut(1));
   await eventually(`${reason}: new connections`, () => balancer.accepted() > handshakes, {
-    timeoutMs: 30_000,
+    timeoutMs: 60_000,
   });
   return id;
 }

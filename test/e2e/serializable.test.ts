@@ -104,7 +104,7 @@ test('a target that is being deleted gets no new references', async () => {
 test('a dry run stores no intent, and stored writes leave none', async () => {
   await dc('dry');
   await eventually('all intents are gone', async () => (await intents()).length === 0, {
-    timeoutMs: 30_000,
+    timeoutMs: 60_000,
   });
   await create('dry', 'dry', { dryRun: true });
   await cluster.admin.delete(DATACENTERS, { name: 'dry' }, { dryRun: true });
@@ -154,7 +154,7 @@ test(
     const used = new Set(servers.map(datacenterOf));
     const unused = [...names].filter((name) => name?.startsWith('race-') === true && !used.has(name));
     for (const name of unused)
-      await eventually(`${name} can be deleted`, () => removeDc(name ?? ''), { timeoutMs: 30_000 });
+      await eventually(`${name} can be deleted`, () => removeDc(name ?? ''), { timeoutMs: 60_000 });
   },
   120_000 + PAIRS * 500,
 );

@@ -81,7 +81,7 @@ const pairIn = (secret: SecretObject): KeyPair => ({
 async function issued(namespace: string, name: string, before?: KeyPair): Promise<KeyPair> {
   const ref = { namespace, name: `${name}-tls` };
   const isNew = (secret: SecretObject) => !['', before?.chain].includes(text(secret, 'tls.crt'));
-  return pairIn(await cluster.see<SecretObject>(`the certificate of ${name}`, secrets, ref, isNew, 30_000));
+  return pairIn(await cluster.see<SecretObject>(`the certificate of ${name}`, secrets, ref, isNew, 60_000));
 }
 
 /** Has Gatehouse make a new certificate. */
@@ -134,11 +134,11 @@ test('servers that load their certificate once are named after a renewal, until 
   const stale = endpoints.length - 1;
   const absent = { pod: 'absent', address: '198.18.0.5' };
   await cluster.admin.create(slices, sliceOf('shop', 'db', serverPort, [...endpoints, absent]));
-  await untilStates(replica, { current: endpoints.length, stale: 0, unreachable: 1, foreign: 0 }, 30_000);
+  await untilStates(replica, { current: endpoints.length, stale: 0, unreachable: 1, foreign: 0 }, 60_000);
 
   const second = await renew('shop', 'db', first);
   reloading.load(second);
-  await untilStates(replica, { current: 1, stale, unreachable: 1 }, 30_000);
+  await untilStates(replica, { current: 1, stale, unreachable: 1 }, 60_000);
   const { message } = await seeEvent('shop', 'StaleCertificate');
   expect(message).toContain(['node', ...programs.map(({ pod }) => pod)].sort().join(', '));
   expect(message).not.toMatch(/reloads|absent/);

@@ -48,7 +48,7 @@ const seeEvent = (reason: string, name: string) =>
       const { items } = await cluster.admin.listAll<EventObject>(events, { namespace: 'shop' });
       return items.find((event) => event.reason === reason && event.involvedObject.name === name);
     },
-    { timeoutMs: 20_000 }, // the controller reports a refused write only after some seconds
+    { timeoutMs: 60_000 }, // the controller reports a refused write only after some seconds
   );
 
 async function expectAcceptedByClients(secret: SecretObject): Promise<void> {

@@ -26,7 +26,7 @@ import {
 } from '../support/status-viewers.ts';
 
 /** Gatehouse caches the API server's answers for ten seconds. */
-const SOON = { timeoutMs: 40_000, everyMs: 500 };
+const SOON = { timeoutMs: 60_000, everyMs: 500 };
 
 let cluster: Cluster;
 let replica: Replica;

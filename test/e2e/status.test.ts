@@ -29,7 +29,7 @@ import { eventually } from '../support/processes.ts';
 import { runGatehouse, type Ran } from '../support/review-command.ts';
 
 /** Each attempt starts a process, which takes long. */
-const SOON = { timeoutMs: 30_000 };
+const SOON = { timeoutMs: 60_000 };
 
 let cluster: Cluster;
 let replica: Replica;

@@ -102,7 +102,7 @@ const gone = (...all: readonly string[]) =>
   eventually(
     `${all.join(', ')} are gone`,
     async () => (await Promise.all(all.map(find))).every((one) => one === undefined),
-    { timeoutMs: 30_000 },
+    { timeoutMs: 60_000 },
   );
 const records = async () =>
   (await cluster.admin.listAll<UniqueClaim>(UNIQUE_CLAIMS, { labelSelector: 'gatehouse.dev/deletion' }))
@@ -133,7 +133,7 @@ test('Cascade deletes the objects that name the target, and no others; the answe
   expect(await warningOfDeletion('fra1')).toContain('delete 3 servers.infra.example.com that refer to');
   await gone('a1', 'a2', 'a3');
   expect(await find('probe')).toBeDefined();
-  await eventually('the record is gone', async () => (await records()).length === 0, { timeoutMs: 30_000 });
+  await eventually('the record is gone', async () => (await records()).length === 0, { timeoutMs: 60_000 });
 });
 
 test('SetNull removes the name, and SetDefault writes another one', async () => {
@@ -147,7 +147,7 @@ test('SetNull removes the name, and SetDefault writes another one', async () => 
       const labels = (await find('labelled'))?.metadata?.labels;
       return labels?.settings === undefined && labels?.zone === 'zone-default' && labels.other === 'x';
     },
-    { timeoutMs: 30_000 },
+    { timeoutMs: 60_000 },
   );
 });
 
@@ -245,7 +245,7 @@ test('a target that disappears without an admitted deletion deletes nothing', as
   };
   await cluster.admin.create<KubeObject>(UNIQUE_CLAIMS, forged);
   await eventually('the forged record is gone', async () => (await records()).length === 0, {
-    timeoutMs: 30_000,
+    timeoutMs: 60_000,
   });
   expect(await find('probe')).toBeDefined();
 });
@@ -293,7 +293,7 @@ test('targets that disappear with their CustomResourceDefinition delete nothing'
   await eventually(
     'the kind is back, without objects',
     async () => (await cluster.admin.listAll(DATACENTERS)).items.length === 0,
-    { timeoutMs: 30_000 },
+    { timeoutMs: 60_000 },
   );
   expect(await records()).toEqual([]);
   await dc('after');

@@ -28,7 +28,7 @@ const TELL_TALE = `--import=data:text/javascript,${encodeURIComponent(`
 const TELLS_MODULES = { main: MAIN_OF_SOURCES, nodeArgs: [TELL_TALE] };
 /** Exports spans only at the end of the process. */
 const NEVER_BY_ITSELF = { OTEL_BSP_SCHEDULE_DELAY: '600000' };
-const SOON = { timeoutMs: 30_000 };
+const SOON = { timeoutMs: 60_000 };
 
 let cluster: Cluster;
 let collector: Collector;

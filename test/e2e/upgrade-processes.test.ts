@@ -105,7 +105,7 @@ async function end(leaving: Replica, next: Replica): Promise<void> {
   balancer.setBackends([next.port]);
   expect(await leaving.program.exited).toEqual({ code: 0, signal: null });
   await eventually('the other replica answers alone', async () => (await reviews(next)) > before + 20, {
-    timeoutMs: 30_000,
+    timeoutMs: 60_000,
   });
 }
 
@@ -120,7 +120,7 @@ async function share(load: Load, replica: Replica, others: readonly Replica[]): 
     await load.between(() => balancer.cut(2));
     return false;
   };
-  await eventually('the new replica answers', answers, { timeoutMs: 30_000, everyMs: 500 });
+  await eventually('the new replica answers', answers, { timeoutMs: 60_000, everyMs: 500 });
 }
 
 test.skipIf(!HAS_KUBECTL)(
@@ -150,7 +150,7 @@ test.skipIf(!HAS_KUBECTL)(
         case '-n gatehouse-system delete deployment gatehouse --cascade=foreground':
           await end(before, webhook);
           await eventually('the new controllers lead', async () => (await holder()) === 'controllers', {
-            timeoutMs: 30_000,
+            timeoutMs: 60_000,
           });
           return;
         case 'apply -k deploy':
@@ -174,7 +174,7 @@ test.skipIf(!HAS_KUBECTL)(
     expect(failures).toEqual([]);
     const annotations = { 'gatehouse.dev/serving-cert-secret-name': 'late-tls' };
     await cluster.admin.create(services, localService('shop', 'late', 443, annotations));
-    await cluster.see('the certificate', secrets, { namespace: 'shop', name: 'late-tls' }, undefined, 30_000);
+    await cluster.see('the certificate', secrets, { namespace: 'shop', name: 'late-tls' }, undefined, 60_000);
     for (const user of ['gatehouse', 'webhook', 'controllers'] as const)
       expect(refusedTo(cluster.plane.auditLog(), USERS[user].name)).toEqual([]);
   },

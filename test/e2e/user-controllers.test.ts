@@ -103,7 +103,7 @@ test('a change of the User reaches what was applied, and a status write causes n
 test('what a user deletes or changes is restored', async () => {
   const place = { namespace: 'alice', name: 'user' };
   await cluster.admin.delete(ROLE_BINDINGS, place);
-  await cluster.see('the RoleBinding is back', ROLE_BINDINGS, place, undefined, 30_000);
+  await cluster.see('the RoleBinding is back', ROLE_BINDINGS, place, undefined, 60_000);
   await cluster.admin.patchMerge(QUOTAS, place, { spec: { hard: { 'requests.cpu': '100' } } });
   await cluster.see<Quota>(
     'the quota is back',

@@ -111,7 +111,7 @@ const govern = async (color: string) => {
 };
 
 const conditionsOf = async (name: string, isExpected: (object: Conditioned) => boolean) => {
-  const policy = await cluster.see<Conditioned>(name, ADMISSION_POLICIES, { name }, isExpected, 30_000);
+  const policy = await cluster.see<Conditioned>(name, ADMISSION_POLICIES, { name }, isExpected, 60_000);
   return { ready: conditionOf(policy, 'Ready'), installed: conditionOf(policy, 'WebhooksInstalled') };
 };
 
@@ -201,5 +201,5 @@ test('after a restart without the CRD of its target, a policy keeps its webhook 
   );
   await applyExamples(cluster);
   await cluster.admin.create(DATACENTERS, datacenter('fra1'));
-  await eventually('a Server is accepted', () => build('fra1').catch(() => undefined), { timeoutMs: 30_000 });
+  await eventually('a Server is accepted', () => build('fra1').catch(() => undefined), { timeoutMs: 60_000 });
 });

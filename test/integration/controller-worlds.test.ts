@@ -147,7 +147,7 @@ test('an owner goes although the kind that it owns is no longer served', async (
   await eventually('the controller runs', () => Promise.resolve(passes > before));
   await suite.remove(definitions, { name: 'boards.example.com' });
   await suite.remove(teams, ref);
-  await eventually('the owner is gone', isGone, { timeoutMs: 15_000 });
+  await eventually('the owner is gone', isGone, { timeoutMs: 60_000 });
   await settled;
 });
 

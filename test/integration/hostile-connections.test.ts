@@ -209,7 +209,7 @@ test(
       const { recorded } = server;
       for (const list of [recorded.lines, recorded.admissions, recorded.rejected]) list.length = 0;
       await eventually('all are gone', async () => (await connectionsOf(server)) === 0, {
-        timeoutMs: 20_000,
+        timeoutMs: 60_000,
       });
     };
     await round(20);

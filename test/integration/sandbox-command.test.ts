@@ -47,7 +47,7 @@ async function kubeconfigIn(program: Program): Promise<string> {
       if (!program.isRunning()) throw new Error(tail(program.logFile));
       return /^(?: {3}export KUBECONFIG=)?(\/\S+kubeconfig)$/m.exec(output(program))?.[1];
     },
-    { timeoutMs: 40_000 },
+    { timeoutMs: 90_000 },
   );
 }
 
@@ -144,7 +144,7 @@ describe('gatehouse sandbox', { timeout: PATIENCE_MS, concurrent: false }, () =>
     await eventually('the first refusal', async () => (await refusal()).includes('first'));
     write('second');
     await eventually('the second refusal', async () => (await refusal()).includes('second'), {
-      timeoutMs: 30_000,
+      timeoutMs: 60_000,
     });
     writeFileSync(join(handlers, 'names.ts'), 'export default 1;');
     await eventually('a complaint', () => output(program).includes('The former handlers stay: '));

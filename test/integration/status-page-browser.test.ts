@@ -114,7 +114,7 @@ describe.skipIf(CHROMIUM === undefined)('in a browser', () => {
   test('the page works without scripts, and reloads automatically', async () => {
     const { scene, page, faults } = await signIn({ javaScriptEnabled: false });
     scene.change({ attention: [], healthy: true });
-    await page.getByRole('heading', { name: 'Gatehouse is healthy.' }).waitFor({ timeout: 40_000 });
+    await page.getByRole('heading', { name: 'Gatehouse is healthy.' }).waitFor({ timeout: 60_000 });
     expect(faults).toEqual([]);
   });
 

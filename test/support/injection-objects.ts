@@ -249,7 +249,7 @@ export async function seeEvent(
       const { items } = await cluster.admin.list<EventObject>(events, { namespace });
       return items.find((event) => event.involvedObject.name === name && event.reason === reason);
     },
-    { timeoutMs: 20_000 }, // the controller reports a refused write only after some seconds
+    { timeoutMs: 60_000 }, // the controller reports a refused write only after some seconds
   );
 }
 

@@ -98,7 +98,7 @@ export async function createOwnerScene(
     untilGone: async (name) => {
       const isGone = async () => (await find(name)) === undefined;
       // The garbage collector looks for new kinds every 30 seconds.
-      await eventually(`${name} is gone`, isGone, { timeoutMs: 50_000 });
+      await eventually(`${name} is gone`, isGone, { timeoutMs: 60_000 });
     },
   };
 }
