@@ -15,7 +15,7 @@ import {
 } from '../../../src/sandbox/machinery/policies/evaluate-policy.ts';
 import { clusterOf } from '../admission/policy.ts';
 import type { Seeded } from '../seeded.ts';
-import { isCalled } from './judge.ts';
+import { isCalled, noAuthorizer, sandboxed, specOf } from './judge.ts';
 import type { Asked } from './requests.ts';
 
 /** The object after the changes. */
@@ -29,13 +29,11 @@ export interface Changers {
 export function changersOf(policy: CompiledPolicy, options: NativeOptions): Changers {
   const pair = compileNative(policy, options).pairs.find(({ part }) => part === 'changes');
   if (pair === undefined) throw new Error('the policy changes nothing in the API server');
-  const { spec } = pair.policy as unknown as { readonly spec: JsonObject };
-  const compiled = compilePolicy(spec);
+  const compiled = compilePolicy(specOf(pair.policy));
   return {
     webhook: (asked) => byWebhook(policy, asked),
     apiServer: ({ question, namespaceObject }) => {
-      const namespace =
-        namespaceObject === undefined ? undefined : ofJson(namespaceObject as unknown as JsonObject);
+      const namespace = sandboxed(namespaceObject);
       const type = question.seen;
       const valuesFor = (object: JsonObject) =>
         valuesOf(compiled, { ...question, object: ofJson(object) }, namespace, noAuthorizer, undefined);
@@ -53,8 +51,6 @@ export function changersOf(policy: CompiledPolicy, options: NativeOptions): Chan
     },
   };
 }
-
-const noAuthorizer = () => ({ allowed: false, reason: 'no policy asks' });
 
 const objectOf = ({ question: { object } }: Pick<Asked, 'question'>): JsonObject => {
   if (object === undefined) throw new Error('nothing is written');

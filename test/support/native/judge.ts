@@ -11,7 +11,7 @@ import { validate } from '../../../src/admission/policy/validate.ts';
 import { CelError } from '../../../src/cel/cel.ts';
 import { celValue } from '../../../src/cel/values/maps.ts';
 import { compileMatchCondition } from '../../../src/cel/match-condition.ts';
-import type { JsonObject } from '../../../src/json/json.ts';
+import { objectIn, type JsonObject } from '../../../src/json/json.ts';
 import { objectKey, type KubeObject } from '../../../src/json/kube-object.ts';
 import { ofJson, type ApiObject } from '../../../src/sandbox/machinery/api-object.ts';
 import { compilePolicy } from '../../../src/sandbox/machinery/policies/compile-policy.ts';
@@ -65,8 +65,7 @@ export function judgesOf(policy: CompiledPolicy, options: NativeOptions): Judges
 const distinct = (messages: readonly string[]): readonly string[] => [...new Set(messages)].toSorted();
 
 function evaluated({ policy, binding }: NativePair) {
-  const { spec } = policy as unknown as { readonly spec: JsonObject };
-  const { spec: bound } = binding as unknown as { readonly spec: JsonObject };
+  const [spec, bound] = [specOf(policy), specOf(binding)];
   const compiled = { ...compilePolicy(spec), ignoresFailures: spec.failurePolicy === 'Ignore' };
   const [action] = bound.validationActions as readonly string[];
   return async ({ question, namespaceObject }: Asked, params: KubeObject | undefined): Promise<Verdict> => {
@@ -88,9 +87,12 @@ function evaluated({ policy, binding }: NativePair) {
   };
 }
 
-const noAuthorizer = () => ({ allowed: false, reason: 'no policy asks' });
+/** The spec of a generated object. */
+export const specOf = (object: KubeObject): JsonObject => objectIn(object, 'spec');
 
-const sandboxed = (object: KubeObject | undefined) =>
+export const noAuthorizer = () => ({ allowed: false, reason: 'no policy asks' });
+
+export const sandboxed = (object: KubeObject | undefined) =>
   object === undefined ? undefined : ofJson(object as unknown as JsonObject);
 
 /** A cluster with these params, and their kinds. */

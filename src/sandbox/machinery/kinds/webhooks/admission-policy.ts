@@ -53,6 +53,13 @@ export const PARAM_KIND: PrinterColumn = {
       : '<unset>',
 };
 
+export const POLICY_NAME: PrinterColumn = {
+  name: 'PolicyName',
+  type: 'string',
+  description: 'The policy.',
+  value: (binding) => text(section(binding, 'spec'), 'policyName'),
+};
+
 export const VALIDATING_POLICY: ResourceType = builtInKind({
   apiVersion: 'admissionregistration.k8s.io/v1',
   kind: 'ValidatingAdmissionPolicy',
@@ -109,12 +116,7 @@ export const VALIDATING_POLICY_BINDING: ResourceType = builtInKind({
     }),
   },
   columns: [
-    {
-      name: 'PolicyName',
-      type: 'string',
-      description: 'The policy.',
-      value: (binding) => text(section(binding, 'spec'), 'policyName'),
-    },
+    POLICY_NAME,
     {
       name: 'ValidationActions',
       type: 'string',

@@ -1,8 +1,8 @@
-import { records, section, text } from '../../fields.ts';
+import { records, section } from '../../fields.ts';
 import type { ResourceType } from '../../resource-type.ts';
 import { AGE, builtInKind } from '../built-in-kind.ts';
 import { listOf, object, STRING, withDefault } from '../schema-builders.ts';
-import { MATCH, NAMED_EXPRESSIONS, PARAM_KIND, PARAM_REF } from './admission-policy.ts';
+import { MATCH, NAMED_EXPRESSIONS, PARAM_KIND, PARAM_REF, POLICY_NAME } from './admission-policy.ts';
 import { mutatingBindingProblems, mutatingPolicyProblems } from './mutating-policy-problems.ts';
 
 export const MUTATING_POLICY: ResourceType = builtInKind({
@@ -48,14 +48,6 @@ export const MUTATING_POLICY_BINDING: ResourceType = builtInKind({
   categories: ['api-extensions'],
   description: 'Where a MutatingAdmissionPolicy applies.',
   fields: { spec: object({ policyName: STRING, paramRef: PARAM_REF, matchResources: MATCH }) },
-  columns: [
-    {
-      name: 'PolicyName',
-      type: 'string',
-      description: 'The policy.',
-      value: (binding) => text(section(binding, 'spec'), 'policyName'),
-    },
-    AGE,
-  ],
+  columns: [POLICY_NAME, AGE],
   strategy: { countsGenerations: true, validate: mutatingBindingProblems },
 });
