@@ -1,0 +1,100 @@
+/** Requests whose answers were recorded from a kube-apiserver, sent to a sandbox. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+
+import { createSandboxTls } from '../../src/cli/sandbox/tls.ts';
+import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import type { AuditEvent } from '../../src/sandbox/server/http/audit.ts';
+import { createTransport, type RawAnswer } from '../conformance/transport.ts';
+
+export interface RecordedRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly contentType?: string;
+  readonly body?: unknown;
+}
+
+interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly namespace?: string };
+}
+
+export interface RecordedUser {
+  readonly username: string;
+  readonly groups?: readonly string[];
+}
+
+/** What exists before the request: objects, and other requests. */
+export type Setup = readonly (Manifest | { readonly request: RecordedRequest })[];
+
+/** The lines of a file in test/data. */
+export const readRecorded = (file: string): readonly unknown[] =>
+  readFileSync(join(import.meta.dirname, '..', 'data', file), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as unknown);
+
+export type Send = (request: RecordedRequest, user?: RecordedUser) => Promise<RawAnswer>;
+
+const TOKEN = 'admin';
+const ADMIN = { username: 'admin', groups: ['system:masters', 'system:authenticated'] };
+
+let tls: ReturnType<typeof createSandboxTls> | undefined;
+
+/** A sandbox without leftovers of other cases; it stops with the test. */
+export async function startRecorded(): Promise<{
+  readonly send: Send;
+  readonly events: readonly AuditEvent[];
+}> {
+  tls ??= createSandboxTls(new Date());
+  const events: AuditEvent[] = [];
+  const sandbox = await startSandbox({
+    tls: await tls,
+    users: new Map([[TOKEN, ADMIN]]),
+    audit: (event) => void events.push(event),
+  });
+  const transport = createTransport(`https://localhost:${sandbox.port}`, (await tls).ca);
+  onTestFinished(async () => {
+    transport.close();
+    await sandbox.stop();
+  });
+  const send: Send = ({ method, path, contentType = 'application/json', body }, user) =>
+    transport.call({
+      ...{ method, path },
+      headers: {
+        ...{ authorization: `Bearer ${TOKEN}`, 'content-type': contentType, 'user-agent': 'recorder' },
+        ...(user === undefined ? {} : { 'impersonate-user': user.username }),
+        ...(user?.groups === undefined ? {} : { 'impersonate-group': user.groups as unknown as string }), // a header may repeat
+      },
+      body: typeof body === 'string' || body === undefined ? body : JSON.stringify(body),
+    });
+  return { send, events };
+}
+
+/** Bindings last: a real API server enforces one about a second after it is created. */
+export async function setUp(send: Send, setup: Setup): Promise<void> {
+  const isBinding = (one: Setup[number]) => 'kind' in one && one.kind.endsWith('PolicyBinding');
+  for (const one of [...setup.filter((each) => !isBinding(each)), ...setup.filter(isBinding)])
+    await ('request' in one ? send(one.request) : create(send, one));
+}
+
+interface ResourceList {
+  readonly resources: readonly {
+    readonly kind: string;
+    readonly name: string;
+    readonly namespaced: boolean;
+  }[];
+}
+
+async function create(send: Send, manifest: Manifest): Promise<void> {
+  const { apiVersion, kind, metadata } = manifest;
+  const root = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`;
+  const { resources } = JSON.parse((await send({ method: 'GET', path: root })).text) as ResourceList;
+  const found = resources.find((one) => one.kind === kind && !one.name.includes('/'));
+  const place = found?.namespaced === true ? `/namespaces/${metadata.namespace ?? 'default'}` : '';
+  const path = `${root}${place}/${found?.name}`;
+  const { status, text } = await send({ method: 'POST', path, body: manifest });
+  if (status >= 300 && status !== 409) throw new Error(text);
+}
