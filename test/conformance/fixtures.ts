@@ -1,5 +1,5 @@
 /** The fixtures of all cases: two custom resources and the Service of the webhooks. */
-import type { Api } from './api.ts';
+import type { Api, Loose } from './api.ts';
 import { HOOKS_NAMESPACE, HOOKS_SERVICE } from './hook-server.ts';
 
 const GROUP = 'conformance.example.com';
@@ -190,10 +190,23 @@ export const thing = ({ id }: Api, name: string, spec: object = {}, version = 'v
   spec,
 });
 
-/** Creates the CRD and waits until its resources are served. */
+/** The conditions of a CRD without their times, by type. */
+export const conditions = ({ status }: Loose) =>
+  (status as { conditions: readonly Record<string, string>[] }).conditions
+    .map(({ type, status: is, reason, message }) => ({ type, status: is, reason, message }))
+    .toSorted((a, b) => String(a.type).localeCompare(String(b.type)));
+
+export const established = (api: Api) =>
+  api.until(thingsCrd(api), ({ object }) =>
+    conditions(object).some(({ type, status }) => type === 'Established' && status === 'True'),
+  );
+
+/** Creates the CRD and waits until it is established, served and discovered: the API server does these in any order. */
 export async function installCrd(api: Api, definition: object = crd(api)): Promise<void> {
   await api.given.create(CRDS, definition);
   await api.until(things(api), ({ status }) => status === 200);
+  await established(api);
+  await api.until(`/apis/${api.id}.example.com/v1`, ({ status }) => status === 200);
 }
 
 export async function installFixtures(api: Api, hooksPort: number): Promise<void> {

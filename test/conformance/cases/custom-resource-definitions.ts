@@ -1,24 +1,14 @@
 import type { Api, Loose } from '../api.ts';
 import { group } from '../case.ts';
-import { CRDS, crd, installCrd, thing, things, thingsCrd } from '../fixtures.ts';
+import { CRDS, conditions, crd, established, installCrd, thing, things, thingsCrd } from '../fixtures.ts';
 
 /** A CRD with one version that has this schema. */
 const withSchema = (api: Api, openAPIV3Schema: object) => crd(api, {}, { schema: { openAPIV3Schema } });
-
-const conditions = ({ status }: Loose) =>
-  (status as { conditions: readonly Record<string, string>[] }).conditions
-    .map(({ type, status: is, reason, message }) => ({ type, status: is, reason, message }))
-    .toSorted((a, b) => String(a.type).localeCompare(String(b.type)));
 
 /** The answer to the creation of an invalid CRD. */
 const refused = (definition: (api: Api) => object) => async (api: Api) => {
   await api.create(CRDS, definition(api));
 };
-
-const established = (api: Api) =>
-  api.until(thingsCrd(api), ({ object }) =>
-    conditions(object).some(({ type, status }) => type === 'Established' && status === 'True'),
-  );
 
 export const customResourceDefinitions = group('custom resource definitions', {
   'a CRD is established and serves its resources': async (api) => {
