@@ -13,6 +13,7 @@ import {
 } from '../../../json/json.ts';
 import { toCanonicalText } from '../../../json/json-text.ts';
 import { explainErrors } from './explain.ts';
+import { addTextLength } from './text-length.ts';
 import type { Violation } from '../violation.ts';
 import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
 import { requireWrites, type Report } from '../problem.ts';
@@ -96,6 +97,7 @@ function createAjv(options: { readonly allErrors?: boolean; readonly ownProperti
     formats: fullFormats,
     code: { regExp: re2 },
   });
+  addTextLength(ajv);
   ajv.removeKeyword('uniqueItems');
   ajv.addKeyword({
     keyword: 'uniqueItems',
