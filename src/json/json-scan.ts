@@ -18,7 +18,11 @@ export function hasUnsafeInteger(text: string): boolean {
   let last = DIGITS - 1;
   while (last < length) {
     // Looks at the last possible digit of a run first, and goes back from there: most positions are never read.
-    let digits = 0;
+    if (!isDigit(text.charCodeAt(last))) {
+      last += DIGITS;
+      continue;
+    }
+    let digits = 1;
     while (digits < DIGITS && isDigit(text.charCodeAt(last - digits))) digits += 1;
     if (digits < DIGITS) {
       last += DIGITS - digits;
