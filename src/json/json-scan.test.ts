@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
-import { hasEscapedKey, hasUnsafeInteger, isDeeperThan } from './json-scan.ts';
+import { hasEscapedKey, hasUnsafeInteger as isFound, isDeeperThan } from './json-scan.ts';
+
+const hasUnsafeInteger = (text: string) => isFound(Buffer.from(text));
 
 describe('an integer that a double would change', () => {
   test.each([
@@ -53,10 +55,11 @@ describe('an integer that a double would change', () => {
 
 describe('depth', () => {
   const lists = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
-  const objects = (levels: number) => '{"a":'.repeat(levels) + '1' + '}'.repeat(levels);
+  const objects = (levels: number) => '{"":'.repeat(levels) + '1' + '}'.repeat(levels);
+  const both = (levels: number) => lists(levels >> 1).replace('[]', `[${objects(levels - (levels >> 1))}]`);
 
   test('is counted exactly', () => {
-    for (const nested of [lists, objects]) {
+    for (const nested of [lists, objects, both]) {
       expect([isDeeperThan(20, nested(20)), isDeeperThan(20, nested(21))]).toEqual([false, true]);
     }
   });

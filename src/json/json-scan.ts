@@ -1,56 +1,59 @@
-/** Fast checks of JSON text before parsing. */
+/** Fast checks of JSON before parsing. */
 
 /** The number of digits of 2^53: a double may change integers with this many. */
 const DIGITS = 16;
 
 const [QUOTE, ZERO, NINE] = [34, 48, 57];
+const MINUS = 45;
 const COLON = 58;
 const COMMA = 44;
 const SPACE: ReadonlySet<number> = new Set(Buffer.from(' \n\r\t'));
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 
 /**
- * Whether JSON text contains an integer beyond 2^53. Digits within a string can cause a false positive, but digits of a
- * hash or an identifier do not. Frequent false positives would be slow: exact parsing takes ten times as long.
+ * Whether JSON contains an integer beyond 2^53. Digits within a string can cause a false positive, but digits of a hash or
+ * an identifier do not. Frequent false positives would be slow: exact parsing takes ten times as long.
+ *
+ * @param json in UTF-8: the characters of a string take twice as long to read
  */
-export function hasUnsafeInteger(text: string): boolean {
-  const { length } = text;
+export function hasUnsafeInteger(json: Uint8Array): boolean {
+  const { length } = json;
   let last = DIGITS - 1;
   while (last < length) {
     // Looks at the last possible digit of a run first, and goes back from there: most positions are never read.
-    if (!isDigit(text.charCodeAt(last))) {
+    if (!isDigit(json[last])) {
       last += DIGITS;
       continue;
     }
     let digits = 1;
-    while (digits < DIGITS && isDigit(text.charCodeAt(last - digits))) digits += 1;
+    while (digits < DIGITS && isDigit(json[last - digits])) digits += 1;
     if (digits < DIGITS) {
       last += DIGITS - digits;
       continue;
     }
     let start = last + 1 - DIGITS;
-    while (isDigit(text.charCodeAt(start - 1))) start -= 1;
+    while (isDigit(json[start - 1])) start -= 1;
     let end = last + 1;
-    while (isDigit(text.charCodeAt(end))) end += 1;
-    if (isUnsafe(text, start, end)) return true;
+    while (isDigit(json[end])) end += 1;
+    if (isUnsafe(json, start, end)) return true;
     last = end + DIGITS;
   }
   return false;
 }
 
-/** False for NaN, the code at a position outside of the text. */
-const isDigit = (code: number): boolean => code >= ZERO && code <= NINE;
+/** Undefined: a position outside of the text. */
+const isDigit = (code: number | undefined): boolean => code !== undefined && code >= ZERO && code <= NINE;
 
-/** The characters before and after a number that is a JSON value, not a part of a string. Empty: the end of the text. */
-const BEFORE: ReadonlySet<string> = new Set([':', ',', '[', ' ', '\n', '\r', '\t', '']);
-const AFTER: ReadonlySet<string> = new Set([',', ']', '}', ' ', '\n', '\r', '\t', '']);
+/** The characters before and after a number that is a JSON value, not a part of a string. Undefined: the end of the text. */
+const BEFORE: ReadonlySet<number | undefined> = new Set([...Buffer.from(':,[ \n\r\t'), undefined]);
+const AFTER: ReadonlySet<number | undefined> = new Set([...Buffer.from(',]} \n\r\t'), undefined]);
 
-function isUnsafe(text: string, start: number, end: number): boolean {
-  const before = text.charAt(start - 1) === '-' ? start - 2 : start - 1;
+function isUnsafe(json: Uint8Array, start: number, end: number): boolean {
+  const before = json[start - 1] === MINUS ? start - 2 : start - 1;
   return (
-    BEFORE.has(text.charAt(before)) &&
-    AFTER.has(text.charAt(end)) &&
-    !Number.isSafeInteger(Number(text.slice(start, end)))
+    BEFORE.has(json[before]) &&
+    AFTER.has(json[end]) &&
+    !Number.isSafeInteger(Number(Buffer.from(json.subarray(start, end)).toString('latin1')))
   );
 }
 
@@ -58,7 +61,21 @@ function isUnsafe(text: string, start: number, end: number): boolean {
 export function isDeeperThan(levels: number, text: string): boolean {
   if (text.length <= levels) return false;
   // Fast path: few texts have more containers than `levels` at all.
-  return countOf('{', text, levels) + countOf('[', text, levels) > levels && depthExceeds(levels, text);
+  const left = levels - countOf('[', text, levels);
+  return (left < 0 || mayHaveMoreObjects(left, text)) && depthExceeds(levels, text);
+}
+
+/** The characters of an object in which another one may be: `{"":` and `}`. */
+const MIN_OBJECT = 5;
+
+/** Stops where the rest of the text is too short for so many objects within each other. */
+function mayHaveMoreObjects(most: number, text: string): boolean {
+  let count = 0;
+  for (let at = text.indexOf('{'); at >= 0; at = text.indexOf('{', at + 1)) {
+    if (count + (text.length - at) / MIN_OBJECT <= most) return false;
+    count += 1;
+  }
+  return count > most;
 }
 
 /** Whether there are more than `most` values and containers. `text` may be invalid JSON. */

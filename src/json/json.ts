@@ -50,11 +50,12 @@ export function objectIn(value: unknown, ...keys: readonly string[]): JsonObject
 /**
  * Parses JSON without loss. The keys `__proto__` and `constructor` are plain data.
  *
+ * @param bytes of `text`, if the caller has them
  * @throws SyntaxError if `text` is not JSON
  */
-export function parseJson(text: string): JsonValue {
+export function parseJson(text: string, bytes: Uint8Array = Buffer.from(text)): JsonValue {
   const value: unknown = JSON.parse(text); // also before the exact parser, which relies on valid text
-  return (hasUnsafeInteger(text) || hasEscapedKey(text) ? parseExact(text) : value) as JsonValue; // both return JSON
+  return (hasUnsafeInteger(bytes) || hasEscapedKey(text) ? parseExact(text) : value) as JsonValue; // both return JSON
 }
 
 /** The inverse of {@link parseJson}: writes a bigint as an integer. @param indent the spaces per level */

@@ -47,12 +47,12 @@ export function readReview(body: ReviewBody): ReadReview {
   }
 }
 
-function parseBody(text: string, { isComplete }: ReviewBody): JsonValue {
+function parseBody(text: string, { bytes, isComplete }: ReviewBody): JsonValue {
   if (!isComplete) throw tooMuch(`is larger than ${MAX_REVIEW_BYTES / 1024 ** 2} MiB`);
   if (isDeeperThan(MAX_DEPTH, text)) throw tooMuch('is nested more than 10,000 levels deep');
   if (hasMoreValues(MAX_VALUES, text)) throw tooMuch('has more than a million values');
   try {
-    return parseJson(text);
+    return parseJson(text, bytes);
   } catch (error) {
     throw new InvalidReview(
       `the body is not JSON: ${error instanceof Error ? error.message : String(error)}`,
