@@ -88,7 +88,7 @@ function qualifiedName(text: string): readonly string[] {
   const [first = '', second, ...more] = text.split('/');
   if (more.length > 0) {
     return [
-      `a qualified name ${NAME_PROBLEM} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
+      `a valid label key ${NAME_PROBLEM} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
     ];
   }
   const prefix = second === undefined ? undefined : first;

@@ -1,3 +1,4 @@
+import { CelError } from '../cel-error.ts';
 import type { CelUint } from '../values/values.ts';
 import type { Entry, Expression, Identifier, Item, MessageField } from './expression.ts';
 import { type Token, tokenAt } from './lexer.ts';
@@ -30,6 +31,7 @@ export interface Parsed {
  * @see https://github.com/google/cel-spec/blob/master/doc/langdef.md#syntax
  */
 export function parseExpression(source: string): Parsed {
+  refuseTooLong(source);
   const parser: Parser = {
     source,
     token: tokenAt(source, 0),
@@ -42,6 +44,15 @@ export function parseExpression(source: string): Parsed {
   const expression = parseConditional(parser);
   if (parser.token.kind !== 'end') throw unexpected(parser);
   return { expression, names: new Set(Array.from(parser.identifiers, ({ name }) => name)) };
+}
+
+/** The limit of cel-go. */
+const MOST_CODE_POINTS = 100_000;
+
+function refuseTooLong(source: string): void {
+  const size = source.length <= MOST_CODE_POINTS ? 0 : Array.from(source).length;
+  if (size > MOST_CODE_POINTS)
+    throw new CelError(`expression code point size exceeds limit: size: ${size}, limit ${MOST_CODE_POINTS}`);
 }
 
 const call = (parser: Parser, name: string, parts: readonly Expression[], at: number): Expression =>
@@ -186,7 +197,7 @@ function parseCall(parser: Parser, name: string, target: Expression | undefined)
 }
 
 /** Reserved words. Fields may have these names; variables and functions may not. */
-const RESERVED = new Set(
+export const RESERVED_WORDS: ReadonlySet<string> = new Set(
   'as break const continue else for function if import let loop package namespace return var void while'.split(
     ' ',
   ),
@@ -214,7 +225,7 @@ function parsePrimary(parser: Parser, minusAt: number | undefined): Expression {
 function parseName(parser: Parser): Expression {
   const { at } = parser.token;
   const name = expectName(parser);
-  if (RESERVED.has(name)) throw fail(parser, `reserved identifier: ${name}`, at);
+  if (RESERVED_WORDS.has(name)) throw fail(parser, `reserved identifier: ${name}`, at);
   return isSymbol(parser, '(') ? parseCall(parser, name, undefined) : identifier(parser, name, at);
 }
 

@@ -104,7 +104,7 @@ export function compilePolicy(spec: JsonObject, types: Variables = {}): PolicyEx
         text(annotation, 'valueExpression'),
         `spec.auditAnnotations[${index}].valueExpression`,
         named,
-        undefined,
+        'string or null',
       ),
     })),
     mutations: mutationsOf(spec, named),
@@ -133,12 +133,21 @@ function mutationsOf(spec: JsonObject, variables: Variables): readonly Mutation[
 const withoutAuthorizer = (variables: Variables): Variables =>
   Object.fromEntries(Object.entries(variables).filter(([name]) => !name.startsWith('authorizer')));
 
+/** The types that each kind of expression may have. */
+const RESULTS = {
+  bool: ['bool'],
+  string: ['string'],
+  'string or null': ['string', 'null_type'],
+  Object: ['Object'],
+  'list(JSONPatch)': ['list(JSONPatch)'],
+} satisfies Readonly<Record<string, readonly string[]>>;
+
 /** As the API server does: a result of type `dyn` is neither a `bool` nor a `string`. */
 function compile(
   source: string,
   path: string,
   variables: Variables,
-  result: 'bool' | 'string' | 'Object' | 'list(JSONPatch)' | undefined,
+  result: keyof typeof RESULTS | undefined,
 ): Expression {
   const trimmed = source.trim();
   try {
@@ -146,10 +155,12 @@ function compile(
       uniformLiterals: true,
       messages: path.startsWith('spec.mutations') ? MUTATION_MESSAGES : NO_MESSAGES,
     });
-    if (result !== undefined && program.type !== result)
-      throw new CelError(
-        `must evaluate to ${result} but got ${program.type === 'null' ? 'null_type' : program.type}`,
-      );
+    const type = program.type === 'null' ? 'null_type' : program.type;
+    const allowed = result === undefined ? [type] : RESULTS[result];
+    if (!allowed.includes(type)) {
+      const wanted = allowed.length === 1 ? allowed.join() : `one of [${allowed.join(' ')}]`;
+      throw new CelError(`must evaluate to ${wanted} but got ${type}`);
+    }
     return { text: trimmed, path, program };
   } catch (error) {
     if (!(error instanceof CelError)) throw error;

@@ -19,7 +19,7 @@ export function labelKeyProblems(key: string): readonly string[] {
   const parts = key.split('/');
   if (parts.length > 2) {
     return [
-      `a qualified name ${NAME_PROBLEM} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
+      `a valid label key ${NAME_PROBLEM} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
     ];
   }
   const prefix = parts.length === 2 ? parts[0] : undefined;

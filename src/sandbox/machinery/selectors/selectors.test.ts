@@ -88,7 +88,7 @@ describe('label selectors', () => {
 
   test('an invalid key or value is rejected with its place', () => {
     expect(refusal(() => parseLabelSelector('a/b/c'))).toMatch(
-      /^unable to parse requirement: <nil>: Invalid value: "a\/b\/c": a qualified name must consist of/,
+      /^unable to parse requirement: <nil>: Invalid value: "a\/b\/c": a valid label key must consist of/,
     );
     expect(refusal(() => parseLabelSelector('app in (ok,-x,y-)'))).toMatch(
       /^unable to parse requirement: \[values\[0\]\[app\]: Invalid value: "-x": a valid label .*, values\[2\]\[app\]: Invalid value: "y-"/,

@@ -1,5 +1,7 @@
+import type { JsonObject } from '../../../../json/json.ts';
+import type { ApiObject } from '../../api-object.ts';
 import type { PrinterColumn, ResourceType } from '../../resource-type.ts';
-import { has, section, text, texts } from '../../fields.ts';
+import { has, records, section, spec, text, texts, withFields } from '../../fields.ts';
 import { AGE, builtInKind } from '../built-in-kind.ts';
 import {
   CONDITIONS,
@@ -60,6 +62,23 @@ export const POLICY_NAME: PrinterColumn = {
   value: (binding) => text(section(binding, 'spec'), 'policyName'),
 };
 
+/** Go writes no empty message. */
+function withoutEmptyTexts(policy: ApiObject): ApiObject {
+  const validations = records(spec(policy), 'validations');
+  const isEmpty = (one: JsonObject) => one.message === '' || one.messageExpression === '';
+  if (!validations.some(isEmpty)) return policy;
+  return withFields(policy, {
+    spec: {
+      ...spec(policy),
+      validations: validations.map((one) =>
+        Object.fromEntries(
+          Object.entries(one).filter(([name, value]) => !name.startsWith('message') || value !== ''),
+        ),
+      ),
+    },
+  });
+}
+
 export const VALIDATING_POLICY: ResourceType = builtInKind({
   apiVersion: 'admissionregistration.k8s.io/v1',
   kind: 'ValidatingAdmissionPolicy',
@@ -98,7 +117,13 @@ export const VALIDATING_POLICY: ResourceType = builtInKind({
     PARAM_KIND,
     AGE,
   ],
-  strategy: { countsGenerations: true, validate: policyProblems },
+  strategy: {
+    countsGenerations: true,
+    completeDefaults: withoutEmptyTexts,
+    prepareForCreate: (policy) => withFields(withoutEmptyTexts(policy), { status: {} }),
+    prepareForUpdate: withoutEmptyTexts,
+    validate: policyProblems,
+  },
 });
 
 export const VALIDATING_POLICY_BINDING: ResourceType = builtInKind({

@@ -8,6 +8,7 @@ import {
   conditionNameProblems,
   expressionProblems,
   matchProblems,
+  policyNameProblems,
   variableNameProblems,
   wordProblem,
 } from './admission-policy-problems.ts';
@@ -33,7 +34,7 @@ export function mutatingPolicyProblems(policy: ApiObject): readonly Cause[] {
       : [requiredValue('spec.matchConstraints')]),
     ...conditionNameProblems(spec),
     ...conditions.flatMap(expressionProblems),
-    ...variableNameProblems(spec, 'must be a valid CEL identifier'),
+    ...variableNameProblems(spec),
     ...variables.flatMap(({ expression }) => expressionProblems(expression)),
     ...(records(spec, 'mutations').length === 0
       ? [requiredValue('spec.mutations', 'mutations must contain at least one item')]
@@ -74,7 +75,7 @@ export function mutatingBindingProblems(binding: ApiObject): readonly Cause[] {
   const spec = section(binding, 'spec');
   const match = section(spec, 'matchResources');
   return [
-    ...(text(spec, 'policyName') === '' ? [requiredValue('spec.policyName')] : []),
+    ...policyNameProblems(spec),
     ...paramRefProblems(spec),
     ...matchProblems(match, 'spec.matchResources', false),
     ...operationProblems(match, 'spec.matchResources'),
