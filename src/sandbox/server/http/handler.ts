@@ -17,6 +17,7 @@ import { auditEventOf, type AuditEvent } from './audit.ts';
 import { requestInfoOf } from './request-info.ts';
 import { render, send, encoded, statusText } from './respond.ts';
 import { jsonText } from './serialise.ts';
+import { warningHeaders } from './warning-headers.ts';
 import { streamWatch } from './watch-stream.ts';
 
 export interface HandlerOptions {
@@ -165,13 +166,9 @@ function answerPath(
   send(response, { code: 200, ...encoded(jsonText(body), encoding), contentType });
 }
 
-/** RFC 7234: code, agent and the text as a quoted string. Characters that headers do not allow are dropped. */
 function warn(response: ServerResponse, { warnings }: Trail): void {
   if (warnings.size === 0 || response.headersSent) return;
-  const lines = [...warnings].map(
-    (text) => `299 - "${text.replaceAll(/[^\x20-\x7e]/g, ' ').replaceAll(/["\\]/g, '\\$&')}"`,
-  );
-  response.setHeader('warning', lines);
+  response.setHeader('warning', warningHeaders([...warnings]));
 }
 
 function refuse(

@@ -151,6 +151,7 @@ export function send(
   response: ServerResponse,
   { code, contentType, text }: { readonly code: number; readonly contentType: string; readonly text: string },
 ): void {
-  response.writeHead(code, { 'content-type': contentType, 'content-length': Buffer.byteLength(text) });
-  response.end(text);
+  const body = Buffer.from(text); // Node would write headers in the encoding of a string
+  response.writeHead(code, { 'content-type': contentType, 'content-length': body.length });
+  response.end(body);
 }
