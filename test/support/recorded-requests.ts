@@ -15,15 +15,17 @@ export interface RecordedRequest {
   readonly body?: unknown;
 }
 
-interface Manifest {
+export interface Manifest {
   readonly apiVersion: string;
   readonly kind: string;
-  readonly metadata: { readonly namespace?: string };
+  readonly metadata: { readonly name: string; readonly namespace?: string };
 }
 
 export interface RecordedUser {
   readonly username: string;
+  readonly uid?: string;
   readonly groups?: readonly string[];
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
 /** What exists before the request: objects, and other requests. */
@@ -39,7 +41,7 @@ export const readRecorded = (file: string): readonly unknown[] =>
 export type Send = (request: RecordedRequest, user?: RecordedUser) => Promise<RawAnswer>;
 
 const TOKEN = 'admin';
-const ADMIN = { username: 'admin', groups: ['system:masters', 'system:authenticated'] };
+const ADMIN = { username: 'admin', uid: 'admin', groups: ['system:masters', 'system:authenticated'] };
 
 let tls: ReturnType<typeof createSandboxTls> | undefined;
 
@@ -65,13 +67,25 @@ export async function startRecorded(): Promise<{
       ...{ method, path },
       headers: {
         ...{ authorization: `Bearer ${TOKEN}`, 'content-type': contentType, 'user-agent': 'recorder' },
-        ...(user === undefined ? {} : { 'impersonate-user': user.username }),
-        ...(user?.groups === undefined ? {} : { 'impersonate-group': user.groups as unknown as string }), // a header may repeat
+        ...(user === undefined ? {} : impersonation(user)),
       },
       body: typeof body === 'string' || body === undefined ? body : JSON.stringify(body),
     });
   return { send, events };
 }
+
+/** Headers with several values repeat. */
+const impersonation = ({ username, uid, groups, extra = {} }: RecordedUser): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries({
+      'impersonate-user': username,
+      'impersonate-uid': uid,
+      'impersonate-group': groups,
+      ...Object.fromEntries(
+        Object.entries(extra).map(([key, values]) => [`impersonate-extra-${key}`, values]),
+      ),
+    }).filter(([, value]) => value !== undefined),
+  ) as Record<string, string>;
 
 /** Bindings last: a real API server enforces one about a second after it is created. */
 export async function setUp(send: Send, setup: Setup): Promise<void> {

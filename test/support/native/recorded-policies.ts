@@ -1,0 +1,164 @@
+/** Cases of admission policies that were recorded from kube-apiserver 1.36, replayed in a sandbox. */
+import { isDeepStrictEqual } from 'node:util';
+
+import type { RawAnswer } from '../../conformance/transport.ts';
+import { eventually } from '../processes.ts';
+import {
+  readRecorded,
+  setUp,
+  startRecorded,
+  type Manifest,
+  type RecordedRequest,
+  type RecordedUser,
+  type Send,
+  type Setup,
+} from '../recorded-requests.ts';
+import { comparable, type Answer } from './comparable-answers.ts';
+
+interface Status {
+  readonly generation: number;
+  readonly status: { readonly observedGeneration?: number };
+}
+
+export interface Recorded {
+  readonly name: string;
+  readonly setup: Setup;
+  readonly user: RecordedUser | null;
+  readonly request: RecordedRequest;
+  readonly response: Answer;
+  /** None if the API server crashed. */
+  readonly audit: Readonly<Record<string, string>> | null;
+  /** Of the policy, once it is checked. */
+  readonly status?: Status;
+  readonly change?: readonly RecordedRequest[];
+  readonly followUp?: readonly { readonly request: RecordedRequest; readonly response: Answer }[];
+  /** A real API server applies policies and bindings in an order that differs between equal setups. */
+  readonly orderVaries?: true;
+  /** How often each answer was seen. */
+  readonly spread?: Readonly<Record<string, number>>;
+}
+
+export const recordedPolicies = (): readonly Recorded[] =>
+  readRecorded('policies-1.36.jsonl') as readonly Recorded[]; // our own file
+
+/** What a client sees of a case. */
+export interface Seen {
+  readonly answer: unknown;
+  readonly audit: unknown;
+  readonly followUp: readonly unknown[];
+  readonly status: unknown;
+}
+
+/** What a client of the real API server saw. */
+export const recordedIn = ({ response, audit, followUp = [], status }: Recorded): Seen => ({
+  answer: comparable(response),
+  audit: ownAudit(audit ?? {}),
+  followUp: followUp.map((one) => comparable(one.response)),
+  status: status ?? null,
+});
+
+/** Replays a case in a sandbox of its own. */
+export async function replay({
+  setup,
+  change = [],
+  request,
+  user,
+  followUp = [],
+  status,
+}: Recorded): Promise<Seen> {
+  const { send, events } = await startRecorded();
+  await setUp(send, setup);
+  for (const one of change) await send(one);
+  const answer = comparable(answerOf(await send(request, user ?? undefined)));
+  const audit = ownAudit(events.at(-1)?.annotations ?? {});
+  const later: unknown[] = [];
+  for (const one of followUp) {
+    const read = answerOf(await send(one.request));
+    later.push(comparable(one.response.items === undefined ? read : namesIn(read)));
+  }
+  return {
+    answer,
+    audit,
+    followUp: later,
+    status: status === undefined ? null : await settled(send, status),
+  };
+}
+
+/** The answer as recorded, under any order of the bindings if the order varies; else the answer in the usual order. */
+export async function replayInAnyOrder(recorded: Recorded): Promise<Seen> {
+  const expected = recordedIn(recorded);
+  const usual = await replay(recorded);
+  if (recorded.orderVaries !== true || isDeepStrictEqual(usual, expected)) return usual;
+  for (const seen of await replayInAllOrders(recorded)) if (isDeepStrictEqual(seen, expected)) return seen;
+  return usual;
+}
+
+/** The sandbox applies bindings by name, so other names give another order. */
+export async function replayInAllOrders(recorded: Recorded): Promise<readonly Seen[]> {
+  const names = recorded.setup.flatMap((one) => (isBinding(one) ? [one.metadata.name] : []));
+  const all: Seen[] = [];
+  for (const order of permutations(names)) {
+    const setup = recorded.setup.map((one) =>
+      isBinding(one)
+        ? {
+            ...one,
+            metadata: { ...one.metadata, name: `o${order.indexOf(one.metadata.name)}-${one.metadata.name}` },
+          }
+        : one,
+    );
+    const seen = await replay({ ...recorded, setup });
+    all.push(JSON.parse(JSON.stringify(seen).replaceAll(/\bo\d-/g, '')) as Seen);
+  }
+  return all;
+}
+
+const isBinding = (one: Setup[number]): one is Manifest =>
+  'kind' in one && one.kind.endsWith('PolicyBinding');
+
+const permutations = (names: readonly string[]): readonly (readonly string[])[] =>
+  names.length < 2
+    ? [names]
+    : names.flatMap((first) =>
+        permutations(names.filter((one) => one !== first)).map((rest) => [first, ...rest]),
+      );
+
+function answerOf({ status, text, headers }: RawAnswer): Answer {
+  const warnings = (headers.warning ?? []).map(
+    (line) => JSON.parse(Buffer.from(line.replace(/^299 - /, ''), 'latin1').toString()) as string,
+  );
+  const body = JSON.parse(text) as Answer;
+  if (status < 400) return { code: status, object: body, warnings };
+  const { reason, message, details } = body;
+  return { code: status, reason, message, details, warnings };
+}
+
+function namesIn({ code, object }: Answer): Answer {
+  const { items } = object as { readonly items: readonly Manifest[] };
+  return { code, items: items.map(({ metadata }) => metadata.name) };
+}
+
+/** Without the annotations of authorization and of pod security, which is not about these policies. */
+const ownAudit = (annotations: Readonly<Record<string, string>>) =>
+  Object.fromEntries(
+    Object.entries(annotations).filter(
+      ([key]) => !/^(authorization\.k8s|pod-security\.kubernetes)\.io\//.test(key),
+    ),
+  );
+
+const GUARD = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/guard';
+
+async function settled(send: Send, expected: Status): Promise<Status> {
+  const read = async (): Promise<Status> => {
+    const { metadata, status } = JSON.parse((await send({ method: 'GET', path: GUARD })).text) as {
+      readonly metadata: Pick<Status, 'generation'>;
+      readonly status: Status['status'];
+    };
+    return { generation: metadata.generation, status };
+  };
+  await eventually(
+    'the status',
+    async () => (await read()).status.observedGeneration === expected.status.observedGeneration,
+    { timeoutMs: 5_000, everyMs: 10 },
+  );
+  return await read();
+}

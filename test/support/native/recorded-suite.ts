@@ -1,0 +1,49 @@
+/** The tests of some recorded cases of admission policies. */
+import { expect, test } from 'vitest';
+
+import {
+  recordedIn,
+  recordedPolicies,
+  replayInAllOrders,
+  replayInAnyOrder,
+  type Recorded,
+} from './recorded-policies.ts';
+
+/** @param exceptions cases that the sandbox answers differently, each with the reason */
+export function testRecorded(
+  isIncluded: (recorded: Recorded) => boolean,
+  exceptions: ReadonlyMap<string, string>,
+): void {
+  const recorded = recordedPolicies().filter(isIncluded);
+
+  test.for(recorded)('$name is answered as by a real API server', async (one, { skip }) => {
+    const exception = exceptions.get(one.name);
+    const expected = recordedIn(one);
+    if (exception === undefined) {
+      expect(await replayInAnyOrder(one)).toEqual(expected);
+      return;
+    }
+    const seen = await replayInAnyOrder(one).catch(String); // a setup may need a kind that the sandbox lacks
+    expect(seen, 'the exception is no longer needed').not.toEqual(expected);
+    skip(true, exception);
+  });
+
+  test.for(recorded.flatMap((one) => (one.spread === undefined ? [] : [one])))(
+    '$name: each order that a real API server used is possible',
+    async (one) => {
+      const answers = (await replayInAllOrders(one)).map(({ answer }) => JSON.stringify(answer));
+      const missing = Object.keys(one.spread ?? {}).filter(
+        (key) =>
+          !answers.some(
+            (text) => text.includes(`binding '${key}' denied`) || text.includes(`"trail":"${key}"`),
+          ),
+      );
+      expect(missing).toEqual([]);
+    },
+  );
+
+  test('each exception is about a recorded case', () => {
+    const names = new Set(recorded.map(({ name }) => name));
+    expect([...exceptions.keys()].filter((name) => !names.has(name))).toEqual([]);
+  });
+}
