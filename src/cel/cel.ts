@@ -165,7 +165,7 @@ function typeOfVariable(type: CelVariableType, name: string): CelType {
       property,
       { property, type: typeOfVariable(field, `${name}.${property}`) },
     ]);
-    return { kind: 'object', name, fields: new Map(fields), open: false };
+    return { kind: 'object', name, fields: new Map(fields), open: false, sealed: true };
   }
   const known = schemaTypes.get(type.schema) ?? objectType(type.schema);
   schemaTypes.set(type.schema, known);

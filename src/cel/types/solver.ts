@@ -1,4 +1,4 @@
-import { type CelType, DYN, parameter } from './type.ts';
+import { type CelType, DYN, type ObjectType, parameter } from './type.ts';
 
 /** Resolves the type variables of one expression. */
 export interface Solver {
@@ -90,18 +90,19 @@ function isAssignable(bindings: Bindings, given: CelType, wanted: CelType): bool
   if (given.kind === 'dyn' || wanted.kind === 'dyn') return true;
   if (isNull(given) || isNull(wanted)) return acceptsNull(given) && acceptsNull(wanted);
   if (given.kind === 'named') return wanted.kind === 'named' && given.name === wanted.name;
-  if (given.kind === 'object') return isAssignableObject(bindings, given.name, wanted);
-  if (wanted.kind === 'object') return isAssignableObject(bindings, wanted.name, given);
+  if (given.kind === 'object') return isAssignableObject(bindings, given, wanted);
+  if (wanted.kind === 'object') return isAssignableObject(bindings, wanted, given);
   if (!('parameters' in wanted) || given.kind !== wanted.kind) return false;
   if (given.kind === 'type') return true; // all type values are comparable
   return given.parameters.every((type, i) => isAssignable(bindings, type, parameter(wanted, i)));
 }
 
 /** An object with a schema is assignable to a map from string to any type. */
-function isAssignableObject(bindings: Bindings, name: string, other: CelType): boolean {
+function isAssignableObject(bindings: Bindings, { name, sealed }: ObjectType, other: CelType): boolean {
   if (other.kind === 'object') return name === other.name;
   return (
     other.kind === 'map' &&
+    sealed !== true &&
     isAssignable(bindings, { kind: 'named', name: 'string' }, parameter(other)) &&
     isAssignable(bindings, DYN, parameter(other, 1))
   );

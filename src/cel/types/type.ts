@@ -26,6 +26,8 @@ export interface ObjectType {
   readonly fields: ReadonlyMap<string, ObjectField>;
   /** Whether it may have fields outside the schema. Their type is dyn. */
   readonly open: boolean;
+  /** Whether it is no map for the type checker, so that functions of maps do not take it. */
+  readonly sealed?: true;
 }
 
 export interface ObjectField {

@@ -1,5 +1,6 @@
 import { CelError, compileCel, type CelProgram, type CelVariableType } from '../../../cel/cel.ts';
 import { MUTATION_MESSAGES, NO_MESSAGES } from '../../../cel/compile/messages.ts';
+import { DYN, type CelType } from '../../../cel/types/type.ts';
 import { ADMISSION_VARIABLES } from '../../../cel/match-condition.ts';
 import type { JsonObject } from '../../../json/json.ts';
 import { optionalText, record, records, text } from '../fields.ts';
@@ -76,7 +77,10 @@ export function compilePolicy(spec: JsonObject, types: Variables = {}): PolicyEx
     const name = text(variable, 'name');
     const at = `spec.variables[${index}].expression`;
     const expression = compile(text(variable, 'expression'), at, all(), undefined);
-    fields[name] = expression.program instanceof CelError ? 'dyn' : { result: expression.program };
+    fields[name] =
+      expression.program instanceof CelError
+        ? 'dyn'
+        : { result: { resultType: declared(expression.program.resultType) } };
     return { name, expression };
   });
   const named = all();
@@ -110,6 +114,17 @@ export function compilePolicy(spec: JsonObject, types: Variables = {}): PolicyEx
     mutations: mutationsOf(spec, named),
   };
 }
+
+/** The API server declares a variable of another type as `dyn`, also an optional. */
+function declared(type: CelType): CelType {
+  if (type.kind === 'named') return DECLARABLE.has(type.name) ? type : DYN;
+  if (type.kind !== 'list' && type.kind !== 'map') return DYN;
+  return { ...type, parameters: type.parameters.map(declared) };
+}
+
+const DECLARABLE = new Set([
+  ...['bool', 'bytes', 'double', 'duration', 'int', 'null', 'string', 'timestamp', 'uint'],
+]);
 
 const BODIES = {
   ApplyConfiguration: { field: 'applyConfiguration', result: 'Object' },
