@@ -1,8 +1,6 @@
 const NOT_SERVED = 'the sandbox does not serve this kind or subresource';
 const AUDIT_ANNOTATIONS =
   'the sandbox neither joins, cuts nor checks the audit annotations of several bindings';
-const BUDGET = 'the sandbox limits the cost of each expression, but not of a whole policy';
-const TYPES = 'the sandbox knows less about the types of variables';
 
 /** Cases that the sandbox answers differently, each with the reason. */
 export const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
@@ -41,21 +39,9 @@ export const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
     'status/eleven-resources',
   ].map((name) => [name, NOT_SERVED] as const),
   ['operations/serviceaccount-token-denied', 'the sandbox asks no policy about tokens'],
-  ['actions/audit-annotation-long', AUDIT_ANNOTATIONS],
-  ['actions/audit-annotation-two-bindings-other-values', AUDIT_ANNOTATIONS],
-  ['failure/audit-annotation-error-fail-audit', AUDIT_ANNOTATIONS],
-  ['authorizer/in-audit-annotation', 'the sandbox offers the authorizer to every expression'],
-  [
-    'authorizer/variable-not-usable-in-message-expression',
-    'the sandbox offers the authorizer to every expression',
-  ],
-  ['variables/optional', TYPES],
-  ['variables/refused-whole-variables', TYPES],
   ['status/crd-timestamp', 'the sandbox takes a date-time as the string that it is in a request'],
   ['status/two-warnings-in-one-expression', 'the sandbox shows the first error of an expression'],
   ['exemption/self-subject-rules-review', 'the sandbox lists rules in another order, and has no issuer'],
-  ['cost/20-validations-of-nested-300', BUDGET],
-  ['cost/60-validations-of-nested-300', BUDGET],
   [
     'native_param_cache/lease-second-policy-after-the-first-is-gone',
     'a real API server does not find a new Lease after the only policy with Leases as params is deleted',

@@ -10,8 +10,8 @@ import { applyMutation } from '../../../src/sandbox/machinery/policies/apply-mut
 import { compilePolicy } from '../../../src/sandbox/machinery/policies/compile-policy.ts';
 import {
   evaluateConditions,
+  evaluationOf,
   outcome,
-  valuesOf,
 } from '../../../src/sandbox/machinery/policies/evaluate-policy.ts';
 import { clusterOf } from '../admission/policy.ts';
 import type { Seeded } from '../seeded.ts';
@@ -35,14 +35,14 @@ export function changersOf(policy: CompiledPolicy, options: NativeOptions): Chan
     apiServer: ({ question, namespaceObject }) => {
       const namespace = sandboxed(namespaceObject);
       const type = question.seen;
-      const valuesFor = (object: JsonObject) =>
-        valuesOf(compiled, { ...question, object: ofJson(object) }, namespace, noAuthorizer, undefined);
+      const evaluationFor = (object: JsonObject) =>
+        evaluationOf(compiled, { ...question, object: ofJson(object) }, namespace, noAuthorizer, undefined);
       let object = objectOf({ question });
-      const match = evaluateConditions(compiled, valuesFor(object));
+      const match = evaluateConditions(compiled, evaluationFor(object));
       if (match.kind !== 'hits') return match.kind === 'error' ? 'refused' : object;
       for (const mutation of compiled.mutations) {
-        const result = outcome(mutation.expression, valuesFor(object));
-        if (result.kind === 'error') return 'refused';
+        const result = outcome(mutation.expression, evaluationFor(object));
+        if (result.kind !== 'value') return 'refused';
         object = toJson(
           applyMutation(mutation, result.value, { object: ofJson(object), type, isView: false }),
         );

@@ -8,7 +8,7 @@ import type { ResourceType } from '../resource-type.ts';
 import type { AdmissionAttributes } from '../webhooks/admission-review.ts';
 import { converted, questionIn } from '../webhooks/call-hook.ts';
 import { applyMutation, MutationFailure } from './apply-mutation.ts';
-import { evaluateConditions, joinMessages, outcome, valuesOf } from './evaluate-policy.ts';
+import { evaluateConditions, evaluationOf, joinMessages, outcome } from './evaluate-policy.ts';
 import type { Mutation } from './compile-policy.ts';
 import { compiledPolicy, namespaceOf, noAuthorizer, type PolicyAdmission } from './policy-admission.ts';
 import { criteriaMatch, criteriaOf, isExemptFromPolicies } from './policy-match.ts';
@@ -175,19 +175,19 @@ async function invoke(
   const namespaceObject = namespaceOf(attributes, api);
   const authorize = api.authorizerOf?.(attributes.user) ?? noAuthorizer;
   let current = attributes;
-  const valuesNow = async () => {
+  const evaluationNow = async () => {
     const question = await questionIn(api, seen, current);
-    return { question, values: valuesOf(compiled, question, namespaceObject, authorize, params) };
+    return { question, evaluation: evaluationOf(compiled, question, namespaceObject, authorize, params) };
   };
-  const match = evaluateConditions(compiled, (await valuesNow()).values);
+  const match = evaluateConditions(compiled, (await evaluationNow()).evaluation);
   if (match.kind === 'error') fail(joinMessages(match.messages));
   if (match.kind !== 'hits') return { object: attributes.object, failures, evaluated: false };
   for (const mutation of attributes.object === undefined ? [] : compiled.mutations) {
-    const { question, values } = await valuesNow();
+    const { question, evaluation } = await evaluationNow();
     const { object: before } = question;
-    const result = outcome(mutation.expression, values);
-    if (result.kind === 'error') fail(result.message);
-    if (result.kind === 'error' || before === undefined) continue;
+    const result = outcome(mutation.expression, evaluation);
+    if (result.kind !== 'value') fail(result.message);
+    if (result.kind !== 'value' || before === undefined) continue;
     try {
       const view = attributes.shownAs;
       const type = view ?? seen;

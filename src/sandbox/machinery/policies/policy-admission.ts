@@ -10,7 +10,7 @@ import type { Storage } from '../storage/stored.ts';
 import type { AdmissionAttributes } from '../webhooks/admission-review.ts';
 import { questionIn } from '../webhooks/call-hook.ts';
 import { compilePolicy, type PolicyExpressions } from './compile-policy.ts';
-import { evaluatePolicy, type Failure } from './evaluate-policy.ts';
+import { evaluatePolicy, type Evaluated, type Failure } from './evaluate-policy.ts';
 import { criteriaMatch, criteriaOf, isExemptFromPolicies, type PolicyCriteria } from './policy-match.ts';
 import { paramsOf, type BrokenParams } from './policy-params.ts';
 
@@ -48,34 +48,49 @@ export function createPolicyAdmission(api: PolicyAdmission) {
       );
       if (policies.size === 0) return;
       const denials: Denial[] = [];
+      const annotations = new Map<string, Set<string>>();
       for (const binding of stored('validatingadmissionpolicybindings')) {
         const policy = policies.get(text(spec(binding), 'policyName'));
         if (policy === undefined) continue;
-        denials.push(...(await applyBinding(api, policy, binding, attributes, notes)));
+        const applied = await applyBinding(api, policy, binding, attributes, notes);
+        denials.push(...applied.denials);
+        for (const [key, value] of applied.annotations)
+          annotations.set(key, (annotations.get(key) ?? new Set()).add(value));
       }
+      for (const [key, values] of annotations) notes.annotate(key, [...values].join(', '));
       const [first] = denials;
       if (first !== undefined) throw refusal(attributes, first);
     },
   };
 }
 
-/** Warns and annotates. @returns the failures, if the binding denies */
+interface Applied {
+  /** What refuses the request. */
+  readonly denials: readonly Denial[];
+  /** Audit annotations, which other bindings of the policy may give other values. */
+  readonly annotations: Evaluated['auditAnnotations'];
+}
+
+const NOTHING: Applied = { denials: [], annotations: [] };
+
+/** Warns, and annotates failures. */
 async function applyBinding(
   api: PolicyAdmission,
   policy: ApiObject,
   binding: ApiObject,
   attributes: AdmissionAttributes,
   notes: Notes,
-): Promise<readonly Denial[]> {
+): Promise<Applied> {
   const compiled = compiledPolicy(policy);
   const seen = criteriaMatch(compiled.match, attributes, api);
-  if (seen === undefined) return [];
+  if (seen === undefined) return NOTHING;
   const narrowed = criteriaOf(section(binding, 'spec', 'matchResources'));
-  if (criteriaMatch(narrowed, attributes, api) === undefined) return [];
+  if (criteriaMatch(narrowed, attributes, api) === undefined) return NOTHING;
   const names = { policy: policy.metadata.name ?? '', binding: binding.metadata.name ?? '' };
   const { user, namespace } = attributes;
   const found = await paramsOf(spec(policy), spec(binding), namespace, api);
-  if (found.kind === 'broken') return compiled.ignoresFailures ? [] : [brokenDenial(found, names)];
+  if (found.kind === 'broken')
+    return compiled.ignoresFailures ? NOTHING : { ...NOTHING, denials: [brokenDenial(found, names)] };
   const question = await questionIn(api, seen, attributes);
   const namespaceObject = namespaceOf(attributes, api);
   const authorize = api.authorizerOf?.(user) ?? noAuthorizer;
@@ -83,14 +98,21 @@ async function applyBinding(
     evaluatePolicy(compiled, question, namespaceObject, authorize, params),
   );
   const failures = evaluated.flatMap((one) => one.failures);
-  const auditAnnotations = evaluated.flatMap((one) => one.auditAnnotations);
   const actions = texts(spec(binding), 'validationActions');
-  for (const [key, value] of auditAnnotations) notes.annotate(`${names.policy}/${key}`, value);
   const [first] = failures;
   if (actions.includes('Audit') && first !== undefined)
     notes.annotate(AUDIT_KEY, auditText(first, names, actions));
   if (actions.includes('Warn')) for (const failure of failures) notes.warn(warning(failure, names));
-  return actions.includes('Deny') ? failures.map((failure) => ({ ...failure, ...names })) : [];
+  const refusing = evaluated.flatMap((one) => [
+    ...(actions.includes('Deny') ? one.failures : []),
+    ...one.auditErrors,
+  ]);
+  return {
+    denials: refusing.map((failure) => ({ ...failure, ...names })),
+    annotations: evaluated
+      .flatMap((one) => one.auditAnnotations)
+      .map(([key, value]) => [`${names.policy}/${key}`, value]),
+  };
 }
 
 /** The namespace of the object; Namespaces have none. */
