@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { compileCel } from '../../cel/cel.ts';
 import { compileMatchCondition } from '../../cel/match-condition.ts';
 import { customResourceDefinitions } from '../../api/crds.ts';
-import { ownKindsPolicy, OWN_KIND_ENTRIES } from './protect-own-kinds.ts';
+import { notOwnClaims, ownKindsPolicy, OWN_KIND_ENTRIES } from './protect-own-kinds.ts';
 
 const VELERO = { username: 'system:serviceaccount:velero:velero', groups: ['system:serviceaccounts:velero'] };
 const OURS = { username: 'system:serviceaccount:gatehouse-system:gatehouse', groups: [] };
@@ -88,6 +88,18 @@ test('each kind and its status are guarded, with and without Gatehouse, except w
   // PolicyExceptions only get warnings.
   const asked = [...served, 'policyexceptions'].toSorted();
   expect(resourcesOf(validating.flatMap(({ rules }) => rules))).toEqual(asked);
+});
+
+test('the API server asks nothing about the claims of Gatehouse itself', () => {
+  const asks = (username: string, resource: string) =>
+    compileMatchCondition(notOwnClaims('own').expression).evaluate({
+      request: { userInfo: { username }, resource: { resource } },
+    });
+  expect(asks('system:serviceaccount:own:gatehouse-webhook', 'uniqueclaims')).toBe(false);
+  expect(asks('system:serviceaccount:own:gatehouse-controllers', 'uniqueclaims')).toBe(false);
+  expect(asks('system:serviceaccount:own:gatehouse-webhook', 'admissionpolicies')).toBe(true);
+  expect(asks('system:serviceaccount:other:gatehouse-webhook', 'uniqueclaims')).toBe(true);
+  expect(asks('alice', 'uniqueclaims')).toBe(true);
 });
 
 interface Definition {

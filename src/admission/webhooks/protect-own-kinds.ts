@@ -1,6 +1,7 @@
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../api/group.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { Principal } from '../../api/principals.ts';
+import type { MatchCondition } from '../policy/compiled-policy.ts';
 import { principalExpression } from './webhook.ts';
 import type { Operation } from '../review/request.ts';
 
@@ -147,5 +148,19 @@ export const OWN_KIND_ENTRIES: readonly OwnKindEntry[] = [
     ],
   },
 ];
+
+const CLAIM_WRITERS = ['gatehouse-webhook', 'gatehouse-controllers'];
+
+/**
+ * A condition that is false for the UniqueClaims of Gatehouse itself. Without it, the API server asks Gatehouse about each claim
+ * that Gatehouse writes to decide about a request: a review that waits for another review.
+ */
+export function notOwnClaims(ownNamespace: string): MatchCondition {
+  const users = CLAIM_WRITERS.map((name) => `system:serviceaccount:${ownNamespace}:${name}`);
+  return {
+    name: 'not-own-claims',
+    expression: `request.resource.resource != 'uniqueclaims' || !(request.userInfo.username in ${JSON.stringify(users)})`,
+  };
+}
 
 export const isOwnEntry = (entry: string): boolean => entry === WINDOW_ENTRY || entry === STATE_ENTRY;

@@ -128,6 +128,11 @@ describe('webhookConfigurations', () => {
       webhookConfigurations([conditional], { ...target, matchConditions: known }).validating.webhooks[0];
     expect(webhookOf(true)).toMatchObject({ matchConditions });
     expect(webhookOf(false)).not.toHaveProperty('matchConditions');
+    const ownConditions = (known: boolean) =>
+      webhookConfigurations([], { ...target, matchConditions: known, protectsOwnKinds: true })
+        .validating.webhooks.flatMap((one) => one.matchConditions ?? [])
+        .map(({ name }) => name);
+    expect([ownConditions(true), ownConditions(false)]).toEqual([['not-own-claims'], []]);
   });
 });
 

@@ -11,7 +11,7 @@ import {
   type CompiledHandler,
 } from '../handlers/compile-handler.ts';
 import { NAMESPACE_NAME_LABEL, type NormalSelector } from '../../json/label-selector.ts';
-import { OWN_KIND_ENTRIES, type OwnKindEntry } from './protect-own-kinds.ts';
+import { notOwnClaims, OWN_KIND_ENTRIES, type OwnKindEntry } from './protect-own-kinds.ts';
 import { webhookPath } from './path-tokens.ts';
 import { writes, type Operation } from '../review/request.ts';
 import {
@@ -217,6 +217,9 @@ function ownWebhooks(phase: OwnKindEntry['phase'], target: WebhookTarget): reado
     ({ entryId, failurePolicy, rules }) => ({
       ...webhook(phase, entryId, { failurePolicy, timeoutSeconds: 5 }, target),
       rules: rules.map((rule) => ({ apiGroups: [GROUP], apiVersions: ['*'], ...rule, scope: '*' })),
+      ...(target.matchConditions && rules.some(({ resources }) => resources.includes('uniqueclaims'))
+        ? { matchConditions: [notOwnClaims(target.ownNamespace)] }
+        : {}),
     }),
   );
 }
