@@ -1,7 +1,7 @@
 // suite: shared-plane, sandbox: yes
 /**
- * Defaults that the leader hands to the API server, as a MutatingAdmissionPolicy. A client creates objects without a pause, and
- * looks for one without its defaults.
+ * Defaults and mutations that the leader hands to the API server, as a MutatingAdmissionPolicy. A client creates objects without a
+ * pause, and looks for one without them.
  */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -75,6 +75,14 @@ const specOf = (tier: string) => ({
     objectSelector: { matchLabels: { suite: NAMESPACE } },
   },
   defaults: [{ path: 'data.tier', value: tier }],
+  mutations: [
+    { name: 'shown', expression: '{"metadata": {"annotations": {"tier": string(object.data.tier)}}}' },
+    {
+      ...{ name: 'bare', type: 'JSONPatch', condition: 'has(object.data.draft)' },
+      expression: '[{"op": "remove", "path": "/data/draft"}]',
+    },
+  ],
+  restore: { mutations: 'Apply' },
   validate: { rules: [{ name: 'no-token', expression: '!("token" in object.?data.orValue({}))' }] },
 });
 
@@ -85,7 +93,7 @@ const admissionPolicy = (spec: object, name = NAME): KubeObject => ({
   ...{ spec },
 });
 
-/** The tier of a new object. */
+/** The tier of a new object, if all changes have been made. */
 async function tierOfNew(): Promise<string | undefined> {
   const created = await cluster.admin.create<ConfigMap>(
     configMaps,
@@ -93,10 +101,13 @@ async function tierOfNew(): Promise<string | undefined> {
       apiVersion: 'v1',
       kind: 'ConfigMap',
       metadata: { generateName: 'box-', namespace: NAMESPACE, labels: { suite: NAMESPACE } },
+      ...{ data: { draft: 'x' } },
     },
     { dryRun: true },
   );
-  return created.data?.tier;
+  const { data = {}, metadata } = created;
+  const isComplete = metadata?.annotations?.tier === data.tier && data.draft === undefined;
+  return isComplete ? data.tier : JSON.stringify(created);
 }
 
 /** Creates objects while `work` runs. @returns the tiers that it saw, without repetitions */
@@ -129,21 +140,21 @@ const entries = async () => {
   return (found?.webhooks ?? []).filter(({ rules }) => JSON.stringify(rules).includes('"configmaps"'));
 };
 
-test('an older API server leaves the defaults to the webhook', async () => {
+test('an older API server leaves the changes to the webhook', async () => {
   await cluster.apply(admissionPolicy(specOf('gold')));
   await seeInForce(cluster, NAME);
   await eventually('the default', async () => (await tierOfNew()) === 'gold', SOON);
   if (isServed) return;
-  await seeCompiled(hasBackstop(cluster) ? '1/2' : '0/2');
+  await seeCompiled(hasBackstop(cluster) ? '1/4' : '0/4');
   expect((await enforcerOfDefaults())?.reason).toContain('serves no');
 });
 
-test('the API server takes the defaults over, and the webhook is asked about what is left only', async ({
+test('the API server takes the changes over, and the webhook is asked about what is left only', async ({
   skip,
 }) => {
   skip(!isServed, OLDER);
   const tiers = await tiersDuring(async () => {
-    await seeCompiled('2/2');
+    await seeCompiled('4/4');
     await eventually(
       'the entry for what is left',
       async () => (await entries())[0]?.name.includes('.left.'),
@@ -159,7 +170,7 @@ test('a new default follows, and no object is without one', async ({ skip }) => 
   const tiers = await tiersDuring(async () => {
     await cluster.apply(admissionPolicy(specOf('silver')));
     await eventually('silver', async () => (await tierOfNew()) === 'silver', SOON);
-    await seeCompiled('2/2');
+    await seeCompiled('4/4');
   });
   expect(tiers).not.toContain(undefined);
   expect(await tierOfNew()).toBe('silver');
@@ -183,7 +194,7 @@ test('what others change is reverted, and a deleted policy is installed again', 
   }
   await cluster.admin.delete(POLICIES, COMPILED);
   await eventually('the policy', async () => (await compiled()) !== undefined, SOON);
-  await seeCompiled('2/2');
+  await seeCompiled('4/4');
 });
 
 test('the webhook takes the defaults back before the order of two policies could matter', async ({
@@ -201,11 +212,11 @@ test('the webhook takes the defaults back before the order of two policies could
   const other = admissionPolicy({ match, mutations }, 'zz-other');
   const tiers = await tiersDuring(async () => {
     await cluster.apply(other);
-    await seeCompiled('1/2');
+    await seeCompiled('1/4');
     await eventually('no compiled policy', async () => (await compiled()) === undefined, SOON);
     expect((await enforcerOfDefaults())?.reason).toContain('AdmissionPolicy zz-other');
     await cluster.admin.delete(ADMISSION_POLICIES, { name: 'zz-other' });
-    await seeCompiled('2/2');
+    await seeCompiled('4/4');
   });
   expect(tiers).toEqual(['silver']);
 });
@@ -216,16 +227,18 @@ test('a policy with compile: Never is removed', async ({ skip }) => {
     await cluster.apply(admissionPolicy({ ...specOf('silver'), compile: 'Never' }));
     await eventually('no compiled policy', async () => (await compiled()) === undefined, SOON);
     await cluster.apply(admissionPolicy({ ...specOf('silver'), compile: 'Auto' }));
-    await seeCompiled('2/2');
+    await seeCompiled('4/4');
   });
   expect(tiers).toEqual(['silver']);
 });
 
-test('while every replica is down, the API server fills the defaults', async ({ skip }) => {
+test('while every replica is down, the API server fills the defaults and applies the mutations', async ({
+  skip,
+}) => {
   skip(!isServed, OLDER);
   await cluster.apply(admissionPolicy({ ...specOf('bronze'), failurePolicy: 'Ignore' }));
   await eventually('bronze', async () => (await tierOfNew()) === 'bronze', SOON);
-  await seeCompiled('2/2');
+  await seeCompiled('4/4');
   replica.program.kill('SIGKILL');
   await replica.program.exited;
   expect(await tierOfNew()).toBe('bronze');

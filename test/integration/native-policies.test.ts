@@ -7,10 +7,13 @@ import { describe, expect, test } from 'vitest';
 
 import { isLeftToWebhook } from '../../src/admission/native/left-to-webhook.ts';
 import { compileNative } from '../../src/admission/native/native-policy.ts';
+import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
 import type { CompiledPolicy } from '../../src/admission/policy/compiled-policy.ts';
+import { isEqual } from '../../src/json/json.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { compileSpec, GROUP, policyOf } from '../support/admission/policy.ts';
 import { changersOf, defaultingSpecFrom, type Outcome } from '../support/native/changes.ts';
+import { mutatingSpecFrom } from '../support/native/mutations.ts';
 import { judgesOf, NOTHING } from '../support/native/judge.ts';
 import { specFrom } from '../support/native/generated.ts';
 import { COMPARED } from '../support/native/policies.ts';
@@ -104,39 +107,78 @@ describe('both judge alike', () => {
   });
 });
 
-test('both fill the same defaults', async () => {
-  const chance = createSeeded(2);
-  const seen = { compared: 0, changed: 0, refused: 0, left: 0, policies: 0 };
+/** Compares what both make of generated objects. @returns how often each outcome came */
+async function compareChanges(specFor: (chance: Seeded) => Partial<AdmissionPolicySpec>, seed: number) {
+  const chance = createSeeded(seed);
+  const seen = {
+    compared: 0,
+    changed: 0,
+    refused: 0,
+    left: 0,
+    policies: 0,
+    inWebhook: 0,
+    texts: [] as string[],
+  };
   while (seen.compared < PAIRS / 2) {
-    const result = compileSpec(defaultingSpecFrom(chance), 'generated');
+    const result = compileSpec(specFor(chance), 'generated');
     if (result.kind === 'rejected') continue;
     const { policy } = result;
-    expect(compileNative(policy, OPTIONS).checks).toMatchObject([{ check: 'defaults', by: 'APIServer' }]);
+    if (compileNative(policy, OPTIONS).checks.some(({ by }) => by === 'Webhook')) {
+      seen.inWebhook += 1;
+      continue;
+    }
     const { webhook, apiServer } = changersOf(policy, OPTIONS);
+    const { resources } = policy.match;
     seen.policies += 1;
+    seen.texts.push(JSON.stringify(policy.spec));
     for (let pair = 0; pair < PER_GENERATED; pair += 1) {
-      const asked = askedFrom(chance, {
-        operations: ['CREATE', 'UPDATE'],
-        resources: ['servers'],
-        users: USERS,
-      });
-      const native = apiServer(asked);
+      const asked = askedFrom(chance, { operations: ['CREATE', 'UPDATE'], resources, users: USERS });
+      const params = paramsFrom(chance, policy);
+      const native = await apiServer(asked, params);
       const { object } = asked.question;
       if (isLeftToWebhook(policy, OPTIONS.restorers, asked.request)) {
         seen.left += 1;
         expect(native).toEqual(object);
         continue;
       }
-      const own = await webhook(asked);
+      const own = await webhook(asked, params);
       seen.compared += 1;
       if (own === 'refused') seen.refused += 1;
       else if (!isDeepStrictEqual(own, object)) seen.changed += 1;
-      const told = (outcome: Outcome) => ({ spec: policy.spec, asked: asked.request, outcome });
-      if (!isDeepStrictEqual(native, own)) expect(told(native)).toEqual(told(own));
+      const told = (outcome: Outcome) => ({ spec: policy.spec, asked: asked.request, params, outcome });
+      // A patch does not turn -0 into 0.
+      if (!isEqual(native, own)) expect(told(native)).toEqual(told(own));
     }
   }
+  return seen;
+}
+
+test('both fill the same defaults', async () => {
+  const seen = await compareChanges(defaultingSpecFrom, 2);
+  expect(seen.inWebhook).toBe(0);
   expect(seen.changed).toBeGreaterThan(seen.compared * 0.3);
   expect(seen.refused).toBeGreaterThan(seen.compared * 0.02);
+  expect(seen.left).toBeGreaterThan(seen.compared * 0.05);
+  expect(seen.policies).toBeGreaterThan(50);
+});
+
+test('both apply the same mutations', async () => {
+  const seen = await compareChanges(mutatingSpecFrom, 3);
+  expect(seen.policies).toBeGreaterThan(seen.inWebhook * 0.4);
+  for (const part of [
+    'params.spec',
+    '/spec/list/-',
+    'remove',
+    'replace',
+    'null',
+    'dyn(',
+    '] + [',
+    '/status',
+    '"defaults"',
+  ])
+    expect([part, seen.texts.filter((text) => text.includes(part)).length > 2]).toEqual([part, true]);
+  expect(seen.changed).toBeGreaterThan(seen.compared * 0.3);
+  expect(seen.refused).toBeGreaterThan(seen.compared * 0.05);
   expect(seen.left).toBeGreaterThan(seen.compared * 0.05);
   expect(seen.policies).toBeGreaterThan(50);
 });

@@ -1,6 +1,6 @@
 /**
- * What the API server can enforce itself: the checks of an AdmissionPolicy as a ValidatingAdmissionPolicy, and its defaults as a
- * MutatingAdmissionPolicy. It refuses the same requests, also while every replica of Gatehouse is down.
+ * What the API server can enforce itself: the checks of an AdmissionPolicy as a ValidatingAdmissionPolicy, its defaults and
+ * mutations as a MutatingAdmissionPolicy. It refuses the same requests, also while every replica of Gatehouse is down.
  *
  * @see https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
  */
@@ -11,7 +11,7 @@ import { writes } from '../review/request.ts';
 import { withoutNamespace } from '../webhooks/webhook-configurations.ts';
 import { keepDeferrable } from './keep-deferrable.ts';
 import { IS_DELETED, leftByOthers } from './left-to-webhook.ts';
-import { defaultsCheck } from './native-defaults.ts';
+import { changeChecks, changesReadParams } from './changes/native-changes.ts';
 import { inWebhook, type NativeCheck, type NativePart, type NativeVariable } from './native-check.ts';
 import { compileNativeExceptions, grantsProblem, type NativeExceptions } from './native-exceptions.ts';
 import { immutableValidations } from './native-immutable.ts';
@@ -107,7 +107,7 @@ export function compileNative(policy: CompiledPolicy, options: NativeOptions): N
     ...keepDeferrable(policy, 'rules', ruleValidations(policy, exceptions, problem)),
   ];
   const notices = noticesOf(policy, enforced);
-  const checks = [...enforced, ...defaultsCheck(policy, options.others), ...needWebhook(policy), ...notices];
+  const checks = [...enforced, ...changeChecks(policy, options.others), ...needWebhook(policy), ...notices];
   const generated = [...exceptions.variables, ...schema.variables];
   return {
     checks,
@@ -144,7 +144,8 @@ function pairOf(
     ...generated.filter(({ name }) => isUsed(name, expressions, generated)),
     ...usedVariables(policy, expressions),
   ];
-  const { ofPolicy, ofBinding } = part === 'params' ? paramFields(policy) : { ofPolicy: {}, ofBinding: {} };
+  const needsParams = part === 'params' || (part === 'changes' && changesReadParams(policy));
+  const { ofPolicy, ofBinding } = needsParams ? paramFields(policy) : { ofPolicy: {}, ofBinding: {} };
   const { match, enforcement } = policy;
   const { apiGroups, apiVersions, resources, namespaceSelector, objectSelector } = match;
   const changes = part === 'changes';
@@ -182,7 +183,7 @@ function pairOf(
         ...(changes ? { mutations: mutations.map(asPatch), reinvocationPolicy: 'IfNeeded' } : {}),
       }),
       binding: changes
-        ? object('MutatingAdmissionPolicyBinding', { policyName: metadata.name })
+        ? object('MutatingAdmissionPolicyBinding', { policyName: metadata.name, ...ofBinding })
         : object('ValidatingAdmissionPolicyBinding', {
             policyName: metadata.name,
             validationActions: [part === 'notices' ? 'Warn' : enforcement],
@@ -242,12 +243,9 @@ const judgedHere = (restorers: readonly Principal[], expiring: readonly string[]
 
 /** The checks that no policy of the API server can express. */
 function needWebhook(policy: CompiledPolicy): readonly NativeCheck[] {
-  const { references, unique, mutations } = policy;
+  const { references, unique } = policy;
   return [
     ...references.map(({ name }) => inWebhook(`reference ${name}`, 'it reads another object')),
     ...unique.map(({ name }) => inWebhook(`unique ${name}`, 'it compares with all other objects')),
-    ...mutations.map(({ name }) =>
-      inWebhook(`mutation ${name}`, 'only the webhook keeps the order of mutations'),
-    ),
   ];
 }

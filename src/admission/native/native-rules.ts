@@ -93,7 +93,7 @@ function mixedLiteral(expression: string): string | undefined {
 }
 
 /** The variables that an expression uses, also through others, in their order. */
-function variablesOf({ variables }: CompiledPolicy, program: CelProgram): CompiledPolicy['variables'] {
+export function variablesOf({ variables }: CompiledPolicy, program: CelProgram): CompiledPolicy['variables'] {
   const used = new Set<string>();
   const visit = ({ reads }: CelProgram): void => {
     const fields = reads.get('variables') ?? [];

@@ -42,10 +42,11 @@ export function withoutNative(
   // Rules may share a name. The webhook keeps all of them, unless the API server enforces all of them.
   const left = new Set(checks.filter((one) => !isEnforced(one)).map(({ check }) => check));
   const native = new Set(checks.map(({ check }) => check).filter((check) => !left.has(check)));
-  const { defaults, schema, immutable, rules, warnings, auditAnnotations } = policy;
+  const { defaults, mutations, schema, immutable, rules, warnings, auditAnnotations } = policy;
   return {
     ...policy,
     defaults: native.has('defaults') ? [] : defaults,
+    mutations: mutations.filter(({ name }) => !native.has(`mutation ${name}`)),
     schema: native.has('schema') ? undefined : schema,
     immutable: immutable.filter(({ path }) => !native.has(`immutable ${path.text}`)),
     rules: rules.filter(({ name }) => !native.has(`rule ${name}`)),

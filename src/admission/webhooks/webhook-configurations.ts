@@ -1,7 +1,7 @@
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../api/group.ts';
 import type { CompiledMatch, CompiledPolicy } from '../policy/compiled-policy.ts';
 import { canDeferAll } from '../policy/deferral/deferral.ts';
-import { changesObjects } from '../native/change-order.ts';
+import { changesObjects } from '../native/changes/change-order.ts';
 import { leftCondition } from '../native/left-to-webhook.ts';
 import { governsExempt, NO_RELEASES, type Release, type ReleaseOf } from '../native/release.ts';
 import { deletionEntriesOf } from './policy-entries.ts';

@@ -83,3 +83,10 @@ export interface OptionalMap {
   readonly flat: boolean;
   readonly at: number;
 }
+
+/** The value of `dyn(…)`, which lets the branches of a conditional have several types. */
+export function withoutDyn(expression: Expression): Expression {
+  if (expression.kind !== 'call' || expression.name !== 'dyn') return expression;
+  const [value] = expression.arguments;
+  return value === undefined ? expression : withoutDyn(value);
+}

@@ -7,12 +7,15 @@ import {
   accept,
   advance,
   checkDepth,
+  complete,
   deepen,
   expectName,
   expectSymbol,
   fail,
   isSymbol,
   node,
+  parseItems,
+  textIn,
   unexpected,
   type Parser,
 } from './parser.ts';
@@ -21,6 +24,8 @@ export interface Parsed {
   readonly expression: Expression;
   /** The names that the expression reads, including variables of macros. */
   readonly names: ReadonlySet<string>;
+  /** The text of a part that is complete: the whole, an item, an entry, an argument, or a part of a conditional. */
+  readonly textOf: (part: Expression) => string | undefined;
 }
 
 /**
@@ -35,6 +40,8 @@ export function parseExpression(source: string): Parsed {
   const parser: Parser = {
     source,
     token: tokenAt(source, 0),
+    consumed: 0,
+    spans: new Map(),
     level: 0,
     depth: 0,
     operators: 0,
@@ -43,7 +50,11 @@ export function parseExpression(source: string): Parsed {
   };
   const expression = parseConditional(parser);
   if (parser.token.kind !== 'end') throw unexpected(parser);
-  return { expression, names: new Set(Array.from(parser.identifiers, ({ name }) => name)) };
+  return {
+    expression,
+    names: new Set(Array.from(parser.identifiers, ({ name }) => name)),
+    textOf: (part) => textIn(parser, part),
+  };
 }
 
 /** The limit of cel-go. */
@@ -59,20 +70,26 @@ const call = (parser: Parser, name: string, parts: readonly Expression[], at: nu
   node(parser, { kind: 'call', name, target: undefined, arguments: parts, at });
 
 function parseConditional(parser: Parser): Expression {
-  const { depth } = parser;
+  const { depth, token } = parser;
   deepen(parser);
-  const condition = parseBinary(parser, 1);
+  const condition = parseBranch(parser);
   const { at } = parser.token;
   const expression = accept(parser, '?')
     ? call(parser, '_?_:_', [condition, ...parseBranches(parser)], at)
     : condition;
   parser.level -= 1;
   parser.depth = depth;
-  return expression;
+  return complete(parser, token.at, expression);
+}
+
+/** An expression without a conditional of its own. */
+function parseBranch(parser: Parser): Expression {
+  const { at } = parser.token;
+  return complete(parser, at, parseBinary(parser, 1));
 }
 
 function parseBranches(parser: Parser): readonly [Expression, Expression] {
-  const whenTrue = parseBinary(parser, 1);
+  const whenTrue = parseBranch(parser);
   expectSymbol(parser, ':');
   return [whenTrue, parseConditional(parser)];
 }
@@ -281,19 +298,4 @@ function parseGroup(parser: Parser, at: number): Expression {
     return { optional, key, value: parseConditional(parser) };
   });
   return node(parser, { kind: 'map', entries, at });
-}
-
-/** Parses comma-separated items, with an optional trailing comma, which can also be alone: `[,]`. */
-function parseItems<T>(parser: Parser, close: string, parseItem: () => T): readonly T[] {
-  const items: T[] = [];
-  if (accept(parser, ',')) {
-    expectSymbol(parser, close);
-    return items;
-  }
-  while (!accept(parser, close)) {
-    if (items.length > 0) expectSymbol(parser, ',');
-    if (items.length > 0 && accept(parser, close)) break;
-    items.push(parseItem());
-  }
-  return items;
 }

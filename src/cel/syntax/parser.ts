@@ -15,6 +15,10 @@ export interface Parser {
   readonly source: string;
   /** The next token, not consumed yet. */
   token: Token;
+  /** Where the last consumed token ends. */
+  consumed: number;
+  /** From where to where complete expressions reach, such as arguments, items and conditions. */
+  readonly spans: Map<Expression, readonly [start: number, end: number]>;
   /** Of nested expressions. */
   level: number;
   /** Of the syntax tree, including chains. */
@@ -40,7 +44,8 @@ function shownToken(source: string, token: Token): string {
 }
 
 export function advance(parser: Parser): void {
-  parser.token = tokenAt(parser.source, parser.token.end);
+  parser.consumed = parser.token.end;
+  parser.token = tokenAt(parser.source, parser.consumed);
 }
 
 export const isSymbol = ({ token }: Parser, text: string) => token.kind === 'symbol' && token.text === text;
@@ -72,6 +77,17 @@ export function node<Kind extends Expression>(parser: Parser, expression: Kind):
   return expression;
 }
 
+/** Remembers the text of a complete part, which starts at the given position and ends here. */
+export function complete(parser: Parser, start: number, part: Expression): Expression {
+  parser.spans.set(part, [start, parser.consumed]);
+  return part;
+}
+
+export function textIn({ source, spans }: Parser, part: Expression): string | undefined {
+  const span = spans.get(part);
+  return span && source.slice(...span);
+}
+
 export function deepen(parser: Parser): void {
   parser.level += 1;
   checkDepth(parser, parser.level);
@@ -82,4 +98,19 @@ export function checkDepth(parser: Parser, level: number): void {
   parser.depth += 1;
   if (level > MOST_LEVELS || parser.depth > MOST_DEPTH)
     throw fail(parser, `the expression nests more than ${MOST_LEVELS} levels deep`, parser.token.at);
+}
+
+/** Parses comma-separated items, with an optional trailing comma, which can also be alone: `[,]`. */
+export function parseItems<T>(parser: Parser, close: string, parseItem: () => T): readonly T[] {
+  const items: T[] = [];
+  if (accept(parser, ',')) {
+    expectSymbol(parser, close);
+    return items;
+  }
+  while (!accept(parser, close)) {
+    if (items.length > 0) expectSymbol(parser, ',');
+    if (items.length > 0 && accept(parser, close)) break;
+    items.push(parseItem());
+  }
+  return items;
 }

@@ -40,7 +40,7 @@ function fieldRead(expression: Expression): readonly [operand?: Expression | und
 }
 
 /** The parts of the expression: those outside and those inside of the scope of its macro, and what the macro declares. */
-function partsOf(
+export function partsOf(
   expression: Expression,
 ): readonly [outer: readonly Expression[], inner: readonly Expression[], declared: readonly string[]] {
   switch (expression.kind) {

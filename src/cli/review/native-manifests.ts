@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { stringify } from 'yaml';
 
-import { changesObjects } from '../../admission/native/change-order.ts';
+import { changesObjects } from '../../admission/native/changes/change-order.ts';
 import { compileNative, withoutMutating } from '../../admission/native/native-policy.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import { isEnabled } from '../../restore/detector.ts';

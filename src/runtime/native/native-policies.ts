@@ -8,7 +8,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 
-import { changesObjects } from '../../admission/native/change-order.ts';
+import { changesObjects } from '../../admission/native/changes/change-order.ts';
 import { inWebhook, type NativePart } from '../../admission/native/native-check.ts';
 import {
   compileNative,

@@ -4,7 +4,7 @@
  * on that only while the API server stores exactly the confirmed objects, compiled from the version that the replica enforces.
  * Otherwise it judges every check.
  */
-import { changesObjects } from '../../admission/native/change-order.ts';
+import { changesObjects } from '../../admission/native/changes/change-order.ts';
 import {
   compileNative,
   isMutating,

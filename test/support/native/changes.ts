@@ -1,55 +1,84 @@
 /** Webhook and API server change one object by the same policy. */
+import { isDeepStrictEqual } from 'node:util';
+
 import type { AdmissionPolicySpec } from '../../../src/api/admission-policy.ts';
 import { compileNative, type NativeOptions } from '../../../src/admission/native/native-policy.ts';
 import type { CompiledPolicy } from '../../../src/admission/policy/compiled-policy.ts';
 import { mutate } from '../../../src/admission/policy/mutate.ts';
+import type { KubeObject } from '../../../src/json/kube-object.ts';
 import type { JsonObject, JsonValue } from '../../../src/json/json.ts';
 import { applyPatch } from '../../../src/json/json-patch.ts';
-import { ofJson, toJson } from '../../../src/sandbox/machinery/api-object.ts';
-import { applyMutation } from '../../../src/sandbox/machinery/policies/apply-mutation.ts';
-import { compilePolicy } from '../../../src/sandbox/machinery/policies/compile-policy.ts';
+import { ofJson, toJson, type ApiObject } from '../../../src/sandbox/machinery/api-object.ts';
+import { applyMutation, MutationFailure } from '../../../src/sandbox/machinery/policies/apply-mutation.ts';
+import {
+  compilePolicy,
+  type PolicyExpressions,
+} from '../../../src/sandbox/machinery/policies/compile-policy.ts';
 import {
   evaluateConditions,
   evaluationOf,
   outcome,
 } from '../../../src/sandbox/machinery/policies/evaluate-policy.ts';
+import { paramsOf } from '../../../src/sandbox/machinery/policies/policy-params.ts';
 import { clusterOf } from '../admission/policy.ts';
 import type { Seeded } from '../seeded.ts';
-import { isCalled, noAuthorizer, sandboxed, specOf } from './judge.ts';
+import { isCalled, keyOfParams, noAuthorizer, sandboxed, specOf, worldWith } from './judge.ts';
 import type { Asked } from './requests.ts';
 
 /** The object after the changes. */
 export type Outcome = JsonObject | 'refused';
 
 export interface Changers {
-  readonly webhook: (asked: Asked) => Promise<Outcome>;
-  readonly apiServer: (asked: Asked) => Outcome;
+  readonly webhook: (asked: Asked, params: KubeObject | undefined) => Promise<Outcome>;
+  readonly apiServer: (asked: Asked, params: KubeObject | undefined) => Promise<Outcome>;
 }
 
 export function changersOf(policy: CompiledPolicy, options: NativeOptions): Changers {
   const pair = compileNative(policy, options).pairs.find(({ part }) => part === 'changes');
   if (pair === undefined) throw new Error('the policy changes nothing in the API server');
-  const compiled = compilePolicy(specOf(pair.policy));
+  const [spec, bound] = [specOf(pair.policy), specOf(pair.binding)];
+  const compiled = compilePolicy(spec);
   return {
-    webhook: (asked) => byWebhook(policy, asked),
-    apiServer: ({ question, namespaceObject }) => {
-      const namespace = sandboxed(namespaceObject);
-      const type = question.seen;
-      const evaluationFor = (object: JsonObject) =>
-        evaluationOf(compiled, { ...question, object: ofJson(object) }, namespace, noAuthorizer, undefined);
-      let object = objectOf({ question });
-      const match = evaluateConditions(compiled, evaluationFor(object));
-      if (match.kind !== 'hits') return match.kind === 'error' ? 'refused' : object;
-      for (const mutation of compiled.mutations) {
-        const result = outcome(mutation.expression, evaluationFor(object));
-        if (result.kind !== 'value') return 'refused';
-        object = toJson(
-          applyMutation(mutation, result.value, { object: ofJson(object), type, isView: false }),
-        );
-      }
-      return object;
+    webhook: (asked, params) => byWebhook(policy, asked, params),
+    apiServer: async (asked, params) => {
+      const found = await paramsOf(spec, bound, asked.question.attributes.namespace, worldWith(params));
+      if (found.kind === 'broken') throw new Error(found.message);
+      const before = objectOf(asked);
+      const [one] = found.params;
+      if (found.params.length === 0) return before;
+      const once = applyOnce(compiled, asked, before, one);
+      // The API server runs the policy again after a change.
+      const isChanged = once !== 'refused' && !isDeepStrictEqual(once, before);
+      return isChanged ? applyOnce(compiled, asked, once, one) : once;
     },
   };
+}
+
+function applyOnce(
+  compiled: PolicyExpressions,
+  asked: Asked,
+  before: JsonObject,
+  params: ApiObject | undefined,
+): Outcome {
+  const { question, namespaceObject } = asked;
+  const namespace = sandboxed(namespaceObject);
+  const type = question.seen;
+  const evaluationFor = (object: JsonObject) =>
+    evaluationOf(compiled, { ...question, object: ofJson(object) }, namespace, noAuthorizer, params);
+  let object = before;
+  const match = evaluateConditions(compiled, evaluationFor(object));
+  if (match.kind !== 'hits') return match.kind === 'error' ? 'refused' : object;
+  for (const mutation of compiled.mutations) {
+    const result = outcome(mutation.expression, evaluationFor(object));
+    if (result.kind !== 'value') return 'refused';
+    try {
+      object = toJson(applyMutation(mutation, result.value, { object: ofJson(object), type, isView: false }));
+    } catch (error) {
+      if (!(error instanceof MutationFailure)) throw error;
+      return 'refused';
+    }
+  }
+  return object;
 }
 
 const objectOf = ({ question: { object } }: Pick<Asked, 'question'>): JsonObject => {
@@ -57,11 +86,18 @@ const objectOf = ({ question: { object } }: Pick<Asked, 'question'>): JsonObject
   return toJson(object);
 };
 
-async function byWebhook(policy: CompiledPolicy, asked: Asked): Promise<Outcome> {
+async function byWebhook(
+  policy: CompiledPolicy,
+  asked: Asked,
+  params: KubeObject | undefined,
+): Promise<Outcome> {
   const { question, request, namespaceObject } = asked;
   const called = isCalled(policy, question);
   if (called !== true) return called === false ? objectOf(asked) : 'refused';
-  const stored = namespaceObject === undefined ? {} : { 'namespaces/store': namespaceObject };
+  const stored = {
+    ...(namespaceObject === undefined ? {} : { 'namespaces/store': namespaceObject }),
+    ...(params === undefined ? {} : { [keyOfParams(policy, params)]: params }),
+  };
   const decision = await mutate(request, [policy], clusterOf({ stored }));
   if (decision.kind === 'retry') throw new Error(decision.message);
   if (decision.kind === 'deny') return 'refused';

@@ -96,7 +96,7 @@ export const sandboxed = (object: KubeObject | undefined) =>
   object === undefined ? undefined : ofJson(object as unknown as JsonObject);
 
 /** A cluster with these params, and their kinds. */
-function worldWith(params: KubeObject | undefined) {
+export function worldWith(params: KubeObject | undefined) {
   const storage = createStorage();
   const object = sandboxed(params);
   const findKind = (apiVersion: string, kind: string) =>
@@ -144,7 +144,7 @@ async function byWebhook(
   };
 }
 
-const keyOfParams = ({ params }: CompiledPolicy, { metadata = {} }: KubeObject): string =>
+export const keyOfParams = ({ params }: CompiledPolicy, { metadata = {} }: KubeObject): string =>
   `${params?.target.resource}.${GROUP}/${objectKey(metadata)}`;
 
 /** Whether the API server calls the webhook; undefined: a condition fails, and the failurePolicy Fail refuses. */

@@ -1,6 +1,6 @@
 /** What an expression yields, as far as its text says: the literals in it. */
 import { CelError } from '../../../cel/cel.ts';
-import type { Expression } from '../../../cel/syntax/expression.ts';
+import { withoutDyn, type Expression } from '../../../cel/syntax/expression.ts';
 import { parseExpression } from '../../../cel/syntax/parse.ts';
 import { UNKNOWN, type Shape } from './field-flaw.ts';
 
@@ -14,12 +14,14 @@ export function shapesOf(text: string): readonly Shape[] {
   }
 }
 
-function branches(expression: Expression): readonly Expression[] {
+function branches(written: Expression): readonly Expression[] {
+  const expression = withoutDyn(written);
   if (expression.kind !== 'call' || expression.name !== '_?_:_') return [expression];
   return expression.arguments.slice(1).flatMap(branches);
 }
 
-function shapeOf(expression: Expression): Shape {
+function shapeOf(written: Expression): Shape {
+  const expression = withoutDyn(written);
   switch (expression.kind) {
     case 'literal':
       return literal(expression.value);

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 
-import { GROUP, policyOf } from '../../../test/support/admission/policy.ts';
-import type { AdmissionPolicySpec } from '../../api/admission-policy.ts';
-import { valueIn } from '../../json/json.ts';
-import { compileNative } from './native-policy.ts';
+import { GROUP, policyOf } from '../../../../test/support/admission/policy.ts';
+import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
+import { valueIn } from '../../../json/json.ts';
+import { compileNative } from '../native-policy.ts';
 
 type Spec = Partial<AdmissionPolicySpec>;
 
@@ -58,7 +58,7 @@ describe('defaults stay in the webhook', () => {
   test.each<[string, Spec]>([
     ['may be no text and no bool', { defaults: [{ path: 'spec.a', expression: 'object.spec.b' }] }],
     [
-      'reads params',
+      'no probe can show',
       {
         params: { apiGroup: GROUP, resource: 'classes', name: 'limits' },
         defaults: [{ path: 'spec.a', expression: 'string(params.spec.b)' }],
@@ -86,7 +86,7 @@ describe('defaults stay in the webhook', () => {
       },
     ],
     [
-      'they may change whether the policy governs the object',
+      'its changes may decide whether it governs the object',
       {
         defaults: [{ path: 'metadata.labels.tier', value: 'gold' }],
         match: {
@@ -96,18 +96,23 @@ describe('defaults stay in the webhook', () => {
       },
     ],
     [
-      'its mutations come after them',
+      'mutation a stays in the webhook',
       { ...UNITS, mutations: [{ name: 'a', expression: '{"spec": {"units": 2}}' }] },
     ],
   ])('because %s', (reason, spec) => {
     expect(reasonFor(spec)).toContain(reason);
   });
 
-  const mutating: Spec = { mutations: [{ name: 'a', expression: '{"spec": {"tier": "gold"}}' }] };
+  const mutating: Spec = { mutations: [{ name: 'a', expression: 'object' }] };
   const tier = (more: Spec = {}): Spec => ({ defaults: [{ path: 'spec.tier', value: 'gold' }], ...more });
 
   test.each<[string, Spec, Spec]>([
-    ['has mutations', UNITS, mutating],
+    ['has a mutation of any field', UNITS, mutating],
+    [
+      'has a mutation of the field',
+      UNITS,
+      { mutations: [{ name: 'a', expression: '{"spec": {"units": 2}}' }] },
+    ],
     ['fills the same field', UNITS, { defaults: [{ path: 'spec.units', value: 2 }] }],
     ['fills a parent of the field', UNITS, { defaults: [{ path: 'spec', value: { tier: 'a' } }] }],
     ['reads the field', UNITS, { defaults: [{ path: 'other', expression: 'string(object.spec.units)' }] }],
@@ -138,10 +143,14 @@ describe('defaults stay in the webhook', () => {
 
   test('but not because of policies for other kinds, other fields, or without changes', () => {
     const datacenters = { apiGroups: [GROUP], resources: ['datacenters'] };
+    const elsewhere: Spec = {
+      mutations: [{ name: 'a', expression: '{"metadata": {"labels": {"a": "b"}}}' }],
+    };
     const rules = { rules: [{ expression: 'object.spec.units > 0' }] };
     expect(
       reasonFor(UNITS, tier(), { ...mutating, match: datacenters }, { validate: rules }),
     ).toBeUndefined();
+    expect(reasonFor(UNITS, elsewhere)).toBeUndefined();
   });
 });
 

@@ -1,0 +1,104 @@
+/**
+ * Whether the order of changes matters. The webhook has an order: policies by their names, and in each of them the defaults before
+ * the mutations. The API server applies its own policies before all webhooks, and in no stable order. So it may change only
+ * what no other change reads or writes.
+ */
+import { compileMatchCondition } from '../../../cel/match-condition.ts';
+import type { NormalSelector } from '../../../json/label-selector.ts';
+import { memoizeWeak } from '../../../json/objects.ts';
+import type { CompiledPolicy } from '../../policy/compiled-policy.ts';
+import { splitResource } from '../../policy/match/resource-pattern.ts';
+import { isOfCustomKinds } from './custom-kinds.ts';
+import { existenceRead, fieldsPath, overlapAny, parentsNeeded, pathsWritten, type Path } from './paths.ts';
+
+interface Footprint {
+  readonly writes: readonly Path[];
+  /** Parents that a merge replaces if they are no maps. */
+  readonly replaces: readonly Path[];
+  /** What defaults fill only if the parents are maps. */
+  readonly fills: readonly Path[];
+  /** What its values depend on. */
+  readonly reads: readonly Path[];
+  /** What its scope depends on. */
+  readonly scope: readonly Path[];
+}
+
+/** Why the API server may not apply the changes of the policy; undefined: nothing depends on their order. */
+export function orderProblem(policy: CompiledPolicy, others: readonly CompiledPolicy[]): string | undefined {
+  const own = footprintOf(policy);
+  if (overlapAny(own.writes, own.scope)) return 'its changes may decide whether it governs the object';
+  for (const other of others) {
+    if (other.name === policy.name || !sharesKinds(policy, other)) continue;
+    if (other.undecidable !== undefined)
+      return `AdmissionPolicy ${other.name} may change the same objects, in an order that only the webhook keeps`;
+    const theirs = footprintOf(other);
+    const depends =
+      overlapAny(own.writes, [...theirs.writes, ...theirs.reads, ...theirs.scope]) ||
+      overlapAny(theirs.writes, [...own.reads, ...own.scope]) ||
+      overlapAny(own.replaces, [...theirs.fills, ...theirs.reads, ...theirs.scope]) ||
+      overlapAny(theirs.replaces, [...own.fills, ...own.reads, ...own.scope]);
+    if (depends)
+      return `AdmissionPolicy ${other.name} reads or changes the same fields, in an order that only the webhook keeps`;
+  }
+  return undefined;
+}
+
+/** Whether the policy may change objects. */
+export const changesObjects = ({ defaults, mutations, references, undecidable }: CompiledPolicy): boolean =>
+  defaults.length > 0 ||
+  mutations.length > 0 ||
+  undecidable !== undefined ||
+  references.some(({ uidPath }) => uidPath !== undefined);
+
+const footprintOf = memoizeWeak((policy: CompiledPolicy): Footprint => {
+  const { defaults, mutations, references, match } = policy;
+  const computed = [
+    ...defaults.flatMap((one) => (one.kind === 'expression' ? [one.expression] : [])),
+    ...mutations.flatMap(({ condition, change }) =>
+      condition === undefined ? [change] : [condition, change],
+    ),
+  ];
+  const conditions = match.matchConditions.map(({ expression }) => compileMatchCondition(expression));
+  const fills = defaults.map(({ path }) => path.segments);
+  const merged = mutations.filter(({ type }) => type === 'Merge').flatMap(pathsWritten);
+  return {
+    fills,
+    replaces: match.apiGroups.some(hasCustomKinds) ? merged.flatMap(parentOf) : [],
+    writes: [
+      ...fills,
+      ...mutations.flatMap(pathsWritten),
+      ...references.flatMap(({ uidPath }) => (uidPath === undefined ? [] : [uidPath.segments])),
+    ],
+    reads: [
+      ...computed.flatMap(({ program }) => existenceRead(policy, program)),
+      ...mutations.flatMap(parentsNeeded),
+    ],
+    scope: [
+      ...conditions.flatMap((condition) => existenceRead(policy, condition)),
+      ...(readsLabels(match) ? [fieldsPath(['metadata', 'labels'])] : []),
+    ],
+  };
+});
+
+/** Objects of built-in kinds, and metadata, have the right types. */
+const hasCustomKinds = (group: string): boolean => group === '*' || isOfCustomKinds(group);
+const parentOf = ([first, ...rest]: Path): readonly Path[] =>
+  first === undefined || rest.length === 0 || (first.kind === 'field' && first.name === 'metadata')
+    ? []
+    : [[first]];
+
+function readsLabels({ objectSelector, namespaceSelector, resources }: CompiledPolicy['match']): boolean {
+  const isOfNamespaces = resources.some((one) => ['namespaces', '*'].includes(splitResource(one).resource));
+  return isLimited(objectSelector) || (isOfNamespaces && isLimited(namespaceSelector));
+}
+
+const isLimited = ({ matchLabels = {}, matchExpressions = [] }: NormalSelector): boolean =>
+  Object.keys(matchLabels).length + matchExpressions.length > 0;
+
+/** Groups do not count: one object may have several, such as an Event. */
+function sharesKinds({ match: a }: CompiledPolicy, { match: b }: CompiledPolicy): boolean {
+  const [ours, theirs] = [a, b].map(({ resources }) => resources.map((one) => splitResource(one).resource));
+  return (ours ?? []).some((one) =>
+    (theirs ?? []).some((other) => one === other || one === '*' || other === '*'),
+  );
+}

@@ -1,0 +1,273 @@
+import { describe, expect, test } from 'vitest';
+
+import { GROUP, policyOf } from '../../../../test/support/admission/policy.ts';
+import type { AdmissionPolicySpec } from '../../../api/admission-policy.ts';
+import { compileNative } from '../native-policy.ts';
+
+type Spec = Partial<AdmissionPolicySpec>;
+type Mutation = NonNullable<AdmissionPolicySpec['mutations']>[number];
+
+const OPTIONS = { ownNamespace: 'gatehouse-system', restorers: [], others: [] };
+const merge = (expression: string, more: Partial<Mutation> = {}): Mutation => ({
+  name: 'm',
+  expression,
+  ...more,
+});
+const patch = (expression: string, condition?: string): Mutation =>
+  merge(expression, { type: 'JSONPatch', ...(condition === undefined ? {} : { condition }) });
+const mutating = (...mutations: readonly Mutation[]): Spec => ({
+  mutations: [...mutations],
+  restore: { mutations: 'Apply' },
+});
+
+const native = (spec: Spec, ...others: readonly Spec[]) =>
+  compileNative(policyOf(spec, 'own'), {
+    ...OPTIONS,
+    others: others.map((other, index) => policyOf(other, `other-${index}`)),
+  });
+
+/** The expressions of the mutations; fails if they stay in the webhook. */
+function texts(...mutations: readonly Mutation[]): readonly string[] {
+  const { checks } = native(mutating(...mutations));
+  return checks.flatMap((one) => {
+    if (one.by === 'Webhook') throw new Error(`${one.check}: ${one.reason}`);
+    return one.mutations ?? [];
+  });
+}
+
+const reasons = (...specs: readonly [Spec, ...Spec[]]): readonly (string | undefined)[] =>
+  native(...specs).checks.map((one) => (one.by === 'Webhook' ? one.reason : undefined));
+
+describe('a merge', () => {
+  test('sets a field, and creates its parents or replaces them if they are no maps', () => {
+    expect(texts(merge('{"spec": {"tier": "gold"}}'))).toEqual([
+      '("spec" in object && type(object["spec"]) == map ? ' +
+        '[JSONPatch{op: "add", path: "/spec" + "/tier", value: ("gold"\n)}] : ' +
+        '[JSONPatch{op: "add", path: "/spec", value: {"tier": dyn(("gold"\n))}}])',
+    ]);
+  });
+
+  test('removes a field if it is there, and creates the parent without it', () => {
+    expect(texts(merge('{"spec": {"a": null}}'))).toEqual([
+      '("spec" in object && type(object["spec"]) == map ? ' +
+        '("a" in object["spec"] ? [JSONPatch{op: "remove", path: "/spec" + "/a"}] : []) : ' +
+        '[JSONPatch{op: "add", path: "/spec", value: {}}])',
+    ]);
+  });
+
+  test('has a condition, and may choose', () => {
+    expect(texts(merge('{"x": 1}', { condition: '!has(object.x)' }))[0]).toMatch(
+      /^\(!has\(object\.x\)\n\) \? \[/,
+    );
+    expect(texts(merge('{"x": 1}', { condition: 'object.y' }))[0]).toMatch(
+      /^\(\(object\.y\n\) \? true : false\) \?/,
+    );
+    expect(texts(merge('object.a == 1 ? {"x": "y"} : {}'))[0]).toMatch(
+      /^\(\(object\.a == 1\n\) \? \[.*\] : \[\]\)$/s,
+    );
+  });
+
+  test('may write computed texts, and values of several types', () => {
+    const expression =
+      '{"spec": {"a": string(object.y) + "b", "b": true, "c": [1, "a", {"d": -2.5}]}, "x": [] }';
+    expect(texts(merge(expression))).toHaveLength(1);
+  });
+});
+
+test('a JSON patch replaces only what is there', () => {
+  expect(
+    texts(
+      patch(
+        '[{"op": "add", "path": "/a~1b/c", "value": {"x": 1}}, {"op": "replace", "path": "/d", "value": "e"}]',
+      ),
+    ),
+  ).toEqual([
+    '[JSONPatch{op: "add", path: "/a~1b/c", value: {"x": dyn((1\n))}}, ' +
+      'JSONPatch{op: "remove", path: "/d"}, JSONPatch{op: "add", path: "/d", value: ("e"\n)}]',
+  ]);
+});
+
+test.each<[string, string, Mutation]>([
+  ['a value may be of any type', 'write string(…)', merge('{"a": object.b}')],
+  ['a value is a large integer', 'a number as written', merge('{"a": 9007199254740993}')],
+  ['an integer is computed', 'a number as written', merge('{"a": size(object.b)}')],
+  ['the expression is no literal', 'no map that the text spells out', merge('object.a')],
+  ['a key is computed', 'no constant text', merge('{object.a: 1}')],
+  ['a key is there twice', 'two keys "a"', merge('{"a": 1, "a": 2}')],
+  ['an entry is optional', 'optional entries', merge('{?"a": object.?b}')],
+  ['null is in a list', 'null into a list', merge('{"a": [null]}')],
+  ['a list has several types', 'refuses its expression', merge('{"a": string([1, "b"].size())}')],
+  ['nothing changes', 'changes nothing', merge('{}')],
+  ['the name changes', 'who the object is', merge('{"metadata": {"name": "b"}}')],
+  ['the metadata go', 'who the object is', merge('{"metadata": null}')],
+  ['the patches are no literal', 'no list that the text spells out', patch('object.a')],
+  ['an operation tests', 'not spelled out', patch('[{"op": "test", "path": "/a", "value": 1}]')],
+  ['an operation has no value', 'not spelled out', patch('[{"op": "add", "path": "/a"}]')],
+  [
+    'a path is computed',
+    'not spelled out',
+    patch('[{"op": "add", "path": "/" + string(object.a), "value": 1}]'),
+  ],
+  ['a path has no slash', 'differently', patch('[{"op": "add", "path": "a", "value": 1}]')],
+  ['a path counts from the end', 'differently', patch('[{"op": "add", "path": "/a/-1", "value": 1}]')],
+  ['a path is the object', 'differently', patch('[{"op": "replace", "path": "", "value": {}}]')],
+  ['an item is added', 'may add an item', patch('[{"op": "add", "path": "/a/-", "value": 1}]')],
+  ['a field is removed', 'without the condition that it exists', patch('[{"op": "remove", "path": "/a"}]')],
+  ['its own value is read', 'reads what it writes', merge('{"a": string(object.a) + "b"}')],
+  [
+    'a parent follows',
+    'then its parent',
+    patch('[{"op": "add", "path": "/a/b", "value": 1}, {"op": "add", "path": "/a", "value": 1}]'),
+  ],
+])('a mutation stays in the webhook if %s', (_what, reason, mutation) => {
+  expect(reasons(mutating(mutation))).toEqual([expect.stringContaining(reason)]);
+});
+
+test('a mutation that a restore may skip stays in the webhook, and all changes with it', () => {
+  const spec = { ...mutating(merge('{"a": 1}')), defaults: [{ path: 'spec.b', value: 1 }] };
+  expect(reasons(spec)).toEqual([undefined, undefined]);
+  expect(reasons({ ...spec, restore: {} })).toEqual([
+    'mutation m stays in the webhook, and only one judge keeps the order of changes',
+    'a restore may skip it: set restore.mutations to Apply, if it may change restored objects',
+  ]);
+});
+
+describe('mutations that read params', () => {
+  const params = { apiGroup: GROUP, resource: 'datacenters', name: 'limits', whenMissing: 'Allow' } as const;
+  const reading = merge('{"a": string(params.b)}');
+
+  test('compile if all changes of the policy read them', () => {
+    const { checks, pairs } = native({ ...mutating(reading), params });
+    expect(checks).toMatchObject([{ check: 'mutation m', by: 'APIServer' }]);
+    const [{ policy, binding } = { policy: {}, binding: {} }] = pairs;
+    expect(policy).toMatchObject({ spec: { paramKind: { kind: 'Datacenter' } } });
+    expect(binding).toMatchObject({
+      spec: { paramRef: { name: 'limits', parameterNotFoundAction: 'Allow' } },
+    });
+  });
+
+  test.each<[string, string, Spec]>([
+    ['only some do', 'only some', { ...mutating(reading, merge('{"x": 1}', { name: 'n' })), params }],
+    [
+      'missing params refuse',
+      'whenMissing is Deny',
+      { ...mutating(reading), params: { ...params, whenMissing: 'Deny' } },
+    ],
+    [
+      'each namespace has its own',
+      'no probe',
+      { ...mutating(reading), params: { ...params, resource: 'classes' } },
+    ],
+  ])('stay in the webhook if %s', (_what, reason, spec) => {
+    expect(reasons(spec)[0]).toContain(reason);
+  });
+});
+
+describe('mutations that may change their own result stay in the webhook', () => {
+  const tier = (value: string, condition?: string) =>
+    merge(`{"spec": {"tier": "${value}"}}`, condition === undefined ? {} : { condition });
+
+  test.each<[string, readonly Mutation[]]>([
+    ['two set one field', [tier('a'), tier('b')]],
+    [
+      'a later one sets what the condition of an earlier one reads',
+      [merge('{"x": 1}', { condition: 'object.?spec.?tier.hasValue()' }), tier('a')],
+    ],
+    [
+      'a condition excludes another field',
+      [merge('{"x": 1}', { condition: '!has(object.x) && object.spec.tier == "b"' }), tier('a')],
+    ],
+    [
+      'a later one removes what an earlier one added',
+      [merge('{"x": 1}', { condition: '!has(object.x)' }), merge('{"x": null}')],
+    ],
+  ])('if %s', (_what, mutations) => {
+    expect(reasons(mutating(...mutations))[0]).toContain('only the webhook finds out');
+  });
+
+  test('but not if an earlier one sets what a later one reads, or if the condition of a removal is that the field exists', () => {
+    expect(texts(tier('a'), merge('{"x": string(object.spec.tier)}'))).toHaveLength(2);
+    const [labels, label] = [
+      '[{"op": "add", "path": "/metadata/labels", "value": {}}]',
+      '[{"op": "add", "path": "/metadata/labels/a", "value": "b"}]',
+    ];
+    expect(texts(patch(labels, '!has(object.metadata.labels)'), { ...patch(label), name: 'n' })).toHaveLength(
+      2,
+    );
+    expect(texts(patch('[{"op": "remove", "path": "/spec/a"}]', '"a" in object.spec'))).toHaveLength(1);
+  });
+});
+
+describe('an item is added to a list if the condition is that it is missing', () => {
+  const append = (value: string) => `[{"op": "add", "path": "/spec/disks/-", "value": ${value}}]`;
+  const hasDisk = 'object.spec.disks.exists(disk, disk.name == "boot")';
+
+  test.each<[string, string]>([
+    [`!${hasDisk}`, append('{"name": "boot", "size": 1}')],
+    [`has(object.spec.disks) && !${hasDisk}`, append('{"name": "boot"}')],
+    ['!("boot" in object.spec.disks)', append('"boot"')],
+  ])('%s', (condition, expression) => {
+    expect(texts(patch(expression, condition))).toHaveLength(1);
+  });
+
+  test.each<[string, string, string]>([
+    ['the condition is the opposite', hasDisk, append('{"name": "boot"}')],
+    ['the name differs', `!${hasDisk}`, append('{"name": "data"}')],
+    ['the name is computed', `!${hasDisk}`, append('{"name": string(object.x)}')],
+    ['the list is another', '!("boot" in object.spec.other)', append('"boot"')],
+    [
+      'the item comes first',
+      '!("boot" in object.spec.disks)',
+      '[{"op": "add", "path": "/spec/disks/0", "value": "boot"}]',
+    ],
+    [
+      'another operation removes an item',
+      '!("boot" in object.spec.disks)',
+      `${append('"boot"').slice(0, -1)}, {"op": "remove", "path": "/spec/disks/0"}]`,
+    ],
+    [
+      'all items must differ',
+      '!object.spec.disks.all(disk, disk.name == "boot")',
+      append('{"name": "boot"}'),
+    ],
+  ])('but not if %s', (_what, condition, expression) => {
+    expect(reasons(mutating(patch(expression, condition)))[0]).toContain('only the webhook finds out');
+  });
+});
+
+describe('between policies', () => {
+  const own = mutating(merge('{"spec": {"tier": "gold"}}'));
+  test.each<[string, Spec, boolean]>([
+    ['writes the same field', mutating(merge('{"spec": {"tier": "iron"}}')), false],
+    ['may write any field', mutating(merge('object')), false],
+    [
+      'reads the field',
+      { defaults: [{ path: 'x', expression: 'string(object.?spec.?tier.orValue(""))' }] },
+      false,
+    ],
+    ['fails without a spec', { defaults: [{ path: 'x', expression: 'string(object.spec.y)' }] }, false],
+    [
+      'patches a spec that must exist',
+      mutating(patch('[{"op": "add", "path": "/spec/a", "value": 1}]')),
+      false,
+    ],
+    ['fills a field of a parent that may be no map', { defaults: [{ path: 'spec.x', value: 1 }] }, false],
+    ['merges into the same parent', mutating(merge('{"spec": {"x": 1}}')), true],
+    ['writes other metadata', mutating(merge('{"metadata": {"labels": {"a": "b"}}}')), true],
+  ])('another one %s', (_what, other, compiles) => {
+    expect(reasons(own, other)).toEqual([
+      compiles ? undefined : expect.stringContaining('AdmissionPolicy other-0'),
+    ]);
+  });
+
+  test('objects of built-in kinds have the right types: another field is no problem', () => {
+    const pods: Spec = { match: { apiGroups: [''], apiVersions: ['v1'], resources: ['pods'] } };
+    const priority = { ...mutating(merge('{"spec": {"priorityClassName": "low"}}')), ...pods };
+    const path = 'spec.hostname';
+    const expression = 'string(object.?spec.?nodeName.orValue(""))';
+    expect(reasons(priority, { ...pods, defaults: [{ path: 'spec.dnsPolicy', value: 'Default' }] })).toEqual([
+      undefined,
+    ]);
+    expect(reasons(priority, { ...pods, defaults: [{ path, expression }] })).toEqual([undefined]);
+  });
+});

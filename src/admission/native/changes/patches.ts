@@ -1,0 +1,169 @@
+/** The expression of a mutation as operations, as far as its text says. */
+import { withoutDyn, type Expression } from '../../../cel/syntax/expression.ts';
+import { pointerPart, unescapePart } from '../../../json/json-patch.ts';
+import type { CompiledMutation } from '../../policy/compiled-policy.ts';
+import { memberOf, patch, ROOT, type Place } from './place.ts';
+import { mapText, NeedsWebhook, valueText, writtenBy, type Reader, type Written } from './written-value.ts';
+
+/** What a mutation does to an object. */
+export type Patches =
+  | { readonly kind: 'merge'; readonly entries: ReadonlyMap<string, Written> }
+  | { readonly kind: 'operations'; readonly operations: readonly Operation[] }
+  | { readonly kind: 'joined'; readonly parts: readonly Patches[] }
+  | {
+      readonly kind: 'choice';
+      readonly condition: Expression;
+      readonly whenTrue: Patches;
+      readonly whenFalse: Patches;
+    };
+
+export interface Operation {
+  readonly op: 'add' | 'replace' | 'remove';
+  /** Unescaped. */
+  readonly keys: readonly string[];
+  readonly written: Written | undefined;
+}
+
+/** @throws NeedsWebhook if the API server cannot do the same */
+export function patchesOf({ type }: Pick<CompiledMutation, 'type'>, reader: Reader): Patches {
+  const read = type === 'Merge' ? mergeOf : operationsOf;
+  const visit = (written: Expression): Patches => {
+    const expression = withoutDyn(written);
+    if (expression.kind !== 'call') return read(expression, reader);
+    const [first, second, third] = expression.arguments;
+    if (expression.name === '_?_:_' && first && second && third)
+      return { kind: 'choice', condition: first, whenTrue: visit(second), whenFalse: visit(third) };
+    if (type === 'JSONPatch' && expression.name === '_+_' && first && second)
+      return { kind: 'joined', parts: [visit(first), visit(second)] };
+    return read(expression, reader);
+  };
+  return visit(reader.expression);
+}
+
+function mergeOf(expression: Expression, reader: Reader): Patches {
+  const written = expression.kind === 'map' ? writtenBy(expression, reader) : undefined;
+  if (written?.kind === 'map') return { kind: 'merge', entries: written.entries };
+  throw new NeedsWebhook('its expression is no map that the text spells out');
+}
+
+function operationsOf(expression: Expression, reader: Reader): Patches {
+  if (expression.kind !== 'list')
+    throw new NeedsWebhook('its expression is no list that the text spells out');
+  const operations = expression.items.map(({ value, optional }) => {
+    if (optional) throw new NeedsWebhook('its expression has optional entries');
+    return operationOf(value, reader);
+  });
+  return { kind: 'operations', operations };
+}
+
+function operationOf(written: Expression, reader: Reader): Operation {
+  const expression = withoutDyn(written);
+  const entries = expression.kind === 'map' ? expression.entries : [];
+  const parts = new Map(
+    entries.map(({ key, value }) => [key.kind === 'literal' ? key.value : undefined, value]),
+  );
+  const [op, path] = ['op', 'path'].map((name) => {
+    const part = parts.get(name);
+    return part?.kind === 'literal' ? part.value : undefined;
+  });
+  const value = parts.get('value');
+  const isKnown = op === 'add' || op === 'replace' || op === 'remove';
+  if (!isKnown || typeof path !== 'string' || entries.length !== (op === 'remove' ? 2 : 3))
+    throw new NeedsWebhook(
+      'an operation of its expression is not spelled out: {"op": "add", "path": "/a/b", "value": …}, replace or remove',
+    );
+  const keys = keysOf(path);
+  if (op === 'remove') return { op, keys, written: undefined };
+  if (value === undefined) throw new NeedsWebhook('an operation of its expression has no value');
+  return { op, keys, written: writtenBy(value, reader) };
+}
+
+/** Go reads -1 and 01 as places in a list, and accepts a pointer without a slash. */
+function keysOf(pointer: string): readonly string[] {
+  const keys = pointer.split('/').slice(1).map(unescapePart);
+  const isUsual = keys.every((key) => !/^[-+]?\d+$/.test(key) || /^(0|[1-9]\d{0,8})$/.test(key));
+  if (keys.length > 0 && isUsual && keys.map(pointerPart).join('') === pointer) return keys;
+  throw new NeedsWebhook(`the API server and the webhook may read the path "${pointer}" differently`);
+}
+
+/**
+ * CEL for a list of JSON patches; `[]` if there are none.
+ *
+ * @param filled the paths of defaults before it
+ */
+export function patchesText(
+  patches: Patches,
+  textOf: Reader['textOf'],
+  filled: readonly (readonly string[])[],
+): string {
+  switch (patches.kind) {
+    case 'merge':
+      return merging({ ...ROOT, filled }, patches.entries);
+    case 'operations': {
+      const texts = patches.operations.flatMap(operationTexts);
+      return `[${texts.join(', ')}]`;
+    }
+    case 'joined':
+      return sum(patches.parts.map((part) => patchesText(part, textOf, filled)));
+    case 'choice': {
+      const [whenTrue, whenFalse] = [patches.whenTrue, patches.whenFalse].map((one) =>
+        patchesText(one, textOf, filled),
+      );
+      return `(${textOf(patches.condition)} ? ${whenTrue} : ${whenFalse})`;
+    }
+  }
+}
+
+function sum(lists: readonly string[]): string {
+  const some = lists.filter((one) => one !== '[]');
+  return some.length === 0 ? '[]' : some.join(' + ');
+}
+
+/** A map, and the paths from there that defaults have filled. */
+interface MergePlace extends Place {
+  readonly filled: readonly (readonly string[])[];
+}
+
+/** As `mergeInto` in ../../../json/merge-patch.ts, into a map. */
+const merging = (place: MergePlace, entries: ReadonlyMap<string, Written>): string =>
+  sum([...entries].map(([key, written]) => mergingMember(place, key, written)));
+
+function mergingMember(place: MergePlace, key: string, written: Written): string {
+  const member = memberOf(place, key);
+  const exists = `${JSON.stringify(key)} in ${place.value}`;
+  switch (written.kind) {
+    case 'null':
+      return `(${exists} ? [${patch('remove', member)}] : [])`;
+    case 'value':
+      return `[${patch('add', member, written.text)}]`;
+    case 'map': {
+      const added = `[${patch('add', member, created(written))}]`;
+      const filled = place.filled.flatMap(([first, ...rest]) =>
+        first === key && rest.length > 0 ? [rest] : [],
+      );
+      const merged = merging({ ...member, filled }, written.entries);
+      const isMap = `type(${member.value}) == map`;
+      if (filled.length === 0) return `(${exists} && ${isMap} ? ${merged} : ${added})`;
+      // A default does not fill what is no map, but would fill the new map: the webhook refuses that.
+      const failing = `[${patch('remove', memberOf(member, 'gatehouse'))}]`;
+      return `(!(${exists}) ? ${added} : ${isMap} ? ${merged} : ${failing})`;
+    }
+  }
+}
+
+/** A new value: there is nothing to remove. */
+function created(written: Exclude<Written, { kind: 'null' }>): string {
+  if (written.kind === 'value') return written.text;
+  return mapText(
+    [...written.entries].flatMap(([key, inner]) => (inner.kind === 'null' ? [] : [[key, created(inner)]])),
+  );
+}
+
+/** A patch of the API server would add what it cannot replace. A patch that cannot remove fails. */
+function operationTexts({ op, keys, written }: Operation): readonly string[] {
+  const place: Place = { value: '', pointer: [JSON.stringify(keys.map(pointerPart).join(''))] };
+  return [
+    ...(op === 'add' ? [] : [patch('remove', place)]),
+    ...(op === 'remove' ? [] : [patch('add', place, written && valueText(written))]),
+  ];
+}

@@ -1,0 +1,139 @@
+/** What the expression of a mutation writes, as far as its text says. */
+import { CelError, compileCel, type CelVariables } from '../../../cel/cel.ts';
+import { ADMISSION_VARIABLES } from '../../../cel/match-condition.ts';
+import { withoutDyn, type Entry, type Expression } from '../../../cel/syntax/expression.ts';
+import { parseExpression } from '../../../cel/syntax/parse.ts';
+import type { CompiledPolicy } from '../../policy/compiled-policy.ts';
+
+/** `value`: CEL for a value that is neither null nor a map; for JSON patches, also a map. */
+export type Written =
+  | { readonly kind: 'null' }
+  | { readonly kind: 'value'; readonly text: string; readonly constant?: unknown }
+  | { readonly kind: 'map'; readonly entries: ReadonlyMap<string, Written> };
+
+/** Why a mutation stays in the webhook. */
+export class NeedsWebhook extends Error {
+  override readonly name = 'NeedsWebhook';
+}
+
+const TYPES = ['string', 'bool', 'list(string)', 'list(bool)'];
+
+/** Reads the text of one expression. */
+export interface Reader {
+  readonly expression: Expression;
+  /** CEL for a complete part. */
+  readonly textOf: (part: Expression) => string;
+  /** The type of the part in the API server. @throws NeedsWebhook if that refuses the part */
+  readonly typeOf: (part: Expression) => string;
+  /** Parts that `textOf` has returned. */
+  readonly used: ReadonlySet<string>;
+}
+
+export function readerOf(policy: CompiledPolicy, source: string): Reader {
+  const { expression, textOf } = parseExpression(source);
+  const used = new Set<string>();
+  const known = variablesFor(policy);
+  const plain = (part: Expression): string => {
+    const text = textOf(part);
+    if (text === undefined) throw new NeedsWebhook('a part of its expression is too complex');
+    used.add(text);
+    return text;
+  };
+  return {
+    ...{ expression, used },
+    textOf: (part) => `(${plain(part)}\n)`,
+    typeOf: (part) => typeOf(plain(part), known),
+  };
+}
+
+function typeOf(text: string, variables: CelVariables): string {
+  try {
+    return compileCel(text, variables, { uniformLiterals: true }).type;
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    throw new NeedsWebhook(`the API server refuses its expression: ${error.message}`);
+  }
+}
+
+/** An object may have fields of other types until the API server has validated it, so its schema does not count. */
+export function variablesFor({
+  variables,
+  params,
+}: CompiledPolicy): Exclude<CelVariables, readonly string[]> {
+  const base = {
+    ...ADMISSION_VARIABLES,
+    namespaceObject: 'dyn',
+    ...(params === undefined ? {} : { params: 'dyn' }),
+  };
+  const fields: Record<string, string> = {};
+  for (const { name, expression } of variables) {
+    const known = { ...base, refs: 'dyn', variables: { fields: { ...fields } } };
+    fields[name] = typeIn(expression.program.expression, known);
+  }
+  return { ...base, variables: { fields } };
+}
+
+/** Types that no text can name count as dyn. */
+function typeIn(text: string, known: CelVariables): string {
+  try {
+    const { type } = compileCel(text, known);
+    return [...TYPES, 'int'].includes(type) ? type.replace('(', '<').replace(')', '>') : 'dyn';
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    return 'dyn';
+  }
+}
+
+/** The value of a field, or of an item of a list. @throws NeedsWebhook */
+export function writtenBy(written: Expression, reader: Reader): Written {
+  const expression = withoutDyn(written);
+  if (expression.kind === 'map') return { kind: 'map', entries: entriesOf(expression.entries, reader) };
+  if (expression.kind === 'literal' && expression.value === null) return { kind: 'null' };
+  if (expression.kind === 'list') {
+    if (expression.items.some(({ optional }) => optional)) throw new NeedsWebhook(OPTIONAL);
+    const items = expression.items.map(({ value }) => `dyn(${valueText(writtenBy(value, reader))})`);
+    return { kind: 'value', text: `[${items.join(', ')}]` };
+  }
+  if (!isNumber(expression) && !TYPES.includes(reader.typeOf(expression))) throw new NeedsWebhook(UNTYPED);
+  const constant = expression.kind === 'literal' ? { constant: expression.value } : {};
+  return { kind: 'value', text: reader.textOf(expression), ...constant };
+}
+
+const OPTIONAL = 'its expression has optional entries';
+const UNTYPED =
+  'a value of its expression may be neither text nor bool nor a number as written: write string(…) or bool(…)';
+
+/** Larger integers become texts in the API server. */
+const isNumber = (expression: Expression): boolean =>
+  expression.kind === 'literal' &&
+  (typeof expression.value === 'bigint'
+    ? Number.isSafeInteger(Number(expression.value))
+    : typeof expression.value === 'number');
+
+function entriesOf(entries: readonly Entry[], reader: Reader): ReadonlyMap<string, Written> {
+  const written = new Map<string, Written>();
+  for (const { key, value, optional } of entries) {
+    if (optional) throw new NeedsWebhook(OPTIONAL);
+    const name = key.kind === 'literal' ? key.value : undefined;
+    if (typeof name !== 'string') throw new NeedsWebhook('a key of its expression is no constant text');
+    if (written.has(name)) throw new NeedsWebhook(`its expression has two keys "${name}"`);
+    written.set(name, writtenBy(value, reader));
+  }
+  return written;
+}
+
+/** CEL for the value as it is. @throws NeedsWebhook if a part of it is null */
+export function valueText(written: Written): string {
+  switch (written.kind) {
+    case 'null':
+      throw new NeedsWebhook('its expression writes null into a list or a new value');
+    case 'value':
+      return written.text;
+    case 'map':
+      return mapText([...written.entries].map(([key, value]) => [key, valueText(value)]));
+  }
+}
+
+/** Each value is a dyn, because the API server refuses literals with several types. */
+export const mapText = (entries: readonly (readonly [key: string, text: string])[]): string =>
+  `{${entries.map(([key, text]) => `${JSON.stringify(key)}: dyn(${text})`).join(', ')}}`;
