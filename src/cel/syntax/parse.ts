@@ -82,7 +82,6 @@ function parseConditional(parser: Parser): Expression {
   return complete(parser, token.at, expression);
 }
 
-/** An expression without a conditional of its own. */
 function parseBranch(parser: Parser): Expression {
   const { at } = parser.token;
   return complete(parser, at, parseBinary(parser, 1));
