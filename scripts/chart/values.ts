@@ -153,7 +153,7 @@ const processValues = (): TProperties => ({
     false,
   ),
   compilePolicies: boolean(
-    'What CEL can express, as policies that the API server enforces itself: checks as ValidatingAdmissionPolicies (Kubernetes 1.30), defaults as MutatingAdmissionPolicies (1.36).',
+    'What CEL can express, as policies that the API server enforces itself: checks as ValidatingAdmissionPolicies (Kubernetes 1.30), changes as MutatingAdmissionPolicies (1.36).',
     false,
   ),
   extraArgs: Type.Array(Type.String(), {

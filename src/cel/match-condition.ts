@@ -36,6 +36,22 @@ export const ADMISSION_VARIABLES: Readonly<Record<string, CelVariableType>> = {
   'authorizer.requestResource': 'resourceCheck',
 };
 
+/** The type of `namespaceObject`, which match conditions do not see. */
+export const NAMESPACE_OBJECT: CelVariableType = {
+  fields: {
+    metadata: {
+      fields: {
+        ...{ name: 'string', generateName: 'string', namespace: 'string', uid: 'string' },
+        ...{ labels: 'map<string, string>', annotations: 'map<string, string>', finalizers: 'list<string>' },
+        ...{ creationTimestamp: 'dyn', deletionTimestamp: 'dyn', resourceVersion: 'string' },
+        ...{ deletionGracePeriodSeconds: 'int', generation: 'int' },
+      },
+    },
+    spec: { fields: { finalizers: 'list<string>' } },
+    status: { fields: { phase: 'string' } },
+  },
+};
+
 /**
  * Compiles a match condition of a webhook as the API server does: a result of type `dyn` is no `bool`.
  * @throws CelError

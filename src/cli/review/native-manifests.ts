@@ -12,7 +12,7 @@ import { createKinds } from './kinds.ts';
 import { compilePolicies } from './policies.ts';
 import { readOwn } from './read-own.ts';
 
-const NOT_PRINTED = 'a MutatingAdmissionPolicy fills them, from Kubernetes 1.36 on: add --map';
+const NOT_PRINTED = 'it needs a MutatingAdmissionPolicy, from Kubernetes 1.36 on: add --map';
 
 /**
  * YAML that can be applied from Kubernetes 1.30 on; with `map`, from 1.36 on. Comments say which checks stay with the webhook, and why.

@@ -13,9 +13,9 @@ const TEXTS = [
   'string(object.?spec.?tier.orValue("none"))',
   'request.userInfo.username',
   'string(variables.rack)',
-  'variables.who == "ada" ? variables.who : "other" // somebody else\n',
+  'variables.who == "ada" ? variables.who : "other" // a comment\n',
   'string(oldObject.spec.units)',
-  'string(namespaceObject.metadata.labels.env)',
+  'namespaceObject.metadata.labels.env',
   'string(object.spec.nothing)',
 ];
 const OTHERS = [

@@ -87,6 +87,17 @@ test('a JSON patch replaces only what is there', () => {
   ]);
 });
 
+test('the mutations of docs/policies.md compile', () => {
+  const mark = merge('{"metadata": {"labels": {"team": namespaceObject.metadata.labels.team}}}', {
+    condition: '!has(object.metadata.labels) || !("team" in object.metadata.labels)',
+  });
+  const sidecar = patch(
+    '[{"op": "add", "path": "/spec/containers/-", "value": {"name": "log", "image": "example.com/log:1"}}]',
+    '!object.spec.containers.exists(c, c.name == "log")',
+  );
+  expect(texts(mark, sidecar)).toHaveLength(2);
+});
+
 test.each<[string, string, Mutation]>([
   ['a value may be of any type', 'write string(…)', merge('{"a": object.b}')],
   ['a value is a large integer', 'a number as written', merge('{"a": 9007199254740993}')],

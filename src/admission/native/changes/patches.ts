@@ -87,7 +87,7 @@ function keysOf(pointer: string): readonly string[] {
 }
 
 /**
- * CEL for a list of JSON patches; `[]` if there are none.
+ * CEL for a list of JSON patches; `[]` if nothing changes.
  *
  * @param filled the paths of defaults before it
  */

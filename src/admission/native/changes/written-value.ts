@@ -1,6 +1,6 @@
 /** What the expression of a mutation writes, as far as its text says. */
 import { CelError, compileCel, type CelVariables } from '../../../cel/cel.ts';
-import { ADMISSION_VARIABLES } from '../../../cel/match-condition.ts';
+import { ADMISSION_VARIABLES, NAMESPACE_OBJECT } from '../../../cel/match-condition.ts';
 import { withoutDyn, type Entry, type Expression } from '../../../cel/syntax/expression.ts';
 import { parseExpression } from '../../../cel/syntax/parse.ts';
 import type { CompiledPolicy } from '../../policy/compiled-policy.ts';
@@ -62,7 +62,7 @@ export function variablesFor({
 }: CompiledPolicy): Exclude<CelVariables, readonly string[]> {
   const base = {
     ...ADMISSION_VARIABLES,
-    namespaceObject: 'dyn',
+    namespaceObject: NAMESPACE_OBJECT,
     ...(params === undefined ? {} : { params: 'dyn' }),
   };
   const fields: Record<string, string> = {};

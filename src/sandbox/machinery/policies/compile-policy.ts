@@ -1,7 +1,7 @@
 import { CelError, compileCel, type CelProgram, type CelVariableType } from '../../../cel/cel.ts';
 import { MUTATION_MESSAGES, NO_MESSAGES } from '../../../cel/compile/messages.ts';
 import { DYN, type CelType } from '../../../cel/types/type.ts';
-import { ADMISSION_VARIABLES } from '../../../cel/match-condition.ts';
+import { ADMISSION_VARIABLES, NAMESPACE_OBJECT } from '../../../cel/match-condition.ts';
 import type { JsonObject } from '../../../json/json.ts';
 import { optionalText, record, records, text } from '../fields.ts';
 
@@ -46,22 +46,6 @@ export interface PolicyExpressions {
 
 type Variables = Readonly<Record<string, CelVariableType>>;
 
-/** As in k8s.io/apiserver/pkg/admission/plugin/cel. */
-const NAMESPACE: CelVariableType = {
-  fields: {
-    metadata: {
-      fields: {
-        ...{ name: 'string', generateName: 'string', namespace: 'string', uid: 'string' },
-        ...{ labels: 'map<string, string>', annotations: 'map<string, string>', finalizers: 'list<string>' },
-        ...{ creationTimestamp: 'dyn', deletionTimestamp: 'dyn', resourceVersion: 'string' },
-        ...{ deletionGracePeriodSeconds: 'int', generation: 'int' },
-      },
-    },
-    spec: { fields: { finalizers: 'list<string>' } },
-    status: { fields: { phase: 'string' } },
-  },
-};
-
 /**
  * Compiles the expressions in the `spec` of a policy. A variable can use those before it.
  *
@@ -70,7 +54,7 @@ const NAMESPACE: CelVariableType = {
 export function compilePolicy(spec: JsonObject, types: Variables = {}): PolicyExpressions {
   // Without a paramKind there is no such variable.
   const params: Variables = record(spec, 'paramKind') === undefined ? {} : { params: 'dyn' };
-  const base: Variables = { ...ADMISSION_VARIABLES, ...params, namespaceObject: NAMESPACE, ...types };
+  const base: Variables = { ...ADMISSION_VARIABLES, ...params, namespaceObject: NAMESPACE_OBJECT, ...types };
   const fields: Record<string, CelVariableType> = {};
   const all = (): Variables => ({ ...base, variables: { fields: { ...fields } } });
   const variables = records(spec, 'variables').map((variable, index): Variable => {
