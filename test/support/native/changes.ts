@@ -1,12 +1,10 @@
 /** Webhook and API server change one object by the same policy. */
-import { isDeepStrictEqual } from 'node:util';
-
 import type { AdmissionPolicySpec } from '../../../src/api/admission-policy.ts';
 import { compileNative, type NativeOptions } from '../../../src/admission/native/native-policy.ts';
 import type { CompiledPolicy } from '../../../src/admission/policy/compiled-policy.ts';
 import { mutate } from '../../../src/admission/policy/mutate.ts';
 import type { KubeObject } from '../../../src/json/kube-object.ts';
-import type { JsonObject, JsonValue } from '../../../src/json/json.ts';
+import { isEqual, type JsonObject, type JsonValue } from '../../../src/json/json.ts';
 import { applyPatch } from '../../../src/json/json-patch.ts';
 import { ofJson, toJson, type ApiObject } from '../../../src/sandbox/machinery/api-object.ts';
 import { applyMutation, MutationFailure } from '../../../src/sandbox/machinery/policies/apply-mutation.ts';
@@ -26,7 +24,7 @@ import { isCalled, keyOfParams, noAuthorizer, sandboxed, specOf, worldWith } fro
 import type { Asked } from './requests.ts';
 
 /** The object after the changes. */
-export type Outcome = JsonObject | 'refused';
+export type Outcome = JsonObject | 'refused' | 'changed again';
 
 export interface Changers {
   readonly webhook: (asked: Asked, params: KubeObject | undefined) => Promise<Outcome>;
@@ -47,9 +45,10 @@ export function changersOf(policy: CompiledPolicy, options: NativeOptions): Chan
       const [one] = found.params;
       if (found.params.length === 0) return before;
       const once = applyOnce(compiled, asked, before, one);
+      if (once === 'refused' || isEqual(once, before)) return once;
       // The API server runs the policy again after a change.
-      const isChanged = once !== 'refused' && !isDeepStrictEqual(once, before);
-      return isChanged ? applyOnce(compiled, asked, once, one) : once;
+      const twice = applyOnce(compiled, asked, once, one);
+      return twice === 'refused' || isEqual(twice, once) ? twice : 'changed again';
     },
   };
 }
@@ -59,7 +58,7 @@ function applyOnce(
   asked: Asked,
   before: JsonObject,
   params: ApiObject | undefined,
-): Outcome {
+): JsonObject | 'refused' {
   const { question, namespaceObject } = asked;
   const namespace = sandboxed(namespaceObject);
   const type = question.seen;
