@@ -37,7 +37,7 @@ export function changersOf(policy: CompiledPolicy, options: NativeOptions): Chan
   const [spec, bound] = [specOf(pair.policy), specOf(pair.binding)];
   const compiled = compilePolicy(spec);
   return {
-    webhook: (asked, params) => byWebhook(policy, asked, params),
+    webhook: (asked, params) => byWebhook([policy], asked, params),
     apiServer: async (asked, params) => {
       const found = await paramsOf(spec, bound, asked.question.attributes.namespace, worldWith(params));
       if (found.kind === 'broken') throw new Error(found.message);
@@ -85,19 +85,43 @@ const objectOf = ({ question: { object } }: Pick<Asked, 'question'>): JsonObject
   return toJson(object);
 };
 
-async function byWebhook(
-  policy: CompiledPolicy,
+/** The API server applies the policies in this order, and once more. */
+export function inOrder(
+  policies: readonly CompiledPolicy[],
+  others: NativeOptions,
+): (asked: Asked) => Outcome {
+  const compiled = policies.map((policy) => {
+    const pair = compileNative(policy, others).pairs.find(({ part }) => part === 'changes');
+    if (pair === undefined) throw new Error('the policy changes nothing in the API server');
+    return compilePolicy(specOf(pair.policy));
+  });
+  return (asked) =>
+    [...compiled, ...compiled].reduce<JsonObject | 'refused'>(
+      (object, one) => (object === 'refused' ? object : applyOnce(one, asked, object, undefined)),
+      objectOf(asked),
+    );
+}
+
+/** The webhook applies the policies in the order of their names. */
+export async function byWebhook(
+  policies: readonly CompiledPolicy[],
   asked: Asked,
   params: KubeObject | undefined,
 ): Promise<Outcome> {
   const { question, request, namespaceObject } = asked;
-  const called = isCalled(policy, question);
-  if (called !== true) return called === false ? objectOf(asked) : 'refused';
+  const called = policies.map((policy) => isCalled(policy, question));
+  if (called.includes(undefined)) return 'refused';
   const stored = {
     ...(namespaceObject === undefined ? {} : { 'namespaces/store': namespaceObject }),
-    ...(params === undefined ? {} : { [keyOfParams(policy, params)]: params }),
+    ...(params === undefined
+      ? {}
+      : Object.fromEntries(policies.map((policy) => [keyOfParams(policy, params), params]))),
   };
-  const decision = await mutate(request, [policy], clusterOf({ stored }));
+  const decision = await mutate(
+    request,
+    policies.filter((_, index) => called[index]),
+    clusterOf({ stored }),
+  );
   if (decision.kind === 'retry') throw new Error(decision.message);
   if (decision.kind === 'deny') return 'refused';
   return applyPatch(objectOf(asked), decision.patch);
