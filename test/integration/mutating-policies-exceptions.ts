@@ -1,4 +1,3 @@
-const NOT_SERVED = 'the sandbox does not serve this kind or subresource';
 const WORDING = "the sandbox words errors of Go's decoder differently";
 const NULLS = 'the sandbox drops a null of a patch as it drops one in a request';
 const PODS = 'the sandbox knows only some fields of a Pod, and has no admission plugin for priorities';
@@ -26,9 +25,4 @@ export const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
   ['mutating_json_patch/pod-replace-spec-type', WORDING],
   ['mutating_json_patch/pod-tolerations-list', 'a real API server crashes and sends no answer'],
   ['mutating_match/params-by-selector-order', 'a real API server applies params in an order that varies'],
-  ['mutating_match/cluster-scoped', NOT_SERVED],
-  ['mutating_match/eviction-subresource', NOT_SERVED],
-  ['mutating_match/binding-subresource', NOT_SERVED],
-  ['mutating_match/exec-connect-apply', NOT_SERVED],
-  ['mutating_match/exec-connect-json-patch', NOT_SERVED],
 ]);

@@ -22,7 +22,8 @@ import {
 } from '../../sandbox/machinery/objects/validate.ts';
 import type { WebhookCaller } from '../../sandbox/machinery/webhooks/call.ts';
 
-export interface Write extends Pick<AdmissionAttributes, 'type' | 'operation' | 'user'> {
+export interface Write extends Pick<AdmissionAttributes, 'type' | 'user'> {
+  readonly operation: Exclude<AdmissionAttributes['operation'], 'CONNECT'>;
   /** Undefined on DELETE. */
   readonly object: ApiObject | undefined;
   /** Undefined on CREATE. */

@@ -11,6 +11,7 @@ import { INGRESS } from './services/ingress.ts';
 import { LEASE } from './core/lease.ts';
 import { NAMESPACE } from './core/namespace.ts';
 import { NETWORK_POLICY } from './services/network-policy.ts';
+import { NODE } from './workloads/node.ts';
 import { POD } from './workloads/pod.ts';
 import { POD_DISRUPTION_BUDGET } from './workloads/pod-disruption-budget.ts';
 import { CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING } from './rbac/rbac.ts';
@@ -33,6 +34,7 @@ export const builtInTypes = (
   ENDPOINTS,
   CORE_EVENT,
   NAMESPACE,
+  NODE,
   POD,
   RESOURCE_QUOTA,
   SECRET,

@@ -1,4 +1,5 @@
 import { withStatusOf } from './validate.ts';
+import { changed, section, spec, withFields } from '../fields.ts';
 import { field, withMeta, type ApiObject } from '../api-object.ts';
 import type { ResourceType } from '../resource-type.ts';
 
@@ -31,6 +32,10 @@ export function restrictToEndpoint(
     case 'finalize': {
       const spec = field(wanted, 'spec');
       return spec === undefined ? live : { ...live, spec };
+    }
+    case 'ephemeralcontainers': {
+      const { ephemeralContainers } = section(wanted, 'spec');
+      return withFields(live, { spec: changed(spec(live), { ephemeralContainers }) });
     }
     case 'scale':
       return wanted; // the Scale view has only writable fields

@@ -192,7 +192,7 @@ async function invoke(
       const view = attributes.shownAs;
       const type = view ?? seen;
       const after = applyMutation(mutation, result.value, {
-        ...{ object: before, type, isView: view !== undefined },
+        ...{ object: before, type, isView: view !== undefined && view.kind !== 'Binding' },
       });
       if (!isSame(after, before))
         current = withObject(

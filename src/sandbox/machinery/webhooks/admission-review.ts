@@ -4,9 +4,12 @@ import { ApiFailure } from '../failure.ts';
 import type { UserInfo } from '../request.ts';
 import { apiVersionOf, type ResourceType } from '../resource-type.ts';
 
-/** The attributes of a request for admission. `object` is undefined on DELETE, `oldObject` on CREATE. */
+/**
+ * The attributes of a request for admission. `object` is undefined on DELETE, `oldObject` on CREATE. On CONNECT, `object`
+ * has the options of the connection and no metadata.
+ */
 export interface AdmissionAttributes {
-  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE';
+  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
   readonly type: ResourceType;
   readonly subresource: string;
   readonly namespace: string;
@@ -17,8 +20,8 @@ export interface AdmissionAttributes {
   readonly shownAs?: ResourceType;
   readonly user: UserInfo;
   readonly dryRun: boolean;
-  /** CreateOptions, UpdateOptions or DeleteOptions of meta.k8s.io/v1. */
-  readonly options: JsonObject;
+  /** CreateOptions, UpdateOptions or DeleteOptions of meta.k8s.io/v1; null for CONNECT. */
+  readonly options: JsonObject | null;
 }
 
 /** The content of an AdmissionReview for one webhook. `seen` is the version that the webhook wants. */

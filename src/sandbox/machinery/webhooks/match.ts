@@ -121,8 +121,13 @@ function selectsNamespace(
   return matchesSelector(namespaceSelector, labels);
 }
 
-function selectsObject({ objectSelector }: Criteria, { object, oldObject }: AdmissionAttributes): boolean {
+/** Options of a connection have no labels, so that no selector matches them. */
+function selectsObject(
+  { objectSelector }: Criteria,
+  { operation, object, oldObject }: AdmissionAttributes,
+): boolean {
   if (Object.keys(objectSelector).length === 0) return true;
+  if (operation === 'CONNECT') return false;
   const selects = (candidate: ApiObject | undefined) =>
     candidate !== undefined && matchesSelector(objectSelector, candidate.metadata.labels ?? {});
   return selects(object) || selects(oldObject);

@@ -51,7 +51,7 @@ export const encoded = (json: string, encoding: Encoding) => ({
 /** As in the API server, a success has no code on the wire. */
 export function statusText(status: Status): string {
   const { code, ...rest } = status;
-  return jsonText(status.status === 'Success' ? rest : { ...rest, code });
+  return jsonText(code === 200 ? rest : status);
 }
 
 function objectText(

@@ -16,6 +16,8 @@ import { deleteCollection, deleteOne } from './delete.ts';
 import { patch } from './patch.ts';
 import { get, list } from './read.ts';
 import { handleScale, hasScale } from './scale.ts';
+import { connect, connectionOf } from './subresources/connect.ts';
+import { podRequestOf, requestOfPod } from './subresources/pod-requests.ts';
 import { issueToken } from './service-account-token.ts';
 import { update } from './update.ts';
 import { watch } from './watch.ts';
@@ -100,10 +102,16 @@ async function handleSubresource(
   const isFinalize = info.subresource === 'finalize' && type.resource === 'namespaces' && type.group === '';
   if (info.subresource === 'token' && type.resource === 'serviceaccounts' && type.group === '') {
     if (info.verb !== 'create') throw methodNotAllowed();
-    return issueToken(api, request, info, type);
+    return await issueToken(api, request, info, type);
   }
+  const connection = connectionOf(type, info.subresource);
+  if (connection !== undefined) return await connect(api, request, info, type, connection);
+  const podRequest = podRequestOf(type, info.subresource);
+  if (podRequest !== undefined) return await requestOfPod(api, request, info, type, podRequest);
   if (info.subresource === 'scale' && hasScale(type)) return await handleScale(api, request, info, type);
-  if (!isFinalize && !(info.subresource === 'status' && type.hasStatus)) {
+  const isEphemeral =
+    info.subresource === 'ephemeralcontainers' && type.resource === 'pods' && type.group === '';
+  if (!isFinalize && !isEphemeral && !(info.subresource === 'status' && type.hasStatus)) {
     throw type.custom ? notFound(type, info.name) : noSuchResource();
   }
   if (info.verb === 'get') return await get(api, request, info, type);

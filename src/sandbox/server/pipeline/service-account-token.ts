@@ -2,12 +2,15 @@ import { placeOf } from '../../machinery/storage/stored.ts';
 import { isJsonObject, ownValue, type JsonObject } from '../../../json/json.ts';
 import { ofJson, type ApiObject, timestamp } from '../../machinery/api-object.ts';
 import { badRequest, conflict, invalid, notFound, type Cause } from '../../machinery/failure.ts';
-import { record, text, texts } from '../../machinery/fields.ts';
+import { builtInKind } from '../../machinery/kinds/built-in-kind.ts';
+import { openObject } from '../../machinery/kinds/schema-builders.ts';
+import { record, section, text, texts } from '../../machinery/fields.ts';
 import type { ResourceRequest } from '../../machinery/request.ts';
 import type { ResourceType } from '../../machinery/resource-type.ts';
 import { invalidValue } from '../../machinery/schema/causes.ts';
 import { objectAnswer, type Answer } from './answer.ts';
 import type { Api, ApiRequest } from './context.ts';
+import { optionsJson } from './create.ts';
 import { objectBody } from './decode-body.ts';
 import { writeOptionsOf } from './options.ts';
 
@@ -15,6 +18,15 @@ import { writeOptionsOf } from './options.ts';
 const DEFAULT_LIFE_S = 3_600;
 const SHORTEST_LIFE_S = 600;
 const LONGEST_LIFE_S = 2 ** 32;
+
+const TOKEN_REQUEST = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest' };
+
+/** How admission sees a request for a token. */
+const REVIEWED = builtInKind({
+  ...{ ...TOKEN_REQUEST, resource: 'tokenrequests', namespaced: true },
+  description: 'A request for a token.',
+  fields: { spec: openObject({}), status: openObject({}) },
+});
 
 /** The default audience of a token. */
 const AUDIENCE = 'https://kubernetes.default.svc';
@@ -24,19 +36,36 @@ const AUDIENCE = 'https://kubernetes.default.svc';
  * @throws ApiFailure 404 if the account or the bound object does not exist, 422 for an invalid lifetime
  * @see kubernetes/pkg/registry/core/serviceaccount/storage/token.go
  */
-export function issueToken(api: Api, request: ApiRequest, info: ResourceRequest, type: ResourceType): Answer {
-  const { dryRun } = writeOptionsOf(request.query, 'CreateOptions');
+export async function issueToken(
+  api: Api,
+  request: ApiRequest,
+  info: ResourceRequest,
+  type: ResourceType,
+): Promise<Answer> {
+  const options = writeOptionsOf(request.query, 'CreateOptions');
+  const { dryRun } = options;
   const body = objectBody(request, 'TokenRequest');
-  const spec = (isJsonObject(body) ? record(body, 'spec') : undefined) ?? {};
+  const given = (isJsonObject(body) ? record(body, 'spec') : undefined) ?? {};
+  const { name, namespace } = info;
+  const asked = ofJson({ ...TOKEN_REQUEST, metadata: { name, namespace }, spec: given });
+  const attributes = {
+    operation: 'CREATE',
+    ...{ type, shownAs: REVIEWED, subresource: 'token', namespace, name },
+    ...{ user: request.user, dryRun, options: optionsJson('CreateOptions', options) },
+  } as const;
+  const mutated =
+    (await api.admission.mutate({ ...attributes, object: asked }, (object) => object, request.notes)) ??
+    asked;
+  const spec = section(mutated, 'spec');
   const account = api.storage.get(placeOf(type), { namespace: info.namespace, name: info.name });
   if (account === undefined) throw notFound(type, info.name);
   const seconds = lifeOf(spec);
+  await api.admission.validate({ ...attributes, object: mutated }, request.notes);
   refuseUnbound(api, info, spec);
   const audiences = texts(spec, 'audiences').length === 0 ? [AUDIENCE] : texts(spec, 'audiences');
   const token = dryRun ? '' : api.issueToken(info.namespace, info.name, account.metadata.uid ?? '', seconds);
   const answer = ofJson({
-    apiVersion: 'authentication.k8s.io/v1',
-    kind: 'TokenRequest',
+    ...TOKEN_REQUEST,
     metadata: { name: info.name, namespace: info.namespace, creationTimestamp: timestamp(api.now()) },
     spec: {
       ...spec,
