@@ -10,7 +10,6 @@ export const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
     'status/two-resources-one-wrong',
     'status/eleven-resources',
   ].map((name) => [name, NOT_SERVED] as const),
-  ['status/crd-timestamp', 'the sandbox takes a date-time as the string that it is in a request'],
   ['status/two-warnings-in-one-expression', 'the sandbox shows the first error of an expression'],
   ['exemption/self-subject-rules-review', 'the sandbox lists rules in another order, and has no issuer'],
   [

@@ -5,8 +5,6 @@ const TWICE = 'a real API server lists the same cause twice';
 
 /** Cases that the sandbox answers differently, each with the reason. */
 export const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
-  ['mutating_apply/generation-set', 'the sandbox removes the generation that a policy sets'],
-  ['mutating_apply/binary-data', 'the sandbox accepts bytes for base64 text'],
   ['mutating_apply/pod-container-without-key', PODS],
   ['mutating_apply/pod-resources-quantity-string', PODS],
   ['mutating_apply/pod-int-field', PODS],
@@ -15,12 +13,9 @@ export const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
   ['mutating_apply/pod-default-filled-after', PODS],
   ['mutating_apply/update-name-change', TWICE],
   ['mutating_apply/update-uid-change', TWICE],
-  ['mutating_json_patch/add-without-value', NULLS],
-  ['mutating_json_patch/add-null', NULLS],
   ['mutating_json_patch/crd-add-null', NULLS],
   ['mutating_json_patch/add-int-to-string-map', WORDING],
   ['mutating_json_patch/replace-kind', WORDING],
-  ['mutating_json_patch/replace-api-version', WORDING],
   ['mutating_json_patch/wrong-type', WORDING],
   ['mutating_json_patch/pod-replace-spec-type', WORDING],
   ['mutating_json_patch/pod-tolerations-list', 'a real API server crashes and sends no answer'],

@@ -1,5 +1,16 @@
 import { isJsonObject, type JsonObject, ownValue } from '../../json/json.ts';
-import { BOOL, type CelType, DOUBLE, DYN, INT, listOf, mapOf, type ObjectField, STRING } from './type.ts';
+import {
+  BOOL,
+  type CelType,
+  DOUBLE,
+  DYN,
+  INT,
+  listOf,
+  mapOf,
+  type ObjectField,
+  STRING,
+  TIMESTAMP,
+} from './type.ts';
 
 /** CEL keywords that cannot be field names. */
 const RESERVED = new Set(
@@ -60,6 +71,8 @@ function structureOf(schema: JsonObject, path: string): CelType {
   switch (type) {
     case 'string':
       return STRING;
+    case 'timestamp': // not in CRDs: the type checks of admission policies ask for it
+      return TIMESTAMP;
     case 'integer':
       return INT;
     case 'number':

@@ -42,6 +42,10 @@ function keptBelow(value: JsonValue, schema: Schema): JsonValue {
   if (isJsonArray(value))
     return items === undefined ? value : changeItems(value, (item) => keptBelow(item, items));
   if (!isJsonObject(value)) return value;
-  if (typeof each === 'object') return changeFields(value, (item) => keptBelow(item, each));
+  // In a map of texts, Go reads null as an empty text.
+  if (typeof each === 'object')
+    return changeFields(value, (item) =>
+      item === null && each.type === 'string' ? '' : keptBelow(item, each),
+    );
   return changeFields(value, (item, key) => kept(item, key, schema));
 }

@@ -73,9 +73,7 @@ export function withGeneration(
   { strategy, hasStatus }: ResourceType,
 ): ApiObject {
   if (!strategy.countsGenerations) {
-    return old === undefined
-      ? withMeta(object, { generation: undefined })
-      : withMeta(object, { generation: old.metadata.generation });
+    return old === undefined ? object : withMeta(object, { generation: old.metadata.generation });
   }
   const before = old?.metadata.generation ?? 0;
   const generation = old === undefined ? 1 : before + (sameContent(object, old, hasStatus) ? 0 : 1);

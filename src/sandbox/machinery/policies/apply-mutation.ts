@@ -47,7 +47,7 @@ function withJsonPatch(result: unknown, { object }: Target): ApiObject {
   let patched = toJson(object);
   for (const operation of isJsonArray(operations) ? operations : []) {
     if (!isJsonObject(operation)) throw new MutationFailure('JSON Patch: null is no operation');
-    const step: JsonObject = { path: '', ...operation };
+    const step: JsonObject = { path: '', ...(operation.op === 'add' ? { value: null } : {}), ...operation };
     if (step.op === 'test' && step.value === null && !hasValue(patched, step)) return object;
     try {
       patched = applyJsonPatch(patched, [step]);
@@ -108,7 +108,7 @@ function withConfiguration(result: unknown, { object, type, isView }: Target): A
     throw untyped(`no corresponding type for ${shown}, Kind=${object.kind}`);
   }
   const schema = wholeSchema(type);
-  const problems = typeProblems(withoutNulls(applied, schema), schema);
+  const problems = [...bytesProblems(result, ''), ...typeProblems(withoutNulls(applied, schema), schema)];
   const [only] = problems;
   if (only !== undefined) throw untyped(problems.length === 1 ? only : ['errors:', ...problems].join('\n  '));
   const atomics = atomicPaths(applied, schema, '');
@@ -121,6 +121,17 @@ function withConfiguration(result: unknown, { object, type, isView }: Target): A
     apiVersion: apiVersionOf(type),
     kind: type.kind,
   });
+}
+
+/** The API server converts bytes for JSON Patches only. */
+function bytesProblems(value: unknown, path: string): readonly string[] {
+  if (value instanceof Uint8Array) {
+    const bytes = Array.from(value, (byte) => `0x${byte.toString(16)}`).join(', ');
+    return [`${path}: expected string, got &value.valueUnstructured{Value:[]uint8{${bytes}}}`];
+  }
+  return value instanceof Map
+    ? [...value].flatMap(([key, item]) => bytesProblems(item, `${path}.${String(key)}`))
+    : [];
 }
 
 /** Parts of an object must be named after their fields: `Object.spec` is the type of `spec`. */

@@ -214,7 +214,9 @@ function decoded(object: ApiObject, type: ResourceType, { patchType }: Mutation,
     return decodeObject(toJson(object), type, 'Strict', notes);
   } catch (error) {
     if (!(error instanceof ApiFailure)) throw error;
-    const why = error.message.replace(/^.* cannot be handled as an? \w+: /, '');
+    const why = error.message
+      .replace(/^.* cannot be handled as an? \w+: /, '')
+      .replace(/in scheme$/, 'in scheme "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"');
     if (patchType === 'JSONPatch') throw internalError(why);
     const kind = `${type.group}/${type.version}, Kind=${type.kind}`;
     throw new MutationFailure(`unable to convert unstructured object to ${kind}: ${why}`, { cause: error });

@@ -93,7 +93,9 @@ function closed(schema: Schema): JsonObject {
     const isSchema = key === 'items' || key === 'additionalProperties';
     return [key, isSchema && isJsonObject(value) ? closed(value) : (value as JsonValue)]; // a schema is JSON
   });
-  return Object.fromEntries(entries);
+  // A date-time is a timestamp here, although it is a string in a request.
+  const isTime = schema.type === 'string' && schema.format === 'date-time';
+  return { ...Object.fromEntries(entries), ...(isTime ? { type: 'timestamp' } : {}) };
 }
 
 /** As cel-go prints an error. */
