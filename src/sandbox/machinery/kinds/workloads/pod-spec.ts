@@ -18,6 +18,8 @@ import {
 
 const open = openObject({});
 
+const PROBE = openObject({ exec: openObject({ command: STRINGS }) });
+
 const CONTAINER = openObject({
   name: STRING,
   image: STRING,
@@ -30,6 +32,7 @@ const CONTAINER = openObject({
   ]),
   resources: withDefault(open, {}),
   volumeMounts: keyedList(openObject({ name: STRING, mountPath: STRING }), ['mountPath']),
+  ...{ livenessProbe: PROBE, readinessProbe: PROBE, startupProbe: PROBE },
   volumeDevices: keyedList(openObject({ name: STRING, devicePath: STRING }), ['devicePath']),
   terminationMessagePath: withDefault(STRING, '/dev/termination-log'),
   terminationMessagePolicy: withDefault(STRING, 'File'),

@@ -3,9 +3,10 @@ import type { ApiObject } from '../../api-object.ts';
 import { flag, records, text, number, section, spec, status, withFields } from '../../fields.ts';
 import type { Cause } from '../../failure.ts';
 import type { PrinterColumn, ResourceType } from '../../resource-type.ts';
-import { duplicateValue, invalidValue, requiredValue } from '../../schema/causes.ts';
+import { duplicateValue, invalidValue, requiredValue, unsupportedValue } from '../../schema/causes.ts';
 import { AGE, builtInKind } from '../built-in-kind.ts';
 import { labelProblem } from '../name-problems.ts';
+import { qosClassOf, withRequests } from './pod-resources.ts';
 import { POD_SPEC } from './pod-spec.ts';
 import { CONDITIONS, openObject, STRING } from '../schema-builders.ts';
 
@@ -61,13 +62,15 @@ export const POD: ResourceType = builtInKind({
   },
   strategy: {
     countsGenerations: true,
-    completeDefaults: (pod) => withFields(pod, { spec: withPullPolicies(spec(pod)) }),
-    prepareForCreate: (pod) =>
-      withFields(pod, {
-        spec: withPullPolicies(spec(pod)),
-        status: { phase: 'Pending', qosClass: 'BestEffort' },
-      }),
-    validate: (pod) => containerProblems(spec(pod), 'spec'),
+    completeDefaults: (pod) => withFields(pod, { spec: withRequests(withPullPolicies(spec(pod))) }),
+    prepareForCreate: (pod) => {
+      const completed = withRequests(withPullPolicies(spec(pod)));
+      return withFields(pod, {
+        spec: completed,
+        status: { phase: 'Pending', qosClass: qosClassOf(completed) },
+      });
+    },
+    validate: (pod) => [...containerProblems(spec(pod), 'spec'), ...restartProblems(spec(pod))],
   },
 });
 
@@ -89,6 +92,13 @@ const pulled = (podSpec: JsonObject, list: string): JsonValue =>
     const floating = !path.includes('@') && (!path.includes(':') || path.endsWith(':latest'));
     return { ...container, imagePullPolicy: floating ? 'Always' : 'IfNotPresent' };
   });
+
+const RESTARTS = ['Always', 'OnFailure', 'Never'];
+
+function restartProblems(podSpec: JsonObject): readonly Cause[] {
+  const policy = text(podSpec, 'restartPolicy');
+  return RESTARTS.includes(policy) ? [] : [unsupportedValue('spec.restartPolicy', policy, RESTARTS)];
+}
 
 /** The rules of ValidatePodSpec for fields that every container has. */
 export function containerProblems(podSpec: JsonObject, field: string): readonly Cause[] {
