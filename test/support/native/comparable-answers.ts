@@ -29,8 +29,7 @@ const stableText = (text: string): string =>
     .replaceAll(/\bgen-\w{5}\b/g, 'gen-');
 
 const OF_THE_RUN = [
-  ...['uid', 'resourceVersion', 'creationTimestamp', 'managedFields', 'deletionTimestamp'],
-  ...['lastTransitionTime'],
+  ...['uid', 'resourceVersion', 'creationTimestamp', 'deletionTimestamp', 'lastTransitionTime', 'time'],
 ];
 
 function stable(given: Fields): Fields {

@@ -60,6 +60,7 @@ export const recordedIn = ({ response, audit, followUp = [], status }: Recorded)
 /** Replays a case in a sandbox of its own. */
 export async function replay({
   setup,
+  response,
   change = [],
   request,
   user,
@@ -69,11 +70,11 @@ export async function replay({
   const { send, events } = await startRecorded();
   await setUp(send, setup);
   for (const one of change) await send(one);
-  const answer = comparable(answerOf(await send(request, user ?? undefined)));
+  const answer = comparable(likeIn(response, answerOf(await send(request, user ?? undefined))));
   const audit = ownAudit(events.at(-1)?.annotations ?? {});
   const later: unknown[] = [];
   for (const one of followUp) {
-    const read = answerOf(await send(one.request));
+    const read = likeIn(one.response, answerOf(await send(one.request)));
     later.push(comparable(one.response.items === undefined ? read : namesIn(read)));
   }
   return {
@@ -131,6 +132,17 @@ function answerOf({ status, text, headers }: RawAnswer): Answer {
   const { reason, message, details } = body;
   return { code: status, reason, message, details, warnings };
 }
+
+/** The recording has managed fields where they matter. */
+function likeIn({ object: recorded }: Answer, { object, ...answer }: Answer): Answer {
+  if (object === undefined || hasManagers(recorded)) return { ...answer, object };
+  const { metadata, ...rest } = object as { readonly metadata: object };
+  return { ...answer, object: { ...rest, metadata: { ...metadata, managedFields: undefined } } };
+}
+
+const hasManagers = (object: unknown): boolean =>
+  (object as { readonly metadata?: { readonly managedFields?: unknown } } | undefined)?.metadata
+    ?.managedFields !== undefined;
 
 function namesIn({ code, object }: Answer): Answer {
   const { items } = object as { readonly items: readonly Manifest[] };
