@@ -10,6 +10,7 @@ import { EXCLUDE_FROM_BACKUP_LABEL } from '../../src/api/group.ts';
 import { OWNER_RECORD_ANNOTATION } from '../../src/api/owner-record.ts';
 import { DEV_URL_ANNOTATION } from '../../src/admission/webhooks/dev-session.ts';
 import { CLAIM_POLICY_LABEL } from '../../src/admission/policy/unique/claim-state.ts';
+import { DELETION_INTENT_LABEL } from '../../src/admission/policy/references/intents.ts';
 import { DELETION_LABEL, PROOF_ANNOTATION } from '../../src/admission/policy/references/deletion-record.ts';
 import { PART_LABEL } from '../../src/cli/inspect/read-cluster/read-installation.ts';
 import { NAMESPACES, PROPAGATION_WAIT, WITHOUT } from '../../src/runtime/leadership/own-lease.ts';
@@ -235,6 +236,11 @@ const LABELS: readonly Entry[] = [
     DELETION_LABEL,
     'UniqueClaim',
     'Empty: it records the deletion of a target; see [foreign keys](../foreign-keys.md#actions).',
+  ],
+  [
+    DELETION_INTENT_LABEL,
+    'UniqueClaim',
+    'Empty: it is the intent of a deletion; see [foreign keys](../foreign-keys.md#what-serializable-guarantees).',
   ],
   [SOURCE_LABEL, 'RestoreWindow', 'The RestoreDetector that opened it.'],
   ['gatehouse.dev/restore-window', 'RestoreReport', 'The RestoreWindow of the report.'],

@@ -18,6 +18,7 @@ import { createAccessReviews } from './access-reviews.ts';
 import { createAdmission } from './policies/admission.ts';
 import { createClaims, createNamespaceCheck } from './claims/claims.ts';
 import { createIntents } from './claims/intents.ts';
+import { startHeldIntents } from './claims/start-held-intents.ts';
 import { startUnsettledClaims } from './claims/start-unsettled-claims.ts';
 import { createUnsettledClaims } from './claims/unsettled-claims.ts';
 import type { Context } from './context.ts';
@@ -135,15 +136,17 @@ export function startReplica(
     () => performance.now(),
     metrics.refusedClaims,
   );
+  const claims = createClaims(client, config.uniqueSettleMs);
+  const held = startHeldIntents(context, registry, claims, signal);
   const awaitWindow = createAwaitWindow(windows);
   const storeWindow = mayWrite === 'claims' ? awaitWindow : createWindowOrAwait(client, awaitWindow, log);
   const everything = createWorld(client, context.exact.client, discovery, targets, {
     ...createRestoreEvidence(context, windows, detectors, storeWindow),
     readGrants: createReadGrants(client),
     governed,
-    intents: createIntents(client, governed, context.namespaces),
+    intents: { ...createIntents(client, governed, context.namespaces), hold: held.hold },
     claims: {
-      ...createClaims(client, config.uniqueSettleMs),
+      ...claims,
       reserve: unsettled.reserve,
       hasNamespace: createNamespaceCheck(client),
     },
@@ -152,7 +155,7 @@ export function startReplica(
     access: createAccessAnswers(client, () => performance.now()),
   });
   const world = withinReach(withoutOwnSecrets(everything, config.namespace), context.namespaces);
-  startUnsettledClaims(context, { registry, governed, targets, world }, unsettled, signal);
+  startUnsettledClaims(context, { registry, governed, targets, world }, unsettled, held, signal);
   metrics.scrape({
     restoreWindows: () => windows.store.list().map((window) => figuresOf(window, serverClock.now())),
   });

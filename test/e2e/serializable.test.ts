@@ -1,4 +1,6 @@
 // suite: shared-plane, sandbox: long
+import { setTimeout as sleep } from 'node:timers/promises';
+
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
@@ -158,6 +160,34 @@ test(
   },
   120_000 + PAIRS * 500,
 );
+
+test('of many creations under held intents and a deletion, the deletion or all later creations fail', async () => {
+  const outcomes = new Map<string, number>();
+  for (let n = 0; n < 10; n++) {
+    const name = `busy-${n}`;
+    await dc(name);
+    // Each replica stores an intent for the target; nothing is left that names it.
+    for (let first = 0; first < 6; first++) {
+      await create(`${name}-first-${first}`, name);
+      await cluster.admin.delete(SERVERS, { namespace: 'shop', name: `${name}-first-${first}` });
+    }
+    const creating = Array.from({ length: 20 }, async (_, index) => {
+      await sleep(index * 5);
+      return await outcomeOf(create(`${name}-${index}`, name));
+    });
+    const removing = sleep(n * 10).then(() => outcomeOf(removeDc(name)));
+    const [removed, ...created] = await Promise.all([removing, ...creating]);
+    const left = (await cluster.admin.listAll(SERVERS)).items.filter((one) => datacenterOf(one) === name);
+    expect([name, removed, left.length]).toEqual([
+      name,
+      removed,
+      created.filter((one) => one === 'done').length,
+    ]);
+    if (removed === 'done') expect([name, left]).toEqual([name, []]);
+    outcomes.set(removed, (outcomes.get(removed) ?? 0) + 1);
+  }
+  console.log(outcomes);
+});
 
 const datacenterOf = (one: KubeObject): string =>
   (one as KubeObject & { readonly spec: { readonly datacenter: string } }).spec.datacenter;

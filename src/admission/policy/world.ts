@@ -171,6 +171,32 @@ export interface Intents {
   readonly unseen: (policy: CompiledPolicy, signal: AbortSignal) => Promise<readonly ObjectRef[]>;
   /** Resolves after some milliseconds, in which the API server may store a pending write. */
   readonly pause: (signal: AbortSignal) => Promise<void>;
+  /**
+   * Counts a write under the intents that this replica holds for the targets. Absent or undefined: the write needs an
+   * intent of its own.
+   */
+  readonly hold?: (targets: readonly HeldTarget[]) => Holding | undefined;
+}
+
+/** A target, and a reference that names it. */
+export type HeldTarget = Readonly<{
+  target: ObjectRef;
+  policy: Pick<CompiledPolicy, 'name'>;
+  reference: Readonly<{ name: string }>;
+}>;
+
+/** A write under held intents. */
+export interface Holding {
+  /** The name of the write, for the ledger of unsettled claims. */
+  readonly name: string;
+  /** Resolves when the intents are stored. @throws if the API server does not answer */
+  readonly stored: () => Promise<void>;
+  /** Whether no deletion of the target was pending after its intent was stored. Since then, deletions wait. */
+  readonly isClear: (target: ObjectRef) => boolean;
+  /** Reports what reads have shown after the intents were stored. With an obstacle, no other write uses the intent. */
+  readonly report: (target: ObjectRef, isClear: boolean) => void;
+  /** @param admitted an intent that says when the write is over; undefined: the write is refused */
+  readonly end: (admitted: UniqueClaim | undefined) => void;
 }
 
 /** Lookups in the stores, which may be stale. */

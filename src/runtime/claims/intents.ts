@@ -19,7 +19,7 @@ export function createIntents(
   client: Pick<KubeClient, 'listAll' | 'pages'>,
   { stores }: Pick<Governed, 'stores'>,
   namespaces: Namespaces,
-): Intents {
+): Omit<Intents, 'hold'> {
   return {
     list: async (labelSelector, signal) =>
       (await client.listAll<UniqueClaim>(UNIQUE_CLAIMS, { labelSelector, signal })).items,
@@ -64,14 +64,29 @@ export async function finishIntent(
 ): Promise<boolean> {
   const intent = await read(name, signal);
   if (intent === undefined) return true;
-  // Saves a read after each create, the most frequent write.
-  const isStored = !isDeletionIntent(name) && areKnownCreates(intent, wasStored);
-  const live = isStored ? undefined : await confirm(holderRef(intent), signal);
-  // A write that names targets is not over: the object may be gone before the API server stores a new one.
-  const isDeleted = isDeletionIntent(name) && isJsonObject(live) && hasDeletionTimestamp(live);
-  if (!isDeleted && busyMs(intent, live, now, settleMs, wasStored) > 0) return false;
+  if (!(await isOver(intent, { confirm, settleMs, wasStored }, now, signal))) return false;
   // Changed: another request of the object has the intent now.
   return (await remove(intent, signal)) === 'removed';
+}
+
+/** Whether the write or the deletion of an intent is over. */
+export async function isOver(
+  intent: UniqueClaim,
+  {
+    confirm,
+    settleMs,
+    wasStored,
+  }: Pick<World, 'confirm'> & Pick<ClaimStore, 'settleMs'> & { readonly wasStored: (uid: string) => boolean },
+  now: number,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const isDeletion = isDeletionIntent(intent.metadata.name ?? '');
+  // Saves a read after each create, the most frequent write.
+  if (!isDeletion && areKnownCreates(intent, wasStored)) return true;
+  const live = await confirm(holderRef(intent), signal);
+  // A write that names targets is not over: the object may be gone before the API server stores a new one.
+  if (isDeletion && isJsonObject(live) && hasDeletionTimestamp(live)) return true;
+  return busyMs(intent, live, now, settleMs, wasStored) === 0;
 }
 
 /** Whether no read can show more: an update is over only if the object has changed. */

@@ -2,11 +2,12 @@ import { describe, expect, test } from 'vitest';
 
 import {
   createReferenceSimulation,
-  SETTLE_MS,
+  EXPIRED_MS,
   type Defect,
   type Outcome,
   type Wish,
 } from '../../../test/support/runtime/reference-simulation.ts';
+import { HOLD_MS } from './held-intents.ts';
 import { randomFrom } from '../../../test/support/runtime/unique-simulation.ts';
 
 const name = (server: string, datacenter = 'x'): Wish => ({ kind: 'name', server, datacenter });
@@ -20,12 +21,12 @@ type Simulation = ReturnType<typeof createReferenceSimulation>;
  * Carries out wishes; `choose` returns which of the waiting steps is next. A pause ends only when nothing else waits:
  * a deletion that gives up earlier changes nothing.
  */
-function createRun(choose: (count: number) => number, defect?: Defect) {
+function createRun(choose: (count: number) => number, defect?: Defect, replicas = 0) {
   const waiting: (() => void)[] = [];
   const pausing: (() => void)[] = [];
   const step = (isPause = false) =>
     new Promise<void>((resolve) => (isPause ? pausing : waiting).push(() => resolve()));
-  const simulation = createReferenceSimulation({ step }, defect);
+  const simulation = createReferenceSimulation({ step }, defect, replicas);
   const run = async <T>(tasks: readonly Promise<T>[]): Promise<readonly T[]> => {
     let left = 1;
     const all = Promise.all(tasks).finally(() => {
@@ -47,6 +48,10 @@ interface Scene {
   readonly wishes: readonly Wish[];
   readonly crash?: { readonly request: number; readonly call: number };
   readonly defect?: Defect;
+  /** How many replicas hold intents. The requests alternate between them. */
+  readonly replicas?: number;
+  /** The first replica has held an intent for `x` for so long before the requests begin, in milliseconds. */
+  readonly heldMs?: number;
   /** With it, time passes, and replicas clean up intents while the requests run. */
   readonly random?: () => number;
 }
@@ -54,30 +59,45 @@ interface Scene {
 const DELAYS = [10, 1_000, 20_000, 65_000];
 
 async function play(
-  { wishes, crash, defect, random }: Scene,
+  { wishes, crash, defect, random, replicas = 0, heldMs }: Scene,
   choose: (count: number) => number,
 ): Promise<readonly Outcome[]> {
   let isPreparing = true;
-  const { simulation, run } = createRun((count) => {
-    if (isPreparing) return 0;
-    if (random !== undefined && random() < 0.1) simulation.pass(DELAYS[Math.floor(random() * 4)] ?? 0);
-    return choose(count);
-  }, defect);
+  const { simulation, run } = createRun(
+    (count) => {
+      if (isPreparing) return 0;
+      if (random !== undefined && random() < 0.1) simulation.pass(DELAYS[Math.floor(random() * 4)] ?? 0);
+      return choose(count);
+    },
+    defect,
+    replicas,
+  );
   for (const datacenter of ['x', 'y'])
     await run([simulation.carryOut({ kind: 'create-datacenter', name: datacenter })]);
   await run([simulation.carryOut(name('old', 'y'))]);
+  if (heldMs !== undefined) {
+    await run([simulation.carryOut(name('earlier'))]);
+    await run([simulation.carryOut({ kind: 'delete-server', name: 'earlier' })]);
+    simulation.pass(heldMs);
+  }
   isPreparing = false;
   const requests = wishes.map((wish, index) =>
-    simulation.carryOut(wish, crash?.request === index ? crash.call : 0),
+    simulation.carryOut(wish, crash?.request === index ? crash.call : 0, replicas > 0 ? index % replicas : 0),
   );
+  const release = (index: number) => simulation.release(index).then((): Outcome => 'gone');
+  const releasing = (times: number) =>
+    Array.from({ length: replicas * times }, (_, n) => release(n % replicas));
   if (random === undefined) {
-    const outcomes = await run(requests);
+    const outcomes = (await run([...requests, ...releasing(1)])).slice(0, requests.length);
     isPreparing = true;
     await expectNothingLost(simulation, run);
     return outcomes;
   }
   const cleaning = Array.from({ length: 3 }, () => simulation.cleanUp().then((): Outcome => 'gone'));
-  const outcomes = (await run([...requests, ...cleaning])).slice(0, requests.length);
+  const outcomes = (await run([...requests, ...cleaning, ...releasing(Math.floor(random() * 4))])).slice(
+    0,
+    requests.length,
+  );
   isPreparing = true;
   if (defect === undefined) await expectNothingLost(simulation, run);
   return outcomes;
@@ -88,15 +108,18 @@ async function expectNothingLost(
   simulation: Simulation,
   run: (tasks: readonly Promise<Outcome>[]) => Promise<readonly Outcome[]>,
 ): Promise<void> {
-  simulation.pass(SETTLE_MS + 5_000);
+  simulation.pass(EXPIRED_MS);
   const isThere = simulation.has('datacenters/x');
   const isNamed = simulation.isNamed('x');
-  expect(await run([simulation.carryOut(remove)])).toEqual([
+  const ofNoReplica = -1; // the replicas may have crashed
+  expect(await run([simulation.carryOut(remove, 0, ofNoReplica)])).toEqual([
     !isThere ? 'gone' : isNamed ? 'refused' : 'stored',
   ]);
   const isLeft = isThere && isNamed;
-  expect(await run([simulation.carryOut(name('late'))])).toEqual([isLeft ? 'stored' : 'refused']);
-  simulation.pass(SETTLE_MS + 5_000);
+  expect(await run([simulation.carryOut(name('late'), 0, ofNoReplica)])).toEqual([
+    isLeft ? 'stored' : 'refused',
+  ]);
+  simulation.pass(EXPIRED_MS);
   await run([simulation.cleanUp().then((): Outcome => 'gone')]);
   expect(simulation.intents()).toBe(0);
 }
@@ -138,16 +161,37 @@ describe.each(SCENES)('in every order of %s, no reference dangles and nothing is
   });
 });
 
+describe('in every order of a creation under a held intent, its release and a deletion', () => {
+  const scene: Scene = { wishes: [name('a'), remove], replicas: 1, heldMs: 0 };
+
+  test('no reference dangles if no replica crashes', { timeout: 600_000 }, async () => {
+    expect(await playAll(scene)).toBeGreaterThan(1_000);
+  });
+
+  test.each([1, 2, 3])(
+    'no reference dangles if the replica crashes at call %i of the deletion',
+    { timeout: 600_000 },
+    async (call) => {
+      expect(await playAll({ ...scene, crash: { request: 1, call } })).toBeGreaterThan(10);
+    },
+  );
+});
+
 /** The nightly run plays more. */
 const RANDOM = Number(process.env.GATEHOUSE_REFERENCE_SCHEDULES ?? 2_000);
 
-test.runIf(RANDOM > 100_000).each<[string, readonly Wish[]]>([
-  ['a creation, a deletion and a new target', [name('a'), remove, recreate]],
-  ['a creation, a deletion and the removal of another referrer', [name('old'), remove, removeServer]],
+test.runIf(RANDOM > 100_000).each<[string, Scene]>([
+  ['a creation, a deletion and a new target', { wishes: [name('a'), remove, recreate] }],
+  [
+    'a creation, a deletion and the removal of another referrer',
+    { wishes: [name('old'), remove, removeServer] },
+  ],
+  ['a creation that stores a held intent, and a deletion', { wishes: [name('a'), remove], replicas: 1 }],
+  ['a move under a held intent, and a deletion', { wishes: [name('old'), remove], replicas: 1, heldMs: 0 }],
 ])(
   'in every order of %s, no reference dangles and nothing is lost',
-  async (_name, wishes) => {
-    expect(await playAll({ wishes })).toBeGreaterThan(1_000);
+  async (_name, scene) => {
+    expect(await playAll(scene)).toBeGreaterThan(1_000);
   },
   3_600_000,
 );
@@ -159,7 +203,10 @@ async function playRandom(seed: number, requests: number, defect?: Defect): Prom
   const pick = (count: number) => Math.floor(random() * count);
   const wishes = Array.from({ length: requests }, () => WISHES[pick(WISHES.length)] ?? remove);
   const crash = random() < 0.3 ? { crash: { request: pick(requests), call: 1 + pick(6) } } : {};
-  return await play({ wishes, random, ...crash, ...(defect === undefined ? {} : { defect }) }, pick);
+  // Also without held intents.
+  const heldMs = [undefined, 0, HOLD_MS - 10, EXPIRED_MS][pick(4)];
+  const held = { replicas: seed % 3, ...(heldMs === undefined ? {} : { heldMs }) };
+  return await play({ wishes, random, ...held, ...crash, ...(defect === undefined ? {} : { defect }) }, pick);
 }
 
 test(
@@ -176,12 +223,12 @@ test(
   },
 );
 
-test.each<Defect>(['ignores deletions', 'ignores the target', 'ignores writes', 'lists nothing live'])(
-  'the model finds a copy of Gatehouse that %s',
-  async (defect) => {
-    const playMany = async () => {
-      for (let seed = 1; seed <= 5_000; seed++) await playRandom(seed, 4, defect);
-    };
-    await expect(playMany()).rejects.toThrow('which is gone');
-  },
-);
+test.each<Defect>([
+  ...(['ignores deletions', 'ignores the target', 'ignores writes', 'lists nothing live'] as const),
+  ...(['admits after release', 'ignores expiry', 'removes too early'] as const),
+])('the model finds a copy of Gatehouse that %s', async (defect) => {
+  const playMany = async () => {
+    for (let seed = 1; seed <= 5_000; seed++) await playRandom(seed, 4, defect);
+  };
+  await expect(playMany()).rejects.toThrow('which is gone');
+});

@@ -1,7 +1,7 @@
 /** On every replica: settles the claims that this process has written, and cleans up those whose objects are not stored. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { isIntent } from '../../admission/policy/references/intents.ts';
+import { isHeldWrite, isIntent } from '../../admission/policy/references/intents.ts';
 import type { World } from '../../admission/policy/world.ts';
 import { createClient } from '../../kube/client.ts';
 import type { Context } from '../context.ts';
@@ -12,7 +12,8 @@ import type { PolicyRegistry } from '../policies/policy-registry.ts';
 import type { Targets } from '../policies/targets.ts';
 import { createWorld } from '../policies/world.ts';
 import { createClaims } from './claims.ts';
-import { finishIntent } from './intents.ts';
+import type { HeldIntents } from './held-intents.ts';
+import { finishIntent, isOver } from './intents.ts';
 import { createRecent } from './recent.ts';
 import { createUniqueClaimsReconciler, type UniqueClaimsOptions } from './unique-claims.ts';
 import type { UnsettledClaims } from './unsettled-claims.ts';
@@ -37,6 +38,7 @@ export function startUnsettledClaims(
   context: Context,
   sources: ClaimSources,
   unsettled: UnsettledClaims,
+  held: HeldIntents,
   signal: AbortSignal,
 ): void {
   const { config, metrics, rest, serverClock } = context;
@@ -57,6 +59,16 @@ export function startUnsettledClaims(
       reconcile: inLocalTime(async (claim, reconciling) => {
         const entry = unsettled.get(claim);
         if (entry === undefined) return GONE;
+        if (isHeldWrite(claim)) {
+          const write = held.writeOf(claim);
+          if (write === undefined) return AWAIT_CHANGE; // not admitted yet
+          const known = { ...sources.world, ...options.claims, wasStored: stored.has };
+          if (await isOver(write, known, serverClock.now().getTime(), reconciling)) {
+            held.finish(claim);
+            unsettled.cleaned(claim, entry);
+          }
+          return AWAIT_CHANGE;
+        }
         if (isIntent(claim)) {
           await options.pace(reconciling);
           const at = serverClock.now().getTime();

@@ -7,12 +7,13 @@
  */
 import { checkTargetDeletion } from '../../../src/admission/policy/references/check-target-deletion.ts';
 import { validate } from '../../../src/admission/policy/validate.ts';
-import type { Claims, World } from '../../../src/admission/policy/world.ts';
+import type { Claims, Holding, Intents, World } from '../../../src/admission/policy/world.ts';
 import type { AdmissionRequest } from '../../../src/admission/review/request.ts';
 import type { UniqueClaim } from '../../../src/api/unique-claim.ts';
 import { isJsonObject } from '../../../src/json/json.ts';
 import type { KubeObject, ObjectRef } from '../../../src/json/kube-object.ts';
-import { finishIntent } from '../../../src/runtime/claims/intents.ts';
+import { createHeldIntents, HOLD_MS } from '../../../src/runtime/claims/held-intents.ts';
+import { finishIntent, isOver } from '../../../src/runtime/claims/intents.ts';
 import { createUnsettledClaims } from '../../../src/runtime/claims/unsettled-claims.ts';
 import { createRequest, GROUP, policyOf } from '../admission/policy.ts';
 import { NEVER } from './fixtures.ts';
@@ -47,14 +48,25 @@ export type Wish =
 export type Outcome = 'stored' | 'refused' | 'retry' | 'gone' | 'crashed';
 
 /** A defect of a copy of Gatehouse, to show that the model finds it. */
-export type Defect = 'ignores deletions' | 'ignores the target' | 'ignores writes' | 'lists nothing live';
+export type Defect =
+  | 'ignores deletions'
+  | 'ignores the target'
+  | 'ignores writes'
+  | 'lists nothing live'
+  | 'admits after release'
+  | 'ignores expiry'
+  | 'removes too early';
+
+/** After this time, all intents have expired, also those of a replica that is gone. */
+export const EXPIRED_MS = SETTLE_MS + HOLD_MS + 5_000;
 
 export interface Scheduler {
   /** Resolves when the scheduler releases the step. */
   readonly step: (isPause?: boolean) => Promise<void>;
 }
 
-export function createReferenceSimulation({ step }: Scheduler, defect?: Defect) {
+/** @param replicas how many replicas hold intents; 0: each write has an intent of its own */
+export function createReferenceSimulation({ step }: Scheduler, defect?: Defect, replicas = 0) {
   const objects = new Map<string, Stored>();
   const claims = new Map<string, UniqueClaim>();
   let version = 0;
@@ -76,7 +88,7 @@ export function createReferenceSimulation({ step }: Scheduler, defect?: Defect) 
         throw new Error(`Server ${metadata.name ?? ''} names Datacenter ${spec.datacenter}, which is gone`);
   };
 
-  const worldThrough = (send: (isPause?: boolean) => Promise<void>): World => {
+  const worldThrough = (send: (isPause?: boolean) => Promise<void>, hold?: Intents['hold']): World => {
     const live = async ({ resource, name }: ObjectRef) => {
       await send();
       return objects.get(`${resource}/${name}`);
@@ -103,6 +115,7 @@ export function createReferenceSimulation({ step }: Scheduler, defect?: Defect) 
           );
         },
         pause: () => send(true),
+        ...(hold === undefined ? {} : { hold }),
       },
     };
   };
@@ -138,19 +151,69 @@ export function createReferenceSimulation({ step }: Scheduler, defect?: Defect) 
   const isCurrent = ({ metadata: { name = '', resourceVersion } }: UniqueClaim): boolean =>
     claims.get(name)?.metadata.resourceVersion === resourceVersion;
 
+  const holders = Array.from({ length: replicas }, (_, index) => {
+    const start = now;
+    const isFrozen = defect === 'ignores expiry';
+    const crash = Promise.withResolvers<Outcome>();
+    let isDead = false;
+    const send = async (isPause?: boolean): Promise<void> => {
+      if (isDead) await new Promise(() => undefined);
+      await step(isPause);
+    };
+    const store = claimsThrough(send);
+    const held = createHeldIntents({
+      claims: store,
+      cleanup: store,
+      identity: String(index),
+      now: () => (isFrozen ? start : now),
+      monotonic: () => (isFrozen ? start : now),
+      seesDeletions: () => true,
+      timeout: () => NEVER,
+      signal: NEVER,
+    });
+    const kill = () => {
+      isDead = true;
+      crash.resolve('crashed');
+    };
+    return { held, writes: new Set<string>(), send, crashed: crash.promise, kill };
+  });
+  type Replica = (typeof holders)[number];
+  const releasing = new Map<string, Holding>();
+  const holdAt =
+    ({ held, writes }: Replica): Intents['hold'] =>
+    (targets) => {
+      const [target] = targets;
+      const earlier = target && releasing.get(target.target.name);
+      if (defect === 'admits after release' && earlier !== undefined)
+        return { ...earlier, stored: () => Promise.resolve(), report: () => undefined };
+      const holding = held.hold(targets);
+      if (holding === undefined || target === undefined) return undefined;
+      writes.add(holding.name);
+      return {
+        ...holding,
+        end: (admitted) => {
+          holding.end(admitted);
+          if (admitted !== undefined) releasing.set(target.target.name, holding);
+          if (defect === 'removes too early') held.finish(holding.name);
+        },
+      };
+    };
+
   /** One webhook call. @param crashAt the call to the API server at which the replica dies; 0: never */
-  const ask = async (request: AdmissionRequest, crashAt: number): Promise<Outcome> => {
+  const ask = async (request: AdmissionRequest, crashAt: number, replica?: Replica): Promise<Outcome> => {
     const crash = Promise.withResolvers<Outcome>();
     let calls = 0;
     const send = async (isPause?: boolean): Promise<void> => {
       calls += 1;
       if (calls >= crashAt && crashAt > 0) {
+        replica?.kill();
         crash.resolve('crashed');
         await new Promise(() => undefined);
       }
-      await step(isPause);
+      await (replica?.send ?? step)(isPause);
     };
-    const context = { world: worldThrough(send), signal: NEVER, now };
+    const world = worldThrough(send, replica && holdAt(replica));
+    const context = { world, signal: NEVER, now };
     const decide = async (): Promise<Outcome> => {
       const decision =
         request.operation === 'DELETE'
@@ -159,11 +222,11 @@ export function createReferenceSimulation({ step }: Scheduler, defect?: Defect) 
       if (decision.kind === 'allow') return 'stored';
       return decision.kind === 'deny' && decision.code === 403 ? 'refused' : 'retry';
     };
-    return await Promise.race([decide(), crash.promise]);
+    return await Promise.race([decide(), crash.promise, ...(replica === undefined ? [] : [replica.crashed])]);
   };
 
   /** Processes one request as the API server does. */
-  const carryOut = async (wish: Wish, crashAt = 0): Promise<Outcome> => {
+  const carryOut = async (wish: Wish, crashAt = 0, replica = 0): Promise<Outcome> => {
     const deadline = now + REQUEST_MS;
     for (;;) {
       await step();
@@ -175,7 +238,7 @@ export function createReferenceSimulation({ step }: Scheduler, defect?: Defect) 
       const metadata = before?.metadata ?? { ...metadataOf(key), uid: next() };
       if (wish.kind === 'name' || wish.kind === 'delete-datacenter') {
         const request = requestOf(wish, next(), { ...after, metadata }, before);
-        const outcome = await ask(request, crashAt);
+        const outcome = await ask(request, crashAt, holders[replica]);
         if (outcome !== 'stored') return outcome;
         await step();
       }
@@ -197,6 +260,24 @@ export function createReferenceSimulation({ step }: Scheduler, defect?: Defect) 
     cleanUp: async (): Promise<void> => {
       for (const name of claims.keys())
         await finishIntent(name, claimsThrough(step), worldThrough(step), now, NEVER);
+    },
+    /** Finishes the writes that are over, and removes the intents that a replica holds, as if deletions waited. */
+    release: async (index: number): Promise<void> => {
+      const replica = holders[index];
+      if (replica === undefined) return;
+      const { held, writes, send } = replica;
+      const finish = async () => {
+        await send();
+        // At once: results of reads do not become wrong, because a write that is over stays over.
+        const atOnce = worldThrough(() => Promise.resolve());
+        const known = { ...atOnce, settleMs: SETTLE_MS, wasStored: () => false };
+        for (const name of writes) {
+          const write = held.writeOf(name);
+          if (write !== undefined && (await isOver(write, known, now, NEVER))) held.finish(name);
+        }
+        held.releaseAll();
+      };
+      await Promise.race([finish(), replica.crashed]);
     },
     pass: (ms: number): void => {
       now += ms;

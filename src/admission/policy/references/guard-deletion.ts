@@ -12,7 +12,14 @@ import { canGovern } from '../match/object-scope.ts';
 import { describeRef, targetKey } from '../object-ref.ts';
 import { admittedRequest, busyMs, holderRef, renewed } from '../unique/claim-state.ts';
 import type { AdmissionContext, Claims, Intents } from '../world.ts';
-import { deletionIntentName, newIntent, serializableReferences, targetLabel } from './intents.ts';
+import {
+  DELETION_INTENT_LABEL,
+  deletionIntentName,
+  isHeldIntent,
+  newIntent,
+  serializableReferences,
+  targetLabel,
+} from './intents.ts';
 import { isInTerminatingNamespace } from './terminating-namespace.ts';
 
 /** How often a deletion looks whether a pending write is stored. Nearly all are within milliseconds. */
@@ -102,7 +109,7 @@ async function storeIntent(
   const admitted = admittedRequest(request, now);
   const rule = `references/${serializableReferences(policy)[0]?.name ?? ''}`;
   const made = await claims.create(
-    newIntent(name, { policy: policy.name, rule }, target, [], admitted, now),
+    newIntent(name, { policy: policy.name, rule }, target, [DELETION_INTENT_LABEL], admitted, now),
     signal,
   );
   if (made !== 'taken') return { intent: made, earlier: undefined };
@@ -129,28 +136,51 @@ async function withdraw(
 
 /** After the intent is stored: a write that does not see the intent is visible to these reads. */
 async function looked(guard: Guard): Promise<Decision> {
-  const { target, policies, context, intents, judge } = guard;
-  const { world, signal } = context;
-  // The intents first: if one is gone by now, its write is over, and the list shows the result.
-  let writing = await intents.list(targetLabel(target), signal);
-  const unseen = await Promise.all(policies.map((policy) => intents.unseen(policy, signal)));
-  const known = world.governed?.referrers(target, policies);
-  if (known === undefined) throw new Error('the objects that the policies govern have not been listed yet');
-  let candidates = [...known, ...unseen.flat()];
+  const { target, intents, judge, request } = guard;
+  const { signal } = guard.context;
+  // The intents first: if one is gone by now, its writes are over, and the list shows the result.
+  const found = await intents.list(targetLabel(target), signal);
+  let writing = found.filter((intent) => !isHeld(intent));
+  // A dry run stores no intent, so no replica removes what it holds.
+  let held = request.dryRun ? [] : found.filter((intent) => isHeld(intent) && mayHaveWrites(intent, guard));
+  let candidates = await listedReferrers(guard);
   for (let look = 1; ; look++) {
     // Before the objects are read: a write that is over by now is visible to that read.
     const pending = await pendingAmong(writing, guard);
     const decision = await judge(uniqueBy([...candidates, ...writing.map(holderRef)], targetKey));
-    if (decision.kind !== 'allow' || pending.length === 0) return decision;
+    if (decision.kind !== 'allow' || pending.length + held.length === 0) return decision;
     if (look === MOST_LOOKS) return stillPending(guard, pending);
     await intents.pause(signal);
     // Intents that have arrived since belong to writes that see the intent of this deletion.
     const present = new Set(
       (await intents.list(targetLabel(target), signal)).map(({ metadata }) => metadata.name),
     );
+    const isPresent = ({ metadata }: UniqueClaim) => present.has(metadata.name);
     candidates = pending.map(holderRef);
-    writing = pending.filter(({ metadata }) => present.has(metadata.name));
+    writing = pending.filter(isPresent);
+    if (held.length === 0) continue;
+    held = held.filter(isPresent);
+    // The objects that were written under held intents are unknown. All are stored once the last intent is gone.
+    candidates.push(...(held.length === 0 ? await listedReferrers(guard) : knownReferrers(guard)));
   }
+}
+
+const isHeld = ({ metadata: { name = '' } }: UniqueClaim): boolean => isHeldIntent(name);
+
+const mayHaveWrites = (intent: UniqueClaim, { context: { now }, claims }: Guard): boolean =>
+  busyMs(intent, undefined, now, claims.settleMs) > 0;
+
+function knownReferrers({ target, policies, context: { world } }: Guard): readonly ObjectRef[] {
+  const known = world.governed?.referrers(target, policies);
+  if (known === undefined) throw new Error('the objects that the policies govern have not been listed yet');
+  return known;
+}
+
+/** All objects that may name the target. */
+async function listedReferrers(guard: Guard): Promise<ObjectRef[]> {
+  const { policies, context, intents } = guard;
+  const unseen = await Promise.all(policies.map((policy) => intents.unseen(policy, context.signal)));
+  return [...knownReferrers(guard), ...unseen.flat()];
 }
 
 /** The intents whose writes may still be stored. */

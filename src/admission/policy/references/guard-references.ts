@@ -1,4 +1,4 @@
-/** Stores the intent of a write that names targets, and then checks that no deletion of them was admitted. */
+/** Stores or holds the intents of a write that names targets, and then checks that no deletion of them was admitted. */
 import { quote } from '../../../json/printable.ts';
 import { uniqueBy } from '../../../json/objects.ts';
 import { mapConcurrent } from '../../../json/map-concurrent.ts';
@@ -18,7 +18,7 @@ import { hasDeletionTimestamp } from '../object-metadata.ts';
 import { isJsonObject } from '../../../json/json.ts';
 import { admittedRequest, busyMs, isHeldBy, renewed } from '../unique/claim-state.ts';
 import type { Violation } from '../violation.ts';
-import type { AdmissionContext, Claims } from '../world.ts';
+import type { AdmissionContext, Claims, Holding } from '../world.ts';
 import { missingTarget, type UnresolvedReference } from './check-references.ts';
 import { deletionIntentName, newIntent, referenceIntentName, targetLabel } from './intents.ts';
 
@@ -43,7 +43,7 @@ export async function guardReferences(
   context: AdmissionContext,
   restoring: RestoreLookup,
 ): Promise<Findings> {
-  const { world, signal } = context;
+  const { world } = context;
   const { claims, intents } = world;
   const isKnown = defers(knownRestore(request, world), request.operation, 'references');
   const guarded = found.filter(
@@ -57,6 +57,58 @@ export async function guardReferences(
     const obstacles = await obstaclesOf(targets, context, claims);
     return await findingsOf(obstacles, request, restoring);
   }
+  const guard: Guard = { first, targets, request, context, restoring, claims };
+  const holding = intents.hold?.(targets);
+  return holding === undefined ? await guardByOwnIntent(guard) : await guardByHeldIntents(guard, holding);
+}
+
+interface Guard {
+  readonly first: UnresolvedReference;
+  readonly targets: readonly UnresolvedReference[];
+  readonly request: AdmissionRequest;
+  readonly context: AdmissionContext;
+  readonly restoring: RestoreLookup;
+  readonly claims: Claims;
+}
+
+/** Needs no call of the API server if the intents of all targets are held already. */
+async function guardByHeldIntents(
+  { first, targets, request, context, restoring, claims }: Guard,
+  holding: Holding,
+): Promise<Findings> {
+  const self = requestedObject(request);
+  const key = { policy: first.policy, claim: holding.name, self };
+  const { refused, written } = claims.reserve([key], request.userInfo.username);
+  let admitted: UniqueClaim | undefined;
+  try {
+    if (refused.length > 0) return violating(tooManyUnsettled(first, request.userInfo.username));
+    await holding.stored();
+    const unclear = targets.filter(({ target }) => !holding.isClear(target));
+    const obstacles = await obstaclesOf(unclear, context, claims);
+    const obstructed = new Set(obstacles.map(({ reference }) => reference));
+    for (const reference of unclear) holding.report(reference.target, !obstructed.has(reference));
+    const findings = await findingsOf(obstacles, request, restoring);
+    if (!isRefused(findings)) {
+      const write = admittedRequest(request, context.now);
+      admitted = newIntent(holding.name, specOf(first), self, [], write, context.now);
+    }
+    return findings;
+  } catch (cause) {
+    return { ...NO_FINDINGS, undecided: [undecidedReference(first)], cause };
+  } finally {
+    written(admitted === undefined ? [] : [holding.name]);
+    holding.end(admitted);
+  }
+}
+
+async function guardByOwnIntent({
+  first,
+  targets,
+  request,
+  context,
+  restoring,
+  claims,
+}: Guard): Promise<Findings> {
   const name = referenceIntentName(request);
   const key = { policy: first.policy, claim: name, self: requestedObject(request) };
   const { refused, written } = claims.reserve([key], request.userInfo.username);
@@ -67,9 +119,11 @@ export async function guardReferences(
     // After the intent is stored: a deletion that does not see the intent is visible to these reads.
     const obstacles = await obstaclesOf(targets, context, claims);
     const findings = await findingsOf(obstacles, request, restoring);
-    const isRefused = findings.violations.length > 0 || findings.undecided.length > 0;
     // Best effort: an intent that stays delays deletions of the targets until it expires.
-    if (isRefused && (await claims.remove(intent, signal).catch(() => undefined)) === 'removed')
+    if (
+      isRefused(findings) &&
+      (await claims.remove(intent, context.signal).catch(() => undefined)) === 'removed'
+    )
       remaining = [];
     return findings;
   } catch (cause) {
@@ -79,9 +133,16 @@ export async function guardReferences(
   }
 }
 
+const isRefused = ({ violations, undecided }: Findings): boolean => violations.length + undecided.length > 0;
+
+const specOf = ({ policy, reference }: UnresolvedReference) => ({
+  policy: policy.name,
+  rule: `references/${reference.name}`,
+});
+
 async function storeIntent(
   name: string,
-  { policy, reference }: UnresolvedReference,
+  first: UnresolvedReference,
   targets: readonly UnresolvedReference[],
   request: AdmissionRequest,
   { signal, now }: AdmissionContext,
@@ -90,11 +151,7 @@ async function storeIntent(
   const self = requestedObject(request);
   const admitted = admittedRequest(request, now);
   const labels = targets.map(({ target }) => targetLabel(target));
-  const rule = `references/${reference.name}`;
-  const made = await claims.create(
-    newIntent(name, { policy: policy.name, rule }, self, labels, admitted, now),
-    signal,
-  );
+  const made = await claims.create(newIntent(name, specOf(first), self, labels, admitted, now), signal);
   if (made !== 'taken') return made;
   // The API server repeats a call that got no answer. The new version cannot be removed by the first call.
   const earlier = await claims.read(name, signal);

@@ -5,6 +5,11 @@
  *
  * Intents are UniqueClaims, with the same life: see `unique/claim-state.ts`. A deletion is over when the target has
  * another resourceVersion or is gone: the API server calls the webhook again before it deletes another version.
+ *
+ * A replica holds a reference intent for a while, for all writes that name the target: a held intent. A deletion waits
+ * until the replica has removed it, or until the last write under it can no longer be stored. The replica removes it
+ * after the last write under it is over. So no deletion is admitted while the intent is held, and only the first write
+ * under it has to read the intent of a deletion and the target.
  */
 import { createHash } from 'node:crypto';
 
@@ -23,6 +28,8 @@ import { referencesOf } from './read-references.ts';
 const HASH_LENGTH = 40;
 /** Names of unique claims contain no dot. */
 const REFERENCE = 'reference.';
+const HELD = 'held.';
+const HELD_WRITE = `${REFERENCE}held-`;
 const DELETION = 'deletion.';
 
 const hash = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, HASH_LENGTH);
@@ -35,7 +42,20 @@ export const isDeletionIntent = (claim: string): boolean => claim.startsWith(DEL
 /** Each write has an intent of its own, so writes that name the same target never wait for each other. */
 export const referenceIntentName = ({ uid }: Pick<AdmissionRequest, 'uid'>): string => REFERENCE + hash(uid);
 
+/** @param id unique for each intent: a removed intent never returns */
+export const heldIntentName = (id: string): string => HELD + hash(id);
+
+export const isHeldIntent = (claim: string): boolean => claim.startsWith(HELD);
+
+/** The name of a write under held intents, for the ledger. No claim has it. */
+export const heldWriteName = (id: string): string => HELD_WRITE + id;
+
+export const isHeldWrite = (claim: string): boolean => claim.startsWith(HELD_WRITE);
+
 export const deletionIntentName = (target: ObjectRef): string => DELETION + hash(targetKey(target));
+
+/** The label of the intents of deletions: replicas watch them, to remove the intents that they hold. */
+export const DELETION_INTENT_LABEL = 'gatehouse.dev/deletion-intent';
 
 /** The label of the reference intents that name a target. */
 export const targetLabel = (target: ObjectRef): string => `gatehouse.dev/target-${hash(targetKey(target))}`;

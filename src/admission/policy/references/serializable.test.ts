@@ -19,6 +19,7 @@ import { validate } from '../validate.ts';
 import type { World } from '../world.ts';
 import { checkTargetDeletion } from './check-target-deletion.ts';
 import { deletionIntentName } from './intents.ts';
+import { createHeldIntents, type HeldIntents } from '../../../runtime/claims/held-intents.ts';
 
 const reference = (change: object = {}) => ({
   ...{ name: 'datacenter', path: 'spec.datacenter', onTargetDelete: 'Restrict', guarantee: 'Serializable' },
@@ -29,6 +30,7 @@ const specOf = (change: object = {}, spec: Partial<AdmissionPolicySpec> = {}) =>
   ({ validate: { references: [reference(change)] }, ...spec }) as Partial<AdmissionPolicySpec>;
 const POLICY = policyOf(specOf());
 
+const NOW = Date.parse('2026-11-27');
 const target = (name: string): ObjectRef => ({
   group: GROUP,
   resource: 'datacenters',
@@ -41,6 +43,10 @@ let live: Map<string, KubeObject>;
 let claims: ClaimsInMemory;
 let restoring: 'no' | 'yes' | 'known';
 let failure: Error | undefined;
+/** Whether this replica holds intents. */
+let held: HeldIntents | undefined;
+/** Runs while a deletion waits. */
+let onPause: () => void;
 let uid: number;
 
 beforeEach(() => {
@@ -48,6 +54,8 @@ beforeEach(() => {
   claims = createClaimsInMemory();
   restoring = 'no';
   failure = undefined;
+  held = undefined;
+  onPause = () => undefined;
   uid = 0;
 });
 
@@ -68,14 +76,23 @@ const worldOf = (): World => {
               [...claims.stored.values()].filter(({ metadata }) => metadata.labels?.[label] !== undefined),
             )
           : Promise.reject(failure),
-      unseen: () => Promise.resolve([]),
-      pause: () => Promise.resolve(),
+      unseen: () =>
+        Promise.resolve(
+          [...live.values()].flatMap(({ metadata: { namespace, name = '' } = {} }) =>
+            namespace === undefined ? [] : [{ group: GROUP, resource: 'servers', namespace, name }],
+          ),
+        ),
+      pause: async () => {
+        onPause();
+        await new Promise(setImmediate);
+      },
+      ...(held === undefined ? {} : { hold: held.hold }),
     },
   };
 };
 
 const judge = async (request: AdmissionRequest, policies: readonly CompiledPolicy[] = [POLICY]) => {
-  const context = { world: worldOf(), signal: new AbortController().signal, now: Date.parse('2026-11-27') };
+  const context = { world: worldOf(), signal: new AbortController().signal, now: NOW };
   const called = { ...request, uid: `call-${++uid}` };
   return request.operation === 'DELETE'
     ? await checkTargetDeletion(called, policies, context)
@@ -230,6 +247,92 @@ describe('a deletion of a target', () => {
     if (intent === undefined) throw new Error('there is no intent');
     const holder = { group: '', resource: 'pods', name: '../..' };
     claims.stored.set(name, { ...intent, spec: { ...intent.spec, holder } });
+    expect(await judge(deletion())).toMatchObject({ kind: 'allow' });
+  });
+});
+
+describe('with held intents', () => {
+  const hold = (): HeldIntents =>
+    createHeldIntents({
+      ...{ claims, cleanup: claims, identity: 'one', signal: new AbortController().signal },
+      ...{ now: () => NOW, monotonic: () => 0, seesDeletions: () => true },
+      timeout: () => new AbortController().signal,
+    });
+  const stored = (name: string) => {
+    live.set(`servers/${name}`, {
+      metadata: { name, namespace: 'store', uid: `uid-${name}`, resourceVersion: '5' },
+      ...{ spec: { datacenter: 'fra1' } },
+    });
+  };
+  /** The writes under held intents that are not over. */
+  const pending = () => ['a', 'b'].flatMap((name) => claims.unsettled.intentsOf(serverRef(name)));
+  const serverRef = (name: string) => ({ group: GROUP, resource: 'servers', namespace: 'store', name });
+
+  beforeEach(() => {
+    held = hold();
+  });
+
+  test('only the first write that names a target makes calls', async () => {
+    expect(await judge(create())).toMatchObject({ kind: 'allow' });
+    expect(claims.asked.map((call) => call.replace(/\.\w+$/, ''))).toEqual(['create held', 'read deletion']);
+    live.clear(); // a read would refuse
+    expect(await judge(create('b'))).toMatchObject({ kind: 'allow' });
+    expect(claims.asked).toHaveLength(2);
+    expect(pending()).toHaveLength(2);
+  });
+
+  test('a write that is refused ends, and the intent is removed', async () => {
+    live.clear();
+    expect(messageOf(await judge(create()))).toContain('names no Datacenter');
+    await new Promise(setImmediate);
+    expect([names(), pending(), claims.unsettled.count()]).toEqual([[], [], 0]);
+  });
+
+  test('a write has to retry while an admitted deletion may be stored', async () => {
+    await judge(deletion());
+    expect(await judge(create())).toMatchObject({ kind: 'deny', code: 429, retryAfterSeconds: 1 });
+    await new Promise(setImmediate);
+    expect(names()).toEqual([deletionIntentName(target('fra1'))]);
+  });
+
+  test('the writes of a user count, and intents do not', async () => {
+    for (let n = 1; n <= 8; n++) expect(await judge(create(`s${n}`))).toMatchObject({ kind: 'allow' });
+    expect(messageOf(await judge(create('s9')))).toContain('too many writes of "ada"');
+    expect(claims.unsettled.count()).toBe(8);
+    expect(names()).toHaveLength(1);
+  });
+
+  test('a deletion has to retry while the intent is held, and a dry run does not wait', async () => {
+    await judge(create());
+    expect(messageOf(await judge(deletion()))).toContain('was named a moment ago by an object');
+    expect(names().filter((name) => name.startsWith('deletion'))).toEqual([]);
+    expect(await judge({ ...deletion(), dryRun: true })).toMatchObject({ kind: 'allow' });
+  });
+
+  test('a deletion passes once the intent is removed, and lists the objects again', async () => {
+    const finish = () => {
+      held?.release(target('fra1'));
+      for (const name of pending()) held?.finish(name);
+    };
+    await judge(create());
+    onPause = finish; // another webhook has refused the write
+    expect(await judge(deletion())).toMatchObject({ kind: 'allow' });
+
+    live.set('datacenters/fra1', { metadata: { name: 'fra1', uid: 'd2', resourceVersion: '9' } });
+    expect(await judge(create('b'))).toMatchObject({ kind: 'allow' });
+    onPause = () => {
+      stored('b');
+      finish();
+    };
+    expect(messageOf(await judge(deletion()))).toContain('is still named by');
+  });
+
+  test('a deletion does not wait for an intent that has expired', async () => {
+    await judge(create());
+    for (const [name, intent] of claims.stored) {
+      const at = new Date(NOW - claims.settleMs).toISOString();
+      claims.stored.set(name, { ...intent, spec: { ...intent.spec, requests: [{ at }] } });
+    }
     expect(await judge(deletion())).toMatchObject({ kind: 'allow' });
   });
 });

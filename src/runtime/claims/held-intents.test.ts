@@ -1,0 +1,196 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+
+import {
+  createClaimsInMemory,
+  SETTLE_MS,
+  type ClaimsInMemory,
+} from '../../../test/support/admission/claims.ts';
+import { GROUP } from '../../../test/support/admission/policy.ts';
+import { NEVER } from '../../../test/support/runtime/fixtures.ts';
+import { newIntent, targetLabel } from '../../admission/policy/references/intents.ts';
+import { busyMs } from '../../admission/policy/unique/claim-state.ts';
+import type { HeldTarget, Holding } from '../../admission/policy/world.ts';
+import type { ObjectRef } from '../../json/kube-object.ts';
+import { createHeldIntents, HOLD_MS, type HeldIntents, type HeldIntentsOptions } from './held-intents.ts';
+
+const START = Date.parse('2026-11-27');
+const refOf = (name: string): ObjectRef => ({
+  ...{ group: GROUP, resource: 'datacenters', namespace: undefined, name },
+});
+const target = (name = 'fra1'): HeldTarget => ({
+  ...{ target: refOf(name), policy: { name: 'servers' }, reference: { name: 'datacenter' } },
+});
+
+let passed: number;
+/** What the clock of the API server shows more than the monotonic clock. */
+let jumped: number;
+let seesDeletions: boolean;
+let claims: ClaimsInMemory;
+let held: HeldIntents;
+
+beforeEach(() => {
+  passed = 0;
+  jumped = 0;
+  seesDeletions = true;
+  claims = createClaimsInMemory();
+  held = createHeldIntents(options());
+});
+
+const options = (): HeldIntentsOptions => ({
+  ...{ claims, cleanup: claims, identity: 'one', signal: NEVER },
+  now: () => START + passed + jumped,
+  monotonic: () => passed,
+  seesDeletions: () => seesDeletions,
+  timeout: () => NEVER,
+  mostHeld: 3,
+});
+
+const holdOf = (...names: readonly string[]): Holding => {
+  const holding = held.hold(names.map(target));
+  if (holding === undefined) throw new Error('nothing is held');
+  return holding;
+};
+const admittedOf = ({ name }: Holding) =>
+  newIntent(
+    name,
+    { policy: 'servers', rule: '' },
+    refOf('a'),
+    [],
+    { at: new Date(START).toISOString() },
+    START,
+  );
+/** A write that is admitted, and not over. */
+async function write(...names: readonly string[]): Promise<Holding> {
+  const holding = holdOf(...names);
+  await holding.stored();
+  for (const name of names) holding.report(refOf(name), true);
+  holding.end(admittedOf(holding));
+  return holding;
+}
+const creates = () => claims.asked.filter((call) => call.startsWith('create')).length;
+/** Runs the cleanup, and waits for its calls. */
+async function cleaned(): Promise<number> {
+  held.clean();
+  await new Promise(setImmediate);
+  return claims.stored.size;
+}
+
+describe('a held intent', () => {
+  test('is stored once for many writes, with the label of its target', async () => {
+    const first = holdOf('fra1');
+    const second = holdOf('fra1');
+    await Promise.all([first.stored(), second.stored()]);
+    expect(creates()).toBe(1);
+    const [intent] = claims.stored.values();
+    expect(intent?.metadata.labels).toHaveProperty([targetLabel(refOf('fra1'))]);
+    expect(first.isClear(refOf('fra1'))).toBe(false);
+    first.report(refOf('fra1'), true);
+    expect(second.isClear(refOf('fra1'))).toBe(true);
+  });
+
+  test('delays deletions until the last write under it can no longer be stored', async () => {
+    await write('fra1');
+    const [intent] = claims.stored.values();
+    if (intent === undefined) throw new Error('there is no intent');
+    const busyAt = (ms: number) => busyMs(intent, undefined, START + ms, SETTLE_MS);
+    expect(busyAt(HOLD_MS + SETTLE_MS - 1)).toBe(1);
+    expect(busyAt(HOLD_MS + SETTLE_MS)).toBe(0);
+  });
+
+  test.each<[string, () => void]>([
+    ['the monotonic clock', () => (passed = HOLD_MS)],
+    ['the clock of the API server', () => (jumped = HOLD_MS)],
+  ])('takes no more writes once it has expired by %s', async (_clock, pass) => {
+    await write('fra1');
+    pass();
+    expect(holdOf('fra1').isClear(refOf('fra1'))).toBe(false);
+    await write('fra1');
+    expect(creates()).toBe(2);
+    expect(await cleaned()).toBe(2); // the first write may not be stored yet
+  });
+
+  test.each<[string, (holding: Holding) => void]>([
+    ['an obstacle', (holding) => holding.report(refOf('fra1'), false)],
+    ['a release', () => held.release(refOf('fra1'))],
+    ['a rollback of the cluster', () => held.releaseAll()],
+  ])('takes no more writes after %s', async (_reason, end) => {
+    end(await write('fra1'));
+    const next = holdOf('fra1');
+    expect(next.isClear(refOf('fra1'))).toBe(false);
+    await next.stored();
+    expect(creates()).toBe(2);
+  });
+
+  test('stays until all writes under it are over, and is removed then', async () => {
+    const [first, second] = [await write('fra1'), await write('fra1', 'muc1')];
+    held.release(refOf('fra1'));
+    expect(await cleaned()).toBe(2);
+    held.finish(first.name);
+    expect(await cleaned()).toBe(2);
+    held.finish(second.name);
+    expect(await cleaned()).toBe(1); // the one of muc1
+    held.release(refOf('muc1'));
+    expect(await cleaned()).toBe(0);
+    expect(held.count()).toBe(0);
+  });
+
+  test('is not removed while a request is in progress, and is removed after its refusal', async () => {
+    const holding = holdOf('fra1');
+    await holding.stored();
+    held.release(refOf('fra1'));
+    expect(await cleaned()).toBe(1);
+    holding.end(undefined);
+    expect(await cleaned()).toBe(0);
+  });
+
+  test('is removed after two idle seconds', async () => {
+    held.finish((await write('fra1')).name);
+    passed = 1_999;
+    expect(await cleaned()).toBe(1);
+    passed = 2_000;
+    expect(await cleaned()).toBe(0);
+  });
+
+  test('is removed later if the API server does not answer', async () => {
+    held.finish((await write('fra1')).name);
+    claims.before('remove', () => {
+      throw new Error('connection refused');
+    });
+    held.release(refOf('fra1'));
+    expect(await cleaned()).toBe(1);
+    claims.before('remove', () => undefined);
+    expect(await cleaned()).toBe(1); // not at once
+    passed = 1_000;
+    expect(await cleaned()).toBe(0);
+  });
+
+  test('of an unknown result takes no writes, and is removed if it is stored', async () => {
+    const store = claims.create;
+    const lost = createHeldIntents({ ...options(), claims: { ...claims, create: lose } });
+    async function lose(...call: Parameters<typeof store>): Promise<never> {
+      await store(...call);
+      throw new Error('connection reset');
+    }
+    const holding = lost.hold([target()]);
+    await expect(holding?.stored()).rejects.toThrow('connection reset');
+    holding?.end(undefined);
+    await new Promise(setImmediate);
+    expect([claims.stored.size, lost.count()]).toEqual([0, 0]);
+  });
+});
+
+test('a write that adds many targets needs one intent of its own', () => {
+  const all = ['a', 'b', 'c', 'd', 'e'].map(target);
+  const many = createHeldIntents({ ...options(), mostHeld: 100 });
+  expect(many.hold(all)).toBeUndefined();
+  expect(many.hold(all.slice(1))).toBeDefined();
+  expect(many.hold(all)).toBeDefined(); // only one is new
+});
+
+test('above the limit, or if deletions are not seen, a write needs an intent of its own', async () => {
+  await write('a', 'b');
+  expect(held.hold([target('c'), target('d')])).toBeUndefined();
+  expect(held.hold([target('a'), target('c')])).toBeDefined();
+  seesDeletions = false;
+  expect(held.hold([target('a')])).toBeUndefined();
+});

@@ -1,0 +1,203 @@
+/**
+ * The intents that this replica holds: one for each target that admitted writes have named in the last seconds. A write
+ * under a held intent needs no write of its own. See `admission/policy/references/intents.ts`.
+ *
+ * Only an active intent takes more writes. The replica removes an intent only after it is no longer active, and every
+ * write under it is over. An intent is never renewed, and its name never returns.
+ */
+import {
+  heldIntentName,
+  heldWriteName,
+  newIntent,
+  targetLabel,
+} from '../../admission/policy/references/intents.ts';
+import { targetKey } from '../../admission/policy/object-ref.ts';
+import type { ClaimStore, Holding, HeldTarget } from '../../admission/policy/world.ts';
+import type { UniqueClaim } from '../../api/unique-claim.ts';
+import { mapConcurrent } from '../../json/map-concurrent.ts';
+import type { ObjectRef } from '../../json/kube-object.ts';
+
+/** How long an intent takes writes, in milliseconds. If the replica dies, deletions wait as long, and the settle time. */
+export const HOLD_MS = 10_000;
+/** An intent that no write uses is removed after this time, in milliseconds. */
+const IDLE_MS = 2_000;
+/** Interval of attempts to remove an intent, in milliseconds. */
+const RETRY_MS = 1_000;
+/** Limit for the intents that one write stores. A write that adds more targets stores one intent of its own for all. */
+const MOST_FRESH = 4;
+/** Concurrent removals. */
+const AT_ONCE = 8;
+/** Limit for held intents. Above it, each write has an intent of its own, which counts for the user. */
+const MOST_HELD = 1_000;
+
+interface Held {
+  readonly target: ObjectRef;
+  readonly claim: UniqueClaim;
+  /** When it takes no more writes: by the clock of the API server, and by the monotonic clock. */
+  readonly until: number;
+  readonly monotonicUntil: number;
+  /** The names of the writes that are not over. */
+  readonly writes: Set<string>;
+  storing?: Promise<UniqueClaim>;
+  isClear: boolean;
+  usedAt: number;
+  /** When the next attempt to remove it starts, by the monotonic clock. */
+  removeAt: number;
+}
+
+export interface HeldIntentsOptions {
+  readonly claims: Pick<ClaimStore, 'create' | 'read' | 'settleMs'>;
+  /** Unique for each process. */
+  readonly identity: string;
+  /** By the clock of the API server, in milliseconds since 1970. */
+  readonly now: () => number;
+  readonly monotonic: () => number;
+  /** Whether this replica sees the intents of deletions. Otherwise deletions would wait for long. */
+  readonly seesDeletions: () => boolean;
+  /** Ends the creation of an intent. Several requests wait for it, so the signal belongs to none of them. */
+  readonly timeout: () => AbortSignal;
+  readonly cleanup: Pick<ClaimStore, 'read' | 'remove'>;
+  /** Ends the cleanup. */
+  readonly signal: AbortSignal;
+  readonly mostHeld?: number;
+}
+
+export type HeldIntents = ReturnType<typeof createHeldIntents>;
+
+export function createHeldIntents(options: HeldIntentsOptions) {
+  const { claims, identity, now, monotonic, seesDeletions, timeout, cleanup, signal } = options;
+  const { mostHeld = MOST_HELD } = options;
+  /** By the `targetKey`. */
+  const active = new Map<string, Held>();
+  /** The active ones, and those that wait for their writes or their removal. */
+  const all = new Set<Held>();
+  /** The admitted writes that may not be stored yet, by name. */
+  const admitted = new Map<string, { readonly write: UniqueClaim; readonly under: readonly Held[] }>();
+  let count = 0;
+
+  const isUsable = ({ until, monotonicUntil }: Held): boolean =>
+    now() < until && monotonic() < monotonicUntil;
+  const activeFor = (target: ObjectRef): Held | undefined => {
+    const held = active.get(targetKey(target));
+    return held !== undefined && isUsable(held) ? held : undefined;
+  };
+  const isActive = (held: Held): boolean => active.get(targetKey(held.target)) === held;
+  const retire = (held: Held): void => {
+    if (isActive(held)) active.delete(targetKey(held.target));
+  };
+  const begin = ({ target, policy, reference }: HeldTarget): Held => {
+    const monotonicUntil = monotonic() + HOLD_MS;
+    const until = now() + HOLD_MS;
+    const spec = { policy: policy.name, rule: `references/${reference.name}` };
+    const name = heldIntentName(`${identity} ${String(++count)}`);
+    const at = new Date(until).toISOString();
+    const claim = newIntent(name, spec, target, [targetLabel(target)], { at }, until);
+    const times = { until, monotonicUntil, usedAt: monotonic(), removeAt: 0 };
+    const held: Held = { target, claim, ...times, writes: new Set(), isClear: false };
+    active.set(targetKey(target), held);
+    all.add(held);
+    return held;
+  };
+  const store = (held: Held): Promise<UniqueClaim> => {
+    held.storing ??= create(held.claim, claims, timeout()).catch((error: unknown) => {
+      retire(held);
+      throw error;
+    });
+    return held.storing;
+  };
+
+  const hold = (targets: readonly HeldTarget[]): Holding | undefined => {
+    if (!seesDeletions()) return undefined;
+    const fresh = targets.filter(({ target }) => activeFor(target) === undefined);
+    if (fresh.length > MOST_FRESH || all.size + fresh.length > mostHeld) return undefined;
+    const name = heldWriteName(String(++count));
+    const under = targets.map((one) => activeFor(one.target) ?? begin(one));
+    for (const held of under) {
+      held.writes.add(name);
+      held.usedAt = monotonic();
+    }
+    const of = (target: ObjectRef) => under.find((held) => targetKey(held.target) === targetKey(target));
+    return {
+      name,
+      stored: async () => {
+        await Promise.all(under.map(store));
+      },
+      isClear: (target) => of(target)?.isClear ?? false,
+      report: (target, isClear) => {
+        const held = of(target);
+        if (held === undefined) return;
+        if (isClear) held.isClear = true;
+        else retire(held);
+      },
+      end: (write) => {
+        if (write !== undefined) {
+          admitted.set(name, { write, under });
+          return;
+        }
+        for (const { writes } of under) writes.delete(name);
+        if (!under.every(isActive)) clean();
+      },
+    };
+  };
+
+  const clean = (): void => {
+    const isIdle = ({ writes, usedAt }: Held) => writes.size === 0 && monotonic() - usedAt >= IDLE_MS;
+    for (const held of active.values()) if (!isUsable(held) || isIdle(held)) retire(held);
+    const isDue = (held: Held) => !isActive(held) && held.writes.size === 0 && held.removeAt <= monotonic();
+    const due = [...all].filter(isDue);
+    for (const held of due) held.removeAt = Infinity;
+    void mapConcurrent(due, AT_ONCE, async (held) => {
+      const isGone = await removed(held, cleanup, signal).catch(() => false);
+      // An intent that cannot be removed expires: then no deletion waits for it.
+      if (isGone || now() > held.until + claims.settleMs) all.delete(held);
+      else held.removeAt = monotonic() + RETRY_MS;
+    });
+  };
+
+  return {
+    hold,
+    /** What says when this admitted write is over; undefined: it is over, or not admitted yet. */
+    writeOf: (name: string): UniqueClaim | undefined => admitted.get(name)?.write,
+    /** The write is over. */
+    finish: (name: string): void => {
+      const { under = [] } = admitted.get(name) ?? {};
+      for (const { writes } of under) writes.delete(name);
+      admitted.delete(name);
+      if (!under.every(isActive)) clean();
+    },
+    /** A deletion waits for the intent of this target. */
+    release: (target: ObjectRef): void => {
+      if (active.delete(targetKey(target))) clean();
+    },
+    releaseAll: (): void => {
+      active.clear();
+      clean();
+    },
+    clean,
+    count: (): number => all.size,
+  };
+}
+
+async function create(
+  claim: UniqueClaim,
+  { create: make, read }: Pick<ClaimStore, 'create' | 'read'>,
+  signal: AbortSignal,
+): Promise<UniqueClaim> {
+  const made = await make(claim, signal);
+  // The API server repeats a call that got no answer. Only this process knows the name.
+  const stored = made === 'taken' ? await read(claim.metadata.name ?? '', signal) : made;
+  if (stored === undefined) throw new Error(`the intent ${claim.metadata.name ?? ''} has been removed`);
+  return stored;
+}
+
+async function removed(
+  { claim, storing }: Held,
+  { read, remove }: Pick<ClaimStore, 'read' | 'remove'>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (storing === undefined) return true;
+  const stored = await storing.catch(() => undefined);
+  if (stored !== undefined && (await remove(stored, signal)) === 'removed') return true;
+  const current = await read(claim.metadata.name ?? '', signal);
+  return current === undefined || (await remove(current, signal)) === 'removed';
+}
