@@ -161,11 +161,14 @@ describe.each(SCENES)('in every order of %s, no reference dangles and nothing is
   });
 });
 
-describe('in every order of a creation under a held intent, its release and a deletion', () => {
-  const scene: Scene = { wishes: [name('a'), remove], replicas: 1, heldMs: 0 };
+describe.each<[string, Wish]>([
+  ['a creation', name('a')],
+  ['a move', name('old')],
+])('in every order of %s under a held intent, its release and a deletion', (_name, wish) => {
+  const scene: Scene = { wishes: [wish, remove], replicas: 1, heldMs: 0 };
 
   test('no reference dangles if no replica crashes', { timeout: 600_000 }, async () => {
-    expect(await playAll(scene)).toBeGreaterThan(1_000);
+    expect(await playAll(scene)).toBeGreaterThan(500);
   });
 
   test.each([1, 2, 3])(
@@ -187,7 +190,6 @@ test.runIf(RANDOM > 100_000).each<[string, Scene]>([
     { wishes: [name('old'), remove, removeServer] },
   ],
   ['a creation that stores a held intent, and a deletion', { wishes: [name('a'), remove], replicas: 1 }],
-  ['a move under a held intent, and a deletion', { wishes: [name('old'), remove], replicas: 1, heldMs: 0 }],
 ])(
   'in every order of %s, no reference dangles and nothing is lost',
   async (_name, scene) => {

@@ -143,7 +143,9 @@ async function looked(guard: Guard): Promise<Decision> {
   let writing = found.filter((intent) => !isHeld(intent));
   // A dry run stores no intent, so no replica removes what it holds.
   let held = request.dryRun ? [] : found.filter((intent) => isHeld(intent) && mayHaveWrites(intent, guard));
-  let candidates = await listedReferrers(guard);
+  // The objects that were written under held intents are unknown. All are stored once the last intent is gone.
+  let candidates: readonly ObjectRef[] =
+    held.length === 0 ? await listedReferrers(guard) : knownReferrers(guard);
   for (let look = 1; ; look++) {
     // Before the objects are read: a write that is over by now is visible to that read.
     const pending = await pendingAmong(writing, guard);
@@ -160,8 +162,8 @@ async function looked(guard: Guard): Promise<Decision> {
     writing = pending.filter(isPresent);
     if (held.length === 0) continue;
     held = held.filter(isPresent);
-    // The objects that were written under held intents are unknown. All are stored once the last intent is gone.
-    candidates.push(...(held.length === 0 ? await listedReferrers(guard) : knownReferrers(guard)));
+    const referrers = held.length === 0 ? await listedReferrers(guard) : knownReferrers(guard);
+    candidates = [...candidates, ...referrers];
   }
 }
 
@@ -177,7 +179,7 @@ function knownReferrers({ target, policies, context: { world } }: Guard): readon
 }
 
 /** All objects that may name the target. */
-async function listedReferrers(guard: Guard): Promise<ObjectRef[]> {
+async function listedReferrers(guard: Guard): Promise<readonly ObjectRef[]> {
   const { policies, context, intents } = guard;
   const unseen = await Promise.all(policies.map((policy) => intents.unseen(policy, context.signal)));
   return [...knownReferrers(guard), ...unseen.flat()];
