@@ -128,11 +128,10 @@ async function compareChanges(specFor: (chance: Seeded) => Partial<AdmissionPoli
       continue;
     }
     const { webhook, apiServer } = changersOf(policy, OPTIONS);
-    const { resources } = policy.match;
     seen.policies += 1;
     seen.texts.push(JSON.stringify(policy.spec));
     for (let pair = 0; pair < PER_GENERATED; pair += 1) {
-      const asked = askedFrom(chance, { operations: ['CREATE', 'UPDATE'], resources, users: USERS });
+      const asked = askedFrom(chance, { ...policy.match, operations: ['CREATE', 'UPDATE'], users: USERS });
       const params = paramsFrom(chance, policy);
       const native = await apiServer(asked, params);
       const { object } = asked.question;
