@@ -40,6 +40,11 @@ export interface CelOptions {
    * needed in expressions that produce a part of an object.
    */
   readonly uniformLiterals?: boolean;
+  /**
+   * Whether types tell what the values are. By default they are those of the API server: `object.x.orValue("a")` is a
+   * string there, and its value may be null.
+   */
+  readonly exactTypes?: boolean;
   /** The messages that the expression may create; default: none. */
   readonly messages?: CelMessages;
 }
@@ -84,6 +89,7 @@ export function compileCel(
     const compiled = compiler.compile(parsed, {
       variables: globals,
       mixed: options.uniformLiterals !== true,
+      exact: options.exactTypes === true,
       messages: options.messages ?? NO_MESSAGES,
     });
     const type = compiler.solver.resolve(compiled.type);

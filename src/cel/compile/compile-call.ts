@@ -6,9 +6,10 @@ import type { Call, Expression } from '../syntax/expression.ts';
 import { charge, createCelBudget, type Step } from '../frame.ts';
 import { functions } from '../library/all-functions.ts';
 import { formatProblem } from '../library/string-format.ts';
-import { callStep, resolveOverloads } from './overloads.ts';
+import { callStep, resolveOverloads, type Resolution } from './overloads.ts';
 import { isOptional, typeNameOf } from '../values/values.ts';
 import { compilePattern } from '../regular-expression.ts';
+import { DYN, grounded, type CelType } from '../types/type.ts';
 import { parseDuration, parseTimestamp } from '../values/time.ts';
 import { MACROS } from '../syntax/macros.ts';
 
@@ -42,7 +43,8 @@ function compileFunction(call: Call, scope: Scope, compiler: Compiler): Compiled
   const member = target !== undefined;
   const types = parts.map(({ type }) => type);
   const styled = overloads.filter((overload) => overload.member === member);
-  const resolution = resolveOverloads({ name, member, types, at }, styled, compiler);
+  const resolved = resolveOverloads({ name, member, types, at }, styled, compiler);
+  const resolution = scope.exact ? exactly(name, types, resolved, compiler) : resolved;
   const [problem, argument] = literalProblem(call) ?? [];
   if (problem !== undefined) throw compiler.fail(problem, argument?.at ?? at);
   checkFormat(call, compiler);
@@ -59,6 +61,18 @@ function compileFunction(call: Call, scope: Scope, compiler: Compiler): Compiled
   if (CONVERSIONS.has(name) && only?.constant !== undefined && others.length === 0)
     return { type: resolution.type, ...folded(step, call, compiler) };
   return { type: resolution.type, step };
+}
+
+/** With a dyn argument, the result may be that argument, or contain what is in it. */
+function exactly(
+  name: string,
+  types: readonly CelType[],
+  known: Resolution,
+  { solver }: Compiler,
+): Resolution {
+  if (!types.some((type) => solver.resolve(type).kind === 'dyn')) return known;
+  const isPassedOn = name === 'or' || name === 'orValue' || (name === '_+_' && known.type.kind === 'list');
+  return { ...known, type: isPassedOn ? DYN : grounded(known.type) };
 }
 
 /** Whether cel-go looks the value up in a set of literals, which costs nothing. */

@@ -32,6 +32,8 @@ export interface Scope {
   readonly variables: ReadonlyMap<string, Variable>;
   /** Whether list and map literals may mix types. Arguments of `format` always may. */
   readonly mixed: boolean;
+  /** Whether types tell what the values are, also of a call that may pass on a dyn. */
+  readonly exact: boolean;
   /** The types of messages. */
   readonly messages: CelMessages;
 }

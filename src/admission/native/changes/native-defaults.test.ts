@@ -57,6 +57,14 @@ const pods = { apiGroups: [''], apiVersions: ['v1'], resources: ['pods'] };
 describe('defaults stay in the webhook', () => {
   test.each<[string, Spec]>([
     ['may be no text and no bool', { defaults: [{ path: 'spec.a', expression: 'object.spec.b' }] }],
+    ['may be no text and no bool', { defaults: [{ path: 'spec.a', expression: 'object.b.orValue("c")' }] }],
+    [
+      'may take variables.b for another type',
+      {
+        variables: [{ name: 'b', expression: 'object.b.orValue("c")' }],
+        defaults: [{ path: 'spec.a', expression: 'string(variables.b)' }],
+      },
+    ],
     [
       'no probe can show',
       {

@@ -100,6 +100,9 @@ test('the mutations of docs/policies.md compile', () => {
 
 test.each<[string, string, Mutation]>([
   ['a value may be of any type', 'write string(…)', merge('{"a": object.b}')],
+  ['a value may be null instead of a text', 'write string(…)', merge('{"a": object.b.orValue("c")}')],
+  ['the first item may be null', 'write string(…)', merge('{"a": object.b.first().orValue("c")}')],
+  ['a list may contain other items', 'write string(…)', merge('{"a": ["b"] + object.b}')],
   ['a value is a large integer', 'a number as written', merge('{"a": 9007199254740993}')],
   ['an integer is computed', 'a number as written', merge('{"a": size(object.b)}')],
   ['the expression is no literal', 'no map that the text spells out', merge('object.a')],
@@ -132,6 +135,13 @@ test.each<[string, string, Mutation]>([
   ],
 ])('a mutation stays in the webhook if %s', (_what, reason, mutation) => {
   expect(reasons(mutating(mutation))).toEqual([expect.stringContaining(reason)]);
+});
+
+test('a mutation stays in the webhook if the API server takes a variable for a text, and it may be none', () => {
+  const spec = mutating(merge('{"a": string(variables.b)}'));
+  const reading = (expression: string) => reasons({ ...spec, variables: [{ name: 'b', expression }] });
+  expect(reading('object.b.orValue("c")')[0]).toContain('may take variables.b for another type');
+  expect(reading('string(object.b.orValue("c"))')).toEqual([undefined]);
 });
 
 test('a mutation that a restore may skip stays in the webhook, and all changes with it', () => {

@@ -1,9 +1,16 @@
 /** What the expression of a mutation writes, as far as its text says. */
-import { CelError, compileCel, type CelVariables } from '../../../cel/cel.ts';
+import {
+  CelError,
+  compileCel,
+  type CelOptions,
+  type CelProgram,
+  type CelVariables,
+} from '../../../cel/cel.ts';
 import { ADMISSION_VARIABLES, NAMESPACE_OBJECT } from '../../../cel/match-condition.ts';
 import { withoutDyn, type Entry, type Expression } from '../../../cel/syntax/expression.ts';
 import { parseExpression } from '../../../cel/syntax/parse.ts';
 import type { CompiledPolicy } from '../../policy/compiled-policy.ts';
+import { variablesOf } from '../native-rules.ts';
 
 /** `value`: CEL for a value that is neither null nor a map; for JSON patches, also a map. */
 export type Written =
@@ -48,7 +55,7 @@ export function readerOf(policy: CompiledPolicy, source: string): Reader {
 
 function typeOf(text: string, variables: CelVariables): string {
   try {
-    return compileCel(text, variables, { uniformLiterals: true }).type;
+    return compileCel(text, variables, { uniformLiterals: true, exactTypes: true }).type;
   } catch (error) {
     if (!(error instanceof CelError)) throw error;
     throw new NeedsWebhook(`the API server refuses its expression: ${error.message}`);
@@ -73,10 +80,32 @@ export function variablesFor({
   return { ...base, variables: { fields } };
 }
 
+/** The type that the values of an expression certainly have; dyn if it is not known. */
+export const exactTypeOf = (policy: CompiledPolicy, { expression }: CelProgram): string =>
+  typeIn(expression, { ...variablesFor(policy), refs: 'dyn' }, { exactTypes: true });
+
+/** Why variables keep a change in the webhook: the API server relies on a type that their values may not have. */
+export function variablesProblem(policy: CompiledPolicy, program: CelProgram): string | undefined {
+  const known = { ...variablesFor(policy), refs: 'dyn' };
+  const wrong = variablesOf(policy, program).find(
+    ({
+      expression: {
+        program: { expression },
+      },
+    }) => {
+      const [own, exact] = [false, true].map((exactTypes) => typeIn(expression, known, { exactTypes }));
+      return own !== exact;
+    },
+  );
+  return (
+    wrong && `the API server may take variables.${wrong.name} for another type: write string(…) or bool(…)`
+  );
+}
+
 /** Types that no text can name count as dyn. */
-function typeIn(text: string, known: CelVariables): string {
+function typeIn(text: string, known: CelVariables, options: CelOptions = {}): string {
   try {
-    const { type } = compileCel(text, known);
+    const { type } = compileCel(text, known, options);
     return [...TYPES, 'int'].includes(type) ? type.replace('(', '<').replace(')', '>') : 'dyn';
   } catch (error) {
     if (!(error instanceof CelError)) throw error;
