@@ -169,3 +169,17 @@ test('a field of one built-in kind can have a default', () => {
   };
   expect(reasonFor(spec)).toBeUndefined();
 });
+
+test('a merge fails only if a default would fill the map that it creates', () => {
+  const fails = (expression: string) => {
+    const spec: Spec = {
+      ...{ defaults: [{ path: 'spec.a.b', value: 'x' }], restore: { mutations: 'Apply' } },
+      mutations: [{ name: 'm', expression }],
+    };
+    return JSON.stringify(compileNative(policyOf(spec, 'own'), { ...OPTIONS, others: [] }).pairs).includes(
+      '/gatehouse',
+    );
+  };
+  expect(fails('{"spec": {"a": {"c": "y"}}}')).toBe(true);
+  expect(fails('{"spec": {"a": {"b": {"c": "y"}}}}')).toBe(false);
+});

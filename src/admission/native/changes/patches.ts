@@ -141,14 +141,22 @@ function mergingMember(place: MergePlace, key: string, written: Written): string
       const filled = place.filled.flatMap(([first, ...rest]) =>
         first === key && rest.length > 0 ? [rest] : [],
       );
+      const isFilled = filled.some((path) => isMissing(path, written));
       const merged = merging({ ...member, filled }, written.entries);
       const isMap = `type(${member.value}) == map`;
-      if (filled.length === 0) return `(${exists} && ${isMap} ? ${merged} : ${added})`;
+      if (!isFilled) return `(${exists} && ${isMap} ? ${merged} : ${added})`;
       // A default does not fill what is no map, but would fill the new map: the webhook refuses that.
       const failing = `[${patch('remove', memberOf(member, 'gatehouse'))}]`;
       return `(!(${exists}) ? ${added} : ${isMap} ? ${merged} : ${failing})`;
     }
   }
+}
+
+/** Whether a default fills the field of a new value. */
+function isMissing([first, ...rest]: readonly string[], written: Written): boolean {
+  if (first === undefined || written.kind !== 'map') return false;
+  const member = written.entries.get(first);
+  return member === undefined || member.kind === 'null' || isMissing(rest, member);
 }
 
 /** A new value: there is nothing to remove. */
