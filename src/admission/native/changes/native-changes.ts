@@ -6,6 +6,7 @@ import { paramsProblem, readsOwnNamespace } from '../native-params.ts';
 import { governsExempt } from '../release.ts';
 import { isOfCustomKinds } from './custom-kinds.ts';
 import { orderProblem } from './change-order.ts';
+import { droppedProblem } from './dropped-fields.ts';
 import { defaultPatches, defaultProblem } from './native-defaults.ts';
 import { compileNativeMutation } from './native-mutations.ts';
 import { repeatProblem } from './repeatable.ts';
@@ -61,6 +62,7 @@ export function changeChecks(
     scopeProblem(policy) ??
     paramsProblemOf(policy) ??
     orderProblem(policy, others) ??
+    droppedProblem(policy) ??
     (first === undefined
       ? repeatProblem(
           policy,
