@@ -260,13 +260,12 @@ test('the account reads only what admission needs', async () => {
       ...READS.flatMap((verb) => [
         `${verb} admissionregistration.k8s.io/mutatingwebhookconfigurations gatehouse`,
         `${verb} admissionregistration.k8s.io/validatingwebhookconfigurations gatehouse`,
+        `${verb} gatehouse.dev/uniqueclaims`,
       ]),
       'get apiextensions.k8s.io/customresourcedefinitions',
       'get core/configmaps gatehouse-cabundle',
       'get core/namespaces',
       'get gatehouse.dev/admissionpolicies',
-      'get gatehouse.dev/uniqueclaims',
-      'list gatehouse.dev/uniqueclaims',
       'get rbac.authorization.k8s.io/clusterroles gatehouse-references',
     ].toSorted(),
   );

@@ -1,6 +1,4 @@
 const NOT_SERVED = 'the sandbox does not serve this kind or subresource';
-const AUDIT_ANNOTATIONS =
-  'the sandbox neither joins, cuts nor checks the audit annotations of several bindings';
 
 /** Cases that the sandbox answers differently, each with the reason. */
 export const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
