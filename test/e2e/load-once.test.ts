@@ -198,14 +198,14 @@ test(
     }
     await sleep(SOAK_MS / (ROTATIONS + 1));
     await eventually('every pair made a handshake', () => pairs.every(({ connections }) => connections > 0), {
-      timeoutMs: 60_000,
+      timeoutMs: 180_000, // every client that starts a process for each connection is slow on a busy machine
     });
     const { failures, seconds } = await load.stop();
     report(seconds, failures.length);
     expect([...new Set(failures.map(({ message }) => message))].slice(0, 20)).toEqual([]);
     expect(new Set(vintages.map(({ chain }) => issuerId(leafOf(chain)))).size).toBe(ROTATIONS + 1);
   },
-  SOAK_MS + 240_000,
+  SOAK_MS + 360_000,
 );
 
 test('T9: they trust each other until the certificate expires, and its root stays that long', async () => {
