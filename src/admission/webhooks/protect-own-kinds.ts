@@ -1,4 +1,5 @@
 import { EXCLUDE_FROM_BACKUP_LABEL, GROUP } from '../../api/group.ts';
+import { accountsIn, CONTROLLERS_ACCOUNT, WEBHOOK_ACCOUNT } from '../../api/own-accounts.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { Principal } from '../../api/principals.ts';
 import type { MatchCondition } from '../policy/compiled-policy.ts';
@@ -149,14 +150,12 @@ export const OWN_KIND_ENTRIES: readonly OwnKindEntry[] = [
   },
 ];
 
-const CLAIM_WRITERS = ['gatehouse-webhook', 'gatehouse-controllers'];
-
 /**
  * A condition that is false for the UniqueClaims of Gatehouse itself. Without it, the API server asks Gatehouse about each claim
  * that Gatehouse writes to decide about a request: a review that waits for another review.
  */
 export function notOwnClaims(ownNamespace: string): MatchCondition {
-  const users = CLAIM_WRITERS.map((name) => `system:serviceaccount:${ownNamespace}:${name}`);
+  const users = [WEBHOOK_ACCOUNT, CONTROLLERS_ACCOUNT].map((name) => accountsIn(ownNamespace) + name);
   return {
     name: 'not-own-claims',
     expression: `request.resource.resource != 'uniqueclaims' || !(request.userInfo.username in ${JSON.stringify(users)})`,

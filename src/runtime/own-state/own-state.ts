@@ -1,4 +1,5 @@
 /** Path tokens, read records and the identity of Gatehouse, from their Secrets or from the copies that the leader shares. */
+import { accountsIn, CONTROLLERS_ACCOUNT, WEBHOOK_ACCOUNT } from '../../api/own-accounts.ts';
 import { parsePathTokens } from '../../admission/webhooks/path-tokens.ts';
 import { memoizeAsync } from '../../json/memoize-async.ts';
 import type { AccessSubject } from '../../kube/access.ts';
@@ -43,12 +44,6 @@ export function followCopies(
     },
   };
 }
-
-const CONTROLLERS_ACCOUNT = 'gatehouse-controllers';
-const WEBHOOK_ACCOUNT = 'gatehouse-webhook';
-
-/** ServiceAccounts of this namespace; their names continue this text. */
-const accountsIn = (namespace: string): string => `system:serviceaccount:${namespace}:`;
 
 /**
  * In the controllers process: the account of the webhook replicas. Undefined: this process has another account than

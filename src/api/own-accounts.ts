@@ -1,0 +1,6 @@
+/** The ServiceAccounts that `deploy/` gives the two processes. */
+export const CONTROLLERS_ACCOUNT = 'gatehouse-controllers';
+export const WEBHOOK_ACCOUNT = 'gatehouse-webhook';
+
+/** The user names of the ServiceAccounts of a namespace continue this text. */
+export const accountsIn = (namespace: string): string => `system:serviceaccount:${namespace}:`;
