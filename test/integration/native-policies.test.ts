@@ -265,6 +265,25 @@ test('a rule on the name stays in the webhook if it judges deletions', () => {
   ]);
 });
 
+test('a rule or notice stays in the webhook if it uses a variable that the API server may take for another type', () => {
+  const byOf = (expression: string) => {
+    const variables = [
+      { name: 'own', expression },
+      { name: 'copy', expression: 'variables.own' },
+    ];
+    const use = 'variables.copy != "b"';
+    const spec = {
+      ...{ variables, validate: { rules: [{ name: 'used', expression: use }] } },
+      ...{ warnings: [{ condition: use, message: 'used' }] },
+    };
+    return compileNative(policyOf(spec), OPTIONS).checks.map(({ by }) => by);
+  };
+  // Of a field that is no optional, orValue returns the field itself, whatever its type.
+  expect(byOf('object.spec.tier.orValue("a")')).toEqual(['Webhook', 'Webhook']);
+  expect(byOf('string(object.spec.tier.orValue("a"))')).toEqual(['APIServer', 'APIServer']);
+  expect(byOf('object.?spec.?tier.orValue("a")')).toEqual(['APIServer', 'APIServer']);
+});
+
 test('checks that a restore may defer stay in the webhook, also for users who restore nothing now', () => {
   const validate = {
     immutable: ['spec.tier'],

@@ -13,6 +13,7 @@ import {
 } from './native-check.ts';
 import type { NativeExceptions } from './native-exceptions.ts';
 import { paramsProblem } from './native-params.ts';
+import { variablesOf, variablesProblem } from './variable-types.ts';
 
 /** @param problem why they stay in the webhook, if they do */
 export function ruleValidations(
@@ -66,6 +67,10 @@ export function expressionProblem(
 ): string | undefined {
   for (const { reads } of parts)
     if (reads.refs.size > 0) return `it reads refs.${[...reads.refs].join(', refs.')}`;
+  const problem = parts
+    .map(({ program }) => variablesProblem(policy, program))
+    .find((one) => one !== undefined);
+  if (problem !== undefined) return problem;
   const used = parts.flatMap((part) => variablesOf(policy, part.program));
   for (const { program } of [...parts, ...used.map((variable) => variable.expression)]) {
     if (policy.match.operations.includes('DELETE') && readsName(program))
@@ -90,22 +95,6 @@ function mixedLiteral(expression: string): string | undefined {
     if (!(error instanceof CelError)) throw error;
     return error.message;
   }
-}
-
-/** The variables that an expression uses, also through others, in their order. */
-export function variablesOf({ variables }: CompiledPolicy, program: CelProgram): CompiledPolicy['variables'] {
-  const used = new Set<string>();
-  const visit = ({ reads }: CelProgram): void => {
-    const fields = reads.get('variables') ?? [];
-    for (const name of fields === 'all' ? variables.map((one) => one.name) : fields) {
-      const found = variables.find((one) => one.name === name);
-      if (found === undefined || used.has(name)) continue;
-      used.add(name);
-      visit(found.expression.program);
-    }
-  };
-  visit(program);
-  return variables.filter(({ name }) => used.has(name));
 }
 
 /** The declarations of the policy's variables that the expressions use. */

@@ -1,10 +1,10 @@
 /** Defaults and mutations of a policy: a MutatingAdmissionPolicy. */
 import type { CompiledPolicy } from '../../policy/compiled-policy.ts';
-import { hasWildcard, splitResource } from '../../policy/match/resource-pattern.ts';
+import { splitResource } from '../../policy/match/resource-pattern.ts';
 import { inWebhook, type NativeCheck } from '../native-check.ts';
 import { paramsProblem, readsOwnNamespace } from '../native-params.ts';
 import { governsExempt } from '../release.ts';
-import { isOfCustomKinds } from './custom-kinds.ts';
+import { unknownFieldProblem } from './built-in-fields.ts';
 import { orderProblem } from './change-order.ts';
 import { droppedProblem } from './dropped-fields.ts';
 import { defaultPatches, defaultProblem } from './native-defaults.ts';
@@ -59,16 +59,17 @@ export function changeChecks(
   ];
   const first = parts.find(({ own }) => own !== undefined);
   const ofAll =
-    scopeProblem(policy) ??
-    paramsProblemOf(policy) ??
-    orderProblem(policy, others) ??
-    droppedProblem(policy) ??
-    (first === undefined
-      ? repeatProblem(
+    first === undefined
+      ? (scopeProblem(policy) ??
+        paramsProblemOf(policy) ??
+        orderProblem(policy, others) ??
+        droppedProblem(policy) ??
+        unknownFieldProblem(policy) ??
+        repeatProblem(
           policy,
           patches.map((one) => one.patches),
-        )
-      : `${first.check} stays in the webhook, and only one judge keeps the order of changes`);
+        ))
+      : `${first.check} stays in the webhook, and only one judge keeps the order of changes`;
   return parts.map(({ check, own, texts }) => {
     const reason = own ?? ofAll;
     if (reason !== undefined) return inWebhook(check, reason);
@@ -79,17 +80,11 @@ export function changeChecks(
 const SKIPPED = 'a restore may skip it: set restore.mutations to Apply, if it may change restored objects';
 
 function scopeProblem(policy: CompiledPolicy): string | undefined {
-  const { apiGroups, apiVersions, resources, matchConditions, failurePolicy } = policy.match;
+  const { resources, matchConditions, failurePolicy } = policy.match;
   if (governsExempt(policy)) return 'the API server asks no admission policy about some of its kinds';
   if (matchConditions.length > 0 && failurePolicy === 'Ignore')
     return 'failurePolicy Ignore lets requests pass whose matchConditions fail, and the API server would refuse them';
-  const isOneKind = [apiGroups, apiVersions, resources].every(
-    (names) => names.length === 1 && !names.some(hasWildcard),
-  );
   if (!resources.every((one) => ['', 'status'].includes(splitResource(one).subResource)))
     return 'it names a subresource other than status, whose objects may have another kind';
-  // A webhook's patch may name an unknown field of a built-in kind. For a policy's patch, the API server answers 500.
-  return apiGroups.every(isOfCustomKinds) || isOneKind
-    ? undefined
-    : 'it names several kinds, and the API server refuses objects of built-in kinds if one has no such field';
+  return undefined;
 }

@@ -80,8 +80,7 @@ describe('defaults stay in the webhook', () => {
         failurePolicy: 'Ignore',
       },
     ],
-    ['it names several kinds', { ...UNITS, match: { ...pods, resources: ['pods', 'configmaps'] } }],
-    ['it names several kinds', { ...UNITS, match: { ...pods, apiVersions: ['*'] } }],
+    ['may write a field that a built-in kind does not have', { ...UNITS, match: pods }],
     [
       'failurePolicy Ignore lets requests pass whose matchConditions fail',
       {
@@ -162,12 +161,36 @@ describe('defaults stay in the webhook', () => {
   });
 });
 
-test('a field of one built-in kind can have a default', () => {
-  const spec: Spec = {
-    match: pods,
-    defaults: [{ path: 'spec.containers[*].imagePullPolicy', value: 'Always' }],
-  };
-  expect(reasonFor(spec)).toBeUndefined();
+describe('of a built-in kind, only fields that its API certainly has become defaults of the API server', () => {
+  const several = { apiGroups: ['', 'apps'], apiVersions: ['v1'], resources: ['pods', 'deployments'] };
+  const text = 'metadata.labels["example.com/team"]';
+
+  test.each<[string, NonNullable<Spec['match']>]>([
+    ['spec.containers[*].imagePullPolicy', pods],
+    ['spec.initContainers[0].securityContext.capabilities.drop', pods],
+    ['spec.nodeSelector["example.com/disk"]', pods],
+    ['spec.template.spec.hostNetwork', { ...pods, apiGroups: ['apps'], resources: ['statefulsets'] }],
+    ['automountServiceAccountToken', { ...pods, resources: ['serviceaccounts'] }],
+    [text, several],
+    [text, { apiGroups: ['apps'], apiVersions: ['*'], resources: ['*'] }],
+    ['spec.tier', { apiGroups: [GROUP], resources: ['servers'] }],
+  ])('%s', (path, match) => {
+    expect(reasonFor({ match, defaults: [{ path, value: 'a' }] })).toBeUndefined();
+  });
+
+  test.each<[string, NonNullable<Spec['match']>]>([
+    ['spec.containers[*].imagePullPolcy', pods],
+    ['spec.containers.imagePullPolicy', pods],
+    ['spec["dnsConfig.searches"]', pods],
+    ['spec.hostname.constructor', pods],
+    ['spec.constructor', pods],
+    ['spec.containers', pods],
+    ['spec.hostname', { ...pods, apiVersions: ['v1', 'v2'] }],
+    ['spec.hostname', { ...pods, resources: ['pods', 'configmaps'] }],
+    ['spec.tier', { apiGroups: [GROUP, ''], apiVersions: ['v1'], resources: ['servers'] }],
+  ])('%s is left to the webhook', (path, match) => {
+    expect(reasonFor({ match, defaults: [{ path, value: 'a' }] })).toMatch(/a built-in kind does not have/);
+  });
 });
 
 test('a merge fails only if a default would fill the map that it creates', () => {

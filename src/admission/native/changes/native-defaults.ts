@@ -3,7 +3,7 @@ import type { FieldPath, Segment } from '../../../json/field-path.ts';
 import { isJsonArray, isJsonObject, type JsonValue } from '../../../json/json.ts';
 import type { CompiledDefault, CompiledPolicy } from '../../policy/compiled-policy.ts';
 import { expressionProblem } from '../native-rules.ts';
-import { exactTypeOf, variablesProblem } from './written-value.ts';
+import { exactTypeOf } from '../variable-types.ts';
 import { below, memberOf, patch, ROOT, type Place } from './place.ts';
 
 /** Why a default stays in the webhook; undefined: it does not. */
@@ -13,7 +13,7 @@ export function defaultProblem(policy: CompiledPolicy, rule: CompiledDefault): s
   // Other types may not become the same JSON: large integers, timestamps, and null, which fills nothing.
   if (!['string', 'bool'].includes(exactTypeOf(policy, expression.program)))
     return `the default of ${path.text} may be no text and no bool: write string(…) or bool(…)`;
-  return variablesProblem(policy, expression.program) ?? expressionProblem(policy, [expression]);
+  return expressionProblem(policy, [expression]);
 }
 
 /** A list of patches, as CEL. */

@@ -4,10 +4,11 @@ import { MUTATION_MESSAGES } from '../../../cel/compile/messages.ts';
 import type { CompiledMutation, CompiledPolicy } from '../../policy/compiled-policy.ts';
 import type { CompiledExpression } from '../../policy/expressions/expression.ts';
 import { expressionProblem } from '../native-rules.ts';
+import { variablesFor } from '../variable-types.ts';
 import { isOfCustomKinds } from './custom-kinds.ts';
 import { patchesOf, patchesText, type Patches } from './patches.ts';
 import { fieldsPath, overlapAny, pathsWritten } from './paths.ts';
-import { NeedsWebhook, readerOf, variablesFor, variablesProblem } from './written-value.ts';
+import { NeedsWebhook, readerOf } from './written-value.ts';
 
 export type NativeMutation =
   | { readonly kind: 'compiled'; readonly patches: Patches; readonly text: string }
@@ -22,8 +23,6 @@ export function compileNativeMutation(policy: CompiledPolicy, mutation: Compiled
     const parts = [...reader.used].map((text): CompiledExpression => ({ ...change, program: dynamic(text) }));
     const problem =
       identityProblem(mutation) ??
-      variablesProblem(policy, change.program) ??
-      (condition && variablesProblem(policy, condition.program)) ??
       fieldsProblem(policy, patches) ??
       expressionProblem(policy, condition === undefined ? parts : [condition, ...parts]);
     if (problem !== undefined) throw new NeedsWebhook(problem);

@@ -6,7 +6,7 @@ import { readPaths, type ReadStep } from '../../../cel/syntax/read-paths.ts';
 import type { Segment } from '../../../json/field-path.ts';
 import { unescapePart } from '../../../json/json-patch.ts';
 import type { CompiledMutation, CompiledPolicy } from '../../policy/compiled-policy.ts';
-import { variablesOf } from '../native-rules.ts';
+import { variablesOf } from '../variable-types.ts';
 
 /** The field and everything in it; an empty path is the whole object. */
 export type Path = readonly Segment[];

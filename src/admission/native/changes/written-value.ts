@@ -1,16 +1,9 @@
 /** What the expression of a mutation writes, as far as its text says. */
-import {
-  CelError,
-  compileCel,
-  type CelOptions,
-  type CelProgram,
-  type CelVariables,
-} from '../../../cel/cel.ts';
-import { ADMISSION_VARIABLES, NAMESPACE_OBJECT } from '../../../cel/match-condition.ts';
+import { CelError, compileCel, type CelVariables } from '../../../cel/cel.ts';
 import { withoutDyn, type Entry, type Expression } from '../../../cel/syntax/expression.ts';
 import { parseExpression } from '../../../cel/syntax/parse.ts';
 import type { CompiledPolicy } from '../../policy/compiled-policy.ts';
-import { variablesOf } from '../native-rules.ts';
+import { NAMED_TYPES, variablesFor } from '../variable-types.ts';
 
 /** `value`: CEL for a value that is neither null nor a map; for JSON patches, also a map. */
 export type Written =
@@ -22,8 +15,6 @@ export type Written =
 export class NeedsWebhook extends Error {
   override readonly name = 'NeedsWebhook';
 }
-
-const TYPES = ['string', 'bool', 'list(string)', 'list(bool)'];
 
 /** Reads the text of one expression. */
 export interface Reader {
@@ -62,57 +53,6 @@ function typeOf(text: string, variables: CelVariables): string {
   }
 }
 
-/** An object may have fields of other types until the API server has validated it, so its schema does not count. */
-export function variablesFor({
-  variables,
-  params,
-}: CompiledPolicy): Exclude<CelVariables, readonly string[]> {
-  const base = {
-    ...ADMISSION_VARIABLES,
-    namespaceObject: NAMESPACE_OBJECT,
-    ...(params === undefined ? {} : { params: 'dyn' }),
-  };
-  const fields: Record<string, string> = {};
-  for (const { name, expression } of variables) {
-    const known = { ...base, refs: 'dyn', variables: { fields: { ...fields } } };
-    fields[name] = typeIn(expression.program.expression, known);
-  }
-  return { ...base, variables: { fields } };
-}
-
-/** The type that the values of an expression certainly have; dyn if it is not known. */
-export const exactTypeOf = (policy: CompiledPolicy, { expression }: CelProgram): string =>
-  typeIn(expression, { ...variablesFor(policy), refs: 'dyn' }, { exactTypes: true });
-
-/** Why variables keep a change in the webhook: the API server relies on a type that their values may not have. */
-export function variablesProblem(policy: CompiledPolicy, program: CelProgram): string | undefined {
-  const known = { ...variablesFor(policy), refs: 'dyn' };
-  const wrong = variablesOf(policy, program).find(
-    ({
-      expression: {
-        program: { expression },
-      },
-    }) => {
-      const [own, exact] = [false, true].map((exactTypes) => typeIn(expression, known, { exactTypes }));
-      return own !== exact;
-    },
-  );
-  return (
-    wrong && `the API server may take variables.${wrong.name} for another type: write string(…) or bool(…)`
-  );
-}
-
-/** Types that no text can name count as dyn. */
-function typeIn(text: string, known: CelVariables, options: CelOptions = {}): string {
-  try {
-    const { type } = compileCel(text, known, options);
-    return [...TYPES, 'int'].includes(type) ? type.replace('(', '<').replace(')', '>') : 'dyn';
-  } catch (error) {
-    if (!(error instanceof CelError)) throw error;
-    return 'dyn';
-  }
-}
-
 /** The value of a field, or of an item of a list. @throws NeedsWebhook */
 export function writtenBy(written: Expression, reader: Reader): Written {
   const expression = withoutDyn(written);
@@ -123,7 +63,8 @@ export function writtenBy(written: Expression, reader: Reader): Written {
     const items = expression.items.map(({ value }) => `dyn(${valueText(writtenBy(value, reader))})`);
     return { kind: 'value', text: `[${items.join(', ')}]` };
   }
-  if (!isNumber(expression) && !TYPES.includes(reader.typeOf(expression))) throw new NeedsWebhook(UNTYPED);
+  if (!isNumber(expression) && !NAMED_TYPES.includes(reader.typeOf(expression)))
+    throw new NeedsWebhook(UNTYPED);
   const constant = expression.kind === 'literal' ? { constant: expression.value } : {};
   return { kind: 'value', text: reader.textOf(expression), ...constant };
 }

@@ -1,0 +1,70 @@
+/** The variables of a policy, and the types that the API server takes them for. */
+import { CelError, compileCel, type CelOptions, type CelProgram, type CelVariables } from '../../cel/cel.ts';
+import { ADMISSION_VARIABLES, NAMESPACE_OBJECT } from '../../cel/match-condition.ts';
+import type { CompiledPolicy } from '../policy/compiled-policy.ts';
+
+/** Types whose names declare variables and compare with those of programs. */
+export const NAMED_TYPES = ['string', 'bool', 'list(string)', 'list(bool)'];
+
+/** The variables that an expression uses, also through others, in their order. */
+export function variablesOf({ variables }: CompiledPolicy, program: CelProgram): CompiledPolicy['variables'] {
+  const used = new Set<string>();
+  const visit = ({ reads }: CelProgram): void => {
+    const fields = reads.get('variables') ?? [];
+    for (const name of fields === 'all' ? variables.map((one) => one.name) : fields) {
+      const found = variables.find((one) => one.name === name);
+      if (found === undefined || used.has(name)) continue;
+      used.add(name);
+      visit(found.expression.program);
+    }
+  };
+  visit(program);
+  return variables.filter(({ name }) => used.has(name));
+}
+
+/** An object may have fields of other types until the API server has validated it, so its schema does not count. */
+export function variablesFor({
+  variables,
+  params,
+}: CompiledPolicy): Exclude<CelVariables, readonly string[]> {
+  const base = {
+    ...ADMISSION_VARIABLES,
+    namespaceObject: NAMESPACE_OBJECT,
+    ...(params === undefined ? {} : { params: 'dyn' }),
+  };
+  const fields: Record<string, string> = {};
+  for (const { name, expression } of variables) {
+    const known = { ...base, refs: 'dyn', variables: { fields: { ...fields } } };
+    fields[name] = typeIn(expression.program.expression, known);
+  }
+  return { ...base, variables: { fields } };
+}
+
+/** The type that the values of an expression certainly have; dyn if it is not known. */
+export const exactTypeOf = (policy: CompiledPolicy, { expression }: CelProgram): string =>
+  typeIn(expression, { ...variablesFor(policy), refs: 'dyn' }, { exactTypes: true });
+
+/** Why variables keep an expression in the webhook: the API server relies on a type that their values may not have. */
+export function variablesProblem(policy: CompiledPolicy, program: CelProgram): string | undefined {
+  const used = variablesOf(policy, program);
+  if (used.length === 0) return undefined;
+  const known = { ...variablesFor(policy), refs: 'dyn' };
+  const wrong = used.find(({ expression: { program: own } }) => {
+    const [taken, exact] = [false, true].map((exactTypes) => typeIn(own.expression, known, { exactTypes }));
+    return taken !== exact;
+  });
+  return (
+    wrong && `the API server may take variables.${wrong.name} for another type: write string(…) or bool(…)`
+  );
+}
+
+/** Types that no text can name count as dyn. */
+function typeIn(text: string, known: CelVariables, options: CelOptions = {}): string {
+  try {
+    const { type } = compileCel(text, known, options);
+    return [...NAMED_TYPES, 'int'].includes(type) ? type.replace('(', '<').replace(')', '>') : 'dyn';
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    return 'dyn';
+  }
+}
