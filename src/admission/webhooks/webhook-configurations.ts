@@ -84,8 +84,7 @@ function mutatedOperations({
 }
 
 /** Whether the webhook still changes objects, apart from requests that the API server leaves to it. */
-const changesLeft = ({ remaining }: Release): boolean =>
-  changesObjects(remaining) || remaining.preservesOwners;
+const changesLeft = ({ remaining }: Release): boolean => changesObjects(remaining);
 
 /** As {@link operationsLeft}, for changes. */
 function mutationsLeft(policy: CompiledPolicy, release: Release | undefined): readonly Operation[] {

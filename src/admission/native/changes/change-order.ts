@@ -3,6 +3,7 @@
  * the mutations. The API server applies its own policies before all webhooks, and in no stable order. So it may change only
  * what no other change reads or writes.
  */
+import { OWNER_RECORD_ANNOTATION } from '../../../api/owner-record.ts';
 import { compileMatchCondition } from '../../../cel/match-condition.ts';
 import type { NormalSelector } from '../../../json/label-selector.ts';
 import { memoizeWeak } from '../../../json/objects.ts';
@@ -12,7 +13,11 @@ import { isOfCustomKinds } from './custom-kinds.ts';
 import { existenceRead, fieldsPath, overlapAny, parentsNeeded, pathsWritten, type Path } from './paths.ts';
 
 interface Footprint {
+  /** What only the webhook writes, after all changes. Then the API server applies its policies again. */
+  readonly corrects: readonly Path[];
+  /** With the corrections. */
   readonly writes: readonly Path[];
+  readonly changes: readonly Path[];
   /** Parents that a merge replaces if they are no maps. */
   readonly replaces: readonly Path[];
   /** What defaults fill only if the parents are maps. */
@@ -27,6 +32,8 @@ interface Footprint {
 export function orderProblem(policy: CompiledPolicy, others: readonly CompiledPolicy[]): string | undefined {
   const own = footprintOf(policy);
   if (overlapAny(own.writes, own.scope)) return 'its changes may decide whether it governs the object';
+  if (overlapAny(own.corrects, [...own.changes, ...own.reads]))
+    return 'its changes read or write what the webhook corrects afterwards: a uidPath, or owner references';
   for (const other of others) {
     if (other.name === policy.name || !sharesKinds(policy, other)) continue;
     if (other.undecidable !== undefined)
@@ -44,11 +51,12 @@ export function orderProblem(policy: CompiledPolicy, others: readonly CompiledPo
 }
 
 /** Whether the policy may change objects. */
-export const changesObjects = ({ defaults, mutations, references, undecidable }: CompiledPolicy): boolean =>
-  defaults.length > 0 ||
-  mutations.length > 0 ||
-  undecidable !== undefined ||
-  references.some(({ uidPath }) => uidPath !== undefined);
+export const changesObjects = (policy: CompiledPolicy): boolean =>
+  policy.defaults.length > 0 ||
+  policy.mutations.length > 0 ||
+  policy.undecidable !== undefined ||
+  policy.preservesOwners ||
+  policy.references.some(({ uidPath }) => uidPath !== undefined);
 
 const footprintOf = memoizeWeak((policy: CompiledPolicy): Footprint => {
   const { defaults, mutations, references, match } = policy;
@@ -61,14 +69,15 @@ const footprintOf = memoizeWeak((policy: CompiledPolicy): Footprint => {
   const conditions = match.matchConditions.map(({ expression }) => compileMatchCondition(expression));
   const fills = defaults.map(({ path }) => path.segments);
   const merged = mutations.filter(({ type }) => type === 'Merge').flatMap(pathsWritten);
+  const changes = [...fills, ...mutations.flatMap(pathsWritten)];
+  const corrects = [
+    ...references.flatMap(({ uidPath }) => (uidPath === undefined ? [] : [uidPath.segments])),
+    ...(policy.preservesOwners ? OWNERS : []),
+  ];
   return {
+    ...{ corrects, changes, writes: [...changes, ...corrects] },
     fills,
     replaces: match.apiGroups.some(hasCustomKinds) ? merged.flatMap(parentOf) : [],
-    writes: [
-      ...fills,
-      ...mutations.flatMap(pathsWritten),
-      ...references.flatMap(({ uidPath }) => (uidPath === undefined ? [] : [uidPath.segments])),
-    ],
     reads: [
       ...computed.flatMap(({ program }) => existenceRead(policy, program)),
       ...mutations.flatMap(parentsNeeded),
@@ -79,6 +88,11 @@ const footprintOf = memoizeWeak((policy: CompiledPolicy): Footprint => {
     ],
   };
 });
+
+/** What `owners.preserve` writes. */
+const OWNERS = [['ownerReferences'], ['annotations', OWNER_RECORD_ANNOTATION]].map((names) =>
+  fieldsPath(['metadata', ...names]),
+);
 
 /** Objects of built-in kinds, and metadata, have the right types. */
 const hasCustomKinds = (group: string): boolean => group === '*' || isOfCustomKinds(group);

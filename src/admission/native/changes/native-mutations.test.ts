@@ -291,4 +291,30 @@ describe('between policies', () => {
     ]);
     expect(reasons(priority, { ...pods, defaults: [{ path, expression }] })).toEqual([undefined]);
   });
+
+  const claiming: Spec = {
+    validate: {
+      references: [
+        {
+          ...{ name: 'claim', path: 'spec.claim.name', uidPath: 'spec.claim.uid' },
+          target: { apiGroup: GROUP, resource: 'claims' },
+        },
+      ],
+    },
+  };
+  const keeping: Spec = { owners: { preserve: true } };
+  const copies = (field: string) =>
+    mutating(merge(`{"metadata": {"labels": {"a": string(object.?${field}.orValue(""))}}}`));
+  const owners = 'metadata.?annotations["gatehouse.dev/owner-references"]';
+
+  test.each<[string, Spec, Spec, boolean]>([
+    ['a uid that the webhook corrects afterwards', copies('spec.?claim.?uid'), claiming, false],
+    ['the parent of such a uid', mutating(merge('{"spec": {"claim": null}}')), claiming, false],
+    ['the record of the owners', copies(owners), keeping, false],
+    ['another field', copies('spec.?tier'), { ...claiming, ...keeping }, true],
+  ])('%s: in the same policy or another one', (_what, reading, correcting, compiles) => {
+    const ofMutation = (...specs: readonly [Spec, ...Spec[]]) => reasons(...specs)[0];
+    expect(ofMutation({ ...correcting, ...reading }) === undefined).toBe(compiles);
+    expect(ofMutation(reading, correcting) === undefined).toBe(compiles);
+  });
 });
