@@ -140,6 +140,35 @@ test('--against compares with the objects of the target, and tries each new obje
   expect(ran.code).toBe(1);
 });
 
+test('a dry run is in the version of the backup, also if the target prefers another one', async () => {
+  const version = (name: string, storage: boolean, required: readonly string[]) => ({
+    ...{ name, served: true, storage },
+    schema: {
+      openAPIV3Schema: { type: 'object', required, properties: { units: { type: 'integer' } } },
+    },
+  });
+  const crd = 'racks.infra.example.com';
+  await cluster.apply({
+    ...{ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', metadata: { name: crd } },
+    spec: {
+      ...{ group: 'infra.example.com', scope: 'Namespaced', names: { kind: 'Rack', plural: 'racks' } },
+      versions: [version('v1alpha2', false, ['units']), version('v1alpha1', true, [])],
+    },
+  } as object);
+  await established(cluster, crd);
+  const rack = (name: string, version: string) => ({
+    ...{ apiVersion: `infra.example.com/${version}`, kind: 'Rack', metadata: { namespace: 'shop', name } },
+  });
+  const items = [rack('a', 'v1alpha1'), { ...rack('b', 'v1alpha2'), units: 1 }];
+  writeFiles(folder, {
+    'racks/objects.json': JSON.stringify({ apiVersion: 'v1', kind: 'List', items }),
+  });
+  const ran = await rehearse('racks', '--against', cluster.plane.kubeconfig('admin'));
+  const { findings, summary } = printedBy(ran);
+  expect(findings.filter(({ object }) => object.startsWith('racks'))).toEqual([]);
+  expect(summary.restored).toBe(2);
+});
+
 test('without a backup, or with two, the command says what to name', async () => {
   for (const args of [[], ['backup', '--from-cluster']]) {
     const { code, stderr } = await rehearse(...args);

@@ -67,7 +67,7 @@ export async function rehearsed({
   existing = CRDS,
   flags = {},
 }: Scene) {
-  const { findings, outcomes } = await rehearseRestore(
+  const { findings, outcomes, notes } = await rehearseRestore(
     { objects: read, own: placed(own), existing: placed(existing), notes: [] },
     {
       ...{ namespaceMappings: [], existingResourcePolicy: 'none', veleroNamespace: 'velero' },
@@ -76,6 +76,7 @@ export async function rehearsed({
     new Date('2026-11-27T12:00:00Z'),
   );
   return {
+    notes,
     lines: findings.map(
       ({ severity, reason, object: name, message }) => `${severity} ${reason} ${name}: ${message}`,
     ),

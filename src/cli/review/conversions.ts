@@ -11,7 +11,11 @@ import { toJson, type ApiObject } from '../../sandbox/machinery/api-object.ts';
 import { createConverter, type ConvertObjects } from '../../sandbox/machinery/crd/convert.ts';
 import { DEFINITIONS } from '../../sandbox/machinery/crd/definition.ts';
 import { createDefinedView } from '../../sandbox/machinery/objects/decode.ts';
-import { apiVersionOf, type ResourceRegistry } from '../../sandbox/machinery/resource-type.ts';
+import {
+  apiVersionOf,
+  type ResourceRegistry,
+  type ResourceType,
+} from '../../sandbox/machinery/resource-type.ts';
 import type { Storage } from '../../sandbox/machinery/storage/stored.ts';
 import { joined, type Parsed, type PlacedObject } from './documents.ts';
 import { refuse } from './input.ts';
@@ -56,21 +60,42 @@ function compileLabelled(
   };
 }
 
-/** Converts like the API server: by the strategy of the CRD, then prunes and sets the defaults of the new version. */
-export function createConversion(storage: Pick<Storage, 'get'>, converters: Converters): ConvertObjects {
+/**
+ * Converts like the API server: by the strategy of the CRD, then prunes and sets the defaults of the new version.
+ *
+ * @param assume called with the name of a CRD whose webhook is not called; then only the `apiVersion` changes. Undefined: such
+ * a conversion fails
+ */
+export function createConversion(
+  storage: Pick<Storage, 'get'>,
+  converters: Converters,
+  assume?: (name: string) => void,
+): ConvertObjects {
   const asDefined = createDefinedView();
   return async (objects, type) => {
     if (!type.custom) return objects;
     const name = groupResourceName(type);
     const definition = storage.get(DEFINITIONS, { namespace: '', name });
     const convert = createConverter((_client, review) => answer(review, name, converters.get(name)));
+    const isAssumed = assume !== undefined && !converters.has(name) && isForeign(objects, definition, type);
+    if (isAssumed) assume(name);
     const converted =
-      definition === undefined
+      definition === undefined || isAssumed
         ? objects.map((object): ApiObject => ({ ...object, apiVersion: apiVersionOf(type) }))
         : await convert(objects, definition, apiVersionOf(type));
     return converted.map((object) => asDefined(object, type));
   };
 }
+
+/** Whether another webhook would convert one of the objects. */
+const isForeign = (
+  objects: readonly ApiObject[],
+  definition: ApiObject | undefined,
+  type: ResourceType,
+): boolean =>
+  definition !== undefined &&
+  textIn(toJson(definition), 'spec', 'conversion', 'strategy') === 'Webhook' &&
+  objects.some(({ apiVersion }) => apiVersion !== apiVersionOf(type));
 
 /** The conversion timeout of the API server. */
 const CONVERSION_TIMEOUT_MS = 30_000;

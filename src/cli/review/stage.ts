@@ -17,6 +17,8 @@ export interface ReviewContext {
   /** The namespace of Gatehouse, which no policy governs. */
   readonly ownNamespace: string;
   readonly now: Date;
+  /** See {@link createConversion}. */
+  readonly assumeConverted?: (name: string) => void;
 }
 
 export type Stage = ReturnType<typeof createStage>;
@@ -48,7 +50,12 @@ export function createStage(input: SnapshotInput, { ownNamespace, now, ...contex
     snapshot,
     policies,
     handlers,
-    api: createApiServer(kinds.registry, storage, createConversion(storage, converters), webhooks),
+    api: createApiServer(
+      kinds.registry,
+      storage,
+      createConversion(storage, converters, context.assumeConverted),
+      webhooks,
+    ),
     calls: createCalls(policies.map(withoutQuestions), handlers, context.logFor, now),
   };
 }

@@ -65,10 +65,9 @@ const isBackedUp = (object: JsonObject): boolean =>
   textIn(object, 'metadata', 'labels', EXCLUDE_FROM_BACKUP_LABEL) !== 'true' &&
   textIn(object, 'metadata', 'deletionTimestamp') === '';
 
-const OWN_KINDS = ['admissionpolicies', 'restoredetectors', 'policyexceptions'].map((resource) => ({
-  group: GROUP,
-  resource,
-}));
+const OWN_KINDS = ['admissionpolicies', 'conversionpolicies', 'policyexceptions', 'restoredetectors'].map(
+  (resource) => ({ group: GROUP, resource }),
+);
 const ALWAYS = [
   { group: '', resource: 'namespaces' },
   { group: '', resource: 'services' },
@@ -188,9 +187,10 @@ export async function dryRun(
       (namespace === undefined || hasNamespace(namespace)),
   );
   const found = await mapConcurrent(created, AT_ONCE, async (outcome): Promise<readonly Finding[]> => {
-    const kind = await discovery.resolve(outcome.item.resource);
-    if (kind === undefined) return []; // the backup brings its CRD
     const object: JsonObject = restoredObject(outcome.item, names);
+    const wanted = { ...splitApiVersion(textIn(object, 'apiVersion')), kind: textIn(object, 'kind') };
+    const kind = await discovery.resolveKind(wanted);
+    if (kind?.version !== wanted.version) return []; // the backup brings its CRD
     try {
       await client.create(kind, object, { dryRun: true });
       return [];

@@ -23,7 +23,7 @@ export interface InputFlags {
 export interface RehearsalInput {
   /** The objects of the backup in any order, without those that configure Gatehouse. */
   readonly objects: readonly BackedUpObject[];
-  /** AdmissionPolicies, RestoreDetectors and PolicyExceptions. */
+  /** AdmissionPolicies, ConversionPolicies, PolicyExceptions and RestoreDetectors. */
   readonly own: readonly PlacedObject[];
   /** The CRDs and objects of the target. */
   readonly existing: readonly PlacedObject[];
@@ -52,7 +52,7 @@ export function readGiven({ policies, crds, existing }: InputFlags): Given {
 }
 
 /** The kinds of Gatehouse that decide about a restore. */
-const DECIDING = ['AdmissionPolicy', 'RestoreDetector', 'PolicyException'];
+const DECIDING = ['AdmissionPolicy', 'ConversionPolicy', 'PolicyException', 'RestoreDetector'];
 
 /** @param flags without `policies`, those of the backup count */
 export function toInput(

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 
 import type { RestoreDetector } from '../../../api/restore-detector.ts';
-import type { JsonObject } from '../../../json/json.ts';
+import { objectIn, type JsonObject } from '../../../json/json.ts';
 import {
   CRDS,
   GROUP,
@@ -191,4 +191,73 @@ test('Namespaces are created first, without labels of Velero, and admission sees
   expect(lines).toEqual([
     expect.stringMatching(/^problem Refused shops.shop.example.com east\/a: namespaces "east" not found/),
   ]);
+});
+
+/** A CRD with two versions. The policy governs the one that the backup does not have. */
+const [shops = {}, zones = {}] = CRDS;
+const version = (name: string, storage: boolean): JsonObject => ({
+  ...{ name, served: true, storage },
+  schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+});
+const converted: JsonObject = {
+  ...shops,
+  spec: {
+    ...objectIn(shops, 'spec'),
+    versions: [version('v1', true), version('v2', false)],
+    conversion: {
+      strategy: 'Webhook',
+      webhook: { conversionReviewVersions: ['v1'], clientConfig: { url: 'https://conversion.example.com/' } },
+    },
+  },
+};
+const small = {
+  ...policy({ validate: { rules: [{ expression: 'object.spec.area < 5', message: 'too large' }] } }),
+  metadata: { name: 'small' },
+};
+const ofV2: JsonObject = {
+  ...small,
+  spec: {
+    ...objectIn(small, 'spec'),
+    match: { apiGroups: [GROUP], apiVersions: ['v2'], resources: ['shops'] },
+  },
+};
+const conversion: JsonObject = {
+  ...{ apiVersion: 'gatehouse.dev/v1alpha1', kind: 'ConversionPolicy', metadata: { name: 'shops' } },
+  spec: {
+    target: { apiGroup: GROUP, resource: 'shops' },
+    hub: 'v2',
+    versions: [
+      {
+        name: 'v1',
+        toHub: [{ move: { from: 'spec.size', to: 'spec.area' } }],
+        fromHub: [{ move: { from: 'spec.area', to: 'spec.size' } }],
+      },
+    ],
+  },
+};
+
+test('a ConversionPolicy converts objects to the version that a policy governs', async () => {
+  const backup = [shop('a', { size: 9 }), shop('b', { size: 3 })];
+  const scene = { backup, existing: [converted, zones] };
+  const { lines, notes } = await rehearsed({ ...scene, own: [ofV2, conversion] });
+  expect(lines).toEqual(['problem Refused shops.shop.example.com east/a: too large (policy small)']);
+  expect(notes).not.toContainEqual(expect.stringContaining('conversion webhook'));
+});
+
+test('without it, the fields of all versions are assumed to be alike, and a note says so', async () => {
+  const backup = [shop('a', { area: 9 }), shop('b', { area: 3 })];
+  const { lines, notes } = await rehearsed({ backup, existing: [converted, zones], own: [ofV2] });
+  expect(lines).toEqual(['problem Refused shops.shop.example.com east/a: too large (policy small)']);
+  expect(notes).toContain(
+    'shops.shop.example.com: its conversion webhook is not called: all versions are assumed to have the same fields',
+  );
+});
+
+test('a ConversionPolicy for a kind that is not restored is left out', async () => {
+  const { restored } = await rehearsed({
+    backup: [object('Zone', 'red')],
+    existing: [zones],
+    own: [conversion],
+  });
+  expect(restored).toEqual(['red']);
 });
