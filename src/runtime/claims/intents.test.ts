@@ -102,6 +102,21 @@ test('the intent of a create that is known to be stored needs no read; that of a
   expect([await finish('reference.update'), reads]).toEqual([false, 1]);
 });
 
+test.each(['reference.1', 'deletion.1'])(
+  'the intent %s is over after the settle time, even if its object can no longer be read',
+  async (name) => {
+    const claims = createClaimsInMemory();
+    const spec = { policy: 'servers', rule: 'references/datacenter' };
+    const admitted = { uid: 'uid-a', resourceVersion: '7', at: new Date(NOW).toISOString() };
+    await claims.create(newIntent(name, spec, refOf('a'), [], admitted, NOW), NEVER);
+    const confirm = () => Promise.reject(new Error('the API server does not serve servers'));
+    const finish = (later: number) => finishIntent(name, claims, { confirm }, NOW + later, NEVER);
+    await expect(finish(SETTLE_MS - 1)).rejects.toThrow('does not serve');
+    expect(await finish(SETTLE_MS)).toBe(true);
+    expect(claims.stored.size).toBe(0);
+  },
+);
+
 test('the ledger knows the intents of an object until they are cleaned up', () => {
   const ledger = createUnsettledClaims(
     SETTLE_MS,

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { isDeletionIntent } from '../../admission/policy/references/intents.ts';
 import { hasDeletionTimestamp } from '../../admission/policy/object-metadata.ts';
-import { busyMs, holderRef } from '../../admission/policy/unique/claim-state.ts';
+import { busyMs, holderRef, settlesInMs } from '../../admission/policy/unique/claim-state.ts';
 import type { ClaimStore, Intents, World } from '../../admission/policy/world.ts';
 import type { UniqueClaim } from '../../api/unique-claim.ts';
 import { isJsonObject } from '../../json/json.ts';
@@ -80,6 +80,8 @@ export async function isOver(
   now: number,
   signal: AbortSignal,
 ): Promise<boolean> {
+  // Without a read, which may fail for ever: the kind of the object may be gone.
+  if (settlesInMs(intent, now, settleMs) === 0) return true;
   const isDeletion = isDeletionIntent(intent.metadata.name ?? '');
   // Saves a read after each create, the most frequent write.
   if (!isDeletion && areKnownCreates(intent, wasStored)) return true;

@@ -141,6 +141,13 @@ export function busyMs(
   return Math.max(0, ...open.map((request) => timeOf(request, now) + settleMs - now));
 }
 
+/** When all writes of the claim must be over, whatever the object shows, in milliseconds from now; 0: they are. */
+export const settlesInMs = (
+  { spec: { requests = [] } }: Pick<UniqueClaim, 'spec'>,
+  now: number,
+  settleMs: number,
+): number => Math.max(0, ...requests.map((request) => timeOf(request, now) + settleMs - now));
+
 function isOver(
   { uid, resourceVersion }: AdmittedRequest,
   live: KubeObject | undefined,
