@@ -179,6 +179,49 @@ describe('a held intent', () => {
   });
 });
 
+test('an intent that the API server stores after the timeout is removed', async () => {
+  const { create } = claims;
+  let late: Parameters<typeof create> | undefined;
+  const lost = createHeldIntents({ ...options(), claims: { ...claims, create: lose } });
+  function lose(...call: Parameters<typeof create>): Promise<never> {
+    late = call;
+    return Promise.reject(new Error('timeout'));
+  }
+  const looks = async () => {
+    lost.clean();
+    await new Promise(setImmediate);
+    return claims.asked.filter((call) => call.startsWith('read')).length;
+  };
+  const holding = lost.hold([target()]);
+  await expect(holding?.stored()).rejects.toThrow('timeout');
+  holding?.end(undefined);
+  expect(await looks()).toBe(1);
+  if (late === undefined) throw new Error('nothing was created');
+  await create(...late);
+  expect([claims.stored.size, await looks()]).toEqual([1, 1]); // not at once
+  passed = 1_000;
+  await looks();
+  expect([claims.stored.size, lost.count()]).toEqual([0, 0]);
+});
+
+test('an intent whose creation failed is looked for ever less often, until no deletion would wait for it', async () => {
+  const lost = createHeldIntents({ ...options(), claims: { ...claims, create: refuse } });
+  function refuse(): Promise<never> {
+    return Promise.reject(new Error('etcd is full'));
+  }
+  const holding = lost.hold([target()]);
+  await expect(holding?.stored()).rejects.toThrow('etcd is full');
+  holding?.end(undefined);
+  const gone = HOLD_MS + SETTLE_MS + 60_000;
+  for (; lost.count() > 0 && passed < gone; passed += 250) {
+    lost.clean();
+    await new Promise(setImmediate);
+  }
+  expect(passed).toBeGreaterThan(HOLD_MS + SETTLE_MS);
+  expect(passed).toBeLessThan(gone);
+  expect(claims.asked.length).toBeLessThan(10);
+});
+
 test('a write that adds many targets needs one intent of its own', () => {
   const all = ['a', 'b', 'c', 'd', 'e'].map(target);
   const many = createHeldIntents({ ...options(), mostHeld: 100 });

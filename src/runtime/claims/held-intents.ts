@@ -39,10 +39,13 @@ interface Held {
   /** The names of the writes that are not over. */
   readonly writes: Set<string>;
   storing?: Promise<UniqueClaim>;
+  /** The creation failed: the API server may still store the intent. */
+  isLost: boolean;
   isClear: boolean;
   usedAt: number;
   /** When the next attempt to remove it starts, by the monotonic clock. */
   removeAt: number;
+  retryMs: number;
 }
 
 export interface HeldIntentsOptions {
@@ -92,14 +95,15 @@ export function createHeldIntents(options: HeldIntentsOptions) {
     const name = heldIntentName(`${identity} ${String(++count)}`);
     const at = new Date(until).toISOString();
     const claim = newIntent(name, spec, target, [targetLabel(target)], { at }, until);
-    const times = { until, monotonicUntil, usedAt: monotonic(), removeAt: 0 };
-    const held: Held = { target, claim, ...times, writes: new Set(), isClear: false };
+    const times = { until, monotonicUntil, usedAt: monotonic(), removeAt: 0, retryMs: RETRY_MS };
+    const held: Held = { target, claim, ...times, writes: new Set(), isClear: false, isLost: false };
     active.set(targetKey(target), held);
     all.add(held);
     return held;
   };
   const store = (held: Held): Promise<UniqueClaim> => {
     held.storing ??= create(held.claim, claims, timeout()).catch((error: unknown) => {
+      held.isLost = true;
       retire(held);
       throw error;
     });
@@ -150,7 +154,9 @@ export function createHeldIntents(options: HeldIntentsOptions) {
       const isGone = await removed(held, cleanup, signal).catch(() => false);
       // An intent that cannot be removed expires: then no deletion waits for it.
       if (isGone || now() > held.until + claims.settleMs) all.delete(held);
-      else held.removeAt = monotonic() + RETRY_MS;
+      else held.removeAt = monotonic() + held.retryMs;
+      // Most likely it is never stored.
+      if (held.isLost) held.retryMs *= 2;
     });
   };
 
@@ -199,5 +205,6 @@ async function removed(
   const stored = await storing.catch(() => undefined);
   if (stored !== undefined && (await remove(stored, signal)) === 'removed') return true;
   const current = await read(claim.metadata.name ?? '', signal);
-  return current === undefined || (await remove(current, signal)) === 'removed';
+  if (current === undefined) return stored !== undefined;
+  return (await remove(current, signal)) === 'removed';
 }
