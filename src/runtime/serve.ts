@@ -118,6 +118,7 @@ function startWebhooks(
   const { config, metrics, tracing, log } = context;
   const { isFull } = watchEventLoop(metrics.eventLoopDelay, shutdown);
   const replica = startReplica(context, handlers, parts, shutdown);
+  draining.addEventListener('abort', replica.held.stop);
   const conversions = startConversions(context, handlers.converters, shutdown);
   const limits = { reviews: config.maxAdmissionReviews, bodyBytes: maxBodyBytes() };
   const admission = recordVisits(replica.admission);

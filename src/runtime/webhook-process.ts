@@ -172,6 +172,7 @@ export function startReplica(
     webhooks,
     targets,
     governed,
+    held,
     handlers,
     paths,
     world,

@@ -222,6 +222,16 @@ test('an intent whose creation failed is looked for ever less often, until no de
   expect(claims.asked.length).toBeLessThan(10);
 });
 
+test('a replica that is being stopped holds nothing more, and removes what it holds', async () => {
+  const [first, second] = [await write('fra1'), await write('muc1')];
+  held.finish(first.name);
+  held.stop();
+  expect(held.hold([target('fra1')])).toBeUndefined();
+  expect(await cleaned()).toBe(1); // the write that names muc1 may not be stored yet
+  held.finish(second.name);
+  expect(await cleaned()).toBe(0);
+});
+
 test('a write that adds many targets needs one intent of its own', () => {
   const all = ['a', 'b', 'c', 'd', 'e'].map(target);
   const many = createHeldIntents({ ...options(), mostHeld: 100 });

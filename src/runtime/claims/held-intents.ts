@@ -77,6 +77,7 @@ export function createHeldIntents(options: HeldIntentsOptions) {
   /** The admitted writes that may not be stored yet, by name. */
   const admitted = new Map<string, { readonly write: UniqueClaim; readonly under: readonly Held[] }>();
   let count = 0;
+  let isStopped = false;
 
   const isUsable = ({ until, monotonicUntil }: Held): boolean =>
     now() < until && monotonic() < monotonicUntil;
@@ -111,7 +112,7 @@ export function createHeldIntents(options: HeldIntentsOptions) {
   };
 
   const hold = (targets: readonly HeldTarget[]): Holding | undefined => {
-    if (!seesDeletions()) return undefined;
+    if (isStopped || !seesDeletions()) return undefined;
     const fresh = targets.filter(({ target }) => activeFor(target) === undefined);
     if (fresh.length > MOST_FRESH || all.size + fresh.length > mostHeld) return undefined;
     const name = heldWriteName(String(++count));
@@ -160,6 +161,11 @@ export function createHeldIntents(options: HeldIntentsOptions) {
     });
   };
 
+  const releaseAll = (): void => {
+    active.clear();
+    clean();
+  };
+
   return {
     hold,
     /** What says when this admitted write is over; undefined: it is over, or not admitted yet. */
@@ -175,9 +181,11 @@ export function createHeldIntents(options: HeldIntentsOptions) {
     release: (target: ObjectRef): void => {
       if (active.delete(targetKey(target))) clean();
     },
-    releaseAll: (): void => {
-      active.clear();
-      clean();
+    releaseAll,
+    /** Before the process ends: deletions would wait for the intents that it leaves. */
+    stop: (): void => {
+      isStopped = true;
+      releaseAll();
     },
     clean,
     count: (): number => all.size,
