@@ -51,7 +51,9 @@ export async function guardReferences(
   );
   const [first] = guarded;
   if (claims === undefined || intents === undefined || first === undefined) return NO_FINDINGS;
-  const targets = uniqueBy(guarded, ({ target }) => targetKey(target));
+  // Of the references to one target, the last one decides: one that cannot be deferred, if there is one.
+  const strictLast = guarded.toSorted((a, b) => rankOf(b) - rankOf(a));
+  const targets = uniqueBy(strictLast, ({ target }) => targetKey(target));
   if (targets.length > MOST_TARGETS) return violating(tooMany(first));
   if (request.dryRun) {
     const obstacles = await obstaclesOf(targets, context, claims);
@@ -61,6 +63,8 @@ export async function guardReferences(
   const holding = intents.hold?.(targets);
   return holding === undefined ? await guardByOwnIntent(guard) : await guardByHeldIntents(guard, holding);
 }
+
+const rankOf = ({ policy }: UnresolvedReference): number => (mayDefer(policy, 'references') ? 1 : 0);
 
 interface Guard {
   readonly first: UnresolvedReference;

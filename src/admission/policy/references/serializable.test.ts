@@ -176,6 +176,17 @@ describe('a write that adds a reference', () => {
     expect(await judge(create())).toMatchObject({ kind: 'allow' });
   });
 
+  test('is refused in a restore if one of the policies that name the missing target does not defer', async () => {
+    restoring = 'yes';
+    live.delete('datacenters/fra1');
+    const strict = policyOf(specOf({}, { restore: { references: 'Enforce' } }));
+    for (const policies of [
+      [POLICY, strict],
+      [strict, POLICY],
+    ])
+      expect(await judge(create(), policies)).toMatchObject({ kind: 'deny' });
+  });
+
   test('stores nothing for a restorer, and a missing target is deferred', async () => {
     restoring = 'known';
     expect(await judge(create())).toMatchObject({ kind: 'allow' });
