@@ -22,8 +22,11 @@ import { post, reviewOf } from '../support/webhook-client.ts';
 
 const PATHS = { namespace: SYSTEM_NAMESPACE, name: 'gatehouse-webhook-path' };
 const RATE = 40;
-/** The overlap of two tokens; replicas accept the old one for ten seconds more. */
-const settings = { 'ca-propagation-wait': '1s' } as const;
+/**
+ * The overlap of two tokens; replicas accept the old one for ten seconds more. A replica that stops answers long enough for the
+ * API server to leave each connection to it.
+ */
+const settings = { 'ca-propagation-wait': '1s', 'drain-delay': '3s' } as const;
 
 let balancer: Balancer;
 let cluster: Cluster;
@@ -87,7 +90,7 @@ async function underLoad(work: () => Promise<unknown>): Promise<void> {
   const load = startLoad({ perSecond: RATE, request: admit });
   await work();
   const { sent, failures } = await load.stop();
-  console.log(`${sent} requests, ${failures.length} failed`);
+  console.log(`${sent} requests, ${failures.length} failed`, ...failures.slice(0, 3).map(String));
   expect(failures).toEqual([]);
   expect(sent).toBeGreaterThan(RATE / 2);
 }
