@@ -138,12 +138,12 @@ export function busyMs(
   wasStored: (uid: string) => boolean = () => false,
 ): number {
   const open = requests.filter((request) => !isOver(request, live, wasStored));
-  return Math.max(0, ...open.map((request) => timeOf(request, now) + settleMs - now));
+  return settlesInMs({ spec: { requests: open } }, now, settleMs);
 }
 
 /** When all writes of the claim must be over, whatever the object shows, in milliseconds from now; 0: they are. */
 export const settlesInMs = (
-  { spec: { requests = [] } }: Pick<UniqueClaim, 'spec'>,
+  { spec: { requests = [] } }: { readonly spec: Pick<UniqueClaim['spec'], 'requests'> },
   now: number,
   settleMs: number,
 ): number => Math.max(0, ...requests.map((request) => timeOf(request, now) + settleMs - now));
