@@ -1,6 +1,7 @@
 /** The variables of a policy, and the types that the API server takes them for. */
 import { CelError, compileCel, type CelOptions, type CelProgram, type CelVariables } from '../../cel/cel.ts';
 import { ADMISSION_VARIABLES, NAMESPACE_OBJECT } from '../../cel/match-condition.ts';
+import { memoizeWeak } from '../../json/objects.ts';
 import type { CompiledPolicy } from '../policy/compiled-policy.ts';
 
 /** Types whose names declare variables and compare with those of programs. */
@@ -23,22 +24,21 @@ export function variablesOf({ variables }: CompiledPolicy, program: CelProgram):
 }
 
 /** An object may have fields of other types until the API server has validated it, so its schema does not count. */
-export function variablesFor({
-  variables,
-  params,
-}: CompiledPolicy): Exclude<CelVariables, readonly string[]> {
-  const base = {
-    ...ADMISSION_VARIABLES,
-    namespaceObject: NAMESPACE_OBJECT,
-    ...(params === undefined ? {} : { params: 'dyn' }),
-  };
-  const fields: Record<string, string> = {};
-  for (const { name, expression } of variables) {
-    const known = { ...base, refs: 'dyn', variables: { fields: { ...fields } } };
-    fields[name] = typeIn(expression.program.expression, known);
-  }
-  return { ...base, variables: { fields } };
-}
+export const variablesFor = memoizeWeak(
+  ({ variables, params }: CompiledPolicy): Exclude<CelVariables, readonly string[]> => {
+    const base = {
+      ...ADMISSION_VARIABLES,
+      namespaceObject: NAMESPACE_OBJECT,
+      ...(params === undefined ? {} : { params: 'dyn' }),
+    };
+    const fields: Record<string, string> = {};
+    for (const { name, expression } of variables) {
+      const known = { ...base, refs: 'dyn', variables: { fields: { ...fields } } };
+      fields[name] = typeIn(expression.program.expression, known);
+    }
+    return { ...base, variables: { fields } };
+  },
+);
 
 /** The type that the values of an expression certainly have; dyn if it is not known. */
 export const exactTypeOf = (policy: CompiledPolicy, { expression }: CelProgram): string =>
@@ -46,17 +46,18 @@ export const exactTypeOf = (policy: CompiledPolicy, { expression }: CelProgram):
 
 /** Why variables keep an expression in the webhook: the API server relies on a type that their values may not have. */
 export function variablesProblem(policy: CompiledPolicy, program: CelProgram): string | undefined {
-  const used = variablesOf(policy, program);
-  if (used.length === 0) return undefined;
-  const known = { ...variablesFor(policy), refs: 'dyn' };
-  const wrong = used.find(({ expression: { program: own } }) => {
-    const [taken, exact] = [false, true].map((exactTypes) => typeIn(own.expression, known, { exactTypes }));
-    return taken !== exact;
-  });
+  const wrong = variablesOf(policy, program).find(({ name }) => uncertainIn(policy).has(name));
   return (
     wrong && `the API server may take variables.${wrong.name} for another type: write string(…) or bool(…)`
   );
 }
+
+const uncertainIn = memoizeWeak((policy: CompiledPolicy): ReadonlySet<string> => {
+  const known = { ...variablesFor(policy), refs: 'dyn' };
+  const isUncertain = ({ expression: { program } }: CompiledPolicy['variables'][number]) =>
+    typeIn(program.expression, known) !== typeIn(program.expression, known, { exactTypes: true });
+  return new Set(policy.variables.filter(isUncertain).map(({ name }) => name));
+});
 
 /** Types that no text can name count as dyn. */
 function typeIn(text: string, known: CelVariables, options: CelOptions = {}): string {
