@@ -23,8 +23,6 @@ export const HOLD_MS = 10_000;
 const IDLE_MS = 2_000;
 /** Interval of attempts to remove an intent, in milliseconds. */
 const RETRY_MS = 1_000;
-/** Limit for the intents that one write stores. A write that adds more targets stores one intent of its own for all. */
-const MOST_FRESH = 4;
 /** Concurrent removals. */
 const AT_ONCE = 8;
 /** Limit for held intents. Above it, each write has an intent of its own, which counts for the user. */
@@ -114,7 +112,8 @@ export function createHeldIntents(options: HeldIntentsOptions) {
   const hold = (targets: readonly HeldTarget[]): Holding | undefined => {
     if (isStopped || !seesDeletions()) return undefined;
     const fresh = targets.filter(({ target }) => activeFor(target) === undefined);
-    if (fresh.length > MOST_FRESH || all.size + fresh.length > mostHeld) return undefined;
+    // A write stores at most one intent: for several new targets, one of its own for all.
+    if (fresh.length > 1 || all.size + fresh.length > mostHeld) return undefined;
     const name = heldWriteName(String(++count));
     const under = targets.map((one) => activeFor(one.target) ?? begin(one));
     for (const held of under) {
