@@ -21,6 +21,7 @@ import {
   type ReviewLog,
 } from './admission-log.ts';
 import { abortInTime, busy, retry, send, sendAtOnce, type Answer, type Reply } from './answer.ts';
+import { createBatch, type Send } from './batch.ts';
 import type { Metrics, Outcome, Overload } from './metrics/metrics.ts';
 import { type LoadShedding, overloadMessage, refuseOverload } from './limits/load-shedding.ts';
 import { receiveBody } from './limits/receive-body.ts';
@@ -68,70 +69,71 @@ export function addAdmissionRoutes(
   const overload = refuseOverload(loadShedding, MAX_REVIEW_BYTES, isLast);
   const checks = judgePath === undefined ? [overload] : [refuseUnknownPaths(judgePath), overload];
   const answerTo = createAnswerer(options);
+  const batch = createBatch();
   for (const webhook of ['mutate', 'validate'] as const) {
-    const handle = (request: ReviewCall, reply: Reply, body: ReviewBody): void => {
+    const decide = (
+      request: ReviewCall,
+      reply: Reply,
+      body: ReviewBody,
+      started: number,
+    ): Send | undefined => {
       const { entry } = request.params;
-      const started = performance.now();
+      const sending = (answer: Answer) => () => sendAtOnce(reply, answer, isLast());
       const received = readReview(body);
-      if (received.kind === 'unreadable') {
-        sendAtOnce(reply, refuseUnread({ webhook, entry, started, ...received }, options), isLast());
-        return;
-      }
+      if (received.kind === 'unreadable')
+        return sending(refuseUnread({ webhook, entry, started, ...received }, options));
       const { version, request: asked } = received;
       const review: PendingReview = { webhook, entry, started, version, request: asked };
       const overload = loadShedding.check(review, body.bytes.length);
-      if (overload !== undefined) {
-        sendAtOnce(reply, refuseOverloaded(review, overload), isLast());
-        return;
-      }
+      if (overload !== undefined) return sending(refuseOverloaded(review, overload));
       // Read `headers` only if needed: Node parses them on the first access.
       const span = tracing?.server(`${webhook} ${entry}`, request.headers, reviewAttributes(review));
-      const end = (answer: Answer): void => {
+      const ended = (answer: Answer): Send => {
         if (span !== undefined) endAnswered(span, answer.code, answer.failure);
-        sendAtOnce(reply, answer, isLast());
+        return sending(answer);
       };
       const work = () => answerTo(review, request.query.timeout, reply);
       const answer = span === undefined ? work() : span.run(work);
-      // Fast path: a decision without I/O is answered in this turn of the event loop, because another turn costs time.
-      if (!(answer instanceof Promise)) {
-        end(answer);
-        return;
-      }
+      // Fast path: without I/O, there is no promise, which would cost another turn of the event loop.
+      if (!(answer instanceof Promise)) return ended(answer);
       loadShedding.enter(review, body.bytes.length);
       void answer.then((decided) => {
         loadShedding.leave(review, body.bytes.length);
-        end(decided);
+        ended(decided)();
+      });
+      return undefined;
+    };
+    const handle = (request: ReviewCall, reply: Reply, body: ReviewBody = NO_BODY): void => {
+      const started = performance.now(); // the wait for the batch is part of the duration
+      batch({
+        decide: () => decide(request, reply, body, started),
+        fail: (error) => void reply.send(error), // to the error handler
       });
     };
     const onRequest = [...checks, receiveEarly(handle)];
-    const handleBody = (request: ReviewCall, reply: Reply) => handle(request, reply, request.body ?? NO_BODY);
+    const handleBody = (request: ReviewCall, reply: Reply) => handle(request, reply, request.body);
     app.post<ReviewRoute>(`/${webhook}/:entry`, { onRequest }, handleBody);
     if (judgePath !== undefined)
       app.post<ReviewRoute>(`/${webhook}/:token/:entry`, { onRequest }, handleBody);
   }
 }
 
+const NO_BODY: ReviewBody = { bytes: Buffer.alloc(0), isComplete: true };
+
 /**
  * Receives the body without Fastify's stages between the hooks and the handler, which cost as much as a decision.
  * Leaves requests with an unusual content type to Fastify.
  */
 const receiveEarly =
-  (handle: (request: ReviewCall, reply: Reply, body: ReviewBody) => void) =>
+  (handle: (request: ReviewCall, reply: Reply, body?: ReviewBody) => void) =>
   (request: ReviewCall, reply: Reply, done: () => void): void => {
     if (request.headers['content-type'] !== 'application/json') {
       done();
       return;
     }
-    receiveBody(request.raw, MAX_REVIEW_BYTES, (error, body = NO_BODY) => {
-      if (error !== null) {
-        void reply.header('connection', 'close').send(error);
-        return;
-      }
-      try {
-        handle(request, reply, body);
-      } catch (thrown) {
-        void reply.send(thrown); // to the error handler
-      }
+    receiveBody(request.raw, MAX_REVIEW_BYTES, (error, body) => {
+      if (error === null) handle(request, reply, body);
+      else void reply.header('connection', 'close').send(error);
     });
   };
 
@@ -144,8 +146,6 @@ const refuseUnknownPaths =
     else if (verdict === 'unknown') reply.callNotFound();
     else void send(reply, retry('this replica does not know the paths of its webhooks yet'));
   };
-
-const NO_BODY: ReviewBody = { bytes: Buffer.alloc(0), isComplete: true };
 
 type UnreadReview = Pick<PendingReview, 'webhook' | 'entry' | 'started'> &
   Extract<ReadReview, { kind: 'unreadable' }>;

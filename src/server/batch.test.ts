@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+
+import { createBatch } from './batch.ts';
+
+const unexpected = (error: unknown) => {
+  throw error;
+};
+
+/** A batch whose turns of the event loop end when the test says so. Each decision takes `decisionMs`. */
+function setUp(decisionMs = 0) {
+  const log: string[] = [];
+  const ends: (() => void)[] = [];
+  let now = 0;
+  const batch = createBatch(
+    (callback) => ends.push(callback),
+    () => now,
+  );
+  const add = (name: string) =>
+    batch({
+      decide: () => {
+        log.push(`decide ${name}`);
+        now += decisionMs;
+        return () => log.push(`send ${name}`);
+      },
+      fail: unexpected,
+    });
+  const endTurn = () => {
+    for (const end of ends.splice(0)) end();
+  };
+  return { batch, add, endTurn, log, ends };
+}
+
+describe('createBatch', () => {
+  it('decides what arrived in a turn in order, and then sends all answers', () => {
+    const { add, endTurn, log, ends } = setUp();
+    add('a');
+    add('b');
+    expect(log).toEqual([]);
+    expect(ends).toHaveLength(1);
+    endTurn();
+    expect(log).toEqual(['decide a', 'decide b', 'send a', 'send b']);
+
+    add('c');
+    endTurn();
+    expect(log.slice(4)).toEqual(['decide c', 'send c']);
+  });
+
+  it('sends at least every millisecond', () => {
+    const { add, endTurn, log } = setUp(0.5);
+    for (const name of ['a', 'b', 'c']) add(name);
+    endTurn();
+    expect(log).toEqual(['decide a', 'decide b', 'send a', 'send b', 'decide c', 'send c']);
+  });
+
+  it('sends nothing for a decision that takes longer', () => {
+    const { batch, add, endTurn, log } = setUp();
+    batch({ decide: () => undefined, fail: unexpected });
+    add('a');
+    endTurn();
+    expect(log).toEqual(['decide a', 'send a']);
+  });
+
+  it('goes on with the other requests when one cannot be decided or answered', () => {
+    const { batch, add, endTurn, log } = setUp();
+    const fail = (error: unknown) => log.push(String(error));
+    const failing = (message: string) => () => {
+      throw new Error(message);
+    };
+    batch({ decide: failing('no decision'), fail });
+    batch({ decide: () => failing('no answer'), fail });
+    add('a');
+    endTurn();
+    expect(log).toEqual(['Error: no decision', 'decide a', 'Error: no answer', 'send a']);
+  });
+});
