@@ -21,9 +21,14 @@ import {
   type ReviewLog,
 } from './admission-log.ts';
 import { abortInTime, busy, retry, send, sendAtOnce, type Answer, type Reply } from './answer.ts';
-import { createBatch, type Send } from './batch.ts';
+import { createBatch, doAtOnce, type Send } from './batch.ts';
 import type { Metrics, Outcome, Overload } from './metrics/metrics.ts';
-import { type LoadShedding, overloadMessage, refuseOverload } from './limits/load-shedding.ts';
+import {
+  type LoadShedding,
+  overloadMessage,
+  refuseOverload,
+  SMALL_BODY_BYTES,
+} from './limits/load-shedding.ts';
 import { receiveBody } from './limits/receive-body.ts';
 import { endAnswered, reviewAttributes, type ServerTracing } from './tracing.ts';
 
@@ -105,7 +110,9 @@ export function addAdmissionRoutes(
     };
     const handle = (request: ReviewCall, reply: Reply, body: ReviewBody = NO_BODY): void => {
       const started = performance.now(); // the wait for the batch is part of the duration
-      batch({
+      // A large review takes longer in any case, and its body must not wait in memory.
+      const run = body.bytes.length > SMALL_BODY_BYTES ? doAtOnce : batch;
+      run({
         decide: () => decide(request, reply, body, started),
         fail: (error) => void reply.send(error), // to the error handler
       });

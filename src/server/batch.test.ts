@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { createBatch } from './batch.ts';
+import { createBatch, doAtOnce } from './batch.ts';
 
 const unexpected = (error: unknown) => {
   throw error;
@@ -72,4 +72,17 @@ describe('createBatch', () => {
     endTurn();
     expect(log).toEqual(['Error: no decision', 'decide a', 'Error: no answer', 'send a']);
   });
+});
+
+it('doAtOnce decides and answers without a batch, and reports a failure', () => {
+  const log: string[] = [];
+  const fail = (error: unknown) => log.push(String(error));
+  doAtOnce({ decide: () => () => log.push('send'), fail });
+  doAtOnce({
+    decide: () => {
+      throw new Error('no decision');
+    },
+    fail,
+  });
+  expect(log).toEqual(['send', 'Error: no decision']);
 });

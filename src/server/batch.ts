@@ -1,7 +1,7 @@
 /** Sends an answer. */
 export type Send = () => void;
 
-interface Work {
+export interface Work {
   /** Undefined: the answer is not known yet. It is sent later, outside of the batch. */
   readonly decide: () => Send | undefined;
   /** Called with what `decide` or its answer throws. */
@@ -10,6 +10,9 @@ interface Work {
 
 /** In milliseconds. An answer does not wait longer for the next decisions. */
 const SLICE_MS = 1;
+
+/** For work that gains nothing from a batch. */
+export const doAtOnce = ({ decide, fail }: Work): void => attempt(() => decide()?.(), fail);
 
 /**
  * Decides what arrives in one turn of the event loop together, and then sends the answers. Between two decisions, nothing

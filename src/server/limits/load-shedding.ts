@@ -28,7 +28,7 @@ const ADMITTED: Arrival = { kind: 'admitted', body: undefined };
  * Bodies up to this size count as a review only. Most bodies are smaller and must not wait for the memory of large
  * ones. A review is in flight only after its body has arrived, so a slow sender does not block others.
  */
-const SMALL_BODY_BYTES = 16 * 1024;
+export const SMALL_BODY_BYTES = 16 * 1024;
 
 /** The largest review always fits, also while another one is in memory. */
 const MIN_BODY_BYTES = 2 * MAX_REVIEW_BYTES;
