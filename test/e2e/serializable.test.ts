@@ -44,7 +44,8 @@ const start = (name: string): Promise<Replica> =>
   startReplica(cluster.plane, {
     name,
     servicePort: balancer.port,
-    settings: { 'unique-settle': `${SETTLE_MS}ms` },
+    // Shorter than an unused intent is held.
+    settings: { 'unique-settle': `${SETTLE_MS}ms`, 'drain-delay': '1s' },
   });
 
 beforeAll(async () => {
@@ -187,6 +188,17 @@ test('of many creations under held intents and a deletion, the deletion or all l
     outcomes.set(removed, (outcomes.get(removed) ?? 0) + 1);
   }
   console.log(outcomes);
+});
+
+test('replicas that are stopped remove the intents that they hold', async () => {
+  await dc('stopping');
+  let servers = 0;
+  await eventually('a replica holds an intent', async () => {
+    await create(`stopping-${++servers}`, 'stopping');
+    return (await intents()).length > 0;
+  });
+  await Promise.all(replicas.map(({ program }) => program.stop(15_000)));
+  expect(await intents()).toEqual([]);
 });
 
 const datacenterOf = (one: KubeObject): string =>
