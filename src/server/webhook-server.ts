@@ -88,12 +88,12 @@ export function buildWebhookServer(
   });
 
   const { connections, slowAfterMs } = limits;
-  const { count, isUsed } = limitConnections(app.server, connections, slowAfterMs, metrics.crowdedOut);
+  const { count, isIdle } = limitConnections(app.server, connections, slowAfterMs, metrics.crowdedOut);
   metrics.scrape({ connections: count });
   clients?.guard(app);
   app.removeAllContentTypeParsers();
   acceptBodies(app, MAX_REVIEW_BYTES);
-  const isLast = closeConnectionsWhileDraining(app, options.isDraining, limits, isUsed);
+  const isLast = closeConnectionsWhileDraining(app, options.isDraining, limits, isIdle);
   const reject = (reply: Reply, code: number, message: string) => {
     metrics.rejectedRequest(code);
     return send(reply, failure(code, message));
@@ -118,9 +118,9 @@ function closeConnectionsWhileDraining(
   app: WebhookServer,
   isDraining: () => boolean,
   { closeMs, lingerMs }: WebhookLimits,
-  isUsed: (socket: Socket) => boolean,
+  isIdle: (socket: Socket) => boolean,
 ): () => boolean {
-  const cutOff = prepareClosing(app.server, closeMs, isUsed);
+  const cutOff = prepareClosing(app.server, closeMs, isIdle);
   let closing = false;
   const isLast = () => closing || isDraining();
   app.addHook('preClose', async () => {

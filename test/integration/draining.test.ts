@@ -168,6 +168,24 @@ describe('closing', () => {
     },
   );
 
+  test('a review that arrives while other connections are closed gets its verdict', async () => {
+    const running = await runWebhookServer(governedBy([serversPolicy]));
+    const connections = [];
+    for (let index = 0; index < 30; index += 1) {
+      const connection = await openRaw(running);
+      connection.socket.write(rawPost(VALIDATE, reviewOf({ uid: 'first' })));
+      await connection.received(/"uid":"first"/);
+      connections.push(connection);
+    }
+    const firstClosed = connections[0]?.received();
+    const closed = close(running);
+    await firstClosed;
+    const last = connections.at(-1);
+    last?.socket.write(rawPost(VALIDATE, reviewOf({ uid: 'last' })));
+    expect(await last?.received()).toContain('"uid":"last","allowed":true');
+    expect(await closed).toBeLessThan(SOON_MS);
+  });
+
   test('connections without a review do not delay the shutdown', async () => {
     const running = await runWebhookServer(governedBy([serversPolicy]));
     const neverUsed = await openRaw(running); // the API server keeps some unused connections open

@@ -35,20 +35,20 @@ async function* inStages(answer: string, request: IncomingMessage, lingerMs: num
 
 /**
  * Prepares `server` for shutdown, so that no client can delay it. The caller calls the returned function just before it
- * closes the server, and waits for it. It destroys unused connections, and all others after `graceMs`.
+ * closes the server, and waits for it. It destroys idle connections, and all others after `graceMs`.
  *
  * A closing server waits for its connections, and Node stops its timeout checks at that moment. Node counts a
  * connection that has never carried a request as busy, and the API server keeps some of those in reserve.
  *
- * A closing server also ends idle connections, and a connection is idle until its request is read. A process that waited
- * for the CPU runs its timers first: so requests that have arrived are read before anything is closed.
+ * A request that has arrived, but is not read, is lost with its connection, and closing many connections takes long in a
+ * process that waits for the CPU. So each turn of the event loop reads what has arrived, and then closes one connection.
  *
- * @param isUsed whether a connection has carried a request
+ * @param isIdle whether a connection has carried no request, or is between two
  */
 export function prepareClosing(
   server: Server,
   graceMs: number,
-  isUsed: (socket: Socket) => boolean,
+  isIdle: (socket: Socket) => boolean,
 ): () => Promise<void> {
   const open = new Set<Socket>();
   server.on('secureConnection', (socket) => {
@@ -58,8 +58,12 @@ export function prepareClosing(
 
   return async () => {
     await nextTurn(); // may end the present turn, which has read its sockets already
-    await nextTurn();
-    for (const socket of open) if (!isUsed(socket)) socket.destroy();
+    for (const socket of [...open]) {
+      await nextTurn();
+      if (isIdle(socket)) socket.destroy();
+    }
+    // New ones that have carried no request.
+    for (const socket of open) if (isIdle(socket)) socket.destroy();
     setTimeout(() => server.closeAllConnections(), graceMs).unref();
   };
 }

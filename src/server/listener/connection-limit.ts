@@ -18,6 +18,8 @@ interface Connection {
   isProven: boolean;
   /** When its last exchange began or ended, as `performance.now()` returns it, in milliseconds. */
   since: number;
+  /** By the end of its last exchange, of its TLS socket. */
+  bytesRead: number;
 }
 
 /**
@@ -30,14 +32,14 @@ interface Connection {
  * 4. the new connection: all others are waiting for a response.
  *
  * @param crowdedOut called for each of these
- * @returns functions that count the connections, and tell whether a socket has carried a request
+ * @returns functions that count the connections, and tell whether a TLS socket has carried no request, or is between two
  */
 export function limitConnections(
   server: HttpServer | Server,
   most: number,
   slowAfterMs: number,
   crowdedOut: () => void,
-): { readonly count: () => number; readonly isUsed: (socket: Socket) => boolean } {
+): { readonly count: () => number; readonly isIdle: (socket: Socket) => boolean } {
   const all = new Map<string, Connection>();
   /** Keyed by the TLS socket: each request looks it up, and reading addresses is slow. */
   const known = new WeakMap<Socket, Connection>();
@@ -61,6 +63,7 @@ export function limitConnections(
       exchanges: new Set<Exchange>(),
       isProven: false,
       since: performance.now(),
+      bytesRead: 0,
     };
     all.set(key, connection);
     socket.once('close', () => {
@@ -86,9 +89,17 @@ export function limitConnections(
       connection.exchanges.delete(exchange);
       connection.isProven = response.statusCode < 400;
       connection.since = performance.now();
+      connection.bytesRead = request.socket.bytesRead;
     });
   });
-  return { count: () => all.size, isUsed: (socket) => known.has(socket) };
+  return {
+    count: () => all.size,
+    isIdle: (socket) => {
+      const connection = known.get(socket);
+      if (connection === undefined) return true;
+      return connection.exchanges.size === 0 && connection.bytesRead === socket.bytesRead;
+    },
+  };
 }
 
 function leastUseful(newcomer: Connection, all: Iterable<Connection>, slowAfterMs: number): Connection {
