@@ -70,50 +70,18 @@ export function addAdmissionRoutes(
   options: AdmissionRoutesOptions,
   isLast: () => boolean,
 ): void {
-  const { loadShedding, tracing, judgePath } = options;
+  const { loadShedding, judgePath } = options;
   const overload = refuseOverload(loadShedding, MAX_REVIEW_BYTES, isLast);
   const checks = judgePath === undefined ? [overload] : [refuseUnknownPaths(judgePath), overload];
-  const answerTo = createAnswerer(options);
+  const decide = createDecider(options, isLast);
   const batch = createBatch();
   for (const webhook of ['mutate', 'validate'] as const) {
-    const decide = (
-      request: ReviewCall,
-      reply: Reply,
-      body: ReviewBody,
-      started: number,
-    ): Send | undefined => {
-      const { entry } = request.params;
-      const sending = (answer: Answer) => () => sendAtOnce(reply, answer, isLast());
-      const received = readReview(body);
-      if (received.kind === 'unreadable')
-        return sending(refuseUnread({ webhook, entry, started, ...received }, options));
-      const { version, request: asked } = received;
-      const review: PendingReview = { webhook, entry, started, version, request: asked };
-      const overload = loadShedding.check(review, body.bytes.length);
-      if (overload !== undefined) return sending(refuseOverloaded(review, overload));
-      // Read `headers` only if needed: Node parses them on the first access.
-      const span = tracing?.server(`${webhook} ${entry}`, request.headers, reviewAttributes(review));
-      const ended = (answer: Answer): Send => {
-        if (span !== undefined) endAnswered(span, answer.code, answer.failure);
-        return sending(answer);
-      };
-      const work = () => answerTo(review, request.query.timeout, reply);
-      const answer = span === undefined ? work() : span.run(work);
-      // Fast path: without I/O, there is no promise, which would cost another turn of the event loop.
-      if (!(answer instanceof Promise)) return ended(answer);
-      loadShedding.enter(review, body.bytes.length);
-      void answer.then((decided) => {
-        loadShedding.leave(review, body.bytes.length);
-        ended(decided)();
-      });
-      return undefined;
-    };
     const handle = (request: ReviewCall, reply: Reply, body: ReviewBody = NO_BODY): void => {
       const started = performance.now(); // the wait for the batch is part of the duration
       // A large review takes longer in any case, and its body must not wait in memory.
       const run = body.bytes.length > SMALL_BODY_BYTES ? doAtOnce : batch;
       run({
-        decide: () => decide(request, reply, body, started),
+        decide: () => decide({ webhook, request, reply, body, started }),
         fail: (error) => void reply.send(error), // to the error handler
       });
     };
@@ -123,6 +91,45 @@ export function addAdmissionRoutes(
     if (judgePath !== undefined)
       app.post<ReviewRoute>(`/${webhook}/:token/:entry`, { onRequest }, handleBody);
   }
+}
+
+interface Received extends Pick<PendingReview, 'webhook' | 'started'> {
+  readonly request: ReviewCall;
+  readonly reply: Reply;
+  readonly body: ReviewBody;
+}
+
+/** The returned function answers later if the decision needs I/O. */
+function createDecider(options: AdmissionRoutesOptions, isLast: () => boolean) {
+  const { loadShedding, tracing } = options;
+  const answerTo = createAnswerer(options);
+  return ({ webhook, request, reply, body, started }: Received): Send | undefined => {
+    const { entry } = request.params;
+    const sending = (answer: Answer) => () => sendAtOnce(reply, answer, isLast());
+    const received = readReview(body);
+    if (received.kind === 'unreadable')
+      return sending(refuseUnread({ webhook, entry, started, ...received }, options));
+    const { version, request: asked } = received;
+    const review: PendingReview = { webhook, entry, started, version, request: asked };
+    const overload = loadShedding.check(review, body.bytes.length);
+    if (overload !== undefined) return sending(refuseOverloaded(review, overload));
+    // Read `headers` only if needed: Node parses them on the first access.
+    const span = tracing?.server(`${webhook} ${entry}`, request.headers, reviewAttributes(review));
+    const ended = (answer: Answer): Send => {
+      if (span !== undefined) endAnswered(span, answer.code, answer.failure);
+      return sending(answer);
+    };
+    const work = () => answerTo(review, request.query.timeout, reply);
+    const answer = span === undefined ? work() : span.run(work);
+    // Fast path: without I/O, there is no promise, which would cost another turn of the event loop.
+    if (!(answer instanceof Promise)) return ended(answer);
+    loadShedding.enter(review, body.bytes.length);
+    void answer.then((decided) => {
+      loadShedding.leave(review, body.bytes.length);
+      ended(decided)();
+    });
+    return undefined;
+  };
 }
 
 const NO_BODY: ReviewBody = { bytes: Buffer.alloc(0), isComplete: true };

@@ -52,6 +52,14 @@ describe('createBatch', () => {
     expect(log).toEqual(['decide a', 'decide b', 'send a', 'send b', 'decide c', 'send c']);
   });
 
+  it('does not wait for the end of the turn when 32 have arrived', () => {
+    const { add, endTurn, log } = setUp();
+    for (let index = 0; index < 33; index += 1) add(String(index));
+    expect(log).toHaveLength(64);
+    endTurn();
+    expect(log).toHaveLength(66);
+  });
+
   it('sends nothing for a decision that takes longer', () => {
     const { batch, add, endTurn, log } = setUp();
     batch({ decide: () => undefined, fail: unexpected });

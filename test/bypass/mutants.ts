@@ -58,8 +58,8 @@ export const MUTANTS: readonly Mutant[] = [
       },
       {
         file: 'src/server/admission-routes.ts',
-        from: 'sendAtOnce(reply, refuseUnread({ webhook, entry, started, ...received }, options), isLast());',
-        to: `sendAtOnce(reply, { code: 413, body: '{}' }, isLast());`,
+        from: 'return sending(refuseUnread({ webhook, entry, started, ...received }, options));',
+        to: `return sending({ code: 413, body: '{}' });`,
       },
     ],
     isSeenOn120: true,

@@ -33,6 +33,9 @@ async function* inStages(answer: string, request: IncomingMessage, lingerMs: num
   await finished(request, { signal }).catch(() => undefined);
 }
 
+/** In milliseconds. */
+const STAGED_MS = 2_000;
+
 /**
  * Prepares `server` for shutdown, so that no client can delay it. The caller calls the returned function just before it
  * closes the server, and waits for it. It destroys idle connections, and all others after `graceMs`.
@@ -42,8 +45,9 @@ async function* inStages(answer: string, request: IncomingMessage, lingerMs: num
  *
  * A request that has arrived, but is not read, is lost with its connection, and closing many connections takes long in a
  * process that waits for the CPU. So each turn of the event loop reads what has arrived, and then closes one connection.
+ * After two seconds, the rest are closed at once: clients must not delay this with slow turns or new connections.
  *
- * @param isIdle whether a connection has carried no request, or is between two
+ * @param isIdle whether a connection has begun no request, or is between two
  */
 export function prepareClosing(
   server: Server,
@@ -57,13 +61,13 @@ export function prepareClosing(
   });
 
   return async () => {
+    setTimeout(() => server.closeAllConnections(), graceMs).unref();
     await nextTurn(); // may end the present turn, which has read its sockets already
-    for (const socket of [...open]) {
-      await nextTurn();
+    const until = performance.now() + STAGED_MS;
+    for (const socket of open) {
+      if (!isIdle(socket)) continue;
+      if (performance.now() < until) await nextTurn();
       if (isIdle(socket)) socket.destroy();
     }
-    // New ones that have carried no request.
-    for (const socket of open) if (isIdle(socket)) socket.destroy();
-    setTimeout(() => server.closeAllConnections(), graceMs).unref();
   };
 }

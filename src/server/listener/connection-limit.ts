@@ -32,7 +32,7 @@ interface Connection {
  * 4. the new connection: all others are waiting for a response.
  *
  * @param crowdedOut called for each of these
- * @returns functions that count the connections, and tell whether a TLS socket has carried no request, or is between two
+ * @returns functions that count the connections, and tell whether a TLS socket has begun no request, or is between two
  */
 export function limitConnections(
   server: HttpServer | Server,
@@ -96,7 +96,7 @@ export function limitConnections(
     count: () => all.size,
     isIdle: (socket) => {
       const connection = known.get(socket);
-      if (connection === undefined) return true;
+      if (connection === undefined) return socket.bytesRead === 0;
       return connection.exchanges.size === 0 && connection.bytesRead === socket.bytesRead;
     },
   };

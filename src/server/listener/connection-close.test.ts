@@ -1,0 +1,46 @@
+import { EventEmitter } from 'node:events';
+import type { Server } from 'node:https';
+import { expect, test, vi } from 'vitest';
+
+import { prepareClosing } from './connection-close.ts';
+
+/** A server with open connections. `turn` runs in each turn of the event loop until all are closed. */
+async function close(connections: number, turn: () => void): Promise<{ took: number; perTurn: number[] }> {
+  const server = Object.assign(new EventEmitter(), { closeAllConnections: vi.fn() });
+  // The listener uses no other part of a server.
+  const closeIdle = prepareClosing(server as unknown as Server, 60_000, () => true);
+  const perTurn: number[] = [];
+  let [closed, before] = [0, 0];
+  for (let index = 0; index < connections; index += 1) {
+    const socket = Object.assign(new EventEmitter(), {
+      destroy: () => {
+        closed += 1;
+      },
+    });
+    server.emit('secureConnection', socket);
+  }
+  const nextTurn = () => {
+    perTurn.push(closed - before);
+    before = closed;
+    turn();
+    if (closed < connections) setImmediate(nextTurn);
+  };
+  setImmediate(nextTurn);
+  const began = performance.now();
+  await closeIdle();
+  expect(closed).toBe(connections);
+  return { took: performance.now() - began, perTurn };
+}
+
+test('a turn of the event loop closes one idle connection', async () => {
+  const { perTurn } = await close(20, () => undefined);
+  expect(Math.max(...perTurn)).toBe(1);
+});
+
+test('slow turns do not delay the end for long: the rest are closed at once', async () => {
+  const { took } = await close(1_500, () => {
+    const until = performance.now() + 20;
+    while (performance.now() < until);
+  });
+  expect(took).toBeLessThan(10_000); // 1,500 turns take 30 s
+});
