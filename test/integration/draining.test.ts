@@ -148,6 +148,19 @@ describe('closing', () => {
     expect(await closed).toBeLessThan(SOON_MS);
   });
 
+  test('a first review of which only a part is read when the server closes gets its verdict', async () => {
+    const running = await runWebhookServer(governedBy([serversPolicy]));
+    const { socket, received } = await openRaw(running);
+    const bytes = rawPost(VALIDATE, reviewOf({ uid: 'first' }));
+    socket.write(bytes.slice(0, 20));
+    await sleep(50);
+    const closed = close(running);
+    await sleep(50);
+    socket.write(bytes.slice(20));
+    expect(await received()).toContain('"uid":"first","allowed":true');
+    expect(await closed).toBeLessThan(SOON_MS);
+  });
+
   test.each(['unused', 'idle'])(
     'a review that has arrived on an %s connection, and is not read yet, gets its verdict',
     async (kind) => {
