@@ -1,7 +1,7 @@
 /** Sends an answer. */
 export type Send = () => void;
 
-export interface Work {
+interface Work {
   /** Undefined: the answer is not known yet. It is sent later, outside of the batch. */
   readonly decide: () => Send | undefined;
   /** Called with what `decide` or its answer throws. */
@@ -21,7 +21,7 @@ const SLICE_MS = 1;
 export const doAtOnce = ({ decide, fail }: Work): void => attempt(() => decide()?.(), fail);
 
 /**
- * Decides what arrives in one turn of the event loop together, up to 32 requests, and then sends the answers. Between two decisions, nothing
+ * Decides what arrives in one turn of the event loop together, and then sends the answers. Between two decisions, nothing
  * reads or writes a socket, because that displaces the code and data of the decisions from the caches of the CPU: for 16
  * connections, decisions one by one cost a quarter more CPU time (`npm run bench:admission`).
  *
