@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { readManifests } from '../../src/cli/deploy-manifests.ts';
 import { DATACENTERS, datacenter, server, SERVERS } from '../../src/cli/sandbox/tour-objects.ts';
 import { ApiError } from '../../src/kube/api-error.ts';
-import { USERS, type AuditEvent } from '../../test/support/control-plane.ts';
+import { GATEHOUSE_GROUP, type AuditEvent } from '../../test/support/control-plane.ts';
 import { serversPolicy } from '../../test/support/objects.ts';
 import { eventually } from '../../test/support/processes.ts';
 import { startClusterProcess, type ClusterProcess } from './cluster-process.ts';
@@ -66,7 +66,7 @@ const binding = {
       kind: 'ClusterRole',
       name: 'gatehouse-references-infra',
     },
-    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: USERS.gatehouse.name }],
+    subjects: [GATEHOUSE_GROUP],
   },
 };
 

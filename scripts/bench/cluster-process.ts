@@ -1,8 +1,13 @@
 import { createClient, type KubeClient } from '../../src/kube/client.ts';
 import { loadConnection } from '../../src/kube/connection.ts';
 import { createRest, type Rest } from '../../src/kube/rest.ts';
-import type { AuditEvent } from '../../test/support/control-plane.ts';
-import { startReplica, type Replica, type ReplicaOptions } from '../../test/support/gatehouse.ts';
+import { USERS, type AuditEvent } from '../../test/support/control-plane.ts';
+import {
+  arrangementOf,
+  startReplica,
+  type Replica,
+  type ReplicaOptions,
+} from '../../test/support/gatehouse.ts';
 import { freePort } from '../../test/support/processes.ts';
 import { startChild } from './child.ts';
 import type { Answer, Question } from './cluster-server.ts';
@@ -15,6 +20,8 @@ export interface ClusterProcess {
   readonly rest: Rest;
   /** The path of the kubeconfig of this user. */
   readonly kubeconfig: string;
+  /** The user name of the process that leads. */
+  readonly leader: string;
   /** `nodeArgs` are arguments of Node. */
   readonly startReplica: (
     name: string,
@@ -54,6 +61,7 @@ export async function startClusterProcess(
       client: createClient(rest),
       rest,
       kubeconfig: kubeconfigs.admin,
+      leader: USERS[arrangementOf(arrangement) === 'split' ? 'controllers' : 'gatehouse'].name,
       startReplica: (name, nodeArgs = [], settings = {}) =>
         startReplica(
           { folder, kubeconfig: (user) => kubeconfigs[user] },

@@ -6,7 +6,6 @@ import type { KubeObject } from '../../src/json/kube-object.ts';
 import { deployments } from '../../src/kube/well-known.ts';
 import { RESTORE_WINDOWS } from '../../src/runtime/resources.ts';
 import { permissionsFor } from '../../src/runtime/restores/quiesce/permissions.ts';
-import { USERS } from '../../test/support/control-plane.ts';
 import { eventually } from '../../test/support/processes.ts';
 import type { ClusterProcess } from './cluster-process.ts';
 import { atMost, type Figure } from './figures.ts';
@@ -20,7 +19,7 @@ const labels = { bench: 'quiesce' };
 /** Needs a ready replica and the namespaces of the bench. */
 export async function quiesceFigures(cluster: ClusterProcess): Promise<readonly Figure[]> {
   const { client } = cluster;
-  const printed = permissionsFor([{ group: 'apps', resource: 'deployments' }], USERS.gatehouse.name);
+  const printed = permissionsFor([{ group: 'apps', resource: 'deployments' }], cluster.leader);
   const role = parseAllDocuments(printed.slice(printed.indexOf('apiVersion')));
   await apply(cluster, ...role.map((document) => document.toJS() as KubeObject));
   for (let index = 0; index < WORKLOADS; index += 1) await client.create(deployments, deployment(index));

@@ -6,7 +6,7 @@ import { clusterAdmin } from '../../src/cli/sandbox/tour-objects.ts';
 import { createDiscovery } from '../../src/kube/discovery.ts';
 import { systemClock } from '../../src/kube/clock.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { USERS, type ControlPlane } from '../../test/support/control-plane.ts';
+import { GATEHOUSE_GROUP, type ControlPlane } from '../../test/support/control-plane.ts';
 import { eventually } from '../../test/support/processes.ts';
 import {
   application,
@@ -93,7 +93,7 @@ const readerBinding: KubeObject & { readonly roleRef: object; readonly subjects:
     kind: 'ClusterRole',
     name: 'gatehouse-references-restore',
   },
-  subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: USERS.gatehouse.name }],
+  subjects: [GATEHOUSE_GROUP],
 };
 
 interface Kubeconfig {

@@ -3,9 +3,16 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+/** The subject of a binding: all accounts of Gatehouse, in both arrangements. */
+export const GATEHOUSE_GROUP = {
+  apiGroup: 'rbac.authorization.k8s.io',
+  kind: 'Group',
+  name: 'system:serviceaccounts:gatehouse-system',
+};
+
 const account = (name: string) => ({
   name: `system:serviceaccount:gatehouse-system:${name}`,
-  groups: ['system:serviceaccounts', 'system:serviceaccounts:gatehouse-system'],
+  groups: ['system:serviceaccounts', GATEHOUSE_GROUP.name],
 });
 
 /** Users that can log in with a token. Groups are in addition to `system:authenticated`. */

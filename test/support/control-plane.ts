@@ -19,7 +19,7 @@ import {
 import { writeKubeconfigs, type User } from './control-plane-users.ts';
 import { freePort, startProgram } from './processes.ts';
 
-export { USERS, type User } from './control-plane-users.ts';
+export { GATEHOUSE_GROUP, USERS, type User } from './control-plane-users.ts';
 
 export interface ControlPlane {
   readonly server: string;
