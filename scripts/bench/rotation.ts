@@ -19,9 +19,11 @@ import { eventually } from '../../test/support/processes.ts';
 import { issuerId, leafOf, rootIds } from '../../test/support/trust-history.ts';
 import { createNamespaces, createServices, log } from './burst.ts';
 import { times } from './client.ts';
+import { startChild } from './child.ts';
 import { startClusterProcess, type ClusterKind, type ClusterProcess } from './cluster-process.ts';
 import { atMost, type Figure } from './figures.ts';
 import { namespaceOf } from './objects.ts';
+import type { Answer, Question } from './readiness.ts';
 import { sampleOf } from './samples.ts';
 import { whole } from './table.ts';
 
@@ -66,11 +68,14 @@ async function measureOne(cluster: ClusterProcess, replica: Replica) {
   await eventually('every Secret is seen', () => trust.leaves() >= SERVICES, PATIENCE);
   const writesBefore = await writesSoFar(cluster);
   const before = await readReplica(replica); // starts to measure the event loop anew
+  const prober = startChild<Question, Answer>('readiness.ts');
+  const urls = replica.operationsPorts.map((port) => `http://127.0.0.1:${port}/readyz?verbose`);
+  await prober.ask({ kind: 'start', urls }, 'started');
   const startedAt = performance.now();
-  const probe = probeReadiness(replica);
   await rotate(cluster, trust);
   const seconds = (performance.now() - startedAt) / 1_000;
-  const readyzMs = await probe.stop();
+  const { ms: readyzMs } = await prober.ask({ kind: 'stop' }, 'longest');
+  await prober.stop();
   const { reconciles, delayMs, longestMs } = await readReplica(replica);
   trust.stop();
   const writes = (await writesSoFar(cluster)).slice(writesBefore.length);
@@ -236,27 +241,5 @@ async function readReplica(replica: Replica) {
     reconciles: sample('workqueue_work_duration_seconds_count{name="authority"}'),
     delayMs: sample('nodejs_eventloop_lag_p99_seconds') * 1_000,
     longestMs: sample('nodejs_eventloop_lag_max_seconds') * 1_000,
-  };
-}
-
-/** Asks repeatedly, and measures the longest response in milliseconds. */
-function probeReadiness({ readyz }: Replica) {
-  let worst = 0;
-  let stopped = false;
-  const run = async (): Promise<number> => {
-    while (!stopped) {
-      const startedAt = performance.now();
-      await readyz();
-      worst = Math.max(worst, performance.now() - startedAt);
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-    return worst;
-  };
-  const running = run();
-  return {
-    stop: () => {
-      stopped = true;
-      return running;
-    },
   };
 }

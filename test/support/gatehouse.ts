@@ -12,6 +12,8 @@ export interface Replica {
   readonly program: Program;
   readonly port: number;
   readonly operationsPort: number;
+  /** Of each process. */
+  readonly operationsPorts: readonly number[];
   readonly readyz: () => Promise<{ readonly ok: boolean; readonly text: string }>;
   /** Of all processes; those of the one that may lead come first. */
   readonly metrics: () => Promise<string>;
@@ -117,6 +119,7 @@ function combine(name: string, port: number, processes: readonly Process[]): Rep
     program,
     port,
     operationsPort: processes[0]?.operationsPort ?? 0,
+    operationsPorts: processes.map((one) => one.operationsPort),
     readyz: () => get('/readyz?verbose'),
     metrics: async () => (await get('/metrics')).text,
     whenReady: async (timeoutMs = 60_000) => {
