@@ -23,10 +23,17 @@ import type { BackupObject } from '../../test/support/velero-objects.ts';
 import type { ClusterProcess } from './cluster-process.ts';
 
 const NAMESPACES = 10;
+/** The policy does not govern namespaces with this label. */
+const FLOOR = 'bench-floor';
 /** One in this number of objects is a Zone. The others refer to a Zone. */
 const SHARE_OF_ZONES = 10;
 
 export const namespaceFor = (index: number): string => `restored-${index % NAMESPACES}`;
+
+/** For the same objects in namespaces that Gatehouse does not see. */
+export const toFloor = Object.fromEntries(
+  Array.from({ length: NAMESPACES }, (_, index) => [namespaceFor(index), `floor-${index}`]),
+);
 
 /** Prepares everything except the policy. */
 export async function prepareRestores(cluster: ClusterProcess): Promise<void> {
@@ -35,11 +42,8 @@ export async function prepareRestores(cluster: ClusterProcess): Promise<void> {
     ...kindManifests,
     restoreDefinition,
     clusterAdmin('velero', VELERO.user),
-    ...['velero', ...Array.from({ length: NAMESPACES }, (_, index) => namespaceFor(index))].map((name) => ({
-      apiVersion: 'v1',
-      kind: 'Namespace',
-      metadata: { name },
-    })),
+    ...['velero', ...Object.keys(toFloor)].map((name) => namespace(name)),
+    ...Object.values(toFloor).map((name) => namespace(name, { [FLOOR]: 'true' })),
     readerBinding,
   );
   await Promise.all(
@@ -52,9 +56,18 @@ export async function prepareRestores(cluster: ClusterProcess): Promise<void> {
   );
 }
 
+const namespace = (name: string, labels = {}): KubeObject => ({
+  apiVersion: 'v1',
+  kind: 'Namespace',
+  metadata: { name, labels },
+});
+
 /** Resolves when the API server calls the webhooks for Applications. */
 export async function enforcePolicy(cluster: ClusterProcess): Promise<void> {
-  await apply(cluster, applicationPolicy);
+  const { spec } = applicationPolicy;
+  const namespaceSelector = { matchExpressions: [{ key: FLOOR, operator: 'DoesNotExist' }] };
+  const policy = { ...applicationPolicy, spec: { ...spec, match: { ...spec.match, namespaceSelector } } };
+  await apply(cluster, policy);
   const probe = application(namespaceFor(0), 'probe', { zone: 'nowhere' });
   await eventually(
     'the policy is enforced',
