@@ -148,7 +148,7 @@ describe('closing', () => {
     expect(await closed).toBeLessThan(SOON_MS);
   });
 
-  test('a first review of which only a part is read when the server closes gets its verdict', async () => {
+  test('a first review that is half read when the server closes gets its verdict', async () => {
     const running = await runWebhookServer(governedBy([serversPolicy]));
     const { socket, received } = await openRaw(running);
     const bytes = rawPost(VALIDATE, reviewOf({ uid: 'first' }));
