@@ -67,13 +67,10 @@ export function typeInRules(
 
 /** Whether two types serve the same objects: versions of one resource, or Events of both groups. */
 function isEquivalent(other: ResourceType, type: ResourceType, subresource: string): boolean {
-  const [place, otherPlace] = [placeOf(type), placeOf(other)];
+  if (other.resource !== type.resource) return false;
   const isSame = other.group === type.group && other.version === type.version;
   return (
-    !isSame &&
-    place.group === otherPlace.group &&
-    place.resource === otherPlace.resource &&
-    (subresource !== 'status' || other.hasStatus)
+    !isSame && placeOf(other).group === placeOf(type).group && (subresource !== 'status' || other.hasStatus)
   );
 }
 
