@@ -2,6 +2,7 @@
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { GROUP } from '../../api/group.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
+import { objectIn, textIn, type JsonObject } from '../../json/json.ts';
 import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
 
 export interface BackedUp {
@@ -52,9 +53,15 @@ export function byResource(items: readonly BackedUp[]): readonly (readonly [stri
 export const ofResource = (items: readonly BackedUp[], name: string): readonly BackedUp[] =>
   items.filter(({ resource }) => groupResourceName(resource) === name);
 
+/** Empty for a cluster-scoped object. A forged object can have a namespace that is not a string. */
+export const namespaceOf = ({ object }: BackedUp): string => textIn(object, 'metadata', 'namespace');
+
+/** A forged object can have labels of any type. */
+export const labelsOf = ({ object }: BackedUp): JsonObject => objectIn(object, 'metadata', 'labels');
+
 /** The namespaces of the backup's objects. */
 export const namespacesOf = (items: readonly BackedUp[]): readonly string[] =>
-  [...new Set(items.flatMap(({ object }) => object.metadata?.namespace ?? []))].toSorted();
+  [...new Set(items.map(namespaceOf))].filter((namespace) => namespace !== '').toSorted();
 
 export const isInstalled = ({ served }: TargetCluster): boolean => served.has(`admissionpolicies.${GROUP}`);
 

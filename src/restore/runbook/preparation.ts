@@ -12,7 +12,9 @@ import {
   governs,
   isInstalled,
   isOwn,
+  labelsOf,
   nameOf,
+  namespaceOf,
   ofResource,
   type BackedUp,
   type RunbookFacts,
@@ -120,8 +122,7 @@ export function pause(facts: RunbookFacts): readonly Part[] {
   const rules = found?.spec.quiesce ?? [];
   const others = writersOf(items, cluster.policies).filter(
     ({ workload }) =>
-      workload.object.metadata?.namespace !== choices.veleroNamespace &&
-      !rules.some((rule) => pauses(rule, workload)),
+      namespaceOf(workload) !== choices.veleroNamespace && !rules.some((rule) => pauses(rule, workload)),
   );
   return [
     ...(found === undefined || rules.length === 0
@@ -139,10 +140,10 @@ export function pause(facts: RunbookFacts): readonly Part[] {
           'These workloads of the backup may create or delete objects that policies govern. If one acts on half a cluster, it creates duplicates or deletes objects: name it in `spec.quiesce` of the detector.',
           table(
             ['Workload', 'Namespace', 'Labels', 'May write'],
-            others.map(({ workload: { resource, object }, writes }) => [
-              code(`${groupResourceName(resource)}/${nameOf(object)}`),
-              code(object.metadata?.namespace ?? ''),
-              codes(textsOf(object.metadata?.labels), 3),
+            others.map(({ workload, writes }) => [
+              code(`${groupResourceName(workload.resource)}/${nameOf(workload.object)}`),
+              code(namespaceOf(workload)),
+              codes(textsOf(labelsOf(workload)), 3),
               codes(writes, 4),
             ]),
           ),
@@ -150,14 +151,15 @@ export function pause(facts: RunbookFacts): readonly Part[] {
   ];
 }
 
-const textsOf = (labels: Readonly<Record<string, string>> = {}): readonly string[] =>
-  Object.entries(labels).map(([key, value]) => `${key}=${value}`);
+const textsOf = (labels: Readonly<Record<string, unknown>>): readonly string[] =>
+  Object.entries(labels).flatMap(([key, value]) => (typeof value === 'string' ? [`${key}=${value}`] : []));
 
-function pauses(rule: QuiesceRule, { resource, object: { metadata } }: BackedUp): boolean {
+function pauses(rule: QuiesceRule, item: BackedUp): boolean {
+  const labels = labelsOf(item);
   return (
-    groupResourceName(toGroupResource(rule)) === groupResourceName(resource) &&
-    (rule.namespaces?.includes(metadata?.namespace ?? '') ?? true) &&
-    Object.entries(rule.matchLabels).every(([key, wanted]) => metadata?.labels?.[key] === wanted)
+    groupResourceName(toGroupResource(rule)) === groupResourceName(item.resource) &&
+    (rule.namespaces?.includes(namespaceOf(item)) ?? true) &&
+    Object.entries(rule.matchLabels).every(([key, wanted]) => labels[key] === wanted)
   );
 }
 

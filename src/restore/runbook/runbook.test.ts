@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
@@ -228,4 +228,46 @@ test('a name in a backup can neither end a code span nor add a command', () => {
   expect(runbook.split('\n')[0]).toBe("# Restore `b''1; rm -rf / ## 7. Run this`");
   expect(runbook).toContain("--from-backup 'b'\\''`1; rm -rf / ## 7. Run this' --namespace");
   expect(runbook.match(/^## /gm)).toHaveLength(6);
+});
+
+describe('forged metadata', () => {
+  const forged = (group: string, resource: string, metadata: object): BackedUp =>
+    item(group, resource, { name: 'f', ...metadata });
+  const rbac = 'rbac.authorization.k8s.io';
+  const withFields = (found: BackedUp, fields: object): BackedUp => ({
+    ...found,
+    object: { ...found.object, ...fields },
+  });
+  const rights = [
+    withFields(forged(rbac, 'clusterroles', {}), {
+      rules: [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }],
+    }),
+    withFields(forged(rbac, 'clusterrolebindings', {}), {
+      roleRef: { kind: 'ClusterRole', name: 'f' },
+      subjects: [{ kind: 'ServiceAccount', namespace: '', name: 'default' }],
+    }),
+  ];
+
+  test.each([
+    ['labels that are null', { labels: null }],
+    ['labels that are a list', { labels: [['a']] }],
+    ['a label that is an object', { labels: { a: { toString: 1, valueOf: 1 } } }],
+    ['a namespace that is a number', { namespace: 5 }],
+    ['a namespace that is an object', { namespace: { toString: 1, valueOf: 1 } }],
+    ['a namespace that is null', { namespace: null }],
+  ])('%s: the workload is still listed', (_what, metadata) => {
+    const items = [server, ...rights, forged('apps', 'deployments', metadata)];
+    expect(stepOf('Pause controllers', { items })).toContain('| `deployments.apps/f` |');
+  });
+  test.each([null, '', 5])('a namespace %j of a target does not hide that Velero omits it', (namespace) => {
+    const items = [server, forged('infra.example.com', 'datacenters', { namespace })];
+    const choices = { includeNamespaces: ['shop'] };
+    const runbook = runbookOf(facts({ items, choices }));
+    expect(runbook).toContain('in 1 namespace,');
+    expect(step(runbook, 'Restore')).toContain('--include-cluster-resources=true');
+  });
+  test.each([null, 'text', 3])('owner references %j are no owners', (ownerReferences) => {
+    const items = [forged('infra.example.com', 'servers', { ownerReferences })];
+    expect(stepOf('Check afterwards', { items })).not.toContain('Objects with owners');
+  });
 });

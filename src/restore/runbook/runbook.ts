@@ -1,8 +1,9 @@
 /** The steps of one restore into one cluster, as Markdown. */
 import { toGroupResource } from '../../api/policy-match.ts';
 import { counted } from '../../json/counted.ts';
+import { listIn } from '../../json/json.ts';
 import { groupResourceName } from '../../json/kube-object.ts';
-import { byResource, governs, isOwn, namespacesOf, nameOf, type RunbookFacts } from './facts.ts';
+import { byResource, governs, isOwn, nameOf, namespaceOf, namespacesOf, type RunbookFacts } from './facts.ts';
 import { code, codes, commands, table } from './markdown.ts';
 import { detector, installFirst, pause } from './preparation.ts';
 
@@ -109,10 +110,7 @@ function clusterScopedTargets({ items, cluster, choices }: RunbookFacts): readon
     ),
   );
   return byResource(items)
-    .filter(
-      ([name, group]) =>
-        targets.has(name) && group.every(({ object }) => object.metadata?.namespace === undefined),
-    )
+    .filter(([name, group]) => targets.has(name) && group.every((item) => namespaceOf(item) === ''))
     .map(([name]) => name);
 }
 
@@ -133,7 +131,7 @@ function checks(facts: RunbookFacts): readonly string[] {
 
 /** Velero drops owner references; only policies with `owners.preserve` bring them back. */
 function owners({ items, cluster }: RunbookFacts): readonly string[] {
-  const owned = items.filter(({ object }) => (object.metadata?.ownerReferences ?? []).length > 0);
+  const owned = items.filter(({ object }) => listIn(object, 'metadata', 'ownerReferences').length > 0);
   if (owned.length === 0) return [];
   const rows = byResource(owned).map(([name, group]) => {
     const policy = cluster.policies.find(

@@ -2,7 +2,7 @@
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { listIn, textIn } from '../../json/json.ts';
 import { groupResourceName, type GroupResource } from '../../json/kube-object.ts';
-import { governs, nameOf, ofResource, type BackedUp } from './facts.ts';
+import { governs, nameOf, namespaceOf, ofResource, type BackedUp } from './facts.ts';
 
 export interface Writer {
   readonly workload: BackedUp;
@@ -28,9 +28,9 @@ export function writersOf(
 }
 
 /** The account of a workload, as `namespace/name`. */
-function accountOf({ object }: BackedUp): string {
-  const name = textIn(object, 'spec', 'template', 'spec', 'serviceAccountName');
-  return `${object.metadata?.namespace ?? ''}/${name === '' ? 'default' : name}`;
+function accountOf(workload: BackedUp): string {
+  const name = textIn(workload.object, 'spec', 'template', 'spec', 'serviceAccountName');
+  return `${namespaceOf(workload)}/${name === '' ? 'default' : name}`;
 }
 
 /** What each account that a binding names may create or delete. */
@@ -40,16 +40,17 @@ function writableByAccount(
 ): ReadonlyMap<string, ReadonlySet<string>> {
   const roles = new Map(
     ['clusterroles', 'roles'].flatMap((resource) =>
-      ofResource(items, `${resource}.${RBAC}`).map(({ object }) => [
-        `${resource}/${object.metadata?.namespace ?? ''}/${nameOf(object)}`,
-        governed.filter((kind) => listIn(object, 'rules').some((rule) => allows(rule, kind))),
+      ofResource(items, `${resource}.${RBAC}`).map((role) => [
+        `${resource}/${namespaceOf(role)}/${nameOf(role.object)}`,
+        governed.filter((kind) => listIn(role.object, 'rules').some((rule) => allows(rule, kind))),
       ]),
     ),
   );
   const found = new Map<string, Set<string>>();
   for (const resource of ['clusterrolebindings', 'rolebindings'])
-    for (const { object } of ofResource(items, `${resource}.${RBAC}`)) {
-      const namespace = object.metadata?.namespace ?? '';
+    for (const binding of ofResource(items, `${resource}.${RBAC}`)) {
+      const { object } = binding;
+      const namespace = namespaceOf(binding);
       const isRole = textIn(object, 'roleRef', 'kind') === 'Role';
       const role = `${isRole ? `roles/${namespace}` : 'clusterroles/'}/${textIn(object, 'roleRef', 'name')}`;
       const kinds = (roles.get(role) ?? []).map(groupResourceName);
