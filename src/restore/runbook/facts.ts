@@ -1,6 +1,7 @@
 /** What a runbook depends on: the backup, the cluster, and how the user wants to restore. */
 import type { AdmissionPolicy } from '../../api/admission-policy.ts';
 import { GROUP } from '../../api/group.ts';
+import { toGroupResource } from '../../api/policy-match.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import { objectIn, textIn, type JsonObject } from '../../json/json.ts';
 import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
@@ -70,3 +71,20 @@ export const isOwn = ({ resource }: BackedUp): boolean => resource.group === GRO
 /** Whether a policy governs a resource. Policies have no wildcards. */
 export const governs = ({ spec }: AdmissionPolicy, { group, resource }: GroupResource): boolean =>
   spec.match.apiGroups.includes(group) && spec.match.resources.includes(resource);
+
+/** As for Velero, `*` means all. */
+export const restoresAllNamespaces = ({ includeNamespaces }: RestoreChoices): boolean =>
+  includeNamespaces.length === 0 || includeNamespaces.includes('*');
+
+/** Cluster-scoped kinds that policies reference, if the user selects namespaces: Velero then omits them. */
+export function clusterScopedTargets({ items, cluster, choices }: RunbookFacts): readonly string[] {
+  if (restoresAllNamespaces(choices)) return [];
+  const targets = new Set(
+    cluster.policies.flatMap(({ spec }) =>
+      (spec.validate?.references ?? []).map(({ target }) => groupResourceName(toGroupResource(target))),
+    ),
+  );
+  return byResource(items)
+    .filter(([name, group]) => targets.has(name) && group.every((item) => namespaceOf(item) === ''))
+    .map(([name]) => name);
+}

@@ -8,6 +8,7 @@ import { toGroupResource } from '../../api/policy-match.ts';
 import { veleroDetector } from '../detector.ts';
 import {
   byResource,
+  clusterScopedTargets,
   DEFINITIONS,
   governs,
   isInstalled,
@@ -16,6 +17,7 @@ import {
   nameOf,
   namespaceOf,
   ofResource,
+  restoresAllNamespaces,
   type BackedUp,
   type RunbookFacts,
 } from './facts.ts';
@@ -28,7 +30,7 @@ type Part = string;
 
 /** What must exist before the first object is restored. */
 export function installFirst(facts: RunbookFacts): readonly Part[] {
-  const { cluster, items } = facts;
+  const { cluster } = facts;
   const gatehouse = isInstalled(cluster)
     ? ['Gatehouse is installed.']
     : [
@@ -38,19 +40,22 @@ export function installFirst(facts: RunbookFacts): readonly Part[] {
           ['kubectl', '--namespace', 'gatehouse-system', 'rollout', 'status', 'deployment'],
         ),
       ];
-  return [...missingKinds(items, cluster.served), ...gatehouse, ...policies(facts)];
+  return [...missingKinds(facts), ...gatehouse, ...policies(facts)];
 }
 
-function missingKinds(items: readonly BackedUp[], served: ReadonlySet<string>): readonly Part[] {
+function missingKinds(facts: RunbookFacts): readonly Part[] {
+  const { items, cluster, choices } = facts;
+  const omitsDefinitions = !restoresAllNamespaces(choices) && clusterScopedTargets(facts).length === 0;
+  const inBackup = omitsDefinitions
+    ? '**omitted** by Velero, because it is cluster-scoped: install it first, or these objects are lost'
+    : 'in the backup: Velero restores it first';
   const restored = new Set(ofResource(items, DEFINITIONS).map(({ object }) => nameOf(object)));
   const rows = byResource(items.filter((item) => !isOwn(item)))
-    .filter(([name]) => !served.has(name))
+    .filter(([name]) => !cluster.served.has(name))
     .map(([name, { length }]) => [
       code(name),
       String(length),
-      restored.has(name)
-        ? 'in the backup: Velero restores it first'
-        : '**missing**: install it first, or these objects are lost',
+      restored.has(name) ? inBackup : '**missing**: install it first, or these objects are lost',
     ]);
   if (rows.length === 0) return ['The cluster serves all kinds of the backup.'];
   return ['The cluster does not serve these kinds:', table(['Kind', 'Objects', 'CRD'], rows)];

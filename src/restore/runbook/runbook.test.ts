@@ -143,6 +143,29 @@ test('an empty cluster: Gatehouse, the CRDs, the policies and the detector come 
   expect(step(runbook, 'Restore')).toContain('--exclude-resources admissionpolicies.gatehouse.dev');
 });
 
+test('a CRD of the backup does not count if Velero omits cluster-scoped objects', () => {
+  const definition = item('apiextensions.k8s.io', 'customresourcedefinitions', {
+    name: 'servers.infra.example.com',
+  });
+  const cluster = { served: new Set<string>() };
+  const first = (includeNamespaces: readonly string[], items = [server, definition]) =>
+    stepOf('Install first', { items, cluster, choices: { includeNamespaces } });
+  const row = '| `servers.infra.example.com` | 1 | ';
+  expect(first(['shop'])).toContain(`${row}**omitted** by Velero`);
+  expect(first(['*'])).toContain(`${row}in the backup: Velero restores it first`);
+  // the restore then has --include-cluster-resources
+  expect(first(['shop'], [server, definition, datacenter])).toContain(`${row}in the backup`);
+});
+
+test('all namespaces without that of Gatehouse are restored, also if `*` selects them', () => {
+  const account = item('', 'serviceaccounts', { namespace: 'gatehouse-system', name: 'default' });
+  const restored = (includeNamespaces: readonly string[]) =>
+    stepOf('Restore', { items: [server, datacenter, account], choices: { includeNamespaces } });
+  expect(restored([])).toContain('--exclude-namespaces gatehouse-system --wait');
+  expect(restored(['*'])).toContain("--include-namespaces '*' --exclude-namespaces gatehouse-system --wait");
+  expect(restored(['shop'])).not.toContain('--exclude-namespaces');
+});
+
 test('a detector counts only if it is enabled and trusts the namespace of Velero', () => {
   const none = 'No RestoreDetector trusts';
   expect(stepOf('Check the detector', { cluster: { detectors: [velero({ namespaces: [] })] } })).toContain(

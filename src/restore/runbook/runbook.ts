@@ -1,9 +1,17 @@
 /** The steps of one restore into one cluster, as Markdown. */
-import { toGroupResource } from '../../api/policy-match.ts';
 import { counted } from '../../json/counted.ts';
 import { listIn } from '../../json/json.ts';
 import { groupResourceName } from '../../json/kube-object.ts';
-import { byResource, governs, isOwn, nameOf, namespaceOf, namespacesOf, type RunbookFacts } from './facts.ts';
+import {
+  byResource,
+  clusterScopedTargets,
+  governs,
+  isOwn,
+  nameOf,
+  namespacesOf,
+  restoresAllNamespaces,
+  type RunbookFacts,
+} from './facts.ts';
 import { code, codes, commands, table } from './markdown.ts';
 import { detector, installFirst, pause } from './preparation.ts';
 
@@ -48,9 +56,7 @@ function additions(facts: RunbookFacts) {
     own,
     excluded: [
       ...(own.length > 0 ? ['--exclude-resources', own.join(',')] : []),
-      ...(hasNamespace && choices.includeNamespaces.length === 0
-        ? ['--exclude-namespaces', OWN_NAMESPACE]
-        : []),
+      ...(hasNamespace && restoresAllNamespaces(choices) ? ['--exclude-namespaces', OWN_NAMESPACE] : []),
     ],
     targets: clusterScopedTargets(facts),
   };
@@ -99,19 +105,6 @@ function restore(facts: RunbookFacts): readonly string[] {
         ]
       : []),
   ];
-}
-
-/** Cluster-scoped kinds that policies reference, if the user selects namespaces: Velero then omits them. */
-function clusterScopedTargets({ items, cluster, choices }: RunbookFacts): readonly string[] {
-  if (choices.includeNamespaces.length === 0) return [];
-  const targets = new Set(
-    cluster.policies.flatMap(({ spec }) =>
-      (spec.validate?.references ?? []).map(({ target }) => groupResourceName(toGroupResource(target))),
-    ),
-  );
-  return byResource(items)
-    .filter(([name, group]) => targets.has(name) && group.every((item) => namespaceOf(item) === ''))
-    .map(([name]) => name);
 }
 
 function checks(facts: RunbookFacts): readonly string[] {
