@@ -57,6 +57,13 @@ export const ofResource = (items: readonly BackedUp[], name: string): readonly B
 /** Empty for a cluster-scoped object. A forged object can have a namespace that is not a string. */
 export const namespaceOf = ({ object }: BackedUp): string => textIn(object, 'metadata', 'namespace');
 
+/** The namespace into which Velero restores the object. The last of several mappings counts, as in Velero. */
+export function mappedNamespace(item: BackedUp, { namespaceMappings }: RestoreChoices): string {
+  const namespace = namespaceOf(item);
+  const mapping = namespaceMappings.findLast((pair) => pair.startsWith(`${namespace}:`));
+  return mapping?.slice(namespace.length + 1) ?? namespace;
+}
+
 /** A forged object can have labels of any type. */
 export const labelsOf = ({ object }: BackedUp): JsonObject => objectIn(object, 'metadata', 'labels');
 

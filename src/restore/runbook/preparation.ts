@@ -14,11 +14,12 @@ import {
   isInstalled,
   isOwn,
   labelsOf,
+  mappedNamespace,
   nameOf,
-  namespaceOf,
   ofResource,
   restoresAllNamespaces,
   type BackedUp,
+  type RestoreChoices,
   type RunbookFacts,
 } from './facts.ts';
 import { DEFAULT_PATH } from '../quiesce/problems.ts';
@@ -127,7 +128,8 @@ export function pause(facts: RunbookFacts): readonly Part[] {
   const rules = found?.spec.quiesce ?? [];
   const others = writersOf(items, cluster.policies).filter(
     ({ workload }) =>
-      namespaceOf(workload) !== choices.veleroNamespace && !rules.some((rule) => pauses(rule, workload)),
+      mappedNamespace(workload, choices) !== choices.veleroNamespace &&
+      !rules.some((rule) => pauses(rule, workload, choices)),
   );
   return [
     ...(found === undefined || rules.length === 0
@@ -136,7 +138,7 @@ export function pause(facts: RunbookFacts): readonly Part[] {
           `The RestoreDetector ${code(nameOf(found))} pauses these objects while the window is open:`,
           table(
             ['Kind', 'Labels', 'Field', 'Objects in the backup'],
-            rules.map((rule) => rowOf(rule, items)),
+            rules.map((rule) => rowOf(rule, facts)),
           ),
         ]),
     ...(others.length === 0
@@ -147,7 +149,7 @@ export function pause(facts: RunbookFacts): readonly Part[] {
             ['Workload', 'Namespace', 'Labels', 'May write'],
             others.map(({ workload, writes }) => [
               code(`${groupResourceName(workload.resource)}/${nameOf(workload.object)}`),
-              code(namespaceOf(workload)),
+              code(mappedNamespace(workload, choices)),
               codes(textsOf(labelsOf(workload)), 3),
               codes(writes, 4),
             ]),
@@ -159,21 +161,22 @@ export function pause(facts: RunbookFacts): readonly Part[] {
 const textsOf = (labels: Readonly<Record<string, unknown>>): readonly string[] =>
   Object.entries(labels).flatMap(([key, value]) => (typeof value === 'string' ? [`${key}=${value}`] : []));
 
-function pauses(rule: QuiesceRule, item: BackedUp): boolean {
+/** Rules name the namespaces of the cluster, not of the backup. */
+function pauses(rule: QuiesceRule, item: BackedUp, choices: RestoreChoices): boolean {
   const labels = labelsOf(item);
   return (
     groupResourceName(toGroupResource(rule)) === groupResourceName(item.resource) &&
-    (rule.namespaces?.includes(namespaceOf(item)) ?? true) &&
+    (rule.namespaces?.includes(mappedNamespace(item, choices)) ?? true) &&
     Object.entries(rule.matchLabels).every(([key, wanted]) => labels[key] === wanted)
   );
 }
 
-function rowOf(rule: QuiesceRule, items: readonly BackedUp[]): readonly string[] {
+function rowOf(rule: QuiesceRule, { items, choices }: RunbookFacts): readonly string[] {
   const { matchLabels, path = DEFAULT_PATH, value = 0 } = rule;
   return [
     code(groupResourceName(toGroupResource(rule))),
     codes(textsOf(matchLabels)),
     code(`${path}: ${JSON.stringify(value)}`),
-    String(items.filter((item) => pauses(rule, item)).length),
+    String(items.filter((item) => pauses(rule, item, choices)).length),
   ];
 }

@@ -188,6 +188,19 @@ test('the rules of quiesce are listed with the number of objects that they pause
   expect(stepOf('Pause controllers', {})).toContain('The detector pauses nothing.');
 });
 
+test('a rule of quiesce names the namespaces into which Velero restores', () => {
+  const operator = item('apps', 'deployments', { namespace: 'ops', name: 'o', labels: { app: 'o' } });
+  const paused = (namespace: string) => {
+    const rule = { apiGroup: 'apps', resource: 'deployments', matchLabels: { app: 'o' } };
+    const detectors = [velero({ quiesce: [{ ...rule, namespaces: [namespace] }] })];
+    const choices = { namespaceMappings: ['ops:old', 'ops:copy'] };
+    return stepOf('Pause controllers', { items: [server, operator], cluster: { detectors }, choices });
+  };
+  const row = '| `deployments.apps` | `app=o` | `spec.replicas: 0` |';
+  expect(paused('copy')).toContain(`${row} 1 |`);
+  expect(paused('ops')).toContain(`${row} 0 |`);
+});
+
 test('workloads that may write governed objects and are not paused are listed', () => {
   const rbac = 'rbac.authorization.k8s.io';
   const operator = (name: string, labels: object): BackedUp => ({
