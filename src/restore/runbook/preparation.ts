@@ -66,7 +66,9 @@ function policies({ cluster, items }: RunbookFacts): readonly Part[] {
   const known = new Set(cluster.policies.map(nameOf));
   const backedUp = ofResource(items, `admissionpolicies.${GROUP}`).map(({ object }) => nameOf(object));
   const missing = backedUp.filter((name) => !known.has(name)).toSorted();
-  const notReady = cluster.policies.filter(({ status }) => !isTrue(status?.conditions, 'Ready')).map(nameOf);
+  const notReady = cluster.policies
+    .filter(({ status }) => !has(status?.conditions, 'Ready', 'True'))
+    .map(nameOf);
   const governed = new Set(
     items.filter(({ resource }) => cluster.policies.some((policy) => governs(policy, resource))),
   );
@@ -83,10 +85,10 @@ function policies({ cluster, items }: RunbookFacts): readonly Part[] {
   ];
 }
 
-const isTrue = (
-  conditions: readonly { readonly type: string; readonly status: string }[] = [],
-  wanted: string,
-): boolean => conditions.some(({ type, status }) => type === wanted && status === 'True');
+type Conditions = readonly { readonly type: string; readonly status: string }[];
+
+const has = (conditions: Conditions = [], wanted: string, value: 'True' | 'False'): boolean =>
+  conditions.some(({ type, status }) => type === wanted && status === value);
 
 /** Which RestoreDetector opens the window. */
 export function detector(facts: RunbookFacts): readonly Part[] {
@@ -95,12 +97,10 @@ export function detector(facts: RunbookFacts): readonly Part[] {
   if (found !== undefined)
     return [
       `The RestoreDetector ${code(nameOf(found))} trusts the namespace ${code(veleroNamespace)}: it opens a window without your help.`,
-      ...(isTrue(found.status?.conditions, 'Ready')
-        ? []
-        : [
-            'It is not ready. Find out why:',
-            commands(['kubectl', 'describe', 'restoredetector', nameOf(found)]),
-          ]),
+      ...problemOf(found).flatMap((problem) => [
+        problem,
+        commands(['kubectl', 'describe', 'restoredetector', nameOf(found)]),
+      ]),
     ];
   const patch = JSON.stringify({
     spec: {
@@ -115,6 +115,14 @@ export function detector(facts: RunbookFacts): readonly Part[] {
       ['kubectl', 'patch', 'restoredetector', 'velero', '--type', 'merge', '--patch', patch],
     ),
   ];
+}
+
+/** A detector can be ready without watching: Velero is not installed, or Gatehouse does not serve its namespace. */
+function problemOf({ status }: RestoreDetector): readonly string[] {
+  if (!has(status?.conditions, 'Ready', 'True')) return ['It is not ready. Find out why:'];
+  return has(status?.conditions, 'Watching', 'False')
+    ? ['It does not watch Restores, so no window opens. Find out why:']
+    : [];
 }
 
 /** The detector that counts Restores of Velero in the chosen namespace. */

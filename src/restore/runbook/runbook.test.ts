@@ -177,6 +177,15 @@ test('a detector counts only if it is enabled and trusts the namespace of Velero
   expect(stepOf('Check the detector', { cluster: { detectors: [velero({}, {})] } })).toContain('not ready');
 });
 
+test('a detector that watches no Restores opens no window', () => {
+  const watching = (status: string) => ({ conditions: [...ready.conditions, { type: 'Watching', status }] });
+  const found = (status: string) =>
+    stepOf('Check the detector', { cluster: { detectors: [velero({}, watching(status))] } });
+  expect(found('False')).toContain('It does not watch Restores');
+  expect(found('False')).toContain('kubectl describe restoredetector velero\n');
+  expect(found('True')).not.toContain('kubectl');
+});
+
 test('the rules of quiesce are listed with the number of objects that they pause', () => {
   const quiesce = [{ apiGroup: 'apps', resource: 'deployments', matchLabels: { app: 'operator' } }];
   const deployment = (name: string, app: string) =>
