@@ -24,6 +24,9 @@ export interface TargetCluster {
 
 /** The flags of Velero that the commands of the runbook repeat. */
 export interface RestoreChoices {
+  readonly kubeconfig?: string;
+  /** The context of the kubeconfig. */
+  readonly context?: string;
   /** The archive or folder that the user has. */
   readonly path: string;
   /** Its name in Velero. */

@@ -37,6 +37,7 @@ export function installFirst(facts: RunbookFacts): readonly Part[] {
     : [
         'Gatehouse is not installed. Install it, and wait until it is ready:',
         commands(
+          facts.choices,
           ['kubectl', 'apply', '-k', 'deploy'],
           ['kubectl', '--namespace', 'gatehouse-system', 'rollout', 'status', 'deployment'],
         ),
@@ -62,7 +63,7 @@ function missingKinds(facts: RunbookFacts): readonly Part[] {
   return ['The cluster does not serve these kinds:', table(['Kind', 'Objects', 'CRD'], rows)];
 }
 
-function policies({ cluster, items }: RunbookFacts): readonly Part[] {
+function policies({ cluster, items, choices }: RunbookFacts): readonly Part[] {
   const known = new Set(cluster.policies.map(nameOf));
   const backedUp = ofResource(items, `admissionpolicies.${GROUP}`).map(({ object }) => nameOf(object));
   const missing = backedUp.filter((name) => !known.has(name)).toSorted();
@@ -80,7 +81,10 @@ function policies({ cluster, items }: RunbookFacts): readonly Part[] {
       ? [`Policies that only the backup has: ${codes(missing)}. Apply them from git before the restore.`]
       : []),
     ...(notReady.length > 0
-      ? [`Policies that are not ready: ${codes(notReady)}. Find out why:`, commands(['gatehouse', 'status'])]
+      ? [
+          `Policies that are not ready: ${codes(notReady)}. Find out why:`,
+          commands(choices, ['gatehouse', 'status']),
+        ]
       : []),
   ];
 }
@@ -99,7 +103,7 @@ export function detector(facts: RunbookFacts): readonly Part[] {
       `The RestoreDetector ${code(nameOf(found))} trusts the namespace ${code(veleroNamespace)}: it opens a window without your help.`,
       ...problemOf(found).flatMap((problem) => [
         problem,
-        commands(['kubectl', 'describe', 'restoredetector', nameOf(found)]),
+        commands(facts.choices, ['kubectl', 'describe', 'restoredetector', nameOf(found)]),
       ]),
     ];
   const patch = JSON.stringify({
@@ -111,6 +115,7 @@ export function detector(facts: RunbookFacts): readonly Part[] {
   return [
     `No RestoreDetector trusts the namespace ${code(veleroNamespace)}. Without one, every object that arrives before its references is lost:`,
     commands(
+      facts.choices,
       ['kubectl', 'apply', '-k', 'deploy/detectors/velero'],
       ['kubectl', 'patch', 'restoredetector', 'velero', '--type', 'merge', '--patch', patch],
     ),

@@ -275,6 +275,22 @@ test('a name in a backup can neither end a code span nor add a command', () => {
   expect(runbook.match(/^## /gm)).toHaveLength(6);
 });
 
+test('each command names the cluster for which the plan was made', () => {
+  const choices = { kubeconfig: 'my config', context: 'prod' };
+  const cluster = { policies: [policy('servers', {}, {})], served: new Set<string>(), detectors: [] };
+  const lines = [
+    ...runbookOf(facts({ choices, cluster })).split('\n'),
+    ...runbookOf(facts({ choices, cluster: { detectors: [velero({}, {})] } })).split('\n'),
+  ].filter((line) => /^(?:gatehouse|kubectl|velero) /.test(line));
+  expect(lines).toHaveLength(18);
+  for (const line of lines)
+    expect(line).toMatch(
+      line.startsWith('velero')
+        ? / --kubeconfig 'my config' --kubecontext prod$/
+        : / --kubeconfig 'my config' --context prod$/,
+    );
+});
+
 describe('forged metadata', () => {
   const forged = (group: string, resource: string, metadata: object): BackedUp =>
     item(group, resource, { name: 'f', ...metadata });

@@ -68,7 +68,7 @@ function rehearse(facts: RunbookFacts): readonly string[] {
   const { excluded, targets } = additions(facts);
   return [
     'See what the restore would lose or break. The command writes nothing; exit code 0 means no problems.',
-    commands([
+    commands(choices, [
       ...['gatehouse', 'restore', 'rehearse', choices.path, '--policies-from-cluster'],
       ...['--velero-namespace', choices.veleroNamespace, ...selection(facts), ...excluded],
       ...(targets.length > 0 ? ['--include-cluster-resources'] : []),
@@ -85,7 +85,7 @@ function restore(facts: RunbookFacts): readonly string[] {
     ...(targets.length > 0 ? ['--include-cluster-resources=true'] : []),
   ];
   return [
-    commands([
+    commands(choices, [
       ...['velero', 'restore', 'create', '--from-backup', choices.backup],
       ...['--namespace', choices.veleroNamespace, ...flags, '--wait'],
     ]),
@@ -110,15 +110,19 @@ function restore(facts: RunbookFacts): readonly string[] {
 function checks(facts: RunbookFacts): readonly string[] {
   return [
     'The window closes by itself, and the final sweep follows. Wait for the report of its window:',
-    commands(['gatehouse', 'restore', 'status'], ['gatehouse', 'restore', 'status', '<window>', '--watch']),
+    commands(
+      facts.choices,
+      ['gatehouse', 'restore', 'status'],
+      ['gatehouse', 'restore', 'status', '<window>', '--watch'],
+    ),
     ...owners(facts),
     'Velero lists what it could not restore:',
-    commands([
+    commands(facts.choices, [
       ...['velero', 'restore', 'describe', '<restore>', '--details'],
       ...['--namespace', facts.choices.veleroNamespace],
     ]),
     'Gatehouse itself must be healthy:',
-    commands(['gatehouse', 'doctor']),
+    commands(facts.choices, ['gatehouse', 'doctor']),
   ];
 }
 
