@@ -11,6 +11,7 @@ import { runbookOf } from '../../restore/runbook/runbook.ts';
 import { ADMISSION_POLICIES, RESTORE_DETECTORS } from '../../runtime/resources.ts';
 import type { UserCluster } from '../connect.ts';
 import type { ClusterFlags } from '../terminal/options.ts';
+import { print } from '../terminal/output.ts';
 import { readBackup } from './backup/read-backup.ts';
 
 export interface PlanFlags extends ClusterFlags {
@@ -29,7 +30,7 @@ export async function planRestore(cluster: UserCluster, path: string, flags: Pla
   const restored = items.filter((item) => skipped(item) === undefined);
   const target = await readTarget(cluster, restored);
   const backup = flags.backupName ?? basename(path, '.tar.gz');
-  process.stdout.write(runbookOf({ items: restored, cluster: target, choices: { ...flags, path, backup } }));
+  await print(runbookOf({ items: restored, cluster: target, choices: { ...flags, path, backup } }));
   return 0;
 }
 
