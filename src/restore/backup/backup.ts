@@ -105,7 +105,7 @@ function objectAt(path: string, { namespace, name }: BackupPath, content: string
   try {
     object = parseJson(content);
   } catch (error) {
-    throw fail(error instanceof RangeError ? 'it is nested too deeply' : messageOf(error));
+    throw fail(error instanceof RangeError ? 'it is nested too deeply' : printable(messageOf(error)));
   }
   if (!isJsonObject(object) || textIn(object, 'apiVersion') === '' || textIn(object, 'kind') === '')
     throw fail('not a Kubernetes object: apiVersion and kind are required');

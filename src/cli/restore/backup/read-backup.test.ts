@@ -121,6 +121,10 @@ describe('a backup is refused', () => {
     const file = await archive(FILES, { name: path('evil'), type, linkname: '/etc/passwd' });
     await expect(readBackup(file)).rejects.toThrow('it is a link');
   });
+  test('with an error that quotes the file without control characters', async () => {
+    const file = await archive({ ...FILES, [path('bad')]: '\u001b[31mred\nnext' });
+    await expect(readBackup(file)).rejects.toThrow(/^[^\p{Cc}]+$/u);
+  });
   test('with a link in its folder', async () => {
     unpacked(FILES);
     symlinkSync('/etc', join(folder, 'resources', 'evil'));
