@@ -5,6 +5,7 @@ import { withCluster, type UserCluster } from '../connect.ts';
 import type { ClusterFlags, OutputFormat } from '../terminal/options.ts';
 import { approveWindow, closeWindow, openWindow } from './change-window.ts';
 import { planRestore, type PlanFlags } from './plan.ts';
+import { parseMapping } from './rehearse/flags.ts';
 import { newWindow, readTimeout, WrongUsage, type OpenFlags } from './new-window.ts';
 import { showFinalReport, showStatus, type ExitCode } from './window-status.ts';
 
@@ -60,7 +61,11 @@ export async function explained(
 
 /** Finds usage errors before it connects to the cluster. @throws WrongUsage */
 function checkUsage(command: RestoreCommand): void {
-  if (command.kind === 'approve' || command.kind === 'plan') return;
+  if (command.kind === 'approve') return;
+  if (command.kind === 'plan') {
+    parseMapping(command.flags.namespaceMappings);
+    return;
+  }
   readTimeout(command.flags.timeout);
   if (command.kind === 'status' && command.flags.watch === true && command.name === undefined)
     throw new WrongUsage('--watch needs the name of a window: gatehouse restore status <name> --watch');
@@ -91,7 +96,6 @@ async function run(command: RestoreCommand, cluster: UserCluster): Promise<ExitC
   }
 }
 
-const RESOURCE = 'restorewindows.gatehouse.dev';
 const VERBS: Readonly<Record<string, string>> = { GET: 'get" and "list', POST: 'create', PATCH: 'patch' };
 
 /** What to do about an error of the API server; undefined when its message says so already. */
@@ -103,11 +107,18 @@ export function hintFor(error: unknown): string | undefined {
     return 'Gatehouse does not respond, so no window can be opened or changed: check its pods (namespace gatehouse-system by default)';
   if (reason === 'AlreadyExists') return 'choose another name: a window cannot be opened again';
   if (code === 403 && !message.includes('admission webhook'))
-    return `ask for the verb "${VERBS[request.method] ?? 'get'}" on ${RESOURCE}`;
+    return `ask for the verb "${VERBS[request.method] ?? 'get'}" on ${resourceOf(request.path)}`;
   if (code === 404 && request.path.endsWith('/restorewindows'))
     return 'this cluster has no RestoreWindows: install Gatehouse (kubectl apply -k deploy), or choose another --context';
   return undefined;
 }
+
+/** `restorewindows.gatehouse.dev` for `/apis/gatehouse.dev/v1alpha1/restorewindows/drill`; other paths as they are. */
+const resourceOf = (path: string): string =>
+  path.replace(
+    /^\/apis\/([^/]+)\/[^/]+\/([^/]+).*$/,
+    (_path, group: string, resource: string) => `${resource}.${group}`,
+  );
 
 function apiErrorIn(error: unknown): ApiError | undefined {
   if (error instanceof ApiError) return error;

@@ -59,7 +59,7 @@ export function minorOf(version: string | undefined): number | undefined {
 }
 
 /** @throws WrongUsage unless each pair has the form `from:to` */
-function parseMapping(pairs: readonly string[]): Readonly<Record<string, string>> {
+export function parseMapping(pairs: readonly string[]): Readonly<Record<string, string>> {
   return Object.fromEntries(
     pairs.map((pair) => {
       const [from = '', to = '', ...more] = pair.split(':');
