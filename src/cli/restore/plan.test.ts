@@ -16,10 +16,10 @@ test('plan ends after all of the runbook is written: the process exits then', as
   mkdirSync(join(folder, 'metadata'));
   writeFileSync(join(folder, 'metadata', 'version'), '1.1.0');
   let isWritten = false;
-  const write = vi.spyOn(process.stdout, 'write').mockImplementation((_text, done) => {
+  const write = vi.spyOn(process.stdout, 'write').mockImplementation((_text: unknown, done: unknown) => {
     setImmediate(() => {
       isWritten = true;
-      if (typeof done === 'function') done();
+      (done as () => void)(); // the callback of `print`
     });
     return false;
   });

@@ -161,9 +161,18 @@ test('all namespaces without that of Gatehouse are restored, also if `*` selects
   const account = item('', 'serviceaccounts', { namespace: 'gatehouse-system', name: 'default' });
   const restored = (includeNamespaces: readonly string[]) =>
     stepOf('Restore', { items: [server, datacenter, account], choices: { includeNamespaces } });
-  expect(restored([])).toContain('--exclude-namespaces gatehouse-system --wait');
-  expect(restored(['*'])).toContain("--include-namespaces '*' --exclude-namespaces gatehouse-system --wait");
+  const excluded = '--exclude-namespaces gatehouse-system --include-cluster-resources=true --wait';
+  expect(restored([])).toContain(excluded);
+  expect(restored(['*'])).toContain(`--include-namespaces '*' ${excluded}`);
   expect(restored(['shop'])).not.toContain('--exclude-namespaces');
+});
+
+test('cluster-scoped objects are restored although a namespace is excluded', () => {
+  const account = item('', 'serviceaccounts', { namespace: 'gatehouse-system', name: 'default' });
+  const items = [server, datacenter, account];
+  expect(stepOf('Restore', { items })).toContain('Velero omits all cluster-scoped objects');
+  expect(stepOf('Rehearse', { items })).toContain('gatehouse-system --include-cluster-resources\n');
+  expect(runbookOf(facts({ items: [server, datacenter] }))).not.toContain('--include-cluster-resources');
 });
 
 test('a detector counts only if it is enabled and trusts the namespace of Velero', () => {

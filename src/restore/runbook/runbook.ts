@@ -51,38 +51,42 @@ function selection({ choices }: RunbookFacts): readonly string[] {
 function additions(facts: RunbookFacts) {
   const { choices, items } = facts;
   const own = [...new Set(items.filter(isOwn).map(({ resource }) => groupResourceName(resource)))].toSorted();
-  const hasNamespace = namespacesOf(items).includes(OWN_NAMESPACE);
+  const excludesNamespace = restoresAllNamespaces(choices) && namespacesOf(items).includes(OWN_NAMESPACE);
+  const targets = clusterScopedTargets(facts);
   return {
     own,
     excluded: [
       ...(own.length > 0 ? ['--exclude-resources', own.join(',')] : []),
-      ...(hasNamespace && restoresAllNamespaces(choices) ? ['--exclude-namespaces', OWN_NAMESPACE] : []),
+      ...(excludesNamespace ? ['--exclude-namespaces', OWN_NAMESPACE] : []),
     ],
-    targets: clusterScopedTargets(facts),
+    excludesNamespace,
+    targets,
+    /** Otherwise, Velero restores cluster-scoped objects only with all namespaces. */
+    needsClusterScoped: excludesNamespace || targets.length > 0,
   };
 }
 
 /** With the policies of the cluster, which the step before has installed. */
 function rehearse(facts: RunbookFacts): readonly string[] {
   const { choices } = facts;
-  const { excluded, targets } = additions(facts);
+  const { excluded, needsClusterScoped } = additions(facts);
   return [
     'See what the restore would lose or break. The command writes nothing; exit code 0 means no problems.',
     commands(choices, [
       ...['gatehouse', 'restore', 'rehearse', choices.path, '--policies-from-cluster'],
       ...['--velero-namespace', choices.veleroNamespace, ...selection(facts), ...excluded],
-      ...(targets.length > 0 ? ['--include-cluster-resources'] : []),
+      ...(needsClusterScoped ? ['--include-cluster-resources'] : []),
     ]),
   ];
 }
 
 function restore(facts: RunbookFacts): readonly string[] {
   const { choices } = facts;
-  const { own, excluded, targets } = additions(facts);
+  const { own, excluded, excludesNamespace, targets, needsClusterScoped } = additions(facts);
   const flags = [
     ...selection(facts),
     ...excluded,
-    ...(targets.length > 0 ? ['--include-cluster-resources=true'] : []),
+    ...(needsClusterScoped ? ['--include-cluster-resources=true'] : []),
   ];
   return [
     commands(choices, [
@@ -97,6 +101,11 @@ function restore(facts: RunbookFacts): readonly string[] {
     ...(targets.length > 0
       ? [
           `Without ${code('--include-cluster-resources=true')}, Velero omits ${codes(targets)}, which objects in the selected namespaces reference.`,
+        ]
+      : []),
+    ...(excludesNamespace
+      ? [
+          `Without ${code('--include-cluster-resources=true')}, Velero omits all cluster-scoped objects, because ${code(OWN_NAMESPACE)} is excluded.`,
         ]
       : []),
     ...(choices.existingResourcePolicy === 'update'
