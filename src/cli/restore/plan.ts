@@ -13,6 +13,7 @@ import type { UserCluster } from '../connect.ts';
 import type { ClusterFlags } from '../terminal/options.ts';
 import { print } from '../terminal/output.ts';
 import { readBackup } from './backup/read-backup.ts';
+import { parseMapping } from './rehearse/flags.ts';
 
 export interface PlanFlags extends ClusterFlags {
   readonly backupName?: string;
@@ -30,7 +31,9 @@ export async function planRestore(cluster: UserCluster, path: string, flags: Pla
   const restored = items.filter((item) => skipped(item) === undefined);
   const target = await readTarget(cluster, restored);
   const backup = flags.backupName ?? basename(path, '.tar.gz');
-  await print(runbookOf({ items: restored, cluster: target, choices: { ...flags, path, backup } }));
+  const namespaceMapping = parseMapping(flags.namespaceMappings);
+  const choices = { ...flags, namespaceMapping, path, backup };
+  await print(runbookOf({ items: restored, cluster: target, choices }));
   return 0;
 }
 

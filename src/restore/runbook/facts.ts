@@ -5,6 +5,7 @@ import { toGroupResource } from '../../api/policy-match.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import { objectIn, textIn, type JsonObject } from '../../json/json.ts';
 import { groupResourceName, type GroupResource, type KubeObject } from '../../json/kube-object.ts';
+import { mappedNamespace } from '../backup/restored-object.ts';
 
 export interface BackedUp {
   readonly resource: GroupResource;
@@ -34,7 +35,7 @@ export interface RestoreChoices {
   readonly veleroNamespace: string;
   readonly includeNamespaces: readonly string[];
   /** As `from:to`. */
-  readonly namespaceMappings: readonly string[];
+  readonly namespaceMapping: Readonly<Record<string, string>>;
   readonly existingResourcePolicy: 'none' | 'update';
 }
 
@@ -60,12 +61,9 @@ export const ofResource = (items: readonly BackedUp[], name: string): readonly B
 /** Empty for a cluster-scoped object. A forged object can have a namespace that is not a string. */
 export const namespaceOf = ({ object }: BackedUp): string => textIn(object, 'metadata', 'namespace');
 
-/** The namespace into which Velero restores the object. The last of several mappings counts, as in Velero. */
-export function mappedNamespace(item: BackedUp, { namespaceMappings }: RestoreChoices): string {
-  const namespace = namespaceOf(item);
-  const mapping = namespaceMappings.findLast((pair) => pair.startsWith(`${namespace}:`));
-  return mapping?.slice(namespace.length + 1) ?? namespace;
-}
+/** The namespace into which Velero restores the object. */
+export const restoredNamespaceOf = (item: BackedUp, choices: RestoreChoices): string =>
+  mappedNamespace(namespaceOf(item), choices) ?? '';
 
 /** A forged object can have labels of any type. */
 export const labelsOf = ({ object }: BackedUp): JsonObject => objectIn(object, 'metadata', 'labels');

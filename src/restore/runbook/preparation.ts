@@ -14,7 +14,7 @@ import {
   isInstalled,
   isOwn,
   labelsOf,
-  mappedNamespace,
+  restoredNamespaceOf,
   nameOf,
   ofResource,
   restoresAllNamespaces,
@@ -141,7 +141,7 @@ export function pause(facts: RunbookFacts): readonly Part[] {
   const rules = found?.spec.quiesce ?? [];
   const others = writersOf(items, cluster.policies).filter(
     ({ workload }) =>
-      mappedNamespace(workload, choices) !== choices.veleroNamespace &&
+      restoredNamespaceOf(workload, choices) !== choices.veleroNamespace &&
       !rules.some((rule) => pauses(rule, workload, choices)),
   );
   return [
@@ -162,7 +162,7 @@ export function pause(facts: RunbookFacts): readonly Part[] {
             ['Workload', 'Namespace', 'Labels', 'May write'],
             others.map(({ workload, writes }) => [
               code(`${groupResourceName(workload.resource)}/${nameOf(workload.object)}`),
-              code(mappedNamespace(workload, choices)),
+              code(restoredNamespaceOf(workload, choices)),
               codes(textsOf(labelsOf(workload)), 3),
               codes(writes, 4),
             ]),
@@ -179,7 +179,7 @@ function pauses(rule: QuiesceRule, item: BackedUp, choices: RestoreChoices): boo
   const labels = labelsOf(item);
   return (
     groupResourceName(toGroupResource(rule)) === groupResourceName(item.resource) &&
-    (rule.namespaces?.includes(mappedNamespace(item, choices)) ?? true) &&
+    (rule.namespaces?.includes(restoredNamespaceOf(item, choices)) ?? true) &&
     Object.entries(rule.matchLabels).every(([key, wanted]) => labels[key] === wanted)
   );
 }

@@ -68,7 +68,7 @@ function facts(changes: {
       backup: 'b1',
       veleroNamespace: 'velero',
       includeNamespaces: [],
-      namespaceMappings: [],
+      namespaceMapping: {},
       existingResourcePolicy: 'none',
       ...changes.choices,
     },
@@ -103,7 +103,7 @@ test('the rehearsal selects what the restore selects', () => {
   );
   const choices = {
     ...{ path: 'my backups/b1.tar.gz', veleroNamespace: 'backups' },
-    ...{ includeNamespaces: ['shop'], namespaceMappings: ['shop:copy'] },
+    ...{ includeNamespaces: ['shop'], namespaceMapping: { shop: 'copy' } },
     existingResourcePolicy: 'update' as const,
   };
   const items = [server, datacenter, item('gatehouse.dev', 'admissionpolicies', { name: 'servers' })];
@@ -211,7 +211,7 @@ test('a rule of quiesce names the namespaces into which Velero restores', () => 
   const paused = (namespace: string) => {
     const rule = { apiGroup: 'apps', resource: 'deployments', matchLabels: { app: 'o' } };
     const detectors = [velero({ quiesce: [{ ...rule, namespaces: [namespace] }] })];
-    const choices = { namespaceMappings: ['ops:old', 'ops:copy'] };
+    const choices = { namespaceMapping: { ops: 'copy' } };
     return stepOf('Pause controllers', { items: [server, operator], cluster: { detectors }, choices });
   };
   const row = '| `deployments.apps` | `app=o` | `spec.replicas: 0` |';
@@ -260,7 +260,7 @@ test('workloads that may write governed objects and are not paused are listed', 
 test('the flags of Velero are repeated, and omitted cluster-scoped targets are included', () => {
   const choices = {
     includeNamespaces: ['shop'],
-    namespaceMappings: ['shop:store'],
+    namespaceMapping: { shop: 'store' },
     existingResourcePolicy: 'update',
   } as const;
   const runbook = runbookOf(facts({ choices }));

@@ -39,10 +39,11 @@ export function runbookOf(facts: RunbookFacts): string {
 
 /** The flags of Velero that the user has chosen. */
 function selection({ choices }: RunbookFacts): readonly string[] {
-  const { includeNamespaces, namespaceMappings, existingResourcePolicy } = choices;
+  const { includeNamespaces, namespaceMapping, existingResourcePolicy } = choices;
+  const mappings = Object.entries(namespaceMapping).map((pair) => pair.join(':'));
   return [
     ...(includeNamespaces.length > 0 ? ['--include-namespaces', includeNamespaces.join(',')] : []),
-    ...(namespaceMappings.length > 0 ? ['--namespace-mappings', namespaceMappings.join(',')] : []),
+    ...(mappings.length > 0 ? ['--namespace-mappings', mappings.join(',')] : []),
     ...(existingResourcePolicy === 'update' ? ['--existing-resource-policy', 'update'] : []),
   ];
 }
