@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 
-import type { UserCluster } from '../connect.ts';
 import { planRestore } from './plan.ts';
 
 const cluster = {
-  ...{ server: 'https://cluster.example.com', version: { gitVersion: 'v1.36.2' } },
+  ...{ server: 'https://cluster.example.com', version: { gitVersion: 'v1.36.2', major: '1', minor: '36' } },
+  client: { listAll: () => Promise.reject(new Error('nothing is served')) },
   discovery: { servedIn: () => Promise.resolve([]) },
-} as unknown as UserCluster;
+};
 
 test('plan ends after all of the runbook is written: the process exits then', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-plan-'));

@@ -23,8 +23,14 @@ export interface PlanFlags extends ClusterFlags {
   readonly existingResourcePolicy: RestoreChoices['existingResourcePolicy'];
 }
 
+/** What the plan reads of the cluster. */
+interface Target extends Pick<UserCluster, 'server' | 'version'> {
+  readonly client: Pick<UserCluster['client'], 'listAll'>;
+  readonly discovery: Pick<UserCluster['discovery'], 'servedIn'>;
+}
+
 /** Prints the runbook. @throws UnusableBackup */
-export async function planRestore(cluster: UserCluster, path: string, flags: PlanFlags): Promise<0> {
+export async function planRestore(cluster: Target, path: string, flags: PlanFlags): Promise<0> {
   const { items } = await readBackup(path);
   const { includeNamespaces } = flags;
   const skipped = createSelection({ includeNamespaces, includeClusterResources: true });
@@ -38,7 +44,7 @@ export async function planRestore(cluster: UserCluster, path: string, flags: Pla
 }
 
 async function readTarget(
-  { client, discovery, server, version }: UserCluster,
+  { client, discovery, server, version }: Target,
   items: readonly BackedUp[],
 ): Promise<TargetCluster> {
   const groups = new Set([GROUP, ...items.map(({ resource }) => resource.group)]);

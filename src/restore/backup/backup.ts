@@ -100,12 +100,12 @@ function cleanPath(path: string): string {
 }
 
 function objectAt(path: string, { namespace, name }: BackupPath, content: string): JsonObject {
-  const fail = (why: string) => new UnusableBackup(`${printable(path)}: ${why}`);
+  const fail = (why: string) => new UnusableBackup(printable(`${path}: ${why}`));
   let object: unknown;
   try {
     object = parseJson(content);
   } catch (error) {
-    throw fail(error instanceof RangeError ? 'it is nested too deeply' : printable(messageOf(error)));
+    throw fail(error instanceof RangeError ? 'it is nested too deeply' : messageOf(error));
   }
   if (!isJsonObject(object) || textIn(object, 'apiVersion') === '' || textIn(object, 'kind') === '')
     throw fail('not a Kubernetes object: apiVersion and kind are required');
