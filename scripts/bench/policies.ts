@@ -165,9 +165,10 @@ function report(rounds: readonly Round[], version: string): readonly Figure[] {
 
 /** Copies the kind AdmissionPolicy, and the policy with its status. */
 async function createCopy(client: KubeClient): Promise<void> {
-  const { spec } = (await client.get<Crd>(customResourceDefinitions, {
-    name: `${ADMISSION_POLICIES.resource}.${ADMISSION_POLICIES.group}`,
-  })) ?? { spec: undefined };
+  const name = `${ADMISSION_POLICIES.resource}.${ADMISSION_POLICIES.group}`;
+  const { spec } = await eventually('the CRD of policies', () =>
+    client.get<Crd>(customResourceDefinitions, { name }),
+  );
   await client.create<Crd>(customResourceDefinitions, {
     metadata: { name: `${COPIES.resource}.${COPIES.group}` },
     spec: { ...spec, group: COPIES.group },

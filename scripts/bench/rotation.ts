@@ -72,7 +72,10 @@ async function measureOne(cluster: ClusterProcess, replica: Replica) {
   const urls = replica.operationsPorts.map((port) => `http://127.0.0.1:${port}/readyz?verbose`);
   await prober.ask({ kind: 'start', urls }, 'started');
   const startedAt = performance.now();
-  await rotate(cluster, trust);
+  await rotate(cluster, trust).catch(async (error: unknown) => {
+    await prober.stop();
+    throw error;
+  });
   const seconds = (performance.now() - startedAt) / 1_000;
   const { ms: readyzMs } = await prober.ask({ kind: 'stop' }, 'longest');
   await prober.stop();
