@@ -6,7 +6,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { planRestore } from './plan.ts';
 
 const cluster = {
-  ...{ server: 'https://cluster.example.com', version: { gitVersion: 'v1.36.2', major: '1', minor: '36' } },
+  ...{ server: 'https://cluster.example.com', version: { gitVersion: 'v1.36.2', major: 1, minor: 36 } },
   client: { listAll: () => Promise.reject(new Error('nothing is served')) },
   discovery: { servedIn: () => Promise.resolve([]) },
 };
