@@ -23,6 +23,7 @@ step env GATEHOUSE_PAIRS=10000 npx vitest run --project e2e test/e2e/serializabl
 step env GATEHOUSE_GRAPHS=1000 GATEHOUSE_LONG=1 npx vitest run --project sandbox test/e2e/restore-orders.test.ts
 step env GATEHOUSE_LONG=only npx vitest run --project sandbox
 step npx vitest run --project nightly
+step env GATEHOUSE_KUBERNETES=oldest npm run test:e2e
 # The steps above and CI run these suites as one process in the sandbox, and as two with kube-apiserver.
 mapfile -t both < <(grep -l "arrangement: 'both'" test/e2e/*.test.ts)
 step env GATEHOUSE_ARRANGEMENT=single npx vitest run --project e2e "${both[@]}"

@@ -109,7 +109,6 @@ export async function startScene({ seed, isShort, rate, arrangement }: SceneOpti
     const front = await startFront();
     ends.push(front.stop);
     const cluster = await startClusterFor(front.port, {
-      controllers: ['clusterrole-aggregation'],
       apiServerFlags: [`--request-timeout=${REQUEST_TIMEOUT}`],
     });
     ends.push(cluster.stop);

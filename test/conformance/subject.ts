@@ -17,10 +17,8 @@ export interface Subject {
   readonly stop: () => Promise<void>;
 }
 
-const CONTROLLERS = ['garbagecollector', 'namespace', 'clusterrole-aggregation'];
-
 export async function startSubject(): Promise<Subject> {
-  const plane = await startControlPlane({ controllers: CONTROLLERS, own: true });
+  const plane = await startControlPlane({ own: true });
   const hooks = await startHooks();
   const transport = createTransport(plane.server, plane.ca);
   const stop = async () => {

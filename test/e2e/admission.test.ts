@@ -32,7 +32,6 @@ let replica: Replica;
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
     arrangement: 'both',
-    controllers: ['garbagecollector', 'clusterrole-aggregation'],
   }));
   await enforceExamples(cluster);
 });

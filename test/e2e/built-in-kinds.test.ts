@@ -17,7 +17,7 @@ let replica: Replica;
 let restorer: KubeClient;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse({ controllers: ['clusterrole-aggregation'] }));
+  ({ cluster, replica } = await startGatehouse());
   await createNamespace(cluster, 'shop');
   await cluster.apply(
     policy('parents', {

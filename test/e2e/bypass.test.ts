@@ -47,7 +47,7 @@ const handlers = writeHandlers(handlerModules);
 
 beforeAll(async () => {
   balancer = await startBalancer();
-  cluster = await startClusterFor(balancer.port, { controllers: ['clusterrole-aggregation'] });
+  cluster = await startClusterFor(balancer.port);
   await addReplica('one');
   await cluster.apply(
     ...kindManifests(balancer.port),

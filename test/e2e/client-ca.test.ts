@@ -96,7 +96,6 @@ describe.skipIf(testsSandbox())('--client-ca (not on the sandbox, which presents
     writeAdmissionConfig(port);
     writeFileSync(file('ca.crt'), ours.cert);
     cluster = await startClusterFor(port, {
-      controllers: ['clusterrole-aggregation'],
       apiServerFlags: [`--admission-control-config-file=${file('admission')}`],
     });
     const settings = { 'client-ca': file('ca.crt'), 'client-names': API_SERVER };

@@ -56,7 +56,6 @@ const OLDER = 'this API server serves no MutatingAdmissionPolicies';
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
     arrangement: 'both',
-    controllers: ['clusterrole-aggregation'],
     settings: { 'compile-policies': 'true' },
     prepare: (prepared) => prepared.applyFolder('components/compile-policies'),
   }));

@@ -54,7 +54,6 @@ const OLDER = 'this API server serves no ValidatingAdmissionPolicies';
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
     arrangement: 'both',
-    controllers: ['clusterrole-aggregation'],
     settings: { 'compile-policies': 'true' },
     prepare: async (prepared) => {
       await prepared.applyFolder('components/compile-policies');

@@ -170,9 +170,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
 
   beforeAll(async () => {
     port = await freePort();
-    cluster = await startCluster({
-      controllers: ['garbagecollector', 'namespace', 'clusterrole-aggregation'],
-    });
+    cluster = await startCluster();
     kubectl = createKubectl(cluster.plane);
     deployed = createDeployed(cluster, kubectl, port);
     await installVelero(cluster);

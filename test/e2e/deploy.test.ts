@@ -39,7 +39,7 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
   let cluster: Cluster;
 
   beforeAll(async () => {
-    cluster = await startCluster({ controllers: ['clusterrole-aggregation'] });
+    cluster = await startCluster();
   });
   afterAll(async () => {
     await cluster.stop();

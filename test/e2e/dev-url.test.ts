@@ -44,7 +44,6 @@ const laptops: Replica[] = [];
 
 beforeAll(async () => {
   ({ cluster, replica: inCluster } = await startGatehouse({
-    controllers: ['garbagecollector', 'clusterrole-aggregation'],
     settings: { handlers: ofCluster, 'ca-propagation-wait': '1s' },
   }));
   await enforceExamples(cluster);

@@ -18,9 +18,7 @@ let cluster: Cluster;
 let replica: Replica;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse({
-    controllers: ['garbagecollector', 'clusterrole-aggregation'],
-  }));
+  ({ cluster, replica } = await startGatehouse());
   const records = { namespace: SYSTEM_NAMESPACE, name: READS_SECRET };
   // Policies that are older than the review of their reads get a warning.
   await cluster.see('the review of policies', secrets, records, () => true, 60_000);

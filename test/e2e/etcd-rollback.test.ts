@@ -44,7 +44,7 @@ describe.skipIf(testsSandbox())(
   () => {
     beforeAll(async () => {
       balancer = await startBalancer();
-      cluster = await startClusterFor(balancer.port, { controllers: ['clusterrole-aggregation'], own: true });
+      cluster = await startClusterFor(balancer.port, { own: true });
       if (cluster.plane.processes === undefined) throw new Error('a real control plane has processes');
       processes = cluster.plane.processes;
       replicas = await Promise.all(

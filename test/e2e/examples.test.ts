@@ -29,7 +29,7 @@ let cluster: Cluster;
 let replica: Replica;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse({ controllers: ['clusterrole-aggregation'] }));
+  ({ cluster, replica } = await startGatehouse());
   await enforceExamples(cluster);
 });
 afterAll(async () => {

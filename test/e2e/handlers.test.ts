@@ -141,7 +141,6 @@ const folder = writeHandlers(HANDLERS);
 
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
-    controllers: ['garbagecollector', 'clusterrole-aggregation'],
     settings: { handlers: folder },
   }));
   await enforceExamples(cluster);

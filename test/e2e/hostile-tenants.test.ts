@@ -36,7 +36,6 @@ let replica: Replica;
 
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
-    controllers: ['clusterrole-aggregation'],
     prepare: async (started) => {
       await started.applyFolder('components/openshift-compat');
       if (hasBackstop(started)) await applyBackstop(started, ['openshift', 'certManager']);

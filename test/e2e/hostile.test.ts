@@ -32,7 +32,6 @@ let path: string;
 
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
-    controllers: ['clusterrole-aggregation'],
     settings: { 'connection-timeout': `${CONNECTION_TIMEOUT_SECONDS}s` },
   }));
   await enforceExamples(cluster);

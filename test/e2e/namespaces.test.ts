@@ -62,7 +62,7 @@ function referencesOfCluster(manifests: readonly KubeObject[]): readonly KubeObj
 beforeAll(async () => {
   if (!HAS_KUBECTL) return;
   const port = await freePort();
-  cluster = await startCluster({ controllers: ['garbagecollector', 'namespace', 'clusterrole-aggregation'] });
+  cluster = await startCluster();
   kubectl = createKubectl(cluster.plane);
   const deployed = createDeployed(cluster, kubectl, port);
   await deployed.apply('overlays/default', { components: ['namespaces'] });

@@ -22,7 +22,6 @@ const SANDBOX = 'the sandbox has no admission plugins';
 beforeAll(async () => {
   if (testsSandbox()) return;
   ({ cluster, replica } = await startGatehouse({
-    controllers: ['clusterrole-aggregation'],
     admissionPlugins: ['OwnerReferencesPermissionEnforcement'],
   }));
   scene = await createOwnerScene(cluster, { finalizers: false });

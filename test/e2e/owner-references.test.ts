@@ -23,9 +23,7 @@ let scene: OwnerScene;
 const SURVIVES_MS = 5_000;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse({
-    controllers: ['garbagecollector', 'clusterrole-aggregation'],
-  }));
+  ({ cluster, replica } = await startGatehouse());
   scene = await createOwnerScene(cluster);
 });
 

@@ -26,7 +26,7 @@ let cluster: Cluster;
 let replica: Replica;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse({ controllers: ['clusterrole-aggregation'] }));
+  ({ cluster, replica } = await startGatehouse());
   await createNamespace(cluster, 'shop');
   await cluster.apply({
     apiVersion: 'gatehouse.dev/v1alpha1',

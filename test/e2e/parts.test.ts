@@ -60,9 +60,7 @@ describe.skipIf(!HAS_KUBECTL).each(PARTS)('without %s', (part) => {
 
   beforeAll(async () => {
     port = await freePort();
-    cluster = await startCluster({
-      controllers: ['garbagecollector', 'namespace', 'clusterrole-aggregation'],
-    });
+    cluster = await startCluster();
     kubectl = createKubectl(cluster.plane);
     const deployed = createDeployed(cluster, kubectl, port);
     await deployed.apply('overlays/default', { components: [`without-${part}`] });

@@ -58,7 +58,7 @@ let handlers: string;
 
 beforeAll(async () => {
   const port = await freePort();
-  cluster = await startClusterFor(port, { controllers: ['clusterrole-aggregation'] });
+  cluster = await startClusterFor(port);
   handlers = writeHandlers({ 'attempts.js': HANDLER });
   const here = flags.map((flag) =>
     flag

@@ -98,7 +98,6 @@ const POLICIES = ['admissionpolicies', 'admissionpolicies/status'];
 
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
-    controllers: ['clusterrole-aggregation'],
     prepare: async (fresh) => {
       await fresh.applyFolder('examples', ({ kind }) => kind !== 'AdmissionPolicy');
       const { admin: owner } = fresh;

@@ -65,7 +65,6 @@ const ignoring = (policy: KubeObject): KubeObject => ({
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
     arrangement: 'both',
-    controllers: ['clusterrole-aggregation'],
     settings: { 'compile-policies': 'true' },
     prepare: (prepared) => prepared.applyFolder('components/compile-policies'),
   }));

@@ -47,7 +47,6 @@ let replica: Replica;
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
     arrangement: 'both',
-    controllers: ['clusterrole-aggregation'],
     settings: { 'policy-reports': 'true' },
     prepare: (prepared) => prepared.applyFolder('components/policy-reports'),
   }));

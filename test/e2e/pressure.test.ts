@@ -30,7 +30,7 @@ let letThrough = Promise.withResolvers<undefined>();
 
 beforeAll(async () => {
   const port = await freePort();
-  cluster = await startClusterFor(port, { controllers: ['clusterrole-aggregation'] });
+  cluster = await startClusterFor(port);
   proxy = await startApiProxy(cluster.plane, 'one', async (method, path) => {
     if (method === 'GET' && path.includes(SLOW)) await letThrough.promise;
     return undefined;

@@ -28,7 +28,7 @@ let replicas: Replica[];
 
 beforeEach(async () => {
   port = await freePort();
-  cluster = await startClusterFor(port, { controllers: ['clusterrole-aggregation'] });
+  cluster = await startClusterFor(port);
   replicas = [];
 });
 

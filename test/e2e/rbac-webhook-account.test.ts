@@ -29,7 +29,7 @@ const asUser = ({ name, groups }: (typeof USERS)[keyof typeof USERS]): Rest =>
   cluster.adminRest.impersonate({ user: name, groups: [...groups, 'system:authenticated'] });
 
 beforeAll(async () => {
-  cluster = await startClusterFor(await freePort(), { controllers: ['clusterrole-aggregation'] });
+  cluster = await startClusterFor(await freePort());
   webhook = asUser(USERS.webhook);
   controllers = asUser(USERS.controllers);
   // What the test expects to be refused must not be refused because the bindings are not in force yet.

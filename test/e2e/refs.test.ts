@@ -28,7 +28,7 @@ let replica: Replica;
 let folder: string;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse({ controllers: ['clusterrole-aggregation'] }));
+  ({ cluster, replica } = await startGatehouse());
   await enforceExamples(cluster);
   await createNamespace(cluster, 'refs');
   await cluster.admin.create(DATACENTERS, datacenter('hel1'));

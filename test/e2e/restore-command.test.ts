@@ -25,9 +25,7 @@ let replica: Replica;
 let restorer: KubeClient;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse({
-    controllers: ['garbagecollector', 'clusterrole-aggregation'],
-  }));
+  ({ cluster, replica } = await startGatehouse());
   await enforceExamples(cluster);
   await cluster.apply(clusterAdmin('test-velero', VELERO.user));
   restorer = cluster.impersonate(VELERO);

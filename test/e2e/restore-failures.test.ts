@@ -40,9 +40,7 @@ const replicas = new Map<string, Replica>();
 
 beforeAll(async () => {
   balancer = await startBalancer();
-  cluster = await startClusterFor(balancer.port, {
-    controllers: ['garbagecollector', 'namespace', 'clusterrole-aggregation'],
-  });
+  cluster = await startClusterFor(balancer.port);
   await installKinds(cluster);
   await installVelero(cluster);
   await Promise.all(['prod', 'other'].map((name) => createNamespace(cluster, name)));

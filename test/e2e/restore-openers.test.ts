@@ -83,7 +83,6 @@ const operators: KubeObject & { readonly roleRef: object; readonly subjects: rea
 
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
-    controllers: ['garbagecollector', 'namespace', 'clusterrole-aggregation'],
     prepare: async (fresh) => {
       await installKinds(fresh);
       await Promise.all(['team-a', 'team-b'].map((name) => createNamespace(fresh, name)));

@@ -46,7 +46,6 @@ let refused = 0;
 beforeAll(async () => {
   console.log(`GATEHOUSE_SEED=${SEED}`);
   ({ cluster, replica } = await startGatehouse({
-    controllers: ['garbagecollector', 'namespace', 'clusterrole-aggregation'],
     prepare: async (fresh) => {
       await installKinds(fresh);
       await installVelero(fresh);

@@ -23,7 +23,7 @@ const seen = Promise.withResolvers<undefined>();
 
 beforeAll(async () => {
   const port = await freePort();
-  cluster = await startClusterFor(port, { controllers: ['clusterrole-aggregation'] });
+  cluster = await startClusterFor(port);
   proxy = await startApiProxy(cluster.plane, 'slow', async (method, path, body) => {
     if (isSlow && JSON.stringify(body ?? {}).includes('"lastSweep"')) await seen.promise;
     if (isSlow && method === 'GET' && /\/servers\?.*limit=500/.test(path)) await sleep(SLOW_MS);

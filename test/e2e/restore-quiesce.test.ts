@@ -46,7 +46,7 @@ let port: number;
 
 beforeAll(async () => {
   port = await freePort();
-  cluster = await startClusterFor(port, { controllers: ['clusterrole-aggregation'] });
+  cluster = await startClusterFor(port);
   for (const namespace of ['ops', 'other']) await createNamespace(cluster, namespace);
   for (let n = 0; n < COUNT; n += 1)
     await cluster.admin.create(DEPLOYMENTS, deployment('ops', `app-${n}`, (n % 5) + 1));

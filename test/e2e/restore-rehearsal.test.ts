@@ -30,9 +30,7 @@ let replica: Replica;
 let bucket: string;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse({
-    controllers: ['garbagecollector', 'clusterrole-aggregation'],
-  }));
+  ({ cluster, replica } = await startGatehouse());
   await enforceExamples(cluster);
   const manifests = readManifests(COMPONENT).filter(
     ({ kind }) => kind !== 'CronJob' && kind !== 'ServiceAccount',

@@ -77,7 +77,6 @@ let bob: KubeClient;
 
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
-    controllers: ['garbagecollector', 'namespace', 'clusterrole-aggregation'],
     prepare: async (fresh) => {
       await installKinds(fresh);
       await installVelero(fresh);

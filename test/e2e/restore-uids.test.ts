@@ -42,7 +42,7 @@ let cluster: Cluster;
 let replica: Replica;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse({ controllers: ['clusterrole-aggregation'] }));
+  ({ cluster, replica } = await startGatehouse());
   await cluster.apply(...kindManifests, mayPatch, clusterAdmin('test-restorer', USER), policy);
   await createNamespace(cluster, 'shop');
   await createNamespace(cluster, 'store');

@@ -48,7 +48,6 @@ const APPS = '/apis/restore.example.com/v1/namespaces';
 
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
-    controllers: ['garbagecollector', 'namespace', 'clusterrole-aggregation'],
     prepare: async (fresh) => {
       await installKinds(fresh);
       await installVelero(fresh);

@@ -34,7 +34,6 @@ const VELERO = {
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
     arrangement: 'both',
-    controllers: ['garbagecollector', 'clusterrole-aggregation'],
   }));
   await enforceExamples(cluster);
   await cluster.apply(clusterAdmin('velero', VELERO.user), clusterAdmin('alice', 'alice'));

@@ -30,9 +30,7 @@ let cluster: Cluster;
 let replica: Replica;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse({
-    controllers: ['garbagecollector', 'namespace', 'clusterrole-aggregation'],
-  }));
+  ({ cluster, replica } = await startGatehouse());
   await applyExamples(cluster);
   await seeInForce(cluster, 'servers');
   await cluster.apply(

@@ -38,7 +38,7 @@ let pool: Pool;
 
 beforeAll(async () => {
   balancer = await startBalancer();
-  cluster = await startClusterFor(balancer.port, { controllers: ['clusterrole-aggregation'] });
+  cluster = await startClusterFor(balancer.port);
   replicas = await Promise.all(
     ['one', 'two'].map((name) =>
       startReplica(cluster.plane, { name, servicePort: balancer.port, settings: SETTINGS }),

@@ -21,7 +21,7 @@ const RATE = 50;
 
 beforeAll(async () => {
   balancer = await startBalancer();
-  cluster = await startClusterFor(balancer.port, { controllers: ['clusterrole-aggregation'] });
+  cluster = await startClusterFor(balancer.port);
   replica = await startReplica(cluster.plane, {
     name: 'one',
     arrangement: 'both',

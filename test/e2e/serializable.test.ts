@@ -50,7 +50,7 @@ const start = (name: string): Promise<Replica> =>
 
 beforeAll(async () => {
   balancer = await startBalancer();
-  cluster = await startClusterFor(balancer.port, { controllers: ['clusterrole-aggregation'] });
+  cluster = await startClusterFor(balancer.port);
   replicas.push(...(await Promise.all(['one', 'two', 'three'].map(start))));
   balancer.setBackends(replicas.map(({ port }) => port));
   await Promise.all(replicas.map((replica) => replica.whenReady()));

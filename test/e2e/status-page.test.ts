@@ -33,7 +33,6 @@ let replica: Replica;
 
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
-    controllers: ['garbagecollector', 'clusterrole-aggregation'],
     settings: { 'status-page': 'true' },
   }));
   await enforceExamples(cluster);

@@ -35,9 +35,7 @@ let cluster: Cluster;
 let replica: Replica;
 
 beforeAll(async () => {
-  ({ cluster, replica } = await startGatehouse({
-    controllers: ['garbagecollector', 'clusterrole-aggregation'],
-  }));
+  ({ cluster, replica } = await startGatehouse());
   await enforceExamples(cluster);
 });
 

@@ -35,7 +35,7 @@ const replicas: Replica[] = [];
 
 beforeAll(async () => {
   balancer = await startBalancer();
-  cluster = await startClusterFor(balancer.port, { controllers: ['clusterrole-aggregation'] });
+  cluster = await startClusterFor(balancer.port);
   const settings = { 'unique-settle': '5s' };
   const start = (name: string) => startReplica(cluster.plane, { name, servicePort: balancer.port, settings });
   replicas.push(...(await Promise.all(['one', 'two'].map(start))));

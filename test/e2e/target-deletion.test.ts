@@ -31,7 +31,6 @@ let replica: Replica;
 
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
-    controllers: ['garbagecollector', 'namespace', 'clusterrole-aggregation'],
     settings: { 'unique-settle': '3s' },
     arrangement: 'both',
   }));

@@ -38,10 +38,7 @@ let validate: string;
 
 beforeAll(async () => {
   const port = await freePort();
-  [cluster, collector] = await Promise.all([
-    startClusterFor(port, { controllers: ['clusterrole-aggregation'] }),
-    startCollector(),
-  ]);
+  [cluster, collector] = await Promise.all([startClusterFor(port), startCollector()]);
   traced = await startReplica(cluster.plane, {
     ...{ name: 'traced', port, ...TELLS_MODULES },
     settings: { exemplars: 'true' },

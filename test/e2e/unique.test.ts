@@ -49,9 +49,7 @@ let replicas: readonly Replica[] = [];
 
 beforeAll(async () => {
   balancer = await startBalancer();
-  cluster = await startClusterFor(balancer.port, {
-    controllers: ['garbagecollector', 'clusterrole-aggregation'],
-  });
+  cluster = await startClusterFor(balancer.port);
   replicas = await Promise.all(
     ['one', 'two'].map((name) =>
       startReplica(cluster.plane, {

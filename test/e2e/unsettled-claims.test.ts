@@ -45,7 +45,6 @@ const policy = (name: string, spec: object): KubeObject =>
 
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
-    controllers: ['clusterrole-aggregation'],
     settings: { 'unique-settle': `${SETTLE_MS}ms` },
     prepare: (started) => started.apply(referencesRole('services', '', ['services'])),
   }));

@@ -56,7 +56,7 @@ const start = async (name: string, process: 'single' | 'webhook' | 'controllers'
 beforeAll(async () => {
   if (!HAS_KUBECTL) return;
   balancer = await startBalancer();
-  cluster = await startCluster({ controllers: ['clusterrole-aggregation', 'garbagecollector'] });
+  cluster = await startCluster();
   kubectl = createKubectl(cluster.plane);
   deployed = createDeployed(cluster, kubectl, balancer.port);
   await deployed.apply('overlays/single', { isExact: true });

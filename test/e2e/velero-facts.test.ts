@@ -29,7 +29,7 @@ let recorder: RecordingWebhook;
 let velero: Velero;
 
 beforeAll(async () => {
-  cluster = await startCluster({ controllers: ['namespace', 'clusterrole-aggregation'] });
+  cluster = await startCluster();
   await installKinds(cluster);
   await installVelero(cluster);
   recorder = await startRecordingWebhook(cluster.admin, VELERO.user);

@@ -47,7 +47,7 @@ const status = (code: number, reason: string, message: string) => ({
 
 beforeAll(async () => {
   port = await freePort();
-  cluster = await startClusterFor(port, { controllers: ['clusterrole-aggregation'] });
+  cluster = await startClusterFor(port);
   proxy = await startApiProxy(cluster.plane, 'one', (method, path, body) => {
     if (method === 'GET' || !path.includes('webhookconfigurations')) return undefined;
     if (JSON.stringify(body).includes(REFUSED)) return status(422, 'Invalid', 'one selector is invalid');

@@ -48,7 +48,7 @@ async function remove(replica: Replica): Promise<void> {
 
 beforeAll(async () => {
   balancer = await startBalancer();
-  cluster = await startClusterFor(balancer.port, { controllers: ['clusterrole-aggregation'] });
+  cluster = await startClusterFor(balancer.port);
   await another('one');
   await enforceExamples(cluster);
   await another('two');

@@ -5,14 +5,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { get } from './control-plane-http.ts';
-import { writeTokens, type PerUser } from './control-plane-users.ts';
+import { writeKubeconfig, writeTokens, type PerUser } from './control-plane-users.ts';
 import { eventually, freePort, startProgram, tail, type Program } from './processes.ts';
 
 /** JSON, so that one process can start the servers and another can use them. */
 export interface Site {
   readonly folder: string;
   readonly tokens: PerUser;
-  readonly ports: { readonly etcd: number; readonly etcdPeer: number; readonly apiServer: number };
+  readonly ports: {
+    readonly etcd: number;
+    readonly etcdPeer: number;
+    readonly apiServer: number;
+    readonly controllerManager: number;
+  };
 }
 
 /** Creates a folder with all files that the servers read when they start. */
@@ -22,8 +27,13 @@ async function createSite(): Promise<Site> {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   writeFileSync(serviceAccountKeyOf(folder), privateKey.export({ type: 'pkcs8', format: 'pem' }));
   writeFileSync(join(folder, 'audit-policy.yaml'), JSON.stringify(AUDIT_POLICY));
-  const [etcd, etcdPeer, apiServer] = await Promise.all([freePort(), freePort(), freePort()]);
-  return { folder, tokens: writeTokens(folder), ports: { etcd, etcdPeer, apiServer } };
+  const [etcd, etcdPeer, apiServer, controllerManager] = await Promise.all([
+    freePort(),
+    freePort(),
+    freePort(),
+    freePort(),
+  ]);
+  return { folder, tokens: writeTokens(folder), ports: { etcd, etcdPeer, apiServer, controllerManager } };
 }
 
 export const serviceAccountKeyOf = (folder: string): string => join(folder, 'service-account.key');
@@ -39,7 +49,7 @@ const AUDIT_POLICY = {
   rules: [{ level: 'Metadata' }],
 };
 
-/** etcd and kube-apiserver of one control plane. */
+/** The running servers of one control plane. */
 export interface Plane {
   readonly site: Site;
   readonly servers: Servers;
@@ -52,12 +62,12 @@ export interface PlaneFlags {
   readonly apiServerFlags?: readonly string[];
 }
 
-/** Resolves when the API server is ready. */
+/** Resolves when all servers are ready. */
 export async function launchPlane(assets: string, flags: PlaneFlags = {}): Promise<Plane> {
   const site = await createSite();
   const servers = serversOf(site, assets, flags);
   try {
-    for (const one of [servers.etcd, servers.apiServer]) {
+    for (const one of [servers.etcd, servers.apiServer, servers.controllerManager]) {
       one.launch();
       await one.whenReady();
     }
@@ -69,6 +79,7 @@ export async function launchPlane(assets: string, flags: PlaneFlags = {}): Promi
 }
 
 export async function stopPlane({ site, servers }: Plane): Promise<void> {
+  await servers.controllerManager.stop();
   await servers.apiServer.stop();
   await servers.etcd.stop();
   rmSync(site.folder, { recursive: true, force: true });
@@ -110,6 +121,7 @@ function launchable(
 export interface Servers {
   readonly etcd: Launchable & { readonly url: string };
   readonly apiServer: Launchable & { readonly server: string };
+  readonly controllerManager: Launchable;
 }
 
 /** @param assets the folder of the programs */
@@ -121,7 +133,8 @@ function serversOf(
   const etcd = etcdOf(site, assets);
   const plugins =
     admissionPlugins.length === 0 ? [] : [`--enable-admission-plugins=${admissionPlugins.join(',')}`];
-  return { etcd, apiServer: apiServerOf(site, assets, etcd.url, [...plugins, ...apiServerFlags]) };
+  const apiServer = apiServerOf(site, assets, etcd.url, [...plugins, ...apiServerFlags]);
+  return { etcd, apiServer, controllerManager: controllerManagerOf(site, assets, apiServer.server) };
 }
 
 function etcdOf({ folder, ports }: Site, assets: string): Servers['etcd'] {
@@ -168,8 +181,6 @@ function apiServerOf(
       '--service-account-issuer=https://kubernetes.default.svc',
       `--service-account-key-file=${serviceAccountKey}`,
       `--service-account-signing-key-file=${serviceAccountKey}`,
-      // no controller creates the default service accounts that it requires
-      '--disable-admission-plugins=ServiceAccount',
       ...flags,
       `--audit-policy-file=${join(folder, 'audit-policy.yaml')}`,
       `--audit-log-path=${join(folder, 'audit.log')}`,
@@ -182,8 +193,43 @@ function apiServerOf(
   return { ...apiServer, server };
 }
 
+/** All controllers that run by default, each with an account of its own, as in a cluster. */
+function controllerManagerOf({ folder, tokens, ports }: Site, assets: string, server: string): Launchable {
+  const certificates = join(folder, 'controller-manager');
+  const kubeconfig = join(folder, 'controller-manager.kubeconfig');
+  const serviceAccountKey = serviceAccountKeyOf(folder);
+  const manager = launchable(
+    'kube-controller-manager',
+    join(assets, 'kube-controller-manager'),
+    [
+      `--kubeconfig=${kubeconfig}`,
+      '--leader-elect=false',
+      '--bind-address=127.0.0.1',
+      `--secure-port=${ports.controllerManager}`,
+      `--cert-dir=${certificates}`,
+      `--authentication-kubeconfig=${kubeconfig}`,
+      `--authorization-kubeconfig=${kubeconfig}`,
+      '--use-service-account-credentials',
+      `--service-account-private-key-file=${serviceAccountKey}`,
+      `--root-ca-file=${join(folder, 'certificates', 'apiserver.crt')}`,
+    ],
+    join(folder, 'kube-controller-manager.log'),
+    async () => {
+      const ca = readFileSync(join(certificates, 'kube-controller-manager.crt'), 'utf8');
+      return (await get(`https://127.0.0.1:${ports.controllerManager}/healthz`, ca)).status === 200;
+    },
+  );
+  return {
+    ...manager,
+    launch: () => {
+      writeKubeconfig(kubeconfig, server, caOf({ folder }), tokens.controllerManager);
+      manager.launch();
+    },
+  };
+}
+
 /** @throws Error with the last log lines if the program ends, or does not become ready within a minute */
-export async function ready(
+async function ready(
   name: string,
   program: Pick<Program, 'logFile' | 'isRunning'>,
   probe: () => Promise<boolean>,

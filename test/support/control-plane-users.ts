@@ -23,11 +23,12 @@ export const USERS = {
   webhook: account('gatehouse-webhook'),
   controllers: account('gatehouse-controllers'),
   alice: { name: 'alice', groups: [] },
+  controllerManager: { name: 'system:kube-controller-manager', groups: [] },
 } as const satisfies Record<string, { name: string; groups: readonly string[] }>;
 
 export type User = keyof typeof USERS;
 
-const ALL: readonly User[] = ['admin', 'gatehouse', 'webhook', 'controllers', 'alice'];
+const ALL: readonly User[] = ['admin', 'gatehouse', 'webhook', 'controllers', 'alice', 'controllerManager'];
 
 /** Whether a process of Gatehouse has made a request. */
 export const isGatehouse = (username: string): boolean =>
@@ -50,20 +51,24 @@ export function writeTokens(folder: string): PerUser {
 export function writeKubeconfigs(folder: string, server: string, ca: string, tokens: PerUser): PerUser {
   return perUser((user) => {
     const path = join(folder, `${user}.kubeconfig`);
-    const config = {
-      apiVersion: 'v1',
-      kind: 'Config',
-      'current-context': 'test',
-      clusters: [
-        {
-          name: 'test',
-          cluster: { server, 'certificate-authority-data': Buffer.from(ca).toString('base64') },
-        },
-      ],
-      users: [{ name: user, user: { token: tokens[user] } }],
-      contexts: [{ name: 'test', context: { cluster: 'test', user } }],
-    };
-    writeFileSync(path, JSON.stringify(config, undefined, 2)); // JSON is YAML
+    writeKubeconfig(path, server, ca, tokens[user]);
     return path;
   });
+}
+
+export function writeKubeconfig(path: string, server: string, ca: string, token: string): void {
+  const config = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'test',
+    clusters: [
+      {
+        name: 'test',
+        cluster: { server, 'certificate-authority-data': Buffer.from(ca).toString('base64') },
+      },
+    ],
+    users: [{ name: 'test', user: { token } }],
+    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
+  };
+  writeFileSync(path, JSON.stringify(config, undefined, 2)); // JSON is YAML
 }

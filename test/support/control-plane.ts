@@ -1,14 +1,13 @@
-/** A real control plane on loopback: etcd, kube-apiserver and, on request, kube-controller-manager. */
+/** A real control plane on loopback: etcd, kube-apiserver and kube-controller-manager. */
 import { copyFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { findAssets } from './control-plane-assets.ts';
-import { get, readVersion, type KubeVersion } from './control-plane-http.ts';
+import { controlPlanePrograms } from './test-programs.ts';
+import { readVersion, type KubeVersion } from './control-plane-http.ts';
 import { borrowPlane, returnPlane, type Contents } from './control-plane-pool.ts';
 import {
   caOf,
   launchPlane,
-  ready,
   serviceAccountKeyOf,
   stopPlane,
   type Plane,
@@ -17,7 +16,6 @@ import {
   type Site,
 } from './control-plane-site.ts';
 import { writeKubeconfigs, type User } from './control-plane-users.ts';
-import { freePort, startProgram } from './processes.ts';
 
 export { GATEHOUSE_GROUP, USERS, type User } from './control-plane-users.ts';
 
@@ -41,7 +39,7 @@ export interface ControlPlane {
   readonly stop: () => Promise<void>;
 }
 
-/** Stops and restarts etcd and kube-apiserver as the same members on the same ports. */
+/** Stops and restarts the servers as the same members on the same ports. */
 export interface ControlPlaneProcesses {
   readonly stop: () => Promise<void>;
   readonly stopApiServer: () => Promise<void>;
@@ -80,11 +78,6 @@ export interface AuditEvent {
 
 /** The sandbox has neither plugins nor flags. */
 export interface ControlPlaneOptions extends PlaneFlags {
-  /**
-   * Values of kube-controller-manager's `--controllers`. Empty: it is not started. The sandbox always runs its own
-   * controllers.
-   */
-  readonly controllers?: readonly string[];
   /** Whether the file stops or restarts the servers. Otherwise it may share them with other test files. */
   readonly own?: boolean;
   /** Initial content of a shared control plane. An unshared one is always empty. */
@@ -98,7 +91,7 @@ export const testsSandbox = () => process.env.GATEHOUSE_TEST_API === 'sandbox';
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
   if (!testsSandbox()) return await startRealControlPlane(options);
   const { startSandboxPlane } = await import('./sandbox-plane.ts');
-  return await startSandboxPlane(); // always runs all of its controllers
+  return await startSandboxPlane();
 }
 
 /** A running control plane; either the pool or this file started it. */
@@ -113,22 +106,18 @@ interface Running {
 }
 
 async function startRealControlPlane({
-  controllers = [],
   own = false,
   contents = 'empty',
   ...flags
 }: ControlPlaneOptions): Promise<ControlPlane> {
-  const assets = await findAssets();
+  const assets = await controlPlanePrograms();
   const isPlain = flags.admissionPlugins === undefined && flags.apiServerFlags === undefined;
   const shared = isPlain && !own ? await borrow(contents) : undefined;
   const running = shared ?? runningOn(await launchPlane(assets, flags));
-  const plane = await describePlane(running).catch(async (error: unknown) => {
+  return await describePlane(running).catch(async (error: unknown) => {
     await running.release();
     throw error;
   });
-  if (controllers.length === 0) return plane;
-  const controllerManager = await startControllerManager(assets, { plane, site: running.site, controllers });
-  return { ...plane, stop: () => controllerManager.stop().finally(plane.stop) };
 }
 
 /** The information that clients need about running servers. */
@@ -184,23 +173,28 @@ function runningOn(plane: Plane): Running {
   };
 }
 
-function processesOf({ folder }: Site, { etcd, apiServer }: Servers): ControlPlaneProcesses {
+function processesOf(
+  { folder }: Site,
+  { etcd, apiServer, controllerManager }: Servers,
+): ControlPlaneProcesses {
+  const all = [etcd, apiServer, controllerManager];
   return {
     stop: async () => {
+      await controllerManager.stop();
       await apiServer.stop();
       await etcd.stop();
     },
     stopApiServer: apiServer.stop,
     stopEtcd: etcd.stop,
     start: async () => {
-      for (const one of [etcd, apiServer]) {
+      for (const one of all) {
         if (one.isRunning()) continue;
         one.launch();
         await one.whenReady();
       }
     },
     launch: () => {
-      for (const one of [etcd, apiServer]) if (!one.isRunning()) one.launch();
+      for (const one of all) if (!one.isRunning()) one.launch();
     },
     startEtcd: async () => {
       etcd.launch();
@@ -208,54 +202,6 @@ function processesOf({ folder }: Site, { etcd, apiServer }: Servers): ControlPla
       return etcd.url;
     },
     dataFolder: join(folder, 'etcd'),
-  };
-}
-
-interface ControllerManager {
-  /** @throws Error with the last log lines if it never became ready */
-  readonly stop: () => Promise<void>;
-}
-
-interface ControllerManagerOptions {
-  readonly plane: ControlPlane;
-  readonly site: Site;
-  readonly controllers: readonly string[];
-}
-
-/** Does not wait until it is ready: the tests wait for its effects. */
-async function startControllerManager(
-  assets: string,
-  { plane, site, controllers }: ControllerManagerOptions,
-): Promise<ControllerManager> {
-  const { folder, version } = plane;
-  const kubeconfig = plane.kubeconfig('admin');
-  const port = await freePort();
-  const certificates = join(folder, 'controller-manager');
-  const program = startProgram(
-    join(assets, 'kube-controller-manager'),
-    [
-      `--kubeconfig=${kubeconfig}`,
-      `--controllers=${controllers.join(',')}`,
-      '--leader-elect=false',
-      '--bind-address=127.0.0.1',
-      `--secure-port=${port}`,
-      `--cert-dir=${certificates}`,
-      ...(version.minor < 24 ? ['--port=0'] : []), // the insecure port, which later releases have removed
-      `--authentication-kubeconfig=${kubeconfig}`,
-      `--authorization-kubeconfig=${kubeconfig}`,
-      `--service-account-private-key-file=${serviceAccountKeyOf(site.folder)}`,
-    ],
-    { logFile: join(folder, 'kube-controller-manager.log') },
-  );
-  const started = ready('kube-controller-manager', program, async () => {
-    const ca = readFileSync(join(certificates, 'kube-controller-manager.crt'), 'utf8');
-    return (await get(`https://127.0.0.1:${port}/healthz`, ca)).status === 200;
-  });
-  started.catch(() => undefined); // `stop` reports the error
-  return {
-    stop: async () => {
-      await started.finally(() => program.stop(2_000));
-    },
   };
 }
 

@@ -53,9 +53,7 @@ export async function startControllerScene(
   names: readonly ('users' | 'machines')[],
   fails?: Parameters<typeof startFakeCloud>[0],
 ) {
-  const cluster = await startClusterFor(servicePort, {
-    controllers: ['clusterrole-aggregation', 'namespace', 'garbagecollector'],
-  });
+  const cluster = await startClusterFor(servicePort);
   const folder = join(cluster.plane.folder, 'controllers');
   for (const name of names) {
     cpSync(join(EXAMPLES, name, 'controllers'), folder, { recursive: true });

@@ -37,7 +37,7 @@ export interface FaultSceneOptions {
 export async function startFaultScene({ replicas: names, seed = 1 }: FaultSceneOptions): Promise<FaultScene> {
   const balancer = await startBalancer();
   const webhookTcp = await startTcpFaults({ target: { host: '127.0.0.1', port: balancer.port }, seed });
-  const cluster = await startClusterFor(webhookTcp.port, { controllers: ['clusterrole-aggregation'] });
+  const cluster = await startClusterFor(webhookTcp.port);
   const api = await startApiProxy(cluster.plane, 'faulty');
   const apiTcp = await startTcpFaults({ target: apiServerOf(api.endpoint), seed });
   const plane = {
