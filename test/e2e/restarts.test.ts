@@ -34,7 +34,7 @@ const endpoints: TlsEndpoint[] = [];
 
 beforeAll(async () => {
   const port = await freePort();
-  cluster = await startClusterFor(port);
+  cluster = await startClusterFor(port, { withoutControllers: ['deployment', 'replicaset'] });
   await cluster.applyFolder('components/restarts');
   const settings = { 'serving-cert-reload-time': '5s' };
   replica = await startReplica(cluster.plane, { name: 'one', port, settings, nodeArgs: DIVERT });

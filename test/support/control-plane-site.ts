@@ -60,6 +60,8 @@ export interface PlaneFlags {
   readonly admissionPlugins?: readonly string[];
   /** Additional arguments of kube-apiserver. */
   readonly apiServerFlags?: readonly string[];
+  /** Controllers that the test plays itself, as in kube-controller-manager's `--controllers`. */
+  readonly withoutControllers?: readonly string[];
 }
 
 /** Resolves when all servers are ready. */
@@ -128,13 +130,18 @@ export interface Servers {
 function serversOf(
   site: Site,
   assets: string,
-  { admissionPlugins = [], apiServerFlags = [] }: PlaneFlags,
+  { admissionPlugins = [], apiServerFlags = [], withoutControllers = [] }: PlaneFlags,
 ): Servers {
   const etcd = etcdOf(site, assets);
   const plugins =
     admissionPlugins.length === 0 ? [] : [`--enable-admission-plugins=${admissionPlugins.join(',')}`];
   const apiServer = apiServerOf(site, assets, etcd.url, [...plugins, ...apiServerFlags]);
-  return { etcd, apiServer, controllerManager: controllerManagerOf(site, assets, apiServer.server) };
+  const controllers = ['*', ...withoutControllers.map((name) => `-${name}`)];
+  return {
+    etcd,
+    apiServer,
+    controllerManager: controllerManagerOf(site, assets, apiServer.server, controllers),
+  };
 }
 
 function etcdOf({ folder, ports }: Site, assets: string): Servers['etcd'] {
@@ -193,8 +200,13 @@ function apiServerOf(
   return { ...apiServer, server };
 }
 
-/** All controllers that run by default, each with an account of its own, as in a cluster. */
-function controllerManagerOf({ folder, tokens, ports }: Site, assets: string, server: string): Launchable {
+/** Each controller has an account of its own, as in a cluster. */
+function controllerManagerOf(
+  { folder, tokens, ports }: Site,
+  assets: string,
+  server: string,
+  controllers: readonly string[],
+): Launchable {
   const certificates = join(folder, 'controller-manager');
   const kubeconfig = join(folder, 'controller-manager.kubeconfig');
   const serviceAccountKey = serviceAccountKeyOf(folder);
@@ -203,6 +215,7 @@ function controllerManagerOf({ folder, tokens, ports }: Site, assets: string, se
     join(assets, 'kube-controller-manager'),
     [
       `--kubeconfig=${kubeconfig}`,
+      `--controllers=${controllers.join(',')}`,
       '--leader-elect=false',
       '--bind-address=127.0.0.1',
       `--secure-port=${ports.controllerManager}`,

@@ -111,7 +111,7 @@ async function startRealControlPlane({
   ...flags
 }: ControlPlaneOptions): Promise<ControlPlane> {
   const assets = await controlPlanePrograms();
-  const isPlain = flags.admissionPlugins === undefined && flags.apiServerFlags === undefined;
+  const isPlain = Object.keys(flags).length === 0;
   const shared = isPlain && !own ? await borrow(contents) : undefined;
   const running = shared ?? runningOn(await launchPlane(assets, flags));
   return await describePlane(running).catch(async (error: unknown) => {
