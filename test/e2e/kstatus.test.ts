@@ -71,7 +71,7 @@ test.each<[what: string, kind: string, spec: object, standing: keyof typeof JUDG
   const created = await cluster.admin.create<KubeObject>(resource, {
     apiVersion: 'gatehouse.dev/v1alpha1',
     ...{ kind, metadata: ref, spec: given },
-  } as KubeObject);
+  });
   expect(await argoHealth({ ...created, kind })).toMatchObject({ status: 'Progressing' });
   const found = await cluster.see<Conditioned>(
     `${kind} is ${standing}`,

@@ -1,5 +1,5 @@
 // suite: shared-plane, sandbox: yes
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeClient } from '../../src/kube/client.ts';

@@ -2,9 +2,9 @@
 /** Every state that Gatehouse writes into an object, judged by kstatus and by the health checks for Argo CD. */
 import { beforeAll, describe, expect, test } from 'vitest';
 
-import { CONVERSION_REASONS } from '../../src/admission/conversion/conversion-problem.ts';
+import type { CONVERSION_REASONS } from '../../src/admission/conversion/conversion-problem.ts';
 import type { GrantState } from '../../src/admission/policy/exceptions/grants.ts';
-import { REJECTION_REASONS } from '../../src/admission/policy/problem.ts';
+import type { REJECTION_REASONS } from '../../src/admission/policy/problem.ts';
 import type { AdmissionPolicy } from '../../src/api/admission-policy.ts';
 import type { ConversionPolicy } from '../../src/api/conversion-policy.ts';
 import type { PolicyException } from '../../src/api/policy-exception.ts';

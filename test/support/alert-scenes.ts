@@ -9,7 +9,7 @@ export const START = new Date('2026-11-21T12:00:00Z');
 export const later = (seconds: number): Date => new Date(START.getTime() + seconds * 1_000);
 export const DAY = 86_400;
 
-export interface Pod {
+interface Pod {
   readonly metrics: Metrics;
   /** What happens between two scrapes. */
   readonly eachMinute?: () => void;
@@ -96,7 +96,7 @@ export const installed = (changes: Scene = {}): Scene => ({
   ...changes,
 });
 
-export interface InputSeries {
+interface InputSeries {
   readonly series: string;
   readonly values: string;
 }

@@ -1,6 +1,5 @@
 /** Programs that tests start, built from the Go modules in test/go. */
 import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
@@ -30,11 +29,10 @@ export async function runTool(name: string, args: readonly string[], input = '')
   const child = spawn(await goProgram('tools', name), args, { stdio: 'pipe' });
   child.stdin.on('error', () => undefined); // a program may end before it has read everything
   child.stdin.end(input);
-  const [printed, complaints, [code]] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, 'close'),
-  ]);
+  const ended = new Promise<number | null>((resolve, reject) => {
+    child.on('error', reject).on('close', resolve);
+  });
+  const [printed, complaints, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
   if (code !== 0)
     throw new Error(`${name} ${args.join(' ')} failed (${String(code)}): ${complaints}${printed}`);
   return printed;
