@@ -1,16 +1,14 @@
 #!/usr/bin/env bash
 # Installs the tools that some tests need in addition to Node. For verdicts on trust: openssl, python3, curl and Java (with its
-# compiler, because the client is run from source); as a server: nginx; for the status page: Chromium; for the Helm chart: Go with
-# the template functions that Helm has. It installs missing tools where possible; tests report what they skip.
+# compiler, because the client is run from source); as a server: nginx; for the status page: Chromium. It installs missing tools where
+# possible; tests report what they skip.
 set -euo pipefail
 
-declare -A packages=([openssl]=openssl [python3]=python3 [curl]=curl [javac]=default-jdk-headless [chromium]=chromium [go]=golang-go
-  [nginx]=nginx)
+declare -A packages=([openssl]=openssl [python3]=python3 [curl]=curl [javac]=default-jdk-headless [chromium]=chromium [nginx]=nginx)
 missing=()
 for command in "${!packages[@]}"; do
   command -v "$command" >/dev/null || missing+=("${packages[$command]}")
 done
-[[ -d /usr/share/gocode/src/github.com/Masterminds/sprig ]] || missing+=(golang-github-masterminds-sprig-dev)
 
 if ((${#missing[@]} == 0)); then
   echo "all of them are there: ${!packages[*]}"

@@ -3,7 +3,7 @@
  * install scripts.
  */
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, matchesGlob } from 'node:path';
 import { expect, test } from 'vitest';
 
 import { CONTAINER_HEAP } from './bench/container-heap.ts';
@@ -62,16 +62,15 @@ test('no range selects a tag, a repository, a folder or any version', () => {
 });
 
 test('docs/dependencies.md gives a reason for exactly the direct dependencies', () => {
-  const page = read('docs/dependencies.md');
+  const [production = '', development = ''] = read('docs/dependencies.md').split('\n## For development\n');
   const named = new Set(
-    page
+    production
       .split('\n')
       .filter((line) => line.startsWith('| `'))
       .flatMap((line) => [...(line.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)),
   );
   expect([...named].toSorted()).toEqual(Object.keys(manifest.dependencies).toSorted());
 
-  const development = page.slice(page.indexOf('## For development'));
   const missing = Object.keys(manifest.devDependencies).filter(
     (name) => !development.includes(`\`${name}\``),
   );
@@ -123,6 +122,57 @@ test('Renovate updates the pinned builder and scanner, which no manager of its o
     .flatMap((pattern) => [...release.matchAll(new RegExp(pattern, 'g'))])
     .map(({ groups }) => groups?.depName);
   expect(found).toEqual(['moby/buildkit', 'docker/buildkit-syft-scanner']);
+});
+
+interface Renovate {
+  readonly ignorePaths: readonly string[];
+  readonly packageRules: readonly {
+    readonly matchFileNames?: readonly string[];
+    readonly matchPackageNames?: readonly string[];
+    readonly groupName?: string;
+  }[];
+}
+
+const goModules = readdirSync(join(ROOT, 'test', 'go')).map((name) => {
+  const text = read(`test/go/${name}/go.mod`);
+  // A replacement is what is built.
+  const pinned = [...text.matchAll(/^\s(?:\S+ => )?(k8s\.io\/\S+) v[01]\.(\d+\.\d+)(?: \/\/ indirect)?$/gm)];
+  const releases = pinned.filter(
+    ([line, name]) => line.includes('=>') || !text.includes(`\t${name ?? ''} => `),
+  );
+  return { name, kubernetes: new Set(releases.map(([, , release]) => release)) };
+});
+
+test('Renovate updates every Go module of the tests, and keeps the oldest Kubernetes', () => {
+  const { ignorePaths, packageRules } = JSON.parse(read('.github/renovate.json')) as Renovate;
+  const files = goModules.map(({ name }) => `test/go/${name}/go.mod`);
+  // `config:recommended` ignores all folders named test.
+  expect(ignorePaths.length).toBeGreaterThan(0);
+  expect(files.filter((file) => ignorePaths.some((path) => matchesGlob(file, path)))).toEqual([]);
+  expect(packageRules.flatMap(({ matchFileNames = [] }) => matchFileNames)).toEqual([
+    'test/go/kubernetes-oldest/go.mod',
+  ]);
+  expect(
+    packageRules.flatMap(({ matchPackageNames = [], groupName }) =>
+      groupName === undefined ? [] : matchPackageNames,
+    ),
+  ).toEqual(['k8s.io/**']);
+});
+
+test('each Go module of the tests has one release of Kubernetes: the newest, or the oldest', () => {
+  const releases = Object.fromEntries(
+    goModules.map(({ name, kubernetes }) => [name, [...kubernetes].join()]),
+  );
+  const { 'kubernetes-newest': newest, 'kubernetes-oldest': oldest } = releases;
+  for (const { name } of goModules)
+    expect(releases[name], name).toBe(name === 'kubernetes-oldest' ? oldest : newest);
+  expect(newest).toMatch(/^\d+\.\d+$/);
+  expect(oldest).toMatch(/^\d+\.\d+$/);
+});
+
+test('docs/dependencies.md says why each Go module of the tests is there', () => {
+  const page = read('docs/dependencies.md');
+  expect(goModules.filter(({ name }) => !page.includes(`\`${name}\``))).toEqual([]);
 });
 
 test('benchmarks have the same semi-spaces as the image', () => {

@@ -11,13 +11,18 @@ import { VERSION } from '../../src/config/version.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { established, startCluster, type Cluster } from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';
-import { findHelms, type RenderOptions } from '../support/helm.ts';
+import {
+  chartNotes,
+  lintChart,
+  renderChart,
+  type ChartOptions,
+  type RenderOptions,
+} from '../support/helm.ts';
 import { HAS_KUBECTL } from '../support/kubectl.ts';
 
 const run = promisify(execFile);
 const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
 const VALUES = join(DEPLOY, 'chart', 'values');
-const HELMS = await findHelms();
 const DETECTORS = 'gatehouse.dev/v1alpha1/RestoreDetector';
 
 /** The value at a path such as `spec.replicas`. */
@@ -442,12 +447,12 @@ test('every value of the chart has a row in the table of effects', () => {
   );
 });
 
-describe.each(HELMS)('the chart as $name renders it', ({ render, notes }) => {
+describe('the chart as Helm renders it', () => {
   let byDefault: Readonly<Record<string, KubeObject>> | undefined;
 
   test('equals install.yaml without the namespace when no value is set', async () => {
     const installed = manifests(readFileSync(join(DEPLOY, 'install.yaml'), 'utf8'));
-    const rendered = await render();
+    const rendered = await renderChart();
     expect(byName(rendered.map(plain))).toEqual(withoutNamespace(installed));
     expect(rendered.length).toBe(installed.length - 1);
     for (const object of rendered)
@@ -459,10 +464,10 @@ describe.each(HELMS)('the chart as $name renders it', ({ render, notes }) => {
   });
 
   test.each(EFFECTS)('shows the value %s (%j) in %s at %s', async (_value, values, object, path, is) => {
-    const found = byName(await render({ values, apiVersions: [DETECTORS] }))[object];
+    const found = byName(await renderChart({ values, apiVersions: [DETECTORS] }))[object];
     expect(at(found, path)).toEqual(is);
     // The default output must differ, otherwise this row of the table proves nothing.
-    byDefault ??= byName(await render({ apiVersions: [DETECTORS] }));
+    byDefault ??= byName(await renderChart({ apiVersions: [DETECTORS] }));
     expect(at(byDefault[object], path)).not.toEqual(is);
   });
 
@@ -470,7 +475,7 @@ describe.each(HELMS)('the chart as $name renders it', ({ render, notes }) => {
     if (!HAS_KUBECTL) return; // kubectl.ts logs that it is missing
     const overlay = join(DEPLOY, 'overlays', name.replace('.yaml', ''));
     const { stdout } = await run('kubectl', ['kustomize', overlay]);
-    const rendered = await render({ files: [join(VALUES, name)], apiVersions: [DETECTORS] });
+    const rendered = await renderChart({ files: [join(VALUES, name)], apiVersions: [DETECTORS] });
     const expected = manifests(stdout).map(inOneOrder);
     expect(byName(rendered.map(plain).map(inOneOrder))).toEqual(withoutNamespace(expected));
   });
@@ -487,7 +492,7 @@ describe.each(HELMS)('the chart as $name renders it', ({ render, notes }) => {
         };
         writeFileSync(join(folder, 'kustomization.yaml'), JSON.stringify(kustomization)); // JSON is YAML
         const { stdout } = await run('kubectl', ['kustomize', folder]);
-        const rendered = await render(options);
+        const rendered = await renderChart(options);
         expect(byName(rendered.map(plain))).toEqual(withoutNamespace(manifests(stdout)));
       } finally {
         rmSync(folder, { recursive: true });
@@ -496,7 +501,7 @@ describe.each(HELMS)('the chart as $name renders it', ({ render, notes }) => {
   );
 
   test('names only the namespace of the release', async () => {
-    const rendered = await render({ namespace: 'elsewhere', values: everything });
+    const rendered = await renderChart({ namespace: 'elsewhere', values: everything });
     const namespaced = rendered.filter(({ kind }) => kind !== 'CustomResourceDefinition');
     expect(JSON.stringify(namespaced)).not.toContain('gatehouse-system');
     expect(at(byName(namespaced)['ClusterRoleBinding gatehouse-webhook'], 'subjects.0.namespace')).toBe(
@@ -505,25 +510,25 @@ describe.each(HELMS)('the chart as $name renders it', ({ render, notes }) => {
   });
 
   test('has disruption budgets for Kubernetes 1.20, and omits the detector while its kind does not exist', async () => {
-    const rendered = byName(await render({ kubeVersion: '1.20.2', values: VELERO }));
+    const rendered = byName(await renderChart({ kubeVersion: '1.20.2', values: VELERO }));
     expect(at(rendered['PodDisruptionBudget gatehouse'], 'apiVersion')).toBe('policy/v1beta1');
     expect(rendered['RestoreDetector velero']).toBeUndefined();
   });
 
   test('keeps the braces in alerts, which Helm must not expand', async () => {
     const [file] = manifests(readFileSync(join(DEPLOY, 'monitoring', 'prometheus-rule.yaml'), 'utf8'));
-    const rendered = byName(await render({ values: monitored('prometheusRule') }));
+    const rendered = byName(await renderChart({ values: monitored('prometheusRule') }));
     expect(at(rendered['PrometheusRule gatehouse'], 'spec')).toEqual(at(file, 'spec'));
   });
 
-  test.skipIf(notes === undefined)('lists in its notes what Helm did not do', async () => {
-    expect(await notes?.()).not.toMatch(/NOT INSTALLED|metadata\.name|drained/);
-    expect(await notes?.({ values: VELERO })).toContain('IS NOT INSTALLED YET');
-    expect(await notes?.({ values: VELERO, apiVersions: [DETECTORS] })).not.toContain('IS NOT INSTALLED YET');
-    expect(await notes?.({ kubeVersion: '1.20.2', namespace: 'a' })).toContain(
-      'kubernetes.io/metadata.name=a',
-    );
-    expect(await notes?.({ values: { replicas: 1 } })).toContain('cannot be drained');
+  test('lists in its notes what Helm did not do', async () => {
+    expect(await chartNotes()).not.toMatch(/NOT INSTALLED|metadata\.name|drained/);
+    expect(await chartNotes({ values: VELERO })).toContain('IS NOT INSTALLED YET');
+    expect(await chartNotes({ values: { replicas: 1 } })).toContain('cannot be drained');
+  });
+
+  test('is refused with a value that its schema forbids', async () => {
+    await expect(renderChart({ values: { replicas: '2' } })).rejects.toThrow("at '/replicas': got string");
   });
 });
 
@@ -575,7 +580,27 @@ const operatorKinds = ['PodMonitor', 'PrometheusRule'].map((kind) => ({
   },
 }));
 
-describe.skipIf(!HAS_KUBECTL || HELMS.length === 0)('the API server accepts the chart', () => {
+const CASES: readonly (readonly [string, ChartOptions])[] = [
+  ['as it is', {}],
+  ['with everything turned on', { values: everything }],
+  [
+    'without what can be turned off',
+    {
+      values: {
+        podDisruptionBudget: { enabled: false },
+        networkPolicy: { enabled: false },
+        crds: { keep: false },
+      },
+    },
+  ],
+  ...readdirSync(VALUES).map((name) => [`with values/${name}`, { files: [join(VALUES, name)] }] as const),
+];
+
+test.each(CASES)('Helm finds nothing to complain about in the chart %s', async (_how, options) => {
+  await lintChart(options);
+});
+
+describe.skipIf(!HAS_KUBECTL)('the API server accepts the chart', () => {
   let cluster: Cluster;
   beforeAll(async () => {
     cluster = await startCluster();
@@ -588,43 +613,32 @@ describe.skipIf(!HAS_KUBECTL || HELMS.length === 0)('the API server accepts the 
     await cluster.stop();
   });
 
-  const cases: readonly (readonly [string, RenderOptions])[] = [
-    ['as it is', {}],
-    ['with everything turned on', { values: everything }],
-    [
-      'without what can be turned off',
-      {
-        values: {
-          podDisruptionBudget: { enabled: false },
-          networkPolicy: { enabled: false },
-          crds: { keep: false },
-        },
-      },
-    ],
-    ...readdirSync(VALUES).map((name) => [`with values/${name}`, { files: [join(VALUES, name)] }] as const),
-  ];
-  test.each(cases)('%s', async (_how, options) => {
+  test.each(CASES)('%s', async (_how, options) => {
     const { version } = cluster.plane;
     const kubeVersion = `${version.major}.${version.minor}.0`;
     const folder = mkdtempSync(join(tmpdir(), 'gatehouse-chart-'));
     try {
-      for (const { render } of HELMS) {
-        const all = await render({ ...options, kubeVersion, apiVersions: [DETECTORS] });
-        // The sandbox serves no CronJobs.
-        const objects = testsSandbox() ? all.filter(({ kind }) => kind !== 'CronJob') : all;
-        const file = join(folder, 'all.json');
-        writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }));
-        const { stdout } = await run('kubectl', [
-          '--kubeconfig',
-          cluster.plane.kubeconfig('admin'),
-          ...['apply', '--server-side', '--force-conflicts', '--dry-run=server', '-f', file],
-        ]);
-        const said = stdout.split('\n').filter((line) => line !== '');
-        expect(said.length).toBe(objects.length);
-        expect(said.filter((line) => !line.endsWith('serverside-applied (server dry run)'))).toEqual([]);
-      }
+      const all = await renderChart({ ...options, kubeVersion, apiVersions: [DETECTORS] });
+      // The sandbox serves no CronJobs.
+      const objects = testsSandbox() ? all.filter(({ kind }) => kind !== 'CronJob') : all;
+      const file = join(folder, 'all.json');
+      writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }));
+      const { stdout } = await run('kubectl', [
+        '--kubeconfig',
+        cluster.plane.kubeconfig('admin'),
+        ...['apply', '--server-side', '--force-conflicts', '--dry-run=server', '-f', file],
+      ]);
+      const said = stdout.split('\n').filter((line) => line !== '');
+      expect(said.length).toBe(objects.length);
+      expect(said.filter((line) => !line.endsWith('serverside-applied (server dry run)'))).toEqual([]);
     } finally {
       rmSync(folder, { recursive: true });
     }
+  });
+
+  test('and Helm sees there that the kind of the detector exists', async () => {
+    const notes = await chartNotes({ values: VELERO }, cluster.plane.kubeconfig('admin'));
+    expect(notes).toContain('Gatehouse 0.1.0 runs');
+    expect(notes).not.toContain('IS NOT INSTALLED YET');
   });
 });

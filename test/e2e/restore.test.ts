@@ -1,9 +1,8 @@
 // suite: shared-plane, sandbox: yes
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
-import { CONVERSION_POLICIES, RESTORE_DETECTORS } from '../../src/runtime/resources.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import {
   ADMISSION_POLICIES,
@@ -15,16 +14,12 @@ import {
 import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { condition, datacenter, server, type Conditioned } from '../support/objects.ts';
-import { argoHealth } from '../support/argocd-health.ts';
-import { createKubectl, HAS_KUBECTL, type Kubectl } from '../support/kubectl.ts';
-import { kstatus, type KStatus, type WithStatus } from '../support/kstatus.ts';
 import { eventually } from '../support/processes.ts';
 
 let cluster: Cluster;
 let replica: Replica;
 let restorer: KubeClient;
 let alice: KubeClient;
-let kubectl: Kubectl;
 
 const VELERO = {
   user: 'system:serviceaccount:velero:velero',
@@ -39,18 +34,12 @@ beforeAll(async () => {
   await cluster.apply(clusterAdmin('velero', VELERO.user), clusterAdmin('alice', 'alice'));
   restorer = cluster.impersonate(VELERO);
   alice = await cluster.as('alice');
-  kubectl = createKubectl(cluster.plane);
 });
 
 afterAll(async () => {
-  kubectl.stop();
   await replica.program.stop(15_000);
   await cluster.stop();
 });
-
-const WITH_STATUS = [ADMISSION_POLICIES, CONVERSION_POLICIES, RESTORE_DETECTORS, RESTORE_WINDOWS];
-/** The default of a new object is -1. */
-const isObserved = ({ metadata, status }: WithStatus) => status?.observedGeneration === metadata?.generation;
 
 interface Window extends Conditioned {
   readonly spec: { readonly close?: boolean };
@@ -87,63 +76,6 @@ async function verdict(client: KubeClient, name: string, dryRun = false): Promis
     throw error;
   }
 }
-
-describe('kstatus, kubectl wait and Argo CD agree about', () => {
-  const spec = {
-    match: { apiGroups: [''], resources: ['configmaps'], objectSelector: { matchLabels: { judged: 'yes' } } },
-    validate: { rules: [{ name: 'small', expression: 'object.data.size() < 3', message: 'too large' }] },
-  };
-  const detector = {
-    watch: { apiGroup: 'backups.example.com', version: 'v1', resource: 'restores' },
-    namespaces: ['backups'],
-    phasePath: 'status.phase',
-    activeValues: ['Running'],
-    principals: [{ user: 'backup' }],
-  };
-  const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
-  const principals = [{ user: 'backup' }];
-  const broken = { rules: [{ name: 'odd', expression: 'object.data +', message: 'no' }] };
-  const target = { apiGroup: 'nothing.example.com', resource: 'nothings' };
-  const conversion = { target, hub: 'v1', versions: [{ name: 'v2' }] };
-
-  test.each<[string, string, object, KStatus, string]>([
-    ['a policy in force', 'AdmissionPolicy', spec, 'Current', 'Healthy'],
-    [
-      'a policy that does not compile',
-      'AdmissionPolicy',
-      { ...spec, validate: broken },
-      'Failed',
-      'Degraded',
-    ],
-    ['a conversion without its definition', 'ConversionPolicy', conversion, 'InProgress', 'Progressing'],
-    ['a detector whose tool is not installed', 'RestoreDetector', detector, 'Current', 'Healthy'],
-    ['an open window', 'RestoreWindow', { principals, expiresAt }, 'Current', 'Healthy'],
-  ])('%s', async (_what, kind, given, expected, health) => {
-    const resource = WITH_STATUS.find((one) => one.kind === kind) ?? ADMISSION_POLICIES;
-    const name = `judged-${expected.toLowerCase()}`;
-    const created: WithStatus = await cluster.admin.create(resource, {
-      apiVersion: 'gatehouse.dev/v1alpha1',
-      ...{ kind, metadata: { name }, spec: given },
-    });
-    expect(kstatus(created)).toBe('InProgress');
-    expect(await argoHealth({ ...created, kind })).toMatchObject({ status: 'Progressing' });
-    const judged = await cluster.see<WithStatus>(
-      `${kind} ${name} is ${expected}`,
-      resource,
-      { name },
-      (one) => isObserved(one) && kstatus(one) === expected,
-      30_000,
-    );
-    expect(await argoHealth({ ...judged, kind })).toMatchObject({ status: health });
-    const [type, is] =
-      expected === 'Failed' ? ['Stalled', 'True'] : ['Ready', expected === 'Current' ? 'True' : 'False'];
-    if (HAS_KUBECTL)
-      expect(await kubectl.says(`wait ${kind}/${name} --for=condition=${type}=${is} --timeout=5s`)).toContain(
-        'condition met',
-      );
-    await cluster.admin.delete(resource, { name });
-  });
-});
 
 test('without a window, no user can create a Server before its datacenter', async () => {
   expect(await verdict(restorer, 'early')).toContain('spec.datacenter');

@@ -1,28 +1,15 @@
-/**
- * The rules of kstatus (sigs.k8s.io/cli-utils/pkg/kstatus) for custom resources. Flux, Helm and kpt decide with them whether an
- * object is in force.
- */
-import type { Condition, KubeObject } from '../../src/json/kube-object.ts';
+/** Judges objects as Flux, Helm and kpt do: with kstatus itself. */
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import { runTool } from './go-programs.ts';
 
 export type KStatus = 'Current' | 'Failed' | 'InProgress' | 'Terminating';
 
-export interface WithStatus extends KubeObject {
-  readonly status?:
-    | {
-        readonly observedGeneration?: number | undefined;
-        readonly conditions?: readonly Condition[] | undefined;
-      }
-    | undefined;
-}
-
-export function kstatus({ metadata, status = {} }: WithStatus): KStatus {
-  if (metadata?.deletionTimestamp !== undefined) return 'Terminating';
-  const { observedGeneration, conditions = [] } = status;
-  if (observedGeneration !== undefined && observedGeneration !== metadata?.generation) return 'InProgress';
-  for (const { type, status: is } of conditions) {
-    if (type === 'Reconciling' && is === 'True') return 'InProgress';
-    if (type === 'Stalled' && is === 'True') return 'Failed';
-  }
-  const ready = conditions.find(({ type }) => type === 'Ready');
-  return ready === undefined || ready.status === 'True' ? 'Current' : 'InProgress';
+/** The status of each object, in their order. */
+export async function kstatus(objects: readonly KubeObject[]): Promise<readonly KStatus[]> {
+  const lines = objects.map((object) => JSON.stringify(object));
+  const printed = await runTool('kstatus', [], lines.join('\n'));
+  return printed
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => (JSON.parse(line) as { readonly status: KStatus }).status); // test/go/tools/kstatus
 }

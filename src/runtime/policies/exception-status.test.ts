@@ -1,8 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
 
-import { kstatus } from '../../../test/support/kstatus.ts';
 import { compileSpec } from '../../../test/support/admission/policy.ts';
-import { createCluster, NEVER, type Objects } from '../../../test/support/runtime/fixtures.ts';
+import { createCluster, NEVER, standing, type Objects } from '../../../test/support/runtime/fixtures.ts';
 import type { PolicyException } from '../../api/policy-exception.ts';
 import { POLICY_EXCEPTIONS } from '../resources.ts';
 import { createExceptionStatusReconciler } from './exception-status.ts';
@@ -46,30 +45,30 @@ beforeEach(() => {
 
 const judged = () => {
   const found = exceptions.read(KEY);
-  return `${found === undefined ? '' : kstatus(found)} ${found?.status?.conditions?.[0]?.reason ?? ''}`;
+  return `${standing(found)} ${found?.status?.conditions?.[0]?.reason ?? ''}`;
 };
 
-test('an exception is ready until it expires, however late that is, and then failed', async () => {
+test('an exception is ready until it expires, however late that is, and then stalled', async () => {
   expect(await reconcile()).toEqual({ kind: 'requeue', at: new Date(EXPIRES) });
-  expect(judged()).toBe('Current InForce');
+  expect(judged()).toBe('Ready InForce');
   now = new Date(EXPIRES);
   expect(await reconcile()).toEqual({ kind: 'await-change' });
-  expect(judged()).toBe('Failed Expired');
+  expect(judged()).toBe('Stalled Expired');
 });
 
-test('a policy that does not accept it makes it fail, until the policy does', async () => {
+test('a policy that does not accept it stalls it, until the policy does', async () => {
   isAccepted = false;
   await reconcile();
-  expect(judged()).toBe('Failed NotAccepted');
+  expect(judged()).toBe('Stalled NotAccepted');
   isAccepted = true;
   await reconcile();
-  expect(judged()).toBe('Current InForce');
+  expect(judged()).toBe('Ready InForce');
 });
 
 test('it waits for a policy that does not exist yet', async () => {
   exceptions.edit(KEY, (one) => ({ ...one, spec: { ...one.spec, policy: 'later' } }));
   await reconcile();
-  expect(judged()).toBe('InProgress UnknownPolicy');
+  expect(judged()).toBe('Reconciling UnknownPolicy');
 });
 
 test('the policy is audited again when an exception begins, ends, changes or is deleted, and not otherwise', async () => {

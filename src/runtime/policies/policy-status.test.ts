@@ -10,6 +10,7 @@ import {
   compiled,
   createCluster,
   NEVER,
+  standing,
   untilDone,
   type Cluster,
   type Objects,
@@ -17,7 +18,6 @@ import {
 import type { PolicyState } from './policy-registry.ts';
 import { ADMISSION_POLICIES } from '../resources.ts';
 import type { ReadsVerdict } from './read-records.ts';
-import { kstatus } from '../../../test/support/kstatus.ts';
 import { createPolicyStatusReconciler } from './policy-status.ts';
 
 let cluster: Cluster;
@@ -153,36 +153,36 @@ test.each<[string, () => void]>([
   expect(policies.writes()).toBe(0);
 });
 
-describe('kstatus', () => {
-  const judged = () => kstatus(policies.read('servers') ?? {});
+describe('the conditions Ready, Reconciling and Stalled', () => {
+  const judged = () => `${status()?.observedGeneration ?? ''} ${standing(policies.read('servers'))}`;
 
-  test('is InProgress until the current generation is processed, then Current', async () => {
+  test('are those of the generation in status.observedGeneration', async () => {
     await reconcile();
-    expect(judged()).toBe('Current');
+    expect(judged()).toBe('1 Ready');
     edited(2);
-    expect(judged()).toBe('InProgress');
+    expect(judged()).toBe('1 Ready');
     state = { inForce: version(2), problem: undefined, generation: 2 };
     await reconcile();
-    expect(judged()).toBe('Current');
+    expect(judged()).toBe('2 Ready');
   });
 
   test.each([
-    ['InvalidPath', 'Failed'],
-    ['Forbidden', 'InProgress'],
-    ['DiscoveryFailed', 'InProgress'],
-  ])('of the problem %s is %s, also while an older version stays in force', async (reason, expected) => {
+    ['InvalidPath', 'Stalled'],
+    ['Forbidden', 'Reconciling'],
+    ['DiscoveryFailed', 'Reconciling'],
+  ])('with the problem %s are %s, also while an older version stays in force', async (reason, expected) => {
     state = { inForce: version(1), problem: { ...problem, reason }, generation: 1 };
     await reconcile();
-    expect(judged()).toBe(expected);
+    expect(judged()).toBe(`1 ${expected}`);
     state = { inForce: version(1), problem: undefined, generation: 1 };
     await reconcile();
-    expect(judged()).toBe('Current');
+    expect(judged()).toBe('1 Ready');
   });
 
-  test('is InProgress until the webhooks are installed', async () => {
+  test('are Reconciling until the webhooks are installed', async () => {
     installed = false;
     await reconcile();
-    expect(judged()).toBe('InProgress');
+    expect(judged()).toBe('1 Reconciling');
   });
 });
 

@@ -8,12 +8,12 @@ import {
   createEvents,
   NEVER,
   silent,
+  standing,
 } from '../../../test/support/runtime/fixtures.ts';
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { ReconcileResult } from '../controller.ts';
 import type { Followed } from './restore-sources.ts';
 import { RESTORE_DETECTORS, RESTORE_WINDOWS } from '../resources.ts';
-import { kstatus } from '../../../test/support/kstatus.ts';
 import { createRestoreDetectorsReconciler } from './restore-detectors.ts';
 
 const DETECTOR: RestoreDetector = {
@@ -95,23 +95,23 @@ test('the status names trusted namespaces that --namespaces leaves out', async (
 });
 
 test.each<[string, string, string, () => void]>([
-  ['follows its kind', 'Current', 'Enabled', () => undefined],
-  ['waits for its kind to be installed', 'Current', 'Enabled', () => (followed = { kind: 'not-served' })],
-  ['trusts no namespace', 'Current', 'Disabled', () => (spec = { namespaces: [] })],
-  ['lists its kind', 'InProgress', 'Listing', () => (followed = { kind: 'listing' })],
-  ['may not read its kind', 'InProgress', 'Forbidden', () => (followed = { kind: 'forbidden' })],
+  ['follows its kind', 'Ready', 'Enabled', () => undefined],
+  ['waits for its kind to be installed', 'Ready', 'Enabled', () => (followed = { kind: 'not-served' })],
+  ['trusts no namespace', 'Ready', 'Disabled', () => (spec = { namespaces: [] })],
+  ['lists its kind', 'Reconciling', 'Listing', () => (followed = { kind: 'listing' })],
+  ['may not read its kind', 'Reconciling', 'Forbidden', () => (followed = { kind: 'forbidden' })],
   [
     'has an invalid spec',
-    'Failed',
+    'Stalled',
     'InvalidSpec',
     () => (spec = { principals: [{ group: 'system:authenticated' }] }),
   ],
-])('kstatus of a detector that %s is %s', async (_what, expected, reason, change) => {
+])('a detector that %s is %s', async (_what, expected, reason, change) => {
   change();
   const { detector, reconcile } = setUp();
   await reconcile();
   const found = detector();
-  expect(found && kstatus(found)).toBe(expected);
+  expect(standing(found)).toBe(expected);
   expect(found?.status?.observedGeneration).toBe(1);
   expect(found?.status?.conditions?.find(({ type }) => type === 'Ready')?.reason).toBe(reason);
   const before = JSON.stringify(found);

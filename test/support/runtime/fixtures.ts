@@ -1,7 +1,12 @@
 /** For controller tests: an API server in memory, and the dependencies that every controller takes. */
 import { compilePolicy, type CompiledPolicy } from '../../../src/admission/policy/compile.ts';
 import type { AdmissionPolicySpec } from '../../../src/api/admission-policy.ts';
-import { groupResourceName, objectKey, type KubeObject } from '../../../src/json/kube-object.ts';
+import {
+  groupResourceName,
+  objectKey,
+  type Condition,
+  type KubeObject,
+} from '../../../src/json/kube-object.ts';
 import type { JsonObject } from '../../../src/json/json.ts';
 import { mergeInto } from '../../../src/json/merge-patch.ts';
 import { ApiError as KubeApiError } from '../../../src/kube/api-error.ts';
@@ -233,6 +238,17 @@ export const datacenterReference = {
 };
 
 /** A policy over Servers, which name a Datacenter; compiled. */
+/** Which of the three conditions are true by which kstatus judges an object. test/integration/kstatus.test.ts judges with kstatus. */
+export function standing(
+  object: { readonly status?: { readonly conditions?: readonly Condition[] } } = {},
+): string {
+  const types = ['Ready', 'Reconciling', 'Stalled'];
+  const found = object.status?.conditions?.filter(
+    ({ type, status }) => types.includes(type) && status === 'True',
+  );
+  return found?.map(({ type }) => type).join() ?? '';
+}
+
 export function compiled(
   spec: Partial<AdmissionPolicySpec> = {},
   metadata: { readonly name: string; readonly generation: number } = { name: 'servers', generation: 1 },

@@ -1,0 +1,379 @@
+// suite: processes
+/** Every state that Gatehouse writes into an object, judged by kstatus and by the health checks for Argo CD. */
+import { beforeAll, describe, expect, test } from 'vitest';
+
+import type { CONVERSION_REASONS } from '../../src/admission/conversion/conversion-problem.ts';
+import type { GrantState } from '../../src/admission/policy/exceptions/grants.ts';
+import type { REJECTION_REASONS } from '../../src/admission/policy/problem.ts';
+import type { AdmissionPolicy } from '../../src/api/admission-policy.ts';
+import type { ConversionPolicy } from '../../src/api/conversion-policy.ts';
+import type { PolicyException } from '../../src/api/policy-exception.ts';
+import type { RestoreDetector } from '../../src/api/restore-detector.ts';
+import type { RestoreWindow, RestoreWindowStatus } from '../../src/api/restore-window.ts';
+import { desiredStatus, type Unready } from '../../src/controllers/status.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import type { Resource } from '../../src/kube/object.ts';
+import type { Reconcile } from '../../src/runtime/controller.ts';
+import type { ConversionState } from '../../src/runtime/conversions/conversion-registry.ts';
+import { createConversionStatusReconciler } from '../../src/runtime/conversions/start-conversions.ts';
+import { createExceptionStatusReconciler } from '../../src/runtime/policies/exception-status.ts';
+import type { PolicyState } from '../../src/runtime/policies/policy-registry.ts';
+import { createPolicyStatusReconciler } from '../../src/runtime/policies/policy-status.ts';
+import {
+  ADMISSION_POLICIES,
+  CONVERSION_POLICIES,
+  POLICY_EXCEPTIONS,
+  RESTORE_DETECTORS,
+  RESTORE_WINDOWS,
+} from '../../src/runtime/resources.ts';
+import { createRestoreDetectorsReconciler } from '../../src/runtime/restores/restore-detectors.ts';
+import type { Followed } from '../../src/runtime/restores/restore-sources.ts';
+import { updateStatus } from '../../src/runtime/restores/window-status.ts';
+import { argoHealth, healthChecks } from '../support/argocd-health.ts';
+import { compileSpec } from '../support/admission/policy.ts';
+import { kstatus, type KStatus } from '../support/kstatus.ts';
+import {
+  compiled,
+  createCluster,
+  createEvents,
+  NEVER,
+  silent,
+  type Cluster,
+} from '../support/runtime/fixtures.ts';
+
+const NOW = new Date('2026-11-21T12:00:00Z');
+const now = () => NOW;
+
+interface State {
+  readonly what: string;
+  readonly expected: KStatus;
+  readonly object: KubeObject;
+}
+
+/** The object after one pass. */
+async function after<T extends KubeObject>(
+  { kind, ...resource }: Resource,
+  object: T,
+  reconcilerOf: (cluster: Cluster, get: () => T | undefined) => Reconcile,
+): Promise<KubeObject> {
+  const cluster = createCluster();
+  const objects = cluster.objects<T>(resource);
+  const { namespace, name = '' } = object.metadata ?? {};
+  const key = namespace === undefined ? name : `${namespace}/${name}`;
+  objects.add({ ...object, apiVersion: 'gatehouse.dev/v1alpha1', kind });
+  await reconcilerOf(cluster, () => objects.read(key))(key, NEVER);
+  const written = objects.read(key);
+  if (written === undefined) throw new Error(`there is no ${key}`);
+  return written;
+}
+
+const problemOf = (reason: string) => ({ reason, message: 'spec.match: x' });
+
+const policyAfter = (
+  state: Partial<PolicyState>,
+  facts: { installed?: boolean; shortcoming?: string } = {},
+) => {
+  const { installed = true, shortcoming = '' } = facts;
+  const { spec } = compiled();
+  const known: PolicyState = { inForce: compiled(), problem: undefined, generation: 1, ...state };
+  return after<AdmissionPolicy>(
+    ADMISSION_POLICIES,
+    { metadata: { name: 'servers', generation: 1 }, spec },
+    ({ client }, get) =>
+      createPolicyStatusReconciler(
+        client,
+        { get },
+        { get: () => known, inForce: () => [] },
+        { recordOf: () => undefined, verdict: () => (shortcoming === '' ? 'reviewed' : 'earlier') },
+        {
+          isInstalled: () => installed,
+          refusal: () => undefined,
+          violations: () => undefined,
+          deletions: { progress: () => shortcoming, missing: () => shortcoming },
+        },
+        now,
+      ),
+  );
+};
+
+/** Problems that other objects end are `InProgress`: a tool that waits for the policy should wait on. */
+const REJECTIONS: Readonly<Record<(typeof REJECTION_REASONS)[number], KStatus>> = {
+  LockoutScope: 'Failed',
+  Unsupported: 'Failed',
+  InvalidPath: 'Failed',
+  InvalidExpression: 'Failed',
+  InvalidSchema: 'Failed',
+  InvalidPolicy: 'Failed',
+  UnknownField: 'Failed',
+  UnknownTarget: 'InProgress',
+};
+const POLICY_PROBLEMS: Readonly<Record<string, KStatus>> = {
+  ...REJECTIONS,
+  DiscoveryFailed: 'InProgress',
+  Forbidden: 'InProgress',
+  ReadsNotReviewed: 'Failed',
+  UnknownKind: 'InProgress',
+  WebhooksRefused: 'Failed',
+};
+
+async function policyStates(): Promise<readonly State[]> {
+  const states: State[] = [];
+  const add = async (what: string, expected: KStatus, object: Promise<KubeObject>) =>
+    void states.push({ what: `an AdmissionPolicy ${what}`, expected, object: await object });
+  await add('in force', 'Current', policyAfter({}));
+  await add(
+    'in force, with every shortcoming',
+    'Current',
+    policyAfter({ unserved: 'racks' }, { shortcoming: 'x' }),
+  );
+  await add('whose webhooks are not installed', 'InProgress', policyAfter({}, { installed: false }));
+  for (const [reason, expected] of Object.entries(POLICY_PROBLEMS)) {
+    const problem = problemOf(reason);
+    await add(`with the problem ${reason}`, expected, policyAfter({ inForce: undefined, problem }));
+    await add(`with the problem ${reason} and an older version in force`, expected, policyAfter({ problem }));
+  }
+  return states;
+}
+
+const CONVERSIONS: Readonly<
+  Record<(typeof CONVERSION_REASONS)[number] | 'Conflict' | 'UnknownTarget', KStatus>
+> = {
+  InvalidPath: 'Failed',
+  InvalidExpression: 'Failed',
+  InvalidPolicy: 'Failed',
+  UnknownField: 'Failed',
+  TypeChange: 'Failed',
+  UnknownVersion: 'InProgress',
+  MissingVersion: 'InProgress',
+  Conflict: 'Failed',
+  UnknownTarget: 'InProgress',
+};
+
+async function conversionStates(): Promise<readonly State[]> {
+  const target = { group: 'infra.example.com', resource: 'databases' };
+  const policy: ConversionPolicy = {
+    metadata: { name: 'databases', generation: 1 },
+    spec: {
+      target: { apiGroup: target.group, resource: target.resource },
+      hub: 'v1',
+      versions: [{ name: 'v2' }],
+    },
+  };
+  const written = (problem: ConversionState['problem']) =>
+    after(CONVERSION_POLICIES, policy, ({ client }, get) => {
+      const state = { target, definition: undefined, inForce: undefined, problem, generation: 1 };
+      const service = { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 };
+      return createConversionStatusReconciler(client, { get }, { get: () => state }, service, now);
+    });
+  return [
+    { what: 'a ConversionPolicy in force', expected: 'Current', object: await written(undefined) },
+    ...(await Promise.all(
+      Object.entries(CONVERSIONS).map(async ([reason, expected]) => ({
+        what: `a ConversionPolicy with the problem ${reason}`,
+        ...{ expected, object: await written(problemOf(reason)) },
+      })),
+    )),
+  ];
+}
+
+type VoidReason = Extract<GrantState, { readonly kind: 'void' }>['reason'];
+const EXCEPTIONS: Readonly<
+  Record<VoidReason | 'InForce', readonly [KStatus, Partial<PolicyException['spec']>, accepts?: 'Refuse']>
+> = {
+  InForce: ['Current', {}],
+  Expired: ['Failed', { expiresAt: NOW.toISOString() }],
+  InvalidSpec: ['Failed', { expiresAt: 'tomorrow' }],
+  NotAccepted: ['Failed', {}, 'Refuse'],
+  UnknownCheck: ['Failed', { checks: ['nothing'] }],
+  UnknownPolicy: ['InProgress', { policy: 'later' }],
+};
+
+const exceptionStates = (): Promise<readonly State[]> =>
+  Promise.all(
+    Object.entries(EXCEPTIONS).map(async ([reason, [expected, change, accepts]]) => {
+      const policyExceptions = accepts ?? 'Accept';
+      const result = compileSpec({ policyExceptions });
+      if (result.kind === 'rejected') throw new Error(JSON.stringify(result.problems));
+      const state: PolicyState = { inForce: result.policy, problem: undefined, generation: 1 };
+      const get = (name: string) => (name === 'servers' ? state : undefined);
+      const spec = {
+        policy: 'servers',
+        objects: { names: ['db'] },
+        reason: 'old',
+        expiresAt: '2027-12-01T00:00:00Z',
+      };
+      const object = await after<PolicyException>(
+        POLICY_EXCEPTIONS,
+        { metadata: { namespace: 'shop', name: 'legacy', generation: 1 }, spec: { ...spec, ...change } },
+        ({ client }, read) =>
+          createExceptionStatusReconciler(client, { get: read }, { get }, now, () => undefined),
+      );
+      return { what: `a PolicyException with the reason ${reason}`, expected, object };
+    }),
+  );
+
+async function detectorStates(): Promise<readonly State[]> {
+  const following: Followed = { kind: 'following', objects: [], outside: [] };
+  const written = (followed: Followed, change: Partial<RestoreDetector['spec']> = {}) => {
+    const spec: RestoreDetector['spec'] = {
+      watch: { apiGroup: 'velero.io', version: 'v1', resource: 'restores' },
+      ...{ namespaces: ['velero'], phasePath: 'status.phase', activeValues: ['InProgress'] },
+      ...{ principals: [{ group: 'system:serviceaccounts:velero' }], ...change },
+    };
+    return after<RestoreDetector>(
+      RESTORE_DETECTORS,
+      { metadata: { name: 'velero', generation: 1 }, spec },
+      ({ client, objects }, get) =>
+        createRestoreDetectorsReconciler(
+          { client, serverClock: { now }, log: silent, record: createEvents().record },
+          { get },
+          objects<RestoreWindow>(RESTORE_WINDOWS),
+          { follow: () => Promise.resolve(followed), unfollow: () => undefined },
+        ),
+    );
+  };
+  const all: readonly (readonly [string, KStatus, Promise<KubeObject>])[] = [
+    ['that follows its kind', 'Current', written(following)],
+    ['with a namespace left out', 'Current', written({ ...following, outside: ['velero'] })],
+    ['whose kind is not served', 'Current', written({ kind: 'not-served' })],
+    ['that trusts no namespace', 'Current', written(following, { namespaces: [] })],
+    ['that lists its kind', 'InProgress', written({ kind: 'listing' })],
+    ['that may not read its kind', 'InProgress', written({ kind: 'forbidden' })],
+    [
+      'with an invalid spec',
+      'Failed',
+      written(following, { principals: [{ group: 'system:authenticated' }] }),
+    ],
+  ];
+  return Promise.all(
+    all.map(async ([what, expected, object]) => ({
+      what: `a RestoreDetector ${what}`,
+      ...{ expected, object: await object },
+    })),
+  );
+}
+
+const PHASES: Readonly<Record<NonNullable<RestoreWindowStatus['phase']>, KStatus>> = {
+  Open: 'Current',
+  Settling: 'InProgress',
+  Completed: 'Current',
+  CompletedWithViolations: 'Failed',
+  Refused: 'Failed',
+};
+
+const windowStates = (): Promise<readonly State[]> =>
+  Promise.all(
+    Object.entries(PHASES).map(async ([phase, expected]) => ({
+      what: `a RestoreWindow in the phase ${phase}`,
+      expected,
+      object: await after<RestoreWindow>(
+        RESTORE_WINDOWS,
+        {
+          metadata: { name: 'drill', generation: 1 },
+          spec: { principals: [{ user: 'velero' }], expiresAt: '2026-11-21T13:00:00Z' },
+        },
+        ({ client }, get) =>
+          async (_name, signal) => {
+            const window = get();
+            const change = { phase: phase as keyof typeof PHASES }; // a key of the record
+            if (window !== undefined) await updateStatus(window, change, [], { client, now }, signal);
+            return { kind: 'await-change' };
+          },
+      ),
+    })),
+  );
+
+/** Objects of kinds that a controller of users reconciles. */
+function controllerStates(): readonly State[] {
+  const named = (status: 'True' | 'False', type = 'Ready') => ({
+    type,
+    status,
+    reason: 'Said',
+    message: 'x',
+  });
+  const unready = (why: Unready['why']) => ({ why, reason: 'Said', message: 'x' });
+  const all: readonly (readonly [string, KStatus, ReturnType<typeof named>[], Unready?])[] = [
+    ['that is done', 'Current', []],
+    ['whose author says that it is ready', 'Current', [named('True')]],
+    ['whose author says that it is not ready', 'InProgress', [named('False')]],
+    ['whose author says that a part is not ready', 'InProgress', [named('False', 'Disks')]],
+    ['that waits', 'InProgress', [], unready('Reconciling')],
+    ['that cannot go on', 'Failed', [], unready('Stalled')],
+    ['that cannot go on, whatever its author says', 'Failed', [named('True')], unready('Stalled')],
+  ];
+  return all.map(([what, expected, conditions, reason]) => {
+    const object = {
+      apiVersion: 'infra.example.com/v1',
+      kind: 'Machine',
+      metadata: { name: 'web', generation: 3 },
+    };
+    const status = desiredStatus(object, { conditions, fields: {} }, reason, NOW);
+    return {
+      what: `an object of a user's controller ${what}`,
+      expected,
+      object: { ...object, status } as KubeObject,
+    };
+  });
+}
+
+/** What every kind with a status goes through. The first is the default of the CRDs. */
+const around = (inForce: KubeObject): readonly State[] => [
+  {
+    what: `a new ${inForce.kind}`,
+    expected: 'InProgress',
+    object: { ...inForce, status: { observedGeneration: -1 } } as KubeObject,
+  },
+  {
+    what: `a ${inForce.kind} that was edited since`,
+    expected: 'InProgress',
+    object: { ...inForce, metadata: { ...inForce.metadata, generation: 2 } },
+  },
+  {
+    what: `a ${inForce.kind} that is being deleted`,
+    expected: 'Terminating',
+    object: { ...inForce, metadata: { ...inForce.metadata, deletionTimestamp: NOW.toISOString() } },
+  },
+];
+
+const written = [
+  ...(await policyStates()),
+  ...(await conversionStates()),
+  ...(await exceptionStates()),
+  ...(await detectorStates()),
+  ...(await windowStates()),
+  ...controllerStates(),
+];
+const firstOf = (kind: string) => written.filter(({ object }) => object.kind === kind).slice(0, 1);
+const STATES: readonly State[] = [
+  ...written,
+  ...[...healthChecks().keys(), 'Machine'].flatMap(firstOf).flatMap(({ object }) => around(object)),
+  // They have no status.
+  ...['RestoreReport', 'UniqueClaim'].map((kind) => ({
+    what: `a ${kind}`,
+    expected: 'Current' as const,
+    object: { apiVersion: 'gatehouse.dev/v1alpha1', kind, metadata: { name: 'a', generation: 1 } },
+  })),
+];
+
+/** Argo CD shows by itself what is being deleted. */
+const HEALTH = { Current: 'Healthy', InProgress: 'Progressing', Failed: 'Degraded', Terminating: undefined };
+
+describe('kstatus', () => {
+  let judged: ReadonlyMap<State, KStatus | undefined>;
+  beforeAll(async () => {
+    const all = await kstatus(STATES.map(({ object }) => object));
+    judged = new Map(STATES.map((state, index) => [state, all[index]]));
+  });
+
+  test.each(STATES)('of $what is $expected, and Argo CD agrees', async (state) => {
+    expect(judged.get(state)).toBe(state.expected);
+    const health = HEALTH[state.expected];
+    if (health !== undefined && healthChecks().has(state.object.kind ?? ''))
+      expect((await argoHealth(state.object)).status).toBe(health);
+  });
+});
+
+test('every kind with a status is judged in every state that all kinds go through', () => {
+  const kinds = new Set(STATES.map(({ object }) => object.kind));
+  expect([...healthChecks().keys()].filter((kind) => !kinds.has(kind))).toEqual([]);
+});
