@@ -91,7 +91,7 @@ build_all() {
       mv "$work/bin/server" "$work/bin/etcd"
       ;;
     node) build_kubernetes kube-scheduler kubelet kube-proxy ;;
-    tools) build "$sources" '' tool ./... ;;
+    tools) build "$sources" '' -tags remove_all_sd tool ./... ;; # promtool without the SDKs of clouds
   esac
 }
 

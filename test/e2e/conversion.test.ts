@@ -8,6 +8,7 @@ import { parseJson, type JsonObject } from '../../src/json/json.ts';
 import { loadConnection } from '../../src/kube/connection.ts';
 import { createRest } from '../../src/kube/rest.ts';
 import { customResourceDefinitions } from '../../src/kube/well-known.ts';
+import { testsSandbox } from '../support/control-plane.ts';
 import { createNamespace, established, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import {
   CONVERSION_POLICIES,
@@ -509,8 +510,13 @@ describe('expectConversionFailureMessage', () => {
     ['status-patch', request('PATCH', '/unreadable/status', patch)],
     ['delete', request('DELETE', '/unreadable?dryRun=All')],
     ['deletecollection', request('DELETE', '?dryRun=All')],
-  ])('%s', async (_verb, attempt) => {
+  ])('%s', async (verb, attempt) => {
     const message = await failureOf(attempt);
+    // From 1.31 on, the API server lists from its cache, where the object was converted when it was stored.
+    if (verb === 'list' && !testsSandbox() && cluster.plane.version.minor >= 31) {
+      expect(message).toBe('');
+      return;
+    }
     expect(message).toContain('cannot be converted from');
     expect(message).toContain('ConversionPolicy databases');
     expect(message).toMatch(/fromHub\[0\]: no such key: storageGigabytes/);

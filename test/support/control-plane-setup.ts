@@ -5,7 +5,7 @@
 import { delimiter } from 'node:path';
 
 import { connectCluster, installGatehouse } from './cluster.ts';
-import { controlPlanePrograms } from './test-programs.ts';
+import { controlPlanePrograms } from './go-programs.ts';
 import { startPool } from './control-plane-pool.ts';
 import { controlPlaneOn } from './control-plane.ts';
 

@@ -2,7 +2,7 @@
 import { copyFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { controlPlanePrograms } from './test-programs.ts';
+import { controlPlanePrograms } from './go-programs.ts';
 import { readVersion, type KubeVersion } from './control-plane-http.ts';
 import { borrowPlane, returnPlane, type Contents } from './control-plane-pool.ts';
 import {

@@ -10,23 +10,37 @@ const SCRIPT = join(import.meta.dirname, '..', '..', 'scripts', 'test-programs.s
 const folders = new Map<string, Promise<string>>();
 
 /**
- * The path of a program. Without Go's cache, the first call builds for minutes.
+ * The folder of programs. Without Go's cache, the first call builds for minutes.
  *
  * @throws Error with the script's advice if the programs cannot be built
  */
-export async function goProgram(module: 'tools', name: string): Promise<string> {
-  const folder = folders.get(module) ?? run(SCRIPT, [module]).then(({ stdout }) => stdout.trim());
-  folders.set(module, folder);
-  return join(await folder, name);
+function programFolder(name: 'newest' | 'oldest' | 'tools'): Promise<string> {
+  const folder = folders.get(name) ?? build(name);
+  folders.set(name, folder);
+  return folder;
 }
 
+async function build(name: string): Promise<string> {
+  try {
+    const { stdout } = await run(SCRIPT, [name], { maxBuffer: 64 * 2 ** 20 }); // a build prints a lot on stderr
+    return stdout.trim();
+  } catch (error) {
+    const stderr = error instanceof Error && 'stderr' in error ? String(error.stderr) : '';
+    throw new Error(stderr.trim() || 'scripts/test-programs.sh failed', { cause: error });
+  }
+}
+
+/** The folder with etcd, kube-apiserver and kube-controller-manager of the Kubernetes release under test. */
+export const controlPlanePrograms = (): Promise<string> =>
+  programFolder(process.env.GATEHOUSE_KUBERNETES === 'oldest' ? 'oldest' : 'newest');
+
 /**
- * Runs a program of the module `tools` with this standard input. Returns what it prints.
+ * Runs one of the `tools` with this standard input. Returns what it prints.
  *
  * @throws Error with all that the program has printed, if it fails
  */
 export async function runTool(name: string, args: readonly string[], input = ''): Promise<string> {
-  const child = spawn(await goProgram('tools', name), args, { stdio: 'pipe' });
+  const child = spawn(join(await programFolder('tools'), name), args, { stdio: 'pipe' });
   child.stdin.on('error', () => undefined); // a program may end before it has read everything
   child.stdin.end(input);
   const ended = new Promise<number | null>((resolve, reject) => {

@@ -1,4 +1,6 @@
 /** One write that a thief with the token of the controllers may try. */
+import { rootCertificates } from 'node:tls';
+
 import type { KubeObject } from '../../../src/json/kube-object.ts';
 import type { JsonPatchOperation, KubeClient } from '../../../src/kube/client.ts';
 import type { Resource } from '../../../src/kube/object.ts';
@@ -20,7 +22,8 @@ export type Strings = Readonly<Record<string, string>>;
 export const HOME = 'gatehouse-system';
 export const TENANT = 'tenant';
 
-export const BUNDLE = Buffer.from('-----BEGIN CERTIFICATE-----\n').toString('base64');
+/** The API server refuses what does not parse. */
+export const BUNDLE = Buffer.from(rootCertificates[0] ?? '').toString('base64');
 export const MARK = 'gatehouse.dev/serving-cert-service';
 export const ASKS = { 'gatehouse.dev/inject-cabundle': 'true' };
 export const tls = { 'tls.crt': '', 'tls.key': '' };

@@ -35,12 +35,14 @@ const definition = (plural: string, annotations: Strings): readonly [Resource, J
     },
   },
 ];
+/** The API server itself creates the APIServices of groups that have a definition. */
+const API_GROUP = 'apis.attack.example.com';
 const apiService = (version: string, annotations: Strings): readonly [Resource, Json] => [
   apiServices,
   {
-    ...meta(`${version}.attack.example.com`, annotations),
+    ...meta(`${version}.${API_GROUP}`, annotations),
     spec: {
-      ...{ group: 'attack.example.com', version, groupPriorityMinimum: 100, versionPriority: 100 },
+      ...{ group: API_GROUP, version, groupPriorityMinimum: 100, versionPriority: 100 },
       service: { namespace: TENANT, name: 'web' },
     },
   },
@@ -54,7 +56,7 @@ const crdAttack = (name: string, plural: string, annotations: Strings, patch: ob
 const apiAttack = (name: string, version: string, annotations: Strings, patch: object): Attempt => ({
   name,
   before: apiService(version, annotations),
-  write: merges(apiServices, `${version}.attack.example.com`, patch),
+  write: merges(apiServices, `${version}.${API_GROUP}`, patch),
 });
 const service = (name: string): readonly [Resource, Json] => [
   services,
