@@ -1,7 +1,10 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { parse } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
+
+import { settingsOf } from '../src/config/config.ts';
+import { SETTINGS, type SettingName } from '../src/config/settings.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
@@ -82,4 +85,86 @@ describe.each([
   test('the image has the version of the package', () => {
     expect(pod.containers[0]?.image).toBe(`gatehouse:${version}`);
   });
+});
+
+/** Every pod template inside, such as those of a Deployment and a CronJob. */
+function podTemplates(value: unknown): readonly Pod[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const { template } = value as { readonly template?: { readonly spec?: Partial<Pod> } | null };
+  const spec = template?.spec;
+  const own = Array.isArray(spec?.containers) ? [spec as Pod] : [];
+  return [...own, ...Object.values(value).flatMap(podTemplates)];
+}
+
+const filesIn = (folder: string, ending: string): readonly string[] =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith(ending))
+    .map((name) => join(folder, name));
+const contentOf = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+
+test('no pod that Gatehouse ships or documents has variables of Services', () => {
+  const templates = 'deploy/chart/gatehouse/templates';
+  // The tests of the policy library contain objects under review.
+  const manifests = filesIn('deploy', '.yaml').filter(
+    (file) => !file.startsWith(templates) && !file.includes('/library/tests/'),
+  );
+  const blocks = filesIn('docs', '.md').flatMap((file) =>
+    // Not those marked as fragments, which are patches.
+    [...contentOf(file).matchAll(/^ *```yaml\n([^]*?)^ *```/gm)].map(
+      ([, text = '']) => [file, text] as const,
+    ),
+  );
+  const pods = [...manifests.map((file) => [file, contentOf(file)] as const), ...blocks].flatMap(
+    ([file, text]) =>
+      parseAllDocuments(text)
+        .flatMap((document) => podTemplates(document.toJS()))
+        .map(({ enableServiceLinks }) => ({ file, enableServiceLinks })),
+  );
+  expect(pods.filter(({ enableServiceLinks }) => enableServiceLinks !== false)).toEqual([]);
+  const links = /^ +(containers:|enableServiceLinks: false)$/gm;
+  const ofChart = filesIn(templates, '.yaml').flatMap((file) => {
+    const found = [...contentOf(file).matchAll(links)].map(([line]) => line.trim());
+    return found.length === 0 ? [] : [{ file, found: found.toSorted() }];
+  });
+  for (const { file, found } of ofChart)
+    expect(found, file).toEqual(['containers:', 'enableServiceLinks: false']);
+  // The Deployments, the CronJob and the examples.
+  expect([new Set(pods.map(({ file }) => file)).size, ofChart.length]).toEqual([6, 4]);
+});
+
+const PROCESSES = {
+  'gatehouse-webhook': 'webhook',
+  'gatehouse-controllers': 'controllers',
+  gatehouse: 'serve',
+} as const;
+
+interface Patch {
+  readonly target?: { readonly kind?: string; readonly name?: string };
+  readonly patch?: string;
+}
+
+test('components set a flag in each Deployment whose process uses it, and in no other', () => {
+  const flags = filesIn('deploy/components', 'kustomization.yaml').flatMap((file) => {
+    const { patches = [] } = parse(contentOf(file)) as { readonly patches?: readonly Patch[] }; // our own file
+    return patches
+      .filter(({ target }) => target?.kind === 'Deployment')
+      .flatMap(({ target, patch = '' }) => {
+        // Without a name, the target has the label of all three.
+        const names = new RegExp(`^(${target?.name ?? '.*'})$`);
+        const deployments = Object.keys(PROCESSES).filter((name) => names.test(name));
+        return [...patch.matchAll(/value: --([a-z-]+)/g)].map(([, flag = '']) => ({
+          file,
+          flag,
+          deployments,
+        }));
+      });
+  });
+  expect(flags.length).toBeGreaterThan(5);
+  for (const { file, flag, deployments } of flags) {
+    expect(Object.keys(SETTINGS), file).toContain(flag);
+    const users = Object.entries(PROCESSES).filter(
+      ([, process]) => settingsOf(process).has(flag as SettingName), // the line above checks it
+    );
+    expect(deployments, `${file}: --${flag}`).toEqual(users.map(([name]) => name));
+  }
 });

@@ -194,11 +194,10 @@ const pullPolicy = (container: Path): Edit =>
 const OWN_VARIABLES = 2;
 
 function container(object: KubeObject): readonly Edit[] {
-  const controls = object.metadata?.name !== 'gatehouse-webhook';
   return [
     inline([...CONTAINER, 'image'], '{{ include "gatehouse.image" . | quote }}'),
     pullPolicy(CONTAINER),
-    lines([...CONTAINER, 'args', 1], 'add', () => moreArguments(controls)),
+    lines([...CONTAINER, 'args', 1], 'add', () => moreArguments(object)),
     lines([...CONTAINER, 'env', OWN_VARIABLES], 'add', (indent) => [
       '{{- with .Values.extraEnv }}',
       `{{- toYaml . | nindent ${indent} }}`,
@@ -215,20 +214,36 @@ function container(object: KubeObject): readonly Edit[] {
   ];
 }
 
-/** @param controls whether the process runs the controllers */
-const moreArguments = (controls: boolean): readonly string[] => [
+/** Each process has only flags of its own settings; the Deployment `gatehouse` runs both. */
+function moreArguments({ metadata }: KubeObject): readonly string[] {
+  const answers = metadata?.name !== 'gatehouse-controllers';
+  const controls = metadata?.name !== 'gatehouse-webhook';
+  return [
+    ...SHARED_ARGUMENTS,
+    ...(controls ? CONTROLLERS_ARGUMENTS : []),
+    ...(answers ? ofTheUser('extraArgs') : []),
+    ...(controls ? ofTheUser('controllers.extraArgs') : []),
+  ];
+}
+
+const ofTheUser = (value: string): readonly string[] => [
+  `{{- range .Values.${value} }}`,
+  '- {{ . | quote }}',
+  '{{- end }}',
+];
+
+const SHARED_ARGUMENTS: readonly string[] = [
   '{{- if ne .Values.logLevel "info" }}',
   '- --log-level={{ .Values.logLevel }}',
   '{{- end }}',
-  ...(controls ? CONTROLLERS_ARGUMENTS : []),
+  '{{- if .Values.compilePolicies }}',
+  '- --compile-policies',
+  '{{- end }}',
   ...PARTS.flatMap((part) => [
     `{{- if not .Values.parts.${part}.enabled }}`,
     `- --without=${part}`,
     '{{- end }}',
   ]),
-  '{{- range .Values.extraArgs }}',
-  '- {{ . | quote }}',
-  '{{- end }}',
 ];
 
 const CONTROLLERS_ARGUMENTS: readonly string[] = [
@@ -240,9 +255,6 @@ const CONTROLLERS_ARGUMENTS: readonly string[] = [
   '{{- end }}',
   '{{- if .Values.policyReports }}',
   '- --policy-reports',
-  '{{- end }}',
-  '{{- if .Values.compilePolicies }}',
-  '- --compile-policies',
   '{{- end }}',
 ];
 

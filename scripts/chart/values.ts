@@ -136,7 +136,12 @@ const controllersValues = (base: Sized) =>
       'How the pods are spread over the cluster.',
       base.topologySpreadConstraints,
     ),
+    extraArgs: flags(
+      'Additional flags of the controllers, such as `--ca-lifetime=365d`; also with `processes: single`.',
+    ),
   });
+
+const flags = (description: string) => Type.Array(Type.String(), { description, default: [] });
 
 const processValues = (): TProperties => ({
   logLevel: oneOf(
@@ -156,11 +161,10 @@ const processValues = (): TProperties => ({
     'What CEL can express, as policies that the API server enforces itself: checks as ValidatingAdmissionPolicies (Kubernetes 1.30), changes as MutatingAdmissionPolicies (1.36).',
     false,
   ),
-  extraArgs: Type.Array(Type.String(), {
-    description: 'Additional flags of every process, such as `--drain-delay=20s`.',
-    default: [],
-  }),
-  extraEnv: objects('Additional environment variables, such as `OTEL_*`.'),
+  extraArgs: flags('Additional flags of the process that answers reviews, such as `--drain-delay=20s`.'),
+  extraEnv: objects(
+    'Additional environment variables of all processes, such as `OTEL_*`, or `GATEHOUSE_UNIQUE_SETTLE`: each process reads only its own settings.',
+  ),
   extraVolumes: objects('Additional volumes of the pods, such as one with handlers.'),
   extraVolumeMounts: objects('Mounts of these volumes in the container.'),
 });
@@ -187,7 +191,7 @@ const permissionValues = (base: BaseDefaults): TProperties => ({
     certManager: boolean("Those of cert-manager's cainjector.", false),
   }),
   deleteSecrets: boolean(
-    'Let Gatehouse delete Secrets: for `--serving-cert-on-removal=delete` (see extraArgs), and for Services that request the ' +
+    'Let Gatehouse delete Secrets: for `--serving-cert-on-removal=delete` (see controllers.extraArgs), and for Services that request the ' +
       'replacement of a Secret that cannot be written.',
     false,
   ),

@@ -1,17 +1,20 @@
 /** Renders the reference page of the command line from the commands of the program. */
+import { isDeepStrictEqual } from 'node:util';
 import type { Command, Option } from 'commander';
 
 import { cell, code, table, type File } from './page.ts';
 
 export function cliPage(program: Command): File {
-  const written = new Map<string, string>();
+  const written: Table[] = [];
   return {
     file: 'cli.md',
     title: 'Command line',
     text: [
       `${sentence(program.description())} Every command has \`--help\`.`,
       'Set an option of `gatehouse webhook`, `controllers` and `serve` with a flag, an environment variable or a key in the file given with `--config`, in ' +
-        'this order of precedence. [status](../status.md), [doctor](../doctor.md), [review](../review.md), ' +
+        'this order of precedence. Processes can share a file and an environment: each ignores the settings that only another one uses. A flag that a process ' +
+        'does not use is an error. Kubernetes sets variables, too: see [operating](../operating.md#variables-of-services).',
+      '[status](../status.md), [doctor](../doctor.md), [review](../review.md), ' +
         '[sandbox](../sandbox.md) and [restore](../restore.md) have their own pages.',
       ...documented(program).flatMap((command) => section(command, [program.name()], written)),
     ].join('\n\n'),
@@ -22,12 +25,13 @@ export function cliPage(program: Command): File {
 const documented = ({ commands }: Command): readonly Command[] =>
   commands.filter((command) => command.name() !== 'help');
 
-/** @param written the path of the command that has a table, by the table: the processes have the same settings */
-function section(
-  command: Command,
-  above: readonly string[],
-  written: Map<string, string>,
-): readonly string[] {
+interface Table {
+  readonly path: string;
+  readonly options: readonly Described[];
+}
+
+/** @param written the tables so far, because the processes share most settings */
+function section(command: Command, above: readonly string[], written: Table[]): readonly string[] {
   const path = [...above, command.name()];
   const usage = [...path, command.usage()].join(' ');
   const options = command.options.filter(({ hidden }) => !hidden);
@@ -44,16 +48,25 @@ function section(
   ];
 }
 
-function optionsOnce(options: readonly Option[], path: string, written: Map<string, string>): string {
-  const text = optionTable(options);
-  const first = written.get(text);
-  if (first !== undefined) return `The options are those of \`${first}\`.`;
-  written.set(text, path);
-  return text;
+/** Refers to an earlier table that contains all options, and not many more. */
+function optionsOnce(given: readonly Option[], path: string, written: Table[]): string {
+  const options = given.map(describe).toSorted((a, b) => (a.flags < b.flags ? -1 : 1));
+  const extraIn = (table: Table) =>
+    table.options.filter((one) => !options.some((own) => isDeepStrictEqual(own, one)));
+  const wider = written.find(
+    (table) =>
+      extraIn(table).length === table.options.length - options.length &&
+      extraIn(table).length < options.length,
+  );
+  if (wider === undefined) {
+    written.push({ path, options });
+    return optionTable(options);
+  }
+  const except = extraIn(wider).map(({ flags }) => code(flags.replace(/ .*/, '')));
+  return `The options are those of \`${wider.path}\`${except.length === 0 ? '' : `, except ${except.join(', ')}`}.`;
 }
 
-function optionTable(options: readonly Option[]): string {
-  const rows = options.map(describe).toSorted((a, b) => (a.flags < b.flags ? -1 : 1));
+function optionTable(rows: readonly Described[]): string {
   const fromEnvironment = rows.some(({ variable }) => variable !== '');
   return table(
     ['option', 'default', ...(fromEnvironment ? ['environment'] : []), 'description'],
@@ -67,6 +80,8 @@ function optionTable(options: readonly Option[]): string {
 }
 
 /** Commander does not know some defaults and environment variables: the description ends with them. */
+type Described = ReturnType<typeof describe>;
+
 function describe({ flags, description, defaultValue, defaultValueDescription, argChoices, negate }: Option) {
   const [, said = '', written, variable = ''] =
     /^(.*?)(?: \(default: (.*?)\))?(?: \[(GATEHOUSE_\w+)\])?$/s.exec(description) ?? [];

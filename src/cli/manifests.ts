@@ -4,7 +4,7 @@ import { stringify } from 'yaml';
 import type { CompiledHandler } from '../admission/handlers/compile-handler.ts';
 import { compileController, type CompiledController } from '../controllers/compile-controller.ts';
 import { groupResourceName, type KubeObject } from '../json/kube-object.ts';
-import type { Config } from '../config/config.ts';
+import type { ConfigOf } from '../config/config.ts';
 import { AGGREGATION_LABEL } from '../runtime/policies/read-access.ts';
 import {
   compileHandlers,
@@ -20,7 +20,7 @@ import {
  * @throws InvalidHandlers with all problems of the handlers
  */
 export async function manifests(
-  { handlers, namespace }: Pick<Config, 'handlers' | 'namespace'>,
+  { handlers, namespace }: ConfigOf<'manifests'>,
   from: string,
 ): Promise<string> {
   const loaded = handlers === undefined ? NOTHING : await loadModules(handlers, from);

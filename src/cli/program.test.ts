@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 
-import { programName } from './program.ts';
+import { settingsOf } from '../config/config.ts';
+import { commandTree } from './completion/scripts.ts';
+import { createProgram, programName } from './program.ts';
 
 test.each([
   ['/usr/local/bin/kubectl-gatehouse', 'kubectl gatehouse'],
@@ -10,3 +12,15 @@ test.each([
 ])('started as %s, the program is called %s', (script, name) => {
   expect(programName(script)).toBe(name);
 });
+
+test.each(['webhook', 'controllers', 'serve'] as const)(
+  'help and completion of gatehouse %s show the settings that it uses',
+  (process) => {
+    const command = commandTree(createProgram('gatehouse'), 'gatehouse').find(
+      ({ path }) => path === `gatehouse ${process}`,
+    );
+    const shown = command?.flags.flatMap(({ names }) => names.filter((name) => name.startsWith('--')));
+    const settings = [...settingsOf(process)].map((name) => `--${name}`);
+    expect(shown?.toSorted()).toEqual([...settings, '--config', '--help'].toSorted());
+  },
+);

@@ -3,7 +3,15 @@ import { readFileSync } from 'node:fs';
 import { Option, type Command } from 'commander';
 import { parse } from 'yaml';
 
-import { ConfigError, environmentName, resolveConfig, type Config, type Source } from '../config/config.ts';
+import {
+  ConfigError,
+  resolveConfigOf,
+  settingsOf,
+  type CommandName,
+  type ConfigOf,
+  type Source,
+} from '../config/config.ts';
+import { environmentName } from '../config/environment.ts';
 import { SETTINGS, type SettingName } from '../config/settings.ts';
 import { messageOf } from '../json/error-message.ts';
 
@@ -23,7 +31,7 @@ Examples:
 ${EXIT_CODES}`;
 
 const WEBHOOK_HELP = `
-It needs a leader in the cluster: of "gatehouse controllers" or "gatehouse serve". Settings of the controllers have no effect.
+It needs a leader in the cluster: of "gatehouse controllers" or "gatehouse serve".
 
 Examples:
   gatehouse webhook                          in a Pod, with its ServiceAccount
@@ -32,7 +40,7 @@ Examples:
 ${EXIT_CODES}`;
 
 const CONTROLLERS_HELP = `
-It listens for health, readiness and metrics only, and for the status page. Settings of the webhooks have no effect.
+It listens for health, readiness and metrics only, and for the status page.
 
 Examples:
   gatehouse controllers                          in a Pod, with its ServiceAccount
@@ -40,7 +48,8 @@ Examples:
 
 ${EXIT_CODES}`;
 
-type ProcessName = 'webhook' | 'controllers' | 'serve';
+const PROCESSES = ['webhook', 'controllers', 'serve'] as const;
+type ProcessName = (typeof PROCESSES)[number];
 
 export const addServe = (program: Command): void =>
   addProcess(program, 'serve', 'run the webhooks and the controllers in one process', SERVE_HELP);
@@ -62,14 +71,31 @@ function addProcess(program: Command, process: ProcessName, description: string,
     .description(description)
     .option('--config <file>', 'YAML file with settings; the keys are the names of the flags')
     .addHelpText('after', help);
-  for (const name of NAMES) command.addOption(toOption(name));
+  const used = settingsOf(process);
+  const unused = NAMES.filter((name) => !used.has(name));
+  for (const name of NAMES) command.addOption(toOption(name).hideHelp(!used.has(name)));
   command.action(async (options: Options) => {
-    const config = configFrom(options, command);
-    if (config.devUrl !== undefined && process !== 'serve')
-      command.error('error: --dev-url: only gatehouse serve runs on a developer machine');
-    const { processes } = await import('./serve.ts');
-    await processes[process](config);
+    const flags = flagsOf(options);
+    for (const name of unused)
+      if (flags[name] !== undefined) command.error(`error: ${refusalOf(name, process)}`);
+    const notices: string[] = [];
+    const config = configFrom(process, flags, command, options.config, (notice) => notices.push(notice));
+    await start(process, config, notices);
   });
+}
+
+async function start<Name extends ProcessName>(
+  process: Name,
+  config: ConfigOf<Name>,
+  notices: readonly string[],
+): Promise<void> {
+  const { processes } = await import('./serve.ts');
+  await processes[process](config, { notices });
+}
+
+function refusalOf(name: SettingName, process: ProcessName): string {
+  const users = PROCESSES.filter((one) => settingsOf(one).has(name)).map((one) => `gatehouse ${one}`);
+  return `--${name} has no effect on gatehouse ${process}, only on ${users.join(' and ')}: remove it`;
 }
 
 const MANIFESTS_HELP = `
@@ -89,16 +115,15 @@ type ManifestOptions = Options & {
 
 export function addManifests(program: Command): void {
   const command = program.command('manifests');
+  for (const name of settingsOf('manifests')) command.addOption(toOption(name));
   command
     .description('print the manifests that policies and handlers need in addition to deploy/ (YAML)')
     .option('-p, --policies <paths...>', 'AdmissionPolicies: files, folders or - (standard input)')
     .option('--vap', 'print what the API server can enforce itself, as ValidatingAdmissionPolicies')
     .option('--map', 'with --vap: print MutatingAdmissionPolicies too, for Kubernetes 1.36 and later')
-    .addOption(toOption('handlers'))
-    .addOption(toOption('namespace'))
     .addHelpText('after', MANIFESTS_HELP)
     .action(async ({ policies, vap, map, ...options }: ManifestOptions) => {
-      const config = configFrom(options, command);
+      const config = configFrom('manifests', flagsOf(options), command);
       if (vap === true) {
         if (policies === undefined) return command.error('error: --vap needs -p: it compiles policies');
         const { nativeManifests } = await import('./review/native-manifests.ts');
@@ -123,7 +148,8 @@ export function addManifests(program: Command): void {
 function toOption(name: SettingName): Option {
   const { description, default: fallback, bare } = SETTINGS[name];
   const shown = fallback === undefined ? '' : ` (default: ${fallback})`;
-  const text = `${description}${shown} [${environmentName(name)}]`;
+  const variable = environmentName(name);
+  const text = `${description}${shown}${variable === undefined ? '' : ` [${variable}]`}`;
   if (name === 'without') return new Option(`--${name} <value>`, text).argParser(joined);
   const short = name === 'namespace' ? '-n, ' : '';
   return bare === undefined
@@ -135,16 +161,29 @@ function toOption(name: SettingName): Option {
 const joined = (value: string, previous: string | undefined): string =>
   previous === undefined ? value : `${previous},${value}`;
 
-function configFrom(options: Options, command: Command): Config {
-  const flags: Source = Object.fromEntries(
+const flagsOf = (options: Options): Source =>
+  Object.fromEntries(
     NAMES.flatMap((name) => {
       const value = options[toOption(name).attributeName()];
       return value === undefined ? [] : [[name, value]];
     }),
   );
-  const { config: file } = options;
+
+function configFrom<Name extends CommandName>(
+  name: Name,
+  flags: Source,
+  command: Command,
+  file?: string,
+  onIgnored?: (message: string) => void,
+): ConfigOf<Name> {
   try {
-    return resolveConfig(flags, process.env, file === undefined ? {} : readConfigFile(file));
+    return resolveConfigOf(
+      name,
+      flags,
+      process.env,
+      file === undefined ? {} : readConfigFile(file),
+      onIgnored,
+    );
   } catch (error) {
     if (error instanceof ConfigError) command.error(`error: ${error.message.replaceAll('\n', '; ')}`);
     throw error;

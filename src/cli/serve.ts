@@ -1,5 +1,5 @@
 /** `gatehouse webhook`, `controllers` and `serve`, with the status page and development sessions. */
-import type { Config } from '../config/config.ts';
+import type { ConfigOf } from '../config/config.ts';
 import {
   controllers as runControllers,
   serve as runBoth,
@@ -11,11 +11,17 @@ import { createStatusPage } from './inspect/page/status-page.ts';
 
 type Options = Omit<ServeOptions, 'statusPage' | 'devSession'>;
 
+type Processes = {
+  readonly [Name in 'webhook' | 'controllers' | 'serve']: (
+    config: ConfigOf<Name>,
+    options?: Options,
+  ) => Promise<void>;
+};
+
 /** Each runs until a signal stops the process, and rejects when it cannot start or continue. */
-export const processes = {
-  webhook: (config: Config, options: Options = {}): Promise<void> => runWebhook(config, options),
-  controllers: (config: Config, options: Options = {}): Promise<void> =>
-    runControllers(config, { ...options, statusPage: createStatusPage }),
-  serve: (config: Config, options: Options = {}): Promise<void> =>
+export const processes: Processes = {
+  webhook: (config, options = {}) => runWebhook(config, options),
+  controllers: (config, options = {}) => runControllers(config, { ...options, statusPage: createStatusPage }),
+  serve: (config, options = {}) =>
     runBoth(config, { ...options, statusPage: createStatusPage, devSession: runDevSession }),
 };

@@ -58,11 +58,9 @@ test.each([
 });
 
 test('a CA has defaults for its lifetime and the propagation wait, and a minimum lifetime', () => {
-  expect(resolveConfig({}, {}).ca).toEqual({
-    secret: undefined,
-    lifetimeMs: 730 * 86_400_000,
-    nameConstraints: false,
-    propagationWaitMs: 600_000,
+  expect(resolveConfig({}, {})).toMatchObject({
+    ca: { secret: undefined, lifetimeMs: 730 * 86_400_000, nameConstraints: false },
+    caPropagationWaitMs: 600_000,
   });
   expect(() => resolveConfig({ 'ca-lifetime': '90m' }, {})).toThrow('--ca-lifetime: "90m" is too short');
 });

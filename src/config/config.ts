@@ -1,7 +1,6 @@
-/** Merges flags, environment, file and defaults, in this order of precedence, into one frozen, validated Config. */
+/** Merges flags, environment, file and defaults, in this order of precedence, into one frozen, validated configuration. */
+import { hintAt, readVariable, type Environment } from './environment.ts';
 import { SETTINGS, type SettingName, type Value } from './settings.ts';
-
-export type Config = ReturnType<typeof resolveConfig>;
 
 export type Source = Readonly<Partial<Record<SettingName, string>>>;
 
@@ -10,131 +9,217 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-/** @throws ConfigError that names every invalid setting */
-export function resolveConfig(flags: Source, environment: NodeJS.ProcessEnv, file: Source = {}) {
-  const problems: string[] = [];
-  let forDevelopment: Source = {};
-  const read = <Name extends SettingName>(name: Name): Value<Name> => {
-    const { parse, default: fallback } = SETTINGS[name];
-    const given = flags[name] ?? environment[environmentName(name)] ?? file[name] ?? forDevelopment[name];
-    const parsed = (text: string | undefined) =>
-      // SETTINGS pairs each name with the parser of its type.
-      (text === undefined ? undefined : parse(text)) as Value<Name>;
-    try {
-      return parsed(given ?? fallback);
-    } catch (error) {
-      problems.push(`--${name}: ${error instanceof Error ? error.message : String(error)}`);
-      return parsed(fallback);
-    }
-  };
+interface Settings {
+  readonly get: <Name extends SettingName>(name: Name) => Value<Name>;
+  readonly refuse: (problem: string) => void;
+  /** The same settings with other defaults. */
+  readonly withDefaults: (defaults: Source) => Settings;
+}
 
-  /** The URL of this process on a developer's machine; undefined: the process runs in the cluster. */
-  const devUrl = read('dev-url');
-  if (devUrl !== undefined)
-    forDevelopment = { port: String(devUrl.port), 'operations-port': '0', 'drain-delay': '1s' };
-  const config = Object.freeze({
-    kubeconfig: read('kubeconfig'),
-    context: read('context'),
-    namespace: read('namespace'),
-    service: read('service'),
-    servicePort: read('service-port'),
-    identity: read('identity'),
-    host: read('host'),
-    port: read('port'),
-    operationsPort: read('operations-port'),
-    statusPage: read('status-page'),
-    policyReports: read('policy-reports'),
-    compilePolicies: read('compile-policies'),
-    strictPolicies: read('strict-policies'),
-    exemplars: read('exemplars'),
-    connectionTimeoutMs: read('connection-timeout'),
-    maxConnections: read('max-connections'),
-    clients: Object.freeze({
-      /** Path of a file; undefined: any client that reaches the webhook port may send reviews. */
-      ca: read('client-ca'),
-      names: read('client-names'),
-      scope: read('client-ca-for'),
-    }),
-    maxAdmissionReviews: read('max-admission-reviews'),
-    /** In bytes. */
-    conversionBodyLimit: read('conversion-body-limit'),
-    drainDelayMs: read('drain-delay'),
-    lease: Object.freeze({
-      durationMs: read('lease-duration'),
-      renewDeadlineMs: read('renew-deadline'),
-      retryMs: read('retry-period'),
-    }),
-    restoreSettleMs: read('restore-settle'),
-    uniqueSettleMs: read('unique-settle'),
-    clusterDomain: read('cluster-domain'),
-    /** Where Gatehouse reads and writes objects, its own namespace included; undefined: everywhere. */
-    namespaces: within(read('namespace'), read('namespaces')),
-    /** The parts that do not run. */
-    without: read('without'),
-    compat: read('compat'),
-    servingCerts: Object.freeze({
-      dnsSuffixes: read('serving-cert-dns-suffixes'),
-      /** The namespace to which each suffix belongs. */
-      namespaceSuffixes: read('serving-cert-namespace-suffixes'),
-      shortNames: read('serving-cert-short-names'),
-      maxLifetimeMs: read('serving-cert-max-duration'),
-      /** Whether a Service may ask for its cluster IPs. */
-      clusterIPs: read('serving-cert-cluster-ips'),
-      /** Percent of the lifetime. */
-      renewAfter: read('serving-cert-renew-after'),
-      onRemoval: read('serving-cert-on-removal'),
-    }),
-    endpointProbes: Object.freeze({
-      /** Of a Service; 0: no endpoint is asked for its certificate. */
-      maxEndpoints: read('serving-cert-max-endpoints'),
-      reloadMs: read('serving-cert-reload-time'),
-    }),
-    ca: Object.freeze({
-      /** Secret with an external CA; undefined: Gatehouse creates its own. */
-      secret: read('ca-secret'),
-      lifetimeMs: read('ca-lifetime'),
-      nameConstraints: read('ca-name-constraints'),
-      propagationWaitMs: read('ca-propagation-wait'),
-    }),
-    devUrl,
-    /** A folder or a package; undefined: there are no handlers. */
-    handlers: read('handlers'),
-    logLevel: read('log-level'),
+/** The settings of all processes. */
+const everywhere = ({ get }: Settings) => ({
+  kubeconfig: get('kubeconfig'),
+  context: get('context'),
+  namespace: get('namespace'),
+  /** Where Gatehouse reads and writes objects, its own namespace included; undefined: everywhere. */
+  namespaces: within(get('namespace'), get('namespaces')),
+  service: get('service'),
+  identity: get('identity'),
+  host: get('host'),
+  operationsPort: get('operations-port'),
+  /** The parts that do not run. */
+  without: get('without'),
+  compilePolicies: get('compile-policies'),
+  uniqueSettleMs: get('unique-settle'),
+  caPropagationWaitMs: get('ca-propagation-wait'),
+  /** A folder or a package; undefined: there are no handlers. */
+  handlers: get('handlers'),
+  logLevel: get('log-level'),
+});
+
+function ofWebhook(settings: Settings) {
+  const { get, refuse } = settings;
+  const clients = Object.freeze({
+    /** Path of a file; undefined: any client that reaches the webhook port may send reviews. */
+    ca: get('client-ca'),
+    names: get('client-names'),
+    scope: get('client-ca-for'),
   });
-  const { durationMs, renewDeadlineMs, retryMs } = config.lease;
-  if (problems.length === 0 && !(durationMs > renewDeadlineMs && renewDeadlineMs > retryMs && retryMs > 0))
-    problems.push(
-      '--lease-duration must be longer than --renew-deadline, which must be longer than --retry-period',
-    );
-  if (config.clients.ca === undefined && (config.clients.names.length > 0 || config.clients.scope === 'all'))
-    problems.push('--client-names and --client-ca-for have no effect without --client-ca');
-  if (config.ca.nameConstraints && config.servingCerts.shortNames)
-    problems.push(
-      '--serving-cert-short-names cannot be true with --ca-name-constraints: no CA could sign them',
-    );
-  const { dnsSuffixes, namespaceSuffixes } = config.servingCerts;
-  for (const suffix of dnsSuffixes)
-    if (namespaceSuffixes.has(suffix))
-      problems.push(
+  if (clients.ca === undefined && (clients.names.length > 0 || clients.scope === 'all'))
+    refuse('--client-names and --client-ca-for have no effect without --client-ca');
+  return {
+    port: get('port'),
+    strictPolicies: get('strict-policies'),
+    exemplars: get('exemplars'),
+    connectionTimeoutMs: get('connection-timeout'),
+    maxConnections: get('max-connections'),
+    clients,
+    maxAdmissionReviews: get('max-admission-reviews'),
+    /** In bytes. */
+    conversionBodyLimit: get('conversion-body-limit'),
+    drainDelayMs: get('drain-delay'),
+    ...everywhere(settings),
+  };
+}
+
+function ofControllers(settings: Settings) {
+  const { get, refuse } = settings;
+  const lease = Object.freeze({
+    durationMs: get('lease-duration'),
+    renewDeadlineMs: get('renew-deadline'),
+    retryMs: get('retry-period'),
+  });
+  const servingCerts = Object.freeze({
+    dnsSuffixes: get('serving-cert-dns-suffixes'),
+    /** The namespace to which each suffix belongs. */
+    namespaceSuffixes: get('serving-cert-namespace-suffixes'),
+    shortNames: get('serving-cert-short-names'),
+    maxLifetimeMs: get('serving-cert-max-duration'),
+    /** Whether a Service may ask for its cluster IPs. */
+    clusterIPs: get('serving-cert-cluster-ips'),
+    /** Percent of the lifetime. */
+    renewAfter: get('serving-cert-renew-after'),
+    onRemoval: get('serving-cert-on-removal'),
+  });
+  const ca = Object.freeze({
+    /** Secret with an external CA; undefined: Gatehouse creates its own. */
+    secret: get('ca-secret'),
+    lifetimeMs: get('ca-lifetime'),
+    nameConstraints: get('ca-name-constraints'),
+  });
+  const { durationMs, renewDeadlineMs, retryMs } = lease;
+  if (!(durationMs > renewDeadlineMs && renewDeadlineMs > retryMs && retryMs > 0))
+    refuse('--lease-duration must be longer than --renew-deadline, which must be longer than --retry-period');
+  if (ca.nameConstraints && servingCerts.shortNames)
+    refuse('--serving-cert-short-names cannot be true with --ca-name-constraints: no CA could sign them');
+  for (const suffix of servingCerts.dnsSuffixes)
+    if (servingCerts.namespaceSuffixes.has(suffix))
+      refuse(
         `--serving-cert-namespace-suffixes: "${suffix}" is also in --serving-cert-dns-suffixes, for all namespaces`,
       );
-  if (config.ca.nameConstraints && config.servingCerts.clusterIPs)
-    problems.push(
+  if (ca.nameConstraints && servingCerts.clusterIPs)
+    refuse(
       '--serving-cert-cluster-ips cannot be true with --ca-name-constraints: such a CA signs no IP addresses',
     );
-  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
-  return config;
+  return {
+    servicePort: get('service-port'),
+    statusPage: get('status-page'),
+    policyReports: get('policy-reports'),
+    lease,
+    restoreSettleMs: get('restore-settle'),
+    clusterDomain: get('cluster-domain'),
+    compat: get('compat'),
+    servingCerts,
+    endpointProbes: Object.freeze({
+      /** Of a Service; 0: no endpoint is asked for its certificate. */
+      maxEndpoints: get('serving-cert-max-endpoints'),
+      reloadMs: get('serving-cert-reload-time'),
+    }),
+    ca,
+    ...everywhere(settings),
+  };
+}
+
+function ofBoth(settings: Settings) {
+  /** The URL of this process on a developer's machine; undefined: the process runs in the cluster. */
+  const devUrl = settings.get('dev-url');
+  const own =
+    devUrl === undefined
+      ? settings
+      : settings.withDefaults({ port: String(devUrl.port), 'operations-port': '0', 'drain-delay': '1s' });
+  return { devUrl, ...ofWebhook(own), ...ofControllers(own) };
+}
+
+/**
+ * The settings of each command. A command has the flags of the settings that its function gets, and the types keep it from
+ * using others.
+ */
+const COMMANDS = {
+  webhook: ofWebhook,
+  controllers: ofControllers,
+  serve: ofBoth,
+  manifests: ({ get }: Settings) => ({ handlers: get('handlers'), namespace: get('namespace') }),
+} as const;
+
+export type CommandName = keyof typeof COMMANDS;
+
+/** What every process has in its configuration. */
+export type SharedConfig = ReturnType<typeof everywhere>;
+export type ConfigOf<Name extends CommandName> = Readonly<ReturnType<(typeof COMMANDS)[Name]>>;
+export type WebhookConfig = ConfigOf<'webhook'>;
+export type ControllersConfig = ConfigOf<'controllers'>;
+/** Of `gatehouse serve`. */
+export type Config = ConfigOf<'serve'>;
+
+/** The names of the settings that the command uses. */
+export function settingsOf(command: CommandName): ReadonlySet<SettingName> {
+  const names = new Set<SettingName>();
+  const settings: Settings = {
+    get: (name) => {
+      names.add(name);
+      return parse(name, SETTINGS[name].default);
+    },
+    refuse: () => undefined,
+    withDefaults: () => settings,
+  };
+  COMMANDS[command](settings);
+  return names;
+}
+
+// SETTINGS pairs each name with the parser of its type.
+const parse = <Name extends SettingName>(name: Name, text: string | undefined): Value<Name> =>
+  (text === undefined ? undefined : SETTINGS[name].parse(text)) as Value<Name>;
+
+/** The configuration of `gatehouse serve`. @throws ConfigError that names every invalid setting */
+export const resolveConfig = (flags: Source, environment: Environment, file: Source = {}): Config =>
+  resolveConfigOf('serve', flags, environment, file);
+
+/**
+ * Ignores the settings of other commands, because processes may share a file and an environment.
+ * @param onIgnored called with a sentence about each variable that is ignored because Kubernetes may have set it
+ * @throws ConfigError that names every invalid setting
+ */
+export function resolveConfigOf<Name extends CommandName>(
+  command: Name,
+  flags: Source,
+  environment: Environment,
+  file: Source = {},
+  onIgnored: (message: string) => void = () => undefined,
+): ConfigOf<Name> {
+  const problems = new Set<string>();
+  const ignored = new Set<string>();
+  const variableOf = (name: SettingName): string | undefined => {
+    const variable = readVariable(name, environment);
+    if (variable.kind === 'value') return variable.value;
+    (variable.kind === 'ignored' ? ignored : problems).add(variable.message);
+    return undefined;
+  };
+  const settings = (defaults: Source): Settings => ({
+    get: (name) => {
+      const fallback = SETTINGS[name].default;
+      const given = flags[name] ?? variableOf(name) ?? file[name] ?? defaults[name];
+      try {
+        return parse(name, given ?? fallback);
+      } catch (error) {
+        const message = error instanceof Error ? error.message : String(error);
+        problems.add(`--${name}: ${message}${hintAt(given ?? '')}`);
+        return parse(name, fallback);
+      }
+    },
+    refuse: (problem) => problems.add(problem),
+    withDefaults: settings,
+  });
+  const config = COMMANDS[command](settings({})) as ConfigOf<Name>; // the function of this name
+  if (problems.size > 0) throw new ConfigError([...problems].join('\n'));
+  ignored.forEach((message) => {
+    onIgnored(message);
+  });
+  return Object.freeze(config);
 }
 
 const within = (own: string, others: readonly string[]): readonly string[] | undefined =>
   others.length === 0 ? undefined : [...new Set([own, ...others])];
 
 /** The namespace of Gatehouse, for commands that have no flag for it. */
-export function ownNamespace(environment: NodeJS.ProcessEnv = process.env): string {
-  const variable = environmentName('namespace');
-  return resolveConfig({}, { [variable]: environment[variable] }).namespace;
-}
-
-export function environmentName(name: SettingName): string {
-  return `GATEHOUSE_${name.toUpperCase().replaceAll('-', '_')}`;
-}
+export const ownNamespace = (environment: Environment = process.env): string =>
+  resolveConfigOf('manifests', {}, environment).namespace;

@@ -24,7 +24,7 @@ import {
 } from './values.ts';
 
 /**
- * One setting: `--drain-delay`, `GATEHOUSE_DRAIN_DELAY`, or `drain-delay` in the file.
+ * One setting: `--drain-delay`, `GATEHOUSE_DRAIN_DELAY` (environment.ts), or `drain-delay` in the file.
  * @param fallback the default, as written on the command line; undefined: the setting is absent by default
  * @param parse throws an error whose message is a full sentence, when the text is not a valid value
  * @param bare the value of a flag without a value; undefined: the flag requires a value

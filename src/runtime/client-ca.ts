@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import type { Config } from '../config/config.ts';
+import type { WebhookConfig } from '../config/config.ts';
 import { readClientCa, type ClientTrust } from '../server/listener/client-certificates.ts';
 import type { Listener } from '../server/listener/listener.ts';
 import { messageWithCauses } from '../json/error-message.ts';
@@ -18,7 +18,9 @@ const READ_EVERY_MS = 10_000;
  * Undefined without `--client-ca`: any client that reaches the port may send reviews.
  * @throws Error with a message for users when the file cannot be read, or is not a bundle of CAs
  */
-export async function readClientTrust({ clients }: Config): Promise<ClientTrust | undefined> {
+export async function readClientTrust({
+  clients,
+}: Pick<WebhookConfig, 'clients'>): Promise<ClientTrust | undefined> {
   const { ca: file, names, scope } = clients;
   if (file === undefined) return undefined;
   try {
@@ -30,7 +32,7 @@ export async function readClientTrust({ clients }: Config): Promise<ClientTrust 
 
 /** Reads the file at intervals until `signal` aborts. If it is unusable, the previous CAs stay trusted. */
 export async function followClientCa(
-  { config, metrics, log }: Pick<Context, 'config' | 'metrics' | 'log'>,
+  { config, metrics, log }: Pick<Context<WebhookConfig>, 'config' | 'metrics' | 'log'>,
   first: ClientTrust,
   listener: Pick<Listener, 'trust'>,
   signal: AbortSignal,

@@ -1,6 +1,6 @@
 /** The parts that everything in a running replica shares, and how it connects to the API server. */
 import type { Logger } from 'pino';
-import type { Config } from '../config/config.ts';
+import type { SharedConfig } from '../config/config.ts';
 import { type Listeners, createListeners } from './listeners.ts';
 import { createClient, type KubeClient } from '../kube/client.ts';
 import { type Discovery, createDiscovery, type ServerVersion } from '../kube/discovery.ts';
@@ -17,8 +17,9 @@ import type { Connection } from '../kube/connection.ts';
 import { VERSION } from '../config/version.ts';
 import { traceRequests } from './tracing.ts';
 
-export interface Context {
-  readonly config: Config;
+/** @typeParam Settings those of this process: code that all processes run sees only what all of them have */
+export interface Context<Settings extends SharedConfig = SharedConfig> {
+  readonly config: Settings;
   /** The name of this replica in the lease. */
   readonly identity: string;
   /** For watches and controllers, which can wait while the API server restarts. */
@@ -48,7 +49,9 @@ export interface Context {
   readonly log: Logger;
 }
 
-export type Connected = Awaited<ReturnType<typeof connect>>;
+export type Connected<Settings extends SharedConfig = SharedConfig> = Awaited<
+  ReturnType<typeof connect<Settings>>
+>;
 
 /** The first minor release of Kubernetes 1 that enables `matchConditions` by default. */
 const MATCH_CONDITIONS_SINCE = 28;
@@ -64,9 +67,9 @@ const PROMPT_MS = 3_000;
  * Waits for the API server for as long as it takes.
  * @throws the reason of `signal` on abort
  */
-export async function connect(
+export async function connect<Settings extends SharedConfig>(
   connection: Connection,
-  parts: Pick<Context, 'config' | 'identity' | 'metrics' | 'tracing' | 'log'>,
+  parts: Pick<Context<Settings>, 'config' | 'identity' | 'metrics' | 'tracing' | 'log'>,
   signal: AbortSignal,
 ) {
   const { identity, metrics, tracing, log } = parts;
@@ -96,7 +99,7 @@ export async function connect(
     rest: within(createRest({ ...exactly, background: true })),
     client: createClient(within(createRest({ ...exactly, prompt: true, timeoutMs: PROMPT_MS }))),
   };
-  const context: Context = {
+  const context: Context<Settings> = {
     ...parts,
     ...{ rest, client, exact, discovery, namespaces, capabilities, serverClock },
     apiServerCa: connection.ca,

@@ -15,6 +15,7 @@ import { ownStateLabels } from './certificates/ca-bundle.ts';
 import { startCertificates, type Certificates } from './certificates/start-certificates.ts';
 import { startUnlessLent } from './controllers/lend-controllers.ts';
 import { startUniqueClaims } from './claims/start-unique-claims.ts';
+import type { ControllersConfig } from '../config/config.ts';
 import type { Connected, Context } from './context.ts';
 import type { LeaderContext } from './controller.ts';
 import type { Conversions } from './conversions/start-conversions.ts';
@@ -37,7 +38,7 @@ import { startWebhookConfigurations } from './webhooks/webhook-configurations.ts
 
 /** Takes part in the leader election, and leads when it wins, until the signal aborts. */
 export function campaign(
-  { context, urgent }: Connected,
+  { context, urgent }: Connected<ControllersConfig>,
   replica: Replica,
   conversions: Conversions,
   signal: AbortSignal,
@@ -49,7 +50,7 @@ export function campaign(
     serverClock.now,
     log,
     config,
-    config.ca.propagationWaitMs,
+    config.caPropagationWaitMs,
   );
   const election = createElection({
     ...config.lease,
@@ -75,7 +76,7 @@ export function campaign(
 
 /** Resolves when the signal has aborted and the last reconcile has ended. */
 async function lead(
-  following: Context,
+  following: Context<ControllersConfig>,
   replica: Replica,
   conversions: Conversions,
   ownLease: OwnLease,

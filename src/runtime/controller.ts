@@ -8,6 +8,7 @@ import {
 import type { EventRecorder, EventSubject } from '../kube/events.ts';
 import type { KubeObject } from '../json/kube-object.ts';
 import { createWorkqueue } from '../kube/workqueue.ts';
+import type { ControllersConfig, SharedConfig } from '../config/config.ts';
 import type { Context } from './context.ts';
 
 export type { Reconcile, ReconcileResult } from '../kube/controller.ts';
@@ -35,9 +36,11 @@ export function soonest(results: readonly ReconcileResult[]): ReconcileResult {
 /** Writes an Event about an object. Never throws. */
 export type RecordEvent = EventRecorder['record'];
 
-export interface LeaderContext extends Context {
+export interface RecordingContext<Settings extends SharedConfig = SharedConfig> extends Context<Settings> {
   readonly record: RecordEvent;
 }
+
+export type LeaderContext = RecordingContext<ControllersConfig>;
 
 /** The subject of an Event about this object. */
 export function regarding({ apiVersion = '', kind = '', metadata = {} }: KubeObject): EventSubject {

@@ -1,5 +1,5 @@
 /** The namespaces to which `--namespaces` and `--without` restrict Gatehouse. */
-import type { Config } from '../config/config.ts';
+import type { SharedConfig } from '../config/config.ts';
 import type { KubeObject } from '../json/kube-object.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Resource } from '../kube/object.ts';
@@ -12,7 +12,7 @@ export const certificateNamespaces = ({
   namespace,
   namespaces,
   without,
-}: Pick<Config, 'namespace' | 'namespaces' | 'without'>): Namespaces =>
+}: Pick<SharedConfig, 'namespace' | 'namespaces' | 'without'>): Namespaces =>
   without.includes('certificates') ? [namespace] : namespaces;
 
 /** Whether Gatehouse may read there. Cluster-scoped objects have no namespace, and are always covered. */

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
-import type { Config } from '../config/config.ts';
+import type { SharedConfig } from '../config/config.ts';
 import { loadConnection, type Connection } from '../kube/connection.ts';
 import type { HealthCheck } from '../server/health.ts';
 import { createMetrics } from '../server/metrics/metrics.ts';
@@ -23,8 +23,8 @@ export interface StatusPage {
 }
 
 export interface ProcessOptions {
-  /** Called with `--status-page`. Undefined: this process has no such page. */
-  readonly statusPage?: ((config: Config, log: Logger) => StatusPage) | undefined;
+  /** Sentences about the settings, for the log. */
+  readonly notices?: readonly string[] | undefined;
   /** Connects to the API server. Default: the one that the kubeconfig, the environment or the pod names. */
   readonly connection?: (() => Connection) | undefined;
   /** The file for the log. Default: stdout. */
@@ -33,9 +33,16 @@ export interface ProcessOptions {
   readonly draining?: AbortSignal | undefined;
 }
 
+/** What not every process has. */
+interface Extras {
+  readonly statusPage?: ((log: Logger) => StatusPage) | undefined;
+  /** Whether the admission histogram has exemplars. */
+  readonly exemplars?: boolean;
+}
+
 /** What a process has once it is connected. */
-export interface Process {
-  readonly connected: Connected;
+export interface Process<Settings extends SharedConfig = SharedConfig> {
+  readonly connected: Connected<Settings>;
   readonly handlers: Handlers;
   /** Replaces the first readiness check, which fails until the API server has been reached. */
   readonly checkReadiness: (checks: Readonly<Record<string, HealthCheck>>) => void;
@@ -46,19 +53,20 @@ export interface Process {
 }
 
 /** Runs `work`, which ends after `draining` has aborted. Rejects when the process cannot start or continue. */
-export async function runProcess(
-  config: Config,
-  options: ProcessOptions,
-  work: (process: Process) => Promise<void>,
+export async function runProcess<Settings extends SharedConfig>(
+  config: Settings,
+  options: ProcessOptions & Extras,
+  work: (process: Process<Settings>) => Promise<void>,
 ): Promise<void> {
   const identity = config.identity ?? `${hostname()}-${randomBytes(3).toString('hex')}`;
   const log = createLog(config.logLevel, identity, options.logFile);
+  for (const notice of options.notices ?? []) log.warn({ notice }, 'ignored a variable of the environment');
   const draining = options.draining ?? drainOnSignal(log);
   const tracing = await openTracing(process.env, config.namespace, identity, log);
-  const metrics = createMetrics(config.exemplars ? () => tracing?.exemplar() : undefined);
+  const metrics = createMetrics(options.exemplars === true ? () => tracing?.exemplar() : undefined);
   // Health and metrics first: probes need answers while the API server is unreachable too.
   const ready: Record<string, HealthCheck> = { start: () => 'the API server has not been reached yet' };
-  const statusPage = config.statusPage ? options.statusPage?.(config, log) : undefined;
+  const statusPage = options.statusPage?.(log);
   const live = { ping: () => undefined };
   const operations = buildOperationsServer(live, ready, metrics, statusPage?.options);
   await operations.listen({ host: config.host, port: config.operationsPort });
@@ -79,12 +87,12 @@ export async function runProcess(
   log.info({}, 'stopped');
 }
 
-async function runConnected(
-  connected: Connected,
+async function runConnected<Settings extends SharedConfig>(
+  connected: Connected<Settings>,
   loaded: Loaded,
   ready: Record<string, HealthCheck>,
   draining: AbortSignal,
-  work: (process: Process) => Promise<void>,
+  work: (process: Process<Settings>) => Promise<void>,
 ): Promise<void> {
   const { context, close } = connected;
   const { metrics, serverClock, log } = context;

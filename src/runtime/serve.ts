@@ -1,13 +1,17 @@
 /** The three processes: webhook replicas, controllers, and both in one process. */
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Config } from '../config/config.ts';
+import type { Logger } from 'pino';
+import type { Config, ControllersConfig, WebhookConfig } from '../config/config.ts';
 import { createClientAuthenticator, type ClientTrust } from '../server/listener/client-certificates.ts';
 import { watchEventLoop } from '../server/limits/event-loop.ts';
 import type { HealthCheck } from '../server/health.ts';
 import { createListener } from '../server/listener/listener.ts';
 import type { DevUrl } from '../config/dev-url.ts';
+import { createClient } from '../kube/client.ts';
 import type { Context } from './context.ts';
+import { createDryRun, NO_DRY_RUN } from './webhooks/dry-run.ts';
+import { configurationTarget } from './webhooks/installed-webhooks.ts';
 import { createLoadShedding, maxBodyBytes } from '../server/limits/load-shedding.ts';
 import { WEBHOOK_LIMITS, type WebhookServerOptions } from '../server/webhook-server.ts';
 import { withDebugIfEnabled } from './log.ts';
@@ -19,19 +23,25 @@ import { presentServingSecret } from './certificates/own-certificate.ts';
 import {
   createIsOurs,
   followCopies,
+  followInSession,
   followOwnSecrets,
   readOwnName,
   readWebhookReplicas,
 } from './own-state/own-state.ts';
 import { followSharedState, watchServingSecret } from './own-state/shared-state.ts';
 import { watchOwnService } from './own-service.ts';
-import { runProcess, type Process, type ProcessOptions } from './process.ts';
+import { runProcess, type Process, type ProcessOptions, type StatusPage } from './process.ts';
+
+export interface ControllersOptions extends ProcessOptions {
+  /** Called with `--status-page`. */
+  readonly statusPage: (config: ControllersConfig, log: Logger) => StatusPage;
+}
 
 /** What the command line supplies. */
-export interface ServeOptions extends ProcessOptions {
+export interface ServeOptions extends ControllersOptions {
   /** With `--dev-url`, runs instead of the leader election. */
   readonly devSession: (
-    context: Context,
+    context: Context<Config>,
     url: DevUrl,
     webhooks: Webhooks,
     draining: AbortSignal,
@@ -39,9 +49,10 @@ export interface ServeOptions extends ProcessOptions {
 }
 
 /** A webhook replica. Of all Secrets it reads one, and it writes only UniqueClaims. */
-export async function webhook(config: Config, options: ProcessOptions): Promise<void> {
+export async function webhook(config: WebhookConfig, options: ProcessOptions): Promise<void> {
   const clients = await readClientTrust(config);
-  await runProcess(config, options, async (process) => {
+  const { exemplars } = config;
+  await runProcess(config, { ...options, exemplars }, async (process) => {
     const { connected, checkReadiness, draining, shutdown } = process;
     const { context } = connected;
     const serving = watchServingSecret(context, shutdown);
@@ -50,6 +61,7 @@ export async function webhook(config: Config, options: ProcessOptions): Promise<
       ...followCopies(context, shared, shutdown),
       isOurs: createIsOurs(() => shared.current()?.user, config.namespace, readOwnName(context, shutdown)),
       mayWrite: 'claims',
+      dryRun: NO_DRY_RUN,
     });
     presentServingSecret(context, serving, webhooks.listener, shutdown);
     checkReadiness({ certificate: webhooks.certificate, ...webhooks.checks });
@@ -59,13 +71,17 @@ export async function webhook(config: Config, options: ProcessOptions): Promise<
 }
 
 /** A replica of the controllers, which leads if it is elected. It accepts no requests of the API server. */
-export async function controllers(config: Config, options: ProcessOptions): Promise<void> {
-  await runProcess(config, options, async ({ connected, handlers, checkReadiness, draining, shutdown }) => {
+export async function controllers(config: ControllersConfig, options: ControllersOptions): Promise<void> {
+  const statusPage = statusPageOf(config, options);
+  await runProcess(config, { ...options, statusPage }, async (process) => {
+    const { connected, handlers, checkReadiness, draining, shutdown } = process;
     const { context } = connected;
     const parts: ReplicaParts = {
       ...followOwnSecrets(context, shutdown),
       isOurs: () => false,
+      strictPolicies: false, // it answers no reviews
       mayWrite: 'everything',
+      dryRun: createDryRun(createClient(context.rest), configurationTarget(context)),
       webhookReplicas: readWebhookReplicas(context, shutdown),
     };
     const replica = startReplica(context, handlers, parts, shutdown);
@@ -79,15 +95,20 @@ export async function controllers(config: Config, options: ProcessOptions): Prom
 /** Both in one process, which takes the Secrets instead of their copies. */
 export async function serve(config: Config, options: ServeOptions): Promise<void> {
   const clients = await readClientTrust(config);
-  await runProcess(config, options, async (process) => {
+  const { exemplars } = config;
+  const statusPage = statusPageOf(config, options);
+  await runProcess(config, { ...options, exemplars, statusPage }, async (process) => {
     const { connected, checkReadiness, draining, shutdown } = process;
     const { context } = connected;
     const serving = watchServingSecret(context, shutdown);
     const shared = followSharedState(serving, shutdown);
     const webhooks = startWebhooks(process, clients, {
-      ...followOwnSecrets(context, shutdown),
+      ...(config.devUrl === undefined
+        ? followOwnSecrets(context, shutdown)
+        : followInSession(context, shutdown)),
       isOurs: createIsOurs(() => shared.current()?.user, config.namespace),
       mayWrite: 'everything',
+      dryRun: createDryRun(createClient(context.rest), configurationTarget(context)),
     });
     const { replica, conversions, listener } = webhooks;
     checkReadiness({ certificate: webhooks.certificate, ...webhooks.checks });
@@ -109,14 +130,18 @@ export async function serve(config: Config, options: ServeOptions): Promise<void
 
 export type Webhooks = ReturnType<typeof startWebhooks>;
 
+const statusPageOf = (config: ControllersConfig, { statusPage }: ControllersOptions) =>
+  config.statusPage ? (log: Logger) => statusPage(config, log) : undefined;
+
 /** Starts everything that a webhook request needs, and listens for requests. */
 function startWebhooks(
-  { connected: { context, isAway }, handlers, draining, shutdown }: Process,
+  { connected: { context, isAway }, handlers, draining, shutdown }: Process<WebhookConfig>,
   clients: ClientTrust | undefined,
-  parts: ReplicaParts,
+  ownParts: Omit<ReplicaParts, 'strictPolicies'>,
 ) {
   const { config, metrics, tracing, log } = context;
   const { isFull } = watchEventLoop(metrics.eventLoopDelay, shutdown);
+  const parts = { ...ownParts, strictPolicies: config.strictPolicies };
   const replica = startReplica(context, handlers, parts, shutdown);
   draining.addEventListener('abort', replica.held.stop);
   const conversions = startConversions(context, handlers.converters, shutdown);
@@ -129,7 +154,7 @@ function startWebhooks(
       // Another replica may know a newer token.
       return verdict === 'unknown' && isAway() ? 'unread' : verdict;
     },
-    conversion: conversions.serving,
+    conversion: { ...conversions.serving, bodyLimit: config.conversionBodyLimit },
     // Another replica may still reach the API server.
     isDraining: () => draining.aborted || isAway(),
     limits: {

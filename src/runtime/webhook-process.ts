@@ -41,8 +41,8 @@ import { createRestoreEvidence } from './restores/restore-evidence.ts';
 import { watchRestoreKinds } from './restores/restore-kinds.ts';
 import { createTargets } from './policies/targets.ts';
 import { watch, type Watched } from './watch.ts';
-import { createDryRun, NO_DRY_RUN } from './webhooks/dry-run.ts';
-import { configurationTarget, watchInstalledWebhooks } from './webhooks/installed-webhooks.ts';
+import type { DryRun } from './webhooks/dry-run.ts';
+import { watchInstalledWebhooks } from './webhooks/installed-webhooks.ts';
 import { createWorld, withinReach, withoutOwnSecrets } from './policies/world.ts';
 
 /** A policy that waits for a list must not delay the others: at start, many policies wait for their own lists. */
@@ -53,8 +53,11 @@ export type Replica = ReturnType<typeof startReplica>;
 export interface ReplicaParts extends OwnState {
   /** Whether a user is the leader, whose writes are trusted. */
   readonly isOurs: (username: string) => boolean;
-  /** `claims`: UniqueClaims only. The controllers make the dry runs and create the RestoreWindows. */
+  /** `claims`: UniqueClaims only. The controllers create the RestoreWindows. */
   readonly mayWrite: 'claims' | 'everything';
+  readonly dryRun: DryRun;
+  /** Whether a review of a policy that cannot be enforced as it is refuses the policy. */
+  readonly strictPolicies: boolean;
   /** The account of the webhook replicas, if this process does not serve webhooks. */
   readonly webhookReplicas?: () => Promise<AccessSubject | undefined>;
 }
@@ -62,7 +65,7 @@ export interface ReplicaParts extends OwnState {
 export function startReplica(
   context: Context,
   handlers: Handlers,
-  { paths, records, isOurs, mayWrite, webhookReplicas }: ReplicaParts,
+  { paths, records, isOurs, mayWrite, dryRun, strictPolicies, webhookReplicas }: ReplicaParts,
   signal: AbortSignal,
 ) {
   const { client, discovery, capabilities, config, serverClock, rollbacks, metrics, log } = context;
@@ -105,8 +108,7 @@ export function startReplica(
       reconcile: createPoliciesReconciler({
         policies: policies.store,
         ...{ targets, registry, records, now, log },
-        ...{ canRead, ...compiling },
-        dryRun: mayWrite === 'claims' ? NO_DRY_RUN : createDryRun(patient, configurationTarget(context)),
+        ...{ canRead, dryRun, ...compiling },
       }),
     },
     signal,
@@ -184,7 +186,7 @@ export function startReplica(
       createOwnKinds(
         ...([accessReviews, windows, detectors, owners, records, config.namespace] as const),
         {
-          ofPolicy: createPolicyWarnings({ ...compiling, strict: config.strictPolicies, log }),
+          ofPolicy: createPolicyWarnings({ ...compiling, strict: strictPolicies, log }),
           ofException: createExceptionWarnings(registry, serverClock.now),
         },
         serverClock.now,

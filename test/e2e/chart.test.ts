@@ -189,6 +189,24 @@ const EFFECTS: readonly (readonly [
     ['webhook', '--drain-delay=20s'],
   ],
   [
+    'controllers.extraArgs',
+    { controllers: { extraArgs: ['--ca-lifetime=365d'] } },
+    CONTROLLERS,
+    `${CONTAINER}.args`,
+    ['controllers', '--ca-lifetime=365d'],
+  ],
+  [
+    'controllers.extraArgs',
+    {
+      processes: 'single',
+      extraArgs: ['--drain-delay=20s'],
+      controllers: { extraArgs: ['--ca-lifetime=365d'] },
+    },
+    'Deployment gatehouse',
+    `${CONTAINER}.args`,
+    ['serve', '--drain-delay=20s', '--ca-lifetime=365d'],
+  ],
+  [
     'extraEnv',
     { extraEnv: [{ name: 'A', value: '1' }] },
     DEPLOYMENT,
@@ -279,6 +297,13 @@ const EFFECTS: readonly (readonly [
     CONTROLLERS,
     `${CONTAINER}.args`,
     ['controllers', '--compile-policies'],
+  ],
+  [
+    'compilePolicies',
+    { compilePolicies: true },
+    DEPLOYMENT,
+    `${CONTAINER}.args`,
+    ['webhook', '--compile-policies'],
   ],
   [
     'distributeBundles',
@@ -543,6 +568,7 @@ const everything = {
   distributeBundles: true,
   logLevel: 'debug',
   extraArgs: ['--drain-delay=20s'],
+  controllers: { extraArgs: ['--ca-lifetime=365d'] },
   extraEnv: [{ name: 'OTEL_SERVICE_NAME', value: 'gatehouse' }],
   extraVolumes: [{ name: 'handlers', emptyDir: {} }],
   extraVolumeMounts: [{ name: 'handlers', mountPath: '/handlers', readOnly: true }],

@@ -56,8 +56,20 @@ const installed = async () =>
     })
   )?.webhooks ?? [];
 
+/** What Kubernetes sets in pods beside the Service `gatehouse`, unless their manifest prevents it. */
+const SERVICE_LINKS = {
+  GATEHOUSE_SERVICE_HOST: '10.96.0.9',
+  GATEHOUSE_SERVICE_PORT: '443',
+  GATEHOUSE_PORT: 'tcp://10.96.0.9:443',
+  GATEHOUSE_PORT_443_TCP: 'tcp://10.96.0.9:443',
+  GATEHOUSE_OPERATIONS_PORT: 'tcp://10.96.0.10:8080',
+};
+
 test('a webhook replica starts, decides and has its Secret repaired with and without controllers', async () => {
-  const [webhook, controllers] = await Promise.all([start('webhook'), start('controllers')]);
+  const [webhook, controllers] = await Promise.all([
+    start('webhook', { env: SERVICE_LINKS }),
+    start('controllers', { env: SERVICE_LINKS }),
+  ]);
   await Promise.all([webhook.whenReady(), controllers.whenReady()]);
   await enforceExamples(cluster);
 

@@ -41,6 +41,21 @@ test.each([
   ['restore close', "missing required argument 'name'", 'gatehouse restore close'],
   ['restore open x --for 1y', /--for/, 'gatehouse restore open'],
   ['serve --port x', '--port: "x" is not a port (0 to 65535)', 'gatehouse serve'],
+  [
+    'webhook --lease-duration 5s',
+    '--lease-duration has no effect on gatehouse webhook, only on gatehouse controllers and gatehouse serve: remove it',
+    'gatehouse webhook',
+  ],
+  [
+    'controllers --client-ca ca.crt',
+    '--client-ca has no effect on gatehouse controllers, only on gatehouse webhook and gatehouse serve: remove it',
+    'gatehouse controllers',
+  ],
+  [
+    'webhook --dev-url https://192.0.2.10:8443',
+    '--dev-url has no effect on gatehouse webhook, only on gatehouse serve: remove it',
+    'gatehouse webhook',
+  ],
   ['manifests', 'nothing to print: use --handlers <folder> or -p <policies>', 'gatehouse manifests'],
   ['manifests -n Prod', /^--namespace: "Prod"/, 'gatehouse manifests'],
   ['sandbox --port 99999', /"99999" is not a port/, 'gatehouse sandbox'],

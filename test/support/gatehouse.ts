@@ -1,6 +1,7 @@
 /** Replicas of Gatehouse as separate processes, against a control plane. */
 import { join } from 'node:path';
 
+import { settingsOf } from '../../src/config/config.ts';
 import type { SettingName } from '../../src/config/settings.ts';
 import { testsSandbox, type ControlPlane } from './control-plane.ts';
 import { MAIN } from './main-module.ts';
@@ -97,7 +98,9 @@ async function startProcess(
     'drain-delay': '200ms',
     ...settings,
   };
-  const flags = Object.entries(all).flatMap(([flag, value]) => [`--${flag}`, value]);
+  const flags = [...settingsOf(command)].flatMap((name) =>
+    all[name] === undefined ? [] : [`--${name}`, all[name]],
+  );
   const program = startProgram(process.execPath, [...nodeArgs, main, command, ...flags], {
     logFile: join(plane.folder, `${name}.log`),
     env: { ...process.env, ...env },

@@ -4,6 +4,7 @@ import { hostname, userInfo } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { webhookConfigurations } from '../../admission/webhooks/webhook-configurations.ts';
+import type { Config } from '../../config/config.ts';
 import type { DevUrl } from '../../config/dev-url.ts';
 import { configMaps } from '../../kube/well-known.ts';
 import { CA_BUNDLE_KEY, CABUNDLE_CONFIGMAP } from '../../pki/annotations.ts';
@@ -40,7 +41,7 @@ const HEALTH_POLL_MS = 50;
  * @throws when the session cannot start or continue
  */
 export async function runDevSession(
-  context: Context,
+  context: Context<Config>,
   url: DevUrl,
   parts: Webhooks,
   draining: AbortSignal,
@@ -98,7 +99,7 @@ function startControllersHere(context: Context, { handlers }: Replica, signal: A
 
 /** What the session reads and writes in the API server, as the user of the kubeconfig. */
 function sessionAccess(
-  context: Context,
+  context: Context<Config>,
   { registry, handlers, detectors, paths }: Pick<Replica, 'registry' | 'handlers' | 'detectors' | 'paths'>,
 ): Pick<DevSessionOptions, 'desired' | 'serviceBundle'> {
   const { client, config, log } = context;

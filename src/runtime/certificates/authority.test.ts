@@ -84,8 +84,8 @@ function leader({ importFrom, ...change }: LeaderChange = {}) {
       secret: importFrom,
       nameConstraints: false,
       lifetimeMs: 730 * 24 * HOUR,
-      propagationWaitMs: 10 * MINUTE,
     },
+    caPropagationWaitMs: 10 * MINUTE,
     clusterDomain: undefined,
     servingCerts: {
       dnsSuffixes: [],

@@ -76,7 +76,7 @@ export interface RotationContext extends KeySource {
   readonly client: Pick<KubeClient, 'get' | 'listAll' | 'create' | 'replace'>;
   readonly config: Pick<
     Config,
-    'namespace' | 'namespaces' | 'without' | 'ca' | 'servingCerts' | 'clusterDomain'
+    'namespace' | 'namespaces' | 'without' | 'ca' | 'caPropagationWaitMs' | 'servingCerts' | 'clusterDomain'
   >;
   /** The same time for all replicas: two leaders must agree about what has expired. */
   readonly serverClock: Pick<ServerClock, 'now' | 'skewMs'>;
@@ -168,7 +168,7 @@ async function stateOf(
   return {
     authority,
     now,
-    times: config.ca,
+    times: { propagationWaitMs: config.caPropagationWaitMs },
     targetsWithout: (id) => {
       const generation = authority.generations.find((one) => one.id === id);
       const others = evidence.targetsWithout(id);

@@ -10,7 +10,7 @@ type Settings = Parameters<typeof trialScope>[0];
 const DAY = 24 * 60 * 60_000;
 const plain: Settings = {
   clusterDomain: undefined,
-  ca: { secret: undefined, nameConstraints: true, lifetimeMs: 730 * DAY, propagationWaitMs: 0 },
+  ca: { secret: undefined, nameConstraints: true, lifetimeMs: 730 * DAY },
   servingCerts: {
     ...{ dnsSuffixes: [], namespaceSuffixes: new Map(), shortNames: false, clusterIPs: false },
     ...{ renewAfter: 66, maxLifetimeMs: 90 * DAY, onRemoval: 'retain' },

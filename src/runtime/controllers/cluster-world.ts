@@ -19,7 +19,7 @@ import { deepFreeze } from '../../json/objects.ts';
 import { dropManagedFields } from '../../kube/watch/change.ts';
 import { NotLeaderError } from '../../kube/lease/fence.ts';
 import type { Resource } from '../../kube/object.ts';
-import { regarding, type LeaderContext } from '../controller.ts';
+import { regarding, type RecordingContext } from '../controller.ts';
 import { listIn } from '../namespaces.ts';
 import { isSame, writeKey, type ControllerStores } from './controller-stores.ts';
 import type { OwnWrites } from './own-writes.ts';
@@ -28,7 +28,7 @@ import type { OwnWrites } from './own-writes.ts';
 const ATTEMPTS = 5;
 
 export function createClusterWorld(
-  context: Pick<LeaderContext, 'client' | 'discovery' | 'namespaces' | 'record' | 'log'>,
+  context: Pick<RecordingContext, 'client' | 'discovery' | 'namespaces' | 'record' | 'log'>,
   controller: CompiledController,
   kinds: readonly ServedKind[],
   stores: ControllerStores,

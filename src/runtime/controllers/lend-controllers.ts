@@ -5,7 +5,7 @@ import {
   AWAIT_CHANGE,
   inLocalTime,
   startController,
-  type LeaderContext,
+  type RecordingContext,
   type Reconcile,
 } from '../controller.ts';
 import type { watchInstalledWebhooks } from '../webhooks/installed-webhooks.ts';
@@ -14,7 +14,7 @@ import { startControllers } from './start-controllers.ts';
 type Sessions = Pick<ReturnType<typeof watchInstalledWebhooks>, 'devSessions' | 'whenListed' | 'onChange'>;
 
 export function startUnlessLent(
-  context: LeaderContext,
+  context: RecordingContext,
   sessions: Sessions,
   controllers: readonly CompiledController[],
   signal: AbortSignal,

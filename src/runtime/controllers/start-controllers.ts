@@ -8,7 +8,7 @@ import { messageOf } from '../../json/error-message.ts';
 import { groupResourceName, type KubeObject } from '../../json/kube-object.ts';
 import { canI, type AccessQuestion } from '../../kube/access.ts';
 import { linkedController, sleep, systemClock } from '../../kube/clock.ts';
-import { AWAIT_CHANGE, GONE, startController, type LeaderContext, type Reconcile } from '../controller.ts';
+import { AWAIT_CHANGE, GONE, startController, type RecordingContext, type Reconcile } from '../controller.ts';
 import { inHandler } from '../handlers/stray-errors.ts';
 import { placesOf } from '../namespaces.ts';
 import { mayRead } from '../policies/read-access.ts';
@@ -24,7 +24,7 @@ const ERROR_RETRY_MS = 500;
 const REPORT_MS = 30_000;
 
 export function startControllers(
-  context: LeaderContext,
+  context: RecordingContext,
   controllers: readonly CompiledController[],
   signal: AbortSignal,
 ): { readonly stopped: Promise<unknown> } {
@@ -34,7 +34,7 @@ export function startControllers(
 
 /** Until the signal aborts. */
 async function run(
-  context: LeaderContext,
+  context: RecordingContext,
   controller: CompiledController,
   signal: AbortSignal,
 ): Promise<void> {
@@ -112,7 +112,7 @@ const labelOf = (result: PassResult | undefined): PassResultLabel => {
 
 /** Waits until the API server serves the kinds and this process may read them. */
 async function whenServed(
-  context: LeaderContext,
+  context: RecordingContext,
   controller: CompiledController,
   signal: AbortSignal,
 ): Promise<readonly [ServedKind, ...ServedKind[]]> {
@@ -156,7 +156,7 @@ export function rememberingYes(ask: May): May {
 }
 
 async function served(
-  { discovery, namespaces }: LeaderContext,
+  { discovery, namespaces }: RecordingContext,
   kind: VersionedKind,
   may: May,
   signal: AbortSignal,

@@ -11,6 +11,7 @@ import { createConversionsReconciler, targetOf } from './conversions.ts';
 import { createListeners } from '../listeners.ts';
 import type { ConversionServing } from '../../server/conversion-routes.ts';
 import { untilPassed, type HealthCheck } from '../../server/health.ts';
+import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import { startController, type Reconcile } from '../controller.ts';
 import { createDefinitions } from './definitions.ts';
@@ -23,10 +24,10 @@ import { conditionsOf, createStatusReconciler } from '../policies/compiled-state
 
 export interface Conversions {
   /** For the webhook server. */
-  readonly serving: ConversionServing;
+  readonly serving: Pick<ConversionServing, 'lookUp'>;
   readonly checks: { readonly conversions?: HealthCheck };
   /** Runs the status controller. Resolves when its last reconcile has ended after the signal aborted. */
-  readonly lead: (context: Context, signal: AbortSignal) => Promise<void>;
+  readonly lead: (context: Context<ControllersConfig>, signal: AbortSignal) => Promise<void>;
 }
 
 /**
@@ -39,7 +40,7 @@ export function startConversions(
   signal: AbortSignal,
 ): Conversions {
   const { config, log } = context;
-  if (config.without.includes('conversions')) return withoutConversions(config.conversionBodyLimit, handlers);
+  if (config.without.includes('conversions')) return withoutConversions(handlers);
   const changes = createListeners<[name: string]>();
   const policies = watch<ConversionPolicy>(
     context,
@@ -91,12 +92,13 @@ export function startConversions(
   for (const { target } of handlers) definitions.read(target, signal).catch(() => undefined);
 
   return {
-    serving: { lookUp: registry.lookUp, bodyLimit: config.conversionBodyLimit },
+    serving: { lookUp: registry.lookUp },
     checks: {
       conversions: untilPassed(() => problemOf(policies, (name) => registry.get(name) !== undefined)),
     },
     lead: async (leading, leadership) => {
-      const service = { namespace: config.namespace, name: config.service, port: config.servicePort };
+      const { namespace, service: name, servicePort } = leading.config;
+      const service = { namespace, name, port: servicePort };
       const reconcile = createConversionStatusReconciler(
         leading.client,
         policies.store,
@@ -114,7 +116,7 @@ export function startConversions(
 }
 
 /** @throws Error when a handler converts objects: without it, the API server could not read them */
-function withoutConversions(bodyLimit: number, [handler]: readonly Converter[]): Conversions {
+function withoutConversions([handler]: readonly Converter[]): Conversions {
   if (handler !== undefined)
     throw new Error(
       `${handler.name} converts ${groupResourceName(handler.target)}, and --without conversions leaves conversions out: ` +
@@ -127,7 +129,7 @@ function withoutConversions(bodyLimit: number, [handler]: readonly Converter[]):
       'start it with conversions, or set spec.conversion of the CustomResourceDefinition to another webhook or to strategy: None',
   });
   return {
-    serving: { lookUp, bodyLimit },
+    serving: { lookUp },
     checks: {},
     lead: () => Promise.resolve(),
   };

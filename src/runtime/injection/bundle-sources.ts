@@ -16,6 +16,7 @@ import {
   type SourceObject,
 } from '../../pki/injection/source.ts';
 import type { CertificatePem } from '../../pki/x509/pem.ts';
+import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import { isCovered } from '../namespaces.ts';
 import { watch, type WatchContext } from '../watch.ts';
@@ -27,7 +28,7 @@ const CERTIFICATES_ROLE = 'deploy/components/cert-manager-compat/role.yaml';
 
 /** Watches only named sources, so the other Secrets of the cluster cost no memory. */
 export function createBundleSources(
-  context: Context,
+  context: Context<ControllersConfig>,
   ofAuthority: () => CertificatePem | undefined,
   onChange: (isAffected: (source: BundleSource) => boolean) => void,
   signal: AbortSignal,

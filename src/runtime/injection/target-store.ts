@@ -6,6 +6,7 @@ import { MAX_BUNDLE_BYTES } from '../../pki/authority/bundle.ts';
 import { textIn, wantedSlots } from '../../pki/injection/plan.ts';
 import { toTarget, type InjectionTarget, type Slot, type TargetKind } from '../../pki/injection/target.ts';
 import { readableCertificates } from '../../pki/x509/pem.ts';
+import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import { versionsOf, watch } from '../watch.ts';
 import type { TargetTrust } from './root-evidence.ts';
@@ -29,7 +30,7 @@ export type TargetStore = ReturnType<typeof watchTargets>;
 
 /** @param own the object of this kind that Gatehouse writes completely. It matters even if it asks for no bundle */
 export function watchTargets(
-  context: Context,
+  context: Context<ControllersConfig>,
   kind: TargetKind,
   resource: Resource,
   own: ObjectMeta,
@@ -103,7 +104,7 @@ export function watchTargets(
 
 /** Reads the content of targets whose watch covers only metadata. `onContent`: a new version has been read. */
 function createContentReader(
-  { client, config }: Context,
+  { client, config }: Context<ControllersConfig>,
   kind: TargetKind,
   resource: Resource,
   onContent: (key: string, target: InjectionTarget) => void,

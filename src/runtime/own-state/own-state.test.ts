@@ -122,7 +122,7 @@ describe('a webhook process', () => {
     const store = createStore<Secret>();
     const changes = createListeners<[key: string]>();
     const shared = followSharedState({ store, onChange: changes.add }, never);
-    const state = followCopies({ config: { ca: { propagationWaitMs: 60_000 } } } as never, shared, never);
+    const state = followCopies({ config: { caPropagationWaitMs: 60_000 } } as never, shared, never);
     const see = () => {
       const secret = serving();
       if (secret === undefined) store.delete(keyOf(SERVING_SECRET));

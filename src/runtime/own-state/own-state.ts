@@ -20,6 +20,16 @@ export const followOwnSecrets = (context: Context, signal: AbortSignal): OwnStat
   records: followReadRecords(context, signal),
 });
 
+/** On a developer's machine: the session supplies the token. */
+export const followInSession = (context: Context, signal: AbortSignal): OwnState => ({
+  paths: createAcceptedPaths(
+    () => true,
+    context.config.caPropagationWaitMs,
+    () => performance.now(),
+  ),
+  records: followReadRecords(context, signal),
+});
+
 /** In a webhook process. */
 export function followCopies(
   { config }: Pick<Context, 'config'>,
@@ -29,7 +39,7 @@ export function followCopies(
   // Unlike the original, a missing copy proves nothing: no path is valid without it.
   const paths = createAcceptedPaths(
     () => false,
-    config.ca.propagationWaitMs,
+    config.caPropagationWaitMs,
     () => performance.now(),
     'used',
   );

@@ -11,6 +11,7 @@ import type { Log } from '../../log.ts';
 import { counted } from '../../json/counted.ts';
 import { keyOf } from '../../json/kube-object.ts';
 import type { Store } from '../../kube/store.ts';
+import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import {
   AWAIT_CHANGE,
@@ -168,7 +169,7 @@ const describe = ({ field, message }: { readonly field: string; readonly message
 
 /** @param onResult called with the name of a policy that has been audited */
 export function startPolicyAudit(
-  context: Context,
+  context: Context<ControllersConfig>,
   { registry, policies, world }: Replica,
   record: RecordEvent,
   onResult: (name: string) => void,

@@ -25,6 +25,7 @@ import { eachPage } from './sweep.ts';
 import { createUidRelinker, type RelinkUids } from './relink-uids.ts';
 import { storedObjects, type StoredObjects } from '../policies/stored-objects.ts';
 import { served } from '../policies/world.ts';
+import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import type { Replica } from '../webhook-process.ts';
 
@@ -83,7 +84,7 @@ export type RelinkOwners = ReturnType<typeof createRelinkOwners>;
 
 /** Relinks owners as part of the sweep of a window. Undefined when the window turns it off. */
 export function createRelinkOwners(
-  { client, discovery, config, namespaces }: Context,
+  { client, discovery, config, namespaces }: Context<ControllersConfig>,
   { registry, world, windows, detectors }: Replica,
 ) {
   if (world.owners === undefined) return undefined;

@@ -6,6 +6,7 @@ import { tokensIn } from '../../admission/webhooks/path-tokens.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-configurations.ts';
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../kube/well-known.ts';
 import { createListeners } from '../listeners.ts';
+import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import { watch, type WatchContext } from '../watch.ts';
 
@@ -17,7 +18,10 @@ export const WEBHOOK_CONFIGURATIONS = {
 export type WebhookResource = keyof typeof WEBHOOK_CONFIGURATIONS;
 
 /** The Service that the entries of a cluster name, and the features that the API server supports. */
-export function configurationTarget({ config, capabilities }: Pick<Context, 'config' | 'capabilities'>) {
+export function configurationTarget({
+  config,
+  capabilities,
+}: Pick<Context<ControllersConfig>, 'config' | 'capabilities'>) {
   const { namespace, service, servicePort } = config;
   return {
     service: { namespace, name: service, port: servicePort },

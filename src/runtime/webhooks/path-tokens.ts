@@ -103,17 +103,15 @@ export function createAcceptedPaths(
   };
 }
 
-/** On a developer's machine, the session supplies the token instead of the Secret. */
+/** From the Secret. */
 export function followPathTokens(context: Context, signal: AbortSignal): AcceptedPaths {
-  const { namespace, ca, devUrl } = context.config;
-  const clock = () => performance.now();
-  if (devUrl !== undefined) return createAcceptedPaths(() => true, ca.propagationWaitMs, clock);
+  const { namespace, caPropagationWaitMs } = context.config;
   const watched = watch<Secret>(
     context,
     { resource: secrets, namespace, fieldSelector: `metadata.name=${PATH_SECRET}` },
     signal,
   );
-  const paths = createAcceptedPaths(watched.hasSynced, ca.propagationWaitMs, clock);
+  const paths = createAcceptedPaths(watched.hasSynced, caPropagationWaitMs, () => performance.now());
   watched.onChange((key) => {
     paths.learn(parsePathTokens(watched.store.get(key)?.data));
   });
@@ -208,7 +206,7 @@ export function startPathRotation(
 ): RunningController {
   const { client, config, log } = context;
   const reconcile = createPathTokensReconciler({
-    ...{ client, namespace: config.namespace, overlapMs: config.ca.propagationWaitMs, log },
+    ...{ client, namespace: config.namespace, overlapMs: config.caPropagationWaitMs, log },
     now: () => performance.now(),
     random: () => randomBytes(PATH_TOKEN_BYTES).toString('hex'),
   });

@@ -17,6 +17,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import type { Log } from '../../log.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Certificates } from '../certificates/start-certificates.ts';
+import type { ControllersConfig } from '../../config/config.ts';
 import type { Context } from '../context.ts';
 import { requeueIn, startController, type Reconcile, type RunningController } from '../controller.ts';
 import type { Replica } from '../webhook-process.ts';
@@ -143,7 +144,7 @@ const isSame = (live: LiveWebhookConfiguration, { webhooks, metadata }: LiveWebh
   isDeepStrictEqual([live.webhooks ?? [], live.metadata?.labels ?? {}], [webhooks, metadata?.labels]);
 
 export function startWebhookConfigurations(
-  context: Context,
+  context: Context<ControllersConfig>,
   { registry, releases, handlers, detectors, paths, webhooks }: Replica,
   certificates: Certificates,
   { onRefused, onWaiting }: Pick<WebhookConfigurationsOptions, 'onRefused' | 'onWaiting'>,

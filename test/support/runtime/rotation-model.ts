@@ -185,8 +185,9 @@ export async function createModel({ seed, skewMs, ca }: ModelOptions) {
         ca: {
           secret: ca === 'imported' ? CA_SECRET : undefined,
           nameConstraints: ca === 'constrained',
-          ...{ lifetimeMs: 730 * DAY, ...TIMES },
+          lifetimeMs: 730 * DAY,
         },
+        caPropagationWaitMs: TIMES.propagationWaitMs,
         clusterDomain: undefined,
         servingCerts: {
           get dnsSuffixes() {

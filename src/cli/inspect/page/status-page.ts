@@ -1,7 +1,7 @@
 /** The status page of a replica: the API server decides who may see it, and a reading of the cluster is its content. */
 import type { Logger } from 'pino';
 
-import type { Config } from '../../../config/config.ts';
+import type { ControllersConfig } from '../../../config/config.ts';
 import { mayUserVisit, reviewToken } from '../../../kube/access.ts';
 import type { Context } from '../../../runtime/context.ts';
 import type { StatusPage } from '../../../runtime/process.ts';
@@ -22,7 +22,7 @@ const WARN_INTERVAL_MS = 60_000;
 
 type Api = Pick<Context, 'client' | 'discovery' | 'serverClock'> & { readonly server: string };
 
-export function createStatusPage(config: Config, log: Logger): StatusPage {
+export function createStatusPage(config: ControllersConfig, log: Logger): StatusPage {
   const now = () => performance.now();
   let api: Api | undefined;
   let warnedAt = -Infinity;
@@ -50,7 +50,10 @@ export function createStatusPage(config: Config, log: Logger): StatusPage {
   };
 }
 
-async function readView({ client, discovery, serverClock, server }: Api, config: Config): Promise<View> {
+async function readView(
+  { client, discovery, serverClock, server }: Api,
+  config: ControllersConfig,
+): Promise<View> {
   const { namespace, compat } = config;
   const [version, readings] = await Promise.all([
     discovery.serverVersion(AbortSignal.timeout(TIMEOUT_MS)).catch(() => undefined),

@@ -1,7 +1,7 @@
 /** Checks that the API server calls Gatehouse and gets a response. */
 import { WINDOW_ENTRY } from '../../../../admission/webhooks/protect-own-kinds.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../../admission/webhooks/webhook-configurations.ts';
-import { environmentName } from '../../../../config/config.ts';
+import { environmentName } from '../../../../config/environment.ts';
 import type {
   EndpointSlice,
   InstallationReadings,

@@ -1,0 +1,64 @@
+/**
+ * The environment variables of settings.
+ *
+ * Kubernetes sets variables for every Service in the namespace of a pod (service links). Their names depend only on the
+ * names of Services, so one can be the name of a setting: `GATEHOUSE_PORT` for the Service `gatehouse`, and
+ * `GATEHOUSE_OPERATIONS_PORT` for `gatehouse-operations`.
+ *
+ * Invariant: no service link changes a setting or ends a process. Of all names of service links, only `<SERVICE>_PORT` may
+ * be the variable of a setting, because Kubernetes gives it a URL, which no port is. The other values look like those of a
+ * user, so a setting with such a name has no variable.
+ * @see https://kubernetes.io/docs/tutorials/services/connect-applications-service/#environment-variables
+ */
+import type { SettingName } from './settings.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+type Variable =
+  | { readonly kind: 'value'; readonly value: string | undefined }
+  /** Kubernetes set it, or may have set it. */
+  | { readonly kind: 'ignored'; readonly message: string }
+  /** Only a user can have set it. */
+  | { readonly kind: 'refused'; readonly message: string };
+
+/** The names of service links, apart from `<SERVICE>_PORT`. The first group is the name of the Service. */
+const SERVICE_LINK =
+  /^(\w+?)_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/;
+
+const nameOf = (setting: string): string => `GATEHOUSE_${setting.toUpperCase().replaceAll('-', '_')}`;
+
+/** Undefined: the setting has no variable, because Kubernetes sets the one of this name. */
+export function environmentName(setting: SettingName): string | undefined {
+  const name = nameOf(setting);
+  return SERVICE_LINK.test(name) ? undefined : name;
+}
+
+export function readVariable(setting: SettingName, environment: Environment): Variable {
+  const name = nameOf(setting);
+  const value = environment[name];
+  if (value === undefined) return { kind: 'value', value };
+  const ignored = (service: string): Variable => ({
+    kind: 'ignored',
+    message: `${name}=${value} is not used as --${setting}: ${originOf(service)}; enableServiceLinks: false in the pod prevents it`,
+  });
+  if (name.endsWith('_PORT') && isServiceAddress(value)) return ignored(name.slice(0, -'_PORT'.length));
+  const service = SERVICE_LINK.exec(name)?.[1];
+  if (service === undefined) return { kind: 'value', value };
+  if (environment[`${service}_SERVICE_HOST`] !== undefined) return ignored(service);
+  return {
+    kind: 'refused',
+    message: `${name} cannot set --${setting}: ${originOf(service)}; use the flag, or ${setting} in the file of --config`,
+  };
+}
+
+/** Whether Kubernetes gives such values to `<SERVICE>_PORT`. */
+const isServiceAddress = (value: string): boolean => /^(tcp|udp|sctp):\/\//.test(value);
+
+const originOf = (service: string): string =>
+  `Kubernetes sets this variable in every pod beside a Service named ${service.toLowerCase().replaceAll('_', '-')}`;
+
+/** Where such a value of a flag or a file comes from; empty: it is no address of a Service. */
+export const hintAt = (value: string): string =>
+  isServiceAddress(value)
+    ? '; it is the address that Kubernetes gives pods for a Service, in <SERVICE>_PORT'
+    : '';
