@@ -5,7 +5,6 @@ import { initiallyDeferred, policyOwners, policyRestore } from './policy-restore
 import { policyValidate } from './policy-validate.ts';
 import {
   anyObject,
-  apiGroup,
   array,
   boolean,
   countMap,
@@ -19,7 +18,7 @@ import {
 } from './schema.ts';
 
 const params = object('An object that expressions read as params, e.g. a ConfigMap with limits.', {
-  apiGroup: apiGroup('The API group of the object; empty for the core group.'),
+  apiGroup: string('The API group of the object; empty for the core group.'),
   resource: string('Its plural, e.g. `configmaps`.', { minLength: 1 }),
   name: string('Its name.', { minLength: 1 }),
   'namespace?': string('Its namespace. Default for a namespaced kind: the namespace of the checked object.'),
