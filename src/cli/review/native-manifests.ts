@@ -25,7 +25,7 @@ export function nativeManifests(paths: readonly string[], ownNamespace: string, 
   const options = { recursive: false, standardInput: () => readFileSync(0, 'utf8') };
   const objects = readObjects(paths, options);
   const kinds = createKinds(objects, createStorage());
-  const policies = compilePolicies(objects, kinds, { ownNamespace, matchConditions: true });
+  const policies = compilePolicies(objects, kinds, { ownNamespace });
   const detectors = readOwn<RestoreDetector>('RestoreDetector', objects, kinds.registry);
   refuse([...detectors.problems, ...(policies.length === 0 ? ['-p: no AdmissionPolicy was found'] : [])]);
   const restorers = detectors.found
