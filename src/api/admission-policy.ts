@@ -101,7 +101,7 @@ const spec = object('The rules.', {
     default: true,
   }),
   'compile?': oneOf(
-    'Whether the API server itself enforces what CEL can say, also while Gatehouse is down (Auto), or only the webhook. Needs --compile-policies and Kubernetes 1.30; for defaults, 1.36. Default: Auto.',
+    'Whether the API server itself enforces what CEL can say, also while Gatehouse is down (Auto), or only the webhook. Needs --compile-policies; for defaults and mutations, Kubernetes 1.36. Default: Auto.',
     ['Auto', 'Never'],
   ),
   'params?': params,
