@@ -6,7 +6,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 import { renderChart, staleTemplates } from './render-chart.ts';
-import { renderCrdRules, renderCrds } from './render-crds.ts';
+import { renderCrds } from './render-crds.ts';
 import { renderDashboard } from './render-dashboard.ts';
 import { renderInstall } from './render-install.ts';
 import { renderReference } from './render-reference.ts';
@@ -15,9 +15,6 @@ const deploy = join(import.meta.dirname, '..', 'deploy');
 const crds = join(deploy, 'base', 'crds');
 mkdirSync(crds, { recursive: true });
 for (const { file, text } of renderCrds()) writeFileSync(join(crds, file), text);
-const rules = join(deploy, 'components', 'crd-rules');
-mkdirSync(rules, { recursive: true });
-writeFileSync(join(rules, 'kustomization.yaml'), renderCrdRules());
 writeFileSync(join(deploy, 'install.yaml'), renderInstall(deploy));
 writeFileSync(join(deploy, 'monitoring', 'dashboard.json'), renderDashboard());
 

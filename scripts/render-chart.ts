@@ -70,7 +70,7 @@ function renderChartFile(root: string): string {
     type: 'application',
     version,
     appVersion: version,
-    kubeVersion: '>=1.20.0-0',
+    kubeVersion: '>=1.30.0-0',
     keywords: ['admission', 'webhook', 'certificates', 'restore'],
     maintainers: [{ name: 'The Gatehouse maintainers' }],
     annotations: {

@@ -84,7 +84,6 @@ function compile(name: string, spec: AdmissionPolicySpec): CompiledPolicy {
     },
     {
       ownNamespace: 'gatehouse-system',
-      matchConditions: true,
       resolve: () => ({ kind: DATACENTERS.kind, namespaced: DATACENTERS.namespaced }),
     },
   );

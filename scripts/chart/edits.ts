@@ -1,8 +1,5 @@
 /** The places in the manifests of deploy/ where the chart inserts its values. */
-import { stringify } from 'yaml';
-
 import { PARTS } from '../../src/config/parts.ts';
-import { RESTORE_WINDOW_RULES } from '../../src/api/restore-window-rules.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { inline, lines, optional, type Edit, type Path } from './holes.ts';
 
@@ -36,15 +33,10 @@ const BY_KIND: Readonly<Partial<Record<string, (object: KubeObject) => readonly 
   RoleBinding: binding,
   Deployment: (object) => [...deployment(object), ...container(object)],
   CronJob: rehearsal,
-  PodDisruptionBudget: (object) => [
-    inline(
-      ['apiVersion'],
-      'policy/{{ if semverCompare ">=1.21-0" .Capabilities.KubeVersion.Version }}v1{{ else }}v1beta1{{ end }}',
-    ),
-    ...(isControllers(object)
+  PodDisruptionBudget: (object) =>
+    isControllers(object)
       ? []
-      : [inline(['spec', 'minAvailable'], '{{ toYaml .Values.podDisruptionBudget.minAvailable }}')]),
-  ],
+      : [inline(['spec', 'minAvailable'], '{{ toYaml .Values.podDisruptionBudget.minAvailable }}')],
   NetworkPolicy: (object) => [
     inline(
       ['spec', 'ingress', isControllers(object) ? 0 : 1, 'from'],
@@ -79,21 +71,12 @@ function binding(object: KubeObject & { readonly subjects?: readonly { readonly 
   ];
 }
 
-function definition({ metadata }: KubeObject): readonly Edit[] {
-  const keep = lines(['metadata', 'annotations'], 'add', () => [
-    '{{- if .Values.crds.keep }}',
-    'annotations:',
-    '  helm.sh/resource-policy: keep',
-    '{{- end }}',
-  ]);
-  if (metadata?.name !== 'restorewindows.gatehouse.dev') return [keep];
-  const rules = stringify({ 'x-kubernetes-validations': RESTORE_WINDOW_RULES }, { lineWidth: 0 });
-  const spec = ['spec', 'versions', 0, 'schema', 'openAPIV3Schema', 'properties', 'spec'];
+function definition(): readonly Edit[] {
   return [
-    keep,
-    lines([...spec, 'x-kubernetes-validations'], 'add', () => [
-      '{{- if .Values.crds.rules }}',
-      ...rules.trimEnd().split('\n'),
+    lines(['metadata', 'annotations'], 'add', () => [
+      '{{- if .Values.crds.keep }}',
+      'annotations:',
+      '  helm.sh/resource-policy: keep',
       '{{- end }}',
     ]),
   ];
@@ -133,10 +116,6 @@ function rehearsal(): readonly Edit[] {
   const pod: Path = ['spec', 'jobTemplate', ...POD];
   const inside: Path = [...pod, 'containers', 0];
   return [
-    inline(
-      ['apiVersion'],
-      'batch/{{ if semverCompare ">=1.21-0" .Capabilities.KubeVersion.Version }}v1{{ else }}v1beta1{{ end }}',
-    ),
     inline(['spec', 'schedule'], '{{ .Values.restore.rehearsal.schedule | quote }}'),
     inline([...inside, 'image'], '{{ include "gatehouse.image" . | quote }}'),
     pullPolicy(inside),

@@ -21,13 +21,10 @@ const SEPARATE = 'ne .Values.processes "single"';
  * (edits.ts).
  */
 export const COMPONENTS: Readonly<Record<string, string | undefined>> = {
-  backstop: 'and .Values.backstop.enabled (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version)',
+  backstop: '.Values.backstop.enabled',
   'client-ca': undefined, // extraArgs, extraVolumes, extraVolumeMounts
-  'crd-rules': undefined, // crds.rules
   single: SINGLE,
   'single-account': undefined, // processes
-  'kubernetes-1.20': undefined, // depends on the version of the cluster
-  'kubernetes-1.29': undefined, // the same
   'delete-secrets': '.Values.deleteSecrets',
   'distribute-bundles': '.Values.distributeBundles',
   'disruption-budget': '.Values.podDisruptionBudget.enabled',

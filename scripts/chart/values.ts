@@ -79,10 +79,6 @@ export function chartValues(base: BaseDefaults): TSchema & { readonly properties
           'Keep them when the release is uninstalled. Otherwise every policy, window and report is deleted.',
           true,
         ),
-        rules: boolean(
-          'Kubernetes 1.25 and newer: the API server itself enforces more rules for RestoreWindows.',
-          false,
-        ),
       },
     ),
     monitoring: monitoringValues(),
@@ -158,7 +154,7 @@ const processValues = (): TProperties => ({
     false,
   ),
   compilePolicies: boolean(
-    'What CEL can express, as policies that the API server enforces itself: checks as ValidatingAdmissionPolicies (Kubernetes 1.30), changes as MutatingAdmissionPolicies (1.36).',
+    'What CEL can express, as policies that the API server enforces itself: checks as ValidatingAdmissionPolicies, changes as MutatingAdmissionPolicies (Kubernetes 1.36).',
     false,
   ),
   extraArgs: flags('Additional flags of the process that answers reviews, such as `--drain-delay=20s`.'),
@@ -237,10 +233,9 @@ const neighbourValues = (base: BaseDefaults): TProperties => ({
       base.minAvailable,
     ),
   }),
-  backstop: group(
-    'Kubernetes 1.30 and newer: the API server itself limits what the account of the controllers can write.',
-    { enabled: boolean('Create the ValidatingAdmissionPolicies.', true) },
-  ),
+  backstop: group('The API server itself limits what the account of the controllers can write.', {
+    enabled: boolean('Create the ValidatingAdmissionPolicies.', true),
+  }),
   networkPolicy: group(
     'Which clients can reach Gatehouse. All can reach the webhooks, but not the metrics.',
     {

@@ -5,7 +5,6 @@ import { initiallyDeferred, policyOwners, policyRestore } from './policy-restore
 import { policyValidate } from './policy-validate.ts';
 import {
   anyObject,
-  apiGroup,
   array,
   boolean,
   countMap,
@@ -19,7 +18,7 @@ import {
 } from './schema.ts';
 
 const params = object('An object that expressions read as params, e.g. a ConfigMap with limits.', {
-  apiGroup: apiGroup('The API group of the object; empty for the core group.'),
+  apiGroup: string('The API group of the object; empty for the core group.'),
   resource: string('Its plural, e.g. `configmaps`.', { minLength: 1 }),
   name: string('Its name.', { minLength: 1 }),
   'namespace?': string('Its namespace. Default for a namespaced kind: the namespace of the checked object.'),
@@ -102,7 +101,7 @@ const spec = object('The rules.', {
     default: true,
   }),
   'compile?': oneOf(
-    'Whether the API server itself enforces what CEL can say, also while Gatehouse is down (Auto), or only the webhook. Needs --compile-policies and Kubernetes 1.30; for defaults, 1.36. Default: Auto.',
+    'Whether the API server itself enforces what CEL can say, also while Gatehouse is down (Auto), or only the webhook. Needs --compile-policies; for defaults and mutations, Kubernetes 1.36. Default: Auto.',
     ['Auto', 'Never'],
   ),
   'params?': params,

@@ -1,6 +1,6 @@
 import { conditionsSchema, NOT_OBSERVED, observedGeneration } from './conditions.ts';
 import type { LabelSelector } from './policy-match.ts';
-import { anyObject, apiGroup, array, object, string, type KubeObjectOf, type TypeOf } from './schema.ts';
+import { anyObject, array, object, string, type KubeObjectOf, type TypeOf } from './schema.ts';
 
 const spec = object('Which objects of this namespace skip which checks, why, and until when.', {
   policy: string('The AdmissionPolicy. It must have `policyExceptions: Accept`.', {
@@ -20,7 +20,7 @@ const spec = object('Which objects of this namespace skip which checks, why, and
       'resources?': array(
         'Kinds. Default: all that the policy governs.',
         object('A kind.', {
-          apiGroup: apiGroup('The API group; empty for the core group.'),
+          apiGroup: string('The API group; empty for the core group.'),
           resource: string('The plural.', { minLength: 1 }),
         }),
         { minItems: 1, maxItems: 64 },

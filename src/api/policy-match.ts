@@ -1,6 +1,6 @@
 /** The requests that a policy governs: `spec.match`. */
 import type { GroupResource } from '../json/kube-object.ts';
-import { anyObject, apiGroup, array, mapList, object, oneOf, string } from './schema.ts';
+import { anyObject, array, mapList, object, oneOf, string } from './schema.ts';
 
 /** As in the Kubernetes API (meta/v1 LabelSelector). */
 export interface LabelSelector {
@@ -14,17 +14,17 @@ export interface LabelSelector {
 
 /** A kind that a policy names. */
 export const toGroupResource = ({
-  apiGroup,
+  apiGroup = '',
   resource,
 }: {
-  readonly apiGroup?: string | null;
+  readonly apiGroup?: string;
   readonly resource: string;
-}): GroupResource => ({ group: apiGroup ?? '', resource });
+}): GroupResource => ({ group: apiGroup, resource });
 
 export const policyMatch = object('The requests that the policy governs.', {
   apiGroups: array(
     'API groups. Wildcards are refused: they would include resources that the cluster needs for its own recovery.',
-    apiGroup('An API group; empty for the core group.'),
+    string('An API group; empty for the core group.'),
     { minItems: 1 },
   ),
   'apiVersions?': array('API versions.', string('An API version, or `*`.'), { minItems: 1, default: ['*'] }),
@@ -44,7 +44,7 @@ export const policyMatch = object('The requests that the policy governs.', {
     'Only objects with these labels, before or after the change. Not a security boundary: users can change labels.',
   ),
   'matchConditions?': mapList(
-    'CEL conditions that the API server evaluates before it calls Gatehouse (Kubernetes 1.28 and newer).',
+    'CEL conditions that the API server evaluates before it calls Gatehouse.',
     'name',
     object('A condition.', {
       name: string('A name for messages and metrics.', { minLength: 1 }),

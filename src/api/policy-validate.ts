@@ -2,7 +2,6 @@
 import {
   FIELD_PATH,
   anyObject,
-  apiGroup,
   array,
   boolean,
   integer,
@@ -32,7 +31,7 @@ const reference = object('A foreign key: the object that the field names must ex
     'Whether the field may be absent, null or empty. If false, an object without a target is refused. Default: true.',
   ),
   target: object('The object that the field names.', {
-    apiGroup: apiGroup('The API group of the target; empty for the core group.'),
+    apiGroup: string('The API group of the target; empty for the core group.'),
     resource: string('The plural of the target, e.g. `datacenters`.', { minLength: 1 }),
   }),
   'uidPath?': string(

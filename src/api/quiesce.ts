@@ -1,8 +1,8 @@
 /** What Gatehouse pauses while a backup is restored, in RestoreDetectors and RestoreWindows. */
-import { anything, apiGroup, array, object, string, textMap, type TypeOf } from './schema.ts';
+import { anything, array, object, string, textMap, type TypeOf } from './schema.ts';
 
 const quiesceRule = object('Objects to pause.', {
-  apiGroup: apiGroup('The API group; empty for the core group.'),
+  apiGroup: string('The API group; empty for the core group.'),
   resource: string('The plural, e.g. `deployments`.', { minLength: 1 }),
   'namespaces?': array(
     'The namespaces of the objects. Absent: all that the window covers.',

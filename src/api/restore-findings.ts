@@ -1,8 +1,8 @@
 /** The findings of a sweep, in the status of a RestoreWindow and in RestoreReports. */
-import { apiGroup, object, oneOf, string, type TypeOf } from './schema.ts';
+import { object, oneOf, string, type TypeOf } from './schema.ts';
 
 const target = object('The object that the field names.', {
-  group: apiGroup('The API group; empty for the core group.'),
+  group: string('The API group; empty for the core group.'),
   resource: string('The plural.'),
   'namespace?': string('Absent for cluster-scoped targets.'),
   name: string('The name.'),

@@ -8,13 +8,13 @@ import {
   object,
   oneOf,
   string,
-  apiGroup,
   textMap,
   type KubeObjectOf,
   type TypeOf,
 } from './schema.ts';
 import { principal } from './principals.ts';
 import { quiesce } from './quiesce.ts';
+import { RESTORE_WINDOW_RULES } from './restore-window-rules.ts';
 
 export type { Violation } from './restore-findings.ts';
 
@@ -45,7 +45,7 @@ const match = object('Requests whose checks may be deferred.', {
   'resources?': array(
     'Kinds. Default: all kinds that policies govern.',
     object('A kind.', {
-      apiGroup: apiGroup('The API group, or `*`; empty for the core group.'),
+      apiGroup: string('The API group, or `*`; empty for the core group.'),
       resource: string('The plural, or `*`.', { minLength: 1 }),
     }),
     { maxItems: 64 },
@@ -104,6 +104,7 @@ const restoreWindowSpec = object(
     'quiesce?': quiesce,
     'reason?': string('Why the window was opened, for readers of the report.', { maxLength: 1024 }),
   },
+  { 'x-kubernetes-validations': RESTORE_WINDOW_RULES },
 );
 
 const total = (description: string) => integer(description, { format: 'int64', minimum: 0 });

@@ -36,13 +36,6 @@ export const string = (description: string, options: TextOptions = {}) =>
 export const boolean = (description: string, options: { readonly default?: boolean } = {}) =>
   Type.Boolean({ description, ...options });
 
-/**
- * The name of an API group, which is empty for the core group. Null means the same: API servers older than 1.21 that were built
- * with Go 1.16 or later read an empty string as null, and would reject it (kubernetes #99804).
- */
-export const apiGroup = (description: string) =>
-  Type.Unsafe<string | null>({ type: 'string', nullable: true, description });
-
 interface NumberOptions {
   readonly minimum?: number;
   readonly maximum?: number;
@@ -61,7 +54,16 @@ type PropertiesOf<Given extends Fields> = {
     : Given[Key];
 };
 
+/** A rule in CEL that the API server enforces. */
+export interface ValidationRule {
+  readonly rule: string;
+  /** The field that a violation names, relative to the object that has the rule. */
+  readonly fieldPath: string;
+  readonly message: string;
+}
+
 interface ObjectOptions {
+  readonly 'x-kubernetes-validations'?: readonly ValidationRule[];
   readonly minProperties?: number;
   readonly maxProperties?: number;
   readonly default?: object;

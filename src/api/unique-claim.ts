@@ -1,9 +1,9 @@
-import { apiGroup, array, object, string, type KubeObjectOf, type TypeOf } from './schema.ts';
+import { array, object, string, type KubeObjectOf, type TypeOf } from './schema.ts';
 
 const holder = object(
   'The object that may hold the values. It may be deleted and recreated: its uid is not compared.',
   {
-    group: apiGroup('The API group; empty for the core group.'),
+    group: string('The API group; empty for the core group.'),
     resource: string('The plural.'),
     'namespace?': string('Absent for cluster-scoped objects.'),
     name: string('The name.', { minLength: 1 }),

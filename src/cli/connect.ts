@@ -3,21 +3,44 @@ import { ApiError } from '../kube/api-error.ts';
 import { createClient } from '../kube/client.ts';
 import { loadConnection, type Connection } from '../kube/connection.ts';
 import { createDiscovery } from '../kube/discovery.ts';
+import { refuseOlder } from '../kube/supported-version.ts';
 import { createRest, type RestOptions } from '../kube/rest.ts';
 import { createServerClock, systemClock } from '../kube/clock.ts';
 import { VERSION } from '../config/version.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
+interface ConnectionFlags {
+  readonly kubeconfig?: string | undefined;
+  readonly context?: string | undefined;
+}
+
 /**
  * Connects to a cluster for the duration of `use`.
  *
  * @param command appears in the user agent, and so in the audit log of the API server
  * @param parse parses JSON responses; default: JSON.parse
- * @throws when the kubeconfig has no cluster, or the API server does not respond
+ * @throws when the kubeconfig has no cluster, or the API server does not respond or is too old
  */
-export async function withCluster<T>(
-  flags: { readonly kubeconfig?: string | undefined; readonly context?: string | undefined },
+export const withCluster = <T>(
+  flags: ConnectionFlags,
+  command: string,
+  use: (cluster: UserCluster) => Promise<T>,
+  parse?: RestOptions['parse'],
+): Promise<T> =>
+  withAnyCluster(
+    flags,
+    command,
+    (cluster) => {
+      refuseOlder(cluster.version);
+      return use(cluster);
+    },
+    parse,
+  );
+
+/** As `withCluster`, also for an API server that is too old. */
+export async function withAnyCluster<T>(
+  flags: ConnectionFlags,
   command: string,
   use: (cluster: UserCluster) => Promise<T>,
   parse?: RestOptions['parse'],

@@ -24,8 +24,7 @@ export async function manifests(
   from: string,
 ): Promise<string> {
   const loaded = handlers === undefined ? NOTHING : await loadModules(handlers, from);
-  // The version of the API server is unknown here; `serve` rejects matchConditions if it is too old.
-  const compiled = compileHandlers(loaded.handlers, { ownNamespace: namespace, matchConditions: true });
+  const compiled = compileHandlers(loaded.handlers, { ownNamespace: namespace });
   const role = readingRole(compiled);
   const parts = [
     ...(role === undefined ? [] : [`${comment(compiled)}${stringify(role)}`]),

@@ -127,9 +127,14 @@ async function send(
   return stored;
 }
 
-/** Whether others wrote fields of an object that seemed to be absent. */
+/**
+ * Whether others wrote fields of an object that seemed to be absent. Who only wrote a subresource did not create it: the
+ * controller of ResourceQuotas, for example, sets their status before the answer to a repeated apply.
+ */
 function wasThere(stored: KubeObject, fieldManager: string): boolean {
-  return listIn(stored, 'metadata', 'managedFields').some((one) => textIn(one, 'manager') !== fieldManager);
+  return listIn(stored, 'metadata', 'managedFields').some(
+    (one) => textIn(one, 'manager') !== fieldManager && textIn(one, 'subresource') === '',
+  );
 }
 
 /** Whether the object is gone. */

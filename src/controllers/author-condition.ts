@@ -32,7 +32,7 @@ export function checkedReason(
 ): Pick<AuthorCondition, 'reason' | 'message'> {
   if (typeof reason !== 'string' || !REASON.test(reason) || reason.length > 1_024)
     throw new TypeError(`${what}: the reason ${JSON.stringify(reason)} is not one word such as NotFound`);
-  // Kubernetes 1.20 reads an empty message of a CustomResource as null, which no schema accepts.
+  // An empty message would say nothing in `kubectl describe`.
   const text = message === '' ? reason : message;
   return { reason, message: text.slice(0, LONGEST).toWellFormed() };
 }

@@ -2,7 +2,7 @@ import { isJsonArray, isJsonObject, ownValue } from './json.ts';
 import { isLabelValue, isQualifiedName } from './names.ts';
 import { quote } from './printable.ts';
 
-/** The label with the name of a Namespace, which the API server sets on every Namespace (since 1.22). */
+/** The label with the name of a Namespace, which the API server sets on every Namespace. */
 export const NAMESPACE_NAME_LABEL = 'kubernetes.io/metadata.name';
 
 type Labels = Readonly<Record<string, string>>;

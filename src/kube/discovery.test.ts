@@ -21,7 +21,7 @@ const answers: Readonly<Record<string, object>> = {
   '/apis/infra.example.com/v1': resources('servers', 'racks'),
   '/apis/infra.example.com/v2': resources('servers'),
   '/api/v1': resources('secrets'),
-  '/version': { major: '1', minor: '20+', gitVersion: 'v1.20.2' },
+  '/version': { major: '1', minor: '30+', gitVersion: 'v1.30.2-eks-1a2b3c4' },
 };
 
 async function start(down?: () => string) {
@@ -99,7 +99,9 @@ test('an unavailable version does not count as missing, and the failure is not c
 
 test('the server version is two numbers', async () => {
   const { discovery } = await start();
-  expect(await discovery.serverVersion()).toEqual({ major: 1, minor: 20, gitVersion: 'v1.20.2' });
+  expect(await discovery.serverVersion()).toEqual({
+    ...{ major: 1, minor: 30, gitVersion: 'v1.30.2-eks-1a2b3c4' },
+  });
 });
 
 test('a kind is found in the requested version, or in the one that has it', async () => {

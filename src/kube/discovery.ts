@@ -6,6 +6,7 @@ import { memoizeAsync } from '../json/memoize-async.ts';
 import type { Resource } from './object.ts';
 import type { Rest } from './rest.ts';
 
+/** 0: the API server does not say. */
 export interface ServerVersion {
   readonly major: number;
   readonly minor: number;
@@ -81,13 +82,12 @@ export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>) {
     },
     serverVersion: async (signal?: AbortSignal): Promise<ServerVersion> => {
       const version = await rest.request<unknown>({ method: 'GET', path: '/version', signal });
-      // Cloud providers write `20+`.
-      const numberIn = (part: 'major' | 'minor') => Number.parseInt(textIn(version, part), 10) || 0;
-      return {
-        major: numberIn('major'),
-        minor: numberIn('minor'),
-        gitVersion: textIn(version, 'gitVersion'),
-      };
+      const gitVersion = textIn(version, 'gitVersion');
+      const [, major, minor] = /^v?(\d+)\.(\d+)/.exec(gitVersion) ?? [];
+      // Cloud providers write `30+`.
+      const numberIn = (part: 'major' | 'minor', other = '') =>
+        Number.parseInt(textIn(version, part) || other, 10) || 0;
+      return { major: numberIn('major', major), minor: numberIn('minor', minor), gitVersion };
     },
   };
 }

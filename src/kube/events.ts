@@ -41,7 +41,7 @@ export interface EventRecorderOptions {
   readonly clock?: Clock;
 }
 
-/** core/v1 Event, in a form that every API server since 1.8 accepts. */
+/** core/v1 Event. */
 interface CoreEvent extends KubeObject {
   readonly involvedObject: EventSubject;
   readonly reason: string;
@@ -60,7 +60,7 @@ const BURST = 50;
 const REFILL_MS = 200;
 /** In bytes: the limit of events.k8s.io/v1. core/v1 has no limit, but humans read the message in `kubectl describe`. */
 const MAX_MESSAGE = 1_024;
-/** Control characters in user input: `kubectl get events` before 1.25 passes them to the terminal. */
+/** User input can contain control characters, which some clients pass to the terminal. */
 const CONTROL_CHARACTERS = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu;
 /** Short, because an event must not delay the work that it reports. */
 const TIMEOUT_MS = 10_000;

@@ -1,4 +1,4 @@
-/** Resources that, unless noted otherwise, every supported API server (1.20 and newer) serves in these versions. */
+/** Resources that, unless noted otherwise, every supported API server serves in these versions. */
 import type { Resource } from './object.ts';
 
 const inCluster = (group: string, resource: string, kind: string): Resource => ({
@@ -24,13 +24,13 @@ export const replicaSets = inNamespace('apps', 'replicasets', 'ReplicaSet');
 export const statefulSets = inNamespace('apps', 'statefulsets', 'StatefulSet');
 export const daemonSets = inNamespace('apps', 'daemonsets', 'DaemonSet');
 export const clusterRoles = inCluster('rbac.authorization.k8s.io', 'clusterroles', 'ClusterRole');
+export const endpointSlices = inNamespace('discovery.k8s.io', 'endpointslices', 'EndpointSlice');
 export const leases = inNamespace('coordination.k8s.io', 'leases', 'Lease');
 
 const registration = (kind: string): Resource =>
   inCluster('admissionregistration.k8s.io', `${kind.toLowerCase()}s`, kind);
 export const mutatingWebhookConfigurations = registration('MutatingWebhookConfiguration');
 export const validatingWebhookConfigurations = registration('ValidatingWebhookConfiguration');
-/** Since Kubernetes 1.30. */
 export const validatingAdmissionPolicyBindings = registration('ValidatingAdmissionPolicyBinding');
 export const validatingAdmissionPolicies = inCluster(
   'admissionregistration.k8s.io',
@@ -57,5 +57,6 @@ export const apiServices = inCluster('apiregistration.k8s.io', 'apiservices', 'A
 const review = (group: string, kind: string): Resource =>
   inCluster(`${group}.k8s.io`, `${kind.toLowerCase()}s`, kind);
 export const selfSubjectAccessReviews = review('authorization', 'SelfSubjectAccessReview');
+export const selfSubjectReviews = review('authentication', 'SelfSubjectReview');
 export const subjectAccessReviews = review('authorization', 'SubjectAccessReview');
 export const tokenReviews = review('authentication', 'TokenReview');

@@ -108,7 +108,7 @@ export function relinkMode({ sweep = {} }: Pick<RestoreWindowSpec, 'sweep'>): Re
 export function covers({ match }: RestoreWindowSpec, { group, resource, namespace }: WriteTarget): boolean {
   const { resources = [], namespaces } = match ?? {};
   const isKind = resources.some(
-    (kind) => ['*', group].includes(kind.apiGroup ?? '') && ['*', resource].includes(kind.resource),
+    (kind) => ['*', group].includes(kind.apiGroup) && ['*', resource].includes(kind.resource),
   );
   if (resources.length > 0 && !isKind) return false;
   const { include = [], exclude = [] } = namespaces ?? {};

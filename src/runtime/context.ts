@@ -5,6 +5,7 @@ import { type Listeners, createListeners } from './listeners.ts';
 import { createClient, type KubeClient } from '../kube/client.ts';
 import { type Discovery, createDiscovery, type ServerVersion } from '../kube/discovery.ts';
 import { readOwnUser } from '../kube/own-user.ts';
+import { refuseOlder } from '../kube/supported-version.ts';
 import { type Rest, createRest, type RestObservation } from '../kube/rest.ts';
 import { type ServerClock, createServerClock, systemClock } from '../kube/clock.ts';
 import { confined } from '../kube/confined.ts';
@@ -34,8 +35,6 @@ export interface Context<Settings extends SharedConfig = SharedConfig> {
   readonly discovery: Discovery;
   /** Where Gatehouse reads and writes namespaced objects; undefined: everywhere. */
   readonly namespaces: Namespaces;
-  /** Features of the API server, detected once at start. */
-  readonly capabilities: { readonly matchConditions: boolean };
   readonly serverClock: ServerClock;
   /** The PEM certificates that verify the API server; undefined: those of the operating system. */
   readonly apiServerCa: () => Promise<string | undefined>;
@@ -53,8 +52,6 @@ export type Connected<Settings extends SharedConfig = SharedConfig> = Awaited<
   ReturnType<typeof connect<Settings>>
 >;
 
-/** The first minor release of Kubernetes 1 that enables `matchConditions` by default. */
-const MATCH_CONDITIONS_SINCE = 28;
 /** In milliseconds. A restarting API server is back within a minute; a container restart has a longer backoff. */
 const RETRY_MS = 2_000;
 /**
@@ -65,7 +62,7 @@ const PROMPT_MS = 3_000;
 
 /**
  * Waits for the API server for as long as it takes.
- * @throws the reason of `signal` on abort
+ * @throws the reason of `signal` on abort; an error that says what to do when the API server is too old
  */
 export async function connect<Settings extends SharedConfig>(
   connection: Connection,
@@ -91,8 +88,8 @@ export async function connect<Settings extends SharedConfig>(
   const rest = within(createRest({ ...options, background: true }));
   const discovery = createDiscovery(prompt, systemClock);
   const version = await versionOf(discovery, connection.server, log, signal);
+  refuseOlder(version);
   log.info({ server: connection.server, version: version.gitVersion, identity }, 'connected');
-  const capabilities = { matchConditions: hasMatchConditions(version) };
   const client = createClient(prompt);
   const exactly = { ...options, parse: parseJson };
   const exact = {
@@ -101,9 +98,9 @@ export async function connect<Settings extends SharedConfig>(
   };
   const context: Context<Settings> = {
     ...parts,
-    ...{ rest, client, exact, discovery, namespaces, capabilities, serverClock },
+    ...{ rest, client, exact, discovery, namespaces, serverClock },
     apiServerCa: connection.ca,
-    userName: (waiting) => readOwnUser(client, discovery, connection.credentials, waiting),
+    userName: (waiting) => readOwnUser(client, waiting),
     rollbacks: createListeners(),
   };
   return {
@@ -114,10 +111,6 @@ export async function connect<Settings extends SharedConfig>(
     isAway: connection.recovery.isAway,
     close: connection.close,
   };
-}
-
-export function hasMatchConditions({ major, minor }: ServerVersion): boolean {
-  return major > 1 || minor >= MATCH_CONDITIONS_SINCE;
 }
 
 async function versionOf(

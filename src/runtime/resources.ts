@@ -42,8 +42,8 @@ export const OWN_TARGETS: ReadonlySet<TargetKind['kind']> = new Set([
   TARGET_KINDS.configMap.kind,
 ]);
 
-/** Newer API servers serve it, if an administrator enables it: in v1, or in v1beta1 only. */
-export const CLUSTER_TRUST_BUNDLES: readonly Resource[] = ['v1', 'v1beta1'].map((version) => ({
+/** The best version first. Kubernetes serves v1 by default, and the others only if an administrator enables them. */
+export const CLUSTER_TRUST_BUNDLES: readonly Resource[] = ['v1', 'v1beta1', 'v1alpha1'].map((version) => ({
   group: 'certificates.k8s.io',
   version,
   resource: 'clustertrustbundles',

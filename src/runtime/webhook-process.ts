@@ -68,7 +68,7 @@ export function startReplica(
   { paths, records, isOurs, mayWrite, dryRun, strictPolicies, webhookReplicas }: ReplicaParts,
   signal: AbortSignal,
 ) {
-  const { client, discovery, capabilities, config, serverClock, rollbacks, metrics, log } = context;
+  const { client, discovery, config, serverClock, rollbacks, metrics, log } = context;
   // Compiling a policy can wait: the previous version stays in force meanwhile.
   const patient = createClient(context.rest);
   const now = () => new Date();
@@ -91,7 +91,7 @@ export function startReplica(
   const releases = startReleases(context, { registry, policies, detectors }, signal);
   const exceptions = watchPolicyExceptions(context, signal);
   const { grants } = exceptions;
-  const environment = { ownNamespace: config.namespace, ...capabilities, grants };
+  const environment = { ownNamespace: config.namespace, grants };
   const compiling = {
     ...{ discovery, environment },
     schemas: createCrdSchemas(patient, () => performance.now()),

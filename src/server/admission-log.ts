@@ -1,7 +1,6 @@
 /** The log fields of an admission review: user, object and outcome. The log never contains objects. */
 import type { Decision } from '../admission/review/decision.ts';
 import type { AdmissionRequest } from '../admission/review/request.ts';
-import type { ReviewVersion } from '../admission/review/envelope.ts';
 import type { Log } from '../log.ts';
 import type { Outcome } from './metrics/metrics.ts';
 
@@ -12,7 +11,6 @@ export type ReviewLog = Omit<Log, 'debug'> & { readonly debug?: Log['debug'] | u
 export interface PendingReview {
   readonly webhook: 'mutate' | 'validate';
   readonly entry: string;
-  readonly version: ReviewVersion;
   readonly request: AdmissionRequest;
   /** As `performance.now()` returns it. */
   readonly started: number;

@@ -109,8 +109,7 @@ function createDecider(options: AdmissionRoutesOptions, isLast: () => boolean) {
     const received = readReview(body);
     if (received.kind === 'unreadable')
       return sending(refuseUnread({ webhook, entry, started, ...received }, options));
-    const { version, request: asked } = received;
-    const review: PendingReview = { webhook, entry, started, version, request: asked };
+    const review: PendingReview = { webhook, entry, started, request: received.request };
     const overload = loadShedding.check(review, body.bytes.length);
     if (overload !== undefined) return sending(refuseOverloaded(review, overload));
     // Read `headers` only if needed: Node parses them on the first access.
@@ -172,7 +171,7 @@ function refuseUnread(unread: UnreadReview, { log, metrics }: AdmissionRoutesOpt
     (performance.now() - started) / 1_000,
   );
   log.info({ webhook, entry, uid, outcome: 'deny', message: problem }, 'admission');
-  return { code: 200, body: JSON.stringify(toRefusal(unread, problem)) };
+  return { code: 200, body: JSON.stringify(toRefusal(uid, problem)) };
 }
 
 /** Requesters can exceed their share on purpose: under `failurePolicy: Ignore`, an HTTP error would store the object. */
@@ -245,8 +244,8 @@ function measure(
   return seconds;
 }
 
-function toAnswer({ webhook, entry, version, request }: PendingReview, decision: Decision): Answer {
+function toAnswer({ webhook, entry, request }: PendingReview, decision: Decision): Answer {
   if (decision.kind === 'retry' && !failsOpen(entry)) return retry(decision.message);
   const toReview = webhook === 'mutate' ? toMutatingReview : toValidatingReview;
-  return { code: 200, body: JSON.stringify(toReview(version, request, decision)) };
+  return { code: 200, body: JSON.stringify(toReview(request, decision)) };
 }

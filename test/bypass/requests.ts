@@ -97,8 +97,7 @@ function requestOf(write: Write, set: readonly Assignment[], namespace: string):
         method: 'POST',
         path: withDryRun(`${folder}/${write.name}/eviction`, write),
         as,
-        // v1 of policy exists from Kubernetes 1.22, and v1beta1 is still accepted for this subresource.
-        body: { apiVersion: 'policy/v1beta1', kind: 'Eviction', metadata: { name: write.name } },
+        body: { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: write.name } },
       };
     case 'put':
     case 'status':

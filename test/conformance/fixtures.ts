@@ -135,7 +135,6 @@ const GADGETS_CRD = {
               spec: {
                 type: 'object',
                 'x-kubernetes-preserve-unknown-fields': true,
-                // Separate from widgets: 1.20 ignores the list types of a CRD that has such a field.
                 properties: { port: { 'x-kubernetes-int-or-string': true } },
               },
               status: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },

@@ -2,9 +2,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The release of the real API server in CI, and the release that the sandbox calls itself. */
-export type RecordedRelease = '1.20' | '1.36';
-
 export interface Recording {
   /** The release of the recorded server. */
   readonly server: string;
@@ -12,16 +9,12 @@ export interface Recording {
   readonly cases: Readonly<Record<string, unknown>>;
 }
 
-export function readRecording(release: RecordedRelease): Recording {
-  return JSON.parse(readFileSync(fileOf(release), 'utf8')) as Recording; // written by this module
-}
+const FILE = join(import.meta.dirname, '..', 'data', 'conformance-1.36.json');
 
-export function writeRecording(release: RecordedRelease, { server, cases }: Recording): void {
-  writeFileSync(fileOf(release), `${pretty({ server, cases: sorted(cases) }, 0)}\n`);
-}
+export const readRecording = (): Recording => JSON.parse(readFileSync(FILE, 'utf8')) as Recording; // written by this module
 
-function fileOf(release: RecordedRelease): string {
-  return join(import.meta.dirname, '..', 'data', `conformance-${release}.json`);
+export function writeRecording({ server, cases }: Recording): void {
+  writeFileSync(FILE, `${pretty({ server, cases: sorted(cases) }, 0)}\n`);
 }
 
 const LINE_LENGTH = 120;

@@ -22,7 +22,6 @@ import {
 } from '../../src/kube/well-known.ts';
 import { ATTACKS } from '../support/backstop/all-attacks.ts';
 import { HOME, TENANT } from '../support/backstop/attack.ts';
-import { hasBackstop } from '../support/backstop.ts';
 import { createNamespace, startClusterFor, type Cluster } from '../support/cluster.ts';
 import { refusal } from '../support/gatehouse-cluster.ts';
 import { createKubectl, HAS_KUBECTL } from '../support/kubectl.ts';
@@ -39,15 +38,9 @@ const CLUSTER_ROLE_BINDINGS: Resource = {
 const ACCOUNTS = ['gatehouse-controllers', 'gatehouse'] as const;
 
 let cluster: Cluster;
-let skipped = false;
 
 beforeAll(async () => {
   cluster = await startClusterFor(await freePort());
-  skipped = !hasBackstop(cluster);
-  if (skipped) {
-    console.warn('skipped the tests of the backstop: ValidatingAdmissionPolicies exist from Kubernetes 1.30');
-    return;
-  }
   for (const name of [TENANT, 'elsewhere']) await createNamespace(cluster, name);
   for (const account of ACCOUNTS) await makeAdministrator(HOME, account);
 });
@@ -102,7 +95,6 @@ const thief = (account: string, namespace = HOME): KubeClient =>
 
 describe('the backstop refuses what a thief with the token of the controllers writes', () => {
   test.each(ATTACKS)('$policy: $name', async ({ policy, before, write }) => {
-    if (skipped) return;
     if (before !== undefined) await cluster.admin.create(...before);
     for (const account of ACCOUNTS) {
       const error = await refusal(write(thief(account)));
@@ -116,7 +108,6 @@ describe('the backstop refuses what a thief with the token of the controllers wr
 });
 
 test('other accounts write as before', async () => {
-  if (skipped) return;
   await makeAdministrator('cert-manager', 'cert-manager');
   await thief('cert-manager', 'cert-manager').create(secrets, {
     metadata: { name: 'of-others', namespace: TENANT },
@@ -124,7 +115,6 @@ test('other accounts write as before', async () => {
 });
 
 test('what a controller of users applied passes where its role grants the kind, and nothing else does', async () => {
-  if (skipped) return;
   await cluster.admin.delete(CLUSTER_ROLE_BINDINGS, { name: `thief-${HOME}-gatehouse-controllers` });
   const account = thief('gatehouse-controllers');
   const object = (name: string, labels: Readonly<Record<string, string>> = {}, namespace = TENANT) => ({
@@ -164,7 +154,6 @@ test('what a controller of users applied passes where its role grants the kind, 
 });
 
 test('a workload can be paused where a role grants the kind, and nothing else of it can be changed', async () => {
-  if (skipped) return;
   const account = thief('gatehouse-controllers');
   const ref = { namespace: TENANT, name: 'paused' };
   const template = {
@@ -201,7 +190,6 @@ test('a workload can be paused where a role grants the kind, and nothing else of
 });
 
 test('the account can neither change nor delete the policies with its own permissions', async () => {
-  if (skipped) return;
   const gatehouse = await cluster.as('gatehouse');
   await cluster.admin.delete(CLUSTER_ROLE_BINDINGS, { name: `thief-${HOME}-gatehouse` });
   for (const resource of [validatingAdmissionPolicies, validatingAdmissionPolicyBindings]) {
@@ -217,7 +205,6 @@ test('the account can neither change nor delete the policies with its own permis
 });
 
 test.skipIf(!HAS_KUBECTL)('the policies follow an overlay with another namespace', async () => {
-  if (skipped) return;
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-overlay-'));
   onTestFinished(() => {
     rmSync(folder, { recursive: true });

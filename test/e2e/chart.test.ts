@@ -401,13 +401,6 @@ const EFFECTS: readonly (readonly [
     undefined,
   ],
   [
-    'crds.rules',
-    { crds: { rules: true } },
-    'CustomResourceDefinition restorewindows.gatehouse.dev',
-    'spec.versions.0.schema.openAPIV3Schema.properties.spec.x-kubernetes-validations.9.rule',
-    'self.expiresAt <= oldSelf.expiresAt',
-  ],
-  [
     'monitoring.labels',
     monitored('podMonitor', { labels: { release: 'p' } }),
     'PodMonitor gatehouse',
@@ -439,9 +432,7 @@ const EFFECTS: readonly (readonly [
 
 /** The other components are in the default output or in an overlay. */
 const WITH_COMPONENT: readonly (readonly [component: string, options: RenderOptions])[] = [
-  ['crd-rules', { values: { crds: { rules: true } } }],
   ['delete-secrets', { values: { deleteSecrets: true } }],
-  ['kubernetes-1.20', { kubeVersion: '1.20.2' }],
   ['restarts', { values: { restarts: true } }],
   ['without-certificates', { values: { parts: { certificates: { enabled: false } } } }],
   ['without-conversions', { values: { parts: { conversions: { enabled: false } } } }],
@@ -534,9 +525,8 @@ describe('the chart as Helm renders it', () => {
     );
   });
 
-  test('has disruption budgets for Kubernetes 1.20, and omits the detector while its kind does not exist', async () => {
-    const rendered = byName(await renderChart({ kubeVersion: '1.20.2', values: VELERO }));
-    expect(at(rendered['PodDisruptionBudget gatehouse'], 'apiVersion')).toBe('policy/v1beta1');
+  test('omits the detector while its kind does not exist', async () => {
+    const rendered = byName(await renderChart({ values: VELERO }));
     expect(rendered['RestoreDetector velero']).toBeUndefined();
   });
 

@@ -20,7 +20,7 @@ import {
   validatingAdmissionPolicies,
   validatingAdmissionPolicyBindings,
 } from '../../src/kube/well-known.ts';
-import { hasBackstop, hasMutatingPolicies } from '../support/backstop.ts';
+import { hasMutatingPolicies } from '../support/backstop.ts';
 import { ADMISSION_POLICIES, createNamespace, type Cluster } from '../support/cluster.ts';
 import { USERS } from '../support/control-plane-users.ts';
 import { seeInForce, startGatehouse } from '../support/gatehouse-cluster.ts';
@@ -144,7 +144,7 @@ test('an older API server leaves the changes to the webhook', async () => {
   await seeInForce(cluster, NAME);
   await eventually('the default', async () => (await tierOfNew()) === 'gold', SOON);
   if (isServed) return;
-  await seeCompiled(hasBackstop(cluster) ? '1/4' : '0/4');
+  await seeCompiled('1/4');
   expect((await enforcerOfDefaults())?.reason).toContain('serves no');
 });
 

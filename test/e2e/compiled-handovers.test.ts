@@ -18,7 +18,6 @@ import {
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
 import { startApiProxy, type ApiProxy } from '../support/api-proxy.ts';
-import { hasBackstop } from '../support/backstop.ts';
 import { ADMISSION_POLICIES, createNamespace, startClusterFor, type Cluster } from '../support/cluster.ts';
 import { seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
@@ -38,11 +37,9 @@ let cluster: Cluster;
 let proxy: ApiProxy;
 let port: number;
 let replica: Replica;
-let isServed: boolean;
-const OLDER = 'this API server serves no ValidatingAdmissionPolicies';
 let hidesPolicies = false;
 
-/** Webhook entries return late. On demand, the API server is older than Kubernetes 1.30. */
+/** Webhook entries return late. On demand, the API server does not serve the policies. */
 async function older(method: string, path: string) {
   if (method === 'PUT' && path.includes('/validatingwebhookconfigurations/')) await sleep(SLOW_MS);
   if (!hidesPolicies) return undefined;
@@ -65,7 +62,6 @@ beforeAll(async () => {
   await createNamespace(cluster, NAMESPACE);
   proxy = await startApiProxy(cluster.plane, 'older', older);
   await start();
-  isServed = hasBackstop(cluster);
 });
 
 afterAll(async () => {
@@ -98,7 +94,7 @@ const policyOf = (validate: object, more: object = {}): KubeObject => ({
   },
 });
 
-/** Replaces the policy: kube-apiserver 1.20 cannot apply the removal of a list. */
+/** Replaces the policy, so that its lists lose what the new version does not have. */
 const write = (policy: KubeObject) =>
   eventually(
     'the write of the policy',
@@ -168,25 +164,25 @@ test('the policy is in force', async () => {
   await write(policyOf({ rules: RULES }));
   await seeInForce(cluster, NAME);
   await untilRefused('the forbidden ConfigMap', 'no token', createForbidden);
-  await seeCompiled(isServed ? '1/1' : '0/1');
-  await seeEntries(isServed ? ['left'] : ['whole']);
+  await seeCompiled('1/1');
+  await seeEntries(['left']);
 });
 
 test('updates, a rollback, and an update before the last one is confirmed', async () => {
   const { refusedBy, storedAt } = await whileTrying(async () => {
     await write(policyOf({ rules: WITH_PASSWORD }));
-    await seeCompiled(isServed ? '2/2' : '0/2');
-    await seeEntries(isServed ? ['left'] : ['whole']);
+    await seeCompiled('2/2');
+    await seeEntries(['left']);
     await write(policyOf({ rules: RULES, ...UNIQUE }));
     await eventually('the withdrawal', async () => (await status())?.confirmed === undefined, SOON);
     await write(policyOf({ rules: WITH_PASSWORD, ...UNIQUE }));
-    await seeCompiled(isServed ? '2/3' : '0/3');
+    await seeCompiled('2/3');
     await write(policyOf({ rules: RULES }));
-    await seeCompiled(isServed ? '1/1' : '0/1');
-    await seeEntries(isServed ? ['left'] : ['whole']);
+    await seeCompiled('1/1');
+    await seeEntries(['left']);
   });
   expect(storedAt).toEqual([]);
-  if (isServed) expect(refusedBy.APIServer).toBeGreaterThan(0);
+  expect(refusedBy.APIServer).toBeGreaterThan(0);
 });
 
 test('checks go back to the webhook, and return', async () => {
@@ -206,14 +202,13 @@ test('checks go back to the webhook, and return', async () => {
       SOON,
     );
     await write(policyOf({ rules: RULES }));
-    await seeCompiled(isServed ? '1/1' : '0/1');
+    await seeCompiled('1/1');
   });
   expect(storedAt).toEqual([]);
   expect(refusedBy.webhook).toBeGreaterThan(0);
 });
 
-test('a new version fails the type check of kube-controller-manager', async ({ skip }) => {
-  skip(!isServed, OLDER);
+test('a new version fails the type check of kube-controller-manager', async () => {
   const { storedAt } = await whileTrying(async () => {
     await write(policyOf({ rules: MISTYPED }));
     await eventually(
@@ -232,19 +227,18 @@ test('a new version fails the type check of kube-controller-manager', async ({ s
 test('kill -9 in the middle of an update', async () => {
   const { storedAt } = await whileTrying(async () => {
     await write(policyOf({ rules: WITH_PASSWORD }));
-    if (isServed)
-      await eventually('the withdrawal', async () => (await status())?.confirmed === undefined, SOON);
+    await eventually('the withdrawal', async () => (await status())?.confirmed === undefined, SOON);
     replica.program.kill('SIGKILL');
     await replica.program.exited;
     await start();
-    await seeCompiled(isServed ? '2/2' : '0/2');
-    await seeEntries(isServed ? ['left'] : ['whole']);
+    await seeCompiled('2/2');
+    await seeEntries(['left']);
     replica.program.kill('SIGKILL');
     await replica.program.exited;
     await start();
-    await seeEntries(isServed ? ['left'] : ['whole']);
+    await seeEntries(['left']);
     await write(policyOf({ rules: RULES }));
-    await seeCompiled(isServed ? '1/1' : '0/1');
+    await seeCompiled('1/1');
   });
   expect(storedAt).toEqual([]);
 });
@@ -252,10 +246,7 @@ test('kill -9 in the middle of an update', async () => {
 /** The entry is back by then. */
 const LAG_MS = SLOW_MS + 2_000;
 
-test('a compiled policy that is deleted or weakened by hand is missed briefly, and repaired', async ({
-  skip,
-}) => {
-  skip(!isServed, OLDER);
+test('a compiled policy that is deleted or weakened by hand is missed briefly, and repaired', async () => {
   let changedAt = 0;
   const repaired = async (isAsBefore: (text: string) => boolean) => {
     await eventually(
@@ -295,8 +286,7 @@ test('a compiled policy that is deleted or weakened by hand is missed briefly, a
   }
 });
 
-test('an API server that no longer serves the kinds', async ({ skip }) => {
-  skip(!isServed, OLDER);
+test('an API server that no longer serves the kinds', async () => {
   const { storedAt } = await whileTrying(async () => {
     hidesPolicies = true;
     proxy.watches.harm({ kind: 'break' }, (path) => path.includes('/validatingadmissionpolic'));

@@ -16,7 +16,6 @@ import {
   validatingAdmissionPolicyBindings as BINDINGS,
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
-import { hasBackstop } from '../support/backstop.ts';
 import { ADMISSION_POLICIES, createNamespace, type Cluster } from '../support/cluster.ts';
 import { refusal, seeInForce, startGatehouse, untilRefused } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
@@ -48,8 +47,6 @@ const READS_CONFIG_MAPS = {
 
 let cluster: Cluster;
 let replica: Replica;
-let isServed: boolean;
-const OLDER = 'this API server serves no ValidatingAdmissionPolicies';
 
 beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
@@ -60,7 +57,6 @@ beforeAll(async () => {
       await prepared.apply(READS_CONFIG_MAPS);
     },
   }));
-  isServed = hasBackstop(cluster);
   await createNamespace(cluster, NAMESPACE);
 });
 
@@ -117,21 +113,15 @@ const seeCompiled = (count: string) =>
 test('who enforces each check, and why', async () => {
   await cluster.apply(passwords('password'));
   await seeInForce(cluster, NAME);
-  await seeCompiled(isServed ? '2/3' : '0/3');
-  const unserved = {
-    ...{
-      by: 'Webhook',
-      reason: 'the API server serves no ValidatingAdmissionPolicies: it does from Kubernetes 1.30 on',
-    },
-  };
-  const judge = isServed ? { by: 'APIServer' } : unserved;
+  await seeCompiled('2/3');
   expect(await enforcers()).toEqual([
-    { check: 'immutable data.region', ...judge },
-    { check: 'rule no-secret', ...judge },
+    { check: 'immutable data.region', by: 'APIServer' },
+    { check: 'rule no-secret', by: 'APIServer' },
     { check: 'unique code', by: 'Webhook', reason: 'it compares with all other objects' },
   ]);
-  const words = isServed ? 'ValidatingAdmissionPolicy' : 'admission webhook';
-  await untilRefused('a wrong ConfigMap', words, () => create(`wrong-${randomUUID()}`, { password: 'x' }));
+  await untilRefused('a wrong ConfigMap', 'ValidatingAdmissionPolicy', () =>
+    create(`wrong-${randomUUID()}`, { password: 'x' }),
+  );
 });
 
 const webhooks = async () => {
@@ -141,8 +131,7 @@ const webhooks = async () => {
   return (found?.webhooks ?? []).filter(({ rules }) => JSON.stringify(rules).includes('"configmaps"'));
 };
 
-test('a check that the API server enforces has one judge', async ({ skip }) => {
-  skip(!isServed, OLDER);
+test('a check that the API server enforces has one judge', async () => {
   const metric = async () => {
     const text = await replica.metrics();
     return [...text.matchAll(/^gatehouse_admission_requests_total.*$/gm)].join('\n');
@@ -167,8 +156,7 @@ test('a check that the API server enforces has one judge', async ({ skip }) => {
   await seeCompiled('2/3');
 });
 
-test('a policy on creations alone has no webhook entry', async ({ skip }) => {
-  skip(!isServed, OLDER);
+test('a policy on creations alone has no webhook entry', async () => {
   const match = { ...specOf('password').match, operations: ['CREATE'] };
   await cluster.apply({ ...passwords('password'), ...{ spec: { match, validate: RULES_ONLY } } });
   await seeCompiled('1/1');
@@ -183,8 +171,7 @@ test('a policy on creations alone has no webhook entry', async ({ skip }) => {
   await seeCompiled('2/3');
 });
 
-test('a warning of the type check keeps the checks in the webhook', async ({ skip }) => {
-  skip(!isServed, OLDER);
+test('a warning of the type check keeps the checks in the webhook', async () => {
   const rules = [{ expression: 'object.?data.x.orValue("a") != 5' }];
   await cluster.apply({
     ...passwords('password'),
@@ -200,8 +187,7 @@ test('a warning of the type check keeps the checks in the webhook', async ({ ski
   await seeCompiled('2/3');
 });
 
-test('changes by others are reverted, and changes of the policy follow', async ({ skip }) => {
-  skip(!isServed, OLDER);
+test('changes by others are reverted, and changes of the policy follow', async () => {
   const stored = await compiled();
   const spec = { ...stored?.spec, validations: [{ expression: 'true' }] };
   await cluster.admin.replace(POLICIES, { ...stored, ...{ spec } });
@@ -217,8 +203,7 @@ test('changes by others are reverted, and changes of the policy follow', async (
   await eventually('the new rule', () => has(POLICIES, 'no token'), SOON);
 });
 
-test('a policy with compile: Never is not installed', async ({ skip }) => {
-  skip(!isServed, OLDER);
+test('a policy with compile: Never is not installed', async () => {
   await cluster.apply(passwords('token', { compile: 'Never' }));
   await eventually('no compiled policy', async () => (await compiled()) === undefined, SOON);
   const reason = async () => (await enforcers())[0]?.reason === 'spec.compile is Never';
@@ -228,8 +213,7 @@ test('a policy with compile: Never is not installed', async ({ skip }) => {
   await eventually('the compiled policy', async () => (await compiled()) !== undefined, SOON);
 });
 
-test('an object of the same name that Gatehouse has not installed stays', async ({ skip }) => {
-  skip(!isServed, OLDER);
+test('an object of the same name that Gatehouse has not installed stays', async () => {
   const name = 'foreign.policies.gatehouse.dev';
   const spec = { matchConstraints: { resourceRules: [] }, validations: [{ expression: 'true' }] };
   const foreign = { apiVersion: 'admissionregistration.k8s.io/v1', kind: 'ValidatingAdmissionPolicy' };
@@ -254,10 +238,7 @@ test('an object of the same name that Gatehouse has not installed stays', async 
 
 const RULE = { apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'], operations: ['CREATE'] };
 
-test('while every replica is down, the API server refuses what it enforces, in the same words', async ({
-  skip,
-}) => {
-  skip(!isServed, OLDER);
+test('while every replica is down, the API server refuses what it enforces, in the same words', async () => {
   await cluster.apply(passwords('token', { failurePolicy: 'Ignore' }));
   await seeInForce(cluster, NAME);
   const stored = await create('berlin', { region: 'berlin' });

@@ -391,10 +391,10 @@ describe('validateObjectMetaMutation, validateUIDMutation', () => {
         group: 'conv.example.com',
         scope: 'Cluster',
         names: { kind: 'Widget', plural: 'widgets', singular: 'widget', listKind: 'WidgetList' },
-        // The older version of ConversionReview, and the path that all kinds share.
+        // The path that all kinds share.
         conversion: {
           strategy: 'Webhook',
-          webhook: { conversionReviewVersions: ['v1beta1'], clientConfig: { service } },
+          webhook: { conversionReviewVersions: ['v1'], clientConfig: { service } },
         },
         versions: [
           { name: 'v1', storage: false, ...version },

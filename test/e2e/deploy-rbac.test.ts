@@ -140,9 +140,8 @@ function notUsedHere(process: Process): Readonly<Record<Permission, string>> {
 
 const HARDENING = join(import.meta.dirname, '..', '..', 'docs', 'hardening.md');
 
-/** Kinds that API servers serve since Kubernetes 1.30: `group/resource`. */
-const LATER =
-  /^\w+ (admissionregistration\.k8s\.io\/validatingadmissionpolic(ies|ybindings)|certificates\.k8s\.io\/\w+)( named \S+)?$/;
+/** Kinds that API servers serve by default since Kubernetes 1.37: `group/resource`. */
+const LATER = /^\w+ certificates\.k8s\.io\/\w+( named \S+)?$/;
 
 const own = (name: string) => ({ namespace: SYSTEM_NAMESPACE, name });
 const inShop = (name: string) => ({ namespace: 'shop', name });
@@ -397,11 +396,6 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     const components = ['delete-secrets', 'cert-manager-compat', 'distribute-bundles'];
     await deployed.apply('overlays/compat-openshift', { components });
     const distributed = { 'gatehouse.dev/distribute-to': 'kubernetes.io/metadata.name=shop' };
-    await cluster.admin.patchMerge(
-      namespaces,
-      { name: 'shop' },
-      { metadata: { labels: { 'kubernetes.io/metadata.name': 'shop' } } }, // API servers set it from 1.21
-    );
     await cluster.admin.create(configMaps, { metadata: { ...own('trust'), annotations: distributed } });
     const { validatingwebhook } = KINDS;
     await cluster.admin.create(KINDS.crd.resource, certificateKind());

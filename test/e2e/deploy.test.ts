@@ -49,8 +49,6 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
     const { stdout } = await run('kubectl', ['--kubeconfig', cluster.plane.kubeconfig('admin'), ...args]);
     return stdout;
   };
-  const overlay = () => join(DEPLOY, cluster.plane.version.minor < 21 ? 'overlays/kubernetes-1.20' : '');
-
   const deployments: Resource = {
     group: 'apps',
     version: 'v1',
@@ -60,15 +58,15 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
   };
 
   test('apply with kubectl on the client side, and kubectl diff then shows no changes', async () => {
-    await kubectl('apply', '-k', overlay());
-    expect(await kubectl('diff', '-k', overlay())).toBe('');
-    await kubectl('apply', '-k', overlay());
+    await kubectl('apply', '-k', DEPLOY);
+    expect(await kubectl('diff', '-k', DEPLOY)).toBe('');
+    await kubectl('apply', '-k', DEPLOY);
   });
 
   test('apply with kubectl on the server side twice without a conflict', async () => {
-    const args = ['apply', '--server-side', '--force-conflicts', '-k', overlay()];
+    const args = ['apply', '--server-side', '--force-conflicts', '-k', DEPLOY];
     await kubectl(...args);
-    await kubectl('apply', '--server-side', '-k', overlay());
+    await kubectl('apply', '--server-side', '-k', DEPLOY);
   });
 
   /** A folder that adds components to one of deploy/, like a user's overlay. Kustomize requires relative paths. */
@@ -77,12 +75,9 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
     onTestFinished(() => {
       rmSync(folder, { recursive: true });
     });
-    const { minor } = cluster.plane.version;
-    const older = minor < 21 ? ['kubernetes-1.20'] : minor < 30 ? ['kubernetes-1.29'] : [];
-    const fitting = new Set([...components, ...older]);
     const kustomization = {
       resources: [relative(folder, join(DEPLOY, given))],
-      components: [...fitting].map((name) => relative(folder, join(DEPLOY, 'components', name))),
+      components: components.map((name) => relative(folder, join(DEPLOY, 'components', name))),
     };
     writeFileSync(join(folder, 'kustomization.yaml'), JSON.stringify(kustomization)); // JSON is YAML
     return folder;
@@ -92,20 +87,13 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
       .split('\n')
       .filter((line) => line !== '');
 
-  test.each(OVERLAYS.filter((name) => name !== 'kubernetes-1.20'))(
-    'contain an overlay %s that the API server accepts completely',
-    async (name) => {
-      const said = await tried(composed(`overlays/${name}`, []));
-      expect(said.length).toBeGreaterThanOrEqual(15);
-      expect(said.filter((line) => !line.endsWith('serverside-applied (server dry run)'))).toEqual([]);
-    },
-  );
+  test.each(OVERLAYS)('contain an overlay %s that the API server accepts completely', async (name) => {
+    const said = await tried(composed(`overlays/${name}`, []));
+    expect(said.length).toBeGreaterThanOrEqual(15);
+    expect(said.filter((line) => !line.endsWith('serverside-applied (server dry run)'))).toEqual([]);
+  });
 
   test.each(COMPONENTS)('contain a component %s that the API server accepts with the base', async (name) => {
-    if (name === 'crd-rules' && cluster.plane.version.minor < 25) {
-      console.warn('skipped the component crd-rules: this API server does not support its rules');
-      return;
-    }
     if (name === 'restore-rehearsal' && testsSandbox()) {
       console.warn('skipped the component restore-rehearsal: the sandbox serves no CronJobs');
       return;
@@ -130,15 +118,6 @@ describe.skipIf(!HAS_KUBECTL)('the manifests in deploy/', () => {
     const byName = (objects: readonly KubeObject[]) =>
       Object.fromEntries(objects.map((object) => [`${object.kind} ${object.metadata?.name}`, object]));
     expect(byName(installed)).toEqual(byName(await rendered('')));
-  });
-
-  test('differ for Kubernetes 1.20 only in the version of the disruption budgets, and have no backstop', async () => {
-    const expected = (await rendered(''))
-      .filter(({ kind }) => kind?.startsWith('ValidatingAdmissionPolicy') !== true)
-      .map((object) =>
-        object.kind === 'PodDisruptionBudget' ? { ...object, apiVersion: 'policy/v1beta1' } : object,
-      );
-    expect(await rendered('overlays/kubernetes-1.20')).toEqual(expected);
   });
 
   test.each([

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { configMaps, events, namespaces, secrets, services } from '../../src/kube/well-known.ts';
-import { applyBackstop, hasBackstop } from '../support/backstop.ts';
+import { applyBackstop } from '../support/backstop.ts';
 import {
   createNamespace,
   localService,
@@ -38,7 +38,7 @@ beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
     prepare: async (started) => {
       await started.applyFolder('components/openshift-compat');
-      if (hasBackstop(started)) await applyBackstop(started, ['openshift', 'certManager']);
+      await applyBackstop(started, ['openshift', 'certManager']);
     },
     settings: { compat: 'openshift,cert-manager', 'serving-cert-dns-suffixes': 'apps.example.com' },
   }));
@@ -283,9 +283,7 @@ describe('an object of a tenant', () => {
     await expect(cluster.admin.create(SERVERS, bare, { dryRun: true })).rejects.toThrow(/spec\.datacenter/);
   });
 
-  test('is checked although its Namespace claims to be that of Gatehouse, if the API server protects the name label', async (context) => {
-    const { version } = cluster.plane;
-    context.skip(version.minor < 22, 'older API servers let every user write that label (docs/security.md)');
+  test('is checked although its Namespace claims to be that of Gatehouse', async () => {
     await label({ 'kubernetes.io/metadata.name': SYSTEM_NAMESPACE });
     await expect(cluster.admin.create(SERVERS, bare, { dryRun: true })).rejects.toThrow(/spec\.datacenter/);
   });

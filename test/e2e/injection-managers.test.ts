@@ -118,19 +118,7 @@ describe('when another manager applies on the server side', () => {
       (object) => managedBy(object, 'gatehouse-cabundle').length === 0,
     );
 
-    // Before 1.22, the API server cannot make this change in one apply, whichever manager owns the fields.
-    // There, the test replaces the object.
-    const { minor } = cluster.plane.version;
-    if (minor >= 22)
-      await cluster.admin.apply(customResourceDefinitions, definition({ strategy: 'None' }), asHelm);
-    else
-      await edit(
-        cluster,
-        crd,
-        'converted',
-        (live) => ({ ...live, spec: { ...live.spec, conversion: { strategy: 'None' } } }),
-        'helm',
-      );
+    await cluster.admin.apply(customResourceDefinitions, definition({ strategy: 'None' }), asHelm);
     const after = await cluster.admin.get<Carrier>(customResourceDefinitions, crd.ref('converted'));
     expect(after?.spec?.conversion).toEqual({ strategy: 'None' });
   });

@@ -12,7 +12,7 @@ import {
 } from '../../src/kube/well-known.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { caBundle } from '../../src/pki/authority/bundle.ts';
-import { applyBackstop, hasBackstop } from '../support/backstop.ts';
+import { applyBackstop } from '../support/backstop.ts';
 import { firstAuthority } from '../support/pki/fixtures.ts';
 import type { CertificatePem } from '../../src/pki/x509/pem.ts';
 import { createNamespace, established, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
@@ -39,7 +39,7 @@ beforeAll(async () => {
   ({ cluster, replica, bundle } = await startInjecting({ compat: 'openshift,cert-manager' }));
   await createNamespace(cluster, 'vault');
   await cluster.applyFolder('components/cert-manager-compat');
-  if (hasBackstop(cluster)) await applyBackstop(cluster, ['openshift', 'certManager']);
+  await applyBackstop(cluster, ['openshift', 'certManager']);
 });
 
 afterAll(async () => {

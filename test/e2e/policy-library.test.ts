@@ -14,7 +14,7 @@ import { splitApiVersion, type KubeObject } from '../../src/json/kube-object.ts'
 import { systemClock } from '../../src/kube/clock.ts';
 import { createDiscovery } from '../../src/kube/discovery.ts';
 import type { Resource } from '../../src/kube/object.ts';
-import { hasBackstop, hasMutatingPolicies } from '../support/backstop.ts';
+import { hasMutatingPolicies } from '../support/backstop.ts';
 import {
   ADMISSION_POLICIES,
   applyExamples,
@@ -41,7 +41,6 @@ interface Policy extends KubeObject {
   readonly status?: AdmissionPolicyStatus;
 }
 
-const UNSERVED = 'the API server serves no ValidatingAdmissionPolicies: it does from Kubernetes 1.30 on';
 const UNSERVED_MUTATING =
   'the API server serves no MutatingAdmissionPolicies: it does from Kubernetes 1.36 on';
 const CONFIRMED = { timeoutMs: 90_000, everyMs: 500 };
@@ -53,7 +52,6 @@ const CHECKS = POLICIES.flatMap(({ name, checks }) =>
 
 let cluster: Cluster;
 let replica: Replica;
-let isServed: boolean;
 let fillsDefaults: boolean;
 
 /** `failurePolicy: Ignore`: with all replicas killed, only the API server itself can refuse. */
@@ -68,7 +66,6 @@ beforeAll(async () => {
     settings: { 'compile-policies': 'true' },
     prepare: (prepared) => prepared.applyFolder('components/compile-policies'),
   }));
-  isServed = hasBackstop(cluster);
   fillsDefaults = hasMutatingPolicies(cluster);
   await applyExamples(cluster);
   await cluster.admin.create(DATACENTERS, datacenter('fra1'));
@@ -96,7 +93,6 @@ test('status.enforcedBy says who enforces each check of the library, and why not
   for (const { name, checks } of POLICIES) {
     const wanted = checks.map(({ check, ...one }) => {
       if (one.by === 'Webhook') return { check, by: one.by, reason: one.reason };
-      if (!isServed) return { check, by: 'Webhook', reason: UNSERVED };
       return one.part === 'changes' && !fillsDefaults
         ? { check, by: 'Webhook', reason: UNSERVED_MUTATING }
         : { check, by: one.by };
@@ -148,7 +144,6 @@ async function prepare(
 }
 
 test('with all replicas killed, each check that compiles refuses in the same words, and the others need a replica', async () => {
-  if (!isServed) return;
   const resourceOf = createKinds();
   const writes = await Promise.all(
     libraryCases()

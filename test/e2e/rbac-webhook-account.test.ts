@@ -12,7 +12,6 @@ import { createClient } from '../../src/kube/client.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import { clusterRoles, secrets } from '../../src/kube/well-known.ts';
 import type { Rest } from '../../src/kube/rest.ts';
-import { hasBackstop } from '../support/backstop.ts';
 import { startClusterFor, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import { USERS } from '../support/control-plane-users.ts';
 import type { GrantingRole } from '../support/grants.ts';
@@ -303,13 +302,11 @@ test('neither account can create a token for the account of an administrator', a
     expect(await ask(rest, 'create', { path })).toBe('refused');
     expect(await createClient(rest).get(clusterRoles, { name: 'cluster-admin' }).catch(codeOf)).toBe(403);
   }
-  if (hasBackstop(cluster)) {
-    await expect(attempt(controllers)).rejects.toMatchObject({
-      code: 403,
-      message: expect.stringContaining("ValidatingAdmissionPolicy 'gatehouse-backstop-secrets'") as string,
-    });
-    expect(await cluster.admin.get(secrets, { namespace, name: 'loot' })).toBeUndefined();
-  } else console.warn('skipped the attempt of the controllers: the backstop needs Kubernetes 1.30');
+  await expect(attempt(controllers)).rejects.toMatchObject({
+    code: 403,
+    message: expect.stringContaining("ValidatingAdmissionPolicy 'gatehouse-backstop-secrets'") as string,
+  });
+  expect(await cluster.admin.get(secrets, { namespace, name: 'loot' })).toBeUndefined();
 });
 
 const codeOf = (error: unknown): unknown => (error instanceof ApiError ? error.code : error);

@@ -280,20 +280,7 @@ test('B8: an interim sweep reports after the last write, although the phase does
   expect(names).toEqual(expect.arrayContaining(['b8-0', 'b8-1']));
 });
 
-/** The reason why a test cannot run on this API server, also for the log; undefined if it can. */
-function withoutMatchConditions(consequence: string): string | undefined {
-  const { minor, gitVersion } = cluster.plane.version;
-  if (minor >= 28) return undefined;
-  const why = `skipped: ${gitVersion} has no matchConditions (1.28), so ${consequence}`;
-  console.log(why);
-  return why;
-}
-
-test('B4: while no replica answers, the restorer passes and other users are blocked, and a later sweep checks its writes', async ({
-  skip,
-}) => {
-  const old = withoutMatchConditions('its one webhook entry blocks the restorer too');
-  if (old !== undefined) skip(old);
+test('B4: while no replica answers, the restorer passes and other users are blocked, and a later sweep checks its writes', async () => {
   for (const { program } of replicas.values()) program.kill('SIGKILL');
   await Promise.all([...replicas.values()].map(({ program }) => program.exited));
   const result = await velero.restore({ name: 'b4', backup: withoutZones(backupOf('b4', 2)) });
@@ -309,11 +296,7 @@ test('B4: while no replica answers, the restorer passes and other users are bloc
   expect(condition(report, 'CheckedAtAdmission')).toMatchObject({ status: 'False', reason: 'Unobserved' });
 });
 
-test('B3: kills of three replicas at random times lose no object and no line of the report', async ({
-  skip,
-}) => {
-  const old = withoutMatchConditions('a request that dies with its replica is refused');
-  if (old !== undefined) skip(old);
+test('B3: kills of three replicas at random times lose no object and no line of the report', async () => {
   const seed = Date.now() % 2 ** 31;
   console.log(`B3: seed ${seed}`);
   const seeded = createSeeded(seed);

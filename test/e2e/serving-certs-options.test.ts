@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { events, secrets, services } from '../../src/kube/well-known.ts';
-import { applyBackstop, hasBackstop } from '../support/backstop.ts';
+import { applyBackstop } from '../support/backstop.ts';
 import { createNamespace, localService, type Cluster } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
@@ -28,7 +28,7 @@ beforeAll(async () => {
   ({ cluster, replica } = await startGatehouse({
     prepare: async (started) => {
       await started.applyFolder('components/openshift-compat');
-      if (hasBackstop(started)) await applyBackstop(started, ['openshift']);
+      await applyBackstop(started, ['openshift']);
       await started.applyFolder('components/delete-secrets');
     },
     settings: {

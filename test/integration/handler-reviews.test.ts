@@ -43,7 +43,7 @@ async function serving(definition: Partial<HandlerDefinition<Server>>) {
   const nobody = undefined as never; // a handler that reads no objects never uses a client
   const handlers = startHandlers(
     {
-      ...{ metrics, log, config: resolveConfig({}, {}), capabilities: { matchConditions: true } },
+      ...{ metrics, log, config: resolveConfig({}, {}) },
       ...{
         client: nobody,
         discovery: nobody,

@@ -63,7 +63,7 @@ const warn = createPolicyWarnings({
     groups: () => Promise.resolve(kinds.groups),
   },
   schemas: (resource, versions) => Promise.resolve(kinds.schemas(resource, versions)),
-  environment: { ownNamespace: 'gatehouse-system', matchConditions: true },
+  environment: { ownNamespace: 'gatehouse-system' },
   strict: false,
   log: silent,
 });

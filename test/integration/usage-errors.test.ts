@@ -73,12 +73,14 @@ test('help of a nested command is the help of that command', async () => {
   expect([code, stdout.split('\n', 1)]).toEqual([0, ['Usage: gatehouse restore open [options] [name]']]);
 });
 
-test('credentials that the API server does not accept are named, not the network', async () => {
+/** Runs `use` with the URL of an API server that gives this answer to every request, and with a kubeconfig for it. */
+async function withApiServer(
+  code: number,
+  answer: object,
+  use: (url: string, kubeconfig: string) => Promise<void>,
+): Promise<void> {
   const server = createServer((_request, response) => {
-    response.writeHead(401, { 'content-type': 'application/json' });
-    response.end(
-      JSON.stringify({ kind: 'Status', code: 401, reason: 'Unauthorized', message: 'Unauthorized' }),
-    );
+    response.writeHead(code, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
@@ -93,6 +95,15 @@ test('credentials that the API server does not accept are named, not the network
     JSON.stringify({ kind: 'Config', 'current-context': 'c', contexts: [context], users, clusters }),
   );
   try {
+    await use(url, kubeconfig);
+  } finally {
+    server.close();
+  }
+}
+
+test('credentials that the API server does not accept are named, not the network', async () => {
+  const answer = { kind: 'Status', code: 401, reason: 'Unauthorized', message: 'Unauthorized' };
+  await withApiServer(401, answer, async (url, kubeconfig) => {
     for (const command of ['status', 'doctor']) {
       const { code, stderr } = await runGatehouse([command, '--kubeconfig', kubeconfig]);
       expect([code, stderr]).toEqual([
@@ -100,9 +111,27 @@ test('credentials that the API server does not accept are named, not the network
         `error: the API server ${url} refused the credentials of the kubeconfig (401): log in again, or choose another --context\n`,
       ]);
     }
-  } finally {
-    server.close();
-  }
+  });
+});
+
+test('an API server that is too old ends each process and command with one sentence', async () => {
+  const version = { major: '1', minor: '29+', gitVersion: 'v1.29.15-eks-1a2b3c4' };
+  const fact = 'the API server runs Kubernetes v1.29.15-eks-1a2b3c4, but Gatehouse supports 1.30 to 1.37';
+  await withApiServer(200, version, async (_url, kubeconfig) => {
+    const ports = ['--port=0', '--operations-port=0'];
+    const processes = ['webhook', 'controllers', 'serve'].map((name) => [name, ...ports]);
+    for (const args of [...processes, ['status'], ['restore', 'status']]) {
+      const { code, stderr } = await runGatehouse([...args, '--kubeconfig', kubeconfig]);
+      expect([args, code, stderr]).toEqual([
+        args,
+        1,
+        `error: ${fact}: upgrade every API server of the cluster\n`,
+      ]);
+    }
+    const { code, stdout } = await runGatehouse(['doctor', '-o', 'json', '--kubeconfig', kubeconfig]);
+    const { findings } = parse(stdout) as { readonly findings: readonly object[] }; // of the doctor
+    expect([code, findings[0]]).toMatchObject([1, { check: 'kubernetes', severity: 'problem', seen: fact }]);
+  });
 });
 
 /** Runs the program with a module that is loaded before it. */

@@ -18,7 +18,7 @@ import {
   type ControlPlaneOptions,
   type User,
 } from './control-plane.ts';
-import { applyBackstop, hasBackstop } from './backstop.ts';
+import { applyBackstop } from './backstop.ts';
 import { eventually } from './processes.ts';
 
 const DEPLOY = join(import.meta.dirname, '..', '..', 'deploy');
@@ -124,7 +124,7 @@ export async function installGatehouse(cluster: Cluster): Promise<void> {
   await cluster.applyFolder('base/crds');
   await cluster.applyFolder('base', ({ kind }) => kind !== 'Deployment' && kind !== 'Service');
   await cluster.applyFolder('components/single', ({ kind }) => kind === 'ServiceAccount');
-  if (hasBackstop(cluster)) await applyBackstop(cluster);
+  await applyBackstop(cluster);
   await established(cluster, 'admissionpolicies.gatehouse.dev');
   await established(cluster, 'conversionpolicies.gatehouse.dev');
   await established(cluster, 'restorewindows.gatehouse.dev');

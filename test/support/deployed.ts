@@ -6,7 +6,6 @@ import { parseAllDocuments } from 'yaml';
 
 import { withSingleAccount } from '../../src/cli/deploy-manifests.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import { hasBackstop } from './backstop.ts';
 import { localService, SYSTEM_NAMESPACE, type Cluster } from './cluster.ts';
 import type { Kubectl } from './kubectl.ts';
 
@@ -33,17 +32,12 @@ interface Changes {
 
 export function createDeployed(cluster: Cluster, kubectl: Kubectl, port: number): Deployed {
   const applied: KubeObject[] = [];
-  // No pods run here, and deploy.test.ts covers the PodDisruptionBudget on API servers without policy/v1.
-  const isLeftOut = ({ kind }: KubeObject) =>
-    kind === 'Deployment' ||
-    (kind === 'PodDisruptionBudget' && cluster.plane.version.minor < 21) ||
-    (kind?.startsWith('ValidatingAdmissionPolicy') === true && !hasBackstop(cluster));
   return {
     manifests: () => applied,
     apply: async (folder, changes = {}) => {
       const rendered = parseAllDocuments(await kustomize(kubectl, folder, changes))
         .map((document) => document.toJS() as KubeObject) // our own manifests
-        .filter((object) => !isLeftOut(object))
+        .filter(({ kind }) => kind !== 'Deployment') // no pods run here
         .map((object) =>
           object.kind === 'Service' ? localService(SYSTEM_NAMESPACE, 'gatehouse', port) : object,
         );

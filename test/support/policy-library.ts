@@ -25,7 +25,7 @@ export interface LibraryPolicy {
 export function compileFolder(folder: string): readonly LibraryPolicy[] {
   const objects = readObjects([folder], { recursive: false, standardInput: () => '' });
   const kinds = createKinds(objects, createStorage());
-  const environment = { ownNamespace: OPTIONS.ownNamespace, matchConditions: true };
+  const environment = { ownNamespace: OPTIONS.ownNamespace };
   return compilePolicies(objects, kinds, environment).map((policy) => ({
     name: policy.name,
     checks: compileNative(policy, OPTIONS).checks,

@@ -6,11 +6,16 @@ import { join } from 'node:path';
 
 import { createSandboxTls } from '../../src/cli/sandbox/tls.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
+import { GIT_VERSION, VERSION as REPORTED } from '../../src/sandbox/server/discovery/version.ts';
 import { perUser, USERS, writeKubeconfigs } from './control-plane-users.ts';
 import type { AuditEvent, ControlPlane } from './control-plane.ts';
 
 /** The version that the sandbox reports. */
-const VERSION = { major: 1, minor: 36, gitVersion: 'v1.36.0+sandbox' };
+const VERSION = {
+  major: Number(REPORTED.major),
+  minor: Number(REPORTED.minor),
+  gitVersion: GIT_VERSION,
+};
 
 export async function startSandboxPlane(): Promise<ControlPlane> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-sandbox-'));

@@ -134,7 +134,6 @@ export function policy(name: string, spec: AdmissionPolicySpec): CompiledPolicy 
     },
     {
       ownNamespace: 'gatehouse-system',
-      matchConditions: true,
       resolve: ({ group, resource }) => KINDS[`${resource}.${group}`],
     },
   );

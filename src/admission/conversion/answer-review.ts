@@ -7,7 +7,7 @@ import { toJsonText } from '../../json/json-text.ts';
 import { objectKey } from '../../json/kube-object.ts';
 import { quote, shorten } from '../../json/printable.ts';
 import { InvalidReview } from '../review/envelope.ts';
-import { findEnvelope } from '../review/find-envelope.ts';
+import { findUid } from '../review/find-uid.ts';
 import { untilAborted } from '../until-aborted.ts';
 import {
   ConversionFailure,
@@ -68,16 +68,11 @@ export async function answerReview(
     if (limit !== undefined) throw tooLarge(limit);
     return await answerText(text, definition, lookUp, breathe, signal);
   } catch (error) {
-    const envelope = error instanceof InvalidReview ? findEnvelope(text, 'ConversionReview') : undefined;
-    if (!(error instanceof InvalidReview) || envelope === undefined) throw error;
-    const { uid, version: reviewVersion } = envelope;
+    const uid = error instanceof InvalidReview ? findUid(text, 'ConversionReview') : undefined;
+    if (!(error instanceof InvalidReview) || uid === undefined) throw error;
     const { message } = error;
     const report = { uid, converter: undefined, to: '', objects: 0, failure: message, cause: undefined };
-    return {
-      kind: 'answered',
-      texts: writeAnswer({ reviewVersion, uid }, { kind: 'failed', message }),
-      report,
-    };
+    return { kind: 'answered', texts: writeAnswer(uid, { kind: 'failed', message }), report };
   }
 }
 
@@ -98,7 +93,7 @@ async function answerText(
   const answered = (converter: Converter | undefined, result: Outcome): AnsweredReview => {
     const failure = result.kind === 'failed' ? result.message : undefined;
     const report = { uid, converter, to, objects: objects.length, failure, cause: result.cause };
-    return { kind: 'answered', texts: writeAnswer(question, result), report };
+    return { kind: 'answered', texts: writeAnswer(uid, result), report };
   };
   const [first] = objects;
   if (first === undefined) return answered(undefined, { kind: 'converted', objects: [] });

@@ -56,7 +56,8 @@ test.each<[string, ReturnType<typeof installed>, string]>([
     'service.path is "/convert/x.y"',
   ],
   ['has no bundle', installed({}, 'Webhook', { caBundle: undefined }), 'has no caBundle (yet)'],
-  ['speaks another version', installed({ conversionReviewVersions: ['v9'] }), 'neither v1 nor v1beta1'],
+  ['speaks another version', installed({ conversionReviewVersions: ['v9'] }), 'does not begin with v1'],
+  ['prefers v1beta1', installed({ conversionReviewVersions: ['v1beta1', 'v1'] }), 'does not begin with v1'],
 ])(
   'a definition that %s does not count as installed, and the message says what to write',
   (_what, installation, message) => {

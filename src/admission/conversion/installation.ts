@@ -39,8 +39,9 @@ function stanzaProblem(definition: Definition, own: OwnService): string | undefi
   const { strategy, service, url, reviewVersions, hasCaBundle } = definition.conversion;
   if (strategy !== 'Webhook')
     return `spec.conversion.strategy is ${quote(strategy)}, so the API server calls no converter.`;
-  if (!reviewVersions.includes('v1') && !reviewVersions.includes('v1beta1'))
-    return 'spec.conversion.webhook.conversionReviewVersions has neither v1 nor v1beta1.';
+  // The API server uses the first version that it knows, and also knows v1beta1.
+  if (reviewVersions.find((version) => version === 'v1' || version === 'v1beta1') !== 'v1')
+    return 'spec.conversion.webhook.conversionReviewVersions does not begin with v1, the only version that Gatehouse answers.';
   if (url !== undefined) return undefined;
   const isOurs =
     service?.namespace === own.namespace && service.name === own.name && service.port === own.port;

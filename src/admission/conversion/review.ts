@@ -1,11 +1,10 @@
-/** The wire format of conversion: ConversionReview of apiextensions.k8s.io, v1 and v1beta1. */
+/** The wire format of conversion: ConversionReview of apiextensions.k8s.io/v1. */
 import { isJsonArray, ownValue } from '../../json/json.ts';
 import { splitApiVersion } from '../../json/kube-object.ts';
-import { InvalidReview, openReview, reviewType, type ReviewVersion } from '../review/envelope.ts';
+import { InvalidReview, openReview, reviewType } from '../review/envelope.ts';
 
 /** A ConversionReview request without its objects. */
 export interface ConversionQuestion {
-  readonly reviewVersion: ReviewVersion;
   readonly uid: string;
   /** The requested version, e.g. `infra.example.com` and `v1`. */
   readonly group: string;
@@ -19,25 +18,22 @@ export type ConversionResult =
 
 /** @throws InvalidReview if the body is not a ConversionReview that can be answered */
 export function parseQuestion(value: unknown): ConversionQuestion {
-  const { version: reviewVersion, uid, request } = openReview(value, 'ConversionReview');
+  const { uid, request } = openReview(value, 'ConversionReview');
   const desired = ownValue(request, 'desiredAPIVersion');
   if (typeof desired !== 'string' || desired === '')
     throw new InvalidReview('request.desiredAPIVersion: absent or not a string');
   if (!isJsonArray(ownValue(request, 'objects')))
     throw new InvalidReview('request.objects: not a list of objects');
-  return { reviewVersion, uid, ...splitApiVersion(desired) };
+  return { uid, ...splitApiVersion(desired) };
 }
 
 /** Writes the response: JSON in several texts, to be sent in this order. */
-export function writeAnswer(
-  { reviewVersion, uid }: Pick<ConversionQuestion, 'reviewVersion' | 'uid'>,
-  result: ConversionResult,
-): readonly string[] {
+export function writeAnswer(uid: string, result: ConversionResult): readonly string[] {
   const objects = result.kind === 'converted' ? result.objects : [];
   const status =
     result.kind === 'converted' ? { status: 'Success' } : { status: 'Failed', message: result.message };
   return [
-    `${JSON.stringify(reviewType('ConversionReview', reviewVersion)).slice(0, -1)},"response":`,
+    `${JSON.stringify(reviewType('ConversionReview')).slice(0, -1)},"response":`,
     `{"uid":${JSON.stringify(uid)},"convertedObjects":[`,
     ...objects.flatMap((text, index) => (index === 0 ? [text] : [',', text])),
     `],"result":${JSON.stringify(status)}}}`,

@@ -75,12 +75,6 @@ describe('scopes that policies may not have are refused to handlers too', () => 
     const match = { ...MATCH, apiGroups: [''], resources: ['nodes'] };
     expect(problemsOf({ match, failurePolicy: 'Ignore' })).toEqual([]);
   });
-
-  test('matchConditions need an API server that supports them', () => {
-    const match = { ...MATCH, matchConditions: [{ name: 'a', expression: 'true' }] };
-    expect(problemsOf({ match })).toEqual([]);
-    expect(problemsOf({ match }, { ...ENVIRONMENT, matchConditions: false })).toHaveLength(1);
-  });
 });
 
 test('mutate is called for writes only, validate for all operations', () => {

@@ -43,7 +43,7 @@ export interface HandlerMatch {
   readonly namespaceSelector?: LabelSelector;
   /** Only objects with these labels, before or after the change. Not a security boundary: users can remove labels. */
   readonly objectSelector?: LabelSelector;
-  /** CEL that the API server evaluates before it calls the webhook (Kubernetes 1.28 and newer). */
+  /** CEL that the API server evaluates before it calls the webhook. */
   readonly matchConditions?: readonly MatchCondition[];
 }
 

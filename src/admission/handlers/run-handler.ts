@@ -61,7 +61,7 @@ export interface HandlerVerdict {
  * idempotent, or if the API server would not send such a request.
  */
 export async function runHandler(handler: Handler<never>, trial: HandlerTrial): Promise<HandlerVerdict> {
-  const environment = { ownNamespace: 'gatehouse-system', matchConditions: true };
+  const environment = { ownNamespace: 'gatehouse-system' };
   const compiled = compileHandler(handler.name ?? 'handler', handler, environment);
   if (compiled.kind === 'rejected') throw new Error(compiled.problems.join('; '));
   const request = toRequest(compiled.handler, trial);

@@ -9,7 +9,6 @@ const target = {
   service: { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 },
   caBundle: 'Q0E=',
   ownNamespace: 'gatehouse-system',
-  matchConditions: true,
 };
 
 /** A policy whose entry sorts after those of handlers. */

@@ -14,7 +14,7 @@ const UNIQUE = { unique: [{ name: 'serial', paths: ['spec.serial'] }] };
 const VELERO = { user: 'system:serviceaccount:velero:velero' };
 const TARGET = {
   ...{ service: { namespace: 'g', name: 'g', port: 443 }, caBundle: '' },
-  ...{ ownNamespace: 'g', matchConditions: true },
+  ...{ ownNamespace: 'g' },
 };
 
 function releaseOf(policy: CompiledPolicy, restorers: Release['restorers'] = []): Release {

@@ -9,7 +9,7 @@ const reads = (spec: Partial<AdmissionPolicySpec>) => readsOf({ match, ...spec }
 const reference = (resource: string) => ({
   name: resource,
   path: 'spec.a',
-  target: { apiGroup: null, resource },
+  target: { apiGroup: '', resource },
 });
 
 test('a policy without checks that only changes objects by their own fields reads nothing', () => {
@@ -20,7 +20,7 @@ test('a policy without checks that only changes objects by their own fields read
 test.each<[string, Partial<AdmissionPolicySpec>, readonly string[]]>([
   [
     'params in a namespace',
-    { params: { apiGroup: null, resource: 'secrets', name: 'db', namespace: 'vault' } },
+    { params: { apiGroup: '', resource: 'secrets', name: 'db', namespace: 'vault' } },
     ['get secrets "db" in namespace "vault"'],
   ],
   [
@@ -83,7 +83,7 @@ test('a refusal names the permission and where to grant it', () => {
 const base: AdmissionPolicySpec = { match, mutations: [{ name: 'a', expression: '{}' }], validate: {} };
 
 test.each<[string, Partial<AdmissionPolicySpec>]>([
-  ['params', { params: { apiGroup: null, resource: 'secrets', name: 'db' } }],
+  ['params', { params: { apiGroup: '', resource: 'secrets', name: 'db' } }],
   ['an expression', { mutations: [{ name: 'a', expression: '{"a": 1}' }] }],
   ['the match', { match: { ...match, resources: ['servers'] } }],
   ['the audit', { audit: false }],

@@ -5,7 +5,6 @@ import { compilePolicy, type CompileEnvironment } from './compile.ts';
 
 const environment: CompileEnvironment = {
   ownNamespace: 'gatehouse-system',
-  matchConditions: true,
   resolve: ({ resource }) =>
     ({
       datacenters: { kind: 'Datacenter', namespaced: false },
@@ -29,20 +28,6 @@ const compile = (spec: Partial<AdmissionPolicySpec>, change: Partial<CompileEnvi
     { metadata: { name: 'servers', generation: 3 }, spec: { match, ...spec } },
     { ...environment, ...change },
   );
-
-test('a null API group means the core group, because some API servers turn empty text into null', () => {
-  const result = compile({
-    match: { apiGroups: [null], resources: ['servers'] },
-    validate: { references: [{ ...datacenter, target: { apiGroup: null, resource: 'datacenters' } }] },
-  });
-  expect(result).toMatchObject({
-    kind: 'compiled',
-    policy: {
-      match: { apiGroups: [''] },
-      references: [{ target: { group: '', resource: 'datacenters' } }],
-    },
-  });
-});
 
 test('a policy compiles with the defaults of the API', () => {
   const result = compile({
@@ -274,15 +259,6 @@ test.each<[string, Partial<AdmissionPolicySpec>]>([
   ['a namespace path for each name', withReference({ ...rack, namespacePath: 'spec.racks[*].namespace' })],
 ])('%s can be governed', (_what, spec) => {
   expect(compile(spec)).toMatchObject({ kind: 'compiled' });
-});
-
-test('matchConditions are rejected where the API server would ignore them', () => {
-  const spec = withMatch({ matchConditions: [{ name: 'a', expression: 'true' }] });
-  expect(compile(spec)).toMatchObject({ kind: 'compiled' });
-  expect(compile(spec, { matchConditions: false })).toMatchObject({
-    kind: 'rejected',
-    reason: 'Unsupported',
-  });
 });
 
 test('all problems are reported at once, with the most severe reason', () => {

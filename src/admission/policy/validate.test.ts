@@ -40,7 +40,6 @@ function policy(spec: Partial<AdmissionPolicySpec> = {}, name = 'servers'): Comp
     },
     {
       ownNamespace: 'gatehouse-system',
-      matchConditions: true,
       resolve: ({ resource }) =>
         resource === 'datacenters'
           ? { kind: 'Datacenter', namespaced: false }

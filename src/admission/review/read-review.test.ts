@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 
-import { findEnvelope } from './find-envelope.ts';
+import { findUid } from './find-uid.ts';
 import { MAX_REVIEW_BYTES, readReview } from './read-review.ts';
 import { toRefusal } from './review.ts';
 
@@ -34,7 +34,6 @@ test.each<[string, string, boolean, string]>([
 ])('a review %s is refused under its own uid', (_what, text, isComplete, problem) => {
   expect(read(text, isComplete)).toMatchObject({
     kind: 'unreadable',
-    version: 'v1',
     uid: 'the-uid',
     problem: expect.stringContaining(problem) as string,
   });
@@ -56,7 +55,7 @@ test('two objects at the size limit of etcd, full of escaped characters, are rea
 test.each([
   ['no JSON', 'x'],
   ['another kind', '{"kind":"Pod","apiVersion":"v1"'],
-  ['another version', reviewOf('{', { version: 'v2' })],
+  ['another version', reviewOf('{', { version: 'v1beta1' })],
   ['no uid', reviewOf('{"uid":"forged"', { uid: '""' })],
   ['a uid that is no string', reviewOf('{"uid":"forged"', { uid: '{"uid":"forged"}' })],
   [
@@ -77,16 +76,14 @@ test.each([
     'after it',
     (rest: string) => `{${rest},"request":{"object":${FORGED},"userInfo":{"uid":"forged"},"uid":"the-uid"`,
   ],
-])('the envelope is found when its other members are %s', (_where, around) => {
-  const text = around('"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1beta1"');
-  expect(findEnvelope(text, 'AdmissionReview')).toEqual({ version: 'v1beta1', uid: 'the-uid' });
+])('the uid is found when the other members of the review are %s', (_where, around) => {
+  const text = around('"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"');
+  expect(findUid(text, 'AdmissionReview')).toBe('the-uid');
 });
 
-test('a refusal has the version and the uid of the review, and says what to do', () => {
-  expect(
-    toRefusal({ version: 'v1beta1', uid: 'a' }, 'the review is larger than 20 MiB: make the object smaller'),
-  ).toEqual({
-    apiVersion: 'admission.k8s.io/v1beta1',
+test('a refusal has the uid of the review, and says what to do', () => {
+  expect(toRefusal('a', 'the review is larger than 20 MiB: make the object smaller')).toEqual({
+    apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',
     response: {
       uid: 'a',

@@ -1,8 +1,8 @@
 /** From the bytes of an admission webhook call to a request, or to a refusal. */
 import { hasMoreValues, isDeeperThan } from '../../json/json-scan.ts';
 import { parseJson, type JsonValue } from '../../json/json.ts';
-import { InvalidReview, type ReviewVersion } from './envelope.ts';
-import { findEnvelope, type Envelope } from './find-envelope.ts';
+import { InvalidReview } from './envelope.ts';
+import { findUid } from './find-uid.ts';
 import type { AdmissionRequest } from './request.ts';
 import { parseReview } from './review.ts';
 
@@ -26,24 +26,23 @@ const MAX_DEPTH = 10_100;
 const MAX_VALUES = 1_000_000;
 
 export type ReadReview =
-  | { readonly kind: 'review'; readonly version: ReviewVersion; readonly request: AdmissionRequest }
+  | { readonly kind: 'review'; readonly request: AdmissionRequest }
   /**
    * Gatehouse cannot judge the request. Requesters control this, for example by size: under `failurePolicy: Ignore`, an
    * HTTP error would store the object.
    */
-  | ({ readonly kind: 'unreadable'; readonly problem: string } & Envelope);
+  | { readonly kind: 'unreadable'; readonly uid: string; readonly problem: string };
 
 /** @throws InvalidReview if the body is not a review: then the API server has not sent it */
 export function readReview(body: ReviewBody): ReadReview {
   const text = body.bytes.toString('utf8');
   try {
-    const { version, request } = parseReview(parseBody(text, body));
-    return { kind: 'review', version, request };
+    return { kind: 'review', request: parseReview(parseBody(text, body)) };
   } catch (error) {
     if (!(error instanceof InvalidReview)) throw error;
-    const envelope = findEnvelope(text, 'AdmissionReview');
-    if (envelope === undefined) throw error;
-    return { kind: 'unreadable', ...envelope, problem: error.message };
+    const uid = findUid(text, 'AdmissionReview');
+    if (uid === undefined) throw error;
+    return { kind: 'unreadable', uid, problem: error.message };
   }
 }
 

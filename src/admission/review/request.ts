@@ -28,7 +28,7 @@ interface GroupVersionResource {
   readonly resource: string;
 }
 
-/** An AdmissionRequest of v1 or v1beta1, normalised across operations. */
+/** An AdmissionRequest, normalised across operations. */
 export interface AdmissionRequest {
   readonly uid: string;
   /** The kind for which the webhook is registered. The object is in this version. */
@@ -52,7 +52,7 @@ export interface AdmissionRequest {
   readonly userInfo: UserInfo;
   /** The new object; always present on CREATE and UPDATE. */
   readonly object: JsonObject | undefined;
-  /** The existing object; always present on UPDATE, and on DELETE since Kubernetes 1.15. */
+  /** The existing object; always present on UPDATE, and on DELETE. */
   readonly oldObject: JsonObject | undefined;
   /** Whether the API server will discard the result. A handler has no side effects, so it can ignore this. */
   readonly dryRun: boolean;

@@ -59,17 +59,17 @@ describe('parseReview', () => {
       undefined,
     ],
   ])('the name comes from %s', (_where, change, name) => {
-    expect(parseReview(withRequest(change)).request.name).toBe(name);
+    expect(parseReview(withRequest(change)).name).toBe(name);
   });
 
   test('a Namespace has no namespace', () => {
     const namespaces = { group: '', version: 'v1', resource: 'namespaces' };
-    expect(parseReview(withRequest({ resource: namespaces })).request.namespace).toBeUndefined();
-    expect(parseReview(review).request.namespace).toBe('store');
+    expect(parseReview(withRequest({ resource: namespaces })).namespace).toBeUndefined();
+    expect(parseReview(review).namespace).toBe('store');
   });
 
   test('missing fields get defaults, and inherited properties are ignored', () => {
-    expect(parseReview(review).request).toMatchObject({
+    expect(parseReview(review)).toMatchObject({
       subResource: '',
       requestKind: kind,
       requestResource: resource,
@@ -80,7 +80,7 @@ describe('parseReview', () => {
   });
 });
 
-const { request } = parseReview(review);
+const request = parseReview(review);
 const patch = [{ op: 'add', path: '/spec', value: { a: 1 } }] as const;
 const allow: Decision = { ...ALLOWED, patch };
 const deny: Decision = {
@@ -94,35 +94,33 @@ const deny: Decision = {
 };
 
 describe('an answer', () => {
-  test.each(['v1', 'v1beta1'] as const)('has the version %s of the request', (version) => {
-    for (const answer of [toMutatingReview, toValidatingReview]) {
-      const { apiVersion, kind: answered, response } = answer(version, request, ALLOWED);
-      expect({ apiVersion, answered, response }).toEqual({
-        apiVersion: `admission.k8s.io/${version}`,
-        answered: 'AdmissionReview',
+  test('has the uid of the request', () => {
+    for (const answer of [toMutatingReview, toValidatingReview])
+      expect(answer(request, ALLOWED)).toEqual({
+        apiVersion: 'admission.k8s.io/v1',
+        kind: 'AdmissionReview',
         response: { uid: 'u1', allowed: true },
       });
-    }
   });
 
   test('of a mutating webhook carries the patch in base64, with its type', () => {
-    const { response } = toMutatingReview('v1', request, allow);
+    const { response } = toMutatingReview(request, allow);
     expect(response).toMatchObject({ allowed: true, patchType: 'JSONPatch' });
     expect(JSON.parse(Buffer.from(response.patch ?? '', 'base64').toString())).toEqual(patch);
   });
 
   test.each([
-    ['from a validating webhook', toValidatingReview('v1', request, allow)],
-    ['to a deletion', toMutatingReview('v1', { ...request, operation: 'DELETE' }, allow)],
-    ['without changes', toMutatingReview('v1', request, ALLOWED)],
-    ['with a denial', toMutatingReview('v1', request, deny)],
+    ['from a validating webhook', toValidatingReview(request, allow)],
+    ['to a deletion', toMutatingReview({ ...request, operation: 'DELETE' }, allow)],
+    ['without changes', toMutatingReview(request, ALLOWED)],
+    ['with a denial', toMutatingReview(request, deny)],
   ])('%s has no patch and no patchType', (_which, { response }) => {
     expect(Object.keys(response)).not.toContain('patch');
     expect(Object.keys(response)).not.toContain('patchType');
   });
 
   test('with a denial names the policy, the field and the reason in its status', () => {
-    expect(toValidatingReview('v1', request, deny).response).toEqual({
+    expect(toValidatingReview(request, deny).response).toEqual({
       uid: 'u1',
       allowed: false,
       status: {
@@ -140,11 +138,11 @@ describe('an answer', () => {
       warnings: ['w'],
       auditAnnotations: { violations: 'v' },
     });
-    expect(toValidatingReview('v1', request, { ...deny, code: 200 }).response.status?.code).toBe(400);
+    expect(toValidatingReview(request, { ...deny, code: 200 }).response.status?.code).toBe(400);
   });
 
   test('without a verdict makes the client wait and retry', () => {
-    const { response } = toValidatingReview('v1', request, {
+    const { response } = toValidatingReview(request, {
       kind: 'retry',
       message: 'later',
     });
@@ -161,19 +159,19 @@ describe('an answer', () => {
     ['duplicates', ['a', 'a'], ['a']],
     ['excessive length', ['é'.repeat(300)], [`${'é'.repeat(255)}…`]],
   ])('has only warnings that the API server accepts: %s', (_what, warnings, expected) => {
-    expect(toValidatingReview('v1', request, { ...ALLOWED, warnings }).response.warnings).toEqual(expected);
+    expect(toValidatingReview(request, { ...ALLOWED, warnings }).response.warnings).toEqual(expected);
   });
 
   test('has at most 4 KiB of warnings, and says that it omits more', () => {
     const many = Array.from({ length: 100 }, (_, index) => `${'é'.repeat(100)}${index}`);
-    const { warnings = [] } = toValidatingReview('v1', request, { ...ALLOWED, warnings: many }).response;
+    const { warnings = [] } = toValidatingReview(request, { ...ALLOWED, warnings: many }).response;
     expect(Buffer.byteLength(warnings.join(''))).toBeLessThanOrEqual(4096);
     expect(warnings.at(-1)).toBe(`${100 - warnings.length + 1} more warnings are not shown`);
   });
 
   test('has only audit annotations that the API server accepts', () => {
     const auditAnnotations = { 'a/b': 'x' };
-    expect(() => toValidatingReview('v1', request, { ...ALLOWED, auditAnnotations })).toThrow('a/b');
+    expect(() => toValidatingReview(request, { ...ALLOWED, auditAnnotations })).toThrow('a/b');
   });
 });
 
@@ -204,7 +202,7 @@ describe('requests of a kube-apiserver 1.36', () => {
         },
       },
     },
-    { ownNamespace: 'x', matchConditions: true, resolve: () => ({ kind: 'X', namespaced: false }) },
+    { ownNamespace: 'x', resolve: () => ({ kind: 'X', namespaced: false }) },
   );
   const policies = compiled.kind === 'compiled' ? [compiled.policy] : [];
   const bodies = recorded.map(
@@ -222,7 +220,7 @@ describe('requests of a kube-apiserver 1.36', () => {
   test.each(bodies.filter(([, body]) => !isConversion(body)))(
     '%s: the API server accepts the answer',
     async (_step, body) => {
-      const { version, request: admission } = parseReview(body);
+      const admission = parseReview(body);
       const circumstances = { world, signal: new AbortController().signal, now: 0 };
       const mutation = await mutate(admission, policies, circumstances);
       const verdict = await validate(admission, policies, circumstances);
@@ -231,10 +229,7 @@ describe('requests of a kube-apiserver 1.36', () => {
         isJsonObject(admission.object) &&
         JSON.stringify(ownValue(admission.object, 'metadata') ?? null).includes('deletionTimestamp');
       expect(mutation.kind === 'allow' && mutation.patch.length > 0).toBe(isWrite && !deleting);
-      for (const answer of [
-        toMutatingReview(version, admission, mutation),
-        toValidatingReview(version, admission, verdict),
-      ]) {
+      for (const answer of [toMutatingReview(admission, mutation), toValidatingReview(admission, verdict)]) {
         expect(answer).toMatchObject({
           apiVersion: body.apiVersion,
           kind: 'AdmissionReview',

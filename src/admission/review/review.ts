@@ -1,8 +1,7 @@
 import { RETRY_SECONDS, type AuditAnnotations, type Cause, type Decision } from './decision.ts';
 import { toJsonText } from '../../json/json-text.ts';
 import { isSimpleName } from '../../json/names.ts';
-import { openReview, reviewType, type ReviewVersion } from './envelope.ts';
-import type { Envelope } from './find-envelope.ts';
+import { openReview, reviewType } from './envelope.ts';
 import { toAdmissionRequest, type AdmissionRequest } from './request.ts';
 
 /** An AdmissionReview with a response (k8s.io/api/admission). */
@@ -42,25 +41,16 @@ interface Status {
 export type Answered = Pick<AdmissionRequest, 'uid' | 'kind' | 'name' | 'operation'>;
 
 /**
- * Parses the body of an admission webhook call, in either version of the API.
+ * Parses the body of an admission webhook call.
  *
  * @throws InvalidReview if Gatehouse cannot answer the review
  */
-export function parseReview(value: unknown): {
-  readonly version: ReviewVersion;
-  readonly request: AdmissionRequest;
-} {
-  const { version, request } = openReview(value, 'AdmissionReview');
-  return { version, request: toAdmissionRequest(request) };
-}
+export const parseReview = (value: unknown): AdmissionRequest =>
+  toAdmissionRequest(openReview(value, 'AdmissionReview').request);
 
-/** The response of a mutating webhook, in the version of the request. */
-export function toMutatingReview(
-  version: ReviewVersion,
-  request: Answered,
-  decision: Decision,
-): AdmissionReview {
-  const review = toValidatingReview(version, request, decision);
+/** The response of a mutating webhook. */
+export function toMutatingReview(request: Answered, decision: Decision): AdmissionReview {
+  const review = toValidatingReview(request, decision);
   // A deletion has no object to patch, so the API server would fail the request regardless of the failurePolicy.
   if (decision.kind !== 'allow' || decision.patch.length === 0 || request.operation === 'DELETE')
     return review;
@@ -69,18 +59,16 @@ export function toMutatingReview(
 }
 
 /** The response of a validating webhook. It has no patch, because the API server rejects one there. */
-export function toValidatingReview(
-  version: ReviewVersion,
-  request: Answered,
-  decision: Decision,
-): AdmissionReview {
-  return { ...reviewType('AdmissionReview', version), response: responseTo(request, decision) };
-}
+export const toValidatingReview = (request: Answered, decision: Decision): AdmissionReview =>
+  answer(responseTo(request, decision));
 
 /** Refuses a request before it is read. */
-export function toRetry({ version, uid }: Envelope, message: string): AdmissionReview {
-  return { ...reviewType('AdmissionReview', version), response: retryOf(uid, message) };
-}
+export const toRetry = (uid: string, message: string): AdmissionReview => answer(retryOf(uid, message));
+
+const answer = (response: AdmissionResponse): AdmissionReview => ({
+  ...reviewType('AdmissionReview'),
+  response,
+});
 
 /** API clients wait for retryAfterSeconds, then retry. */
 const retryOf = (uid: string, message: string, object: object = {}): AdmissionResponse => ({
@@ -92,10 +80,10 @@ const retryOf = (uid: string, message: string, object: object = {}): AdmissionRe
 });
 
 /** Refuses a request that could not be read. */
-export function toRefusal({ version, uid }: Envelope, problem: string): AdmissionReview {
+export function toRefusal(uid: string, problem: string): AdmissionReview {
   const message = `Gatehouse cannot check this request: ${problem}`;
   const status = { status: 'Failure', code: 403, reason: 'Forbidden', message, details: {} } as const;
-  return { ...reviewType('AdmissionReview', version), response: { uid, allowed: false, status } };
+  return answer({ uid, allowed: false, status });
 }
 
 function responseTo(request: Answered, decision: Decision): AdmissionResponse {

@@ -24,7 +24,6 @@ function configuration(...entries: readonly string[]): WebhookConfiguration {
     service: { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 },
     caBundle: 'T0xE',
     ownNamespace: 'gatehouse-system',
-    matchConditions: true,
     protectsOwnKinds: true,
   });
   const [own] = validating.webhooks;

@@ -35,5 +35,4 @@ const ANY_TARGET = {
   service: { namespace: '', name: '', port: 443 },
   caBundle: '',
   ownNamespace: '',
-  matchConditions: false,
 };

@@ -10,7 +10,6 @@ const target = {
   service: { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 },
   caBundle: 'Q0E=',
   ownNamespace: 'gatehouse-system',
-  matchConditions: true,
 };
 
 const naming = (resource: string, change: object = {}) => ({

@@ -8,7 +8,7 @@ import type { Operation } from '../review/request.ts';
 
 export const OWN_KINDS_POLICY_NAME = 'gatehouse-restorers';
 
-/** A ValidatingAdmissionPolicy and its binding (admissionregistration.k8s.io/v1, from Kubernetes 1.30). */
+/** A ValidatingAdmissionPolicy and its binding (admissionregistration.k8s.io/v1). */
 export interface OwnKindsPolicy {
   readonly policy: KubeObject & { readonly spec: object };
   readonly binding: KubeObject & { readonly spec: object };

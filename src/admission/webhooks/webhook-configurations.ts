@@ -190,9 +190,7 @@ function webhooks<T extends Governing>(
         rules: rulesOf(() => true),
         namespaceSelector: withoutNamespace(match.namespaceSelector, target.ownNamespace),
         objectSelector: match.objectSelector,
-        ...(target.matchConditions && match.matchConditions.length > 0
-          ? { matchConditions: match.matchConditions }
-          : {}),
+        ...(match.matchConditions.length > 0 ? { matchConditions: match.matchConditions } : {}),
         sideEffects: claims ? 'NoneOnDryRun' : 'None',
       };
       const conditions = all.map(conditionOf);
@@ -202,7 +200,6 @@ function webhooks<T extends Governing>(
           : narrowed(
               forAll,
               conditions.flatMap((one) => one ?? []),
-              target,
             ),
         { deferrable: rulesOf(isDeferrable), strict: rulesOf((...request) => !isDeferrable(...request)) },
         target,
@@ -216,7 +213,7 @@ function ownWebhooks(phase: OwnKindEntry['phase'], target: WebhookTarget): reado
     ({ entryId, failurePolicy, rules }) => ({
       ...webhook(phase, entryId, { failurePolicy, timeoutSeconds: 5 }, target),
       rules: rules.map((rule) => ({ apiGroups: [GROUP], apiVersions: ['*'], ...rule, scope: '*' })),
-      ...(target.matchConditions && rules.some(({ resources }) => resources.includes('uniqueclaims'))
+      ...(rules.some(({ resources }) => resources.includes('uniqueclaims'))
         ? { matchConditions: [notOwnClaims(target.ownNamespace)] }
         : {}),
     }),
@@ -238,7 +235,7 @@ function webhook(
     objectSelector: {},
     sideEffects: 'None',
     timeoutSeconds,
-    admissionReviewVersions: ['v1', 'v1beta1'],
+    admissionReviewVersions: ['v1'],
   };
 }
 

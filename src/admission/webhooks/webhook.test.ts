@@ -10,7 +10,6 @@ const TARGET: WebhookTarget = {
   service: { namespace: 'gatehouse-system', name: 'gatehouse', port: 443 },
   caBundle: 'Q0E=',
   ownNamespace: 'gatehouse-system',
-  matchConditions: true,
   restorers: [{ group: 'system:serviceaccounts:velero' }, { user: 'system:serviceaccount:"odd"\\:name' }],
 };
 const references = [{ name: 'dc', path: 'spec.dc', target: { apiGroup: '', resource: 'datacenters' } }];
@@ -119,7 +118,6 @@ test('a policy with strict checks does not make others in its entry fail closed'
 
 test.each<[string, Partial<WebhookTarget>, 'Fail' | 'Ignore']>([
   ['no detector names a restorer', { restorers: [] }, 'Fail'],
-  ['F20: the API server does not support matchConditions', { matchConditions: false }, 'Fail'],
   ['the entry fails open for all users', {}, 'Ignore'],
 ])('a single entry remains where %s', (_where, change, failurePolicy) => {
   const entries = entriesOf({ ...TARGET, ...change }, failurePolicy);

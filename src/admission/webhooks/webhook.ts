@@ -14,8 +14,6 @@ export interface WebhookTarget {
   readonly pathToken?: string;
   /** The only namespace that every webhook excludes: Gatehouse has to be able to start while it is down. */
   readonly ownNamespace: string;
-  /** Whether the API server supports `matchConditions` (Kubernetes 1.28 and newer). */
-  readonly matchConditions: boolean;
   /** The principals of all detectors: the backup tools that restore. */
   readonly restorers?: readonly Principal[];
   /** Whether to register the entries for Gatehouse's own kinds. */
@@ -76,33 +74,28 @@ const MOST_CONDITIONS = 63;
  * An entry for what the API server leaves to the webhook while it enforces all checks of the policies itself. It has another
  * name than the whole entry.
  */
-export function narrowed(
-  webhook: Webhook,
-  conditions: readonly string[],
-  { matchConditions }: Pick<WebhookTarget, 'matchConditions'>,
-): Webhook {
+export function narrowed(webhook: Webhook, conditions: readonly string[]): Webhook {
   const { name, matchConditions: own = [] } = webhook;
   if (own.length + 1 > MOST_CONDITIONS) return webhook;
   const expression = [...new Set(conditions)].join(' || ');
   return {
     ...webhook,
     name: name.replace('.', '.left.'),
-    ...(matchConditions ? { matchConditions: [...own, { name: LEFT, expression }] } : {}),
+    matchConditions: [...own, { name: LEFT, expression }],
   };
 }
 
 /**
  * Splits an entry that fails closed: an entry for restorers fails open for policies whose checks can all be deferred. A
  * backup tool does not retry, so the API server admits its writes while Gatehouse is down, and the sweep checks them
- * later. All other policies fail closed for everyone, because no sweep would find what they have missed. Without
- * `matchConditions` there is one entry, and it fails closed.
+ * later. All other policies fail closed for everyone, because no sweep would find what they have missed.
  */
 export function splitForRestorers(
   webhook: Webhook,
   { deferrable, strict }: RulesForRestorers,
-  { matchConditions, restorers = [] }: WebhookTarget,
+  { restorers = [] }: WebhookTarget,
 ): readonly Webhook[] {
-  const isSplit = matchConditions && restorers.length > 0 && webhook.failurePolicy === 'Fail';
+  const isSplit = restorers.length > 0 && webhook.failurePolicy === 'Fail';
   if (!isSplit || deferrable.length === 0) return [webhook];
   const { name, matchConditions: own = [] } = webhook;
   const isRestorer = principalExpression(restorers);

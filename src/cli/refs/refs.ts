@@ -52,7 +52,7 @@ function ofFiles({
   const existing = readObjects([...policies, ...filename], options);
   const { kinds, contents, notes } = createSnapshot({ existing, reviewed: [], namespace });
   const grants = grantsIn(readExceptions(existing, kinds.registry, namespace));
-  const environment = { ownNamespace: OWN_NAMESPACE, matchConditions: true, grants };
+  const environment = { ownNamespace: OWN_NAMESPACE, grants };
   const compiled = connecting(compilePolicies(existing, kinds, environment));
   const read = kindsOf(compiled).flatMap((name): readonly ReadKind[] => {
     const found = kinds.registry.stored(name.group, name.resource);

@@ -2,7 +2,7 @@
  * Built-in kinds that the sandbox does not serve: only their names, so that policies can refer to e.g. `statefulsets`.
  * Their fields are not validated.
  *
- * @see `kubectl api-resources` of Kubernetes 1.36
+ * @see `kubectl api-resources` of Kubernetes 1.37
  */
 export interface KindNames {
   /** `v1`, `apps/v1`. */
@@ -19,6 +19,7 @@ const NAMESPACED: Readonly<Record<string, readonly string[]>> = {
   'autoscaling/v1': ['HorizontalPodAutoscaler'],
   'autoscaling/v2': ['HorizontalPodAutoscaler'],
   'batch/v1': ['CronJob', 'Job'],
+  'certificates.k8s.io/v1': ['PodCertificateRequest'],
   'resource.k8s.io/v1': ['ResourceClaim', 'ResourceClaimTemplate'],
   'storage.k8s.io/v1': ['CSIStorageCapacity'],
 };
@@ -29,8 +30,9 @@ const CLUSTER_SCOPED: Readonly<Record<string, readonly string[]>> = {
   'flowcontrol.apiserver.k8s.io/v1': ['FlowSchema', 'PriorityLevelConfiguration'],
   'networking.k8s.io/v1': ['IngressClass', 'IPAddress', 'ServiceCIDR'],
   'node.k8s.io/v1': ['RuntimeClass'],
-  'resource.k8s.io/v1': ['DeviceClass', 'ResourceSlice'],
+  'resource.k8s.io/v1': ['DeviceClass', 'DeviceTaintRule', 'ResourceSlice'],
   'scheduling.k8s.io/v1': ['PriorityClass'],
+  'storagemigration.k8s.io/v1': ['StorageVersionMigration'],
   'storage.k8s.io/v1': ['CSIDriver', 'CSINode', 'StorageClass', 'VolumeAttachment', 'VolumeAttributesClass'],
 };
 

@@ -15,7 +15,7 @@ import { readOwn } from './read-own.ts';
 const NOT_PRINTED = 'it needs a MutatingAdmissionPolicy, from Kubernetes 1.36 on: add --map';
 
 /**
- * YAML that can be applied from Kubernetes 1.30 on; with `map`, from 1.36 on. Comments say which checks stay with the webhook, and why.
+ * YAML that can be applied; with `map`, from Kubernetes 1.36 on. Comments say which checks stay with the webhook, and why.
  *
  * @param paths files and folders; `-` is the standard input. RestoreDetectors among them name who restores
  * @param map whether to print MutatingAdmissionPolicies too
@@ -25,7 +25,7 @@ export function nativeManifests(paths: readonly string[], ownNamespace: string, 
   const options = { recursive: false, standardInput: () => readFileSync(0, 'utf8') };
   const objects = readObjects(paths, options);
   const kinds = createKinds(objects, createStorage());
-  const policies = compilePolicies(objects, kinds, { ownNamespace, matchConditions: true });
+  const policies = compilePolicies(objects, kinds, { ownNamespace });
   const detectors = readOwn<RestoreDetector>('RestoreDetector', objects, kinds.registry);
   refuse([...detectors.problems, ...(policies.length === 0 ? ['-p: no AdmissionPolicy was found'] : [])]);
   const restorers = detectors.found

@@ -32,7 +32,7 @@ export function createStage(input: SnapshotInput, { ownNamespace, now, ...contex
   const snapshot = createSnapshot(input);
   const { kinds, storage } = snapshot;
   const grants = grantsIn(readExceptions(objects, kinds.registry, input.namespace));
-  const environment = { ownNamespace, matchConditions: true, grants };
+  const environment = { ownNamespace, grants };
   const policies = compilePolicies(objects, kinds, environment);
   const handlers = compileHandlers(context.handlers, environment);
   const converters = readConverters(objects, handlers, kinds.registry, storage);

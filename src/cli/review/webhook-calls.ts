@@ -66,13 +66,13 @@ export function createCalls(
     async ({ service }, body, timeoutMs) => {
       const [, path = '', entry = ''] = (service?.path ?? '').split('/');
       const phase = path === 'mutate' ? 'mutate' : 'validate';
-      const { version, request } = parseReview(body);
+      const request = parseReview(body);
       const handler = handlerOfEntry(entry);
       const call: WebhookCall = { ...view, phase, request, record, signal: AbortSignal.timeout(timeoutMs) };
       const decision = await (handler === undefined ? callPolicies(entry, call) : runHandler(handler, call));
       recordDecision(record, decision);
       const toReview = phase === 'mutate' ? toMutatingReview : toValidatingReview;
-      return toReview(version, request, decision) as unknown as JsonValue; // the review is JSON
+      return toReview(request, decision) as unknown as JsonValue; // the review is JSON
     };
 }
 

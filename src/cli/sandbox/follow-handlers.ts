@@ -69,7 +69,7 @@ export async function allowReads(
 ): Promise<void> {
   if (handlers === undefined) return;
   const loaded = await loadModules(handlers, process.cwd());
-  const compiled = compileHandlers(loaded.handlers, { ownNamespace: NAMESPACE, matchConditions: true });
+  const compiled = compileHandlers(loaded.handlers, { ownNamespace: NAMESPACE });
   const role = readingRole(compiled);
   await apply([...(role === undefined ? [] : [role]), ...controllerRoles(loaded.controllers, NAMESPACE)]);
 }

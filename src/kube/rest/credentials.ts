@@ -73,7 +73,6 @@ function tlsOf(options: RequestOptions): TlsMaterial {
 export interface Impersonation {
   readonly user: string;
   readonly groups?: readonly string[] | undefined;
-  /** Kubernetes 1.22 and newer; older API servers ignore it. */
   readonly uid?: string | undefined;
   readonly extra?: Readonly<Record<string, readonly string[]>> | undefined;
 }

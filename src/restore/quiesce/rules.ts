@@ -49,7 +49,7 @@ function isSettling({ status = {} }: RestoreWindow, now: Date, settleMs: number)
 }
 
 export const kindOf = ({ apiGroup, resource }: QuiesceRule): GroupResource => ({
-  group: apiGroup ?? '',
+  group: apiGroup,
   resource,
 });
 

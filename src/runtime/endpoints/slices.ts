@@ -5,7 +5,7 @@ import { isDnsSubdomain } from '../../json/names.ts';
 import { listOf } from '../../pki/serving-certs/dns-names.ts';
 import { mayProbe } from './addresses.ts';
 
-/** discovery.k8s.io v1 and v1beta1 agree on these fields. */
+/** The fields of discovery.k8s.io/v1 that are read. */
 export interface EndpointSlice extends KubeObject {
   readonly addressType?: string;
   readonly endpoints?: readonly {
@@ -34,9 +34,6 @@ export interface Endpoint {
   /** Whether the Service says that the port serves TLS. */
   readonly isTls: boolean;
 }
-
-/** Kubernetes serves v1 since 1.21, and only v1beta1 before. */
-export const ENDPOINT_SLICES = { group: 'discovery.k8s.io', resource: 'endpointslices' };
 
 export const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
 

@@ -5,8 +5,8 @@
 import { createHash } from 'node:crypto';
 
 import { createDelayedKeys } from '../../kube/delayed-keys.ts';
-import { sleep, systemClock } from '../../kube/clock.ts';
-import type { Resource } from '../../kube/object.ts';
+import { systemClock } from '../../kube/clock.ts';
+import { endpointSlices } from '../../kube/well-known.ts';
 import { SERVING_CERT_PORTS } from '../../pki/annotations.ts';
 import { markedService } from '../../pki/serving-certs/secret.ts';
 import type { ServiceRequests } from '../certificates/service-requests.ts';
@@ -21,12 +21,11 @@ import { createProber } from './prober.ts';
 import { createReportReconciler, reportOf, SERVED_CERTS_CONFIGMAP } from './report.ts';
 import { createRestarts } from './restarts.ts';
 import { createServedCerts, type Served, type ServedCerts, type ServedService } from './served-certs.ts';
-import { ENDPOINT_SLICES, endpointsOf, servicesOf, toStoredSlice, type EndpointSlice } from './slices.ts';
+import { endpointsOf, servicesOf, toStoredSlice, type EndpointSlice } from './slices.ts';
 
 type Stores = Pick<ServingCertStores, 'service' | 'serviceKeys' | 'secret' | 'whenSynced'>;
 
 const BY_SERVICE = 'service';
-const RETRY_MS = 30_000;
 /** A rollout changes a slice many times per second: gather, in milliseconds. */
 const GATHER_MS = 1_000;
 /** Another Service may make room: check again after this time, in milliseconds. */
@@ -101,7 +100,7 @@ async function watchSlices(
   const slices = watch<EndpointSlice>(
     context,
     {
-      resource: await sliceResource(context, signal),
+      resource: endpointSlices,
       transform: toStoredSlice,
       indexes: { [BY_SERVICE]: servicesOf },
       onChange: (_key, change) => {
@@ -112,19 +111,6 @@ async function watchSlices(
   );
   await slices.whenSynced(signal);
   return (key) => slices.store.byIndex(BY_SERVICE, key);
-}
-
-async function sliceResource({ discovery, log }: LeaderContext, signal: AbortSignal): Promise<Resource> {
-  for (;;) {
-    try {
-      const found = await discovery.resolve(ENDPOINT_SLICES, signal);
-      if (found !== undefined) return found;
-    } catch (err) {
-      signal.throwIfAborted();
-      log.warn({ err }, 'could not find out how the API server serves EndpointSlices');
-    }
-    await sleep(systemClock, RETRY_MS, signal);
-  }
 }
 
 /** Undefined if the Service requests no serving cert, `unissued` if its Secret has none. */

@@ -67,15 +67,7 @@ export async function openHandlers(
 
 type HandlersContext = Pick<
   Context,
-  | 'client'
-  | 'exact'
-  | 'rollbacks'
-  | 'namespaces'
-  | 'discovery'
-  | 'config'
-  | 'capabilities'
-  | 'metrics'
-  | 'log'
+  'client' | 'exact' | 'rollbacks' | 'namespaces' | 'discovery' | 'config' | 'metrics' | 'log'
 >;
 
 /** @throws InvalidHandlers with all problems that keep the handlers from being compiled */
@@ -85,8 +77,8 @@ export function startHandlers(
   signal: AbortSignal,
 ): Handlers {
   if (loaded.length + controllers.length === 0) return NO_HANDLERS;
-  const { client, exact, rollbacks, namespaces, discovery, config, capabilities, log } = context;
-  const all = compileHandlers(loaded, { ownNamespace: config.namespace, ...capabilities });
+  const { client, exact, rollbacks, namespaces, discovery, config, log } = context;
+  const all = compileHandlers(loaded, { ownNamespace: config.namespace });
   const stores = createHandlerStores(
     // Handlers compare stored integers with those of requests, so both must be read without loss.
     { ...exact, rollbacks, namespaces, log },

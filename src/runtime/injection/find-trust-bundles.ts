@@ -49,7 +49,6 @@ export async function findTrustBundles(
   }
 }
 
-/** v1 if served, else v1beta1. v1alpha1 does not count: it may change without notice. */
 async function resolve(
   discovery: Pick<Context['discovery'], 'resolveKind'>,
   signal: AbortSignal,

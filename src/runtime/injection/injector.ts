@@ -176,17 +176,10 @@ function contentOf({ request }: InjectionTarget, bundle: string): string {
  * Writes only the fields of `configuration`, and only to the version that was read: otherwise a webhook that was
  * removed in the meantime would come back with nothing but a name and a bundle.
  */
-async function write({ client, kind, resource, object, signal }: Task, configuration: object): Promise<void> {
+async function write({ client, resource, object, signal }: Task, configuration: object): Promise<void> {
   const options = { fieldManager: INJECTION_MANAGER, signal };
-  const { metadata = {} } = object;
-  if (kind.kind === 'APIService') {
-    // Old releases cannot apply APIServices. A merge patch of one field has the same effect.
-    const patch = { metadata: pick(metadata, 'resourceVersion'), ...configuration };
-    await client.patchMerge(resource, refOf(object), patch, options);
-  } else {
-    const identity = pick(metadata, 'name', 'namespace', 'resourceVersion');
-    await client.apply(resource, { metadata: identity, ...configuration }, { ...options, force: true });
-  }
+  const identity = pick(object.metadata ?? {}, 'name', 'namespace', 'resourceVersion');
+  await client.apply(resource, { metadata: identity, ...configuration }, { ...options, force: true });
 }
 
 const refOf = ({ metadata }: InjectionTarget): NamedRef => ({

@@ -48,7 +48,7 @@ export interface StoredPair {
 /** The manifest that grants all permissions for compiled policies. */
 const ROLE = 'deploy/components/compile-policies/role.yaml';
 
-const UNSERVED = 'the API server serves no ValidatingAdmissionPolicies: it does from Kubernetes 1.30 on';
+const UNSERVED = 'the API server serves no ValidatingAdmissionPolicies';
 const UNSERVED_MUTATING =
   'the API server serves no MutatingAdmissionPolicies: it does from Kubernetes 1.36 on';
 

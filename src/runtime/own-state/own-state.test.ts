@@ -34,7 +34,7 @@ const named = (name: string, data: Secret['data'] = {}): Secret => ({
 });
 const policy = {
   match: { apiGroups: [''], resources: ['pods'] },
-  params: { apiGroup: null, resource: 'configmaps', name: 'a' },
+  params: { apiGroup: '', resource: 'configmaps', name: 'a' },
 };
 
 let cluster: Cluster;

@@ -72,7 +72,7 @@ function createOwnName({ userName, config, log }: Pick<Context, 'userName' | 'co
       log.warn(
         {},
         `the user name of this process is unknown: unless it is a ServiceAccount of ${config.namespace}, ` +
-          'the RestoreWindows that it creates are refused. Run it with the token of a ServiceAccount or a client certificate',
+          'the RestoreWindows that it creates are refused. Permit it to create selfsubjectreviews.authentication.k8s.io',
       );
     return learnt.user;
   };

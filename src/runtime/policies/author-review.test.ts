@@ -12,7 +12,7 @@ const records = createReadRecords(() => ({ key: 'a2V5', earlier: '' }));
 const user: AccessSubject = { username: 'ana', uid: '7', groups: ['dev'], extra: { scope: ['x'] } };
 const match = { apiGroups: ['infra.example.com'], resources: ['servers'] };
 const secret: Partial<AdmissionPolicySpec> = {
-  params: { apiGroup: null, resource: 'secrets', name: 'db', namespace: 'vault' },
+  params: { apiGroup: '', resource: 'secrets', name: 'db', namespace: 'vault' },
 };
 
 let asked: { readonly subject: AccessSubject; readonly question: AccessQuestion }[];
@@ -112,7 +112,7 @@ test('a policy without a valid record can be labelled by users who may not read,
 
 test('no policy reads a Secret of Gatehouse', async () => {
   may = true;
-  const params = { apiGroup: null, resource: 'secrets', name: 'db', namespace: 'gatehouse-system' };
+  const params = { apiGroup: '', resource: 'secrets', name: 'db', namespace: 'gatehouse-system' };
   expect(await write(policy({ params }))).toMatchObject({ kind: 'deny', code: 403 });
   expect(asked).toEqual([]);
 });

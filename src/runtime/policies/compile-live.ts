@@ -8,7 +8,7 @@ import { governed, resolveKinds, unservedNow, type KindsOptions } from './policy
 
 export interface CompileOptions extends Pick<KindsOptions, 'discovery'> {
   readonly schemas: CrdSchemas;
-  readonly environment: Pick<CompileEnvironment, 'ownNamespace' | 'matchConditions'>;
+  readonly environment: Pick<CompileEnvironment, 'ownNamespace'>;
 }
 
 /** @throws if the API server does not say what the kinds are */

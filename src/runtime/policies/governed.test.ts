@@ -84,7 +84,6 @@ function policy(spec: Partial<AdmissionPolicySpec> = {}, name = 'servers'): Comp
     },
     {
       ownNamespace: 'gatehouse-system',
-      matchConditions: true,
       resolve: () => ({ kind: 'Datacenter', namespaced: false }),
     },
   );

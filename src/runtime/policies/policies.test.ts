@@ -85,7 +85,7 @@ const reconcile = async (change: Partial<PoliciesOptions> = {}, signal = NEVER) 
         return Promise.resolve();
       },
     },
-    environment: { ownNamespace: OWN_NAMESPACE, matchConditions: true },
+    environment: { ownNamespace: OWN_NAMESPACE },
     dryRun: (tried) => {
       dryRuns.push(tried.generation);
       return Promise.resolve(objection);
@@ -620,7 +620,7 @@ describe('a version whose reads were not reviewed', () => {
   test('is never in force if params name a Secret of Gatehouse, whatever the record', async () => {
     policies.set(
       'servers',
-      policy(1, { params: { apiGroup: null, resource: 'secrets', name: 'a', namespace: OWN_NAMESPACE } }),
+      policy(1, { params: { apiGroup: '', resource: 'secrets', name: 'a', namespace: OWN_NAMESPACE } }),
     );
     await reconcile();
     expect(state()).toMatchObject({ inForce: undefined, problem: { reason: 'Forbidden' } });

@@ -93,7 +93,7 @@ export function namedKinds({ validate, params }: AdmissionPolicy['spec']): reado
 export function governed({
   match,
 }: {
-  readonly match: { readonly apiGroups: readonly (string | null)[]; readonly resources: readonly string[] };
+  readonly match: { readonly apiGroups: readonly string[]; readonly resources: readonly string[] };
 }): readonly GroupResource[] {
   const resources = match.resources.filter((resource) => !resource.includes('/'));
   return match.apiGroups.flatMap((group) =>

@@ -238,7 +238,7 @@ describe('while the newest version of a policy is not compiled', () => {
     uncompiled.refresh();
   };
   beforeEach(() => {
-    const environment = { ownNamespace: OWN_NAMESPACE, matchConditions: true };
+    const environment = { ownNamespace: OWN_NAMESPACE };
     registry = createPolicyRegistry(
       () => now,
       () => true,

@@ -25,7 +25,7 @@ const scene = (change: Partial<PolicyWarningsOptions> = {}) =>
       groups: () => Promise.resolve([GROUP]),
     },
     schemas: () => Promise.resolve([{ type: 'object', properties: { spec } }]),
-    environment: { ownNamespace: 'gatehouse-system', matchConditions: true },
+    environment: { ownNamespace: 'gatehouse-system' },
     strict: false,
     log: silent,
     ...change,

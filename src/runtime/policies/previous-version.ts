@@ -13,7 +13,7 @@ import { resolveKinds, watchTargets, type KindsOptions } from './policy-kinds.ts
 import type { ReadRecords } from './read-records.ts';
 
 export interface PreviousOptions extends KindsOptions {
-  readonly environment: Pick<CompileEnvironment, 'ownNamespace' | 'matchConditions' | 'grants'>;
+  readonly environment: Pick<CompileEnvironment, 'ownNamespace' | 'grants'>;
   readonly records: Pick<ReadRecords, 'verdict'>;
 }
 

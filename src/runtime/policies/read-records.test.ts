@@ -12,7 +12,7 @@ const KEY = `${NAMESPACE}/${READS_SECRET}`;
 const match = { apiGroups: ['infra.example.com'], resources: ['servers'] };
 const reading = (resource: string): AdmissionPolicySpec => ({
   match,
-  params: { apiGroup: null, resource, name: 'a' },
+  params: { apiGroup: '', resource, name: 'a' },
 });
 const maps = reading('configmaps');
 

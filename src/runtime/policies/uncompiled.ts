@@ -20,7 +20,7 @@ export type IsAwaited = (
 export function createUncompiled(
   policies: Pick<Store<AdmissionPolicy>, 'list'>,
   compiled: { readonly get: (name: string) => { readonly generation: number } | undefined },
-  environment: Pick<CompileEnvironment, 'ownNamespace' | 'matchConditions'>,
+  environment: Pick<CompileEnvironment, 'ownNamespace'>,
 ) {
   /** Kept between requests, whose cost must not depend on the number of policies. */
   let uncompiled: readonly AdmissionPolicy[] | undefined;

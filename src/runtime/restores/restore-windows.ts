@@ -242,9 +242,7 @@ function mayAffectReport({ status }: RestoreWindow, target: GroupResource, key: 
     total > items.length ||
     items.some(
       ({ target: missing }) =>
-        missing?.resource === target.resource &&
-        (missing.group ?? '') === target.group &&
-        objectKey(missing) === key,
+        missing?.resource === target.resource && missing.group === target.group && objectKey(missing) === key,
     )
   );
 }

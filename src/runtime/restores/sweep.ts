@@ -247,8 +247,7 @@ async function stillViolated(
     (ref) => `${groupResourceName(ref)} ${objectKey(ref)}`,
   );
   const isMissing = async ({ violation: { target } }: SweptViolation): Promise<boolean> =>
-    target === undefined ||
-    (await targets.read({ ...target, group: target.group ?? '', namespace: target.namespace })) === undefined;
+    target === undefined || (await targets.read({ ...target, namespace: target.namespace })) === undefined;
   const still = await Promise.all(
     violations.map(async (one) => one.violation.reason !== 'TargetMissing' || (await isMissing(one))),
   );

@@ -37,7 +37,6 @@ const desired = (caBundle = '') => {
   const { mutating, validating } = webhookConfigurations(policies, {
     service: { namespace: OWN_NAMESPACE, name: NAME, port: 443 },
     ownNamespace: OWN_NAMESPACE,
-    matchConditions: true,
     protectsOwnKinds: true,
     caBundle,
   });

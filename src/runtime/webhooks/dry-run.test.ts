@@ -6,7 +6,6 @@ import { createDryRun } from './dry-run.ts';
 const target = {
   service: { namespace: OWN_NAMESPACE, name: 'gatehouse', port: 443 },
   ownNamespace: OWN_NAMESPACE,
-  matchConditions: true,
 };
 const policy = compiled({ defaults: [{ path: 'spec.tier', value: 'x' }] });
 

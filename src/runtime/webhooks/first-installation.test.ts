@@ -11,11 +11,12 @@ import type { LiveWebhook, LiveWebhookConfiguration } from '../../admission/webh
 import type { KubeObject } from '../../json/kube-object.ts';
 import type { Resource } from '../../kube/object.ts';
 import {
+  endpointSlices,
   mutatingWebhookConfigurations,
   services,
   validatingWebhookConfigurations,
 } from '../../kube/well-known.ts';
-import { ENDPOINT_SLICES, type EndpointSlice } from '../endpoints/slices.ts';
+import type { EndpointSlice } from '../endpoints/slices.ts';
 import { createFirstInstallation, servingObstacle } from './first-installation.ts';
 
 const PLACE = { namespace: OWN_NAMESPACE, service: 'gatehouse' };
@@ -32,7 +33,7 @@ describe('whether a replica can serve', () => {
     cluster.objects<KubeObject & { spec: object }>(services).add(service);
   };
   const addSlice = (service: string, ...conditions: readonly { readonly ready?: boolean }[]) => {
-    cluster.objects<EndpointSlice>(ENDPOINT_SLICES).add({
+    cluster.objects<EndpointSlice>(endpointSlices).add({
       metadata: {
         ...{ namespace: OWN_NAMESPACE, name: `${service}-slice` },
         labels: { 'kubernetes.io/service-name': service },
@@ -40,9 +41,7 @@ describe('whether a replica can serve', () => {
       endpoints: conditions.map((one) => ({ conditions: one })),
     });
   };
-  const slices = { ...ENDPOINT_SLICES, version: 'v1', kind: 'EndpointSlice', namespaced: true };
-  const obstacle = (served: Resource | undefined = slices) =>
-    servingObstacle(cluster.client, { resolve: () => Promise.resolve(served) }, PLACE, NEVER);
+  const obstacle = () => servingObstacle(cluster.client, PLACE, NEVER);
 
   test('not without the Service, which the message names', async () => {
     expect(await obstacle()).toContain(`Service ${OWN_NAMESPACE}/gatehouse does not exist`);
@@ -76,16 +75,7 @@ describe('whether a replica can serve', () => {
     test('a missing permission is a reason to wait', async () => {
       const listAll = () => Promise.reject(new ApiError(403, 'forbidden'));
       const client = { ...cluster.client, listAll };
-      const resolve = () => Promise.resolve(slices);
-      expect(await servingObstacle(client, { resolve }, PLACE, NEVER)).toContain(
-        'may not list the EndpointSlices',
-      );
-    });
-
-    test('an API server without EndpointSlices is not asked', async () => {
-      expect(
-        await servingObstacle(cluster.client, { resolve: () => Promise.resolve(undefined) }, PLACE, NEVER),
-      ).toBeUndefined();
+      expect(await servingObstacle(client, PLACE, NEVER)).toContain('may not list the EndpointSlices');
     });
   });
 });

@@ -7,9 +7,8 @@ import { WEBHOOK_CONFIGURATION_NAME } from '../../admission/webhooks/webhook-con
 import type { KubeObject } from '../../json/kube-object.ts';
 import { isForbidden } from '../../kube/api-error.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import type { Discovery } from '../../kube/discovery.ts';
-import { services } from '../../kube/well-known.ts';
-import { ENDPOINT_SLICES, SERVICE_NAME_LABEL, type EndpointSlice } from '../endpoints/slices.ts';
+import { endpointSlices, services } from '../../kube/well-known.ts';
+import { SERVICE_NAME_LABEL, type EndpointSlice } from '../endpoints/slices.ts';
 import { CLUSTER_ROLE } from '../write-refused.ts';
 import { WEBHOOK_CONFIGURATIONS, type configurationTarget } from './installed-webhooks.ts';
 
@@ -31,7 +30,6 @@ export const missingService = ({ namespace, service }: Place): string =>
 /** Why no replica can serve; undefined: one can, or a Service without selector leads elsewhere. */
 export async function servingObstacle(
   client: Client,
-  discovery: Pick<Discovery, 'resolve'>,
   place: Place,
   signal: AbortSignal,
 ): Promise<string | undefined> {
@@ -40,11 +38,13 @@ export async function servingObstacle(
   if (service === undefined) return missingService(place);
   const { type, selector = {} } = service.spec ?? {};
   if (type === 'ExternalName' || Object.keys(selector).length === 0) return undefined;
-  const kind = await discovery.resolve(ENDPOINT_SLICES, signal);
-  if (kind === undefined) return undefined;
   const labelSelector = `${SERVICE_NAME_LABEL}=${name}`;
   try {
-    const { items } = await client.listAll<EndpointSlice>(kind, { namespace, labelSelector, signal });
+    const { items } = await client.listAll<EndpointSlice>(endpointSlices, {
+      namespace,
+      labelSelector,
+      signal,
+    });
     const isReady = items.some(({ endpoints }) =>
       (endpoints ?? []).some(({ conditions }) => conditions?.ready !== false),
     );

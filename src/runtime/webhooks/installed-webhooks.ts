@@ -17,16 +17,12 @@ export const WEBHOOK_CONFIGURATIONS = {
 
 export type WebhookResource = keyof typeof WEBHOOK_CONFIGURATIONS;
 
-/** The Service that the entries of a cluster name, and the features that the API server supports. */
-export function configurationTarget({
-  config,
-  capabilities,
-}: Pick<Context<ControllersConfig>, 'config' | 'capabilities'>) {
+/** The Service that the entries of a cluster name, and the namespace that they exclude. */
+export function configurationTarget({ config }: Pick<Context<ControllersConfig>, 'config'>) {
   const { namespace, service, servicePort } = config;
   return {
     service: { namespace, name: service, port: servicePort },
     ownNamespace: namespace,
-    matchConditions: capabilities.matchConditions,
     protectsOwnKinds: true,
   };
 }

@@ -13,12 +13,10 @@ import { createProtectOwnKindsReconciler } from './protect-own-kinds.ts';
 let { client, objects } = createCluster();
 let writes: string[];
 let restorers: Principal[];
-let served: boolean;
 
 beforeEach(() => {
   ({ client, objects } = createCluster());
   restorers = [{ group: 'system:serviceaccounts:velero' }];
-  served = true;
 });
 
 const detector = (): RestoreDetector => ({
@@ -48,15 +46,8 @@ async function reconcile(): Promise<readonly string[]> {
       logged('replace', client.replace<T>)(kind, object),
     delete: logged('delete', client.delete),
   };
-  const discovery = { resolve: () => Promise.resolve(served ? validatingAdmissionPolicies : undefined) };
   const detectors = { list: () => (restorers.length === 0 ? [] : [detector()]) };
-  await createProtectOwnKindsReconciler(
-    recording,
-    discovery,
-    detectors,
-    () => new Date(0),
-    silent,
-  )('', NEVER);
+  await createProtectOwnKindsReconciler(recording, detectors, () => new Date(0), silent)('', NEVER);
   return writes;
 }
 
@@ -76,10 +67,5 @@ test('they follow the detectors, and are deleted with the last one', async () =>
   expect(await reconcile()).toEqual([`replace ${POLICY}`]);
   restorers = [];
   expect(await reconcile()).toEqual([`delete ${POLICY}`, `delete ${BINDING}`]);
-  expect(await reconcile()).toEqual([]);
-});
-
-test('nothing is written if the API server does not serve the kind', async () => {
-  served = false;
   expect(await reconcile()).toEqual([]);
 });

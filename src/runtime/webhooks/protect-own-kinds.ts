@@ -1,6 +1,6 @@
 /**
- * On the leader: writes the ValidatingAdmissionPolicy that keeps restorers from writing Gatehouse's own kinds, if the
- * API server serves that API. It applies even while no replica runs.
+ * On the leader: writes the ValidatingAdmissionPolicy that keeps restorers from writing Gatehouse's own kinds. It applies
+ * even while no replica runs.
  */
 import { isDeepStrictEqual } from 'node:util';
 
@@ -11,13 +11,12 @@ import {
 } from '../../admission/webhooks/protect-own-kinds.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import type { Discovery } from '../../kube/discovery.ts';
 import type { Log } from '../../log.ts';
 import type { Resource } from '../../kube/object.ts';
 import type { Store } from '../../kube/store.ts';
 import { validatingAdmissionPolicies, validatingAdmissionPolicyBindings } from '../../kube/well-known.ts';
 import type { Context } from '../context.ts';
-import { AWAIT_CHANGE, requeueIn, startController, type Reconcile } from '../controller.ts';
+import { requeueIn, startController, type Reconcile } from '../controller.ts';
 import type { Replica } from '../webhook-process.ts';
 import { restorersOf } from './restorers.ts';
 
@@ -34,7 +33,6 @@ const RECHECK_MS = 60_000;
 
 export function createProtectOwnKindsReconciler(
   client: Pick<KubeClient, 'get' | 'create' | 'replace' | 'delete'>,
-  discovery: Pick<Discovery, 'resolve'>,
   detectors: Pick<Store<RestoreDetector>, 'list'>,
   now: () => Date,
   log: Log,
@@ -56,8 +54,6 @@ export function createProtectOwnKindsReconciler(
     }
   };
   return async (_key, signal) => {
-    const served = await discovery.resolve(validatingAdmissionPolicies, signal);
-    if (served?.version !== validatingAdmissionPolicies.version) return AWAIT_CHANGE;
     const restorers = restorersOf(detectors);
     const desired = restorers.length === 0 ? undefined : ownKindsPolicy(restorers);
     for (const part of ['policy', 'binding'] as const) await ensure(part, desired?.[part], signal);
@@ -70,13 +66,13 @@ export function startProtectOwnKinds(
   { detectors }: Replica,
   signal: AbortSignal,
 ): { readonly stopped: Promise<void> } {
-  const { client, config, discovery, serverClock, log } = context;
+  const { client, config, serverClock, log } = context;
   if (config.without.includes('restores')) return { stopped: Promise.resolve() };
   const controller = startController(
     context,
     {
       name: 'guard-policy',
-      reconcile: createProtectOwnKindsReconciler(client, discovery, detectors.store, serverClock.now, log),
+      reconcile: createProtectOwnKindsReconciler(client, detectors.store, serverClock.now, log),
     },
     signal,
   );

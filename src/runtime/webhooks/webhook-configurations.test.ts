@@ -62,7 +62,6 @@ const reconciler = (change: Partial<WebhookConfigurationsOptions> = {}) =>
     target: {
       service: { namespace: OWN_NAMESPACE, name: 'gatehouse', port: 443 },
       ownNamespace: OWN_NAMESPACE,
-      matchConditions: true,
       protectsOwnKinds: false,
     },
     client: cluster.client,

@@ -153,7 +153,7 @@ export function startWebhookConfigurations(
   const { client, config, discovery, serverClock, log } = context;
   const target = configurationTarget(context);
   const waitsFor = createFirstInstallation(client, target.service, (waiting) =>
-    servingObstacle(client, discovery, config, waiting),
+    servingObstacle(client, config, waiting),
   );
   const controller = startController(
     context,

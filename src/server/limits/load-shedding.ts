@@ -4,7 +4,7 @@ import type { Server } from 'node:https';
 import type { FastifyRequest } from 'fastify';
 
 import { failsOpen } from '../../admission/webhooks/policy-entries.ts';
-import { findEnvelope } from '../../admission/review/find-envelope.ts';
+import { findUid } from '../../admission/review/find-uid.ts';
 import { MAX_REVIEW_BYTES, type ReviewBody } from '../../admission/review/read-review.ts';
 import { toRetry } from '../../admission/review/review.ts';
 import type { Log } from '../../log.ts';
@@ -159,10 +159,8 @@ export function refuseOverload({ arrive }: LoadShedding, mostBytes: number, isLa
 }
 
 function refusalOf(body: ReviewBody | undefined, message: string): Answer {
-  const envelope = findEnvelope(body?.bytes.toString('utf8') ?? '', 'AdmissionReview');
-  return envelope === undefined
-    ? busy(message)
-    : { code: 200, body: JSON.stringify(toRetry(envelope, message)) };
+  const uid = findUid(body?.bytes.toString('utf8') ?? '', 'AdmissionReview');
+  return uid === undefined ? busy(message) : { code: 200, body: JSON.stringify(toRetry(uid, message)) };
 }
 
 const MESSAGES = {

@@ -100,13 +100,12 @@ export const reviews = fuzzTarget(
     ownReviews.chain((text) => mutatedText([text])),
   ),
   async (text) => {
-    const parsed = answerOf(() => parseReview(parseJson(text)), isInvalid);
-    if (parsed === undefined) return;
-    const { version, request } = parsed;
+    const request = answerOf(() => parseReview(parseJson(text)), isInvalid);
+    if (request === undefined) return;
     const verdict = await validate(request, [EVERYTHING], CLUSTER);
-    judgeAdmission('validate', text, JSON.stringify(toValidatingReview(version, request, verdict)));
+    judgeAdmission('validate', text, JSON.stringify(toValidatingReview(request, verdict)));
     const change = await mutate(request, [EVERYTHING], CLUSTER);
-    judgeAdmission('mutate', text, JSON.stringify(toMutatingReview(version, request, change)));
+    judgeAdmission('mutate', text, JSON.stringify(toMutatingReview(request, change)));
     if (change.kind === 'allow') await staysAs(request, change.patch);
   },
 );

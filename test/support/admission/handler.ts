@@ -36,7 +36,7 @@ export const MATCH = {
   operations: ['CREATE', 'UPDATE', 'DELETE'],
 } as const satisfies HandlerDefinition['match'];
 
-export const ENVIRONMENT = { ownNamespace: 'gatehouse-system', matchConditions: true };
+export const ENVIRONMENT = { ownNamespace: 'gatehouse-system' };
 
 /** @throws Error that lists the problems of the handler */
 export function compiled(

@@ -55,7 +55,6 @@ export function compileSpec(
     },
     {
       ownNamespace: 'gatehouse-system',
-      matchConditions: true,
       ...environment,
       resolve: ({ resource }) => ({
         kind: KINDS[resource] ?? 'Server',

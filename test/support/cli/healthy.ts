@@ -66,6 +66,7 @@ export const account = (
 
 export const healthy: InstallationReadings = {
   now: NOW,
+  version: { major: 1, minor: 36, gitVersion: 'v1.36.2' },
   skewMs: 400,
   restrictions: { without: [], namespaces: undefined },
   namespace: 'gatehouse-system',

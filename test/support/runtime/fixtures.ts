@@ -262,7 +262,7 @@ export function compiled(
         ...spec,
       },
     },
-    { ownNamespace: OWN_NAMESPACE, matchConditions: true, resolve: ({ resource }) => KINDS[resource] },
+    { ownNamespace: OWN_NAMESPACE, resolve: ({ resource }) => KINDS[resource] },
   );
   if (result.kind === 'rejected') throw new Error(JSON.stringify(result.problems));
   return result.policy;

@@ -14,8 +14,6 @@ import { RESERVED_CONDITIONS } from '../../webhooks/webhook.ts';
 export interface MatchEnvironment {
   /** The namespace in which Gatehouse runs. */
   readonly ownNamespace: string;
-  /** Whether the API server supports `matchConditions` (Kubernetes 1.28 and newer). */
-  readonly matchConditions: boolean;
 }
 
 /**
@@ -35,7 +33,7 @@ export function compileMatch(
 ): CompiledMatch {
   const { apiVersions = ['*'], operations = ['CREATE', 'UPDATE'], matchConditions = [] } = given;
   const scope = {
-    apiGroups: [...new Set(given.apiGroups.map((group) => group ?? ''))].sort(),
+    apiGroups: [...new Set(given.apiGroups)].sort(),
     // `*` covers all other versions.
     apiVersions: apiVersions.includes('*') ? ['*'] : [...new Set(apiVersions)].sort(),
     resources: withoutCovered(given.resources),
@@ -53,8 +51,8 @@ export function compileMatch(
     namespaceSelector: trySelector(given.namespaceSelector, 'spec.match.namespaceSelector', report),
     objectSelector: trySelector(given.objectSelector, 'spec.match.objectSelector', report),
     matchConditions,
-    conditionsOnObject: compileConditions(matchConditions, environment.matchConditions, report).filter(
-      ({ reads }) => [...reads.keys()].every((name) => name === 'object'),
+    conditionsOnObject: compileConditions(matchConditions, report).filter(({ reads }) =>
+      [...reads.keys()].every((name) => name === 'object'),
     ),
     failurePolicy,
     timeoutSeconds,
@@ -80,16 +78,9 @@ const MATCH_NAMES = {
 
 function compileConditions(
   matchConditions: readonly MatchCondition[],
-  areSupported: boolean,
   report: Report,
 ): readonly CelProgram[] {
   const where = 'spec.match.matchConditions';
-  if (matchConditions.length > 0 && !areSupported) {
-    const message =
-      'the API server is older than Kubernetes 1.28 and would ignore them, so the policy would govern more than it says: remove them';
-    report(where, message, 'Unsupported');
-    return [];
-  }
   if (matchConditions.length > MOST_CONDITIONS) {
     const message = `has ${matchConditions.length} conditions: write at most ${MOST_CONDITIONS}, because the API server allows 64 and Gatehouse adds one`;
     report(where, message);

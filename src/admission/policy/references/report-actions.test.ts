@@ -50,7 +50,6 @@ function problemsOf(
     },
     {
       ownNamespace: 'gatehouse-system',
-      matchConditions: true,
       resolve: ({ resource }) =>
         ({
           datacenters: { kind: 'Datacenter', namespaced: false },

@@ -111,7 +111,7 @@ export function admittedRequest(
 /** The object that holds a claim. */
 export function holderRef({ spec: { holder } }: UniqueClaim): ObjectRef {
   const { group, resource, namespace, name } = holder;
-  return { group: group ?? '', resource, namespace, name };
+  return { group, resource, namespace, name };
 }
 
 /** When admission last allowed a write with this claim, in milliseconds since 1970. */

@@ -128,6 +128,13 @@ test.each<
     'may not restart Deployment shop/api after a renewal',
   ],
   [
+    'the API server is too old',
+    { version: { major: 1, minor: 29, gitVersion: 'v1.29.15' } },
+    'kubernetes',
+    'problem',
+    'runs Kubernetes v1.29.15, but Gatehouse supports 1.30 to 1.37',
+  ],
+  [
     'a kind is not installed',
     { definitions: read(withoutOne) },
     'definitions',

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 
 import { messageWithCauses } from '../../../json/error-message.ts';
-import { withCluster } from '../../connect.ts';
+import { withAnyCluster } from '../../connect.ts';
 import { DEPLOY, hasManifests, readManifests } from '../../deploy-manifests.ts';
 import type { ClusterFlags, OutputFormat } from '../../terminal/options.ts';
 import { formatData, formatTable, hasColours, print } from '../../terminal/output.ts';
@@ -22,6 +22,7 @@ import {
   checkDefinitions,
   checkGovernedKinds,
   checkRestrictions,
+  checkVersion,
 } from './checks/installation.ts';
 import { checkClocks, checkLeader } from './checks/leader.ts';
 import { checkPolicies, checkWindows } from './checks/policies.ts';
@@ -42,7 +43,7 @@ const BASE = join(DEPLOY, 'base');
 export async function doctor({ output, ...flags }: DoctorFlags): Promise<0 | 1> {
   try {
     const manifests = hasManifests(BASE) ? readManifests(BASE) : [];
-    const readings = await withCluster(flags, 'doctor', (cluster) =>
+    const readings = await withAnyCluster(flags, 'doctor', (cluster) =>
       readInstallation(cluster, flags, manifests),
     );
     const findings = runChecks(readings);
@@ -60,6 +61,7 @@ export const exitCodeOf = (findings: readonly Pick<Finding, 'severity'>[]): 0 | 
 
 /** Ordered by dependency: an early problem often causes the later ones. */
 const CHECKS: Readonly<Record<string, (readings: InstallationReadings) => Results>> = {
+  kubernetes: checkVersion,
   parts: checkRestrictions,
   definitions: checkDefinitions,
   deployments: checkDeployments,

@@ -25,8 +25,8 @@ export function referencesOf({ metadata, spec: newest, status }: AdmissionPolicy
       spec.match.apiGroups.flatMap((group) =>
         spec.match.resources.map((resource) => ({
           ...{ policy: metadata.name ?? '', reference: name, path, onTargetDelete, guarantee },
-          from: groupResourceName({ group: group ?? '', resource }),
-          to: groupResourceName({ group: target.apiGroup ?? '', resource: target.resource }),
+          from: groupResourceName({ group, resource }),
+          to: groupResourceName({ group: target.apiGroup, resource: target.resource }),
           violations: status?.violations?.byReference?.[name],
         })),
       ),

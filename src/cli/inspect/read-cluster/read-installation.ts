@@ -9,12 +9,14 @@ import type { RestoreDetector } from '../../../api/restore-detector.ts';
 import type { RestoreWindow } from '../../../api/restore-window.ts';
 import { WEBHOOK_CONFIGURATION_NAME } from '../../../admission/webhooks/webhook-configurations.ts';
 import type { KubeClient } from '../../../kube/client.ts';
+import type { ServerVersion } from '../../../kube/discovery.ts';
 import type { LeaseObject } from '../../../kube/lease/lease-record.ts';
 import type { Resource } from '../../../kube/object.ts';
 import {
   apiServices,
   configMaps,
   customResourceDefinitions,
+  endpointSlices,
   leases,
   mutatingWebhookConfigurations,
   secrets,
@@ -107,6 +109,7 @@ export interface AccountReadings {
 export interface InstallationReadings extends SharedReadings {
   /** What `gatehouse status` reads too. */
   readonly cluster: ClusterReadings;
+  readonly version: ServerVersion;
   readonly namespace: string;
   /** By the clock of the API server. */
   readonly now: Date;
@@ -140,7 +143,7 @@ export interface InstallationReadings extends SharedReadings {
 
 /** @param manifests the objects of `deploy/base` */
 export async function readInstallation(
-  cluster: Pick<UserCluster, 'client' | 'discovery' | 'now' | 'skewMs'>,
+  cluster: Pick<UserCluster, 'client' | 'version' | 'now' | 'skewMs'>,
   { namespace, serviceAccount: named }: { readonly namespace: string; readonly serviceAccount?: string },
   manifests: readonly KubeObject[],
 ): Promise<InstallationReadings> {
@@ -200,6 +203,7 @@ export async function readInstallation(
   const lease = await get<LeaseObject>(leases, { namespace, name: INSTALLATION_NAME });
   return {
     cluster: readings,
+    version: cluster.version,
     ...{ namespace, restrictions, now: cluster.now(), skewMs: cluster.skewMs() },
     ...{
       policies,
@@ -263,16 +267,12 @@ const MANAGED: readonly (readonly [resource: Resource, labelSelector?: string])[
 ];
 
 async function readSlices(
-  { client, discovery }: Pick<UserCluster, 'client' | 'discovery'>,
+  { client }: Pick<UserCluster, 'client'>,
   namespace: string,
 ): Promise<Reading<readonly EndpointSlice[]>> {
-  const wanted = { group: 'discovery.k8s.io', resource: 'endpointslices' };
-  return await tryToRead(permissionTo('list', wanted, namespace), async () => {
-    // The API server serves v1 since Kubernetes 1.21, and v1beta1 before.
-    const resource = await discovery.resolve(wanted);
-    if (resource === undefined) throw new Error('this API server does not serve EndpointSlices');
+  return await tryToRead(permissionTo('list', endpointSlices, namespace), async () => {
     const labelSelector = `kubernetes.io/service-name=${INSTALLATION_NAME}`;
-    return (await client.listAll<EndpointSlice>(resource, { namespace, labelSelector })).items;
+    return (await client.listAll<EndpointSlice>(endpointSlices, { namespace, labelSelector })).items;
   });
 }
 

@@ -129,7 +129,7 @@ function describeViolation(
   const by = `(policy ${policy})`;
   if (missing === undefined) return `${field}: ${message ?? reason} ${by}`;
   const { resource, namespace, name } = missing;
-  const group = missing.group ?? '';
+  const group = missing.group;
   const kind = groupResourceName({ group, resource });
   const what = `${kind} ${objectKey({ namespace, name })}`;
   if (reason === 'CrossesNamespaceMapping')

@@ -1,6 +1,7 @@
 /** The flags of `gatehouse restore rehearse`. Those that Velero has too have its names. */
 import type { NormalSelector } from '../../../json/label-selector.ts';
 import type { RestoreNames } from '../../../restore/backup/restored-object.ts';
+import { OLDEST_MINOR } from '../../../kube/supported-version.ts';
 import type { SelectionOptions } from '../../../restore/backup/selection.ts';
 import { parseLabelRequirements } from '../../../sandbox/machinery/selectors/label-requirements.ts';
 import { ApiFailure } from '../../../sandbox/machinery/failure.ts';
@@ -18,7 +19,7 @@ export interface RehearseFlags extends InputFlags, Omit<SelectionOptions, 'selec
   readonly context?: string;
   /** The kubeconfig of the target. */
   readonly against?: string;
-  /** E.g. `1.29`. */
+  /** E.g. `1.36`. */
   readonly targetVersion?: string;
   readonly selector?: string;
   /** As `from:to`. */
@@ -55,6 +56,10 @@ export function minorOf(version: string | undefined): number | undefined {
   if (version === undefined) return undefined;
   const [, minor] = /^v?1\.(\d+)(?:[.+-].*)?$/.exec(version) ?? [];
   if (minor === undefined) throw new WrongUsage(`--target-version ${version}: write it as 1.36`);
+  if (Number(minor) < OLDEST_MINOR)
+    throw new WrongUsage(
+      `--target-version ${version}: Gatehouse supports Kubernetes 1.${OLDEST_MINOR} and newer`,
+    );
   return Number(minor);
 }
 

@@ -95,6 +95,18 @@ test('kinds and versions that the target does not serve are reported', async () 
   ]);
 });
 
+test('the version of the target decides, and one that is too old is refused', async () => {
+  const range = { apiVersion: 'networking.k8s.io/v1', kind: 'ServiceCIDR', metadata: { name: 'more' } };
+  const into = (targetVersion: string) => rehearsed({ backup: [range], flags: { targetVersion } });
+  expect((await into('1.33')).lines).toEqual([]);
+  expect((await into('v1.32.1')).lines).toEqual([
+    'problem NotServed servicecidrs.networking.k8s.io more: Kubernetes 1.32 does not serve networking.k8s.io/v1 ServiceCIDR: back it up in a version that both serve',
+  ]);
+  await expect(into('1.29')).rejects.toThrow(
+    '--target-version 1.29: Gatehouse supports Kubernetes 1.30 and newer',
+  );
+});
+
 test('an existing object stays, or is updated if the policy of existing resources says so', async () => {
   const scene = {
     backup: [shop('a', { size: 2 }), shop('b', { size: 1 })],

@@ -21,7 +21,6 @@ import { createCrdSchemas } from '../../../runtime/policies/crd-schemas.ts';
 import { ADMISSION_POLICIES } from '../../../runtime/resources.ts';
 import type { UserCluster } from '../../connect.ts';
 import type { Resource } from '../../../kube/object.ts';
-import { hasMatchConditions } from '../../../runtime/context.ts';
 import type { ReviewFlags } from '../flags.ts';
 import { readObjects, refuse, type ReadOptions } from '../input.ts';
 import { createKinds } from '../kinds.ts';
@@ -65,7 +64,6 @@ export async function loadClusterPolicies(
     ...compileLabelled(policy, {
       ownNamespace,
       grants,
-      matchConditions: hasMatchConditions(cluster.version),
       resolve: (kind) => served.get(groupResourceName(kind)) ?? kinds.resolve(kind),
       schemas: (kind, versions) => schemas.get(schemaKey(kind, versions)) ?? kinds.schemas(kind, versions),
       groups: [...groups.keys(), ...kinds.groups],
@@ -120,9 +118,7 @@ async function resolveAll(policies: Policies, { discovery }: UserCluster) {
 
 /** What the cluster serves in the groups of the policies; a group is missing if that could not be read. */
 async function groupsOf(policies: Policies, { discovery }: UserCluster) {
-  const groups = new Set(
-    policies.flatMap(({ object }) => object.spec.match.apiGroups.map((group) => group ?? '')),
-  );
+  const groups = new Set(policies.flatMap(({ object }) => object.spec.match.apiGroups));
   const found = new Map<string, readonly Resource[]>();
   for (const group of groups) {
     if (group.includes('*')) continue;

@@ -47,7 +47,7 @@ export interface QuiesceWorld {
   readonly ownNamespace: string;
   readonly now: () => Date;
   /** The permissions to grant for these kinds. @param refusal what the API server answered */
-  readonly permissionsFor: (kinds: readonly GroupResource[], refusal: string) => string;
+  readonly permissionsFor: (kinds: readonly GroupResource[]) => string;
 }
 
 /** `open`: a window pauses. `failed`: something is left to do. */
@@ -244,7 +244,7 @@ function problemOf(
   const kinds = uniqueBy(outcome.forbidden, groupResourceName);
   const answers = some(outcome.failures);
   // Not only RBAC refuses: the answers of the API server come first.
-  if (kinds.length > 0) return ['Forbidden', `${answers}\n${world.permissionsFor(kinds, answers)}`];
+  if (kinds.length > 0) return ['Forbidden', `${answers}\n${world.permissionsFor(kinds)}`];
   return outcome.failures.length > 0 ? ['Failed', answers] : undefined;
 }
 

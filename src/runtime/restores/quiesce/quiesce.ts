@@ -75,7 +75,7 @@ export function startQuiesce(
     settleMs,
     ownNamespace: config.namespace,
     now,
-    permissionsFor: (kinds, refusal) => permissionsFor(kinds, user ?? userIn(refusal) ?? defaultUser),
+    permissionsFor: (kinds) => permissionsFor(kinds, user ?? defaultUser),
   };
   let user: string | undefined;
   const pass = createQuiesceReconciler(world);
@@ -104,6 +104,3 @@ async function signWith(
   const bytes = Buffer.from(key, 'base64');
   return (text) => createHmac('sha256', bytes).update(`quiesce\n${text}`).digest('base64url');
 }
-
-/** API servers before 1.26 do not say who Gatehouse is, but whom they refuse. */
-const userIn = (refusal: string): string | undefined => /User "([^"]+)" cannot /.exec(refusal)?.[1];

@@ -85,7 +85,6 @@ const LABEL =
   "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an " +
   "alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 
-// kube-apiserver 1.20 gives the same messages, except for how it prints lists and objects.
 test.each<[string, Readonly<Record<string, JsonValue>>, string[]]>([
   [
     'an unknown scope',

@@ -29,7 +29,7 @@ test('a typical CRD schema is valid', () => {
   ).toEqual([]);
 });
 
-// The answers of kube-apiserver 1.20, with messages as of 1.36.
+// The answers of kube-apiserver.
 test.each<[JsonObject, readonly string[]]>([
   [{}, [`${A}.type: Required value: must not be empty for specified object fields`]],
   [

@@ -28,7 +28,7 @@ const NOT_IN_RANGE =
   'FieldValueInvalid <nil>: Invalid value: "": Checked value must be of type integer (default format) in spec.x';
 const INVALID = 'FieldValueInvalid spec.x: Invalid value: ';
 
-// The answers of kube-apiserver 1.20, with messages as of 1.36.
+// The answers of kube-apiserver.
 test.each<[Schema, JsonValue, readonly string[]]>([
   [STRING, 5, [`${TYPE}"integer": spec.x in body must be of type string: "integer"`]],
   [STRING, 1.5, [`${TYPE}"number": spec.x in body must be of type string: "number"`]],

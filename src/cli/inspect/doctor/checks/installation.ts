@@ -5,6 +5,8 @@ import type { Part } from '../../../../config/parts.ts';
 import { groupResourceName } from '../../../../json/kube-object.ts';
 import type { AccessQuestion } from '../../../../kube/access.ts';
 import { isJsonObject, objectIn } from '../../../../json/json.ts';
+import { shorten } from '../../../../json/printable.ts';
+import { isUntested, UPGRADE, versionProblem } from '../../../../kube/supported-version.ts';
 import type { GovernedKind } from '../../read-cluster/access.ts';
 import type {
   AccountReadings,
@@ -14,6 +16,14 @@ import type {
 import { judgeReading, ok, orElse, problem, someOf, warning, type Results } from '../finding.ts';
 
 const APPLY = 'kubectl apply -k deploy, from the release of this program';
+
+export const checkVersion = ({ version }: InstallationReadings): Results => {
+  const seen = versionProblem(version);
+  if (seen !== undefined) return problem(seen, UPGRADE);
+  return ok(
+    `the API server runs Kubernetes ${shorten(version.gitVersion, 64)}${isUntested(version) ? ', which is newer than this release of Gatehouse' : ''}`,
+  );
+};
 
 /** `--without` and `--namespaces`, so that the other checks are not read as statements about everything. */
 export const checkRestrictions = ({

@@ -4,7 +4,7 @@ import { firstAuthority, serverOf } from '../../../../../test/support/pki/fixtur
 import { createProblems, updateProblems } from '../../../../../test/support/sandbox/built-in-objects.ts';
 import { caBundle } from '../../../../pki/authority/bundle.ts';
 
-const KIND = 'certificates.k8s.io/v1beta1 ClusterTrustBundle';
+const KIND = 'certificates.k8s.io/v1 ClusterTrustBundle';
 const signerName = 'example.com/ca';
 const now = new Date('2026-03-01T00:00:00Z');
 let root: string;

@@ -18,9 +18,9 @@ const BLOCK = /-----BEGIN (?<type>[^-\n]*)-----\r?\n(?<body>[^-]*)-----END \k<ty
 
 const signerOf = (bundle: ApiObject): string => text(spec(bundle), 'signerName');
 
-/** certificates.k8s.io/v1beta1 ClusterTrustBundle. The sandbox does not ask whether the author may attest for a signer. */
+/** certificates.k8s.io/v1 ClusterTrustBundle. The sandbox does not ask whether the author may attest for a signer. */
 export const CLUSTER_TRUST_BUNDLE: ResourceType = builtInKind({
-  apiVersion: 'certificates.k8s.io/v1beta1',
+  apiVersion: 'certificates.k8s.io/v1',
   kind: 'ClusterTrustBundle',
   resource: 'clustertrustbundles',
   description: 'Root certificates that pods can mount.',

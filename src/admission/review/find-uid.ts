@@ -1,11 +1,5 @@
 import { endOfString, nextAfterSpace } from '../../json/json-scan.ts';
-import { parseVersion, type ReviewKind, type ReviewVersion } from './envelope.ts';
-
-/** What every answer to a review needs. */
-export interface Envelope {
-  readonly version: ReviewVersion;
-  readonly uid: string;
-}
+import { apiVersionOf, type ReviewKind } from './envelope.ts';
 
 const [QUOTE, COLON] = [34, 58];
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
@@ -13,14 +7,14 @@ const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125];
 const LONGEST_TEXT = 1_024;
 
 /**
- * Finds the version and the uid in the text of a review that is cut off or cannot be parsed. Works at any depth.
+ * Finds the uid in the text of a review that is cut off or cannot be parsed. Works at any depth.
  *
  * Only the API server writes the members of the review and of `request`. Users control what is further inside: a key
  * `uid` there does not count.
  *
  * @returns undefined if this is no review of the kind, or has no uid: it has no sender that could use an answer
  */
-export function findEnvelope(text: string, kind: ReviewKind): Envelope | undefined {
+export function findUid(text: string, kind: ReviewKind): string | undefined {
   const texts = new Map<string, string>();
   let depth = 0;
   let parent = '';
@@ -45,10 +39,9 @@ export function findEnvelope(text: string, kind: ReviewKind): Envelope | undefin
       if (depth <= 2) key = '';
     }
   }
-  const version = parseVersion(texts.get('apiVersion'), kind);
   const uid = texts.get('request.uid') ?? '';
-  if (texts.get('kind') !== kind || version === undefined || uid === '') return undefined;
-  return { version, uid };
+  const isReview = texts.get('kind') === kind && texts.get('apiVersion') === apiVersionOf(kind);
+  return isReview && uid !== '' ? uid : undefined;
 }
 
 const NAMES: ReadonlySet<string> = new Set(['kind', 'apiVersion', 'request.uid']);
