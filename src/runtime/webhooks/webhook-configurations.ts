@@ -150,7 +150,7 @@ export function startWebhookConfigurations(
   { onRefused, onWaiting }: Pick<WebhookConfigurationsOptions, 'onRefused' | 'onWaiting'>,
   signal: AbortSignal,
 ): RunningController {
-  const { client, config, discovery, serverClock, log } = context;
+  const { client, config, serverClock, log } = context;
   const target = configurationTarget(context);
   const waitsFor = createFirstInstallation(client, target.service, (waiting) =>
     servingObstacle(client, config, waiting),
