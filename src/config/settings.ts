@@ -53,7 +53,7 @@ export const SETTINGS = {
     'true',
   ),
   'compile-policies': setting(
-    'hand what CEL can express to the API server: checks as ValidatingAdmissionPolicies (Kubernetes 1.30), changes as MutatingAdmissionPolicies (1.36)',
+    'hand what CEL can express to the API server: checks as ValidatingAdmissionPolicies, changes as MutatingAdmissionPolicies (Kubernetes 1.36)',
     'false',
     yesOrNo,
     'true',

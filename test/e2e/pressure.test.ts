@@ -12,7 +12,7 @@ import {
   startClusterFor,
   type Cluster,
 } from '../support/cluster.ts';
-import { seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
+import { seeInForce, untilRefused, untilReviewed } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { datacenter, server } from '../support/objects.ts';
 import { eventually, freePort } from '../support/processes.ts';
@@ -41,6 +41,7 @@ beforeAll(async () => {
     { name: 'one', port, settings: { 'max-admission-reviews': String(AT_A_TIME) } },
   );
   await replica.whenReady();
+  await untilReviewed(cluster);
   await applyExamples(cluster);
   await cluster.apply(patient, others);
   for (const { metadata } of [patient, others]) await seeInForce(cluster, metadata?.name ?? '');

@@ -15,7 +15,7 @@ import {
   startClusterFor,
   type Cluster,
 } from '../support/cluster.ts';
-import { refusal, seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
+import { refusal, seeInForce, untilRefused, untilReviewed } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { datacenter, server, serversPolicy } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
@@ -54,6 +54,7 @@ beforeAll(async () => {
   replicas.push(...(await Promise.all(['one', 'two', 'three'].map(start))));
   balancer.setBackends(replicas.map(({ port }) => port));
   await Promise.all(replicas.map((replica) => replica.whenReady()));
+  await untilReviewed(cluster);
   await applyExamples(cluster);
   await seeInForce(cluster, 'servers');
   await createNamespace(cluster, 'shop');

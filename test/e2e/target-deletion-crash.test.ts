@@ -19,7 +19,7 @@ import {
   SYSTEM_NAMESPACE,
   type Cluster,
 } from '../support/cluster.ts';
-import { seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
+import { seeInForce, untilRefused, untilReviewed } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { actionsRole, datacenter, server, serversPolicy } from '../support/objects.ts';
 import { eventually } from '../support/processes.ts';
@@ -41,6 +41,7 @@ beforeAll(async () => {
   replicas.push(...(await Promise.all(['one', 'two'].map(start))));
   balancer.setBackends(replicas.map(({ port }) => port));
   await Promise.all(replicas.map((replica) => replica.whenReady()));
+  await untilReviewed(cluster);
   await applyExamples(cluster);
   await seeInForce(cluster, 'servers');
   await cluster.admin.delete(ADMISSION_POLICIES, { name: 'servers' });

@@ -16,7 +16,7 @@ import {
   startClusterFor,
   type Cluster,
 } from '../support/cluster.ts';
-import { refusal, seeInForce, untilRefused } from '../support/gatehouse-cluster.ts';
+import { refusal, seeInForce, untilRefused, untilReviewed } from '../support/gatehouse-cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { datacenter, server, serversPolicy } from '../support/objects.ts';
 import { createKubectl, HAS_KUBECTL } from '../support/kubectl.ts';
@@ -61,6 +61,7 @@ beforeAll(async () => {
   );
   balancer.setBackends(replicas.map(({ port }) => port));
   await Promise.all(replicas.map((replica) => replica.whenReady()));
+  await untilReviewed(cluster);
   await applyExamples(cluster);
   await seeInForce(cluster, 'servers');
   await cluster.admin.create(DATACENTERS, datacenter('fra1'));

@@ -27,7 +27,7 @@ export interface ControlPlane {
   readonly folder: string;
   /** Initial content of the cluster. */
   readonly contents: Contents;
-  /** `1.20`, `1.36` and so on. */
+  /** `1.30`, `1.37` and so on. */
   readonly version: KubeVersion;
   readonly token: (user: User) => string;
   /** The path of a kubeconfig for this user. */

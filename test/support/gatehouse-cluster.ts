@@ -3,6 +3,7 @@ import { request } from 'node:https';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { ApiError } from '../../src/kube/api-error.ts';
+import { READS_REVIEWED } from '../../src/runtime/policies/read-records.ts';
 import {
   ADMISSION_POLICIES,
   applyExamples,
@@ -34,7 +35,27 @@ export async function startGatehouse({
   await prepare(cluster);
   const replica = await startReplica(cluster.plane, { name: 'one', port, settings, arrangement });
   await replica.whenReady();
+  await untilReviewed(cluster);
   return { cluster, replica };
+}
+
+/**
+ * Waits until the API server asks Gatehouse about AdmissionPolicies. It learns of a new webhook configuration through its own
+ * watch. A policy that is written earlier counts as not reviewed.
+ */
+export async function untilReviewed({ admin }: Pick<Cluster, 'admin'>): Promise<void> {
+  const target = { apiGroup: '', resource: 'namespaces' };
+  const policy = {
+    metadata: { name: 'reads-namespaces' },
+    spec: {
+      match: { apiGroups: [''], apiVersions: ['v1'], resources: ['configmaps'] },
+      validate: { references: [{ name: 'namespace', path: 'data.namespace', target }] },
+    },
+  };
+  await eventually('the API server asks Gatehouse about policies', async () => {
+    const { metadata } = await admin.create<KubeObject>(ADMISSION_POLICIES, policy, { dryRun: true });
+    return metadata?.annotations?.[READS_REVIEWED] !== undefined;
+  });
 }
 
 /**
@@ -42,6 +63,7 @@ export async function startGatehouse({
  * webhook for Servers.
  */
 export async function enforceExamples(cluster: Cluster): Promise<void> {
+  await untilReviewed(cluster);
   await applyExamples(cluster);
   await seeInForce(cluster, 'servers');
   await cluster.admin.create(DATACENTERS, datacenter('fra1'));
