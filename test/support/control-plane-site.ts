@@ -185,6 +185,7 @@ function apiServerOf(
       '--service-cluster-ip-range=10.0.0.0/24',
       `--token-auth-file=${join(folder, 'tokens.csv')}`,
       '--authorization-mode=RBAC',
+      '--allow-privileged', // as every installer sets it
       '--service-account-issuer=https://kubernetes.default.svc',
       `--service-account-key-file=${serviceAccountKey}`,
       `--service-account-signing-key-file=${serviceAccountKey}`,
