@@ -22,7 +22,7 @@ test.each([
   ['macros that swallow errors', 'list.exists(x, list.exists(y, 1 / 0 == x + y))'],
   ['errors in operands of ||', 'list.all(x, list.all(y, 1 / 0 == x || true))'],
   ['an accumulating list', 'list.map(x, list.map(y, [x, y])).size() > 0'],
-  ['a long range', 'lists.range(10000000).size() > 0'],
+  ['a long range', 'lists.range(1000000).size() > 0'],
   ['nested lists', 'list.map(x, list).flatten().map(x, [x, x]).flatten().size() > 0'],
   ['string concatenations', "list.map(x, list.map(y, 'some text or other').join()).join().size() > 0"],
   ['string formatting', "list.map(x, '%s%s'.format([list, list])).join().size() > 0"],

@@ -92,3 +92,19 @@ test('an integer beyond 64 bits is a double', () => {
 test('an expression with excessive nesting is rejected at compile time', () => {
   expect(() => compileCel(`${'('.repeat(500)}1${')'.repeat(500)}`, [])).toThrow(CelError);
 });
+
+test.each([
+  ['object.x.isSorted()', undefined],
+  ['object.?x.orValue(1) == 1', undefined],
+  ["cidr('10.0.0.0/8').containsIP('10.0.0.1')", 31],
+  ['format.uuid().validate(object.x).hasValue()', 32],
+  ['object.x.all(k, v, k != v)', 33],
+  ["semver('1.2.3').major() == 1", 34],
+  ["cidr('10.0.0.0/8').containsCIDR('10.0.0.0/9')", 34],
+  ['object.x.sortBy(x, x) == object.x.reverse()', 35],
+  ['object.x.orValue(1) == 1', 37],
+  ["object.x.indexOf('a', 3) == 3", 37],
+  ["variables.total.add(quantity('1')).isInteger()", 37],
+])('%s is answered as here from Kubernetes 1.%s', (expression, minor) => {
+  expect(compileCel(expression, ['object', 'variables']).needs?.minor).toBe(minor);
+});

@@ -3,7 +3,7 @@ import { type CelBudget, createCelBudget, type Frame, type Step } from './frame.
 import { asCelError, CelError, positionOf } from './cel-error.ts';
 import { celValue } from './values/maps.ts';
 import { compileNode } from './compile/compile-node.ts';
-import type { Compiled, Compiler, Variable } from './compile/compiler.ts';
+import type { Compiled, Compiler, NeededServer, Variable } from './compile/compiler.ts';
 import { NO_MESSAGES, type CelMessages } from './compile/messages.ts';
 import type { Expression } from './syntax/expression.ts';
 import { parseExpression } from './syntax/parse.ts';
@@ -57,6 +57,8 @@ export interface CelProgram {
   readonly resultType: CelType;
   /** The names in the expression, including variables of macros. */
   readonly names: ReadonlySet<string>;
+  /** Undefined: every supported API server answers as here. */
+  readonly needs: NeededServer | undefined;
   /** The variables that the expression reads, and which of their fields. */
   readonly reads: ReadonlyMap<string, UsedFields>;
   /**
@@ -85,7 +87,7 @@ export function compileCel(
 ): CelProgram {
   try {
     const { expression: parsed, names } = parseExpression(expression);
-    const { compiler, globals, size } = createCompiler(expression, variables, names);
+    const { compiler, globals, size, needs } = createCompiler(expression, variables, names);
     const compiled = compiler.compile(parsed, {
       variables: globals,
       mixed: options.uniformLiterals !== true,
@@ -103,6 +105,7 @@ export function compileCel(
       type: showType(type),
       resultType: grounded(type),
       names,
+      needs: needs(),
       reads: usedFields(parsed),
       evaluate: (bindings, budget) => execute(executable, bindings, celValue, budget),
       run: (values, budget) => execute(executable, values, asIs, budget),
@@ -121,6 +124,8 @@ interface CompilerOfExpression {
   readonly globals: ReadonlyMap<string, Variable>;
   /** The number of variables, including those of macros. Final after compilation. */
   readonly size: () => number;
+  /** Final after compilation. */
+  readonly needs: () => NeededServer | undefined;
 }
 
 function createCompiler(
@@ -129,6 +134,7 @@ function createCompiler(
   names: ReadonlySet<string>,
 ): CompilerOfExpression {
   let size = 0;
+  let needed: NeededServer | undefined;
   const declare = (type: CelType): Variable => ({ type, slot: size++ });
   const globals = new Map<string, Variable>();
   for (const [name, type] of variableTypes(variables)) {
@@ -144,6 +150,9 @@ function createCompiler(
         ...(unknown === undefined ? {} : { unknown }),
       }),
     declare,
+    need: (one) => {
+      if (one.minor > (needed?.minor ?? 0)) needed = one;
+    },
     compile: (expression, scope) => {
       const compiled = compileNode(expression, scope, compiler);
       types.set(expression, compiled.type);
@@ -151,7 +160,7 @@ function createCompiler(
     },
     typeOf: (expression) => types.get(expression) ?? DYN,
   };
-  return { compiler, globals, size: () => size };
+  return { compiler, globals, size: () => size, needs: () => needed };
 }
 
 const variableTypes = (variables: CelVariables): readonly (readonly [string, CelVariableType])[] =>

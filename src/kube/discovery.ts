@@ -20,6 +20,8 @@ export type Discovery = ReturnType<typeof createDiscovery>;
 const FOUND_MS = 10 * 60_000;
 /** Short, because a CRD is often created right before its first use. Not zero: each unknown name costs requests. */
 const ABSENT_MS = 5_000;
+/** An upgrade takes minutes. */
+const VERSION_MS = 60_000;
 
 export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>) {
   const lifetime = {
@@ -42,6 +44,11 @@ export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>) {
       listIn(await getIfThere(rest, path), 'groups').map((group) => textIn(group, 'name')),
     (path) => path,
     { now, ttlMs: ABSENT_MS },
+  );
+  const version = memoizeAsync(
+    (path: string) => readVersion(rest, path),
+    (path) => path,
+    { now, ttlMs: VERSION_MS },
   );
   const kinds = memoizeAsync((wanted: WantedKind) => lookUpKind(rest, wanted), kindName, lifetime);
 
@@ -81,15 +88,20 @@ export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>) {
       kinds.forget((name) => name.startsWith(`${resource.group}/`));
     },
     serverVersion: async (signal?: AbortSignal): Promise<ServerVersion> => {
-      const version = await rest.request<unknown>({ method: 'GET', path: '/version', signal });
-      const gitVersion = textIn(version, 'gitVersion');
-      const [, major, minor] = /^v?(\d+)\.(\d+)/.exec(gitVersion) ?? [];
-      // Cloud providers write `30+`.
-      const numberIn = (part: 'major' | 'minor', other = '') =>
-        Number.parseInt(textIn(version, part) || other, 10) || 0;
-      return { major: numberIn('major', major), minor: numberIn('minor', minor), gitVersion };
+      signal?.throwIfAborted();
+      return orAborted(version.read('/version'), signal);
     },
   };
+}
+
+async function readVersion(rest: Rest, path: string): Promise<ServerVersion> {
+  const version = await rest.request<unknown>({ method: 'GET', path });
+  const gitVersion = textIn(version, 'gitVersion');
+  const [, major, minor] = /^v?(\d+)\.(\d+)/.exec(gitVersion) ?? [];
+  // Cloud providers write `30+`.
+  const numberIn = (part: 'major' | 'minor', other = '') =>
+    Number.parseInt(textIn(version, part) || other, 10) || 0;
+  return { major: numberIn('major', major), minor: numberIn('minor', minor), gitVersion };
 }
 
 type WantedKind = Pick<Resource, 'group' | 'version' | 'kind'>;

@@ -61,6 +61,7 @@ const warn = createPolicyWarnings({
     resolve: ({ group, resource }) => Promise.resolve(kinds.registry.stored(group, resource)),
     servedIn: (group) => Promise.resolve(kinds.servedIn(group) ?? []),
     groups: () => Promise.resolve(kinds.groups),
+    serverVersion: () => Promise.resolve({ major: 1, minor: 37, gitVersion: 'v1.37.2' }),
   },
   schemas: (resource, versions) => Promise.resolve(kinds.schemas(resource, versions)),
   environment: { ownNamespace: 'gatehouse-system' },

@@ -60,10 +60,14 @@ function problemOf(policy: CompiledPolicy, rule: CompiledRule): string | undefin
   ]);
 }
 
-/** Why the API server cannot evaluate these expressions. */
+/**
+ * Why the API server cannot evaluate these expressions, or answers otherwise.
+ * @param ofMutation whether they become part of a MutatingAdmissionPolicy, which has one function more
+ */
 export function expressionProblem(
   policy: CompiledPolicy,
   parts: readonly CompiledExpression[],
+  ofMutation = false,
 ): string | undefined {
   for (const { reads } of parts)
     if (reads.refs.size > 0) return `it reads refs.${[...reads.refs].join(', refs.')}`;
@@ -75,6 +79,11 @@ export function expressionProblem(
   for (const { program } of [...parts, ...used.map((variable) => variable.expression)]) {
     if (policy.match.operations.includes('DELETE') && readsName(program))
       return 'it reads request.name, which the API server leaves out when a collection is deleted';
+    if (!ofMutation && program.names.has('jsonpatch'))
+      return 'the API server knows jsonpatch.escapeKey in mutations only';
+    const { needs } = program;
+    if (needs !== undefined && needs.minor > (policy.server ?? needs.minor))
+      return `the API server answers ${needs.name} as Gatehouse does only from Kubernetes 1.${needs.minor}`;
     const mixed = mixedLiteral(program.expression);
     if (mixed !== undefined) return `the API server refuses its expression: ${mixed}`;
   }

@@ -35,6 +35,8 @@ export interface CompileEnvironment extends MatchEnvironment {
   readonly schemas?: readonly JsonObject[];
   /** The PolicyExceptions in the stores. */
   readonly grants?: Grants;
+  /** The minor version of the API server of Kubernetes 1; undefined: the newest one. */
+  readonly server?: number;
 }
 
 export type CompileResult =
@@ -52,7 +54,7 @@ export type CompileResult =
 /** Compiles an AdmissionPolicy, or lists everything that is wrong with it. */
 export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvironment): CompileResult {
   const { spec, metadata } = policy;
-  const { resolve, schemas, grants } = environment;
+  const { resolve, schemas, grants, server } = environment;
   const problems: Problem[] = [];
   const report = createReport(problems);
   const match = compileMatch(spec, environment, report);
@@ -82,6 +84,7 @@ export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvir
     grants: spec.policyExceptions === 'Accept' ? grants : undefined,
     preservesOwners: compileOwners(spec, match, report),
     ...compileRestore(spec, report),
+    server,
     spec,
   };
   reportUnknownFields(spec, schemas ?? [], report);

@@ -220,5 +220,7 @@ export interface CompiledPolicy {
   };
   /** The kinds that references name or expressions read, without duplicates. */
   readonly targets: readonly CompiledTarget[];
+  /** The minor version of the API server of Kubernetes 1 that may enforce its checks; undefined: the newest one. */
+  readonly server: number | undefined;
   readonly spec: AdmissionPolicySpec;
 }

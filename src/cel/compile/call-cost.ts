@@ -18,13 +18,13 @@ export const ONE: CallCost = () => 1;
 
 /** @returns the cost of calling these overloads, between which the values decide */
 export function costOfCall(name: string, candidates: readonly CelFunction[]): CallCost {
+  const [only, ...others] = candidates;
+  if (name === 'sort') return others.length === 0 ? compared : ONE;
   const own = BY_NAME.get(name);
   if (own !== undefined) return own;
-  const [only, ...others] = candidates;
   if (name === 'containsIP' || name === 'containsCIDR') return costOfContaining(name, candidates);
   // Where the checker cannot know the overload, cel-go does not know its cost.
   if (only === undefined || others.length > 0) return ONE;
-  if (name === 'matches') return only.member ? pattern : ONE;
   const type = only.parameters[name === '@in' ? 1 : 0];
   return BY_OVERLOAD.get(`${kindOf(type)} ${name}`) ?? ONE;
 }
@@ -75,6 +75,7 @@ const twice: CallCost = (value) => traversed(2 * sizeOf(value));
 const deeply: CallCost = (value) => traversedDeeply(value);
 const smaller: CallCost = (left, right) => traversed(Math.min(sizeOf(left), sizeOf(right)));
 const equal: CallCost = (left, right) => (isOpaque(left) ? 1 : smaller(left, right));
+const affix: CallCost = (_text, part) => traversed(sizeOf(part));
 const both: CallCost = (left, right) => traversed(sizeOf(left) + sizeOf(right));
 /** @param steps of the pattern */
 const matched = (text: unknown, steps: number): number => traversed(1 + sizeOf(text)) * steps;
@@ -112,7 +113,7 @@ const FORMAT_STEPS: Readonly<Record<string, number>> = {
 };
 
 const flattened: CallCost = (list, depth = 1n) =>
-  isList(list) && typeof depth === 'bigint' ? LIST + list.length * Math.max(0, Number(depth)) : 0;
+  isList(list) && typeof depth === 'bigint' ? LIST + list.length * (depth < 0n ? 1 : Number(depth)) : 0;
 
 /** The length of the result counts. */
 function joined(list: unknown, separator: unknown): number {
@@ -148,7 +149,7 @@ const BY_NAME: ReadonlyMap<string, CallCost> = new Map([
   ...named(sliced, 'slice'),
   ...named(ranged, 'lists.range'),
   ...named(flattened, 'flatten'),
-  ...named(compared, 'distinct sort @sortByAssociatedKeys'),
+  ...named(compared, 'distinct @sortByAssociatedKeys'),
   ...named(product, 'sets.contains sets.intersects'),
   ...named((left, right) => 1 + 2 * sizeOf(left) * sizeOf(right), 'sets.equivalent'),
   ...named(equal, '_==_ _!=_'),
@@ -158,7 +159,9 @@ const BY_NAME: ReadonlyMap<string, CallCost> = new Map([
 /** Counted only if the types select this overload. */
 const BY_OVERLOAD: ReadonlyMap<string, CallCost> = new Map(
   [
-    ...named(once, 'string|startsWith string|endsWith string|bytes bytes|string'),
+    ...named(pattern, 'string|matches'),
+    ...named(affix, 'string|startsWith string|endsWith'),
+    ...named(once, 'string|bytes bytes|string'),
     ...named((_item, list) => sizeOf(list), 'list|@in'),
     ...named(
       smaller,

@@ -1,7 +1,7 @@
-import { CelError } from '../cel-error.ts';
+import { CelError, noSuchOverload } from '../cel-error.ts';
 import { compileIndex, isIndex, qualifiedName } from './compile-select.ts';
 import { compileConditional, compileLogical, isLogical } from './compile-logic.ts';
-import type { Compiled, Compiler, Scope } from './compiler.ts';
+import { isConstant, type Compiled, type Compiler, type Scope } from './compiler.ts';
 import type { Call, Expression } from '../syntax/expression.ts';
 import { charge, createCelBudget, type Step } from '../frame.ts';
 import { functions } from '../library/all-functions.ts';
@@ -45,8 +45,12 @@ function compileFunction(call: Call, scope: Scope, compiler: Compiler): Compiled
   const styled = overloads.filter((overload) => overload.member === member);
   const resolved = resolveOverloads({ name, member, types, at }, styled, compiler);
   const resolution = scope.exact ? exactly(name, types, resolved, compiler) : resolved;
+  const minor = answeredSince(call, resolved, types.map(compiler.solver.resolve));
+  if (minor > 0) compiler.need({ name, minor });
   const [problem, argument] = literalProblem(call) ?? [];
   if (problem !== undefined) throw compiler.fail(problem, argument?.at ?? at);
+  const wrong = CHECKED.get(name) === isPattern ? problemOf(isPattern, parts[1]?.constant?.value) : undefined;
+  if (wrong !== undefined) throw compiler.fail(`invalid ${name} argument${wrong}`, at);
   checkFormat(call, compiler);
   const steps = withPatternCost(
     call,
@@ -56,11 +60,28 @@ function compileFunction(call: Call, scope: Scope, compiler: Compiler): Compiled
   if ((name === 'or' || name === 'orValue') && left !== undefined && right !== undefined) {
     return { type: resolution.type, step: alternativeStep(name, left, right) };
   }
+  if (isMembership(call) && isEmptyList(call.arguments[1]))
+    return { type: resolution.type, step: () => false, constant: { value: false } };
   const step = callStep(name, resolution, steps, isMembership(call));
   const [only, ...others] = parts;
-  if (CONVERSIONS.has(name) && only?.constant !== undefined && others.length === 0)
+  if (CONVERSIONS.has(name) && only !== undefined && isConstant(only) && others.length === 0)
     return { type: resolution.type, ...folded(step, call, compiler) };
   return { type: resolution.type, step };
+}
+
+/** The minor version of the first API server that accepts the call and answers as here. */
+function answeredSince(
+  { name, target, arguments: parts }: Call,
+  { candidates }: Resolution,
+  [receiver]: readonly CelType[],
+): number {
+  const since = Math.min(...candidates.map((one) => one.since ?? 0));
+  // Before 1.37, a value that was no optional was the result, and a quantity changed when something was added to it.
+  const isNoOptional = (name === 'or' || name === 'orValue') && receiver?.kind !== 'optional';
+  const isChanged = (name === 'add' || name === 'sub') && target?.kind !== 'call';
+  // Before, an offset beyond the text was an error, or the place of an empty text.
+  const hasOffset = (name === 'indexOf' || name === 'lastIndexOf') && parts.length === 2;
+  return isNoOptional || isChanged || hasOffset ? Math.max(since, 37) : since;
 }
 
 /** With a dyn argument, the result may be that argument, or contain what is in it. */
@@ -83,6 +104,10 @@ const isMembership = ({ name, arguments: [, list] }: Call): boolean =>
     ({ value, optional }) =>
       !optional && value.kind === 'literal' && value.value !== null && !(value.value instanceof Uint8Array),
   );
+
+/** Nothing is in it, and cel-go does not evaluate what is looked for. */
+const isEmptyList = (list: Expression | undefined): boolean =>
+  list?.kind === 'list' && list.items.length === 0;
 
 /** Checks the literals of `'…'.format([…])`, as the API server does at compile time. */
 function checkFormat({ name, target, arguments: [list], at }: Call, compiler: Compiler): void {
@@ -124,7 +149,7 @@ function alternativeStep(name: 'or' | 'orValue', left: Step, right: Step): Step 
   return (frame) => {
     charge(frame, 1);
     const value = left(frame);
-    if (!isOptional(value)) return value; // as the API server does: public policies rely on it
+    if (!isOptional(value)) throw noSuchOverload(); // before 1.37, the API server returned the value
     if (value.value === undefined) return alternative(name, right(frame));
     return name === 'or' ? value : value.value;
   };
@@ -156,15 +181,23 @@ export function literalProblem({
   arguments: parts,
 }: Call): readonly [string, Expression] | undefined {
   const check = CHECKED.get(name);
-  const argument = parts[check === isPattern && target === undefined ? 1 : 0];
-  if (check === undefined || argument?.kind !== 'literal' || typeof argument.value !== 'string')
-    return undefined;
+  if (check === undefined) return undefined;
+  // Of `matches(text, pattern)`, cel-go also checks the text.
+  for (const argument of check === isPattern && target === undefined ? parts : parts.slice(0, 1)) {
+    const why = argument.kind === 'literal' ? problemOf(check, argument.value) : undefined;
+    if (why !== undefined) return [`invalid ${name} argument${why}`, argument];
+  }
+  return undefined;
+}
+
+/** Undefined: there is none. */
+function problemOf(check: (text: string) => unknown, value: unknown): string | undefined {
+  if (typeof value !== 'string') return undefined;
   try {
-    check(argument.value);
+    check(value);
     return undefined;
   } catch (error) {
-    const why = error instanceof CelError || !(error instanceof Error) ? '' : `: ${error.message}`;
-    return [`invalid ${name} argument${why}`, argument];
+    return error instanceof CelError || !(error instanceof Error) ? '' : `: ${error.message}`;
   }
 }
 

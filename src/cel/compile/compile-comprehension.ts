@@ -22,6 +22,8 @@ export function compileComprehension(loop: Comprehension, scope: Scope, compiler
   const range = compiler.compile(loop.range, scope);
   const { key, item } = rangeTypes(range.type, loop, compiler);
   const two = loop.variables.length === 2;
+  if (two) compiler.need({ name: 'macros with two variables', minor: 33 });
+  if (loop.macro === 'sortBy') compiler.need({ name: 'sortBy', minor: 35 });
   const variables = (two ? [key, item] : [isOverMap(range.type, compiler) ? key : item]).map(
     compiler.declare,
   );
@@ -118,6 +120,7 @@ function resultType(
     case 'filter':
       return listOf(item);
     case 'sortBy':
+      if (solver.resolve(body).kind === 'variable') solver.assign([INT], [body]);
       return sortedType({ key, item }, solver.resolve(body), at, fail);
     case 'transformMap':
       return mapOf(key, body);
@@ -194,7 +197,7 @@ function itemsOf(frame: Frame, range: unknown): readonly unknown[] {
 export function compileOptionalMap(
   { operand, variable, body, flat, at }: OptionalMap,
   scope: Scope,
-  { solver, fail, declare, compile }: Compiler,
+  { solver, fail, declare, need, compile }: Compiler,
 ): Compiled {
   const from = compile(operand, scope);
   const item = solver.fresh();
@@ -203,6 +206,8 @@ export function compileOptionalMap(
     const found = showType(solver.resolve(from.type));
     throw fail(`found no matching overload for '${name}' applied to '${found}.(dyn, dyn)'`, at);
   }
+  // 1.30 refuses an optional without a type, such as optional.none().
+  if (solver.resolve(item).kind === 'variable') need({ name, minor: 37 });
   const declared = declare(item);
   const to = compile(body, withVariables(scope, [[variable, declared]]));
   const type = flat ? to.type : optionalOf(to.type);

@@ -1,7 +1,7 @@
-import { attempt, type Step } from '../frame.ts';
+import { attempt, count, type Step } from '../frame.ts';
 import { noSuchOverload } from '../cel-error.ts';
 import type { Compiled, Compiler, Scope } from './compiler.ts';
-import type { Call } from '../syntax/expression.ts';
+import type { Call, Expression } from '../syntax/expression.ts';
 import type { CelFunction } from '../library/define.ts';
 import { type Called, resolveOverloads } from './overloads.ts';
 import { BOOL } from '../types/type.ts';
@@ -64,10 +64,25 @@ function logicalStep(decisive: boolean, left: Step, right: Step): Step {
   };
 }
 
+/** cel-go evaluates a path in a branch as a part of the conditional, which costs 1 less. */
+function branchStep({ step, isPath = false }: Compiled, branch: Expression | undefined): Step {
+  const isOther =
+    (branch?.kind === 'call' && branch.name === '_?_:_') ||
+    (branch?.kind === 'select' && branch.mode === 'test');
+  if (!isPath || isOther) return step;
+  return (frame) => {
+    const value = step(frame);
+    count(frame, -1);
+    return value;
+  };
+}
+
 export function compileConditional(call: Call, scope: Scope, compiler: Compiler): Compiled {
   const parts = call.arguments.map((part) => compiler.compile(part, scope));
   const { type } = resolveOverloads(calledWith(call, parts), [CONDITIONAL], compiler);
-  const [condition = never, yes = never, no = never] = parts.map(({ step }) => step);
+  const [condition = never, yes = never, no = never] = parts.map((part, index) =>
+    index === 0 ? part.step : branchStep(part, call.arguments[index]),
+  );
   return {
     ...{ type, isPath: true },
     step: (frame) => {

@@ -38,6 +38,13 @@ export interface Scope {
   readonly messages: CelMessages;
 }
 
+/** The function of an expression that older API servers refuse, or answer otherwise. */
+export interface NeededServer {
+  readonly name: string;
+  /** The minor version of the first API server of Kubernetes 1 that answers as here. */
+  readonly minor: number;
+}
+
 /** The context that the parts of the compiler share while compiling one expression. */
 export interface Compiler {
   readonly solver: Solver;
@@ -45,6 +52,8 @@ export interface Compiler {
   readonly fail: (message: string, at: number, unknown?: UnknownName) => CelError;
   /** Declares a variable in a new slot. */
   readonly declare: (type: CelType) => Variable;
+  /** The expression needs this API server to be answered as here. */
+  readonly need: (needed: NeededServer) => void;
   /** @throws CelError */
   readonly compile: (expression: Expression, scope: Scope) => Compiled;
   /** The type of an expression that was compiled before. */

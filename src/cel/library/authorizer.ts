@@ -117,12 +117,15 @@ export const authorizer = [
   define('<resourceCheck>.subresource(string): resourceCheck', more('ResourceCheck', 'subresource')),
   define('<resourceCheck>.namespace(string): resourceCheck', more('ResourceCheck', 'namespace')),
   define('<resourceCheck>.name(string): resourceCheck', more('ResourceCheck', 'name')),
-  define('<resourceCheck>.fieldSelector(string): resourceCheck', more('ResourceCheck', 'fieldSelector')),
-  define('<resourceCheck>.labelSelector(string): resourceCheck', more('ResourceCheck', 'labelSelector')),
   define('<pathCheck>.check(string): decision', decide),
   define('<resourceCheck>.check(string): decision', decide),
   define('<decision>.allowed(): bool', (decision) => decisionOf(decision).allowed),
   define('<decision>.reason(): string', (decision) => decisionOf(decision).reason),
   define('<decision>.errored(): bool', (decision) => (decisionOf(decision).error ?? '') !== ''),
   define('<decision>.error(): string', (decision) => decisionOf(decision).error ?? ''),
+];
+
+export const selectors = [
+  define('<resourceCheck>.fieldSelector(string): resourceCheck', more('ResourceCheck', 'fieldSelector')),
+  define('<resourceCheck>.labelSelector(string): resourceCheck', more('ResourceCheck', 'labelSelector')),
 ];

@@ -23,6 +23,8 @@ export interface CelFunction {
   /** For each parameter, whether it accepts a value. */
   readonly tests: readonly ValueTest[];
   readonly run: Run;
+  /** The minor version of the first API server that accepts it and answers as here; default: all supported ones. */
+  readonly since?: number;
 }
 
 /** Receives one value per parameter. No function has more than four. @throws CelError */

@@ -29,7 +29,25 @@ function charged(frame: Frame, left: unknown, right: unknown): number | undefine
 }
 
 function isSorted(frame: Frame, list: CelList): boolean {
-  return list.every((item, index) => index === 0 || charged(frame, list[index - 1], item) !== 1);
+  if (!list.every(hasOrder)) throw noSuchOverload('isSorted(list)');
+  return list.every((item, index) => index === 0 || orderOf(frame, list[index - 1], item) !== 1);
+}
+
+const hasOrder = (value: unknown): boolean => comparedWith(value, value) !== 'none';
+
+/** The API server ignores that two values have no common order. */
+function orderOf(frame: Frame, left: unknown, right: unknown): ReturnType<typeof comparedWith> {
+  charge(frame, comparison(left, right));
+  return comparedWith(left, right);
+}
+
+function comparedWith(left: unknown, right: unknown): number | 'none' | undefined {
+  try {
+    return compare(left, right);
+  } catch (error) {
+    if (error instanceof CelError) return 'none';
+    throw error;
+  }
 }
 
 function sum(frame: Frame, list: CelList): unknown {
@@ -48,8 +66,8 @@ function zeroLike(item: unknown): unknown {
  */
 function extreme(frame: Frame, name: string, preferred: number, list: CelList): unknown {
   if (list.length === 0) throw new CelError(`${name} called on empty list`);
-  if (list.some((item) => item === null)) throw noSuchOverload(`${name}(list)`);
-  return list.reduce((best, item) => (charged(frame, best, item) === preferred ? item : best));
+  if (!list.every(hasOrder)) throw noSuchOverload(`${name}(list)`);
+  return list.reduce((best, item) => (orderOf(frame, best, item) === preferred ? item : best));
 }
 
 function indexOf(frame: Frame, list: CelList, item: unknown): bigint {
@@ -107,10 +125,10 @@ function distinct(frame: Frame, list: CelList): CelList {
   });
 }
 
-export const LONGEST_RANGE = 10_000_000;
+export const LONGEST_RANGE = 1_000_000;
 
-function range(frame: Frame, asked: bigint): CelList {
-  const size = asked < 0n ? 0n : asked;
+function rangeOf(frame: Frame, size: bigint): CelList {
+  if (size < 0n) throw new CelError(`lists.range: size must be non-negative, got ${size}`);
   if (size > LONGEST_RANGE) {
     throw new CelError(`lists.range: size ${size} exceeds maximum allowed (${LONGEST_RANGE})`);
   }
@@ -120,7 +138,7 @@ function range(frame: Frame, asked: bigint): CelList {
 
 const length = (list: CelList) => 1 + list.length;
 
-/** The list functions of Kubernetes and cel-go. */
+/** The list functions of Kubernetes. */
 export const lists: readonly CelFunction[] = [
   ...forEach(COMPARABLE, 'isSorted', () => 'bool', isSorted),
   ...forEach(SUMMABLE, 'sum', (type) => type, sum),
@@ -144,19 +162,27 @@ export const lists: readonly CelFunction[] = [
     charge(frame, list.length);
     return lastIndexOf(frame, list, item);
   }),
+];
+
+/** cel-go checks the elements for the overloads of Kubernetes, not for its own ones. */
+const ofAnyList = (one: CelFunction): CelFunction => ({ ...one, tests: one.tests.map(() => isList) });
+
+/** The list functions of cel-go that Kubernetes added later. */
+export const extendedLists: readonly CelFunction[] = [
   define('<list<T>>.slice(int, int): list<T>', slice, length),
-  defineWithFrame('<list<list<T>>>.flatten(): list<T>', (frame, list) => flatten(frame, list, 1n)),
+  ofAnyList(defineWithFrame('<list<list<T>>>.flatten(): list<T>', (frame, list) => flatten(frame, list, 1n))),
   defineWithFrame('<list<dyn>>.flatten(int): list<dyn>', flatten),
   ...forEach(
     COMPARABLE,
     'sort',
     (type) => `list<${type}>`,
     (frame, list) => sortByKeys(frame, list, list),
-  ),
+  ).map(ofAnyList),
   define('<list<T>>.reverse(): list<T>', (list) => list.toReversed(), length),
   defineWithFrame('<list<T>>.distinct(): list<T>', distinct),
-  defineWithFrame('lists.range(int): list<int>', range),
 ];
+
+export const range = [defineWithFrame('lists.range(int): list<int>', rangeOf)];
 
 function contains(frame: Frame, list: CelList, part: CelList): boolean {
   return part.every((item) => includes(frame, list, item));

@@ -66,16 +66,19 @@ export const cidr = [
     (self, text) => contains(self, parseIp(text)),
     (_self, text) => 4 + parsing(text),
   ),
+  define('<cidr>.ip(): ip', ({ address }) => address),
+  define('<cidr>.prefixLength(): int', ({ length }) => BigInt(length)),
+  define('<cidr>.masked(): cidr', ({ address, length }) =>
+    cidrOf(ipOf(masked(address.bits, address, length), address.family), length),
+  ),
+];
+
+export const containsCidr = [
   define('<cidr>.containsCIDR(cidr): bool', containsNetwork, () => 6),
   define(
     '<cidr>.containsCIDR(string): bool',
     (self, text) => containsNetwork(self, parseCidr(text)),
     (_self, text) => 6 + parsing(text),
-  ),
-  define('<cidr>.ip(): ip', ({ address }) => address),
-  define('<cidr>.prefixLength(): int', ({ length }) => BigInt(length)),
-  define('<cidr>.masked(): cidr', ({ address, length }) =>
-    cidrOf(ipOf(masked(address.bits, address, length), address.family), length),
   ),
 ];
 

@@ -11,6 +11,8 @@ export interface CelQuantity extends CelOpaque {
    * former count as integers.
    */
   readonly small: boolean;
+  /** For a sum or difference, which the API server cannot compare on the right side: `a == b.add(c)` is an error. */
+  readonly isComputed?: true;
 }
 
 export interface CelUrl extends CelOpaque {

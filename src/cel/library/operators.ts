@@ -32,17 +32,21 @@ const operator = (name: string, overloads: readonly string[], run: Run): readonl
   });
 
 /** Values of the Kubernetes libraries compare with their own type only. Null is not equal to anything else. */
-function checkOpaque(left: unknown, right: unknown): void {
-  if (isOpaque(left) && right !== null && !(isTagged(right) && right[CEL_TYPE] === left[CEL_TYPE]))
-    throw noSuchOverload();
-}
+const isComparable = (left: unknown, right: unknown): boolean =>
+  !isOpaque(left) ||
+  right === null ||
+  (isTagged(right) && right[CEL_TYPE] === left[CEL_TYPE] && !('isComputed' in right));
 
 const equals: Run = (frame, left, right) => {
-  if (typeof left === 'object') checkOpaque(left, right);
+  if (typeof left === 'object' && !isComparable(left, right)) throw noSuchOverload();
   if (typeof left !== 'string' || typeof right !== 'string') charge(frame, 1);
   else if (left.length !== right.length) charge(frame, comparison(left, right)); // charge as if the texts were compared
   return isEqual(left, right, frame);
 };
+
+/** What cannot be compared is different. */
+const differs: Run = (frame, left, right) =>
+  !isComparable(left, right) || equals(frame, left, right) === false;
 
 const isIn: Run = (frame, key, container) => {
   if (isList(container)) {
@@ -77,9 +81,10 @@ const comparisons = [
 ];
 const same = (...types: readonly string[]) => types.map((type) => `${type} ${type} ${type}`);
 
+/** The overloads have the order of cel-go: the first one gives a free type variable its type. */
 export const operators: readonly CelFunction[] = [
   ...operator('_==_', ['A A bool'], equals),
-  ...operator('_!=_', ['A A bool'], (frame, left, right) => equals(frame, left, right) === false),
+  ...operator('_!=_', ['A A bool'], differs),
   ...operator('@in', ['A list<A> bool', 'A map<A,B> bool'], isIn),
   ...operator(
     '_<_',
@@ -104,24 +109,24 @@ export const operators: readonly CelFunction[] = [
   ...operator(
     '_+_',
     [
-      ...same('int', 'uint', 'double', 'string', 'bytes', 'duration', 'list<A>'),
-      'timestamp duration timestamp',
-      'duration timestamp timestamp',
+      ...same('bytes', 'double', 'duration'),
+      ...['duration timestamp timestamp', 'timestamp duration timestamp'],
+      ...same('int', 'list<A>', 'string', 'uint'),
     ],
     add,
   ),
   ...operator(
     '_-_',
     [
-      ...same('int', 'uint', 'double', 'duration'),
-      'timestamp timestamp duration',
-      'timestamp duration timestamp',
+      ...same('double', 'duration', 'int'),
+      ...['timestamp duration timestamp', 'timestamp timestamp duration'],
+      ...same('uint'),
     ],
     subtract,
   ),
-  ...operator('_*_', same('int', 'uint', 'double'), multiply),
-  ...operator('_/_', same('int', 'uint', 'double'), divide),
+  ...operator('_*_', same('double', 'int', 'uint'), multiply),
+  ...operator('_/_', same('double', 'int', 'uint'), divide),
   ...operator('_%_', same('int', 'uint'), remainder),
-  ...operator('-_', ['int int', 'double double'], negate),
+  ...operator('-_', ['double double', 'int int'], negate),
   ...operator('!_', ['bool bool'], not),
 ];

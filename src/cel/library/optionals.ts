@@ -27,6 +27,19 @@ export const optionals = [
   define('optional.of(T): optional<T>', optional),
   define('optional.ofNonZeroValue(T): optional<T>', (value) => (isZero(value) ? NONE : optional(value))),
   define('optional.none(): optional<T>', () => NONE),
+  define('<optional<T>>.hasValue(): bool', ({ value }) => value !== undefined),
+  define('<optional<T>>.value(): T', ({ value }) => {
+    if (value === undefined) throw new CelError('optional.none() dereference');
+    return value;
+  }),
+  define('<optional<T>>.or(optional<T>): optional<T>', (self, other) =>
+    self.value === undefined ? other : self,
+  ),
+  define('<optional<T>>.orValue(T): T', (self, other) => (self.value === undefined ? other : self.value)),
+];
+
+/** Of lists. */
+export const elements = [
   define(
     'optional.unwrap(list<optional<T>>): list<T>',
     (list) => unwrap('optional.unwrap', list),
@@ -37,15 +50,6 @@ export const optionals = [
     (list) => unwrap('unwrapOpt', list),
     (list) => 1 + list.length,
   ),
-  define('<optional<T>>.hasValue(): bool', ({ value }) => value !== undefined),
-  define('<optional<T>>.value(): T', ({ value }) => {
-    if (value === undefined) throw new CelError('optional.none() dereference');
-    return value;
-  }),
-  define('<optional<T>>.or(optional<T>): optional<T>', (self, other) =>
-    self.value === undefined ? other : self,
-  ),
-  define('<optional<T>>.orValue(T): T', (self, other) => (self.value === undefined ? other : self.value)),
   define('<list<T>>.first(): optional<T>', (list) => optional(list[0])),
   define('<list<T>>.last(): optional<T>', (list) => optional(list.at(-1))),
 ];

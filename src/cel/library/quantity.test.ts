@@ -20,6 +20,10 @@ test.each([
   ["quantity('1.') == quantity('1')", true],
   ["sign(quantity('-3')) == -1 && sign(quantity('0')) == 0 && sign(quantity('3k')) == 1", true],
   ["type(quantity('1')) == kubernetes.Quantity", true],
+  ["quantity('1') != dyn('1')", true],
+  ["quantity('2').sub(1) == quantity('1')", true],
+  ["quantity('1') != quantity('2').sub(1)", true], // as in the API server, which cannot compare them
+  ["[quantity('1.5Gi')].all(q, q.add(q) == quantity('3Gi') && q.add(q) == quantity('3Gi'))", true],
 ])('%s', (expression, result) => {
   expect(evaluate(expression)).toBe(result);
 });

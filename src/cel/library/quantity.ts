@@ -119,8 +119,13 @@ export function addQuantities(left: CelQuantity, right: CelQuantity): CelQuantit
   return make(a + b, scale, small && [a, b, a + b].every(isInt64));
 }
 
-export const negateQuantity = (quantity: CelQuantity): CelQuantity =>
-  make(-quantity.value, quantity.scale, quantity.small);
+/** The API server negates an int64 without a look at its range: the smallest one stays negative while the result fits. */
+export function subtractQuantities(self: CelQuantity, { value, scale, small }: CelQuantity): CelQuantity {
+  const wrapped = small && value === LEAST_INT64 ? addQuantities(self, make(value, scale, small)) : undefined;
+  return wrapped?.small === true ? wrapped : addQuantities(self, make(-value, scale, small));
+}
+
+const computed = (quantity: CelQuantity): CelQuantity => ({ ...quantity, isComputed: true });
 
 export function compareQuantities(left: CelQuantity, right: CelQuantity): number {
   const scale = Math.min(left.scale, right.scale);
@@ -130,8 +135,8 @@ export function compareQuantities(left: CelQuantity, right: CelQuantity): number
 
 const atScale = ({ value, scale }: CelQuantity, wanted: number) => value * tenTo(scale - wanted);
 
-/** The nearest double. */
-export const approximate = ({ value, scale }: CelQuantity): number => Number(`${value}e${scale}`);
+/** The nearest double to the digits, times a power of ten, as the API server calculates it. */
+export const approximate = ({ value, scale }: CelQuantity): number => Number(value) * Number(`1e${scale}`);
 
 /** Functions on Kubernetes quantities, e.g. memory and CPU. */
 export const quantity = [
@@ -145,10 +150,10 @@ export const quantity = [
     return integer;
   }),
   define('<quantity>.asApproximateFloat(): double', approximate),
-  define('<quantity>.add(quantity): quantity', addQuantities),
-  define('<quantity>.add(int): quantity', (self, other) => addQuantities(self, quantityOf(other))),
-  define('<quantity>.sub(quantity): quantity', (self, other) => addQuantities(self, negateQuantity(other))),
-  define('<quantity>.sub(int): quantity', (self, other) => addQuantities(self, quantityOf(-other))),
+  define('<quantity>.add(quantity): quantity', (self, other) => computed(addQuantities(self, other))),
+  define('<quantity>.add(int): quantity', (self, other) => computed(addQuantities(self, quantityOf(other)))),
+  define('<quantity>.sub(quantity): quantity', (self, other) => computed(subtractQuantities(self, other))),
+  define('<quantity>.sub(int): quantity', (self, other) => computed(subtractQuantities(self, quantityOf(other)))),
   define('<quantity>.isGreaterThan(quantity): bool', (self, other) => compareQuantities(self, other) > 0),
   define('<quantity>.isLessThan(quantity): bool', (self, other) => compareQuantities(self, other) < 0),
   define('<quantity>.compareTo(quantity): int', (self, other) => BigInt(compareQuantities(self, other))),

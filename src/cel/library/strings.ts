@@ -28,16 +28,22 @@ function charAt(text: string, index: bigint): string {
 const indexAt = (text: string, unit: number) => (unit === -1 ? -1n : BigInt(textSize(text.slice(0, unit))));
 
 function indexOf(text: string, part: string, offset = 0n): bigint {
-  if (part === '') return offset;
   if (offset < 0n) throw outOfRange(offset);
+  if (part === '') return atMost(offset, text);
   const start = unitsOf(text, Number(offset));
   return start === undefined ? -1n : indexAt(text, text.indexOf(part, start));
 }
 
+/** An empty text is found at the offset, or at the end. */
+function atMost(offset: bigint | undefined, text: string): bigint {
+  const size = BigInt(textSize(text));
+  return offset === undefined || offset > size ? size : offset;
+}
+
 function lastIndexOf(text: string, part: string, offset?: bigint): bigint {
-  if (part === '') return offset ?? BigInt(textSize(text));
+  if (offset !== undefined && offset < 0n) throw outOfRange(offset);
+  if (part === '') return atMost(offset, text);
   if (offset === undefined) return indexAt(text, text.lastIndexOf(part));
-  if (offset < 0n) throw outOfRange(offset);
   const start = unitsOf(text, Number(offset));
   if (start === undefined || start === text.length) return -1n;
   return indexAt(text, text.lastIndexOf(part, start));

@@ -74,6 +74,11 @@ function expandComprehension(
   const variables = parts.slice(0, count).map((part) => variableName(part, context));
   const [name, other] = variables;
   if (name === other) throw context.fail(`duplicate variable name: ${name ?? ''}`, at);
+  if (macro === 'sortBy' && !SORTABLE.has(range.kind))
+    throw context.fail(
+      'sortBy can only be applied to a list, identifier, comprehension, call or select expression',
+      range.at,
+    );
   const [first, second] = parts.slice(count);
   const body = filtered ? second : first;
   if (body === undefined) throw context.fail('argument missing', at);
@@ -89,6 +94,10 @@ function expandOptionalMap(
   const declared = variableName(variable, context);
   return { kind: 'optionalMap', operand, variable: declared, body, flat: name === 'optFlatMap', at };
 }
+
+const SORTABLE: ReadonlySet<Expression['kind']> = new Set([
+  ...(['list', 'identifier', 'comprehension', 'optionalMap', 'call', 'select'] as const),
+]);
 
 function variableName(expression: Expression, { fail, declare }: MacroContext): string {
   if (expression.kind !== 'identifier') throw fail('argument must be a simple name', expression.at);

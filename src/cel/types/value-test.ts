@@ -1,4 +1,4 @@
-import type { CelType } from './type.ts';
+import { type CelType, parameter } from './type.ts';
 import {
   CEL_TYPE,
   isDuration,
@@ -26,7 +26,13 @@ const NAMED: ReadonlyMap<string, ValueTest> = new Map<string, ValueTest>([
   ['duration', isDuration],
 ]);
 
-/** Whether a value has the type at evaluation. Does not inspect the elements of lists, maps and optionals. */
+function listTest(element: CelType): ValueTest {
+  if (element.kind === 'dyn' || element.kind === 'variable') return isList;
+  const isElement = valueTest(element);
+  return (value) => isList(value) && (value.length === 0 || isElement(value[0]));
+}
+
+/** Whether a value has the type at evaluation. Inspects only the first element of a list, as the API server does. */
 export function valueTest(type: CelType): ValueTest {
   switch (type.kind) {
     case 'dyn':
@@ -35,7 +41,7 @@ export function valueTest(type: CelType): ValueTest {
     case 'named':
       return NAMED.get(type.name) ?? ((value) => isTagged(value) && value[CEL_TYPE] === type.name);
     case 'list':
-      return isList;
+      return listTest(parameter(type));
     case 'map':
     case 'object':
       return isMap;

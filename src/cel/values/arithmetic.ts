@@ -1,5 +1,6 @@
 import { CelError, noSuchOverload } from '../cel-error.ts';
 import { charge, type Frame, traversal } from '../frame.ts';
+import { addTyped, listTypeOf } from './typed-lists.ts';
 import {
   type CelUint,
   duration,
@@ -68,8 +69,13 @@ export function add(frame: Frame, left: unknown, right: unknown): unknown {
  * length.
  */
 function addLists(frame: Frame, left: readonly unknown[], right: readonly unknown[]): readonly unknown[] {
+  const type = listTypeOf(left);
+  if (type !== undefined) {
+    charge(frame, 1 + left.length + right.length);
+    return addTyped(left, right, type);
+  }
   charge(frame, 1 + traversal(left.length + right.length));
-  return [...left, ...right];
+  return left.length === 0 ? right : [...left, ...right];
 }
 
 export function subtract(frame: Frame, left: unknown, right: unknown): unknown {

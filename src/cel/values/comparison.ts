@@ -16,6 +16,7 @@ import {
 } from './values.ts';
 import { isEqual as isEqualJson } from '../../json/json.ts';
 import { mapGet, mapKeys, mapSize, weightOf } from './maps.ts';
+import { isEqualTyped, listTypeOf } from './typed-lists.ts';
 
 /** The cost of comparing two values, without the contents of lists and maps. */
 export const comparison = (left: unknown, right: unknown): number =>
@@ -113,6 +114,11 @@ function isEqualBytes(left: Uint8Array, right: Uint8Array, frame: Frame): boolea
 }
 
 function isEqualList(left: readonly unknown[], right: readonly unknown[], frame: Frame): boolean {
+  const type = listTypeOf(left);
+  if (type !== undefined) {
+    charge(frame, left.length + right.length);
+    return isEqualTyped(left, right, type, (one, other) => isEqual(one, other, frame));
+  }
   if (left.length !== right.length) return false;
   charge(frame, Math.ceil(left.length / 2));
   return left.every((item, index) => isEqual(item, right[index], frame));

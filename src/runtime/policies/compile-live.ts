@@ -16,6 +16,7 @@ export async function compileLive(policy: AdmissionPolicy, options: CompileOptio
   const kinds = await resolveKinds(policy, options, signal);
   const result = compilePolicy(policy, {
     ...options.environment,
+    server: (await options.discovery.serverVersion(signal)).minor,
     resolve: (resource) => kinds.get(groupResourceName(resource)),
     schemas: await schemasOf(policy, options, signal),
   });

@@ -71,6 +71,7 @@ const discovering = (resolve: PoliciesOptions['discovery']['resolve']): Policies
   resolve,
   servedIn: (group) => Promise.resolve([...served.values()].filter((one) => one.group === group)),
   groups: () => Promise.resolve([GROUP]),
+  serverVersion: () => Promise.resolve({ major: 1, minor: 37, gitVersion: 'v1.37.2' }),
 });
 
 const reconcile = async (change: Partial<PoliciesOptions> = {}, signal = NEVER) =>

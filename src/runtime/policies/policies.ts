@@ -188,7 +188,7 @@ function unresolved(policy: AdmissionPolicy, options: PoliciesOptions): PolicySt
 /** The inputs from which the expressions, schemas and paths of a policy are compiled. */
 const INPUTS = [
   ...(['name', 'generation', 'entryId', 'match', 'references', 'params'] as const),
-  ...(['targets', 'spec', 'undecidable'] as const),
+  ...(['targets', 'spec', 'undecidable', 'server'] as const),
 ];
 
 /** Whether both states enforce and report the same: compiled from the same rules, with the same kinds. */

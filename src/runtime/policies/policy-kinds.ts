@@ -11,7 +11,7 @@ import type { ReadAccess } from './read-access.ts';
 import type { Targets } from './targets.ts';
 
 export interface KindsOptions {
-  readonly discovery: Pick<Discovery, 'resolve' | 'servedIn' | 'groups'>;
+  readonly discovery: Pick<Discovery, 'resolve' | 'servedIn' | 'groups' | 'serverVersion'>;
   readonly targets: Pick<Targets, 'ensure'>;
   readonly canRead: ReadAccess;
 }

@@ -23,6 +23,7 @@ const scene = (change: Partial<PolicyWarningsOptions> = {}) =>
       resolve: () => Promise.resolve(served),
       servedIn: () => Promise.resolve([served]),
       groups: () => Promise.resolve([GROUP]),
+      serverVersion: () => Promise.resolve({ major: 1, minor: 37, gitVersion: 'v1.37.2' }),
     },
     schemas: () => Promise.resolve([{ type: 'object', properties: { spec } }]),
     environment: { ownNamespace: 'gatehouse-system' },
@@ -72,7 +73,7 @@ test('a check that cannot finish blocks nothing, not even with --strict-policies
   const aborted = AbortSignal.timeout(20);
   const slow = scene({
     strict: true,
-    discovery: { resolve: never, servedIn: never, groups: never },
+    discovery: { resolve: never, servedIn: never, groups: never, serverVersion: never },
     schemas: never,
   });
   expect(await slow(creation(policyWith('spec.tennant')), aborted)).toMatchObject({

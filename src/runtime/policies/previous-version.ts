@@ -77,7 +77,8 @@ export async function lastInForce(
   if (options.records.verdict(metadata.name ?? '', spec, policy.status?.inForce?.record) === 'unreviewed')
     return refusing(previous, options, UNREVIEWED);
   const kinds = await resolveKinds(previous, options, signal);
-  const last = compilePrevious(previous, options.environment, (resource) =>
+  const server = (await options.discovery.serverVersion(signal)).minor;
+  const last = compilePrevious(previous, { ...options.environment, server }, (resource) =>
     kinds.get(groupResourceName(resource)),
   );
   // If watching is forbidden now, checks read from the API server instead, and answer `retry` when they cannot.

@@ -1,4 +1,4 @@
-/** The expressions of test/data/cel-matrix-1.36.jsonl, and what Gatehouse makes of them. */
+/** The expressions of test/data/cel-matrix-1.37.jsonl, and what Gatehouse makes of them. */
 import { readFileSync } from 'node:fs';
 
 import { CelError, celOptional, compileCel, type CelProgram } from '../../../src/cel/cel.ts';
@@ -15,6 +15,8 @@ import {
   typeValue,
   uint,
 } from '../../../src/cel/values/values.ts';
+import { celValue } from '../../../src/cel/values/maps.ts';
+import { isJsonObject, type JsonValue } from '../../../src/json/json.ts';
 import { parseTimestamp, showTimestamp } from '../../../src/cel/values/time.ts';
 
 /** A value with its type: `{"int":"3"}`, `{"list":[…]}`, `{"map":[[key,value],…]}`. */
@@ -28,6 +30,8 @@ export interface MatrixCase {
   /** Compiled, not evaluated. */
   readonly checkOnly?: boolean;
   readonly kubernetes: Answer;
+  /** Of the oldest supported version, if its verdict is another one. */
+  readonly oldest?: Answer;
 }
 
 export interface Answer {
@@ -36,6 +40,8 @@ export interface Answer {
   readonly error?: string;
   readonly compileError?: string;
   readonly cost?: number;
+  /** Of Gatehouse: the minor version of the first API server that answers so; default: every supported one. */
+  readonly since?: number;
 }
 
 export const readMatrix = (path: URL): readonly MatrixCase[] =>
@@ -54,17 +60,18 @@ export function ourAnswer({ expression, variables = {}, bindings = {}, checkOnly
     const at = position === undefined ? '' : `:${position.line}:${position.column}`;
     return { compileError: `ERROR: <input>${at}: ${message}` };
   }
-  const { type } = program;
-  if (checkOnly === true) return { type };
+  const { type, needs } = program;
+  const since = needs === undefined ? {} : { since: needs.minor };
+  if (checkOnly === true) return { type, ...since };
   const values = Object.fromEntries(Object.entries(bindings).map(([name, value]) => [name, celOf(value)]));
   const budget = createCelBudget();
   const before = budget.remaining;
   try {
     const result = taggedOf(program.run(values, budget));
-    return { type, result, cost: before - budget.remaining };
+    return { type, result, cost: before - budget.remaining, ...since };
   } catch (error) {
     if (!(error instanceof CelError)) throw error;
-    return { type, error: error.message, cost: before - budget.remaining };
+    return { type, error: error.message, cost: before - budget.remaining, ...since };
   }
 }
 
@@ -118,18 +125,28 @@ function taggedOf(value: unknown): Tagged {
   return { map: entries.map(([key, item]) => [taggedOf(key), taggedOf(item)]) };
 }
 
+/** A JSON value as the API server sees it. */
+export const taggedJson = (value: JsonValue): Tagged => taggedOf(deeply(value));
+
+function deeply(value: unknown): unknown {
+  const read = celValue(value);
+  if (Array.isArray(read)) return read.map(deeply);
+  if (!isJsonObject(read)) return read;
+  return new Map(Object.entries(read).map(([key, item]) => [key, deeply(item)]));
+}
+
+const typeText = ({ type = '' }: Answer): string =>
+  type
+    .replaceAll('google.protobuf.Timestamp', 'timestamp')
+    .replaceAll('google.protobuf.Duration', 'duration')
+    .replaceAll('null_type', 'null')
+    .replace(/\boptional\(/g, 'optional_type('); // as 1.30 calls it
+
 /** What decides: compile error, error or result. Messages are compared apart. */
 export function isSameVerdict(ours: Answer, theirs: Answer): boolean {
   if (theirs.compileError !== undefined || ours.compileError !== undefined)
     return theirs.compileError !== undefined && ours.compileError !== undefined;
-  if (
-    ours.type !==
-    theirs.type
-      ?.replaceAll('google.protobuf.Timestamp', 'timestamp')
-      .replaceAll('google.protobuf.Duration', 'duration')
-      .replaceAll('null_type', 'null')
-  )
-    return false;
+  if (typeText(ours) !== typeText(theirs)) return false;
   if (theirs.error !== undefined || ours.error !== undefined)
     return theirs.error !== undefined && ours.error !== undefined;
   return isSameValue(ours.result, theirs.result);

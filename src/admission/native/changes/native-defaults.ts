@@ -13,7 +13,7 @@ export function defaultProblem(policy: CompiledPolicy, rule: CompiledDefault): s
   // Other types may not become the same JSON: large integers, timestamps, and null, which fills nothing.
   if (!['string', 'bool'].includes(exactTypeOf(policy, expression.program)))
     return `the default of ${path.text} may be no text and no bool: write string(…) or bool(…)`;
-  return expressionProblem(policy, [expression]);
+  return expressionProblem(policy, [expression], true);
 }
 
 /** A list of patches, as CEL. */

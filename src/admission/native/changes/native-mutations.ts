@@ -24,7 +24,7 @@ export function compileNativeMutation(policy: CompiledPolicy, mutation: Compiled
     const problem =
       identityProblem(mutation) ??
       fieldsProblem(policy, patches) ??
-      expressionProblem(policy, condition === undefined ? parts : [condition, ...parts]);
+      expressionProblem(policy, condition === undefined ? parts : [condition, ...parts], true);
     if (problem !== undefined) throw new NeedsWebhook(problem);
     const text = condition === undefined ? list : `${isTrue(condition)} ? ${list} : []`;
     checkResult(policy, text);

@@ -1,6 +1,7 @@
 import { compileCel } from '../../../../cel/cel.ts';
 import { fieldName } from '../../../../cel/types/schema-type.ts';
 import { celNumber, celValue } from '../../../../cel/values/maps.ts';
+import { storedMap, typedList } from '../../../../cel/values/typed-lists.ts';
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../../../json/json.ts';
 import { type Schema, furtherSchema } from '../schema.ts';
 
@@ -24,7 +25,20 @@ export function celSelf(value: JsonValue, schema: Schema): unknown {
   }
   if (isJsonArray(value)) {
     const { items } = schema;
-    return items === undefined ? celValue(value) : value.map((item) => celSelf(item, items));
+    if (items === undefined) return celValue(value);
+    const list = value.map((item) => celSelf(item, items));
+    switch (schema['x-kubernetes-list-type']) {
+      case 'set':
+        return typedList(list, { keys: undefined, isStored: true });
+      case 'map':
+        return typedList(list, {
+          keys: (schema['x-kubernetes-list-map-keys'] ?? []).map(fieldName),
+          isStored: true,
+        });
+      case 'atomic':
+      case undefined:
+        return list;
+    }
   }
   return isJsonObject(value) ? celFields(value, schema) : value;
 }
@@ -41,7 +55,7 @@ function celFields(object: JsonObject, schema: Schema): unknown {
     } else if (further !== undefined) fields.set(key, celSelf(value, further));
     else if (schema['x-kubernetes-embedded-resource'] === true) fields.set(key, celValue(value));
   }
-  return fields;
+  return storedMap(fields);
 }
 
 function celText(text: string, { type, format }: Schema): unknown {

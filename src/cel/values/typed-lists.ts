@@ -1,0 +1,94 @@
+/**
+ * Lists with `x-kubernetes-list-type` set or map, in the rules of a CustomResourceDefinition
+ * (k8s.io/apiserver pkg/cel/common/valuesunstructured.go). The left list decides how two lists compare and add.
+ */
+import { CelError } from '../cel-error.ts';
+import { mapGet } from './maps.ts';
+import {
+  type CelList,
+  isList,
+  isDuration,
+  isMap,
+  isTagged,
+  isTimestamp,
+  isUint,
+  typeNameOf,
+} from './values.ts';
+
+export interface ListType {
+  /** The keys of the elements of a map list; undefined: a set. */
+  readonly keys: readonly string[] | undefined;
+  /** Whether it is a part of an object: such a map list finds the keys of no map that an expression made. */
+  readonly isStored: boolean;
+}
+
+const listTypes = new WeakMap<CelList, ListType>();
+const storedMaps = new WeakSet<object>();
+
+export function typedList(items: CelList, type: ListType): CelList {
+  listTypes.set(items, type);
+  return items;
+}
+
+export const listTypeOf = (list: CelList): ListType | undefined => listTypes.get(list);
+
+/** Marks a map as a part of an object. */
+export function storedMap<T extends object>(map: T): T {
+  storedMaps.add(map);
+  return map;
+}
+
+/** Ignores the order. */
+export function isEqualTyped(
+  left: CelList,
+  right: CelList,
+  type: ListType,
+  isEqual: (left: unknown, right: unknown) => boolean,
+): boolean {
+  if (left.length !== right.length) return false;
+  const known = new Map(left.map((item) => [keyOf(item, type), item]));
+  const seen = new Set<unknown>();
+  for (const item of right) {
+    const key = keyOf(item, type);
+    if (!known.has(key) || (type.keys !== undefined && !isEqual(known.get(key), item))) return false;
+    seen.add(key);
+  }
+  return seen.size === known.size;
+}
+
+/** The elements keep their places. Those of the right list with a known key replace them in a map list, and are left out of a set. */
+export function addTyped(left: CelList, right: CelList, { keys }: ListType): CelList {
+  const type: ListType = { keys, isStored: false };
+  const items = [...left];
+  const places = new Map(items.map((item, index) => [keyOf(item, type), index]));
+  for (const item of right) {
+    const key = keyOf(item, type);
+    const place = places.get(key);
+    if (place === undefined) {
+      if (keys === undefined) places.set(key, items.length);
+      items.push(item);
+    } else if (keys !== undefined) items[place] = item;
+  }
+  return typedList(items, type);
+}
+
+function keyOf(item: unknown, { keys, isStored }: ListType): unknown {
+  if (keys === undefined) {
+    if (isList(item) || isMap(item))
+      throw new CelError('listSet operations are only supported on lists of scalar values');
+    return scalarKey(item);
+  }
+  if (!isMap(item) || (isStored && item instanceof Map && !storedMaps.has(item))) return Symbol('no key');
+  const [key, ...others] = keys.map((name) => scalarKey(mapGet(item, name)));
+  return others.length === 0 ? key : JSON.stringify([key, ...others].map(written));
+}
+
+const written = (key: unknown): unknown => (typeof key === 'bigint' ? { int: String(key) } : (key ?? null));
+
+/** Values of different types are different keys. */
+function scalarKey(value: unknown): unknown {
+  if (value instanceof Uint8Array) return `bytes ${Buffer.from(value).toString('base64')}`;
+  if (!isTagged(value)) return typeof value === 'string' ? `string ${value}` : value;
+  const content = isUint(value) ? value.value : isTimestamp(value) || isDuration(value) ? value.nanos : value;
+  return `${typeNameOf(value)} ${String(content)}`;
+}

@@ -1,0 +1,112 @@
+// suite: processes
+/**
+ * Gatehouse's CEL compared with Kubernetes itself: the recordings are those of the pinned version, and generated expressions and
+ * rules have the same verdict. Every night also with the oldest version: it gives the verdict of Gatehouse to all expressions
+ * that do not need a newer one.
+ */
+import { readFileSync } from 'node:fs';
+import { beforeAll, describe, expect, test } from 'vitest';
+
+import { checkRules } from '../../src/sandbox/machinery/schema/rules/rules.ts';
+import { caseFrom } from '../support/cel/generated.ts';
+import { isSameVerdict, ourAnswer, readMatrix, type Answer, type MatrixCase } from '../support/cel/matrix.ts';
+import { buildOracle, oracleProblem, type Oracle, type OracleAnswer } from '../support/cel/oracle.ts';
+import { askAbout, CORPUS, MATRIX, recordedCorpus } from '../support/cel/record.ts';
+import { ruleCaseFrom } from '../support/cel/rules.ts';
+import { isNightly } from '../support/nightly.ts';
+import { createSeeded } from '../support/seeded.ts';
+
+const SEED = Number(process.env.GATEHOUSE_SEED ?? Date.now() % 1_000_000);
+const EXPRESSIONS = isNightly ? 60_000 : 6_000;
+const RULES = isNightly ? 20_000 : 3_000;
+/** Without Go's cache, the packages of Kubernetes take long to build. */
+const BUILD_MS = 30 * 60_000;
+const OLDEST = 30;
+
+const problem = oracleProblem();
+if (problem !== undefined) console.warn(`cel-oracle: skipped: ${problem}`);
+
+/** The API server panics: it has no verdict. */
+const hasVerdict = ({ error }: OracleAnswer): boolean => error?.startsWith('internal error') !== true;
+
+/** The cases to which Gatehouse gives another verdict, with both. */
+function differing(
+  cases: readonly MatrixCase[],
+  theirs: readonly OracleAnswer[],
+  isCompared: (ours: Answer) => boolean = () => true,
+) {
+  return cases.flatMap((one, index) => {
+    const [ours, kubernetes] = [ourAnswer(one), theirs[index] ?? {}];
+    if (!hasVerdict(kubernetes) || !isCompared(ours) || isSameVerdict(ours, kubernetes)) return [];
+    return [{ expression: one.expression, bindings: one.bindings, ours, kubernetes }];
+  });
+}
+
+const generated = (): readonly MatrixCase[] => {
+  const chance = createSeeded(SEED);
+  return Array.from({ length: EXPRESSIONS }, () => caseFrom(chance));
+};
+
+describe.skipIf(problem !== undefined)(`the newest Kubernetes, seed ${SEED}`, () => {
+  let oracle: Oracle;
+  beforeAll(async () => {
+    oracle = await buildOracle('newest');
+  }, BUILD_MS);
+
+  test('gives the recorded answers: otherwise run scripts/record-cel.ts', async () => {
+    const cases = readMatrix(MATRIX);
+    const answers = await askAbout(oracle, cases);
+    const stale = cases.filter(
+      ({ kubernetes }, index) =>
+        hasVerdict(kubernetes) &&
+        (!isSameVerdict(answers[index] ?? {}, kubernetes) || answers[index]?.cost !== kubernetes.cost),
+    );
+    expect(stale).toEqual([]);
+    expect(await recordedCorpus(oracle)).toBe(readFileSync(CORPUS, 'utf8'));
+  });
+
+  test('gives the verdict of Gatehouse to generated expressions', async () => {
+    const cases = generated();
+    const theirs = await askAbout(oracle, cases);
+    expect(differing(cases, theirs)).toEqual([]);
+    const share = (has: (answer: OracleAnswer) => boolean) => theirs.filter(has).length / theirs.length;
+    expect(share(({ result }) => result !== undefined)).toBeGreaterThan(0.3);
+    expect(share(({ error }) => error !== undefined)).toBeGreaterThan(0.05);
+    const counted = cases.flatMap((one, index) => {
+      const { result, cost } = theirs[index] ?? {};
+      return result === undefined ? [] : [ourAnswer(one).cost === cost];
+    });
+    expect(counted.filter(Boolean).length / counted.length).toBeGreaterThan(0.97);
+  });
+
+  test('gives the verdict of Gatehouse to generated rules about lists, sets and maps', async () => {
+    const chance = createSeeded(SEED);
+    const cases = Array.from({ length: RULES }, () => ruleCaseFrom(chance));
+    const theirs = await oracle(cases);
+    const accepted = cases.flatMap((one, index) => {
+      const { compileError, causes = [] } = theirs[index] ?? {};
+      if (compileError !== undefined) return [];
+      const ours = checkRules(one.object, undefined, one.schema).map(({ message }) => message);
+      return [{ ...one, ours, kubernetes: causes.map(({ detail }) => detail) }];
+    });
+    expect(accepted.filter(({ ours, kubernetes }) => ours.length > 0 !== kubernetes.length > 0)).toEqual([]);
+    const broken = accepted.filter(({ kubernetes }) => kubernetes.length > 0);
+    expect(broken.length / accepted.length).toBeGreaterThan(0.2);
+    expect(broken.length / accepted.length).toBeLessThan(0.8);
+  });
+});
+
+describe.skipIf(problem !== undefined || !isNightly)(`the oldest Kubernetes, seed ${SEED}`, () => {
+  let oracle: Oracle;
+  beforeAll(async () => {
+    oracle = await buildOracle('oldest');
+  }, BUILD_MS);
+
+  test('gives the verdict of Gatehouse to the recorded and to generated expressions that need no newer one', async () => {
+    const isOld = ({ compileError, since = 0 }: Answer) => compileError === undefined && since <= OLDEST;
+    for (const cases of [readMatrix(MATRIX), generated()]) {
+      const theirs = await askAbout(oracle, cases);
+      expect(differing(cases, theirs, isOld)).toEqual([]);
+    }
+  });
+});

@@ -1,0 +1,71 @@
+/** Kubernetes' own CEL: test/go/cel-oracle, built with the packages of one version. */
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
+
+import type { Answer, Tagged } from './matrix.ts';
+
+const MODULES = join(import.meta.dirname, '..', '..', 'go');
+
+export interface Question {
+  readonly expression?: string;
+  readonly variables?: Readonly<Record<string, string>>;
+  readonly bindings?: Readonly<Record<string, Tagged>>;
+  readonly checkOnly?: boolean;
+  /** The type that the expression must have. */
+  readonly result?: string;
+  /** Of a CustomResourceDefinition, with rules for the object. */
+  readonly schema?: unknown;
+  readonly object?: unknown;
+  readonly oldObject?: unknown;
+}
+
+export interface OracleAnswer extends Answer {
+  /** The most that the expression may cost. */
+  readonly estimate?: number;
+  readonly causes?: readonly { readonly field: string; readonly type: string; readonly detail: string }[];
+}
+
+export type Oracle = (questions: readonly Question[]) => Promise<readonly OracleAnswer[]>;
+
+/** Why the oracle cannot be built; undefined: it can. */
+export function oracleProblem(): string | undefined {
+  try {
+    execFileSync('go', ['version'], { stdio: 'ignore' });
+    return undefined;
+  } catch {
+    return 'Go is not installed: Kubernetes itself cannot be asked';
+  }
+}
+
+/**
+ * Takes seconds if Go's cache has the packages of Kubernetes, and minutes otherwise.
+ *
+ * @throws Error with what Go prints if it cannot build the program
+ */
+export async function buildOracle(version: 'newest' | 'oldest'): Promise<Oracle> {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-cel-'));
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const program = join(folder, 'cel-oracle');
+  const module = join(MODULES, `kubernetes-${version}`);
+  const sources = ['main.go', `${version}.go`].map((name) => join('..', 'cel-oracle', name));
+  await promisify(execFile)('go', ['build', '-C', module, '-trimpath', '-o', program, ...sources], {
+    env: { ...process.env, CGO_ENABLED: '0' },
+  });
+  return async (questions) => {
+    const child = spawn(program, { stdio: 'pipe' });
+    child.stdin.end(questions.map((one) => `${JSON.stringify(one)}\n`).join(''));
+    const [printed, complaints, [code]] = await Promise.all([
+      text(child.stdout),
+      text(child.stderr),
+      once(child, 'close'),
+    ]);
+    if (code !== 0) throw new Error(`the oracle of the ${version} Kubernetes failed: ${complaints}`);
+    const lines = printed.split('\n').filter((line) => line !== '');
+    return lines.map((line) => JSON.parse(line) as OracleAnswer); // our own program
+  };
+}

@@ -1,0 +1,75 @@
+/** Recordings of what Kubernetes answers to expressions, in test/data. */
+import { readFileSync, writeFileSync } from 'node:fs';
+
+import { corpusBindings } from '../../fuzz/seeds.ts';
+import { isSameVerdict, readMatrix, taggedJson, type MatrixCase } from './matrix.ts';
+import type { Oracle, OracleAnswer, Question } from './oracle.ts';
+
+export const MATRIX = new URL('../../data/cel-matrix-1.37.jsonl', import.meta.url);
+export const CORPUS = new URL('../../data/cel-corpus-1.37.json', import.meta.url);
+
+const questionOf = ({ expression, variables, bindings, checkOnly }: MatrixCase): Question => ({
+  expression,
+  ...(variables && { variables }),
+  ...(bindings && { bindings }),
+  ...(checkOnly && { checkOnly }),
+});
+
+/** The answers without the estimate, which Gatehouse does not make. */
+export async function askAbout(
+  oracle: Oracle,
+  cases: readonly MatrixCase[],
+): Promise<readonly OracleAnswer[]> {
+  const answers = await oracle(cases.map(questionOf));
+  return answers.map(({ estimate: _estimate, ...rest }) => rest);
+}
+
+/** @param oldest asked for the answers that differ; undefined: those recorded before stay */
+export async function recordedMatrix(newest: Oracle, oldest: Oracle | undefined): Promise<string> {
+  const cases = readMatrix(MATRIX);
+  const answers = await askAbout(newest, cases);
+  const older = oldest && (await askAbout(oldest, cases));
+  const lines = cases.map(({ oldest: before, ...one }, index) => {
+    const kubernetes = answers[index] ?? {};
+    const other = older === undefined ? before : older[index];
+    const differs = other !== undefined && !isSameVerdict(other, kubernetes);
+    return JSON.stringify({ ...one, kubernetes, ...(differs ? { oldest: other } : {}) });
+  });
+  return `${lines.join('\n')}\n`;
+}
+
+interface Corpus {
+  readonly cases: readonly { readonly expression: string }[];
+}
+
+export async function recordedCorpus(newest: Oracle): Promise<string> {
+  const corpus = JSON.parse(
+    readFileSync(CORPUS, 'utf8'),
+    (_key, value: unknown, context?: { source: string }) =>
+      typeof value === 'number' && context !== undefined ? JSON.rawJSON(context.source) : value,
+  ) as Corpus; // our own file
+  const variables = Object.fromEntries(Object.keys(corpusBindings).map((name) => [name, 'dyn']));
+  const bindings = Object.fromEntries(
+    Object.entries(corpusBindings).map(([name, value]) => [name, taggedJson(value)]),
+  );
+  const answers = await newest(
+    corpus.cases.map(({ expression }) => ({ expression, variables, bindings, result: 'bool' })),
+  );
+  const cases = corpus.cases.map(({ expression }, index) => ({
+    expression,
+    ...shortly(answers[index] ?? {}),
+  }));
+  return `${JSON.stringify({ ...corpus, cases }, undefined, 1)}\n`;
+}
+
+/** The first line of a compile error: the others show the expression. */
+function shortly({ compileError, error, result }: OracleAnswer) {
+  if (compileError !== undefined) return { compileError: compileError.split('\n', 1)[0] };
+  return error === undefined ? { result: result?.bool } : { error };
+}
+
+/** Writes all recordings again. */
+export async function record(newest: Oracle, oldest: Oracle | undefined): Promise<void> {
+  writeFileSync(MATRIX, await recordedMatrix(newest, oldest));
+  writeFileSync(CORPUS, await recordedCorpus(newest));
+}
