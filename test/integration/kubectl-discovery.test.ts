@@ -54,7 +54,7 @@ describeKubectl('kubectl asks the server', [], (kubectl) => {
   describe('server information', () => {
     test.concurrent('version', async () => {
       expect(await says('version')).toMatch(/^Server Version: v1\.36\.0\+sandbox$/m);
-      expect(await says('version -o json')).toContain('"gitVersion": "v1.36.0+sandbox"');
+      expect(await says('version -o json')).toContain('"gitVersion": "v1.37.0+sandbox"');
     });
 
     test.concurrent('cluster-info', async () => {
@@ -67,7 +67,7 @@ describeKubectl('kubectl asks the server', [], (kubectl) => {
       for (const path of ['/healthz', '/livez', '/readyz']) {
         expect(await says(`get --raw ${path}`)).toBe('ok');
       }
-      expect(JSON.parse(await says('get --raw /version'))).toMatchObject({ minor: '36' });
+      expect(JSON.parse(await says('get --raw /version'))).toMatchObject({ minor: '37' });
       expect(JSON.parse(await says('get --raw /openapi/v2'))).toMatchObject({ swagger: '2.0' });
       expect(JSON.parse(await says('get --raw /apis/infra.example.com/v1/datacenters'))).toMatchObject({
         kind: 'DatacenterList',

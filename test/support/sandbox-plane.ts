@@ -10,7 +10,7 @@ import { perUser, USERS, writeKubeconfigs } from './control-plane-users.ts';
 import type { AuditEvent, ControlPlane } from './control-plane.ts';
 
 /** The version that the sandbox reports. */
-const VERSION = { major: 1, minor: 36, gitVersion: 'v1.36.0+sandbox' };
+const VERSION = { major: 1, minor: 37, gitVersion: 'v1.37.0+sandbox' };
 
 export async function startSandboxPlane(): Promise<ControlPlane> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-sandbox-'));

@@ -16,7 +16,7 @@ const ask = (path: string, accept: string | undefined = JSON_ONLY) =>
 const bodyOf = (path: string, accept?: string) => ask(path, accept)?.body;
 
 test('the version is that of the emulated Kubernetes release', () => {
-  expect(bodyOf('/version')).toMatchObject({ major: '1', minor: '36', gitVersion: 'v1.36.0+sandbox' });
+  expect(bodyOf('/version')).toMatchObject({ major: '1', minor: '37', gitVersion: 'v1.37.0+sandbox' });
 });
 
 test('/api lists the versions of the core group', () => {

@@ -134,7 +134,7 @@ kubectlTest(
 kubectlTest(
   'kubectl shows the server version',
   async () => {
-    expect(await kubectl('version')).toContain('Server Version: v1.36.0+sandbox');
+    expect(await kubectl('version')).toContain('Server Version: v1.37.0+sandbox');
   },
   TIMEOUT_MS,
 );

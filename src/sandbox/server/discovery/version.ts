@@ -2,16 +2,16 @@ import { arch, platform, version } from 'node:process';
 import { type JsonObject, stringifyJson, type JsonValue } from '../../../json/json.ts';
 import { mediaTypeOf, negotiateDocument, plainForm, type Encoding } from '../http/content-type.ts';
 
-export const GIT_VERSION = 'v1.36.0+sandbox';
+export const GIT_VERSION = 'v1.37.0+sandbox';
 
 /** `/version`: the emulated Kubernetes release. */
 export const VERSION: JsonObject = {
   major: '1',
-  minor: '36',
+  minor: '37',
   emulationMajor: '1',
-  emulationMinor: '36',
+  emulationMinor: '37',
   minCompatibilityMajor: '1',
-  minCompatibilityMinor: '35',
+  minCompatibilityMinor: '36',
   gitVersion: GIT_VERSION,
   gitCommit: '',
   gitTreeState: 'clean',
