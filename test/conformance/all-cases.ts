@@ -1,4 +1,5 @@
 import { access } from './cases/access.ts';
+import { admissionPolicies } from './cases/admission-policies.ts';
 import { applying } from './cases/applying.ts';
 import { creating } from './cases/creating.ts';
 import { customResourceDefinitions } from './cases/custom-resource-definitions.ts';
@@ -37,4 +38,5 @@ export const ALL_CASES = [
   ...webhookRules,
   ...webhookFailures,
   ...webhookConfigurations,
+  ...admissionPolicies,
 ];

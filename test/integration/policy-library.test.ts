@@ -56,7 +56,7 @@ test('the API server can enforce most checks', () => {
     [
       'image-registries-of-teams',
       'rule registry-of-team',
-      'it reads params of a built-in kind: kube-apiserver can miss a new ConfigMap after another policy is gone',
+      'it reads params of a built-in kind: kube-apiserver can miss changes of a ConfigMap after another policy is gone',
     ],
     ['ingress-unique-hosts', 'unique host', 'it compares with all other objects'],
     ['ingress-backends', 'reference backend', 'it reads another object'],

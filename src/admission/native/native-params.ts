@@ -14,7 +14,7 @@ export function paramsProblem({ params, match }: CompiledPolicy): string | undef
     return 'a request whose matchConditions fail must be refused, and the API server skips the policy while params are missing';
   if (version === undefined) return `the version of ${target.resource} is not known`;
   if (isBuiltIn(target.group))
-    return `it reads params of a built-in kind: kube-apiserver can miss a new ${params.kind} after another policy is gone`;
+    return `it reads params of a built-in kind: kube-apiserver can miss changes of a ${params.kind} after another policy is gone`;
   return undefined;
 }
 

@@ -55,9 +55,6 @@ export function withoutNative(
   };
 }
 
-/** The API server asks no admission policy about these groups, in part. */
-const EXEMPT_GROUPS = ['admissionregistration.k8s.io', 'authentication.k8s.io', 'authorization.k8s.io'];
-
 /** The part of the policy that the webhook judges for this request. */
 export function judgedByWebhook(
   policy: CompiledPolicy,
@@ -65,11 +62,5 @@ export function judgedByWebhook(
   request: AdmissionRequest,
 ): CompiledPolicy {
   if (release === undefined) return policy;
-  const isLeft =
-    EXEMPT_GROUPS.includes(request.resource.group) || isLeftToWebhook(policy, release.restorers, request);
-  return isLeft ? policy : release.remaining;
+  return isLeftToWebhook(policy, release.restorers, request) ? policy : release.remaining;
 }
-
-/** Whether the policy may govern resources that the API server exempts from admission policies. */
-export const governsExempt = ({ match: { apiGroups } }: CompiledPolicy): boolean =>
-  apiGroups.some((group) => group === '*' || EXEMPT_GROUPS.includes(group));

@@ -3,7 +3,7 @@ import type { CompiledMatch, CompiledPolicy } from '../policy/compiled-policy.ts
 import { canDeferAll } from '../policy/deferral/deferral.ts';
 import { changesObjects } from '../native/changes/change-order.ts';
 import { leftCondition } from '../native/left-to-webhook.ts';
-import { governsExempt, NO_RELEASES, type Release, type ReleaseOf } from '../native/release.ts';
+import { NO_RELEASES, type Release, type ReleaseOf } from '../native/release.ts';
 import { deletionEntriesOf } from './policy-entries.ts';
 import {
   mutatedOperations as mutatedByHandler,
@@ -89,13 +89,13 @@ const changesLeft = ({ remaining }: Release): boolean => changesObjects(remainin
 /** As {@link operationsLeft}, for changes. */
 function mutationsLeft(policy: CompiledPolicy, release: Release | undefined): readonly Operation[] {
   const all = mutatedOperations(policy);
-  if (release === undefined || governsExempt(policy) || changesLeft(release)) return all;
+  if (release === undefined || changesLeft(release)) return all;
   return leftCondition(policy, release.restorers) === undefined ? [] : all;
 }
 
 /** As {@link narrowCondition}, for changes. */
 function narrowMutation(policy: CompiledPolicy, release: Release | undefined): string | undefined {
-  if (release === undefined || governsExempt(policy) || changesLeft(release)) return undefined;
+  if (release === undefined || changesLeft(release)) return undefined;
   return leftCondition(policy, release.restorers);
 }
 
@@ -126,7 +126,7 @@ function checkedOperations(policy: CompiledPolicy): readonly Operation[] {
 /** The operations on which the webhook still judges: its own checks, and requests that the API server leaves to it. */
 function operationsLeft(policy: CompiledPolicy, release: Release | undefined): readonly Operation[] {
   const all = validatedOperations(policy);
-  if (release === undefined || governsExempt(policy)) return all;
+  if (release === undefined) return all;
   if (leftCondition(policy, release.restorers) !== undefined) return all;
   const own = checkedOperations(release.remaining);
   return all.filter((operation) => own.includes(operation));
@@ -134,7 +134,7 @@ function operationsLeft(policy: CompiledPolicy, release: Release | undefined): r
 
 /** The condition of the requests that the API server leaves to the webhook, if that has no other checks. */
 function narrowCondition(policy: CompiledPolicy, release: Release | undefined): string | undefined {
-  if (release === undefined || governsExempt(policy)) return undefined;
+  if (release === undefined) return undefined;
   return checkedOperations(release.remaining).length === 0
     ? leftCondition(policy, release.restorers)
     : undefined;

@@ -88,6 +88,8 @@ export interface Strategy {
    * precision. Absent: no change.
    */
   readonly beforeDelete?: (object: ApiObject, now: string) => ApiObject;
+  /** Warnings about a valid object; `old` is the stored object, undefined on create. */
+  readonly warnings?: (object: ApiObject, old?: ApiObject) => readonly string[];
   /** The problem of a name, if any. If absent, names must be DNS subdomains. */
   readonly nameProblem?: (name: string) => string | undefined;
   /** Whether metadata.generation counts changes. Changes to metadata do not count, nor to a status subresource. */

@@ -1,7 +1,9 @@
 import type { Loose } from '../api.ts';
 import { group } from '../case.ts';
 import { configMap, permit, widget, widgets } from '../fixtures.ts';
+import { allow, type Review } from '../hook-server.ts';
 import { upToColon } from '../wording.ts';
+import { rule } from './webhook-helpers.ts';
 
 const by = (manager: string, more = '') => `?fieldManager=${manager}${more}`;
 
@@ -45,18 +47,29 @@ export const applying = group('applying', {
     await api.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value' }));
     await api.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value' }));
   },
-  'a forged deletionTimestamp of a new object is kept': {
-    since: '1.25', // rest.WipeObjectMetaSystemFields runs only on POST (kubernetes/kubernetes#133388); 1.20 drops it
+  'a forged deletionTimestamp of a new object reaches mutating webhooks only': {
+    since: '1.37', // Store.Update runs rest.WipeObjectMetaSystemFields (kubernetes/kubernetes#133388)
     run: async (api) => {
-      const forged = { deletionTimestamp: '2001-01-01T00:00:00Z' };
-      await api.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value' }, forged));
-      await api.apply(widgets(api, `/a${by('one')}`), widget('a', { size: 1 }, forged));
-      await api.get(widgets(api, '/a'));
+      const isForged = ({ request: { object } }: Review) => object?.metadata.deletionTimestamp !== undefined;
+      const hooks = ['mutating', 'validating'] as const;
+      for (const name of hooks) api.hooks.serve(name, () => allow());
+      const entries = hooks.map((name) => api.hooks.entry(name, rule(['CREATE'], ['widgets'])));
+      await api.install({ kind: 'Mutating', webhooks: entries.slice(0, 1) });
+      await api.install({ kind: 'Validating', name: 'validators', webhooks: entries.slice(1) });
+      const forged = { deletionTimestamp: '2001-01-01T00:00:00Z', finalizers: ['example.com/hold'] };
+      const show = ({ metadata }: Loose) => metadata.deletionTimestamp ?? 'none';
+      await api.apply(widgets(api, `/a${by('one')}`), widget('a', { size: 1 }, forged), { show });
+      await api.apply(`configmaps/a${by('one')}`, configMap('a', { key: 'value' }, forged), { show });
+      await api.get('configmaps/a', { show });
+      for (const name of hooks) api.noteReviews(name, isForged);
     },
-    expected: Array.from([201, 201, 200], (status) => ({
-      status,
-      answer: { metadata: { name: 'a', deletionTimestamp: '<time>' } },
-    })),
+    expected: [
+      { status: 201, answer: 'none' },
+      { status: 201, answer: 'none' },
+      { status: 200, answer: 'none' },
+      { seen: [true] },
+      { seen: [false] },
+    ],
   },
   'a manager is required': async (api) => {
     await api.apply('configmaps/a', configMap('a'));
@@ -78,11 +91,17 @@ export const applying = group('applying', {
     normalise: (transcript) =>
       transcript.map((exchange) => ('status' in exchange ? exchange.status : exchange)),
   },
-  'a configuration that is not YAML is rejected': {
+  'a configuration that is neither JSON nor YAML is rejected': {
+    since: '1.37', // validateAndTranscodePatch; before that, "error decoding YAML" for both
     run: async (api) => {
       await api.apply(`configmaps/a${by('one')}`, '{"data":');
+      await api.apply(`configmaps/a${by('one')}`, 'data: [');
     },
     normalise: upToColon,
+    expected: [
+      { status: 400, answer: { message: 'error decoding patch: …' } },
+      { status: 400, answer: { message: 'error encoding patch: …' } },
+    ],
   },
   'the name in the body must match the path': async (api) => {
     await api.apply(`configmaps/a${by('one')}`, configMap('b'));

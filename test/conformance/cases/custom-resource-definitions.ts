@@ -149,6 +149,68 @@ export const customResourceDefinitions = group('custom resource definitions', {
     const group = `${api.id}.k8s.io`;
     return { ...crd(api, { group }), metadata: { name: `things.${group}` } };
   }),
+  'ignored formats and sets of objects cause warnings, but not again on update': {
+    since: '1.37', // getNonScalarListTypeSetWarnings; warnings of formats exist since 1.35
+    run: async (api) => {
+      const item = { type: 'object', properties: { n: { type: 'integer', format: 'uint8' } } };
+      const spec = {
+        type: 'object',
+        properties: {
+          set: { type: 'array', items: item, 'x-kubernetes-list-type': 'set' },
+          port: { type: 'integer', format: 'int32' },
+          color: { type: 'string', format: 'color' },
+          ratio: { type: 'number', format: 'int64' },
+        },
+      };
+      await api.create(CRDS, withSchema(api, { type: 'object', properties: { spec } }), { show: () => '' });
+      await api.patch(
+        thingsCrd(api),
+        'merge',
+        { spec: { names: { shortNames: ['tg'] } } },
+        { show: () => '' },
+      );
+    },
+    normalise: (transcript) =>
+      transcript.map((exchange) =>
+        'status' in exchange && 'answer' in exchange
+          ? [exchange.status, exchange.headers?.warning?.toSorted() ?? []]
+          : exchange,
+      ),
+    expected: [
+      [
+        201,
+        [
+          '299 - "unrecognized format \\"color\\""',
+          '299 - "unrecognized format \\"int64\\""',
+          '299 - "unrecognized format \\"uint8\\""',
+          '299 - "x-kubernetes-list-type: set for items of type \\"object\\" is not supported by server-side apply or CEL validation rules"',
+        ],
+      ],
+      [200, []],
+    ],
+  },
+  'a deleted CRD takes no objects, also after its objects are gone': {
+    since: '1.37', // customresource_handler.go looks at the deletionTimestamp
+    run: async (api) => {
+      const definition = crd(api);
+      await installCrd(api, {
+        ...definition,
+        metadata: { ...definition.metadata, finalizers: ['example.com/hold'] },
+      });
+      await api.given.delete(thingsCrd(api));
+      await api.until(thingsCrd(api), ({ object }) =>
+        conditions(object).some(({ reason }) => reason === 'InstanceDeletionCompleted'),
+      );
+      await api.create(things(api), thing(api, 'a'));
+      await api.given.patch(thingsCrd(api), 'merge', { metadata: { finalizers: null } });
+    },
+    expected: [
+      {
+        status: 405,
+        answer: { message: 'create not allowed while custom resource definition is terminating' },
+      },
+    ],
+  },
   'objects are converted by a webhook': async (api) => {
     api.hooks.serve('convert', ({ request }) => ({
       kind: 'response',

@@ -43,6 +43,51 @@ export const customResources = group('custom resources', {
   'a number below the minimum is rejected': judged({ size: 0 }),
   'a number above the maximum is rejected': judged({ size: 101 }),
   'a fraction is not an integer': judged({ size: 1.5 }),
+  'a number has to fit into its format, and so have its bounds': {
+    since: '1.36', // kube-openapi/pkg/validation/validate/validator.go
+    run: async (api) => {
+      const properties = {
+        int: { type: 'integer', format: 'int32' },
+        float: { type: 'number', format: 'float' },
+        double: { type: 'number', format: 'double' },
+        large: { type: 'integer', maximum: 9223372036854775000 },
+        larger: { type: 'integer', maximum: 9223372036854775807 },
+      };
+      const spec = { type: 'object', properties };
+      await installCrd(
+        api,
+        crd(api, {}, { schema: { openAPIV3Schema: { type: 'object', properties: { spec } } } }),
+      );
+      for (const value of [
+        { int: 2 ** 31 },
+        { float: 1e39 },
+        { int: 2 ** 31 - 1, float: 1e38, double: 1e300, large: 1 },
+        { larger: 1 },
+      ])
+        await api.create(things(api), thing(api, 'a', value), { show: ({ kind }) => kind });
+    },
+    expected: [
+      ['Checked', 'integer with format int32', 'int'],
+      ['Checked', 'number with format float', 'float'],
+      undefined,
+      ['Maximum boundary', 'integer (default format)', 'larger'],
+    ].map((words) =>
+      words === undefined
+        ? { status: 201 }
+        : {
+            status: 422,
+            answer: {
+              details: {
+                causes: [
+                  {
+                    message: `Invalid value: "": ${words[0]} value must be of type ${words[1]} in spec.${words[2]}`,
+                  },
+                ],
+              },
+            },
+          },
+    ),
+  },
   'a number may be an integer': judged({ ratio: 2 }),
   'a string is not a number': judged({ size: '1' }),
   'a number is not a string': judged({ code: 1 }),

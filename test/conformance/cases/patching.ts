@@ -119,13 +119,17 @@ export const patching = group('patching', {
     await api.patch('configmaps/missing', 'merge', {});
     await api.patch(widgets(api, '/missing'), 'json', []);
   },
-  'a merge patch that is no JSON is rejected': {
-    since: '1.25', // applyJSPatch decodes it to look for unknown fields; before that it is a 500
+  'a patch that is no JSON is rejected': {
+    since: '1.37', // validateAndTranscodePatch; before that, each type of patch has other words
     run: async (api) => {
       await api.given.create('configmaps', configMap('a'));
-      await api.patch('configmaps/a', 'merge', '{"data":');
+      for (const type of ['json', 'merge', 'strategic'] as const)
+        await api.patch('configmaps/a', type, '{"data":');
     },
-    expected: [{ status: 400, answer: { reason: 'BadRequest' } }],
+    expected: Array.from({ length: 3 }, () => ({
+      status: 400,
+      answer: { reason: 'BadRequest', message: 'invalid JSON patch' },
+    })),
   },
   'a patch that results in a field of the wrong type is rejected': {
     run: async (api) => {

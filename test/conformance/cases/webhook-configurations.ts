@@ -66,6 +66,50 @@ export const webhookConfigurations = group('webhook configurations', {
     () => plain({ reinvocationPolicy: 'Always' }),
     'mutating',
   ),
+  'a rule for reviews has no effect, which a warning says': {
+    since: '1.37', // the gate ExcludeAdmissionWebhookVirtualResources
+    run: configured(() =>
+      plain({
+        rules: [
+          {
+            apiGroups: ['authorization.k8s.io', 'authentication.k8s.io'],
+            apiVersions: ['v1'],
+            operations: ['CREATE'],
+            resources: ['subjectaccessreviews', 'tokenreviews'],
+          },
+        ],
+      }),
+    ),
+    expected: [
+      {
+        status: 201,
+        headers: {
+          warning: ['subjectaccessreviews.authorization.k8s.io', 'tokenreviews.authentication.k8s.io'].map(
+            (name) =>
+              `299 - "webhooks[0].rules[0]: ${name} is excluded from admission webhooks; this rule will have no effect"`,
+          ),
+        },
+      },
+    ],
+  },
+  'a name may not end as those of manifests of the API server': {
+    since: '1.37', // the gate ManifestBasedAdmissionControlConfig
+    run: async (api) => {
+      for (const resource of [
+        'mutatingwebhookconfigurations',
+        'validatingadmissionpolicies',
+        'mutatingadmissionpolicybindings',
+      ])
+        await api.create(`/apis/admissionregistration.k8s.io/v1/${resource}?dryRun=All`, {
+          metadata: { name: `${api.id}.static.k8s.io` },
+        });
+    },
+    normalise: (transcript) =>
+      transcript.map((exchange) =>
+        JSON.stringify(exchange).includes('names ending with \\".static.k8s.io\\" are reserved'),
+      ),
+    expected: [true, true, true],
+  },
   'a matchCondition that does not compile is rejected': {
     since: '1.30', // KEP-3716
     run: configured(() => plain({ matchConditions: [{ name: 'a', expression: 'object.' }] })),

@@ -67,6 +67,22 @@ export const webhooks = group('webhooks', {
     await api.given.create('configmaps', { metadata: { generateName: 'made-' } });
     api.noteReviews('hook', asked);
   },
+  'a review is not shown': {
+    since: '1.37', // the gate ExcludeAdmissionWebhookVirtualResources
+    run: async (api) => {
+      const reviews = { apiGroups: ['*'], apiVersions: ['*'], resources: ['subjectaccessreviews'] };
+      await validate(api, () => deny({ message: 'no reviews' }), {
+        rules: [{ ...reviews, operations: ['CREATE'] }],
+      });
+      const nonResourceAttributes = { verb: 'get', path: '/' };
+      await api.create(
+        '/apis/authorization.k8s.io/v1/subjectaccessreviews',
+        { spec: { user: 'alice', nonResourceAttributes } },
+        { show: ({ kind }) => kind },
+      );
+    },
+    expected: [{ status: 201, answer: 'SubjectAccessReview' }],
+  },
   'a refusal rejects the request': async (api) => {
     await validate(api, () => deny());
     await api.create('configmaps', configMap('a'));

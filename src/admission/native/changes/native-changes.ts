@@ -3,7 +3,6 @@ import type { CompiledPolicy } from '../../policy/compiled-policy.ts';
 import { splitResource } from '../../policy/match/resource-pattern.ts';
 import { inWebhook, type NativeCheck } from '../native-check.ts';
 import { paramsProblem, readsOwnNamespace } from '../native-params.ts';
-import { governsExempt } from '../release.ts';
 import { unknownFieldProblem } from './built-in-fields.ts';
 import { orderProblem } from './change-order.ts';
 import { droppedProblem } from './dropped-fields.ts';
@@ -81,7 +80,6 @@ const SKIPPED = 'a restore may skip it: set restore.mutations to Apply, if it ma
 
 function scopeProblem(policy: CompiledPolicy): string | undefined {
   const { resources, matchConditions, failurePolicy } = policy.match;
-  if (governsExempt(policy)) return 'the API server asks no admission policy about some of its kinds';
   if (matchConditions.length > 0 && failurePolicy === 'Ignore')
     return 'failurePolicy Ignore lets requests pass whose matchConditions fail, and the API server would refuse them';
   if (!resources.every((one) => ['', 'status'].includes(splitResource(one).subResource)))

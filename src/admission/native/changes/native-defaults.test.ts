@@ -72,14 +72,6 @@ describe('defaults stay in the webhook', () => {
         defaults: [{ path: 'spec.a', expression: 'string(params.spec.b)' }],
       },
     ],
-    [
-      'asks no admission policy about some of its kinds',
-      {
-        ...UNITS,
-        match: { apiGroups: ['authorization.k8s.io'], resources: ['subjectaccessreviews'] },
-        failurePolicy: 'Ignore',
-      },
-    ],
     ['may write a field that a built-in kind does not have', { ...UNITS, match: pods }],
     [
       'failurePolicy Ignore lets requests pass whose matchConditions fail',

@@ -15,6 +15,8 @@ interface Protected {
   readonly because: string;
 }
 
+const NEVER_ASKED = 'and from Kubernetes 1.37 on, the API server never asks a webhook about them';
+
 const PROTECTED: readonly Protected[] = [
   {
     group: GROUP,
@@ -53,7 +55,8 @@ const PROTECTED: readonly Protected[] = [
   {
     group: 'authentication.k8s.io',
     resources: ['tokenreviews', 'selfsubjectreviews'],
-    because: 'the API could authenticate no user while Gatehouse is down',
+    isAlways: true,
+    because: `the API could authenticate no user while Gatehouse is down, ${NEVER_ASKED}`,
   },
   {
     group: 'authorization.k8s.io',
@@ -63,7 +66,8 @@ const PROTECTED: readonly Protected[] = [
       'selfsubjectaccessreviews',
       'selfsubjectrulesreviews',
     ],
-    because: 'the API could authorise no user while Gatehouse is down',
+    isAlways: true,
+    because: `the API could authorise no user while Gatehouse is down, ${NEVER_ASKED}`,
   },
 ];
 

@@ -9,6 +9,7 @@ import {
   storedVersions,
 } from './definition.ts';
 import { definitionSchema } from './definition-schema.ts';
+import { definitionWarnings } from './definition-warnings.ts';
 import { record, text } from '../fields.ts';
 import { pruneSchemaProps } from './schema-props.ts';
 import { initialStatus, setCondition, withStorageVersion } from './status.ts';
@@ -26,6 +27,7 @@ export const definitionStrategy: Strategy = {
   prepareForUpdate: (crd) => withStoredVersion(withDefaults(crd)),
   validate: validateDefinition,
   validateUpdate: () => [],
+  warnings: definitionWarnings,
   beforeDelete: awaitCleanup,
   countsGenerations: true,
 };

@@ -99,7 +99,8 @@ function toType(
     resource: plural,
     ...names,
     namespaced: definition.scope === 'Namespaced',
-    verbs: isConditionTrue(crd, 'Terminating') ? VERBS_WHILE_TERMINATING : VERBS,
+    // Before 1.37, creations were possible again after the cleanup, while another finalizer kept the definition.
+    verbs: crd.metadata.deletionTimestamp === undefined ? VERBS : VERBS_WHILE_TERMINATING,
     schema: version.schema ?? ANYTHING,
     custom: true,
     columns: version.columns.length === 0 ? [AGE] : version.columns.map(toPrinterColumn),

@@ -1,5 +1,6 @@
 import type { CelAuthorize } from '../../../cel/library/authorizer.ts';
 import { CelError } from '../../../cel/cel.ts';
+import type { JsonObject } from '../../../json/json.ts';
 import type { ApiObject } from '../api-object.ts';
 import type { ConvertObjects } from '../crd/convert.ts';
 import { section, spec, text, texts } from '../fields.ts';
@@ -28,6 +29,9 @@ const GROUP = 'admissionregistration.k8s.io';
 const CODES: Readonly<Record<string, number>> = { Forbidden: 403, Invalid: 422, RequestEntityTooLarge: 413 };
 const AUDIT_KEY = 'validation.policy.admission.k8s.io/validation_failure';
 
+/** As in dispatcher.go: further failures are not audited. */
+const MOST_AUDITED = 50;
+
 interface Denial extends Failure {
   readonly policy: string;
   /** Undefined: the policy itself cannot be evaluated. */
@@ -48,16 +52,19 @@ export function createPolicyAdmission(api: PolicyAdmission) {
       );
       if (policies.size === 0) return;
       const denials: Denial[] = [];
+      const audited: JsonObject[] = [];
       const annotations = new Map<string, Set<string>>();
       for (const binding of stored('validatingadmissionpolicybindings')) {
         const policy = policies.get(text(spec(binding), 'policyName'));
         if (policy === undefined) continue;
         const applied = await applyBinding(api, policy, binding, attributes, notes);
         denials.push(...applied.denials);
+        audited.push(...applied.audited);
         for (const [key, value] of applied.annotations)
           annotations.set(key, (annotations.get(key) ?? new Set()).add(value));
       }
       for (const [key, values] of annotations) notes.annotate(key, [...values].join(', '));
+      if (audited.length > 0) notes.annotate(AUDIT_KEY, JSON.stringify(audited.slice(0, MOST_AUDITED)));
       const [first] = denials;
       if (first !== undefined) throw refusal(attributes, first);
     },
@@ -67,13 +74,15 @@ export function createPolicyAdmission(api: PolicyAdmission) {
 interface Applied {
   /** What refuses the request. */
   readonly denials: readonly Denial[];
+  /** Failures for the one audit annotation of the request; before 1.37, it held the first of them only. */
+  readonly audited: readonly JsonObject[];
   /** Audit annotations, which other bindings of the policy may give other values. */
   readonly annotations: Evaluated['auditAnnotations'];
 }
 
-const NOTHING: Applied = { denials: [], annotations: [] };
+const NOTHING: Applied = { denials: [], audited: [], annotations: [] };
 
-/** Warns, and annotates failures. */
+/** Warns. */
 async function applyBinding(
   api: PolicyAdmission,
   policy: ApiObject,
@@ -99,9 +108,6 @@ async function applyBinding(
   );
   const failures = evaluated.flatMap((one) => one.failures);
   const actions = texts(spec(binding), 'validationActions');
-  const [first] = failures;
-  if (actions.includes('Audit') && first !== undefined)
-    notes.annotate(AUDIT_KEY, auditText(first, names, actions));
   if (actions.includes('Warn')) for (const failure of failures) notes.warn(warning(failure, names));
   const refusing = evaluated.flatMap((one) => [
     ...(actions.includes('Deny') ? one.failures : []),
@@ -109,6 +115,7 @@ async function applyBinding(
   ]);
   return {
     denials: refusing.map((failure) => ({ ...failure, ...names })),
+    audited: actions.includes('Audit') ? failures.map((failure) => auditJson(failure, names, actions)) : [],
     annotations: evaluated
       .flatMap((one) => one.auditAnnotations)
       .map(([key, value]) => [`${names.policy}/${key}`, value]),
@@ -138,8 +145,12 @@ const brokenDenial = ({ message, isOfPolicy }: BrokenParams, { policy, binding }
 const warning = ({ message }: Failure, { policy, binding }: Names): string =>
   `Validation failed for ValidatingAdmissionPolicy '${policy}' with binding '${binding}': ${message}`;
 
-const auditText = ({ message, index }: Failure, names: Names, actions: readonly string[]): string =>
-  JSON.stringify([{ message, ...names, expressionIndex: index, validationActions: actions }]);
+const auditJson = ({ message, index }: Failure, names: Names, actions: readonly string[]): JsonObject => ({
+  message,
+  ...names,
+  expressionIndex: index,
+  validationActions: actions,
+});
 
 function refusal(
   { type, name }: AdmissionAttributes,

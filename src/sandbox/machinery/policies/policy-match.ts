@@ -5,7 +5,7 @@ import type { ResourceRegistry, ResourceType } from '../resource-type.ts';
 import type { Storage } from '../storage/stored.ts';
 import type { AdmissionAttributes } from '../webhooks/admission-review.ts';
 import { rulesOf, type Rule } from '../webhooks/hook.ts';
-import { matchingType, typeInRules, type Criteria } from '../webhooks/match.ts';
+import { matchingType, REVIEWS, typeInRules, type Criteria } from '../webhooks/match.ts';
 
 /** The kinds of admission policies, and reviews: otherwise a policy could prevent its own repair. */
 const EXEMPT: Readonly<Record<string, readonly string[]>> = {
@@ -15,13 +15,7 @@ const EXEMPT: Readonly<Record<string, readonly string[]>> = {
     'mutatingadmissionpolicies',
     'mutatingadmissionpolicybindings',
   ],
-  'authentication.k8s.io': ['tokenreviews', 'selfsubjectreviews'],
-  'authorization.k8s.io': [
-    'localsubjectaccessreviews',
-    'selfsubjectaccessreviews',
-    'selfsubjectrulesreviews',
-    'subjectaccessreviews',
-  ],
+  ...REVIEWS,
 };
 
 /** Whether no policy applies to requests for this resource. */

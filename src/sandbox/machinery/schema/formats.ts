@@ -101,8 +101,6 @@ const isUri: TextCheck = (text) => {
   );
 };
 
-const isQuantity: TextCheck = like(/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+|[KMGTPE]i|[numkMGTPE])?$/);
-
 /**
  * The string formats that the API server checks; it ignores all others. @see
  * k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go
@@ -135,14 +133,13 @@ export const TEXT_FORMATS: Readonly<Record<string, TextCheck>> = {
   duration: isDuration,
   datetime: isDateTime,
   'date-time': isDateTime,
-  quantity: isQuantity,
   'k8s-short-name': (text) => text.length <= 63 && /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/.test(text),
   'k8s-long-name': (text) =>
     text.length <= 253 &&
     /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/.test(text),
 };
 
-/** The number formats that the API server checks, as of 1.36. */
+/** The number formats that the API server checks. Before 1.36, it ignored them. */
 export const NUMBER_FORMATS: Readonly<Record<string, NumberCheck>> = {
   int32: (number) => number >= -(2 ** 31) && number < 2 ** 31,
   int64: (number) => number >= -(2 ** 63) && number < 2 ** 63,
@@ -155,4 +152,18 @@ export function checkedFormat({ type, format = '' }: Schema): string | undefined
   if (type === 'integer') return format === 'int32' || format === 'int64' ? format : undefined;
   if (type === 'number') return format === 'float' || format === 'double' ? format : undefined;
   return (type ?? 'string') === 'string' && Object.hasOwn(TEXT_FORMATS, format) ? format : undefined;
+}
+
+/**
+ * Whether a bound of a number is a value of the field itself. If not, the API server rejects every number in the
+ * field. The comparison is with the shortest decimal form of the bound, so that 2^63 - 1 does not fit into an int64.
+ */
+export function isFitBound(bound: number, { type, format = '' }: Schema): boolean {
+  if (type === 'integer') {
+    const bits = format === 'int32' ? 32 : 64;
+    return (
+      /^-?\d+$/.test(String(bound)) && BigInt.asIntN(bits, BigInt(String(bound))) === BigInt(String(bound))
+    );
+  }
+  return type !== 'number' || format !== 'float' || Number.isFinite(Math.fround(bound));
 }

@@ -1,7 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { compilePattern } from '../../../cel/regular-expression.ts';
 import type { JsonValue } from '../../../json/json.ts';
-import { checkedFormat, NUMBER_FORMATS, TEXT_FORMATS } from './formats.ts';
+import { checkedFormat, isFitBound, NUMBER_FORMATS, TEXT_FORMATS } from './formats.ts';
 import { type Schema, furtherSchema } from './schema.ts';
 
 /**
@@ -29,6 +29,8 @@ export interface JsonSchema {
   exclusiveMinimum?: number;
   exclusiveMaximum?: number;
   multipleOf?: number;
+  /** Our own keyword, which no number satisfies: the bounds that the field itself cannot hold. */
+  unfitBounds?: readonly (keyof JsonSchema)[];
   if?: { readonly type: 'null' };
   /** Keywords that do not apply to null: the node with allOf, anyOf, oneOf and not. */
   else?: JsonSchema;
@@ -75,6 +77,8 @@ for (const [name, validate] of Object.entries(NUMBER_FORMATS)) {
   ajv.addFormat(name, { type: 'number', validate });
 }
 
+ajv.addKeyword({ keyword: 'unfitBounds', type: 'number', validate: () => false });
+
 const compiled = new WeakMap<Schema, CompiledSchema>();
 
 /** Compiled once per schema, which takes milliseconds for a large one. */
@@ -116,8 +120,11 @@ function toJsonSchema(schema: Schema): JsonSchema {
     ...defined(schema.exclusiveMaximum === true ? 'exclusiveMaximum' : 'maximum', schema.maximum),
     ...defined('multipleOf', schema.multipleOf),
   };
-  return withBranches(node, schema);
+  const unfit = BOUNDS.filter((name) => node[name] !== undefined && !isFitBound(node[name], schema));
+  return withBranches(unfit.length === 0 ? node : { ...node, unfitBounds: unfit }, schema);
 }
+
+const BOUNDS = ['multipleOf', 'minimum', 'exclusiveMinimum', 'maximum', 'exclusiveMaximum'] as const;
 
 /** The API server evaluates branches only for values other than null. */
 function withBranches(node: JsonSchema, schema: Schema): JsonSchema {

@@ -49,11 +49,11 @@ function firstOfText(node: JsonSchema, name: string, value: string, has: Has): r
 }
 
 const BOUNDS = [
-  ['multipleOf', 'should be a multiple of'],
-  ['minimum', 'should be greater than or equal to'],
-  ['exclusiveMinimum', 'should be greater than'],
-  ['maximum', 'should be less than or equal to'],
-  ['exclusiveMaximum', 'should be less than'],
+  ['multipleOf', 'should be a multiple of', 'MultipleOf'],
+  ['minimum', 'should be greater than or equal to', 'Minimum boundary'],
+  ['exclusiveMinimum', 'should be greater than', 'Minimum boundary'],
+  ['maximum', 'should be less than or equal to', 'Maximum boundary'],
+  ['exclusiveMaximum', 'should be less than', 'Maximum boundary'],
 ] as const;
 
 export function numberCauses(
@@ -62,16 +62,23 @@ export function numberCauses(
   value: number | bigint,
   has: Has,
 ): readonly Cause[] {
+  const { type: [type = ''] = [], unfitBounds = [] } = node;
+  const format = node.format === undefined ? '(default format)' : `with format ${node.format}`;
+  const outOfRange = (what: string) =>
+    invalidValue('', '', `${what} value must be of type ${type} ${format} in ${name}`);
   // The API server compares an integer with the integer part of the bound and prints that part.
   const isInteger = typeof value === 'bigint' || Number.isInteger(value);
-  const shown = (bound = 0) => (isInteger ? String(Math.trunc(bound)) : goFloat(bound));
-  const format = node.format === undefined ? '(default format)' : `with format ${node.format}`;
-  const range = `type ${node.type?.[0] ?? ''} ${format} in ${name}`;
-  const isFraction = has('type') && node.type?.[0] === 'integer';
+  const shown = (bound: number, isFit: boolean) =>
+    isInteger && isFit ? String(Math.trunc(bound)) : goFloat(bound);
   return [
-    ...(has('format') || isFraction ? [invalidValue('', '', `Checked value must be of ${range}`)] : []),
-    ...BOUNDS.flatMap(([keyword, words]) =>
-      has(keyword) ? [invalidValue(name, value, `${name} in body ${words} ${shown(node[keyword])}`)] : [],
-    ),
+    ...(has('format') || (has('type') && type === 'integer') ? [outOfRange('Checked')] : []),
+    ...BOUNDS.flatMap(([keyword, words, what]) => {
+      const isFit = !unfitBounds.includes(keyword);
+      const bound = shown(node[keyword] ?? 0, isFit);
+      return [
+        ...(isFit ? [] : [outOfRange(what)]),
+        ...(has(keyword) ? [invalidValue(name, value, `${name} in body ${words} ${bound}`)] : []),
+      ];
+    }),
   ];
 }

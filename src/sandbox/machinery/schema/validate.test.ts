@@ -177,6 +177,31 @@ test('int32 has a range, and a value that is not a number is reported by its for
   expect(saidOf(true, schema)).toEqual([`${TYPE}"": spec.x in body must be of type int32: ""`]);
 });
 
+// Printed by kube-openapi of Kubernetes 1.37.
+test.each<[Schema, JsonValue, readonly string[]]>([
+  [{ ...INTEGER, maximum: 2 ** 63 }, 5, ['Maximum boundary value must be of type integer (default format)']],
+  [
+    { ...INTEGER, format: 'int32', maximum: 2 ** 32, minimum: -(2 ** 32), multipleOf: 0.5 },
+    3,
+    ['MultipleOf', 'Minimum boundary', 'Maximum boundary'].map(
+      (what) => `${what} value must be of type integer with format int32`,
+    ),
+  ],
+  [
+    { type: 'number', format: 'float', maximum: 1e300 },
+    5,
+    ['Maximum boundary value must be of type number with format float'],
+  ],
+  [{ ...INTEGER, maximum: 2.5, nullable: true }, null, []],
+  [{ ...INTEGER, maximum: 2 ** 53 }, 5, []],
+  [{ type: 'number', format: 'double', maximum: 1e300 }, 5, []],
+  [{ 'x-kubernetes-int-or-string': true, maximum: 2.5 }, 1, []],
+])('a number is rejected if the field cannot hold its bounds: %j', (schema, value, expected) => {
+  expect(saidOf(value, schema)).toEqual(
+    expected.map((message) => `FieldValueInvalid <nil>: Invalid value: "": ${message} in spec.x`),
+  );
+});
+
 test.each<[string, Schema, JsonValue, readonly string[]]>([
   [
     'none of oneOf',

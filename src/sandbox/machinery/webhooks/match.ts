@@ -10,7 +10,7 @@ const NAMESPACES = { group: '', resource: 'namespaces' };
 
 /**
  * Resources for which no webhook is called: a webhook that denies changes to its own configuration could never be
- * repaired.
+ * repaired. Requests for reviews, which are exempt from 1.37 on, never reach admission here.
  */
 const EXEMPT = new Set([
   'mutatingwebhookconfigurations',
@@ -23,6 +23,17 @@ const EXEMPT = new Set([
 
 export const isExempt = ({ group, resource }: ResourceType): boolean =>
   group === 'admissionregistration.k8s.io' && EXEMPT.has(resource);
+
+/** The reviews, by group: neither webhooks nor policies see them, so that a cluster can always authenticate. */
+export const REVIEWS: Readonly<Record<string, readonly string[]>> = {
+  'authentication.k8s.io': ['selfsubjectreviews', 'tokenreviews'],
+  'authorization.k8s.io': [
+    'localsubjectaccessreviews',
+    'selfsubjectaccessreviews',
+    'selfsubjectrulesreviews',
+    'subjectaccessreviews',
+  ],
+};
 
 /** Which requests a webhook or an admission policy is for. */
 export type Criteria = Pick<Hook, 'rules' | 'namespaceSelector' | 'objectSelector' | 'exact'>;

@@ -92,8 +92,8 @@ export async function createInstead(
 }
 
 /**
- * A POST drops the timestamps of the body before admission. A PUT or an apply keeps a deletionTimestamp, as in the API
- * server (kubernetes/kubernetes#133388).
+ * Drops what only the API server sets (rest.WipeObjectMetaSystemFields): for a POST before admission; for a PUT or an
+ * apply, which earlier releases stored with a forged deletionTimestamp, after mutating admission.
  */
 const withoutSystemFields = (object: ApiObject): ApiObject =>
   withMeta(object, {
@@ -132,6 +132,7 @@ export async function createObject(
   for (let attempt = 1; ; attempt++) {
     const prepared = prepareNew(api, type, mutated);
     validateCreate(prepared, type);
+    for (const warning of type.strategy.warnings?.(prepared) ?? []) request.notes.warn(warning);
     const attributes: AdmissionAttributes = { ...base, name: prepared.metadata.name ?? '', object: prepared };
     await api.admission.validate(attributes, request.notes);
     refuseEscalation(api, request, type, prepared, undefined);
@@ -168,7 +169,7 @@ function stillBeingDeleted(type: ResourceType, { metadata: { name = '' } }: ApiO
 /** Sets the fields that belong to the API server, whatever the client sent (rest.BeforeCreate). */
 function prepareNew(api: Api, type: ResourceType, object: ApiObject): ApiObject {
   const { name = '', generateName = '' } = object.metadata;
-  const filled = withMeta(type.hasStatus ? withStatusOf(object, undefined) : object, {
+  const filled = withMeta(withoutSystemFields(type.hasStatus ? withStatusOf(object, undefined) : object), {
     name: name === '' && generateName !== '' ? `${generateName.slice(0, 58)}${api.newSuffix()}` : name,
     uid: api.newUid(),
     creationTimestamp: timestamp(api.now()),

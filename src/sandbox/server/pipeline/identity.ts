@@ -63,10 +63,15 @@ export const isCreatedByUpdate = (type: ResourceType): boolean => CREATED_BY_UPD
 /** Built-in kinds without AllowUnconditionalUpdate. */
 const NEVER_OVERWRITTEN = new Set([
   'apiservices.apiregistration.k8s.io',
+  'clustertrustbundles.certificates.k8s.io',
   'customresourcedefinitions.apiextensions.k8s.io',
   'leases.coordination.k8s.io',
+  'mutatingadmissionpolicies.admissionregistration.k8s.io',
+  'mutatingadmissionpolicybindings.admissionregistration.k8s.io',
   'mutatingwebhookconfigurations.admissionregistration.k8s.io',
   'poddisruptionbudgets.policy',
+  'validatingadmissionpolicies.admissionregistration.k8s.io',
+  'validatingadmissionpolicybindings.admissionregistration.k8s.io',
   'validatingwebhookconfigurations.admissionregistration.k8s.io',
 ]);
 

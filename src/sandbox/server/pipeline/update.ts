@@ -193,6 +193,8 @@ async function admit(
     type,
   );
   validateUpdate(prepared, live, type, info.subresource);
+  if (info.subresource === '')
+    for (const warning of type.strategy.warnings?.(prepared, live) ?? []) request.notes.warn(warning);
   await api.admission.validate({ ...attributes, object: show(prepared) }, request.notes);
   refuseEscalation(api, request, type, prepared, live);
   return prepared;

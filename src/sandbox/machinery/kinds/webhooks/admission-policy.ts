@@ -15,6 +15,7 @@ import {
   withDefault,
 } from '../schema-builders.ts';
 import { bindingProblems, policyProblems } from './admission-policy-problems.ts';
+import { admissionNameProblem } from './webhook-problems.ts';
 
 const RULES = listOf(
   object({
@@ -123,6 +124,7 @@ export const VALIDATING_POLICY: ResourceType = builtInKind({
     prepareForCreate: (policy) => withFields(withoutEmptyTexts(policy), { status: {} }),
     prepareForUpdate: withoutEmptyTexts,
     validate: policyProblems,
+    nameProblem: admissionNameProblem,
   },
 });
 
@@ -150,5 +152,5 @@ export const VALIDATING_POLICY_BINDING: ResourceType = builtInKind({
     },
     AGE,
   ],
-  strategy: { countsGenerations: true, validate: bindingProblems },
+  strategy: { countsGenerations: true, validate: bindingProblems, nameProblem: admissionNameProblem },
 });

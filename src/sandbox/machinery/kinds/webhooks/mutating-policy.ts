@@ -4,6 +4,7 @@ import { AGE, builtInKind } from '../built-in-kind.ts';
 import { listOf, object, STRING, withDefault } from '../schema-builders.ts';
 import { MATCH, NAMED_EXPRESSIONS, PARAM_KIND, PARAM_REF, POLICY_NAME } from './admission-policy.ts';
 import { mutatingBindingProblems, mutatingPolicyProblems } from './mutating-policy-problems.ts';
+import { admissionNameProblem } from './webhook-problems.ts';
 
 export const MUTATING_POLICY: ResourceType = builtInKind({
   apiVersion: 'admissionregistration.k8s.io/v1',
@@ -38,7 +39,7 @@ export const MUTATING_POLICY: ResourceType = builtInKind({
     PARAM_KIND,
     AGE,
   ],
-  strategy: { countsGenerations: true, validate: mutatingPolicyProblems },
+  strategy: { countsGenerations: true, validate: mutatingPolicyProblems, nameProblem: admissionNameProblem },
 });
 
 export const MUTATING_POLICY_BINDING: ResourceType = builtInKind({
@@ -49,5 +50,5 @@ export const MUTATING_POLICY_BINDING: ResourceType = builtInKind({
   description: 'Where a MutatingAdmissionPolicy applies.',
   fields: { spec: object({ policyName: STRING, paramRef: PARAM_REF, matchResources: MATCH }) },
   columns: [POLICY_NAME, AGE],
-  strategy: { countsGenerations: true, validate: mutatingBindingProblems },
+  strategy: { countsGenerations: true, validate: mutatingBindingProblems, nameProblem: admissionNameProblem },
 });

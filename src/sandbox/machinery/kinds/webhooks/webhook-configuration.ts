@@ -13,7 +13,7 @@ import {
   STRINGS,
   withDefault,
 } from '../schema-builders.ts';
-import { webhookProblems } from './webhook-problems.ts';
+import { admissionNameProblem, webhookProblems, webhookWarnings } from './webhook-problems.ts';
 
 const RULES = listOf(
   object({
@@ -79,6 +79,11 @@ function configurationKind(
       },
       AGE,
     ],
-    strategy: { countsGenerations: true, validate: webhookProblems },
+    strategy: {
+      countsGenerations: true,
+      validate: webhookProblems,
+      nameProblem: admissionNameProblem,
+      warnings: webhookWarnings,
+    },
   });
 }

@@ -15,6 +15,7 @@ import {
   unsupportedValue,
 } from '../../schema/causes.ts';
 import { clientConfigProblems } from './client-config-problems.ts';
+import { REVIEWS } from '../../webhooks/match.ts';
 import { selectorProblems } from '../label-problems.ts';
 import { webhookRuleProblems } from './webhook-rule-problems.ts';
 
@@ -38,6 +39,37 @@ export function webhookProblems(configuration: ApiObject): readonly Cause[] {
       ...(name !== '' && names.indexOf(name) < index ? [duplicateValue(`${field}.name`, name)] : []),
     ];
   });
+}
+
+/** The name of a webhook configuration, an admission policy or a binding. */
+export const admissionNameProblem = (name: string): string | undefined =>
+  subdomainProblem(name) ??
+  (name.endsWith('.static.k8s.io')
+    ? 'names ending with ".static.k8s.io" are reserved for static manifest-based configurations and cannot be managed via the API'
+    : undefined);
+
+/** @see kubernetes/pkg/apis/admissionregistration/validation/warnings.go */
+export function webhookWarnings(configuration: ApiObject): readonly string[] {
+  return records(configuration, 'webhooks').flatMap((webhook, index) =>
+    records(webhook, 'rules').flatMap((rule, position) =>
+      reviewsIn(rule).map(
+        (name) =>
+          `webhooks[${index}].rules[${position}]: ${name} is excluded from admission webhooks; this rule will have no effect`,
+      ),
+    ),
+  );
+}
+
+/** The reviews that a rule without wildcards names. */
+function reviewsIn(rule: JsonObject): readonly string[] {
+  const [groups, resources] = [texts(rule, 'apiGroups'), texts(rule, 'resources')];
+  if (groups.includes('*') || resources.includes('*')) return [];
+  const named = groups.flatMap((group) =>
+    resources.flatMap((resource) =>
+      REVIEWS[group]?.includes(resource) === true ? [`${resource}.${group}`] : [],
+    ),
+  );
+  return [...new Set(named)];
 }
 
 function oneWebhookProblems(webhook: JsonObject, field: string): readonly Cause[] {
