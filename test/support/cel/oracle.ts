@@ -53,9 +53,13 @@ export async function buildOracle(version: 'newest' | 'oldest'): Promise<Oracle>
   const program = join(folder, 'cel-oracle');
   const module = join(MODULES, `kubernetes-${version}`);
   const sources = ['main.go', `${version}.go`].map((name) => join('..', 'cel-oracle', name));
-  await promisify(execFile)('go', ['build', '-C', module, '-trimpath', '-o', program, ...sources], {
-    env: { ...process.env, CGO_ENABLED: '0' },
-  });
+  await promisify(execFile)(
+    'go',
+    ['build', '-C', module, '-trimpath', '-buildvcs=false', '-o', program, ...sources],
+    {
+      env: { ...process.env, CGO_ENABLED: '0' },
+    },
+  );
   return async (questions) => {
     const child = spawn(program, { stdio: 'pipe' });
     child.stdin.end(questions.map((one) => `${JSON.stringify(one)}\n`).join(''));
