@@ -47,6 +47,7 @@ export const RESTORE_WINDOW_RULES: readonly ValidationRule[] = [
       `!(has(p.group) && !p.group.startsWith('${ACCOUNTS_OF}') && ` +
       `(${RESERVED_GROUP_PREFIXES.map((prefix) => `p.group.startsWith('${prefix}')`).join(' || ')})))`,
     fieldPath: '.principals',
-    message: 'each has either a user or a group, and names one restorer',
+    message:
+      'each has either a user or a group, and names one restorer: name the user or the service accounts that restore',
   },
 ];

@@ -17,8 +17,11 @@ export interface Subject {
   readonly stop: () => Promise<void>;
 }
 
+/** It creates a ConfigMap in each namespace, at any time: the cases list and watch ConfigMaps. */
+const PUBLISHER = ['root-ca-cert-publisher'];
+
 export async function startSubject(): Promise<Subject> {
-  const plane = await startControlPlane({ own: true });
+  const plane = await startControlPlane({ own: true, withoutControllers: PUBLISHER });
   const hooks = await startHooks();
   const transport = createTransport(plane.server, plane.ca);
   const stop = async () => {
