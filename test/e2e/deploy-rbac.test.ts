@@ -18,8 +18,11 @@ import {
   namespaces,
   secrets,
   services,
+  validatingAdmissionPolicies,
+  validatingAdmissionPolicyBindings,
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
+import { RESTORE_DETECTORS } from '../../src/runtime/resources.ts';
 import { createClientCa } from '../support/client-certificates.ts';
 import {
   ADMISSION_POLICIES,
@@ -390,6 +393,32 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     for (const name of others) await cluster.admin.create(ZONES, zone(name));
     await seeWindowOf(cluster, 'much', 'nothing is left', isVerified);
     await eventually('no reports', async () => (await reports()) === 0);
+  });
+
+  test('the policy that keeps restorers from kinds of Gatehouse is repaired, and goes with the last detector', async () => {
+    const ref = { name: 'gatehouse-restorers' };
+    interface Guard extends KubeObject {
+      readonly spec?: { readonly failurePolicy?: string; readonly validationActions?: readonly string[] };
+    }
+    const both = [validatingAdmissionPolicies, validatingAdmissionPolicyBindings] as const;
+    const [policies, bindings] = both;
+    await cluster.admin.patchMerge(policies, ref, { spec: { failurePolicy: 'Ignore' } });
+    await cluster.see<Guard>('the policy', policies, ref, ({ spec }) => spec?.failurePolicy === 'Fail');
+    await cluster.admin.patchMerge(bindings, ref, { spec: { validationActions: ['Audit'] } });
+    await cluster.see<Guard>(
+      'its binding',
+      bindings,
+      ref,
+      ({ spec }) => spec?.validationActions?.[0] === 'Deny',
+    );
+    const { items } = await cluster.admin.listAll<KubeObject & { metadata: { name: string } }>(
+      RESTORE_DETECTORS,
+    );
+    for (const { metadata } of items) await cluster.admin.delete(RESTORE_DETECTORS, { name: metadata.name });
+    await eventually('no policy and no binding', async () => {
+      const left = await Promise.all(both.map((resource) => cluster.admin.get(resource, ref)));
+      return left.every((one) => one === undefined);
+    });
   });
 
   test('another replica takes over, and the components work', async () => {
