@@ -1,13 +1,12 @@
 import { expect, test } from 'vitest';
 
 import { ApiError } from '../../test/support/runtime/fixtures.ts';
-import type { KubeClient } from './client.ts';
 import { readOwnUser } from './own-user.ts';
 
 const ask = (answer: () => Promise<object>) =>
   readOwnUser(
     // Returns the type of its argument, as `create` does.
-    { create: (async (_kind, object) => ({ ...object, ...(await answer()) })) as KubeClient['create'] },
+    { create: async (_kind, object) => ({ ...object, ...(await answer()) }) },
     new AbortController().signal,
   );
 

@@ -1,6 +1,6 @@
 import type { Api, Loose } from '../api.ts';
 import { group } from '../case.ts';
-import { gadget, gadgets, installCrd, thing, things, thingsCrd, widget, widgets } from '../fixtures.ts';
+import { crd, gadget, gadgets, installCrd, thing, things, thingsCrd, widget, widgets } from '../fixtures.ts';
 import { withoutIndices } from '../wording.ts';
 
 const spec = ({ spec }: Loose) => spec;
@@ -51,7 +51,7 @@ export const customResources = group('custom resources', {
         float: { type: 'number', format: 'float' },
         double: { type: 'number', format: 'double' },
         large: { type: 'integer', maximum: 9223372036854775000 },
-        larger: { type: 'integer', maximum: 9223372036854775807 },
+        larger: { type: 'integer', maximum: 2 ** 63 },
       };
       const spec = { type: 'object', properties };
       await installCrd(

@@ -66,7 +66,7 @@ export async function buildOracle(version: 'newest' | 'oldest'): Promise<Oracle>
     const [printed, complaints, [code]] = await Promise.all([
       text(child.stdout),
       text(child.stderr),
-      once(child, 'close'),
+      once(child, 'close') as Promise<[number | null]>,
     ]);
     if (code !== 0) throw new Error(`the oracle of the ${version} Kubernetes failed: ${complaints}`);
     const lines = printed.split('\n').filter((line) => line !== '');
