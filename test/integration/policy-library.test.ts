@@ -43,7 +43,11 @@ test('each policy accepts an object, and each check refuses one that violates no
       else expect(found, `${name}: ${check}`).not.toEqual([]);
     }
   }
-  for (const message of refusals) expect(message.match(/\(policy /g)).toHaveLength(1);
+  for (const message of refusals) {
+    // No API server stores a privileged container that may not escalate its privileges, so it violates two policies.
+    const violated = message.includes('(policy pods-privileged)') ? 2 : 1;
+    expect(message.match(/\(policy /g)).toHaveLength(violated);
+  }
 });
 
 test('the API server can enforce most checks', () => {
