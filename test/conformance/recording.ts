@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** The release of the real API server in CI, and the release that the sandbox calls itself. */
-export type RecordedRelease = '1.20' | '1.36';
+export type RecordedRelease = '1.20' | '1.37';
 
 export interface Recording {
   /** The release of the recorded server. */

@@ -10,7 +10,7 @@ const PATIENCE_MS = 60_000;
 
 let subject: Subject;
 let observed: ReadonlyMap<string, Promise<unknown>>;
-const recording = readRecording('1.36');
+const recording = readRecording('1.37');
 
 beforeAll(async () => {
   process.env.GATEHOUSE_TEST_API = 'sandbox';

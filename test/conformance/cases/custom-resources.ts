@@ -1,6 +1,6 @@
 import type { Api, Loose } from '../api.ts';
 import { group } from '../case.ts';
-import { gadget, gadgets, installCrd, thing, things, thingsCrd, widget, widgets } from '../fixtures.ts';
+import { crd, gadget, gadgets, installCrd, thing, things, thingsCrd, widget, widgets } from '../fixtures.ts';
 import { withoutIndices } from '../wording.ts';
 
 const spec = ({ spec }: Loose) => spec;

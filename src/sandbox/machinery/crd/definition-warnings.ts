@@ -1,4 +1,3 @@
-import { isJsonObject } from '../../../json/json.ts';
 import type { ApiObject } from '../api-object.ts';
 import { checkedFormat } from '../schema/formats.ts';
 import type { Schema } from '../schema/schema.ts';
@@ -34,7 +33,7 @@ function setWarnings(node: Schema): readonly string[] {
 
 /** All parts of a schema, including branches. */
 function nodesOf(schema: Schema | boolean | undefined): readonly Schema[] {
-  if (!isJsonObject(schema)) return [];
+  if (typeof schema !== 'object') return [];
   const { items, allOf = [], anyOf = [], oneOf = [], not, properties = {}, additionalProperties } = schema;
   const children = [
     items,
