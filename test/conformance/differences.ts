@@ -11,6 +11,7 @@ export const OF_A_RUN: readonly Replacement[] = [
   [/([?&]continue=)[^&]{20,}/g, '$1<continue>'],
   [/(too old resource version: )\d+ \(\d+\)/g, '$1<version>'],
   [/(current: |ResourceVersion in object meta: )\d+/g, '$1<version>'],
+  [/(not decodable revision=)\d+/g, '$1<version>'],
   [/(ResourceVersion in (?:the precondition|record)) \(\d+\)/g, '$1 (<version>)'],
 ];
 

@@ -46,6 +46,8 @@ export interface ResourceType {
    * origin.
    */
   readonly custom: boolean;
+  /** Whether the definition is being deleted: then no objects can be created. */
+  readonly isTerminating?: true;
   readonly columns: readonly PrinterColumn[];
   readonly hasStatus: boolean;
   readonly subresources?: readonly Subresource[];

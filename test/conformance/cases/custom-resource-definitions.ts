@@ -152,7 +152,11 @@ export const customResourceDefinitions = group('custom resource definitions', {
   'ignored formats and sets of objects cause warnings, but not again on update': {
     since: '1.37', // getNonScalarListTypeSetWarnings; warnings of formats exist since 1.35
     run: async (api) => {
-      const item = { type: 'object', properties: { n: { type: 'integer', format: 'uint8' } } };
+      const item = {
+        type: 'object',
+        'x-kubernetes-map-type': 'atomic',
+        properties: { n: { type: 'integer', format: 'uint8' } },
+      };
       const spec = {
         type: 'object',
         properties: {
@@ -206,8 +210,10 @@ export const customResourceDefinitions = group('custom resource definitions', {
     },
     expected: [
       {
-        status: 405,
-        answer: { message: 'create not allowed while custom resource definition is terminating' },
+        status: 403,
+        answer: {
+          message: `things.case.example.com "a" is forbidden: create not allowed while custom resource definition is terminating`,
+        },
       },
     ],
   },

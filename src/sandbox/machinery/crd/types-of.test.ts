@@ -136,7 +136,7 @@ test.each([
 test('objects cannot be created while the definition is being deleted', () => {
   const crd = established();
   const metadata = { ...crd.metadata, deletionTimestamp: NOW, finalizers: [CLEANUP_FINALIZER] };
-  const { verbs } = firstType(planDefinitionStatus({ ...crd, metadata }, [], NOW));
-  expect(verbs).not.toContain('create');
-  expect(verbs).toContain('patch');
+  const { verbs, isTerminating } = firstType(planDefinitionStatus({ ...crd, metadata }, [], NOW));
+  expect(isTerminating).toBe(true);
+  expect(verbs).toEqual(['delete', 'deletecollection', 'get', 'list', 'watch']);
 });

@@ -31,8 +31,8 @@ const VERBS: readonly ResourceVerb[] = [
   'watch',
 ];
 
-/** Updates stay allowed: they remove the finalizers that a deleted definition waits for. */
-const VERBS_WHILE_TERMINATING = VERBS.filter((verb) => verb !== 'create');
+/** What discovery shows. Updates stay allowed: they remove the finalizers that a deleted definition waits for. */
+const VERBS_WHILE_TERMINATING = VERBS.filter((verb) => !['patch', 'create', 'update'].includes(verb));
 
 const CUSTOM_STRATEGY: Strategy = { ...plainStrategy, countsGenerations: true };
 
@@ -99,8 +99,9 @@ function toType(
     resource: plural,
     ...names,
     namespaced: definition.scope === 'Namespaced',
+    verbs: isConditionTrue(crd, 'Terminating') ? VERBS_WHILE_TERMINATING : VERBS,
     // Before 1.37, creations were possible again after the cleanup, while another finalizer kept the definition.
-    verbs: crd.metadata.deletionTimestamp === undefined ? VERBS : VERBS_WHILE_TERMINATING,
+    ...(crd.metadata.deletionTimestamp === undefined ? {} : { isTerminating: true }),
     schema: version.schema ?? ANYTHING,
     custom: true,
     columns: version.columns.length === 0 ? [AGE] : version.columns.map(toPrinterColumn),

@@ -3,7 +3,7 @@ import { isLabelValue, isQualifiedName } from '../../../json/names.ts';
 import type { ApiObject, ObjectMeta } from '../api-object.ts';
 import type { Cause } from '../failure.ts';
 import type { ResourceType } from '../resource-type.ts';
-import { invalidValue } from '../schema/causes.ts';
+import { invalidValue, requiredValue } from '../schema/causes.ts';
 
 const ANNOTATIONS_LIMIT = 256 * 1024; // bytes of all keys and values of an object together
 const DNS_SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
@@ -95,17 +95,14 @@ function ownerProblems({ ownerReferences = [] }: ObjectMeta): readonly Cause[] {
   const required = ['apiVersion', 'kind', 'name', 'uid'] as const;
   const [first, ...others] = controllers.map(({ kind, name }) => `${kind}/${name}`);
   return [
-    ...ownerReferences.flatMap((reference) => [
+    ...ownerReferences.flatMap((reference, index) => [
       ...required
         .filter((name) => (ownValue(reference, name) ?? '') === '') // an absent field is empty in a Go struct
-        .map((name) => {
-          const why = name === 'apiVersion' ? 'version must not be empty' : 'must not be empty';
-          return invalidValue(`metadata.ownerReferences.${name}`, '', why);
-        }),
+        .map((name) => requiredValue(`metadata.ownerReferences[${index}].${name}`, 'must not be empty')),
       ...(reference.apiVersion === 'v1' && reference.kind === 'Event'
         ? [
             invalidValue(
-              'metadata.ownerReferences',
+              `metadata.ownerReferences[${index}]`,
               { ...reference },
               '/v1, Kind=Event is disallowed from being an owner',
             ),

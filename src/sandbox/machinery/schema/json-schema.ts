@@ -153,8 +153,9 @@ function typeOf(schema: Schema): JsonSchema {
 
 const falseOnly = (value: Schema | boolean | undefined) => (value === false ? false : undefined);
 
+/** Ajv accepts no bigint, which a CRD with a large bound holds; the API server reads bounds as doubles. */
 const defined = <K extends keyof JsonSchema>(key: K, value: JsonSchema[K] | undefined): JsonSchema =>
-  value === undefined ? {} : { [key]: value };
+  value === undefined ? {} : { [key]: typeof value === 'bigint' ? Number(value) : value };
 
 const mapValues = <A, B>(object: Readonly<Record<string, A>>, change: (value: A) => B): Record<string, B> =>
   Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value)]));

@@ -76,13 +76,9 @@ const wrong = (field: string, value: string, why: string): Cause => ({
 function attributesProblems(spec: JsonObject): readonly Cause[] {
   const resource = record(spec, 'resourceAttributes');
   const path = record(spec, 'nonResourceAttributes');
-  if (resource !== undefined && path !== undefined) {
-    const why = 'cannot be specified in combination with resourceAttributes';
-    return [wrong('spec.nonResourceAttributes', JSON.stringify(path), why)];
-  }
-  if (resource !== undefined || path !== undefined) return [];
+  if ((resource === undefined) !== (path === undefined)) return [];
   const why = 'exactly one of nonResourceAttributes or resourceAttributes must be specified';
-  return [wrong('spec.resourceAttributes', 'null', why)];
+  return [wrong('spec', JSON.stringify(path ?? null), why)];
 }
 
 function subjectProblems(spec: JsonObject): readonly Cause[] {

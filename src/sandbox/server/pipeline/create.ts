@@ -111,6 +111,10 @@ export async function createObject(
   object: ApiObject,
   options: WriteOptions,
 ): Promise<ApiObject> {
+  if (type.isTerminating === true) {
+    const why = 'create not allowed while custom resource definition is terminating';
+    throw forbidden(type, object.metadata.name ?? '', why);
+  }
   refuseWithoutNamespace(api, type, object);
   const base = {
     operation: 'CREATE',

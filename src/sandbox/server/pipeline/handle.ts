@@ -86,10 +86,6 @@ function refuseCustomPath({ verb, namespace, name, subresource }: ResourceReques
   if (type.namespaced ? namespace === '' && !OF_ALL_NAMESPACES.has(verb) : namespace !== '')
     throw new NoSuchPath();
   if (subresource !== '') return;
-  if (!type.verbs.includes(verb)) {
-    if (verb !== 'create') throw methodNotSupported(type, verb);
-    throw methodNotAllowed('create not allowed while custom resource definition is terminating');
-  }
   if (OF_ONE_OBJECT.has(verb) && name === '') throw badRequest('name must be provided');
 }
 

@@ -55,7 +55,7 @@ export function writeOptionsOf(
   if (fieldValidation === undefined) {
     causes.push({
       reason: 'FieldValueNotSupported',
-      message: `Unsupported value: "${asked}": supported values: "Ignore", "Strict", "Warn"`,
+      message: `Unsupported value: "${asked}": supported values: "", "Ignore", "Strict", "Warn"`,
       field: 'fieldValidation',
     });
   }

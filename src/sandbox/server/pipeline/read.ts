@@ -1,6 +1,6 @@
 import { placeOf } from '../../machinery/storage/stored.ts';
 import type { ApiObject } from '../../machinery/api-object.ts';
-import { ApiFailure, badRequest, notFound } from '../../machinery/failure.ts';
+import { ApiFailure, badRequest, internalError, notFound, type Cause } from '../../machinery/failure.ts';
 import type { ResourceRequest } from '../../machinery/request.ts';
 import type { ResourceType } from '../../machinery/resource-type.ts';
 import { parseFieldSelector, parseLabelSelector } from '../../machinery/selectors/selectors.ts';
@@ -18,8 +18,44 @@ export async function get(
   refuseFuture(api, request.query.get('resourceVersion'));
   const stored = api.storage.get(placeOf(type), { namespace: info.namespace, name: info.name });
   if (stored === undefined) throw notFound(type, info.name);
-  const [object = stored] = await api.convert([stored], type);
+  const [object = stored] = await api.convert([stored], type).catch((error: unknown) => {
+    throw internalError(undecodable(stored, error));
+  });
   return objectAnswer(type, object);
+}
+
+/** The message for a stored object that its conversion webhook does not convert, as in etcd3/corrupt_obj_deleter.go. */
+const undecodable = ({ metadata: { resourceVersion = '' } }: ApiObject, error: unknown): string =>
+  `object not decodable revision=${resourceVersion}: ${error instanceof Error ? error.message : String(error)}`;
+
+/** @throws ApiFailure 500 that names each object that cannot be converted */
+async function convertAll(
+  api: Api,
+  objects: readonly ApiObject[],
+  type: ResourceType,
+): Promise<readonly ApiObject[]> {
+  try {
+    return await api.convert(objects, type);
+  } catch {
+    const causes: Cause[] = [];
+    const converted: ApiObject[] = [];
+    for (const object of objects)
+      try {
+        converted.push(...(await api.convert([object], type)));
+      } catch (error) {
+        const { namespace = '', name = '' } = object.metadata;
+        causes.push({
+          reason: 'UnexpectedServerResponse',
+          message: undecodable(object, error),
+          field: `/${['registry', type.group, type.resource, namespace, name].filter((part) => part !== '').join('/')}`,
+        });
+      }
+    const [first] = causes;
+    if (first === undefined) return converted;
+    const { group, resource } = type;
+    const message = `failed to read one or more ${resource}.${group} from the storage: ${first.message}`;
+    throw new ApiFailure(500, 'StorageReadError', message, { name: 'list', group, kind: resource, causes });
+  }
 }
 
 /** GET of a collection, whole or in pages. */
@@ -42,7 +78,7 @@ export async function list(
     ...(isExact(query, limit) ? { revision: revisionOf(query.get('resourceVersion')) } : {}),
     ...(accepts === undefined ? {} : { accepts }),
   });
-  return { kind: 'list', type, page: { ...page, items: await api.convert(page.items, type) } };
+  return { kind: 'list', type, page: { ...page, items: await convertAll(api, page.items, type) } };
 }
 
 /** Whether the request wants the state at exactly this resourceVersion. For a page, this is implied. */

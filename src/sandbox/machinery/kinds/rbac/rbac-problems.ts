@@ -41,8 +41,7 @@ function ruleProblems(rule: JsonObject, field: string, namespaced: boolean): rea
     'resourceNames',
     'nonResourceURLs',
   ].map((name) => texts(rule, name)) as [Texts, Texts, Texts, Texts, Texts]; // as many as there are names
-  const noVerbs =
-    verbs.length === 0 ? [requiredValue(`${field}.verbs`, 'verbs must contain at least one value')] : [];
+  const noVerbs = verbs.length === 0 ? [requiredValue(`${field}.verbs`)] : [];
   if (urls.length > 0) {
     const at = `${field}.nonResourceURLs`;
     return [
@@ -113,5 +112,5 @@ export function bindingUpdateProblems(binding: ApiObject, old: ApiObject): reado
     Kind: text(roleRef, 'kind'),
     Name: text(roleRef, 'name'),
   };
-  return [invalidValue('roleRef', shown, 'cannot change roleRef')];
+  return [invalidValue('roleRef', shown, 'field is immutable')];
 }

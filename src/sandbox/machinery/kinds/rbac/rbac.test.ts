@@ -17,11 +17,7 @@ const CLUSTER_BINDING = `${GROUP}/v1 ClusterRoleBinding`;
 const VIEW = { kind: 'ClusterRole', name: 'view' };
 
 test.each([
-  [
-    'no verbs',
-    [{ resources: ['a'], apiGroups: [''] }],
-    ['rules[0].verbs: Required value: verbs must contain at least one value'],
-  ],
+  ['no verbs', [{ resources: ['a'], apiGroups: [''] }], ['rules[0].verbs: Required value']],
   [
     'no API groups',
     [{ verbs: ['get'], resources: ['a'] }],
@@ -143,7 +139,7 @@ test('the roleRef of a binding is immutable', () => {
   expect(
     updateProblems(BINDING, { roleRef: VIEW }, { roleRef: { kind: 'ClusterRole', name: 'edit' } }),
   ).toEqual([
-    `roleRef: Invalid value: {"APIGroup":"${GROUP}","Kind":"ClusterRole","Name":"edit"}: cannot change roleRef`,
+    `roleRef: Invalid value: {"APIGroup":"${GROUP}","Kind":"ClusterRole","Name":"edit"}: field is immutable`,
   ]);
 });
 
