@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 
@@ -167,4 +167,22 @@ test('components set a flag in each Deployment whose process uses it, and in no 
     );
     expect(deployments, `${file}: --${flag}`).toEqual(users.map(([name]) => name));
   }
+});
+
+test('each patch of a kustomization has one document: kubectl 1.30 reads no more', () => {
+  const folder = join(ROOT, 'deploy');
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+  const patches = files
+    .filter((path) => path.endsWith('kustomization.yaml'))
+    .flatMap((path) => {
+      const { patches = [] } = parse(readFileSync(join(folder, path), 'utf8')) as {
+        readonly patches?: readonly { readonly path?: string; readonly patch?: string }[];
+      };
+      return patches.map(({ path: file, patch }) => ({
+        where: `${path}: ${file ?? 'inline'}`,
+        text: file === undefined ? (patch ?? '') : readFileSync(join(folder, dirname(path), file), 'utf8'),
+      }));
+    });
+  expect(patches.length).toBeGreaterThan(5);
+  expect(patches.filter(({ text }) => parseAllDocuments(text).length > 1)).toEqual([]);
 });
