@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: yes, nightly
+// suite: shared-plane, sandbox: yes, slow, nightly
 /**
  * The bypass search: sequences of writes of every kind, with an oracle that only looks at what is stored. See
  * docs/development/bypass-search.md.
@@ -37,7 +37,7 @@ const REPLAY = process.env.GATEHOUSE_BYPASS_PATH;
 const STEPS = isNightly ? 15 : 10;
 const LANES = 8;
 const REDUCE_MS = 120_000;
-const TIMEOUT_MS = isNightly ? 7_200_000 : 300_000;
+const TIMEOUT_MS = isNightly ? 7_200_000 : 600_000;
 
 let balancer: Balancer;
 let cluster: Cluster;

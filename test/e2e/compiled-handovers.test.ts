@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: yes
+// suite: shared-plane, sandbox: yes, slow
 /**
  * Looks for a moment without enforcement while checks move between the webhook and the API server: a client tries without a
  * pause to create an object that every version of the policy forbids.

@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: long
+// suite: shared-plane, sandbox: long, slow
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

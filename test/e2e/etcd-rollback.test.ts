@@ -1,4 +1,4 @@
-// suite: own-plane, sandbox: no (it has no etcd)
+// suite: own-plane, sandbox: no (it has no etcd), slow
 /** C4: etcd is restored from a snapshot while two replicas keep running. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

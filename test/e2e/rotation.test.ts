@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: long
+// suite: shared-plane, sandbox: long, slow
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
