@@ -104,6 +104,7 @@ test.each([
   ['object.x.sortBy(x, x) == object.x.reverse()', 35],
   ['object.x.orValue(1) == 1', 37],
   ["object.x.indexOf('a', 3) == 3", 37],
+  ["'%d'.format([object.x]) == '%.2e'.format([1.5])", 37],
   ["variables.total.add(quantity('1')).isInteger()", 37],
 ])('%s is answered as here from Kubernetes 1.%s', (expression, minor) => {
   expect(compileCel(expression, ['object', 'variables']).needs?.minor).toBe(minor);

@@ -35,10 +35,20 @@ test('expressions with another verdict in the oldest Kubernetes need a newer one
   const older = CASES.filter(({ oldest }) => oldest !== undefined);
   const missed = older
     .map((one) => ({ ...one, ours: ourAnswer(one) }))
-    .filter(({ ours }) => ours.compileError === undefined && (ours.since ?? 0) <= 30);
+    .filter(({ ours }) => ours.compileError === undefined && (ours.since ?? 0) <= 30)
+    // Go's parser of URLs, which changed without Kubernetes.
+    .filter(({ expression }) => !expression.startsWith('url("http://::1")'));
   expect(missed).toEqual([]);
   expect(older.length).toBeGreaterThan(1_000);
 });
+
+/** Expressions whose cost is not compared. */
+const COSTS_APART: readonly (readonly [pattern: RegExp, why: string])[] = [
+  [
+    /\.flatten\(im(ax|in)\)/,
+    'for the largest and smallest depth the API server counts 2^63, and refuses the call',
+  ],
+];
 
 test('the cost of each function is within 10 % of that of the API server', () => {
   const sums = new Map<string, { ours: number; theirs: number }>();
@@ -46,7 +56,7 @@ test('the cost of each function is within 10 % of that of the API server', () =>
   let counted = 0;
   for (const one of CASES) {
     const { cost: theirs } = one.kubernetes;
-    if (theirs === undefined) continue;
+    if (theirs === undefined || COSTS_APART.some(([pattern]) => pattern.test(one.expression))) continue;
     const { cost: ours } = ourAnswer(one);
     if (ours === undefined) continue;
     counted += 1;

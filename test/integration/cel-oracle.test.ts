@@ -22,6 +22,8 @@ const RULES = isNightly ? 20_000 : 3_000;
 /** Without Go's cache, the packages of Kubernetes take long to build. */
 const BUILD_MS = 30 * 60_000;
 const OLDEST = 30;
+/** Go's parser of URLs, which changed without Kubernetes; and the limit of 250 levels: see cel-matrix.test.ts. */
+const ELSEWHERE = /^url\("http:\/\/::1"\)|^1 \+ \(1 \+ \(1|^x\.\?a\.\?a/;
 
 const problem = oracleProblem();
 if (problem !== undefined) console.warn(`cel-oracle: skipped: ${problem}`);
@@ -106,7 +108,8 @@ describe.skipIf(problem !== undefined || !isNightly)(`the oldest Kubernetes, see
     const isOld = ({ compileError, since = 0 }: Answer) => compileError === undefined && since <= OLDEST;
     for (const cases of [readMatrix(MATRIX), generated()]) {
       const theirs = await askAbout(oracle, cases);
-      expect(differing(cases, theirs, isOld)).toEqual([]);
+      const others = differing(cases, theirs, isOld).filter(({ expression }) => !ELSEWHERE.test(expression));
+      expect(others).toEqual([]);
     }
   });
 });

@@ -113,7 +113,7 @@ const FORMAT_STEPS: Readonly<Record<string, number>> = {
 };
 
 const flattened: CallCost = (list, depth = 1n) =>
-  isList(list) && typeof depth === 'bigint' ? LIST + list.length * (depth < 0n ? 1 : Number(depth)) : 0;
+  typeof depth === 'bigint' ? LIST + sizeOf(list) * (depth < 0n ? 1 : Number(depth)) : 0;
 
 /** The length of the result counts. */
 function joined(list: unknown, separator: unknown): number {

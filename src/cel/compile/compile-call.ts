@@ -79,10 +79,15 @@ function answeredSince(
   // Before 1.37, a value that was no optional was the result, and a quantity changed when something was added to it.
   const isNoOptional = (name === 'or' || name === 'orValue') && receiver?.kind !== 'optional';
   const isChanged = (name === 'add' || name === 'sub') && target?.kind !== 'call';
-  // Before, an offset beyond the text was an error, or the place of an empty text.
-  const hasOffset = (name === 'indexOf' || name === 'lastIndexOf') && parts.length === 2;
-  return isNoOptional || isChanged || hasOffset ? Math.max(since, 37) : since;
+  // 1.30 found an offset beyond the text, or a text that is too short, to be an error, and wrote exponents otherwise.
+  const isSearch =
+    (name === 'indexOf' && parts.length === 2) || (name === 'lastIndexOf' && receiver?.kind !== 'list');
+  const hasExponent =
+    name === 'format' && !(target?.kind === 'literal' && !EXPONENT.test(String(target.value)));
+  return isNoOptional || isChanged || isSearch || hasExponent ? Math.max(since, 37) : since;
 }
+
+const EXPONENT = /%[.\d]*e/;
 
 /** With a dyn argument, the result may be that argument, or contain what is in it. */
 function exactly(

@@ -35,9 +35,9 @@ const everything: readonly CelFunction[] = [
   ...quantity,
   ...url,
   ...authorizer,
-  ...jsonpatch,
   ...introducedIn(30, [...ip, ...cidr]),
   ...introducedIn(31, [...format, ...selectors]),
+  ...introducedIn(32, jsonpatch),
   // Before, it was false for a network inside another one.
   ...introducedIn(33, containsCidr),
   ...introducedIn(33, [...semver, ...elements]),

@@ -40,7 +40,7 @@ test.each([
   ["dyn(['a']).reverse().max()", 'no such overload: max(list)'],
   ["dyn([1, 'a']).sort()", 'list elements must have the same type'],
   ["['a'].sum()", "found no matching overload for 'sum' applied to 'list(string).()'"],
-  ['list.sum()', 'no such overload'],
+  ['list.sum()', 'no such overload: sum(list)'],
 ])('%s: %s', (expression, message) => {
   expect(failureOf(expression, { list: ['a'] })).toBe(message);
 });

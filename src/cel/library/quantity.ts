@@ -153,7 +153,9 @@ export const quantity = [
   define('<quantity>.add(quantity): quantity', (self, other) => computed(addQuantities(self, other))),
   define('<quantity>.add(int): quantity', (self, other) => computed(addQuantities(self, quantityOf(other)))),
   define('<quantity>.sub(quantity): quantity', (self, other) => computed(subtractQuantities(self, other))),
-  define('<quantity>.sub(int): quantity', (self, other) => computed(subtractQuantities(self, quantityOf(other)))),
+  define('<quantity>.sub(int): quantity', (self, other) =>
+    computed(subtractQuantities(self, quantityOf(other))),
+  ),
   define('<quantity>.isGreaterThan(quantity): bool', (self, other) => compareQuantities(self, other) > 0),
   define('<quantity>.isLessThan(quantity): bool', (self, other) => compareQuantities(self, other) < 0),
   define('<quantity>.compareTo(quantity): int', (self, other) => BigInt(compareQuantities(self, other))),

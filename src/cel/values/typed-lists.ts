@@ -89,6 +89,6 @@ const written = (key: unknown): unknown => (typeof key === 'bigint' ? { int: Str
 function scalarKey(value: unknown): unknown {
   if (value instanceof Uint8Array) return `bytes ${Buffer.from(value).toString('base64')}`;
   if (!isTagged(value)) return typeof value === 'string' ? `string ${value}` : value;
-  const content = isUint(value) ? value.value : isTimestamp(value) || isDuration(value) ? value.nanos : value;
-  return `${typeNameOf(value)} ${String(content)}`;
+  if (isUint(value)) return `uint ${value.value}`;
+  return isTimestamp(value) || isDuration(value) ? `${typeNameOf(value)} ${value.nanos}` : value;
 }

@@ -59,7 +59,7 @@ export async function buildOracle(version: 'newest' | 'oldest'): Promise<Oracle>
   return async (questions) => {
     const child = spawn(program, { stdio: 'pipe' });
     child.stdin.end(questions.map((one) => `${JSON.stringify(one)}\n`).join(''));
-    const [printed, complaints, [code]] = await Promise.all([
+    const [printed, complaints, [code]]: readonly [string, string, readonly unknown[]] = await Promise.all([
       text(child.stdout),
       text(child.stderr),
       once(child, 'close'),

@@ -21,7 +21,7 @@ export async function askAbout(
   cases: readonly MatrixCase[],
 ): Promise<readonly OracleAnswer[]> {
   const answers = await oracle(cases.map(questionOf));
-  return answers.map(({ estimate: _estimate, ...rest }) => rest);
+  return answers.map((answer) => ({ ...answer, estimate: undefined }));
 }
 
 /** @param oldest asked for the answers that differ; undefined: those recorded before stay */
