@@ -112,9 +112,9 @@ const FORMAT_STEPS: Readonly<Record<string, number>> = {
   datetime: 18,
 };
 
-/** What is no list fails, but counts as one element. */
+/** What has no size fails, but counts as one element. */
 const flattened: CallCost = (list, depth = 1n) =>
-  typeof depth === 'bigint' ? LIST + (isList(list) ? list.length : 1) * (depth < 0n ? 1 : Number(depth)) : 0;
+  typeof depth === 'bigint' ? LIST + sizeOf(list) * (depth < 0n ? 1 : Number(depth)) : 0;
 
 /** The length of the result counts. */
 function joined(list: unknown, separator: unknown): number {

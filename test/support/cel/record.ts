@@ -21,9 +21,7 @@ export async function askAbout(
   cases: readonly MatrixCase[],
 ): Promise<readonly OracleAnswer[]> {
   const answers = await oracle(cases.map(questionOf));
-  return answers.map((answer) =>
-    Object.fromEntries(Object.entries(answer).filter(([key]) => key !== 'estimate')),
-  );
+  return answers.map((answer) => ({ ...answer, estimate: undefined }));
 }
 
 /** @param oldest asked for the answers that differ; undefined: those recorded before stay */
