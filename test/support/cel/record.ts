@@ -21,7 +21,9 @@ export async function askAbout(
   cases: readonly MatrixCase[],
 ): Promise<readonly OracleAnswer[]> {
   const answers = await oracle(cases.map(questionOf));
-  return answers.map((answer) => ({ ...answer, estimate: undefined }));
+  return answers.map((answer) =>
+    Object.fromEntries(Object.entries(answer).filter(([key]) => key !== 'estimate')),
+  );
 }
 
 /** @param oldest asked for the answers that differ; undefined: those recorded before stay */
