@@ -51,7 +51,7 @@ export const customResources = group('custom resources', {
         float: { type: 'number', format: 'float' },
         double: { type: 'number', format: 'double' },
         large: { type: 'integer', maximum: 9223372036854775000 },
-        larger: { type: 'integer', maximum: 9223372036854775807 },
+        larger: { type: 'integer', maximum: 2 ** 63 },
       };
       const spec = { type: 'object', properties };
       await installCrd(
