@@ -58,7 +58,7 @@ test.each([
   [
     'two things',
     { resourceAttributes: getSecrets, nonResourceAttributes: { path: '/', verb: 'get' } },
-    'cannot be specified in combination with resourceAttributes',
+    'exactly one of nonResourceAttributes or resourceAttributes must be specified',
   ],
 ])('a review that asks about %s is rejected', (_what, spec, why) => {
   const { SelfSubjectAccessReview: ask } = start();
