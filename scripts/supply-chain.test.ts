@@ -2,7 +2,7 @@
  * Checks the packages that `npm ci` installs: few, each with a reason, pinned to the reviewed content, and without
  * install scripts.
  */
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join, matchesGlob } from 'node:path';
 import { expect, test } from 'vitest';
 
@@ -133,15 +133,20 @@ interface Renovate {
   }[];
 }
 
-const goModules = readdirSync(join(ROOT, 'test', 'go')).map((name) => {
-  const text = read(`test/go/${name}/go.mod`);
-  // A replacement is what is built.
-  const pinned = [...text.matchAll(/^\s(?:\S+ => )?(k8s\.io\/\S+) v[01]\.(\d+\.\d+)(?: \/\/ indirect)?$/gm)];
-  const releases = pinned.filter(
-    ([line, name]) => line.includes('=>') || !text.includes(`\t${name ?? ''} => `),
-  );
-  return { name, kubernetes: new Set(releases.map(([, , release]) => release)) };
-});
+const isModule = (name: string): boolean => existsSync(join(ROOT, 'test', 'go', name, 'go.mod'));
+const goModules = readdirSync(join(ROOT, 'test', 'go'))
+  .filter(isModule)
+  .map((name) => {
+    const text = read(`test/go/${name}/go.mod`);
+    // A replacement is what is built.
+    const pinned = [
+      ...text.matchAll(/^\s(?:\S+ => )?(k8s\.io\/\S+) v[01]\.(\d+\.\d+)(?: \/\/ indirect)?$/gm),
+    ];
+    const releases = pinned.filter(
+      ([line, name]) => line.includes('=>') || !text.includes(`\t${name ?? ''} => `),
+    );
+    return { name, kubernetes: new Set(releases.map(([, , release]) => release)) };
+  });
 
 test('Renovate updates every Go module of the tests, and keeps the oldest Kubernetes', () => {
   const { ignorePaths, packageRules } = JSON.parse(read('.github/renovate.json')) as Renovate;
