@@ -26,7 +26,7 @@ export interface Question {
 
 export interface OracleAnswer extends Answer {
   /** The most that the expression may cost. */
-  readonly estimate?: number;
+  readonly estimate?: number | undefined;
   readonly causes?: readonly { readonly field: string; readonly type: string; readonly detail: string }[];
 }
 
