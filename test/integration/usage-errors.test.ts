@@ -118,8 +118,11 @@ test('an API server that is too old ends each process and command with one sente
   const version = { major: '1', minor: '29+', gitVersion: 'v1.29.15-eks-1a2b3c4' };
   const fact = 'the API server runs Kubernetes v1.29.15-eks-1a2b3c4, but Gatehouse supports 1.30 to 1.37';
   await withApiServer(200, version, async (_url, kubeconfig) => {
-    const ports = ['--port=0', '--operations-port=0'];
-    const processes = ['webhook', 'controllers', 'serve'].map((name) => [name, ...ports]);
+    const processes = [
+      ['webhook', '--port=0', '--operations-port=0'],
+      ['controllers', '--operations-port=0'],
+      ['serve', '--port=0', '--operations-port=0'],
+    ];
     for (const args of [...processes, ['status'], ['restore', 'status']]) {
       const { code, stderr } = await runGatehouse([...args, '--kubeconfig', kubeconfig]);
       expect([args, code, stderr]).toEqual([
