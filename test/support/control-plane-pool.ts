@@ -145,19 +145,48 @@ export async function startPool(
 
 async function describe(plane: Plane): Promise<{ readonly snapshot: EtcdSnapshot; readonly groups: string }> {
   let before = '';
-  // Wait until the API server itself has nothing more to write.
+  // Wait until the servers have nothing more to write: what comes after the snapshot would come after each reset, too.
   const snapshot = await eventually(
     'an idle control plane',
     async () => {
       const found = await takeEtcdSnapshot(plane.servers.etcd.url);
       const now = [...found].map(([key, { revision }]) => `${key} ${revision}`).join();
-      if (now === before) return found;
+      if (now === before && hasOwnObjects(found) && (await hasAggregatedRoles(plane))) return found;
       before = now;
       return undefined;
     },
     { everyMs: 300, timeoutMs: 60_000 },
   );
   return { snapshot, groups: await readGroups(plane) };
+}
+
+/** Whether kube-controller-manager has given each namespace what each namespace has. */
+function hasOwnObjects(snapshot: EtcdSnapshot): boolean {
+  const keys = new Set([...snapshot.keys()].map((key) => Buffer.from(key, 'base64').toString()));
+  const namespaces = [...keys]
+    .filter((key) => key.startsWith(NAMESPACES))
+    .map((key) => key.slice(NAMESPACES.length));
+  return ['default', 'kube-system', 'kube-public', 'kube-node-lease', ...namespaces].every(
+    (name) =>
+      keys.has(`/registry/serviceaccounts/${name}/default`) &&
+      keys.has(`/registry/configmaps/${name}/kube-root-ca.crt`),
+  );
+}
+
+const NAMESPACES = '/registry/namespaces/';
+
+/** Whether kube-controller-manager has filled the roles of Kubernetes that consist of others. */
+async function hasAggregatedRoles({ site, servers }: Plane): Promise<boolean> {
+  const url = `${servers.apiServer.server}/apis/rbac.authorization.k8s.io/v1/clusterroles`;
+  const filled = ['admin', 'edit', 'view'].map(async (name) => {
+    const { body } = await get(`${url}/${name}`, caOf(site), site.tokens.admin);
+    return ((JSON.parse(body) as Role).rules ?? []).length > 0;
+  });
+  return (await Promise.all(filled)).every(Boolean);
+}
+
+interface Role {
+  readonly rules?: readonly unknown[] | null;
 }
 
 /** Resolves when etcd has its original content, and the API server serves the same groups as before. */
