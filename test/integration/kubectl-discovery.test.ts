@@ -53,7 +53,7 @@ describeKubectl('kubectl asks the server', [], (kubectl) => {
 
   describe('server information', () => {
     test.concurrent('version', async () => {
-      expect(await says('version')).toMatch(/^Server Version: v1\.36\.0\+sandbox$/m);
+      expect(await says('version')).toMatch(/^Server Version: v1\.37\.0\+sandbox$/m);
       expect(await says('version -o json')).toContain('"gitVersion": "v1.37.0+sandbox"');
     });
 

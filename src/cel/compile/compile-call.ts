@@ -7,7 +7,7 @@ import { charge, createCelBudget, type Step } from '../frame.ts';
 import { functions } from '../library/all-functions.ts';
 import { formatProblem } from '../library/string-format.ts';
 import { callStep, resolveOverloads, type Resolution } from './overloads.ts';
-import { isOptional, typeNameOf } from '../values/values.ts';
+import { isOptional } from '../values/values.ts';
 import { compilePattern } from '../regular-expression.ts';
 import { DYN, grounded, type CelType } from '../types/type.ts';
 import { parseDuration, parseTimestamp } from '../values/time.ts';
@@ -149,20 +149,15 @@ function folded(step: Step, { at }: Call, { fail }: Compiler): Pick<Compiled, 's
   }
 }
 
-/** Evaluates the alternative only if the optional is empty. */
+/** Evaluates the alternative only if the optional is empty. Like cel-go, returns any alternative, even to `or` one that is no optional. */
 function alternativeStep(name: 'or' | 'orValue', left: Step, right: Step): Step {
   return (frame) => {
     charge(frame, 1);
     const value = left(frame);
     if (!isOptional(value)) throw noSuchOverload(); // before 1.37, the API server returned the value
-    if (value.value === undefined) return alternative(name, right(frame));
+    if (value.value === undefined) return right(frame);
     return name === 'or' ? value : value.value;
   };
-}
-
-function alternative(name: 'or' | 'orValue', value: unknown): unknown {
-  if (name === 'or' && !isOptional(value)) throw new CelError(`no such overload: or(${typeNameOf(value)})`);
-  return value;
 }
 
 const isPattern = (pattern: string): unknown => compilePattern(pattern);

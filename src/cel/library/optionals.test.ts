@@ -36,6 +36,11 @@ test.each([
   expect(evaluate(expression, { object })).toEqual(result);
 });
 
+test('any alternative is the result, as in cel-go', () => {
+  expect(evaluate('optional.none().or(dyn(1))', { object })).toBe(1n);
+  expect(failureOf('optional.none().or(dyn(1)).hasValue()', { object })).toBe('no such overload: hasValue(int)');
+});
+
 test('an alternative is not evaluated while there is a value', () => {
   expect(evaluate('object.?spec.?name.orValue(object.nope)', { object })).toBe('a');
 });
