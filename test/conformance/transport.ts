@@ -6,7 +6,7 @@ export interface Call {
   readonly method: string;
   /** Starts with a slash; may include a query. */
   readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string | string[]>>;
   readonly body: string | undefined;
 }
 

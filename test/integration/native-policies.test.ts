@@ -10,14 +10,13 @@ import { compileNative } from '../../src/admission/native/native-policy.ts';
 import type { AdmissionPolicySpec } from '../../src/api/admission-policy.ts';
 import type { CompiledPolicy } from '../../src/admission/policy/compiled-policy.ts';
 import { isEqual } from '../../src/json/json.ts';
-import type { KubeObject } from '../../src/json/kube-object.ts';
 import { compileSpec, GROUP, policyOf } from '../support/admission/policy.ts';
 import { changersOf, defaultingSpecFrom, type Outcome } from '../support/native/changes.ts';
 import { mutatingSpecFrom } from '../support/native/mutations.ts';
 import { judgesOf, NOTHING } from '../support/native/judge.ts';
 import { specFrom } from '../support/native/generated.ts';
 import { COMPARED } from '../support/native/policies.ts';
-import { askedFrom } from '../support/native/requests.ts';
+import { askedFrom, paramsFrom } from '../support/native/requests.ts';
 import { isNightly } from '../support/nightly.ts';
 import { createSeeded, type Seeded } from '../support/seeded.ts';
 
@@ -31,16 +30,6 @@ const OPTIONS = {
   others: [],
 };
 const USERS = ['ada', 'mallory', 'root', '', RESTORER.user];
-
-/** The object that the policy reads, sometimes. */
-function paramsFrom(chance: Seeded, { params }: CompiledPolicy): KubeObject | undefined {
-  if (params === undefined || chance.chance(0.15)) return undefined;
-  const { kind, name, namespace = 'store', namespaced } = params;
-  return {
-    ...{ apiVersion: `${GROUP}/v1`, kind, metadata: { name, ...(namespaced ? { namespace } : {}) } },
-    ...{ spec: { most: chance.pick([3, '3', null]), tiers: chance.pick([['gold'], [], 'gold']) } },
-  };
-}
 
 /** Compares the verdicts about generated requests. @returns how many of each kind there were */
 async function compare(policy: CompiledPolicy, chance: Seeded, requests: number) {

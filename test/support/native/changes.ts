@@ -20,7 +20,15 @@ import {
 import { paramsOf } from '../../../src/sandbox/machinery/policies/policy-params.ts';
 import { clusterOf } from '../admission/policy.ts';
 import type { Seeded } from '../seeded.ts';
-import { isCalled, keyOfParams, noAuthorizer, sandboxed, specOf, worldWith } from './judge.ts';
+import {
+  isCalled,
+  keyOfParams,
+  noAuthorizer,
+  sandboxed,
+  specOf,
+  storedNamespace,
+  worldWith,
+} from './judge.ts';
 import type { Asked } from './requests.ts';
 
 /** The object after the changes. */
@@ -112,7 +120,7 @@ export async function byWebhook(
   const called = policies.map((policy) => isCalled(policy, question));
   if (called.includes(undefined)) return 'refused';
   const stored = {
-    ...(namespaceObject === undefined ? {} : { 'namespaces/store': namespaceObject }),
+    ...storedNamespace(namespaceObject),
     ...(params === undefined
       ? {}
       : Object.fromEntries(policies.map((policy) => [keyOfParams(policy, params), params]))),

@@ -62,7 +62,7 @@ export function judgesOf(policy: CompiledPolicy, options: NativeOptions): Judges
 }
 
 /** Each pair states the match conditions. */
-const distinct = (messages: readonly string[]): readonly string[] => [...new Set(messages)].toSorted();
+export const distinct = (messages: readonly string[]): readonly string[] => [...new Set(messages)].toSorted();
 
 function evaluated({ policy, binding }: NativePair) {
   const [spec, bound] = [specOf(policy), specOf(binding)];
@@ -108,7 +108,7 @@ export function worldWith(params: KubeObject | undefined) {
 }
 
 /** Ajv and CEL may find the flaws of one value in another order, so of a long annotation they may keep other parts. */
-const violations = (text: string): Verdict['annotations'] => {
+export const violations = (text: string): Verdict['annotations'] => {
   if (Array.from(text).length > LONGEST_ANNOTATION || text.endsWith('…')) return { violations: 'too long' };
   return text === '' ? {} : { violations: inCommon(text).split('; ').toSorted().join('; ') };
 };
@@ -121,7 +121,7 @@ async function byWebhook(
   const called = isCalled(policy, question);
   if (called !== true) return { ...NOTHING, refusals: called === false ? [] : [UNEVALUATED] };
   const stored = {
-    ...(namespaceObject === undefined ? {} : { 'namespaces/store': namespaceObject }),
+    ...storedNamespace(namespaceObject),
     ...(params === undefined ? {} : { [keyOfParams(policy, params)]: params }),
   };
   const decision = await validate(request, [policy], clusterOf({ stored }));
@@ -143,6 +143,9 @@ async function byWebhook(
     annotations: { ...annotations, ...violations(found ?? '') },
   };
 }
+
+export const storedNamespace = (namespace: KubeObject | undefined): Readonly<Record<string, KubeObject>> =>
+  namespace === undefined ? {} : { [`namespaces/${namespace.metadata?.name}`]: namespace };
 
 export const keyOfParams = ({ params }: CompiledPolicy, { metadata = {} }: KubeObject): string =>
   `${params?.target.resource}.${GROUP}/${objectKey(metadata)}`;
@@ -168,7 +171,7 @@ export function isCalled({ match }: CompiledPolicy, question: Asked['question'])
 }
 
 /** The API server explains an error of an expression in its own words, and does not show the new value of a field. */
-const inCommon = (message: string): string =>
+export const inCommon = (message: string): string =>
   /resulted in error: |could not be evaluated: |an expression that cannot be evaluated/.test(message)
     ? UNEVALUATED
     : message.replace(/ (changed|set) to [^]*?( later)?: (keep the value|leave it out)/g, ' $1$2: $3');

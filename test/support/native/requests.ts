@@ -1,4 +1,5 @@
 /** Requests for the comparison of the webhook and the API server, hostile ones among them. */
+import type { CompiledPolicy } from '../../../src/admission/policy/compiled-policy.ts';
 import { toAdmissionRequest, type AdmissionRequest } from '../../../src/admission/review/request.ts';
 import type { JsonObject, JsonValue } from '../../../src/json/json.ts';
 import type { KubeObject } from '../../../src/json/kube-object.ts';
@@ -49,6 +50,11 @@ const HOSTILE: readonly JsonValue[] = [
   ],
 ];
 
+const LISTS: readonly JsonValue[] = [
+  ...[[], ['a'], ['b', 'a'], [{}, { name: 'x' }, { deep: {} }], [{ deep: 'a' }, 'a']],
+  [{ deep: [{}, { 'a~/b': 1 }, 'a', []] }, { deep: [] }],
+];
+
 /** Mostly what the policies expect. */
 function specFrom(chance: Seeded): JsonValue {
   if (chance.chance(0.04)) return chance.pick(HOSTILE);
@@ -63,7 +69,8 @@ function specFrom(chance: Seeded): JsonValue {
     ...field('in', [0, 1, 2]),
     ...field('namespace', [0, 1]),
     ...field('enabled', [true, false]),
-    ...field('list', [[], ['a'], ['b', 'a'], [{}, { name: 'x' }, { deep: {} }], [{ deep: 'a' }, 'a']]),
+    ...field('list', LISTS),
+    ...field('a~/b', ['x', {}, { 'c/d': 1 }]),
   };
 }
 
@@ -120,12 +127,12 @@ export function askedFrom(chance: Seeded, { operations, resources, users }: Aske
     name: isOfCollection || isNamedLater ? '' : name,
   };
   const question: Question = { uid: 'u', version: 'v1', attributes, seen: type, object, oldObject };
+  return askedBy(question, namespace === 'store' ? namespaceFrom(chance) : undefined);
+}
+
+export function askedBy(question: Question, namespaceObject: Asked['namespaceObject']): Asked {
   const { request } = admissionReview(question) as { readonly request: JsonObject };
-  return {
-    question,
-    request: toAdmissionRequest(request),
-    namespaceObject: namespace === 'store' ? namespaceFrom(chance) : undefined,
-  };
+  return { question, request: toAdmissionRequest(request), namespaceObject };
 }
 
 const scaleFrom = (chance: Seeded, name: string): JsonObject => ({
@@ -134,8 +141,22 @@ const scaleFrom = (chance: Seeded, name: string): JsonObject => ({
 });
 
 /** The namespace of the objects. */
-const namespaceFrom = (chance: Seeded): KubeObject => ({
+export const namespaceFrom = (chance: Seeded, name = 'store'): KubeObject => ({
   apiVersion: 'v1',
   kind: 'Namespace',
-  metadata: { name: 'store', labels: { env: chance.pick(['production', 'staging']) } },
+  metadata: { name, labels: { env: chance.pick(['production', 'staging']) } },
 });
+
+/** The object that the policy reads, sometimes. @param own the namespace of the objects */
+export function paramsFrom(
+  chance: Seeded,
+  { params }: CompiledPolicy,
+  own = 'store',
+): KubeObject | undefined {
+  if (params === undefined || chance.chance(0.15)) return undefined;
+  const { kind, name, namespace = own, namespaced } = params;
+  return {
+    ...{ apiVersion: `${GROUP}/v1`, kind, metadata: { name, ...(namespaced ? { namespace } : {}) } },
+    ...{ spec: { most: chance.pick([3, '3', null]), tiers: chance.pick([['gold'], [], 'gold']) } },
+  };
+}
