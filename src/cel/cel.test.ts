@@ -104,8 +104,20 @@ test.each([
   ['object.x.sortBy(x, x) == object.x.reverse()', 35],
   ['object.x.orValue(1) == 1', 37],
   ["object.x.indexOf('a', 3) == 3", 37],
+  ["object.x.indexOf('a') == 3", 32],
+  ['object.?x.optMap(x, quantity(x)).hasValue()', 37],
+  ['object.?x.optMap(x, object.?y).hasValue()', 37],
+  ['object.?x.optMap(x, x + 1).hasValue()', undefined],
   ["'%d'.format([object.x]) == '%.2e'.format([1.5])", 37],
   ["variables.total.add(quantity('1')).isInteger()", 37],
 ])('%s is answered as here from Kubernetes 1.%s', (expression, minor) => {
   expect(compileCel(expression, ['object', 'variables']).needs?.minor).toBe(minor);
+});
+
+test.each([
+  ["'%s %s'.format([1, [1, 'b']]) == ''", undefined],
+  ["'%s'.format([dyn([1, 'a'])]) == ''", 31],
+  ["'%s'.format([1] + ['a', 1]) == ''", 31],
+])('%s, where literals must not mix types, is accepted from Kubernetes 1.%s', (expression, minor) => {
+  expect(compileCel(expression, [], { uniformLiterals: true }).needs?.minor).toBe(minor);
 });

@@ -3,7 +3,7 @@ import { type CelBudget, createCelBudget, type Frame, type Step } from './frame.
 import { asCelError, CelError, positionOf } from './cel-error.ts';
 import { celValue } from './values/maps.ts';
 import { compileNode } from './compile/compile-node.ts';
-import type { Compiled, Compiler, NeededServer, Variable } from './compile/compiler.ts';
+import type { Compiled, Compiler, NeededServer, Scope, Variable } from './compile/compiler.ts';
 import { NO_MESSAGES, type CelMessages } from './compile/messages.ts';
 import type { Expression } from './syntax/expression.ts';
 import { parseExpression } from './syntax/parse.ts';
@@ -90,7 +90,7 @@ export function compileCel(
     const { compiler, globals, size, needs } = createCompiler(expression, variables, names);
     const compiled = compiler.compile(parsed, {
       variables: globals,
-      mixed: options.uniformLiterals !== true,
+      mixed: options.uniformLiterals === true ? 'never' : 'always',
       exact: options.exactTypes === true,
       messages: options.messages ?? NO_MESSAGES,
     });
@@ -154,7 +154,7 @@ function createCompiler(
       if (one.minor > (needed?.minor ?? 0)) needed = one;
     },
     compile: (expression, scope) => {
-      const compiled = compileNode(expression, scope, compiler);
+      const compiled = compileNode(expression, within(expression, scope), compiler);
       types.set(expression, compiled.type);
       return compiled;
     },
@@ -162,6 +162,12 @@ function createCompiler(
   };
   return { compiler, globals, size: () => size, needs: () => needed };
 }
+
+/** The scope of the parts of an expression. */
+const within = ({ kind }: Expression, scope: Scope): Scope =>
+  scope.mixed === 'in format' && kind !== 'list' && kind !== 'map'
+    ? { ...scope, mixed: 'deep in format' }
+    : scope;
 
 const variableTypes = (variables: CelVariables): readonly (readonly [string, CelVariableType])[] =>
   isNames(variables) ? variables.map((name) => [name, 'dyn']) : Object.entries(variables);

@@ -61,8 +61,11 @@ function joined(items: readonly CompiledItem[], { mixed }: Scope, compiler: Comp
   return rest.reduce((type, item) => {
     const fits = compiler.solver.assign([type], [item.type]);
     const [expected, found] = [compiler.solver.resolve(first.type), compiler.solver.resolve(item.type)];
-    if (!mixed && !isSameType(expected, found)) {
-      throw compiler.fail(`expected type '${showType(expected)}' but found '${showType(found)}'`, item.at);
+    if (!isSameType(expected, found)) {
+      if (mixed === 'never')
+        throw compiler.fail(`expected type '${showType(expected)}' but found '${showType(found)}'`, item.at);
+      // 1.30 allows it only where nothing but literals is between the list and the format.
+      if (mixed === 'deep in format') compiler.need({ name: 'a list of mixed types', minor: 31 });
     }
     return fits ? type : DYN;
   }, first.type);

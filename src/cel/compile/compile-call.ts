@@ -31,7 +31,8 @@ function inNamespace(call: Call): Call {
 
 function compileFunction(call: Call, scope: Scope, compiler: Compiler): Compiled {
   const { name, target, at } = call;
-  const inner = name === 'format' && target !== undefined ? { ...scope, mixed: true } : scope;
+  const isFormat = name === 'format' && target !== undefined;
+  const inner: Scope = isFormat && scope.mixed !== 'always' ? { ...scope, mixed: 'in format' } : scope;
   const receiver = target === undefined ? [] : [compiler.compile(target, inner)];
   const overloads = functions.get(name);
   if (overloads === undefined) {
@@ -84,7 +85,8 @@ function answeredSince(
     (name === 'indexOf' && parts.length === 2) || (name === 'lastIndexOf' && receiver?.kind !== 'list');
   const hasExponent =
     name === 'format' && !(target?.kind === 'literal' && !EXPONENT.test(String(target.value)));
-  return isNoOptional || isChanged || isSearch || hasExponent ? Math.max(since, 37) : since;
+  if (isNoOptional || isChanged || isSearch || hasExponent) return Math.max(since, 37);
+  return name === 'indexOf' && receiver?.kind !== 'list' ? Math.max(since, 32) : since;
 }
 
 const EXPONENT = /%[.\d]*e/;

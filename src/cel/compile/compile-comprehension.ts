@@ -211,6 +211,7 @@ export function compileOptionalMap(
   const declared = declare(item);
   const to = compile(body, withVariables(scope, [[variable, declared]]));
   const type = flat ? to.type : optionalOf(to.type);
+  if (isOpaqueIn(solver.resolve(type))) need({ name, minor: 37 });
   return {
     type,
     step: (frame) => {
@@ -226,4 +227,14 @@ export function compileOptionalMap(
       return flat ? made : optional(made);
     },
   };
+}
+
+/** Whether the optional has a value without a form in JSON, such as a `kubernetes.Quantity`: 1.30 loses it in these macros. */
+function isOpaqueIn(type: CelType): boolean {
+  const content = parameter(type);
+  return (
+    content.kind === 'optional' ||
+    content.kind === 'type' ||
+    (content.kind === 'named' && content.name.includes('.'))
+  );
 }

@@ -30,8 +30,8 @@ export interface Variable {
 /** The variables and options visible to a part of an expression. */
 export interface Scope {
   readonly variables: ReadonlyMap<string, Variable>;
-  /** Whether list and map literals may mix types. Arguments of `format` always may. */
-  readonly mixed: boolean;
+  /** Where list and map literals may mix types: not at all, everywhere, or (as here) in a call of `format`. */
+  readonly mixed: 'never' | 'always' | 'in format' | 'deep in format';
   /** Whether types tell what the values are, also of a call that may pass on a dyn. */
   readonly exact: boolean;
   /** The types of messages. */

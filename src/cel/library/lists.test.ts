@@ -4,6 +4,7 @@ import { evaluate, failureOf } from '../../../test/support/cel/evaluate.ts';
 test.each([
   ['[1, 3].isSorted() && [].isSorted() && !["b", "a"].isSorted()', true],
   ['[1u, 2u].sum() == 3u', true],
+  ['type([1u].filter(one, false).sum()) == uint', true],
   ['dyn([1.5, 2.5]).sum()', 4],
   ['[0.1, 0.2].min()', 0.1],
   ["['b', 'a'].max()", 'b'],

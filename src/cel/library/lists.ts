@@ -7,7 +7,7 @@ import { type CelList, duration, isDuration, isList, isUint, typeNameOf, uint } 
 import { define, defineWithFrame, type CelFunction } from './define.ts';
 
 const COMPARABLE = ['int', 'uint', 'double', 'bool', 'duration', 'timestamp', 'string', 'bytes'];
-const SUMMABLE = ['int', 'uint', 'double', 'duration'];
+const ZEROS = { int: 0n, uint: uint(0n), double: 0, duration: duration(0n) };
 
 /** Defines one overload for each element type. */
 const forEach = (
@@ -50,14 +50,15 @@ function comparedWith(left: unknown, right: unknown): number | 'none' | undefine
   }
 }
 
-function sum(frame: Frame, list: CelList): unknown {
-  return list.reduce((total, item) => add(frame, total, item), zeroLike(list[0]));
+/** @param zero the sum of an empty list */
+function sum(frame: Frame, list: CelList, zero: unknown): unknown {
+  return list.length === 0 ? zero : list.reduce((total, item) => add(frame, total, item), zeroLike(list[0]));
 }
 
 function zeroLike(item: unknown): unknown {
-  if (typeof item === 'number') return 0;
-  if (isUint(item)) return uint(0n);
-  return isDuration(item) ? duration(0n) : 0n;
+  if (typeof item === 'number') return ZEROS.double;
+  if (isUint(item)) return ZEROS.uint;
+  return isDuration(item) ? ZEROS.duration : ZEROS.int;
 }
 
 /**
@@ -141,7 +142,14 @@ const length = (list: CelList) => 1 + list.length;
 /** The list functions of Kubernetes. */
 export const lists: readonly CelFunction[] = [
   ...forEach(COMPARABLE, 'isSorted', () => 'bool', isSorted),
-  ...forEach(SUMMABLE, 'sum', (type) => type, sum),
+  ...Object.entries(ZEROS).flatMap(([type, zero]) =>
+    forEach(
+      [type],
+      'sum',
+      () => type,
+      (frame, list) => sum(frame, list, zero),
+    ),
+  ),
   ...forEach(
     COMPARABLE,
     'min',

@@ -14,6 +14,7 @@ test.each([
   ['object.spec.?nothing.hasValue()', true],
   ['optional.ofNonZeroValue("").hasValue()', false],
   ['optional.ofNonZeroValue([0]).hasValue()', true],
+  ['optional.ofNonZeroValue(optional.none()).hasValue()', true],
   ['object.spec.?name.optMap(n, n + "!").value()', 'a!'],
   ['object.spec.?nope.optMap(n, n + "!").hasValue()', false],
   ['object.spec.?name.optFlatMap(n, object.?nope).hasValue()', false],
@@ -38,7 +39,9 @@ test.each([
 
 test('any alternative is the result, as in cel-go', () => {
   expect(evaluate('optional.none().or(dyn(1))', { object })).toBe(1n);
-  expect(failureOf('optional.none().or(dyn(1)).hasValue()', { object })).toBe('no such overload: hasValue(int)');
+  expect(failureOf('optional.none().or(dyn(1)).hasValue()', { object })).toBe(
+    'no such overload: hasValue(int)',
+  );
 });
 
 test('an alternative is not evaluated while there is a value', () => {

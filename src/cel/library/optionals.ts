@@ -17,7 +17,6 @@ function isZero(value: unknown): boolean {
   if (value === null || value === '' || value === false || value === 0 || value === 0n) return true;
   if (isList(value) || value instanceof Uint8Array) return value.length === 0;
   if (isUint(value)) return value.value === 0n;
-  if (isOptional(value)) return value.value === undefined;
   if (isDuration(value) || isTimestamp(value)) return isDuration(value) && value.nanos === 0n;
   return isMap(value) && mapSize(value) === 0;
 }

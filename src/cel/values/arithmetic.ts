@@ -1,6 +1,6 @@
 import { CelError, noSuchOverload } from '../cel-error.ts';
 import { charge, type Frame, traversal } from '../frame.ts';
-import { addTyped, listTypeOf } from './typed-lists.ts';
+import { addTyped, isStored, listTypeOf } from './typed-lists.ts';
 import {
   type CelUint,
   duration,
@@ -75,7 +75,8 @@ function addLists(frame: Frame, left: readonly unknown[], right: readonly unknow
     return addTyped(left, right, type);
   }
   charge(frame, 1 + traversal(left.length + right.length));
-  return left.length === 0 ? right : [...left, ...right];
+  // An empty list that an expression made leaves the other as it is, with its type.
+  return left.length === 0 && !isStored(left) ? right : [...left, ...right];
 }
 
 export function subtract(frame: Frame, left: unknown, right: unknown): unknown {

@@ -23,7 +23,7 @@ export interface ListType {
 }
 
 const listTypes = new WeakMap<CelList, ListType>();
-const storedMaps = new WeakSet<object>();
+const storedValues = new WeakSet<object>();
 
 export function typedList(items: CelList, type: ListType): CelList {
   listTypes.set(items, type);
@@ -32,11 +32,13 @@ export function typedList(items: CelList, type: ListType): CelList {
 
 export const listTypeOf = (list: CelList): ListType | undefined => listTypes.get(list);
 
-/** Marks a map as a part of an object. */
-export function storedMap<T extends object>(map: T): T {
-  storedMaps.add(map);
-  return map;
+/** Marks a map, or a list without a type, as a part of an object. */
+export function stored<T extends object>(value: T): T {
+  storedValues.add(value);
+  return value;
 }
+
+export const isStored = (value: object): boolean => storedValues.has(value);
 
 /** Ignores the order. */
 export function isEqualTyped(
@@ -78,7 +80,7 @@ function keyOf(item: unknown, { keys, isStored }: ListType): unknown {
       throw new CelError('listSet operations are only supported on lists of scalar values');
     return scalarKey(item);
   }
-  if (!isMap(item) || (isStored && item instanceof Map && !storedMaps.has(item))) return Symbol('no key');
+  if (!isMap(item) || (isStored && item instanceof Map && !storedValues.has(item))) return Symbol('no key');
   const [key, ...others] = keys.map((name) => scalarKey(mapGet(item, name)));
   return others.length === 0 ? key : JSON.stringify([key, ...others].map(written));
 }

@@ -1,7 +1,7 @@
 import { compileCel } from '../../../../cel/cel.ts';
 import { fieldName } from '../../../../cel/types/schema-type.ts';
 import { celNumber, celValue } from '../../../../cel/values/maps.ts';
-import { storedMap, typedList } from '../../../../cel/values/typed-lists.ts';
+import { stored, typedList } from '../../../../cel/values/typed-lists.ts';
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from '../../../../json/json.ts';
 import { type Schema, furtherSchema } from '../schema.ts';
 
@@ -37,7 +37,7 @@ export function celSelf(value: JsonValue, schema: Schema): unknown {
         });
       case 'atomic':
       case undefined:
-        return list;
+        return stored(list);
     }
   }
   return isJsonObject(value) ? celFields(value, schema) : value;
@@ -55,7 +55,7 @@ function celFields(object: JsonObject, schema: Schema): unknown {
     } else if (further !== undefined) fields.set(key, celSelf(value, further));
     else if (schema['x-kubernetes-embedded-resource'] === true) fields.set(key, celValue(value));
   }
-  return storedMap(fields);
+  return stored(fields);
 }
 
 function celText(text: string, { type, format }: Schema): unknown {

@@ -188,6 +188,14 @@ test.each([
   expect(saidOf(value, ruled(object({ x: list, y: list }), rule))).toHaveLength(holds ? 0 : 1);
 });
 
+test('a set that is added to an empty list keeps its type only if an expression made the list', () => {
+  const set: Schema = { type: 'array', items: STRING, 'x-kubernetes-list-type': 'set' };
+  const list: Schema = { type: 'array', items: STRING };
+  const rules = ["[] + self.set == ['b', 'a']", "self.list + self.set != ['b', 'a']"];
+  for (const rule of rules)
+    expect(saidOf({ set: ['a', 'b'], list: [] }, ruled(object({ set, list }), rule)), rule).toEqual([]);
+});
+
 test.each([
   ['self.x == self.y', true],
   ["self.x + [{'k': 'a', 'v': 3}] == [{'k': 'b', 'v': 2}, {'k': 'a', 'v': 3}]", true],
