@@ -189,18 +189,16 @@ export const access = group('access', {
     await ask({ verb: 'list', resource: 'configmaps' });
     await ask({ verb: 'delete', resource: 'configmaps' });
   },
-  'a SelfSubjectReview returns all user data': {
-    run: async (api) => {
-      const attributes = { verb: 'list', resource: 'configmaps' };
-      await api.create(`${AUTHORIZATION}/selfsubjectaccessreviews`, review(api, attributes), {
-        show: ({ kind, apiVersion, spec, status }) => ({
-          kind,
-          apiVersion,
-          spec,
-          allowed: verdict({ status }),
-        }),
-      });
-    },
+  'a SelfSubjectReview returns all user data': async (api) => {
+    const attributes = { verb: 'list', resource: 'configmaps' };
+    await api.create(`${AUTHORIZATION}/selfsubjectaccessreviews`, review(api, attributes), {
+      show: ({ kind, apiVersion, spec, status }) => ({
+        kind,
+        apiVersion,
+        spec,
+        allowed: verdict({ status }),
+      }),
+    });
   },
   'SubjectAccessReviews require permission': async (api) => {
     const ask = (who: Api, spec: object) =>

@@ -126,10 +126,6 @@ export const patching = group('patching', {
       for (const type of ['json', 'merge', 'strategic'] as const)
         await api.patch('configmaps/a', type, '{"data":');
     },
-    expected: Array.from({ length: 3 }, () => ({
-      status: 400,
-      answer: { reason: 'BadRequest', message: 'invalid JSON patch' },
-    })),
   },
   'a patch that results in a field of the wrong type is rejected': {
     run: async (api) => {
@@ -150,21 +146,9 @@ export const patching = group('patching', {
     },
     normalise: upToColon,
   },
-  'a patch with unknown fields is refused when asked to be strict': {
-    since: '1.25', // jsonPatcher.applyPatchToCurrentObject
-    run: async (api) => {
-      await api.given.create(widgets(api), widget('a', { size: 1 }));
-      await api.patch(widgets(api, '/a?fieldValidation=Strict'), 'merge', { spec: { unknown: 1 } });
-    },
-    expected: [
-      {
-        status: 422,
-        answer: {
-          reason: 'Invalid',
-          details: { causes: [{ field: 'patch', reason: 'FieldValueInvalid' }] },
-        },
-      },
-    ],
+  'a patch with unknown fields is refused when asked to be strict': async (api) => {
+    await api.given.create(widgets(api), widget('a', { size: 1 }));
+    await api.patch(widgets(api, '/a?fieldValidation=Strict'), 'merge', { spec: { unknown: 1 } });
   },
   'a strategic merge patch merges Service ports by their number': async (api) => {
     await api.given.create(
