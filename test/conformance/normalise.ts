@@ -1,5 +1,5 @@
-/** Removes values from a transcript that differ between runs, or are known to differ between releases. */
-import { OF_A_RELEASE, OF_A_RUN } from './differences.ts';
+/** Removes values from a transcript that differ between runs, or that the sandbox leaves out. */
+import { LEFT_OUT, OF_A_RUN } from './differences.ts';
 import { withoutGoSyntax } from './go-syntax.ts';
 import type { Transcript } from './transcript.ts';
 
@@ -12,16 +12,8 @@ export interface NormaliseOptions {
   readonly keepManagedFields: boolean;
 }
 
-/** Fields that exist only in some releases, and that no case is about. */
-const VOLATILE_FIELDS = new Set([
-  'selfLink', // removed in 1.24
-  'storageVersionHash',
-  'singularName', // for built-in kinds since 1.27
-  'ipFamilies', // since 1.20 behind a gate, 1.23 by default
-  'ipFamilyPolicy',
-  'internalTrafficPolicy', // since 1.21
-  'kubernetes.io/metadata.name', // a label of namespaces since 1.21
-]);
+/** Fields that no case is about. */
+const VOLATILE_FIELDS = new Set(['storageVersionHash']);
 
 /** Fields that are removed when they become empty. */
 const EMPTIED = new Set(['labels', 'warning', 'headers']);
@@ -58,16 +50,11 @@ function tidy(key: string, value: Json, walk: (value: Json, key: string) => Json
   if (key === 'columnDefinitions' && isList(value))
     // Descriptions are documentation, which changes often.
     return value.map((column) => (isMap(column) ? without(column, 'description') : column));
-  if (key === 'warning' && isList(value)) return walk(value.filter(isNotAboutUnknownFields), key);
   // Servers evaluate a rule a different number of times.
   if (key === 'causes' && isList(value)) return walk(withoutRepetition(value), key);
   if (key === 'nodePort') return '<port>';
   return walk(value, key);
 }
-
-/** Since 1.25 the server warns of unknown and duplicate fields by default (`fieldValidation`). */
-const isNotAboutUnknownFields = (value: Json) =>
-  typeof value !== 'string' || !/299 - "(unknown|duplicate) field/.test(value);
 
 function withVersion(value: JsonMap, versions: (version: string) => string): JsonMap {
   const { metadata, kind, type, object } = value;
@@ -112,7 +99,7 @@ function createNames(id: string, generated: ReadonlyMap<string, string>) {
     named = withoutGoSyntax(named)
       .replaceAll(UUID, (uid) => (/^[0-]+[01]?$/.test(uid) ? uid : uids(uid)))
       .replaceAll(id, 'case');
-    for (const [pattern, shown] of [...OF_A_RUN, ...OF_A_RELEASE]) named = named.replaceAll(pattern, shown);
+    for (const [pattern, shown] of [...OF_A_RUN, ...LEFT_OUT]) named = named.replaceAll(pattern, shown);
     return named;
   };
 }

@@ -3,10 +3,11 @@ export function upToColon(transcript: unknown): unknown {
   return mapMessages(transcript, (message) => message.replace(/: .*/s, ': …'));
 }
 
-/** Before 1.21 the schema errors of a custom resource did not contain list indexes. */
-export function withoutIndices(transcript: unknown): unknown {
-  return JSON.parse(JSON.stringify(transcript).replaceAll(/(spec\.\w+)\[\d+\]/g, '$1'));
-}
+/** For a part of a message that no client can rely on. */
+export const without =
+  (words: RegExp) =>
+  (transcript: unknown): unknown =>
+    mapMessages(transcript, (message) => message.replace(words, '…'));
 
 /** A transcript with changed messages, including those of causes. */
 function mapMessages(transcript: unknown, change: (message: string) => string): unknown {

@@ -5,6 +5,8 @@ import type { ObjectMeta as CommonMeta } from '../../json/kube-object.ts';
 export interface ObjectMeta extends CommonMeta {
   readonly deletionGracePeriodSeconds?: number;
   readonly managedFields?: readonly ManagedFieldsEntry[];
+  /** Accepted, and never stored. */
+  readonly selfLink?: string;
 }
 
 export interface ManagedFieldsEntry {

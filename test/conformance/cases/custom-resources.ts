@@ -1,7 +1,6 @@
 import type { Api, Loose } from '../api.ts';
 import { group } from '../case.ts';
 import { crd, gadget, gadgets, installCrd, thing, things, thingsCrd, widget, widgets } from '../fixtures.ts';
-import { withoutIndices } from '../wording.ts';
 
 const spec = ({ spec }: Loose) => spec;
 
@@ -74,7 +73,6 @@ export const customResources = group('custom resources', {
   'a required field is required': judged({ owner: {} }),
   'list items are validated individually': {
     run: judged({ steps: ['one', 2, true] }),
-    normalise: withoutIndices,
   },
   'map values are validated': judged({ notes: { a: 'b', c: 1 } }),
   'every fault is a cause': {

@@ -1,7 +1,7 @@
 import type { Loose } from '../api.ts';
 import { group } from '../case.ts';
 import { configMap, widget, widgets } from '../fixtures.ts';
-import { upToColon } from '../wording.ts';
+import { upToColon, without } from '../wording.ts';
 
 const service = (ports: readonly object[]) => ({
   metadata: { name: 'a' },
@@ -146,9 +146,12 @@ export const patching = group('patching', {
     },
     normalise: upToColon,
   },
-  'a patch with unknown fields is refused when asked to be strict': async (api) => {
-    await api.given.create(widgets(api), widget('a', { size: 1 }));
-    await api.patch(widgets(api, '/a?fieldValidation=Strict'), 'merge', { spec: { unknown: 1 } });
+  'a patch with unknown fields is refused when asked to be strict': {
+    run: async (api) => {
+      await api.given.create(widgets(api), widget('a', { size: 1 }));
+      await api.patch(widgets(api, '/a?fieldValidation=Strict'), 'merge', { spec: { unknown: 1 } });
+    },
+    normalise: without(/\{.*\}/s), // the object, whose keys have no order
   },
   'a strategic merge patch merges Service ports by their number': async (api) => {
     await api.given.create(

@@ -99,6 +99,7 @@ const withoutSystemFields = (object: ApiObject): ApiObject =>
   withMeta(object, {
     uid: undefined,
     creationTimestamp: undefined,
+    selfLink: undefined,
     deletionTimestamp: undefined,
     deletionGracePeriodSeconds: undefined,
   });
