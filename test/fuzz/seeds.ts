@@ -6,8 +6,8 @@ import { parseJson, type JsonObject, type JsonValue } from '../../src/json/json.
 
 const data = (name: string) => readFileSync(join(import.meta.dirname, '..', 'data', name), 'utf8');
 
-/** Request bodies recorded from kube-apiserver 1.36. */
-export const recordedReviews: readonly string[] = data('admission-reviews-1.36.jsonl')
+/** Request bodies recorded from kube-apiserver 1.37. */
+export const recordedReviews: readonly string[] = data('admission-reviews-1.37.jsonl')
   .split('\n')
   .filter((line) => line !== '')
   .map((line) => (JSON.parse(line) as { readonly body: string }).body); // our own file

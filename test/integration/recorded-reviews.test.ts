@@ -1,5 +1,5 @@
 /**
- * Recorded requests of kube-apiserver 1.36 to webhooks: Gatehouse answers them, and the API server's rules judge the
+ * Recorded requests of kube-apiserver 1.37 to webhooks: Gatehouse answers them, and the API server's rules judge the
  * answers.
  */
 import { readFileSync } from 'node:fs';
@@ -37,7 +37,7 @@ interface Review {
   };
 }
 
-const recorded = readFileSync(join(import.meta.dirname, '../data/admission-reviews-1.36.jsonl'), 'utf8')
+const recorded = readFileSync(join(import.meta.dirname, '../data/admission-reviews-1.37.jsonl'), 'utf8')
   .trim()
   .split('\n')
   .map((line) => JSON.parse(line) as RecordedRequest); // a file of this repository
@@ -106,8 +106,8 @@ function wanted({ request: { object, operation, resource, subResource } }: Revie
 }
 
 test('the recording contains the requests of an API server', () => {
-  expect(admissions).toHaveLength(54);
-  expect(conversions).toHaveLength(22);
+  expect(admissions).toHaveLength(56);
+  expect(conversions).toHaveLength(24);
   for (const { headers, body } of recorded) {
     expect(Buffer.byteLength(body)).toBe(Number(headers['content-length']));
   }

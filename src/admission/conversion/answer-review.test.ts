@@ -341,9 +341,9 @@ test('other requests run between two objects', async () => {
   expect(breaths).toBe(10); // two per object: one to find it, one to convert it
 });
 
-describe('ConversionReviews that a kube-apiserver 1.36 sent', () => {
+describe('ConversionReviews that a kube-apiserver 1.37 sent', () => {
   const recorded = readFileSync(
-    new URL('../../../test/data/admission-reviews-1.36.jsonl', import.meta.url),
+    new URL('../../../test/data/admission-reviews-1.37.jsonl', import.meta.url),
     'utf8',
   )
     .trim()
@@ -370,7 +370,7 @@ describe('ConversionReviews that a kube-apiserver 1.36 sent', () => {
     },
   );
 
-  test('the recording has 22 reviews', () => {
-    expect(recorded).toHaveLength(22);
+  test('the recording has 24 reviews', () => {
+    expect(recorded).toHaveLength(24);
   });
 });

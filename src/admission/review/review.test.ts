@@ -176,14 +176,14 @@ describe('an answer', () => {
 });
 
 const recorded = readFileSync(
-  new URL('../../../test/data/admission-reviews-1.36.jsonl', import.meta.url),
+  new URL('../../../test/data/admission-reviews-1.37.jsonl', import.meta.url),
   'utf8',
 )
   .trim()
   .split('\n')
   .map((line) => JSON.parse(line) as { readonly step: string; readonly body: string });
 
-describe('requests of a kube-apiserver 1.36', () => {
+describe('requests of a kube-apiserver 1.37', () => {
   const world: World = {
     find: () => undefined,
     confirm: () => Promise.resolve(undefined),
@@ -210,8 +210,8 @@ describe('requests of a kube-apiserver 1.36', () => {
   );
   const isConversion = (body: JsonObject) => body.kind === 'ConversionReview';
 
-  test('the recording has 76 requests, some with integers beyond 2^53', () => {
-    expect(bodies).toHaveLength(76);
+  test('the recording has 80 requests, some with integers beyond 2^53', () => {
+    expect(bodies).toHaveLength(80);
     for (const [index, [, body]] of bodies.entries()) {
       expect(stringifyJson(body)).toBe(recorded[index]?.body.trim());
     }

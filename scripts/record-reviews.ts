@@ -1,0 +1,20 @@
+/** Records what a real kube-apiserver sends to webhooks, in test/data. Needs Go and kubectl. */
+import { writeFileSync } from 'node:fs';
+
+import { startControlPlane } from '../test/support/control-plane.ts';
+import { recordReviews } from '../test/support/reviews/record.ts';
+import { STEPS } from '../test/support/reviews/steps.ts';
+
+const plane = await startControlPlane();
+try {
+  const reviews = await recordReviews(plane);
+  for (const { name } of STEPS) {
+    if (!reviews.some(({ step }) => step === name)) console.warn(`the API server sent nothing for: ${name}`);
+  }
+  const { major, minor, gitVersion } = plane.version;
+  const file = new URL(`../test/data/admission-reviews-${major}.${minor}.jsonl`, import.meta.url);
+  writeFileSync(file, reviews.map((review) => `${JSON.stringify(review)}\n`).join(''));
+  console.log(`recorded ${reviews.length} reviews of kube-apiserver ${gitVersion}`);
+} finally {
+  await plane.stop();
+}
