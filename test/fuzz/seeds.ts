@@ -25,7 +25,7 @@ interface Corpus {
 
 const corpus = parseJson(data('cel-corpus-1.37.json')) as unknown as Corpus; // our own file
 
-/** Expressions that kube-apiserver 1.36 has evaluated for `corpusObject`. */
+/** Expressions that kube-apiserver 1.37 has evaluated for `corpusObject`. */
 export const corpusExpressions: readonly string[] = corpus.cases.map(({ expression }) => expression);
 export const corpusObject: JsonObject = corpus.object;
 
