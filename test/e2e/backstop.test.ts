@@ -23,7 +23,7 @@ import {
 import { ATTACKS } from '../support/backstop/all-attacks.ts';
 import { HOME, TENANT } from '../support/backstop/attack.ts';
 import { createNamespace, startClusterFor, type Cluster } from '../support/cluster.ts';
-import { refusal } from '../support/gatehouse-cluster.ts';
+import { refusal, untilPoliciesEnforced } from '../support/gatehouse-cluster.ts';
 import { createKubectl, HAS_KUBECTL } from '../support/kubectl.ts';
 import { eventually, freePort } from '../support/processes.ts';
 
@@ -43,6 +43,7 @@ beforeAll(async () => {
   cluster = await startClusterFor(await freePort());
   for (const name of [TENANT, 'elsewhere']) await createNamespace(cluster, name);
   for (const account of ACCOUNTS) await makeAdministrator(HOME, account);
+  await untilPoliciesEnforced(cluster);
 });
 afterAll(async () => {
   await cluster.stop();

@@ -242,6 +242,9 @@ test('while every replica is down, the API server refuses what it enforces, in t
   await cluster.apply(passwords('token', { failurePolicy: 'Ignore' }));
   await seeInForce(cluster, NAME);
   const stored = await create('berlin', { region: 'berlin' });
+  await untilRefused('a wrong ConfigMap', 'ValidatingAdmissionPolicy', () =>
+    create(`wrong-${randomUUID()}`, { token: 'x' }),
+  );
   replica.program.kill('SIGKILL');
   await replica.program.exited;
   expect((await refusal(create('wrong', { token: 'x' }))).message).toContain('no token (rule no-secret)');

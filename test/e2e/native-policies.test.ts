@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: long, nightly
+// suite: shared-plane, sandbox: long, nightly, slow
 /**
  * Compiled policies in an API server without any process of Gatehouse: it accepts them, and it judges and changes generated requests
  * as the webhook would. test/integration/native-policies.test.ts compares many more, with the evaluation of the sandbox.
@@ -50,7 +50,7 @@ import { createSeeded, type Seeded } from '../support/seeded.ts';
 type Spec = Partial<AdmissionPolicySpec>;
 
 const SHARE = isNightly ? 4 : 1;
-const PATIENT = { timeout: SHARE * 120_000 };
+const PATIENT = { timeout: SHARE * 300_000 };
 const RESTORER = 'system:serviceaccount:velero:velero';
 const OPTIONS = {
   ownNamespace: 'gatehouse-system',

@@ -3,6 +3,11 @@ import { request } from 'node:https';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { ApiError } from '../../src/kube/api-error.ts';
+import {
+  configMaps,
+  validatingAdmissionPolicies,
+  validatingAdmissionPolicyBindings,
+} from '../../src/kube/well-known.ts';
 import { READS_REVIEWED } from '../../src/runtime/policies/read-records.ts';
 import {
   ADMISSION_POLICIES,
@@ -118,4 +123,36 @@ export async function refusal(attempt: Promise<unknown>): Promise<ApiError> {
     throw error;
   }
   throw new Error('it was not refused');
+}
+
+/** Waits until the API server enforces every policy that was written before. It takes them over once a second, in any case together. */
+export async function untilPoliciesEnforced({
+  admin,
+  apply,
+}: Pick<Cluster, 'admin' | 'apply'>): Promise<void> {
+  const name = 'written-last';
+  const policy = { apiVersion: 'admissionregistration.k8s.io/v1', metadata: { name } };
+  const resourceRules = [
+    { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['configmaps'] },
+  ];
+  await apply(
+    {
+      ...{ ...policy, kind: 'ValidatingAdmissionPolicy' },
+      ...{
+        spec: {
+          matchConstraints: { resourceRules },
+          validations: [{ expression: `object.metadata.name != '${name}'` }],
+        },
+      },
+    },
+    {
+      ...{ ...policy, kind: 'ValidatingAdmissionPolicyBinding' },
+      ...{ spec: { policyName: name, validationActions: ['Deny'] } },
+    },
+  );
+  await untilRefused('what the last policy forbids', name, () =>
+    admin.create(configMaps, { metadata: { name, namespace: 'default' } }, { dryRun: true }),
+  );
+  await admin.delete(validatingAdmissionPolicies, { name });
+  await admin.delete(validatingAdmissionPolicyBindings, { name });
 }
