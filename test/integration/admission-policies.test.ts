@@ -1,4 +1,4 @@
-/** Recorded answers of kube-apiserver 1.36 about admission policies, except those about mutations only. */
+/** Recorded answers of kube-apiserver 1.37 about admission policies, except those about mutations only. */
 import { testRecorded } from '../support/native/recorded-suite.ts';
 import { EXCEPTIONS } from './admission-policies-exceptions.ts';
 

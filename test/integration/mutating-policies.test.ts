@@ -1,4 +1,4 @@
-/** Recorded answers of kube-apiserver 1.36 about MutatingAdmissionPolicies. */
+/** Recorded answers of kube-apiserver 1.37 about MutatingAdmissionPolicies. */
 import { testRecorded } from '../support/native/recorded-suite.ts';
 import { EXCEPTIONS } from './mutating-policies-exceptions.ts';
 

@@ -1,6 +1,6 @@
 /**
  * The ValidatingAdmissionPolicies of `gatehouse manifests --vap` refuse what the webhook refuses, in the same words. The sandbox
- * evaluates them; test/integration/admission-policies.test.ts holds its evaluation to recordings of kube-apiserver 1.36.
+ * evaluates them; test/integration/admission-policies.test.ts holds its evaluation to recordings of kube-apiserver 1.37.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';

@@ -62,6 +62,8 @@ export interface PlaneFlags {
   readonly apiServerFlags?: readonly string[];
   /** Controllers that the test plays itself, as in kube-controller-manager's `--controllers`. */
   readonly withoutControllers?: readonly string[];
+  /** The only controllers that run. Default: all. */
+  readonly onlyControllers?: readonly string[];
 }
 
 /** Resolves when all servers are ready. */
@@ -130,13 +132,18 @@ export interface Servers {
 function serversOf(
   site: Site,
   assets: string,
-  { admissionPlugins = [], apiServerFlags = [], withoutControllers = [] }: PlaneFlags,
+  {
+    admissionPlugins = [],
+    apiServerFlags = [],
+    withoutControllers = [],
+    onlyControllers = ['*'],
+  }: PlaneFlags,
 ): Servers {
   const etcd = etcdOf(site, assets);
   const plugins =
     admissionPlugins.length === 0 ? [] : [`--enable-admission-plugins=${admissionPlugins.join(',')}`];
   const apiServer = apiServerOf(site, assets, etcd.url, [...plugins, ...apiServerFlags]);
-  const controllers = ['*', ...withoutControllers.map((name) => `-${name}`)];
+  const controllers = [...onlyControllers, ...withoutControllers.map((name) => `-${name}`)];
   return {
     etcd,
     apiServer,

@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest';
 import { createSandboxTls } from '../../src/cli/sandbox/tls.ts';
 import { startSandbox } from '../../src/sandbox/sandbox.ts';
 import type { AuditEvent } from '../../src/sandbox/server/http/audit.ts';
-import { createTransport, type RawAnswer } from '../conformance/transport.ts';
+import { createTransport, type RawAnswer, type Transport } from '../conformance/transport.ts';
 
 export interface RecordedRequest {
   readonly method: string;
@@ -41,7 +41,8 @@ export const readRecorded = (file: string): readonly unknown[] =>
 export type Send = (request: RecordedRequest, user?: RecordedUser) => Promise<RawAnswer>;
 
 const TOKEN = 'admin';
-const ADMIN = { username: 'admin', uid: 'admin', groups: ['system:masters', 'system:authenticated'] };
+/** Who made the requests that name no user. */
+export const ADMIN = { username: 'admin', uid: 'admin', groups: ['system:masters', 'system:authenticated'] };
 
 let tls: ReturnType<typeof createSandboxTls> | undefined;
 
@@ -62,16 +63,20 @@ export async function startRecorded(): Promise<{
     transport.close();
     await sandbox.stop();
   });
-  const send: Send = ({ method, path, contentType = 'application/json', body }, user) =>
-    transport.call({
+  return { send: senderTo(transport, TOKEN), events };
+}
+
+/** @param token of a user that may impersonate all others */
+export function senderTo({ call }: Transport, token: string): Send {
+  return ({ method, path, contentType = 'application/json', body }, user) =>
+    call({
       ...{ method, path },
       headers: {
-        ...{ authorization: `Bearer ${TOKEN}`, 'content-type': contentType, 'user-agent': 'recorder' },
+        ...{ authorization: `Bearer ${token}`, 'content-type': contentType, 'user-agent': 'recorder' },
         ...(user === undefined ? {} : impersonation(user)),
       },
       body: typeof body === 'string' || body === undefined ? body : JSON.stringify(body),
     });
-  return { send, events };
 }
 
 /** Headers with several values repeat. */
@@ -89,10 +94,12 @@ const impersonation = ({ username, uid, groups, extra = {} }: RecordedUser): Rec
 
 /** Bindings last: a real API server enforces one about a second after it is created. */
 export async function setUp(send: Send, setup: Setup): Promise<void> {
-  const isBinding = (one: Setup[number]) => 'kind' in one && one.kind.endsWith('PolicyBinding');
   for (const one of [...setup.filter((each) => !isBinding(each)), ...setup.filter(isBinding)])
     await ('request' in one ? send(one.request) : create(send, one));
 }
+
+export const isBinding = (one: Setup[number]): one is Manifest =>
+  'kind' in one && one.kind.endsWith('PolicyBinding');
 
 interface ResourceList {
   readonly resources: readonly {

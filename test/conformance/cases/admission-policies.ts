@@ -1,4 +1,4 @@
-/** What test/data/policies-1.36.jsonl cannot show: it was recorded from an older release. */
+/** Admission policies as a client of a shared API server sees them; test/data/policies-1.37.jsonl holds most of their rules. */
 import type { Api } from '../api.ts';
 import { group } from '../case.ts';
 import { configMap, widget, widgets } from '../fixtures.ts';

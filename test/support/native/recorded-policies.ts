@@ -1,9 +1,10 @@
-/** Cases of admission policies that were recorded from kube-apiserver 1.36, replayed in a sandbox. */
+/** Cases of admission policies that were recorded from kube-apiserver 1.37, replayed in a sandbox. */
 import { isDeepStrictEqual } from 'node:util';
 
 import type { RawAnswer } from '../../conformance/transport.ts';
 import { eventually } from '../processes.ts';
 import {
+  isBinding,
   readRecorded,
   setUp,
   startRecorded,
@@ -38,8 +39,10 @@ export interface Recorded {
   readonly spread?: Readonly<Record<string, number>>;
 }
 
-export const recordedPolicies = (): readonly Recorded[] =>
-  readRecorded('policies-1.36.jsonl') as readonly Recorded[]; // our own file
+/** `npm run record` replaces its answers. */
+export const POLICIES = 'policies-1.37.jsonl';
+
+export const recordedPolicies = (): readonly Recorded[] => readRecorded(POLICIES) as readonly Recorded[]; // our own file
 
 /** What a client sees of a case. */
 export interface Seen {
@@ -113,9 +116,6 @@ export async function replayInAllOrders(recorded: Recorded): Promise<readonly Se
   return all;
 }
 
-const isBinding = (one: Setup[number]): one is Manifest =>
-  'kind' in one && one.kind.endsWith('PolicyBinding');
-
 const permutations = (names: readonly string[]): readonly (readonly string[])[] =>
   names.length < 2
     ? [names]
@@ -123,7 +123,7 @@ const permutations = (names: readonly string[]): readonly (readonly string[])[] 
         permutations(names.filter((one) => one !== first)).map((rest) => [first, ...rest]),
       );
 
-function answerOf({ status, text, headers }: RawAnswer): Answer {
+export function answerOf({ status, text, headers }: RawAnswer): Answer {
   const warnings = (headers.warning ?? []).map(
     (line) => JSON.parse(Buffer.from(line.replace(/^299 - /, ''), 'latin1').toString()) as string,
   );
@@ -134,7 +134,7 @@ function answerOf({ status, text, headers }: RawAnswer): Answer {
 }
 
 /** The recording has managed fields where they matter. */
-function likeIn({ object: recorded }: Answer, { object, ...answer }: Answer): Answer {
+export function likeIn({ object: recorded }: Answer, { object, ...answer }: Answer): Answer {
   if (object === undefined || hasManagers(recorded)) return { ...answer, object };
   const { metadata, ...rest } = object as { readonly metadata: object };
   return { ...answer, object: { ...rest, metadata: { ...metadata, managedFields: undefined } } };
@@ -144,7 +144,7 @@ const hasManagers = (object: unknown): boolean =>
   (object as { readonly metadata?: { readonly managedFields?: unknown } } | undefined)?.metadata
     ?.managedFields !== undefined;
 
-function namesIn({ code, object }: Answer): Answer {
+export function namesIn({ code, object }: Answer): Answer {
   const { items } = object as { readonly items: readonly Manifest[] };
   return { code, items: items.map(({ metadata }) => metadata.name) };
 }
@@ -159,7 +159,7 @@ const ownAudit = (annotations: Readonly<Record<string, string>>) =>
 
 const GUARD = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/guard';
 
-async function settled(send: Send, expected: Status): Promise<Status> {
+export async function settled(send: Send, expected: Status): Promise<Status> {
   const read = async (): Promise<Status> => {
     const { metadata, status } = JSON.parse((await send({ method: 'GET', path: GUARD })).text) as {
       readonly metadata: Pick<Status, 'generation'>;
@@ -170,7 +170,7 @@ async function settled(send: Send, expected: Status): Promise<Status> {
   await eventually(
     'the status',
     async () => (await read()).status.observedGeneration === expected.status.observedGeneration,
-    { timeoutMs: 5_000, everyMs: 10 },
+    { timeoutMs: 30_000, everyMs: 10 },
   );
   return await read();
 }

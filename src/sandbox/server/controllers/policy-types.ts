@@ -1,3 +1,4 @@
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../json/json.ts';
 import { spec, status, text } from '../../machinery/fields.ts';
 import type { ApiObject } from '../../machinery/api-object.ts';
 import { typeWarnings } from '../../machinery/policies/type-check.ts';
@@ -24,14 +25,13 @@ export function startPolicyTypes(
   const { add, stop } = createWorkQueue((name) => {
     const policy = storage.get(POLICIES, { namespace: '', name });
     if (policy === undefined || isChecked(policy)) return;
-    const warnings = typeWarnings(spec(policy), registry);
+    const { typeChecking: before, ...others } = status(policy);
     const checked = {
       ...policy,
       status: {
-        ...status(policy),
+        ...others,
         observedGeneration: policy.metadata.generation ?? 0,
-        typeChecking:
-          warnings.length === 0 ? {} : { expressionWarnings: warnings.map((one) => ({ ...one })) },
+        ...checkedTypes(typeWarnings(spec(policy), registry), before),
       },
     };
     storage.replace(POLICIES, checked, policy.metadata.resourceVersion ?? '');
@@ -48,6 +48,16 @@ export function startPolicyTypes(
     unwatch();
     stop();
   };
+}
+
+/** An apply that removes the last warning removes the field around it, too. */
+function checkedTypes(
+  warnings: ReturnType<typeof typeWarnings>,
+  before: JsonValue | undefined,
+): { readonly typeChecking?: JsonObject } {
+  if (warnings.length > 0)
+    return { typeChecking: { expressionWarnings: warnings.map((one) => ({ ...one })) } };
+  return isJsonObject(before) && before.expressionWarnings !== undefined ? {} : { typeChecking: {} };
 }
 
 const isChecked = (policy: ApiObject): boolean =>

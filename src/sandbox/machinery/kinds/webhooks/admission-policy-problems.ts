@@ -105,7 +105,7 @@ export function bindingProblems(binding: ApiObject): readonly Cause[] {
     ...policyNameProblems(spec),
     ...paramRefProblems(spec),
     ...matchProblems(section(spec, 'matchResources'), 'spec.matchResources', false),
-    ...(actions.length === 0 ? [requiredValue(at, 'at least one validation action is required')] : []),
+    ...(actions.length === 0 ? [requiredValue(at)] : []),
     ...actions.flatMap((action, index) => [
       ...(ACTIONS.includes(action) ? [] : [unsupportedValue(`${at}[${index}]`, action, ACTIONS)]),
       ...(actions.indexOf(action) < index ? [duplicateValue(`${at}[${index}]`, action)] : []),
