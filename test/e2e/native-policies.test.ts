@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: long, nightly, slow
+// suite: shared-plane, sandbox: long, slow, nightly
 /**
  * Compiled policies in an API server without any process of Gatehouse: it accepts them, and it judges and changes generated requests
  * as the webhook would. test/integration/native-policies.test.ts compares many more, with the evaluation of the sandbox.
