@@ -403,13 +403,16 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
     const both = [validatingAdmissionPolicies, validatingAdmissionPolicyBindings] as const;
     const [policies, bindings] = both;
     await cluster.admin.patchMerge(policies, ref, { spec: { failurePolicy: 'Ignore' } });
-    await cluster.see<Guard>('the policy', policies, ref, ({ spec }) => spec?.failurePolicy === 'Fail');
+    const repairMs = 100_000; // the leader looks once a minute
+    const isRepaired = ({ spec }: Guard) => spec?.failurePolicy === 'Fail';
+    await cluster.see<Guard>('the policy', policies, ref, isRepaired, repairMs);
     await cluster.admin.patchMerge(bindings, ref, { spec: { validationActions: ['Audit'] } });
     await cluster.see<Guard>(
       'its binding',
       bindings,
       ref,
       ({ spec }) => spec?.validationActions?.[0] === 'Deny',
+      repairMs,
     );
     const { items } = await cluster.admin.listAll<KubeObject & { metadata: { name: string } }>(
       RESTORE_DETECTORS,
@@ -419,7 +422,7 @@ describe.skipIf(!HAS_KUBECTL)('with the permissions of deploy/', () => {
       const left = await Promise.all(both.map((resource) => cluster.admin.get(resource, ref)));
       return left.every((one) => one === undefined);
     });
-  });
+  }, 300_000);
 
   test('another replica takes over, and the components work', async () => {
     const components = ['delete-secrets', 'cert-manager-compat', 'distribute-bundles'];
