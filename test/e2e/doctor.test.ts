@@ -4,10 +4,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { Finding } from '../../src/cli/inspect/doctor/finding.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
-import type { Resource } from '../../src/kube/object.ts';
 import { mutatingWebhookConfigurations, secrets } from '../../src/kube/well-known.ts';
 import { READS_SECRET } from '../../src/runtime/policies/read-records.ts';
-import { SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { type Cluster, CLUSTER_ROLE_BINDINGS, SYSTEM_NAMESPACE } from '../support/cluster.ts';
 import type { User } from '../support/control-plane.ts';
 import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
@@ -29,14 +28,6 @@ afterAll(async () => {
   await replica.program.stop(15_000);
   await cluster.stop();
 });
-
-const BINDINGS: Resource = {
-  group: 'rbac.authorization.k8s.io',
-  version: 'v1',
-  resource: 'clusterrolebindings',
-  kind: 'ClusterRoleBinding',
-  namespaced: false,
-};
 
 async function doctorAs(
   user: User,
@@ -71,7 +62,7 @@ test('the doctor lists the missing permissions of its user, and does not report 
 
 test('the doctor finds missing ClusterRoleBindings', async () => {
   for (const name of ['gatehouse-webhook', 'gatehouse-controllers', 'gatehouse-references'])
-    await cluster.admin.delete(BINDINGS, { name });
+    await cluster.admin.delete(CLUSTER_ROLE_BINDINGS, { name });
   const found = async () => {
     const { code, bad } = await doctorAs('admin');
     expect(one(bad, 'access')).toMatchObject({ severity: 'problem', next: 'kubectl apply -k deploy' });

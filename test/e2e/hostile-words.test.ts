@@ -7,19 +7,12 @@ import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import { configMaps, events } from '../../src/kube/well-known.ts';
-import { ADMISSION_POLICIES, createNamespace, type Cluster } from '../support/cluster.ts';
+import { ADMISSION_POLICIES, type Cluster, createNamespace, ROLES } from '../support/cluster.ts';
 import { seeInForce, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { eventually } from '../support/processes.ts';
 import { runGatehouse } from '../support/review-command.ts';
 
-const ROLES: Resource = {
-  group: 'rbac.authorization.k8s.io',
-  version: 'v1',
-  resource: 'roles',
-  kind: 'Role',
-  namespaced: true,
-};
 /** Ends lines, closes JSON strings, clears the screen, reverses the text direction, and forges a log line. */
 const EVIL = 'evil"}\r\n{"level":"info","msg":"forged"}\u001b[2J\u0085\u009b31m\u2028\u2029\u202e\u007f';
 const STEERING = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;

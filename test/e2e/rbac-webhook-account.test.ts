@@ -9,16 +9,13 @@ import { mapConcurrent } from '../../src/json/map-concurrent.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { ApiError } from '../../src/kube/api-error.ts';
 import { createClient } from '../../src/kube/client.ts';
-import type { Resource } from '../../src/kube/object.ts';
 import { clusterRoles, secrets } from '../../src/kube/well-known.ts';
 import type { Rest } from '../../src/kube/rest.ts';
-import { startClusterFor, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import { type Cluster, ROLES, startClusterFor, SYSTEM_NAMESPACE } from '../support/cluster.ts';
 import { USERS } from '../support/control-plane-users.ts';
 import type { GrantingRole } from '../support/grants.ts';
 import { eventually, freePort } from '../support/processes.ts';
 import { serviceAccounts } from '../support/status-viewers.ts';
-
-const ROLES: Resource = { ...clusterRoles, resource: 'roles', kind: 'Role', namespaced: true };
 
 let cluster: Cluster;
 let webhook: Rest;

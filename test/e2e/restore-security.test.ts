@@ -18,7 +18,13 @@ import {
   validatingAdmissionPolicyBindings,
   validatingWebhookConfigurations,
 } from '../../src/kube/well-known.ts';
-import { ADMISSION_POLICIES, createNamespace, RESTORE_WINDOWS, type Cluster } from '../support/cluster.ts';
+import {
+  ADMISSION_POLICIES,
+  type Cluster,
+  CLUSTER_ROLE_BINDINGS,
+  createNamespace,
+  RESTORE_WINDOWS,
+} from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import type { WebhookConfigurationObject } from '../support/objects.ts';
@@ -43,13 +49,6 @@ const RESTORE_DETECTORS: Resource = {
   ...RESTORE_WINDOWS,
   resource: 'restoredetectors',
   kind: 'RestoreDetector',
-};
-const CLUSTER_ROLE_BINDINGS: Resource = {
-  group: 'rbac.authorization.k8s.io',
-  version: 'v1',
-  resource: 'clusterrolebindings',
-  kind: 'ClusterRoleBinding',
-  namespaced: false,
 };
 const HOUR_MS = 3_600_000;
 /** A backup tool with all permissions. No detector names it. */

@@ -8,14 +8,19 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { STATUS_AUDIENCE } from '../../src/server/status-page/credentials.ts';
 import { configMaps } from '../../src/kube/well-known.ts';
-import { ADMISSION_POLICIES, createNamespace, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
+import {
+  ADMISSION_POLICIES,
+  CLUSTER_ROLE_BINDINGS,
+  createNamespace,
+  SYSTEM_NAMESPACE,
+  type Cluster,
+} from '../support/cluster.ts';
 import { testsSandbox } from '../support/control-plane.ts';
 import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { KINDS, seeBundle, type Carrier } from '../support/injection-objects.ts';
 import { eventually } from '../support/processes.ts';
 import {
-  clusterRoleBindings,
   createAccount,
   letLook,
   serviceAccounts,
@@ -180,7 +185,7 @@ test('an open page receives a new policy, and the end of the permission', async 
   });
   await eventually('the policy', () => heard.includes('just-made'), SOON);
   expect(over).toBe(false);
-  await cluster.admin.delete(clusterRoleBindings, { name: 'status-viewer-listener' });
+  await cluster.admin.delete(CLUSTER_ROLE_BINDINGS, { name: 'status-viewer-listener' });
   await eventually('the end', () => over, SOON);
   expect((await visit(replica, token)).status).toBe(403);
 });

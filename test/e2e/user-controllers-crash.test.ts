@@ -10,7 +10,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { leases, namespaces } from '../../src/kube/well-known.ts';
 import type { Write } from '../support/api-proxy-exchange.ts';
-import { SYSTEM_NAMESPACE } from '../support/cluster.ts';
+import { ROLE_BINDINGS, SYSTEM_NAMESPACE } from '../support/cluster.ts';
 import { faultSeed, startApiProxy, type ApiProxy, type Fault, type WatchFault } from '../support/faults.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { isNightly } from '../support/nightly.ts';
@@ -21,7 +21,6 @@ import {
   isReady,
   MACHINES,
   QUOTAS,
-  ROLE_BINDINGS,
   startControllerScene,
   USERS,
   type ControllerScene,

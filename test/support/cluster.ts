@@ -1,8 +1,10 @@
 /** A control plane with the manifests of `deploy/` installed, and clients to inspect it. */
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 
 import { applyManifests, readManifests, withSingleAccount } from '../../src/cli/deploy-manifests.ts';
 import { localService } from '../../src/cli/sandbox/tour-objects.ts';
+import { mayUser } from '../../src/kube/access.ts';
 import { createClient, type KubeClient } from '../../src/kube/client.ts';
 import { systemClock } from '../../src/kube/clock.ts';
 import { loadConnection, type Connection } from '../../src/kube/connection.ts';
@@ -11,7 +13,7 @@ import type { Impersonation } from '../../src/kube/rest/credentials.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { NamedRef, Resource } from '../../src/kube/object.ts';
 import { createRest, type Rest } from '../../src/kube/rest.ts';
-import { namespaces } from '../../src/kube/well-known.ts';
+import { clusterRoles, namespaces } from '../../src/kube/well-known.ts';
 import {
   startControlPlane,
   type ControlPlane,
@@ -27,6 +29,17 @@ export { DATACENTERS, localService, SERVERS } from '../../src/cli/sandbox/tour-o
 
 export const SYSTEM_NAMESPACE = 'gatehouse-system';
 
+const RBAC = 'rbac.authorization.k8s.io';
+export const CLUSTER_ROLE_BINDINGS: Resource = {
+  ...clusterRoles,
+  ...{ resource: 'clusterrolebindings', kind: 'ClusterRoleBinding' },
+};
+export const ROLES: Resource = { ...clusterRoles, resource: 'roles', kind: 'Role', namespaced: true };
+export const ROLE_BINDINGS: Resource = {
+  ...CLUSTER_ROLE_BINDINGS,
+  ...{ resource: 'rolebindings', kind: 'RoleBinding', namespaced: true },
+};
+
 /** How long a test waits for one answer or one state on a slow machine; the API server itself ends a request after this time. */
 const PATIENCE_MS = 60_000;
 
@@ -36,7 +49,7 @@ export interface Cluster {
   readonly adminRest: Rest;
   readonly as: (user: User) => Promise<KubeClient>;
   readonly impersonate: (who: Impersonation) => KubeClient;
-  /** Server-side apply, like a user with kubectl. */
+  /** Server-side apply, like a user with kubectl. Resolves when the API server authorizes by the roles and bindings among them. */
   readonly apply: (...manifests: readonly KubeObject[]) => Promise<void>;
   /** Applies every YAML file in a folder of `deploy/`. Bindings also apply to the account of `gatehouse serve`. */
   readonly applyFolder: (folder: string, only?: (manifest: KubeObject) => boolean) => Promise<void>;
@@ -66,8 +79,12 @@ export async function connectCluster(plane: ControlPlane): Promise<Cluster> {
   const admin = createClient(adminRest);
   const discovery = createDiscovery(adminRest, systemClock);
 
-  const apply = (...manifests: readonly KubeObject[]) =>
-    applyManifests({ client: admin, discovery, namespace: SYSTEM_NAMESPACE }, manifests);
+  const apply = async (...manifests: readonly KubeObject[]) => {
+    const write = (...objects: readonly KubeObject[]) =>
+      applyManifests({ client: admin, discovery, namespace: SYSTEM_NAMESPACE }, objects);
+    await write(...manifests);
+    if (manifests.some(({ apiVersion }) => apiVersion === `${RBAC}/v1`)) await untilAuthorized(admin, write);
+  };
   return {
     plane,
     admin,
@@ -102,6 +119,38 @@ export async function connectCluster(plane: ControlPlane): Promise<Cluster> {
       await plane.stop();
     },
   };
+}
+
+/**
+ * Waits until the API server authorizes by every role and binding that was written before. It has a watch of each kind, whose
+ * events arrive in order: it has seen the last object of a kind after all others.
+ */
+async function untilAuthorized(
+  client: KubeClient,
+  write: (...objects: readonly KubeObject[]) => Promise<void>,
+): Promise<void> {
+  const name = `written-last-${randomUUID()}`;
+  const user = { username: name, uid: '', groups: [], extra: {} };
+  const question = { verb: 'get', group: 'example.com', resource: name };
+  const pairs = [
+    { prefix: 'Cluster', roles: clusterRoles, bindings: CLUSTER_ROLE_BINDINGS, ref: { name } },
+    { prefix: '', roles: ROLES, bindings: ROLE_BINDINGS, ref: { name, namespace: 'kube-system' } },
+  ];
+  for (const { prefix, roles, bindings, ref } of pairs) {
+    const common = { apiVersion: `${RBAC}/v1`, metadata: ref };
+    const rules = [{ apiGroups: ['example.com'], resources: [name], verbs: ['get'] }];
+    const roleRef = { apiGroup: RBAC, kind: `${prefix}Role`, name };
+    const subjects = [{ apiGroup: RBAC, kind: 'User', name }];
+    await write(
+      { ...common, kind: `${prefix}Role`, ...{ rules } },
+      { ...common, kind: `${prefix}RoleBinding`, ...{ roleRef, subjects } },
+    );
+    await eventually(`the API server has seen the last ${prefix}RoleBinding`, () =>
+      mayUser(client, user, { ...question, namespace: 'namespace' in ref ? ref.namespace : undefined }),
+    );
+    await client.delete(bindings, ref);
+    await client.delete(roles, ref);
+  }
 }
 
 /**

@@ -14,27 +14,20 @@ export const serviceAccounts: Resource = {
   namespaced: true,
 };
 
-export const clusterRoleBindings: Resource = {
-  group: 'rbac.authorization.k8s.io',
-  version: 'v1',
-  resource: 'clusterrolebindings',
-  kind: 'ClusterRoleBinding',
-  namespaced: false,
-};
-
 export const createAccount = (cluster: Cluster, name: string): Promise<KubeObject> =>
   cluster.admin.create(serviceAccounts, { metadata: { namespace: VIEWERS, name } });
 
 /** Binds the role of `deploy/components/status-page` for viewers. */
 export async function letLook(cluster: Cluster, name: string): Promise<void> {
-  const binding = {
+  const apiGroup = 'rbac.authorization.k8s.io';
+  await cluster.apply({
+    ...{ apiVersion: `${apiGroup}/v1`, kind: 'ClusterRoleBinding' },
     metadata: { name: `status-viewer-${name}` },
-    roleRef: {
-      ...{ apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'gatehouse-status-viewer' },
+    ...{
+      roleRef: { apiGroup, kind: 'ClusterRole', name: 'gatehouse-status-viewer' },
+      subjects: [{ kind: 'ServiceAccount', namespace: VIEWERS, name }],
     },
-    subjects: [{ kind: 'ServiceAccount', namespace: VIEWERS, name }],
-  };
-  await cluster.admin.create<KubeObject>(clusterRoleBindings, binding);
+  });
 }
 
 /** Creates a token like `kubectl create token`. */

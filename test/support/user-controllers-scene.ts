@@ -24,10 +24,6 @@ export const MACHINES: Resource = {
 export const QUOTAS: Resource = {
   ...{ group: '', version: 'v1', resource: 'resourcequotas', kind: 'ResourceQuota', namespaced: true },
 };
-const RBAC = 'rbac.authorization.k8s.io';
-export const ROLE_BINDINGS: Resource = {
-  ...{ group: RBAC, version: 'v1', resource: 'rolebindings', kind: 'RoleBinding', namespaced: true },
-};
 
 export type Reconciled = KubeObject & {
   readonly status?: {
