@@ -16,6 +16,11 @@ const PROCESSES = processSuites(ROOT);
 const SLOW = new Set(e2eSuites(ROOT, ({ isSlow }) => isSlow).map((path) => join(ROOT, path)));
 /** `1`: all suites of the sandbox; `only`: those that `npm test` leaves out. */
 const long = process.env.GATEHOUSE_LONG;
+const SETUP = [
+  'test/support/bundle-setup.ts',
+  'test/support/tools-setup.ts',
+  'test/support/control-plane-setup.ts',
+];
 
 /** Without it, a slow suite may start last, and the others have ended long before. */
 class SlowFirst extends BaseSequencer {
@@ -59,7 +64,7 @@ export default defineConfig({
           name: 'processes',
           expect,
           include: PROCESSES,
-          globalSetup: ['test/support/bundle-setup.ts'],
+          globalSetup: ['test/support/bundle-setup.ts', 'test/support/tools-setup.ts'],
           testTimeout: TIMEOUT_MS,
           hookTimeout: TIMEOUT_MS,
         },
@@ -72,7 +77,10 @@ export default defineConfig({
           include: e2eSuites(ROOT, ({ sandbox }) =>
             sandbox === 'yes' ? long !== 'only' : sandbox === 'long' && long !== undefined,
           ),
-          globalSetup: ['test/support/bundle-setup.ts'],
+          globalSetup: [
+            'test/support/bundle-setup.ts',
+            ...(long === undefined ? [] : ['test/support/tools-setup.ts']), // `npm test` needs no Go
+          ],
           env: { GATEHOUSE_TEST_API: 'sandbox' },
           testTimeout: TIMEOUT_MS,
           hookTimeout: TIMEOUT_MS,
@@ -85,7 +93,7 @@ export default defineConfig({
           // No suite changes a module, and loading the modules again takes a third of the time.
           isolate: false,
           include: e2eSuites(ROOT, () => true),
-          globalSetup: ['test/support/bundle-setup.ts', 'test/support/control-plane-setup.ts'],
+          globalSetup: SETUP,
           testTimeout: TIMEOUT_MS,
           hookTimeout: TIMEOUT_MS,
         },
@@ -96,7 +104,7 @@ export default defineConfig({
           expect,
           isolate: false,
           include: e2eSuites(ROOT, ({ isNightly }) => isNightly),
-          globalSetup: ['test/support/bundle-setup.ts', 'test/support/control-plane-setup.ts'],
+          globalSetup: SETUP,
           env: { GATEHOUSE_NIGHTLY: '1' },
           testTimeout: TIMEOUT_MS,
           hookTimeout: TIMEOUT_MS,

@@ -5,9 +5,10 @@
 #   scripts/test-programs.sh oldest   the same programs of the oldest one, with the newest etcd
 #   scripts/test-programs.sh node     kube-scheduler, kubelet and kube-proxy of the newest one
 #   scripts/test-programs.sh tools    Helm, promtool and programs of ours
+#   scripts/test-programs.sh cel-newest, cel-oldest   the CEL of that Kubernetes, as a program that answers questions
 #
 # newest and oldest are control planes in the layout of KUBEBUILDER_ASSETS. They are not built if that variable names a folder, or if
-# setup-envtest is on the PATH.
+# setup-envtest is on the PATH and its folder has all programs; the archives of envtest lack kube-controller-manager.
 # The folder is in the user's cache; its name has a hash of all that decides its content. A build without Go's cache takes minutes. Progress
 # and errors go to stderr. If a build is impossible, the script says what to install and exits with 1.
 set -euo pipefail
@@ -18,44 +19,67 @@ fail() {
 }
 
 readonly name=${1:-}
-go_modules=$(cd "$(dirname "$0")/../test/go" && pwd)
+root=$(cd "$(dirname "$0")/.." && pwd)
+readonly root go_modules=$root/test/go
 readonly newest=$go_modules/kubernetes-newest
 case $name in
   newest | oldest) sources=$go_modules/kubernetes-$name ;;
+  cel-newest | cel-oldest) sources=$go_modules/kubernetes-${name#cel-} ;;
   node) sources=$newest ;;
   tools) sources=$go_modules/tools ;;
-  *) fail 'give one argument: newest, oldest, node or tools' ;;
+  *) fail 'give one argument: newest, oldest, node, tools, cel-newest or cel-oldest' ;;
 esac
 
 is_control_plane() { [[ $name == newest || $name == oldest ]]; }
 
-if is_control_plane && [[ -n ${KUBEBUILDER_ASSETS:-} ]]; then
-  for program in etcd kube-apiserver kube-controller-manager; do
-    [[ -x $KUBEBUILDER_ASSETS/$program ]] || fail "KUBEBUILDER_ASSETS is $KUBEBUILDER_ASSETS, but there is no executable $program in it. \
-Put etcd, kube-apiserver and kube-controller-manager of one Kubernetes release there."
+# The first program that a folder lacks.
+missing_in() { # folder, programs
+  local folder=$1 program
+  shift
+  for program in "$@"; do
+    if [[ ! -x $folder/$program ]]; then
+      echo "$program"
+      return
+    fi
   done
+}
+
+readonly control_plane=(etcd kube-apiserver kube-controller-manager)
+if is_control_plane && [[ -n ${KUBEBUILDER_ASSETS:-} ]]; then
+  lacks=$(missing_in "$KUBEBUILDER_ASSETS" "${control_plane[@]}")
+  [[ -z $lacks ]] || fail "KUBEBUILDER_ASSETS is $KUBEBUILDER_ASSETS, but there is no executable $lacks in it. \
+Put etcd, kube-apiserver and kube-controller-manager of one Kubernetes release there."
   echo "$KUBEBUILDER_ASSETS"
   exit
 fi
 if is_control_plane && command -v setup-envtest >/dev/null; then
   minor=$(sed -n 's#^\tk8s.io/kubernetes v1\.\([0-9]*\)\..*#\1#p' "$sources/go.mod")
-  exec setup-envtest use -p path "1.$minor.x"
+  assets=$(setup-envtest use -p path "1.$minor.x")
+  lacks=$(missing_in "$assets" "${control_plane[@]}")
+  if [[ -z $lacks ]]; then
+    echo "$assets"
+    exit
+  fi
+  echo "test-programs: setup-envtest has no $lacks; building $name" >&2
 fi
 
 # What decides the content: this script, the pinned versions and our own programs.
-key=$(find "$0" "$sources" "$newest/go.mod" -type f -print0 | sort -zu | xargs -0 sha256sum | awk '{ print $1 }' | sha256sum | cut -c1-16)
+key=$(cd "$root" && find scripts/test-programs.sh "${sources#"$root/"}" "${newest#"$root/"}/go.mod" test/go/cel-oracle -type f -print0 | LC_ALL=C sort -zu |
+  xargs -0 sha256sum | sha256sum | cut -c1-16)
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/gatehouse/test-programs
 readonly folder=$cache/$name-$key
 
 # The user's settings of Go must not change what is built.
-export CGO_ENABLED=0 GOFLAGS='' GOWORK=off
+export CGO_ENABLED=0 GOFLAGS=-trimpath GOWORK=off
 
 require_go() {
-  local version
-  command -v go >/dev/null || fail "Go is not installed. Install Go 1.26 (https://go.dev/dl), or set KUBEBUILDER_ASSETS to a folder \
+  local needed version
+  needed=$(sed -n 's/^go //p' "$sources/go.mod")
+  command -v go >/dev/null || fail "Go is not installed. Install Go $needed (https://go.dev/dl), or set KUBEBUILDER_ASSETS to a folder \
 with etcd, kube-apiserver and kube-controller-manager."
-  # An older Go fetches the version that go.mod names, if it may.
-  version=$(go -C "$sources" version 2>&1) || fail "Go 1.26 is needed, and the installed Go cannot fetch it: $version"
+  # An older Go fetches the version that go.mod names, if it may. Before 1.21, it does not know that.
+  version=$(go -C "$sources" version 2>&1) || fail "Go $needed is needed, and the installed Go cannot fetch it: $version"
+  [[ ! $version =~ go1\.(1?[0-9]|20)[^0-9] ]] || fail "Go $needed is needed; this is $version"
 }
 
 # Prints a line every half minute. Go names each package that it compiles.
@@ -73,7 +97,8 @@ progress() {
 build() { # folder of the module, flags of the linker, packages
   local from=$1 flags=$2
   shift 2
-  go -C "$from" build -v -trimpath -buildvcs=false -ldflags "-s -w $flags" -o "$work/bin/" "$@" 2> >(tee -a "$work/log" | progress)
+  # Without the lock: a compiler that outlives this script must not keep it.
+  go -C "$from" build -v -buildvcs=false -ldflags "-s -w $flags" -o "$work/bin/" "$@" 9>&- 2>&1 | tee -a "$work/log" | progress
 }
 
 build_kubernetes() { # names of programs
@@ -83,21 +108,26 @@ build_kubernetes() { # names of programs
 -X $version.gitTreeState=clean" "${@/#/k8s.io/kubernetes/cmd/}"
 }
 
+# The caller asks whether it failed, so `set -e` does not hold in here.
 build_all() {
   case $name in
     newest | oldest)
-      build_kubernetes kube-apiserver kube-controller-manager kubectl
-      build "$newest" '' go.etcd.io/etcd/server/v3
-      mv "$work/bin/server" "$work/bin/etcd"
+      build_kubernetes kube-apiserver kube-controller-manager kubectl &&
+        build "$newest" '' go.etcd.io/etcd/server/v3 &&
+        mv "$work/bin/server" "$work/bin/etcd"
       ;;
     node) build_kubernetes kube-scheduler kubelet kube-proxy ;;
+    cel-*) build "$sources" '' ../cel-oracle/main.go "../cel-oracle/${name#cel-}.go" && mv "$work/bin/main" "$work/bin/cel-oracle" ;;
     tools) build "$sources" '' -tags remove_all_sd tool ./... ;; # promtool without the SDKs of clouds
   esac
 }
 
 mkdir -p "$cache"
 exec 9>"$cache/.lock-$name"
-flock 9 # a second caller waits here, and finds what the first one has built
+if ! flock -n 9; then # a second caller waits here, and finds what the first one has built
+  echo "test-programs: another process builds $name; waiting for it" >&2
+  flock 9
+fi
 if [[ ! -d $folder ]]; then
   require_go
   echo "test-programs: building $name; without Go's cache this takes minutes" >&2
@@ -105,12 +135,13 @@ if [[ ! -d $folder ]]; then
   trap 'rm -rf "$work"' EXIT
   mkdir "$work/bin"
   if ! build_all; then
+    touch "$work/log"
     tail -n 40 "$work/log" >&2
     fail "the build failed; its last lines are above. It needs a Go module proxy (GOPROXY is $(go env GOPROXY)) and 10 GB of free disk."
   fi
   mv "$work/bin" "$folder"
-  # What no checkout has used for a month.
-  find "$cache" -mindepth 1 -maxdepth 1 -type d -mtime +30 -exec rm -r {} +
+  # What no checkout has used for a month, and what a killed build left behind.
+  find "$cache" -mindepth 1 -maxdepth 1 -type d '(' -mtime +30 -o -name 'tmp.*' -mtime +1 ')' -exec rm -r {} +
   echo "test-programs: built $name in ${SECONDS} s" >&2
 fi
 touch "$folder"

@@ -121,10 +121,9 @@ test('jobs that build the programs of the tests have Go, and cache by the pinned
       step.uses?.startsWith('actions/setup-go@') === true ? [step.with] : [],
     ),
   );
-  const { go = '' } =
-    /^go (?<go>\d+\.\d+)/m.exec(readFileSync(join(ROOT, 'test', 'go', 'tools', 'go.mod'), 'utf8'))?.groups ??
-    {};
-  const expected = [{ 'go-version': go, 'cache-dependency-path': 'test/go/*/go.sum' }];
+  const expected = [
+    { 'go-version-file': 'test/go/tools/go.mod', 'cache-dependency-path': 'test/go/*/go.sum' },
+  ];
   expect(settings).toEqual([expected, expected]);
 });
 

@@ -48,14 +48,9 @@ export function judgeLeaders(writes: readonly ReplicaWrite[]): LeaderVerdict {
   return { writes: others.length, terms, problems };
 }
 
-/** The replica that admits a request creates claims. Events and access reviews do not change the cluster's state. */
-const OF_EVERY_REPLICA = new Set([
-  'uniqueclaims',
-  'events',
-  'selfsubjectaccessreviews',
-  'subjectaccessreviews',
-  'tokenreviews',
-]);
+/** The replica that admits a request creates claims. Events and reviews of access, tokens and users do not change the cluster's state. */
+const isOfEveryReplica = (resource: string): boolean =>
+  ['uniqueclaims', 'events'].includes(resource) || resource.endsWith('reviews');
 const WRITES = new Set(['create', 'update', 'patch', 'delete', 'deletecollection']);
 
 /**
@@ -87,7 +82,7 @@ function parse(line: string): ReplicaWrite | undefined {
   const { user, verb, objectRef, responseStatus, userAgent = '', requestURI } = event;
   const { resource = '', subresource, namespace, name = '' } = objectRef ?? {};
   const code = responseStatus?.code ?? 0;
-  if (!isGatehouse(user.username) || !WRITES.has(verb) || OF_EVERY_REPLICA.has(resource)) return undefined;
+  if (!isGatehouse(user.username) || !WRITES.has(verb) || isOfEveryReplica(resource)) return undefined;
   // Every replica tries the webhooks of a policy with a dry run.
   if (code < 200 || code >= 300 || requestURI.includes('dryRun=All')) return undefined;
   const what = [resource, subresource].filter(Boolean).join('/');

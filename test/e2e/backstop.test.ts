@@ -20,7 +20,13 @@ import {
 } from '../../src/kube/well-known.ts';
 import { ATTACKS } from '../support/backstop/all-attacks.ts';
 import { HOME, TENANT } from '../support/backstop/attack.ts';
-import { type Cluster, CLUSTER_ROLE_BINDINGS, createNamespace, startClusterFor } from '../support/cluster.ts';
+import {
+  CLUSTER_ROLE_BINDINGS,
+  createNamespace,
+  startClusterFor,
+  untilAuthorized,
+  type Cluster,
+} from '../support/cluster.ts';
 import { refusal, untilPoliciesEnforced } from '../support/gatehouse-cluster.ts';
 import { createKubectl, HAS_KUBECTL } from '../support/kubectl.ts';
 import { freePort } from '../support/processes.ts';
@@ -176,6 +182,7 @@ test('a workload can be paused where a role grants the kind, and nothing else of
 test('the account can neither change nor delete the policies with its own permissions', async () => {
   const gatehouse = await cluster.as('gatehouse');
   await cluster.admin.delete(CLUSTER_ROLE_BINDINGS, { name: `thief-${HOME}-gatehouse` });
+  await untilAuthorized(cluster);
   for (const resource of [validatingAdmissionPolicies, validatingAdmissionPolicyBindings]) {
     const ref = { name: 'gatehouse-backstop-secrets' };
     const live = await cluster.admin.get<KubeObject>(resource, ref);
@@ -208,6 +215,7 @@ test.skipIf(!HAS_KUBECTL)('the policies follow an overlay with another namespace
   );
   await kubectl.says('apply -f -', { stdin: rendered });
   await makeAdministrator(home, 'gatehouse-controllers');
+  await untilPoliciesEnforced(cluster);
   const stolen = { metadata: { name: 'stolen', namespace: 'kube-system' } };
   const controllers = thief('gatehouse-controllers', home);
   expect((await refusal(controllers.create(secrets, stolen))).message).toContain(

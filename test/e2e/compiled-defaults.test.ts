@@ -139,11 +139,14 @@ const entries = async () => {
   return (found?.webhooks ?? []).filter(({ rules }) => JSON.stringify(rules).includes('"configmaps"'));
 };
 
-test('an older API server leaves the changes to the webhook', async () => {
+test('the webhook fills before the API server does', async () => {
   await cluster.apply(admissionPolicy(specOf('gold')));
   await seeInForce(cluster, NAME);
   await eventually('the default', async () => (await tierOfNew()) === 'gold', SOON);
-  if (isServed) return;
+});
+
+test('an older API server leaves the changes to the webhook', async ({ skip }) => {
+  skip(isServed, 'this API server serves MutatingAdmissionPolicies');
   await seeCompiled('1/4');
   expect((await enforcerOfDefaults())?.reason).toContain('serves no');
 });
@@ -171,7 +174,7 @@ test('a new default follows, and no object is without one', async ({ skip }) => 
     await eventually('silver', async () => (await tierOfNew()) === 'silver', SOON);
     await seeCompiled('4/4');
   });
-  expect(tiers).not.toContain(undefined);
+  expect(tiers.filter((tier) => tier !== 'gold' && tier !== 'silver')).toEqual([]);
   expect(await tierOfNew()).toBe('silver');
 });
 

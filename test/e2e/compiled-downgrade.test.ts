@@ -1,5 +1,6 @@
 // suite: shared-plane, sandbox: yes
 /** An API server that no longer serves MutatingAdmissionPolicies, as after a downgrade below Kubernetes 1.36. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { AdmissionPolicyStatus } from '../../src/api/admission-policy.ts';
@@ -107,6 +108,7 @@ test('the defaults return to the webhook, and the checks stay with the API serve
   ]);
   await eventually('the whole entry', async () => !(await isNarrow()), SOON);
   await cluster.admin.delete(mutatingAdmissionPolicies, COMPILED);
+  await sleep(2_000); // the API server takes policies over once a second
   const object = {
     apiVersion: 'v1',
     kind: 'ConfigMap',

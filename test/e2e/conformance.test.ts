@@ -12,6 +12,7 @@ import { readRecording, writeRecording } from '../conformance/recording.ts';
 import { observeAll } from '../conformance/run-all.ts';
 import { startSubject, type Subject } from '../conformance/subject.ts';
 import { testsSandbox } from '../support/control-plane.ts';
+import { refuseToRecord } from '../support/go-programs.ts';
 
 /** Overwrites the recording instead of comparing with it. It always records a real API server, never the sandbox. */
 const RECORD = process.env.GATEHOUSE_RECORD === '1' && !testsSandbox();
@@ -39,8 +40,9 @@ describe.runIf(RECORD)('recording', () => {
       } catch (error) {
         failures.push(new Error(name, { cause: error }));
       }
-    writeRecording({ server: subject.version.gitVersion, cases });
     expect(failures).toEqual([]);
+    refuseToRecord(subject.version.gitVersion);
+    writeRecording({ server: subject.version.gitVersion, cases });
   });
 });
 

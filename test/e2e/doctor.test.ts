@@ -6,7 +6,7 @@ import type { Finding } from '../../src/cli/inspect/doctor/finding.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { mutatingWebhookConfigurations, secrets } from '../../src/kube/well-known.ts';
 import { READS_SECRET } from '../../src/runtime/policies/read-records.ts';
-import { type Cluster, CLUSTER_ROLE_BINDINGS, SYSTEM_NAMESPACE } from '../support/cluster.ts';
+import { CLUSTER_ROLE_BINDINGS, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import type { User } from '../support/control-plane.ts';
 import { enforceExamples, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';

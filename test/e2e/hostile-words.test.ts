@@ -7,7 +7,7 @@ import { ApiError } from '../../src/kube/api-error.ts';
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import type { Resource } from '../../src/kube/object.ts';
 import { configMaps, events } from '../../src/kube/well-known.ts';
-import { ADMISSION_POLICIES, type Cluster, createNamespace, ROLES } from '../support/cluster.ts';
+import { ADMISSION_POLICIES, createNamespace, ROLES, type Cluster } from '../support/cluster.ts';
 import { seeInForce, startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';
 import { eventually } from '../support/processes.ts';

@@ -11,7 +11,7 @@ import { ApiError } from '../../src/kube/api-error.ts';
 import { createClient } from '../../src/kube/client.ts';
 import { clusterRoles, secrets } from '../../src/kube/well-known.ts';
 import type { Rest } from '../../src/kube/rest.ts';
-import { type Cluster, ROLES, startClusterFor, SYSTEM_NAMESPACE } from '../support/cluster.ts';
+import { ROLES, startClusterFor, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import { USERS } from '../support/control-plane-users.ts';
 import type { GrantingRole } from '../support/grants.ts';
 import { eventually, freePort } from '../support/processes.ts';

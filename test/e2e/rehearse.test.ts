@@ -176,3 +176,30 @@ test('without a backup, or with two, the command says what to name', async () =>
     expect(code).toBe(2);
   }
 });
+
+test('--against reports what the release of the target does not serve', async () => {
+  const changes = {
+    ...{ apiVersion: 'admissionregistration.k8s.io/v1', kind: 'MutatingAdmissionPolicy' },
+    metadata: { name: 'changes' },
+    spec: {
+      failurePolicy: 'Fail',
+      reinvocationPolicy: 'Never',
+      matchConstraints: {
+        resourceRules: [
+          { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['configmaps'] },
+        ],
+      },
+      mutations: [{ patchType: 'ApplyConfiguration', applyConfiguration: { expression: 'Object{}' } }],
+    },
+  };
+  writeFiles(folder, { 'changes/objects.json': JSON.stringify(changes) });
+  const ran = await rehearse('changes', '--against', cluster.plane.kubeconfig('admin'));
+  const { findings, summary } = printedBy(ran);
+  const isServed = cluster.plane.version.minor >= 36;
+  expect(
+    findings
+      .filter(({ object }) => object.endsWith(' changes'))
+      .map(({ reason, object }) => `${reason} ${object}`),
+  ).toEqual(isServed ? [] : ['NotServed mutatingadmissionpolicies.admissionregistration.k8s.io changes']);
+  expect(summary).toMatchObject({ restored: isServed ? 1 : 0, lost: isServed ? 0 : 1 });
+});

@@ -1,4 +1,4 @@
-// suite: shared-plane, sandbox: long, slow
+// suite: shared-plane, sandbox: long, slow, nightly
 /** Workloads are scaled down while a window is open, and are as before afterwards, also if leaders are killed. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -20,10 +20,10 @@ import {
 } from '../../src/kube/well-known.ts';
 import {
   ADMISSION_POLICIES,
-  type Cluster,
   CLUSTER_ROLE_BINDINGS,
   createNamespace,
   RESTORE_WINDOWS,
+  type Cluster,
 } from '../support/cluster.ts';
 import { startGatehouse } from '../support/gatehouse-cluster.ts';
 import type { Replica } from '../support/gatehouse.ts';

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
 import { namespaces } from '../../src/kube/well-known.ts';
-import { type Cluster, ROLE_BINDINGS, SYSTEM_NAMESPACE } from '../support/cluster.ts';
+import { ROLE_BINDINGS, SYSTEM_NAMESPACE, type Cluster } from '../support/cluster.ts';
 import { startReplica, type Replica } from '../support/gatehouse.ts';
 import { eventually, freePort } from '../support/processes.ts';
 import {

@@ -83,7 +83,8 @@ export async function connectCluster(plane: ControlPlane): Promise<Cluster> {
     const write = (...objects: readonly KubeObject[]) =>
       applyManifests({ client: admin, discovery, namespace: SYSTEM_NAMESPACE }, objects);
     await write(...manifests);
-    if (manifests.some(({ apiVersion }) => apiVersion === `${RBAC}/v1`)) await untilAuthorized(admin, write);
+    if (manifests.some(({ apiVersion }) => apiVersion === `${RBAC}/v1`))
+      await untilAuthorized({ admin, apply: write });
   };
   return {
     plane,
@@ -122,13 +123,10 @@ export async function connectCluster(plane: ControlPlane): Promise<Cluster> {
 }
 
 /**
- * Waits until the API server authorizes by every role and binding that was written before. It has a watch of each kind, whose
- * events arrive in order: it has seen the last object of a kind after all others.
+ * Waits until the API server authorizes by every role and binding that was written or deleted before. It has a watch of each kind,
+ * whose events arrive in order: it has seen the last object of a kind after all others.
  */
-async function untilAuthorized(
-  client: KubeClient,
-  write: (...objects: readonly KubeObject[]) => Promise<void>,
-): Promise<void> {
+export async function untilAuthorized({ admin, apply }: Pick<Cluster, 'admin' | 'apply'>): Promise<void> {
   const name = `written-last-${randomUUID()}`;
   const user = { username: name, uid: '', groups: [], extra: {} };
   const question = { verb: 'get', group: 'example.com', resource: name };
@@ -141,15 +139,15 @@ async function untilAuthorized(
     const rules = [{ apiGroups: ['example.com'], resources: [name], verbs: ['get'] }];
     const roleRef = { apiGroup: RBAC, kind: `${prefix}Role`, name };
     const subjects = [{ apiGroup: RBAC, kind: 'User', name }];
-    await write(
+    await apply(
       { ...common, kind: `${prefix}Role`, ...{ rules } },
       { ...common, kind: `${prefix}RoleBinding`, ...{ roleRef, subjects } },
     );
     await eventually(`the API server has seen the last ${prefix}RoleBinding`, () =>
-      mayUser(client, user, { ...question, namespace: 'namespace' in ref ? ref.namespace : undefined }),
+      mayUser(admin, user, { ...question, namespace: 'namespace' in ref ? ref.namespace : undefined }),
     );
-    await client.delete(bindings, ref);
-    await client.delete(roles, ref);
+    await admin.delete(bindings, ref);
+    await admin.delete(roles, ref);
   }
 }
 

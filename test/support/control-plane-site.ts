@@ -199,6 +199,7 @@ function apiServerOf(
       ...flags,
       `--audit-policy-file=${join(folder, 'audit-policy.yaml')}`,
       `--audit-log-path=${join(folder, 'audit.log')}`,
+      '--audit-log-maxsize=100000', // MiB; a test file reads from where it began, so nothing may rotate
     ],
     join(folder, 'kube-apiserver.log'),
     async () => {

@@ -2,6 +2,7 @@
 import {
   chmodSync,
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -43,6 +44,7 @@ export async function startReader(flags: readonly string[]): Promise<Reader> {
       bin,
       join(home, '.local', 'bin'),
       dirname(process.execPath),
+      ...folderOf('kubectl'),
       '/usr/local/bin',
       '/usr/bin',
       '/bin',
@@ -76,6 +78,13 @@ export async function startReader(flags: readonly string[]): Promise<Reader> {
   }
   return { shell: { cwd: clone, env }, stop };
 }
+
+/** The folder of the first program of this name on the PATH. */
+const folderOf = (name: string): readonly string[] =>
+  (process.env.PATH ?? '')
+    .split(delimiter)
+    .filter((folder) => existsSync(join(folder, name)))
+    .slice(0, 1);
 
 function writeProgram(bin: string): void {
   const path = join(bin, 'gatehouse');

@@ -1,4 +1,5 @@
 /** A cluster with one replica of Gatehouse and the examples in force: the starting point of most tests. */
+import { randomUUID } from 'node:crypto';
 import { request } from 'node:https';
 
 import type { KubeObject } from '../../src/json/kube-object.ts';
@@ -130,7 +131,7 @@ export async function untilPoliciesEnforced({
   admin,
   apply,
 }: Pick<Cluster, 'admin' | 'apply'>): Promise<void> {
-  const name = 'written-last';
+  const name = `written-last-${randomUUID()}`; // the API server may still enforce the one of an earlier call
   const policy = { apiVersion: 'admissionregistration.k8s.io/v1', metadata: { name } };
   const resourceRules = [
     { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['configmaps'] },

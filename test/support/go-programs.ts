@@ -1,38 +1,74 @@
 /** Programs that tests start, built from the Go modules in test/go. */
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { promisify } from 'node:util';
 
-const run = promisify(execFile);
-const SCRIPT = join(import.meta.dirname, '..', '..', 'scripts', 'test-programs.sh');
+const ROOT = join(import.meta.dirname, '..', '..');
+
+type Programs = 'newest' | 'oldest' | 'tools' | 'cel-newest' | 'cel-oldest';
 
 const folders = new Map<string, Promise<string>>();
 
 /**
- * The folder of programs. Without Go's cache, the first call builds for minutes.
+ * The folder of programs. Without Go's cache, the first call builds for minutes, and shows its progress.
  *
  * @throws Error with the script's advice if the programs cannot be built
  */
-function programFolder(name: 'newest' | 'oldest' | 'tools'): Promise<string> {
+export function programFolder(name: Programs): Promise<string> {
   const folder = folders.get(name) ?? build(name);
   folders.set(name, folder);
   return folder;
 }
 
-async function build(name: string): Promise<string> {
-  try {
-    const { stdout } = await run(SCRIPT, [name], { maxBuffer: 64 * 2 ** 20 }); // a build prints a lot on stderr
-    return stdout.trim();
-  } catch (error) {
-    const stderr = error instanceof Error && 'stderr' in error ? String(error.stderr) : '';
-    throw new Error(stderr.trim() || 'scripts/test-programs.sh failed', { cause: error });
-  }
+async function build(name: Programs): Promise<string> {
+  const { code, printed, complaints } = await outputOf(join(ROOT, 'scripts', 'test-programs.sh'), [name], {
+    isShown: true,
+  });
+  if (code !== 0) throw new Error(complaints.trim() || 'scripts/test-programs.sh failed');
+  return printed.trim();
+}
+
+/** Which Kubernetes is under test. @throws Error when GATEHOUSE_KUBERNETES is neither `newest` nor `oldest` */
+function releaseUnderTest(): 'newest' | 'oldest' {
+  const { GATEHOUSE_KUBERNETES: release = 'newest' } = process.env;
+  if (release !== 'newest' && release !== 'oldest')
+    throw new Error(`GATEHOUSE_KUBERNETES is ${release}; give newest or oldest`);
+  return release;
 }
 
 /** The folder with etcd, kube-apiserver and kube-controller-manager of the Kubernetes release under test. */
-export const controlPlanePrograms = (): Promise<string> =>
-  programFolder(process.env.GATEHOUSE_KUBERNETES === 'oldest' ? 'oldest' : 'newest');
+export const controlPlanePrograms = async (): Promise<string> => await programFolder(releaseUnderTest());
+
+/** The version of the newest Kubernetes, as its API server says it: the recordings in test/data are of this one. */
+export const NEWEST_RELEASE: string =
+  /^\tk8s\.io\/kubernetes (?<version>v\S+)/m.exec(
+    readFileSync(join(ROOT, 'test', 'go', 'kubernetes-newest', 'go.mod'), 'utf8'),
+  )?.groups?.version ?? '';
+
+/** @throws Error when this is not the release of the recordings */
+export function refuseToRecord(gitVersion: string): void {
+  if (gitVersion !== NEWEST_RELEASE)
+    throw new Error(
+      `the recordings are of ${NEWEST_RELEASE}, and this API server is ${gitVersion}: unset KUBEBUILDER_ASSETS and GATEHOUSE_KUBERNETES`,
+    );
+}
+
+async function outputOf(
+  command: string,
+  args: readonly string[],
+  { input = '', isShown = false }: { readonly input?: string; readonly isShown?: boolean },
+) {
+  const child = spawn(command, args, { stdio: 'pipe' });
+  child.stdin.on('error', () => undefined); // a program may end before it has read everything
+  child.stdin.end(input);
+  if (isShown) child.stderr.pipe(process.stderr, { end: false });
+  const ended = new Promise<number | null>((resolve, reject) => {
+    child.on('error', reject).on('close', resolve);
+  });
+  const [printed, complaints, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  return { printed, complaints, code };
+}
 
 /**
  * Runs one of the `tools` with this standard input. Returns what it prints.
@@ -40,13 +76,8 @@ export const controlPlanePrograms = (): Promise<string> =>
  * @throws Error with all that the program has printed, if it fails
  */
 export async function runTool(name: string, args: readonly string[], input = ''): Promise<string> {
-  const child = spawn(join(await programFolder('tools'), name), args, { stdio: 'pipe' });
-  child.stdin.on('error', () => undefined); // a program may end before it has read everything
-  child.stdin.end(input);
-  const ended = new Promise<number | null>((resolve, reject) => {
-    child.on('error', reject).on('close', resolve);
-  });
-  const [printed, complaints, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  const program = join(await programFolder('tools'), name);
+  const { code, printed, complaints } = await outputOf(program, args, { input });
   if (code !== 0)
     throw new Error(`${name} ${args.join(' ')} failed (${String(code)}): ${complaints}${printed}`);
   return printed;

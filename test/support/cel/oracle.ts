@@ -1,15 +1,11 @@
 /** Kubernetes' own CEL: test/go/cel-oracle, built with the packages of one version. */
-import { execFile, execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { promisify } from 'node:util';
 
+import { programFolder } from '../go-programs.ts';
 import type { Answer, Tagged } from './matrix.ts';
-
-const MODULES = join(import.meta.dirname, '..', '..', 'go');
 
 export interface Question {
   readonly expression?: string;
@@ -45,21 +41,10 @@ export function oracleProblem(): string | undefined {
 /**
  * Takes seconds if Go's cache has the packages of Kubernetes, and minutes otherwise.
  *
- * @throws Error with what Go prints if it cannot build the program
+ * @throws Error with what Go prints if the program cannot be built
  */
 export async function buildOracle(version: 'newest' | 'oldest'): Promise<Oracle> {
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-cel-'));
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-  const program = join(folder, 'cel-oracle');
-  const module = join(MODULES, `kubernetes-${version}`);
-  const sources = ['main.go', `${version}.go`].map((name) => join('..', 'cel-oracle', name));
-  await promisify(execFile)(
-    'go',
-    ['build', '-C', module, '-trimpath', '-buildvcs=false', '-o', program, ...sources],
-    {
-      env: { ...process.env, CGO_ENABLED: '0' },
-    },
-  );
+  const program = join(await programFolder(`cel-${version}`), 'cel-oracle');
   return async (questions) => {
     const child = spawn(program, { stdio: 'pipe' });
     child.stdin.end(questions.map((one) => `${JSON.stringify(one)}\n`).join(''));

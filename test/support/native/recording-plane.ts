@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { createTransport } from '../../conformance/transport.ts';
+import { readVersion } from '../control-plane-http.ts';
 import { caOf, launchPlane, stopPlane, type Plane } from '../control-plane-site.ts';
 import { restoreEtcdSnapshot, takeEtcdSnapshot, type EtcdSnapshot } from '../etcd-reset.ts';
+import { refuseToRecord } from '../go-programs.ts';
 import { eventually } from '../processes.ts';
 import { senderTo, type Send } from '../recorded-requests.ts';
 
@@ -44,6 +46,8 @@ export async function startRecordingPlane(programs: string): Promise<RecordingPl
   const plane = await launchPlane(programs, FLAGS);
   const { apiServer, etcd } = plane.servers;
   const transport = createTransport(apiServer.server, caOf(plane.site));
+  const { gitVersion } = await readVersion(apiServer.server, caOf(plane.site), plane.site.tokens.admin);
+  refuseToRecord(gitVersion);
   const send = senderTo(transport, plane.site.tokens.admin);
   const snapshot = await idle(plane);
   const groups = await groupsOf(send);
