@@ -110,6 +110,10 @@ test.each([
   ['object.?x.optMap(x, x + 1).hasValue()', undefined],
   ["'%d'.format([object.x]) == '%.2e'.format([1.5])", 37],
   ["variables.total.add(quantity('1')).isInteger()", 37],
+  ["quantity('1').sub(1).add(1).isInteger()", undefined],
+  ["[quantity('1')][0].add(1).isInteger()", 37],
+  ["dyn(quantity('1')).add(1).isInteger()", 37],
+  ["(object.x ? quantity('1') : quantity('2')).add(1).isInteger()", 37],
 ])('%s is answered as here from Kubernetes 1.%s', (expression, minor) => {
   expect(compileCel(expression, ['object', 'variables']).needs?.minor).toBe(minor);
 });
@@ -120,4 +124,10 @@ test.each([
   ["'%s'.format([1] + ['a', 1]) == ''", 31],
 ])('%s, where literals must not mix types, is accepted from Kubernetes 1.%s', (expression, minor) => {
   expect(compileCel(expression, [], { uniformLiterals: true }).needs?.minor).toBe(minor);
+});
+
+test('a variable of optMap keeps its type, also beside a value of any type', () => {
+  expect(() =>
+    compileCel('optional.of(1).optMap(v, (true ? object : v) in v.getQuery())', ['object']),
+  ).toThrow("found no matching overload for 'getQuery' applied to 'int.()'");
 });

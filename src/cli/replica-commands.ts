@@ -111,6 +111,7 @@ type ManifestOptions = Options & {
   readonly policies?: readonly string[];
   readonly vap?: boolean;
   readonly map?: boolean;
+  readonly targetVersion?: string;
 };
 
 export function addManifests(program: Command): void {
@@ -121,13 +122,25 @@ export function addManifests(program: Command): void {
     .option('-p, --policies <paths...>', 'AdmissionPolicies: files, folders or - (standard input)')
     .option('--vap', 'print what the API server can enforce itself, as ValidatingAdmissionPolicies')
     .option('--map', 'with --vap: print MutatingAdmissionPolicies too, for Kubernetes 1.36 and later')
+    .option(
+      '--target-version <version>',
+      'with --vap: Kubernetes version that enforces them, e.g. 1.34 (default: the newest)',
+    )
     .addHelpText('after', MANIFESTS_HELP)
-    .action(async ({ policies, vap, map, ...options }: ManifestOptions) => {
+    .action(async ({ policies, vap, map, targetVersion, ...options }: ManifestOptions) => {
       const config = configFrom('manifests', flagsOf(options), command);
       if (vap === true) {
         if (policies === undefined) return command.error('error: --vap needs -p: it compiles policies');
         const { nativeManifests } = await import('./review/native-manifests.ts');
-        process.stdout.write(nativeManifests(policies, config.namespace, map === true));
+        const { minorOf } = await import('./restore/rehearse/flags.ts');
+        const { WrongUsage } = await import('./restore/new-window.ts');
+        const wanted = { ownNamespace: config.namespace, map: map === true };
+        try {
+          process.stdout.write(nativeManifests(policies, { ...wanted, minor: minorOf(targetVersion) }));
+        } catch (error) {
+          if (error instanceof WrongUsage) return command.error(`error: ${error.message}`);
+          throw error;
+        }
         return;
       }
       if (policies === undefined && config.handlers === undefined)

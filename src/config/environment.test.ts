@@ -102,6 +102,20 @@ test('an address of a Service in a flag or a file is refused, and the error says
   expect(() => resolveConfigOf('webhook', {}, {}, { port })).toThrow(refusal);
 });
 
+test.each(['host', 'identity', 'kubeconfig', 'client-ca'] as const)(
+  'so is one in --%s, which is any text',
+  (name) => {
+    expect(() => resolveConfigOf('serve', { [name]: 'tcp://10.96.0.9:443' }, {})).toThrow('<SERVICE>_PORT');
+  },
+);
+
+test('an empty variable counts as absent, and no port is empty', () => {
+  const empty = { GATEHOUSE_PORT: '', GATEHOUSE_OPERATIONS_PORT: '', GATEHOUSE_IDENTITY: '' };
+  expect(resolveConfigOf('serve', {}, empty)).toEqual(resolveConfigOf('serve', {}, {}));
+  for (const port of ['', ' ', '0x20fb', '1e3', '-1', '65536'])
+    expect(() => resolveConfigOf('serve', { port }, {})).toThrow('is not a port');
+});
+
 test('every other setting has a variable', () => {
   expect(NAMES.filter((name) => environmentName(name) === undefined)).toEqual(['service-port']);
 });

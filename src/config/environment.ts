@@ -11,6 +11,7 @@
  * @see https://kubernetes.io/docs/tutorials/services/connect-applications-service/#environment-variables
  */
 import type { SettingName } from './settings.ts';
+import { isServiceAddress } from './values.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -36,7 +37,8 @@ export function environmentName(setting: SettingName): string | undefined {
 export function readVariable(setting: SettingName, environment: Environment): Variable {
   const name = nameOf(setting);
   const value = environment[name];
-  if (value === undefined) return { kind: 'value', value };
+  // `kubectl set env NAME=`, and a field of the Downward API without a value, leave an empty text.
+  if (value === undefined || value === '') return { kind: 'value', value: undefined };
   const ignored = (service: string): Variable => ({
     kind: 'ignored',
     message: `${name}=${value} is not used as --${setting}: ${originOf(service)}; enableServiceLinks: false in the pod prevents it`,
@@ -50,9 +52,6 @@ export function readVariable(setting: SettingName, environment: Environment): Va
     message: `${name} cannot set --${setting}: ${originOf(service)}; use the flag, or ${setting} in the file of --config`,
   };
 }
-
-/** Whether Kubernetes gives such values to `<SERVICE>_PORT`. */
-const isServiceAddress = (value: string): boolean => /^(tcp|udp|sctp):\/\//.test(value);
 
 const originOf = (service: string): string =>
   `Kubernetes sets this variable in every pod beside a Service named ${service.toLowerCase().replaceAll('_', '-')}`;

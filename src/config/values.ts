@@ -2,12 +2,17 @@
 import { parseRenewalPoint } from '../api/renewal-point.ts';
 import { parseBytes, parseDuration } from './quantities.ts';
 
-export const text = (value: string): string => value;
+/** Whether Kubernetes gives such values to `<SERVICE>_PORT`. */
+export const isServiceAddress = (value: string): boolean => /^(tcp|udp|sctp):\/\//.test(value);
+
+export function text(value: string): string {
+  if (isServiceAddress(value)) throw new Error(`"${value}" is not a value of this setting`);
+  return value;
+}
 
 export function port(value: string): number {
   const number = Number(value);
-  if (!Number.isInteger(number) || number < 0 || number > 65_535)
-    throw new Error(`"${value}" is not a port (0 to 65535)`);
+  if (!/^\d{1,5}$/.test(value) || number > 65_535) throw new Error(`"${value}" is not a port (0 to 65535)`);
   return number;
 }
 

@@ -24,12 +24,13 @@ const answers: Readonly<Record<string, object>> = {
   '/version': { major: '1', minor: '30+', gitVersion: 'v1.30.2-eks-1a2b3c4' },
 };
 
-async function start(down?: () => string) {
+async function start(down?: () => string, others: typeof answers = {}) {
   const server = await startServer(({ url }, response) => {
-    const found = answers[url.pathname];
+    const found = { ...answers, ...others }[url.pathname];
     if (url.pathname === down?.())
       sendJson(response, status(503, 'ServiceUnavailable'), 503, { 'retry-after': '9' });
     else if (found === undefined) sendJson(response, status(404, 'NotFound'), 404);
+    else if ('code' in found) sendJson(response, found, Number(found.code));
     else sendJson(response, found);
   });
   let now = 0;
@@ -102,6 +103,17 @@ test('the server version is two numbers', async () => {
   expect(await discovery.serverVersion()).toEqual({
     ...{ major: 1, minor: 30, gitVersion: 'v1.30.2-eks-1a2b3c4' },
   });
+});
+
+test.each([
+  [{ major: '1', minor: '', gitVersion: 'v1.31.4' }, 1, 31],
+  [{ major: '1', minor: 'unknown', gitVersion: 'v1.31.4' }, 1, 31],
+  [{ major: '1', minor: '' }, 0, 0],
+  [{}, 0, 0],
+  [{ ...status(403, 'Forbidden'), code: 403 }, 0, 0],
+])('of %j, the version is %i.%i: 0.0 is hidden', async (version, major, minor) => {
+  const { discovery } = await start(undefined, { '/version': version });
+  expect(await discovery.serverVersion()).toMatchObject({ major, minor });
 });
 
 test('a kind is found in the requested version, or in the one that has it', async () => {

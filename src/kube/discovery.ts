@@ -1,4 +1,4 @@
-import { isNotFound } from './api-error.ts';
+import { ApiError, isNotFound } from './api-error.ts';
 import { orAborted, type Clock } from './clock.ts';
 import { groupResourceName, type GroupResource } from '../json/kube-object.ts';
 import { listIn, textIn, valueIn } from '../json/json.ts';
@@ -94,14 +94,21 @@ export function createDiscovery(rest: Rest, { now }: Pick<Clock, 'now'>) {
   };
 }
 
+/** An API server may hide its version: it forbids the path, or leaves fields out. Then both numbers are 0. */
 async function readVersion(rest: Rest, path: string): Promise<ServerVersion> {
-  const version = await rest.request<unknown>({ method: 'GET', path });
+  const version = await rest.request<unknown>({ method: 'GET', path }).catch((error: unknown) => {
+    if (error instanceof ApiError && error.code === 403) return {};
+    throw error;
+  });
   const gitVersion = textIn(version, 'gitVersion');
-  const [, major, minor] = /^v?(\d+)\.(\d+)/.exec(gitVersion) ?? [];
+  const named = /^v?(\d+)\.(\d+)/.exec(gitVersion)?.slice(1) ?? [];
   // Cloud providers write `30+`.
-  const numberIn = (part: 'major' | 'minor', other = '') =>
-    Number.parseInt(textIn(version, part) || other, 10) || 0;
-  return { major: numberIn('major', major), minor: numberIn('minor', minor), gitVersion };
+  const [major = NaN, minor = NaN] = [textIn(version, 'major'), textIn(version, 'minor')].map((part, index) =>
+    Number.parseInt(/^\d/.test(part) ? part : (named[index] ?? ''), 10),
+  );
+  return Number.isNaN(major) || Number.isNaN(minor)
+    ? { major: 0, minor: 0, gitVersion }
+    : { major, minor, gitVersion };
 }
 
 type WantedKind = Pick<Resource, 'group' | 'version' | 'kind'>;

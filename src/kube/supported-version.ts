@@ -3,7 +3,7 @@ import { shorten } from '../json/printable.ts';
 import type { ServerVersion } from './discovery.ts';
 
 export const OLDEST_MINOR = 30;
-const NEWEST_MINOR = 37;
+export const NEWEST_MINOR = 37;
 
 export const UPGRADE = 'upgrade every API server of the cluster';
 

@@ -368,3 +368,16 @@ test.each(['Restrict', 'Cascade'] as const)(
     ).toEqual([]);
   },
 );
+
+test('a match condition that the API server would answer otherwise is refused, unless it is in force already', () => {
+  const conditions = [{ name: 'code', expression: "object.data.code.lastIndexOf('a', 3) == 0" }];
+  const spec = { match: { ...match, matchConditions: conditions } };
+  expect(compile(spec, { server: 36, schemas: [] })).toMatchObject({
+    kind: 'rejected',
+    problems: [
+      { message: expect.stringMatching(/answers lastIndexOf .* only from Kubernetes 1\.37/) as string },
+    ],
+  });
+  for (const change of [{ server: 37, schemas: [] }, { schemas: [] }, { server: 36 }])
+    expect(compile(spec, change).kind).toBe('compiled');
+});

@@ -35,8 +35,6 @@ export interface CompileEnvironment extends MatchEnvironment {
   readonly schemas?: readonly JsonObject[];
   /** The PolicyExceptions in the stores. */
   readonly grants?: Grants;
-  /** The minor version of the API server of Kubernetes 1; undefined: the newest one. */
-  readonly server?: number;
 }
 
 export type CompileResult =
@@ -57,7 +55,11 @@ export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvir
   const { resolve, schemas, grants, server } = environment;
   const problems: Problem[] = [];
   const report = createReport(problems);
-  const match = compileMatch(spec, environment, report);
+  const match = compileMatch(
+    spec,
+    schemas === undefined ? { ...environment, server: undefined } : environment,
+    report,
+  );
   const immutable = compileImmutable(spec, match, report);
   const references = compileReferences(spec, match, resolve, report);
   reportActions(spec, immutable, schemas ?? [], report);

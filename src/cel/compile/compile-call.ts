@@ -79,7 +79,8 @@ function answeredSince(
   const since = Math.min(...candidates.map((one) => one.since ?? 0));
   // Before 1.37, a value that was no optional was the result, and a quantity changed when something was added to it.
   const isNoOptional = (name === 'or' || name === 'orValue') && receiver?.kind !== 'optional';
-  const isChanged = (name === 'add' || name === 'sub') && target?.kind !== 'call';
+  const isChanged =
+    (name === 'add' || name === 'sub') && !(target?.kind === 'call' && NEW_QUANTITY.has(target.name));
   // 1.30 found an offset beyond the text, or a text that is too short, to be an error, and wrote exponents otherwise.
   const isSearch =
     (name === 'indexOf' && parts.length === 2) || (name === 'lastIndexOf' && receiver?.kind !== 'list');
@@ -88,6 +89,9 @@ function answeredSince(
   if (isNoOptional || isChanged || isSearch || hasExponent) return Math.max(since, 37);
   return name === 'indexOf' && receiver?.kind !== 'list' ? Math.max(since, 32) : since;
 }
+
+/** Calls whose result nothing else refers to. Others, such as an index, return what is stored elsewhere, too. */
+const NEW_QUANTITY = new Set(['quantity', 'add', 'sub']);
 
 const EXPONENT = /%[.\d]*e/;
 

@@ -208,7 +208,7 @@ export function compileOptionalMap(
   }
   // 1.30 refuses an optional without a type, such as optional.none().
   if (solver.resolve(item).kind === 'variable') need({ name, minor: 37 });
-  const declared = declare(item);
+  const declared = declare(solver.resolve(item));
   const to = compile(body, withVariables(scope, [[variable, declared]]));
   const type = flat ? to.type : optionalOf(to.type);
   if (isOpaqueIn(solver.resolve(type))) need({ name, minor: 37 });

@@ -35,7 +35,7 @@ export function parseRequestUrl(text: string, fragments: boolean): GoUrl {
   if (text === '') throw new InvalidUrl(text, 'empty url');
   const hash = fragments ? text.indexOf('#') : -1;
   const whole = hash === -1 ? text : text.slice(0, hash);
-  const fragment = hash === -1 ? '' : text.slice(hash + 1);
+  const fragment = hash === -1 ? '' : checked(text, text.slice(hash + 1));
   if (whole.startsWith(':')) throw new InvalidUrl(text, 'missing protocol scheme');
   const scheme = SCHEME.exec(whole)?.[1] ?? '';
   const rest = scheme === '' ? whole : whole.slice(scheme.length + 1);
@@ -47,17 +47,18 @@ export function parseRequestUrl(text: string, fragments: boolean): GoUrl {
     if (scheme !== '' || text === '*') return { ...parts, path: text === '*' ? '*' : '' };
     throw new InvalidUrl(text, 'invalid URI for request');
   }
-  if (scheme === '' || !hierarchy.startsWith('//')) return { ...parts, path: checkedPath(text, hierarchy) };
+  if (scheme === '' || !hierarchy.startsWith('//')) return { ...parts, path: checked(text, hierarchy) };
   const [, authority = '', path = ''] = /^\/\/([^/]*)(.*)$/s.exec(hierarchy) ?? [];
-  return { ...parts, ...authorityOf(text, authority), path: checkedPath(text, path) };
+  return { ...parts, ...authorityOf(text, authority), path: checked(text, path) };
 }
 
 const BAD_ESCAPE = /%(?![0-9a-f]{2}).{0,2}/is;
 
-function checkedPath(url: string, path: string): string {
-  const [bad] = BAD_ESCAPE.exec(path) ?? [];
+/** @throws InvalidUrl if a part has a `%` that begins no byte */
+function checked(url: string, part: string): string {
+  const [bad] = BAD_ESCAPE.exec(part) ?? [];
   if (bad !== undefined) throw new InvalidUrl(url, `invalid URL escape ${JSON.stringify(bad)}`);
-  return path;
+  return part;
 }
 
 const USER = /^[A-Za-z0-9._:~!$&'()*+,;=%@-]*$/;
@@ -66,7 +67,7 @@ function authorityOf(url: string, authority: string): Pick<GoUrl, 'user' | 'host
   const at = authority.lastIndexOf('@');
   const user = at === -1 ? '' : authority.slice(0, at);
   if (!USER.test(user)) throw new InvalidUrl(url, 'net/url: invalid userinfo');
-  checkedPath(url, user);
+  checked(url, user);
   return { user, host: hostOf(url, authority.slice(at + 1)) };
 }
 

@@ -44,6 +44,7 @@ test.each([
   ['https://a:port/', false],
   ['https://[::1/', false],
   ['https://a/%zz', false],
+  ['https://a/#%s', false],
   ['https://u ser@a/', false],
   ['a\n:b', false],
 ])('isURL(%s) is %s', (text, result) => {

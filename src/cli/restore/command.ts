@@ -117,7 +117,10 @@ function addRehearse(restore: Command): void {
       '--against <kubeconfig>',
       'compare with this cluster: its kinds, objects and policies, and dry runs; read-only',
     )
-    .option('--target-version <version>', 'Kubernetes version of the target, e.g. 1.34 (default: the newest)')
+    .option(
+      '--target-version <version>',
+      'Kubernetes version of the target, e.g. 1.34 (default: that of --against, else the newest)',
+    )
     .option('--crds <paths...>', 'CustomResourceDefinitions of the target cluster')
     .option('--existing <paths...>', 'objects of the target cluster (default: it is empty)');
   addSelection(rehearse)

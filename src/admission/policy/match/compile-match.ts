@@ -14,6 +14,8 @@ import { RESERVED_CONDITIONS } from '../../webhooks/webhook.ts';
 export interface MatchEnvironment {
   /** The namespace in which Gatehouse runs. */
   readonly ownNamespace: string;
+  /** The minor version of the API server of Kubernetes 1; undefined: the newest one. */
+  readonly server?: number | undefined;
 }
 
 /**
@@ -51,7 +53,7 @@ export function compileMatch(
     namespaceSelector: trySelector(given.namespaceSelector, 'spec.match.namespaceSelector', report),
     objectSelector: trySelector(given.objectSelector, 'spec.match.objectSelector', report),
     matchConditions,
-    conditionsOnObject: compileConditions(matchConditions, report).filter(({ reads }) =>
+    conditionsOnObject: compileConditions(matchConditions, environment.server, report).filter(({ reads }) =>
       [...reads.keys()].every((name) => name === 'object'),
     ),
     failurePolicy,
@@ -78,6 +80,7 @@ const MATCH_NAMES = {
 
 function compileConditions(
   matchConditions: readonly MatchCondition[],
+  server: number | undefined,
   report: Report,
 ): readonly CelProgram[] {
   const where = 'spec.match.matchConditions';
@@ -106,7 +109,13 @@ function compileConditions(
     };
     if (expression.trim() === '') return invalid('is empty: write a CEL expression');
     try {
-      return [compileMatchCondition(expression)];
+      const program = compileMatchCondition(expression);
+      const { needs } = program;
+      if (needs !== undefined && needs.minor > (server ?? needs.minor))
+        return invalid(
+          `the API server evaluates match conditions, and it answers ${needs.name} as Gatehouse does only from Kubernetes 1.${needs.minor}: write it in a rule`,
+        );
+      return [program];
     } catch (error) {
       if (!(error instanceof CelError)) throw error;
       const { message, place } = explainCel(error, expression, MATCH_NAMES);

@@ -135,6 +135,13 @@ test.each<
     'runs Kubernetes v1.29.15, but Gatehouse supports 1.30 to 1.37',
   ],
   [
+    'the API server hides its version',
+    { version: { major: 0, minor: 0, gitVersion: '' } },
+    'kubernetes',
+    'unknown',
+    'the API server does not say its version',
+  ],
+  [
     'a kind is not installed',
     { definitions: read(withoutOne) },
     'definitions',

@@ -69,7 +69,12 @@ async function rehearsedAgainst(
   const policies = flags.policies === undefined ? target.objects.filter(isOwn) : given.policies;
   const existing = [...given.existing, ...target.objects.filter((one) => !isOwn(one))];
   const input = toInput(backup, { policies, existing }, { policies: [] });
-  const rehearsal = await replayed({ ...input, notes: [...input.notes, ...target.notes] }, flags);
+  const { major, minor } = cluster.version;
+  const targetVersion = flags.targetVersion ?? (major === 0 ? undefined : `${major}.${minor}`);
+  const rehearsal = await replayed(
+    { ...input, notes: [...input.notes, ...target.notes] },
+    targetVersion === undefined ? flags : { ...flags, targetVersion },
+  );
   const namespaces = new Set(
     existing
       .filter(({ object }) => textIn(object, 'kind') === 'Namespace')

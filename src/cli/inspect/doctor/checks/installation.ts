@@ -13,13 +13,18 @@ import type {
   Definition,
   InstallationReadings,
 } from '../../read-cluster/read-installation.ts';
-import { judgeReading, ok, orElse, problem, someOf, warning, type Results } from '../finding.ts';
+import { judgeReading, ok, orElse, problem, someOf, unknown, warning, type Results } from '../finding.ts';
 
 const APPLY = 'kubectl apply -k deploy, from the release of this program';
 
 export const checkVersion = ({ version }: InstallationReadings): Results => {
   const seen = versionProblem(version);
   if (seen !== undefined) return problem(seen, UPGRADE);
+  if (version.gitVersion === '')
+    return unknown(
+      'the API server does not say its version',
+      'see that this user may get the path /version (kubectl auth can-i get /version)',
+    );
   return ok(
     `the API server runs Kubernetes ${shorten(version.gitVersion, 64)}${isUntested(version) ? ', which is newer than this release of Gatehouse' : ''}`,
   );
