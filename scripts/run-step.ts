@@ -56,6 +56,9 @@ const onlyReads = (command: string): boolean =>
     `${command} `,
   );
 
+/** kubectl 1.34 and newer name the namespace of what they delete. */
+export const asOlder = (said: string): string => said.replaceAll(/ deleted from \S+ namespace/g, ' deleted');
+
 /** Whether a step did what its page says. If the page omits the output, the exit code must be 0. */
 export const isAsSaid = ({ expected }: Step, { code, printed }: Ran): boolean =>
-  printsAs(expected, printed) && (expected.trim() === '…' ? code === 0 : code !== undefined);
+  printsAs(asOlder(expected), asOlder(printed)) && (expected.trim() === '…' ? code === 0 : code !== undefined);

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { asOlder } from '../../scripts/run-step.ts';
 import type { ControlPlane, User } from './control-plane.ts';
 
 /** Whether this machine has kubectl; logs a warning if it does not. */
@@ -91,7 +92,7 @@ export function createKubectl(plane: ControlPlane): Kubectl {
         argumentsOf(command, told),
         { env: environmentOf(told), timeout: PATIENCE_MS },
         (error, stdout, stderr) => {
-          resolve({ failed: error !== null, said: stdout + stderr });
+          resolve({ failed: error !== null, said: asOlder(stdout + stderr) });
         },
       );
       child.stdin?.end(stdin === undefined ? '' : manifestText(stdin));
@@ -143,7 +144,7 @@ function watching(command: readonly string[], env: NodeJS.ProcessEnv, stopped: A
         .map((line) => `${line}\n`)
         .join('');
     },
-    established: () => until(() => /GET \S+[?&]watch=true[\s\S]*Response Status: 200/.test(log)),
+    established: () => until(() => /[?&]watch=true[\s\S]*(Response Status: 200|"Response" status="200)/.test(log)),
   };
 }
 
