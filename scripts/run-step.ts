@@ -61,4 +61,5 @@ export const asOlder = (said: string): string => said.replaceAll(/ deleted from 
 
 /** Whether a step did what its page says. If the page omits the output, the exit code must be 0. */
 export const isAsSaid = ({ expected }: Step, { code, printed }: Ran): boolean =>
-  printsAs(asOlder(expected), asOlder(printed)) && (expected.trim() === '…' ? code === 0 : code !== undefined);
+  printsAs(asOlder(expected), asOlder(printed)) &&
+  (expected.trim() === '…' ? code === 0 : code !== undefined);

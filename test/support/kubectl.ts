@@ -144,7 +144,8 @@ function watching(command: readonly string[], env: NodeJS.ProcessEnv, stopped: A
         .map((line) => `${line}\n`)
         .join('');
     },
-    established: () => until(() => /[?&]watch=true[\s\S]*(Response Status: 200|"Response" status="200)/.test(log)),
+    established: () =>
+      until(() => /[?&]watch=true[\s\S]*(Response Status: 200|"Response" status="200)/.test(log)),
   };
 }
 
