@@ -378,6 +378,12 @@ test('a match condition that the API server would answer otherwise is refused, u
       { message: expect.stringMatching(/answers lastIndexOf .* only from Kubernetes 1\.37/) as string },
     ],
   });
-  for (const change of [{ server: 37, schemas: [] }, { schemas: [] }, { server: 36 }])
+  // A server of 0 hides its version.
+  for (const change of [
+    { server: 37, schemas: [] },
+    { server: 0, schemas: [] },
+    { schemas: [] },
+    { server: 36 },
+  ])
     expect(compile(spec, change).kind).toBe('compiled');
 });

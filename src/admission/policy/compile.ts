@@ -57,7 +57,8 @@ export function compilePolicy(policy: AdmissionPolicy, environment: CompileEnvir
   const report = createReport(problems);
   const match = compileMatch(
     spec,
-    schemas === undefined ? { ...environment, server: undefined } : environment,
+    // 0: the API server hides its version, so nothing speaks against the conditions.
+    schemas === undefined || server === 0 ? { ...environment, server: undefined } : environment,
     report,
   );
   const immutable = compileImmutable(spec, match, report);
