@@ -43,6 +43,16 @@ test('a comment names the oldest Kubernetes that answers all checks as the webho
   ]);
 });
 
+test('a policy that needs a newer Kubernetes says nothing about the others', () => {
+  const others = { ...policy("object.data.code == 'a'"), metadata: { name: 'others' } };
+  const items = [policy('true', NEW), others];
+  expect(commentsOf({ apiVersion: 'v1', kind: 'List', items })).toEqual([
+    ENFORCED,
+    expect.stringMatching(/^# Kubernetes 1\.37 or newer: /),
+    ENFORCED.replace('codes', 'others'),
+  ]);
+});
+
 test('for an older Kubernetes, the webhook keeps what that answers otherwise', () => {
   expect(commentsOf(policy(NEW), 36)).toEqual([
     LEFT,

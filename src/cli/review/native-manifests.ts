@@ -4,11 +4,13 @@ import { stringify } from 'yaml';
 
 import { changesObjects } from '../../admission/native/changes/change-order.ts';
 import { compileNative, withoutMutating } from '../../admission/native/native-policy.ts';
+import type { CompiledPolicy } from '../../admission/policy/compiled-policy.ts';
 import type { RestoreDetector } from '../../api/restore-detector.ts';
+import { compileMatchCondition } from '../../cel/match-condition.ts';
 import { NEWEST_MINOR, OLDEST_MINOR } from '../../kube/supported-version.ts';
 import { isEnabled } from '../../restore/detector.ts';
 import { createStorage } from '../../sandbox/machinery/storage/storage.ts';
-import { readObjects, refuse, UnusableInput } from './input.ts';
+import { readObjects, refuse } from './input.ts';
 import { createKinds } from './kinds.ts';
 import { compilePolicies } from './policies.ts';
 import { readOwn } from './read-own.ts';
@@ -37,21 +39,23 @@ export function nativeManifests(
     .map(({ object }) => object)
     .filter(isEnabled)
     .flatMap(({ spec }) => spec.principals);
-  const compileFor = (server: number | undefined): readonly NativePolicy[] => {
-    const policies = compilePolicies(objects, kinds, { ownNamespace, server });
-    refuse(policies.length === 0 ? ['-p: no AdmissionPolicy was found'] : []);
-    const others = policies.filter(changesObjects);
-    return policies.map((policy) => {
-      const compiled = compileNative(policy, { ownNamespace, restorers, others });
-      return { name: policy.name, ...(map ? compiled : withoutMutating(compiled, NOT_PRINTED)) };
-    });
+  const policies = compilePolicies(objects, kinds, {
+    ownNamespace,
+    ...(minor === undefined ? {} : { server: minor }),
+  });
+  refuse(policies.length === 0 ? ['-p: no AdmissionPolicy was found'] : []);
+  const nativeFor = (policy: CompiledPolicy, server: number | undefined): NativePolicy => {
+    const others = policies.filter(changesObjects).map((other) => ({ ...other, server }));
+    const compiled = compileNative({ ...policy, server }, { ownNamespace, restorers, others });
+    return { name: policy.name, ...(map ? compiled : withoutMutating(compiled, NOT_PRINTED)) };
   };
-  const oldest = (policy: NativePolicy, index: number): number | undefined =>
-    minor === undefined
-      ? OLDER.findLast((server) => countOf(orRefused(() => compileFor(server)[index])) < countOf(policy))
-      : undefined;
-  return compileFor(minor)
-    .map((policy, index) => textOf(policy, oldest(policy, index)))
+  return policies
+    .map((policy) => {
+      const native = nativeFor(policy, minor);
+      const isTooOld = (server: number) =>
+        conditionsNeed(policy) > server || countOf(nativeFor(policy, server)) < countOf(native);
+      return textOf(native, minor === undefined ? OLDER.findLast(isTooOld) : undefined);
+    })
     .join('---\n');
 }
 
@@ -65,19 +69,15 @@ type NativePolicy = ReturnType<typeof compileNative> & { readonly name: string }
 
 const OLDER = Array.from({ length: NEWEST_MINOR - OLDEST_MINOR }, (_, index) => OLDEST_MINOR + index);
 
-/** Undefined where an older API server would refuse a match condition. */
-function orRefused<T>(compile: () => T): T | undefined {
-  try {
-    return compile();
-  } catch (error) {
-    if (error instanceof UnusableInput) return undefined;
-    throw error;
-  }
-}
+/** The first release that answers the match conditions as here. */
+const conditionsNeed = ({ match }: CompiledPolicy): number =>
+  Math.max(
+    0,
+    ...match.matchConditions.map(({ expression }) => compileMatchCondition(expression).needs?.minor ?? 0),
+  );
 
 /** How many checks the API server enforces. */
-const countOf = (policy: NativePolicy | undefined): number =>
-  (policy?.checks ?? []).filter(({ by }) => by === 'APIServer').length;
+const countOf = ({ checks }: NativePolicy): number => checks.filter(({ by }) => by === 'APIServer').length;
 
 /** @param tooOld the newest release that answers a check otherwise */
 function textOf(policy: NativePolicy, tooOld: number | undefined): string {
