@@ -1,6 +1,5 @@
 /** Records what a real kube-apiserver sends to webhooks, in test/data. Needs Go and kubectl. */
 import { writeFileSync } from 'node:fs';
-
 import { delimiter } from 'node:path';
 
 import { startControlPlane } from '../test/support/control-plane.ts';

@@ -64,7 +64,9 @@ if is_control_plane && command -v setup-envtest >/dev/null; then
 fi
 
 # What decides the content: this script, the pinned versions and our own programs.
-key=$(cd "$root" && find scripts/test-programs.sh "${sources#"$root/"}" "${newest#"$root/"}/go.mod" test/go/cel-oracle -type f -print0 | LC_ALL=C sort -zu |
+deciding=(scripts/test-programs.sh "${sources#"$root/"}" "${newest#"$root/"}/go.mod")
+[[ $name != cel-* ]] || deciding+=(test/go/cel-oracle)
+key=$(cd "$root" && find "${deciding[@]}" -type f -print0 | LC_ALL=C sort -zu |
   xargs -0 sha256sum | sha256sum | cut -c1-16)
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/gatehouse/test-programs
 readonly folder=$cache/$name-$key
