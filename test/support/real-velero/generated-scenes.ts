@@ -1,0 +1,114 @@
+/** Random backups with everything that a rehearsal predicts: references, rules, owners, mappings, selectors and existing objects. */
+import type { KubeObject } from '../../../src/json/kube-object.ts';
+import { randomGraph } from '../restore-graph.ts';
+import { APPLICATIONS, application, zone, type Application, type ApplicationSpec } from '../restore-kinds.ts';
+import type { Seeded } from '../seeded.ts';
+import { clearScene, SCENE_LABEL, type Scene } from './scenes.ts';
+import type { RestoreSpec } from './runs.ts';
+
+/** The policies must not be in force when it is created. @param name unique among scenes */
+export function generatedScene(name: string, seeded: Seeded): Scene {
+  const { backup, spec: selection } = randomGraph(name, seeded);
+  const objects: readonly KubeObject[] = backup;
+  const apps = objects.filter(isApplication).map((app) => generatedApp(name, app, seeded));
+  const zones = objects
+    .filter((object) => !isApplication(object))
+    .map(({ metadata }) => metadata?.name ?? '');
+  const owners = seeded.chance(0.6) ? ownersAmong(apps, seeded) : [];
+  const existing = existingAmong(apps, selection, seeded);
+  const part = seeded.chance(0.2) ? { labelSelector: { matchLabels: { part: 'yes' } } } : {};
+  const update = seeded.chance(0.6) ? { existingResourcePolicy: 'update' as const } : {};
+  const spec: RestoreSpec = { ...selection, ...part, ...update };
+  const scene: Scene = {
+    name,
+    objects: [
+      ...zones.map((one) => ({ ...zone(one), metadata: { name: one, labels: labelsOf(name, seeded) } })),
+      ...apps,
+    ],
+    afterCreation: async ({ admin }) => {
+      for (const { child, owner } of owners) {
+        const { metadata } = (await admin.get(APPLICATIONS, placeOf(owner))) ?? {};
+        const ref = {
+          apiVersion: owner.apiVersion,
+          kind: owner.kind,
+          name: metadata?.name,
+          uid: metadata?.uid,
+        };
+        await admin.patchMerge(APPLICATIONS, placeOf(child), { metadata: { ownerReferences: [ref] } });
+      }
+    },
+    lose: async (cluster) => {
+      await clearScene(cluster, scene);
+      for (const one of existing) await cluster.admin.create(APPLICATIONS, one);
+    },
+    restores: [spec],
+    isRestored: (object) => isSelected(object, spec),
+  };
+  return scene;
+}
+
+const isApplication = (object: KubeObject): object is Application => object.kind === APPLICATIONS.kind;
+const placeOf = ({ metadata }: KubeObject) => ({
+  namespace: metadata?.namespace,
+  name: metadata?.name ?? '',
+});
+
+const labelsOf = (scene: string, seeded: Seeded) => ({
+  [SCENE_LABEL]: scene,
+  ...(seeded.chance(0.7) ? { part: 'yes' } : {}),
+});
+
+/** The labels `awaits` and `deferred` bring rules: see faulty-scenes.ts. */
+function generatedApp(scene: string, { metadata, spec }: Application, seeded: Seeded): Application {
+  const awaits = spec.zone !== undefined && seeded.chance(0.25);
+  const deferred = spec.slug === undefined && seeded.chance(0.2);
+  const labels = {
+    ...labelsOf(scene, seeded),
+    ...(awaits ? { awaits: 'yes' } : {}),
+    ...(deferred ? { deferred: 'yes' } : {}),
+  };
+  const { namespace = '', name = '' } = metadata ?? {};
+  return application(namespace, name, { ...spec, ...(deferred ? { slug: 'old' } : {}) }, { labels });
+}
+
+interface Link {
+  readonly child: Application;
+  readonly owner: Application;
+}
+
+/** No cycles: the garbage collector would not mind, but no cluster has them. */
+function ownersAmong(apps: readonly Application[], seeded: Seeded): readonly Link[] {
+  const ordered = seeded.shuffle(apps);
+  return ordered.flatMap((child, index) => {
+    const others = ordered
+      .slice(index + 1)
+      .filter(({ metadata }) => metadata?.namespace === child.metadata?.namespace);
+    return others.length > 0 && seeded.chance(0.4) ? [{ child, owner: seeded.pick(others) }] : [];
+  });
+}
+
+/** What is in the way: with another Zone, with another immutable slug, or as in the backup. */
+function existingAmong(
+  apps: readonly Application[],
+  { namespaceMapping }: RestoreSpec,
+  seeded: Seeded,
+): readonly Application[] {
+  if (namespaceMapping !== undefined || seeded.chance(0.5)) return [];
+  return apps
+    .filter(() => seeded.chance(0.3))
+    .map((app) => {
+      const spec: ApplicationSpec = {
+        ...app.spec,
+        ...(seeded.chance(0.4) ? { zone: 'nowhere' } : {}),
+        ...(seeded.chance(0.4) ? { slug: 'now' } : {}),
+      };
+      return { ...app, spec };
+    });
+}
+
+function isSelected({ kind, metadata = {} }: KubeObject, spec: RestoreSpec): boolean {
+  const { includedNamespaces, labelSelector } = spec;
+  if (labelSelector !== undefined && metadata.labels?.part !== 'yes') return false;
+  if (includedNamespaces === undefined) return true;
+  return kind === APPLICATIONS.kind && includedNamespaces.includes(metadata.namespace ?? '');
+}

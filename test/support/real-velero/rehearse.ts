@@ -1,0 +1,52 @@
+/** What `gatehouse restore rehearse` predicts for a backup of a real Velero and the cluster as it is now. */
+import type { Cluster } from '../cluster.ts';
+import { APPLICATIONS } from '../restore-kinds.ts';
+import type { Line } from '../restore-oracle.ts';
+import { runGatehouse } from '../review-command.ts';
+import type { RestoreSpec } from './runs.ts';
+
+interface Printed {
+  readonly findings: readonly Finding[];
+}
+interface Finding {
+  readonly severity: 'problem' | 'note';
+  readonly reason: string;
+  readonly object: string;
+}
+
+/** The problems, as `TargetMissing applications.restore.example.com east/cart`, in the order of the alphabet. */
+export async function rehearsed(
+  cluster: Cluster,
+  archive: string,
+  spec: RestoreSpec,
+): Promise<readonly string[]> {
+  const {
+    namespaceMapping = {},
+    labelSelector,
+    includedNamespaces,
+    includedResources,
+    existingResourcePolicy,
+  } = spec;
+  const pairs = Object.entries(namespaceMapping).map((pair) => pair.join(':'));
+  const labels = Object.entries(labelSelector?.matchLabels ?? {}).map((pair) => pair.join('='));
+  const { stdout, stderr } = await runGatehouse([
+    ...['restore', 'rehearse', archive, '--against', cluster.plane.kubeconfig('admin'), '-o', 'json'],
+    ...(pairs.length === 0 ? [] : ['--namespace-mappings', pairs.join()]),
+    ...(labels.length === 0 ? [] : ['--selector', labels.join()]),
+    ...(includedNamespaces === undefined ? [] : ['--include-namespaces', includedNamespaces.join()]),
+    ...(includedResources === undefined ? [] : ['--include-resources', includedResources.join()]),
+    ...(existingResourcePolicy === undefined ? [] : ['--existing-resource-policy', existingResourcePolicy]),
+  ]);
+  if (stdout === '') throw new Error(`the rehearsal failed: ${stderr}`);
+  const { findings } = JSON.parse(stdout) as Printed;
+  return findings
+    .filter(({ severity }) => severity === 'problem')
+    .map(({ reason, object }) => `${reason} ${object}`)
+    .toSorted();
+}
+
+/** A line of the oracle as the rehearsal would print it. */
+export function predictionOf(line: Line): string {
+  const [key = '', , reason = ''] = line.split(' ');
+  return `${reason} applications.${APPLICATIONS.group} ${key}`;
+}

@@ -1,0 +1,239 @@
+/** What the suites with a real Velero back up, lose and restore. The policies are those of the suites with the imitator. */
+import { groupResourceName, type KubeObject } from '../../../src/json/kube-object.ts';
+import { resourcePath, type Resource } from '../../../src/kube/object.ts';
+import { namespaces } from '../../../src/kube/well-known.ts';
+import type { Cluster } from '../cluster.ts';
+import { eventually } from '../processes.ts';
+import {
+  application,
+  APPLICATIONS,
+  zone,
+  ZONES,
+  type Application,
+  type ApplicationSpec,
+} from '../restore-kinds.ts';
+import type { BackupSpec, RestoreSpec } from './runs.ts';
+import type { Snapshot } from './snapshot.ts';
+
+export interface Scene {
+  /** Also a label of all its objects, and the start of the names of its namespaces and Zones. */
+  readonly name: string;
+  /** Targets come before what names them: the policies are in force. */
+  readonly objects: readonly KubeObject[];
+  /** Before the backup. */
+  readonly afterCreation?: (cluster: Cluster) => Promise<unknown>;
+  /** After the backup. Default: all its namespaces and Zones are deleted. */
+  readonly lose?: (cluster: Cluster) => Promise<unknown>;
+  /** One after the other. */
+  readonly restores: readonly RestoreSpec[];
+  /** Writes that admission refuses also during a restore, as a rehearsal prints them. */
+  readonly refused?: readonly string[];
+  /** Whether the object must be as it was in the backup. Default: all. */
+  readonly isRestored?: (object: KubeObject) => boolean;
+}
+
+export const SCENE_LABEL = 'scene';
+const KINDS = [APPLICATIONS, ZONES].map(groupResourceName);
+const ofScene = (name: string) => ({ labelSelector: { matchLabels: { [SCENE_LABEL]: name } } });
+
+/** The spec of its Backup. Velero runs backups at the same time only if they have no namespace in common. */
+export const backupOf = (scene: Scene): BackupSpec => ({
+  ...ofScene(scene.name),
+  includedNamespaces: namespacesOf(scene),
+  includedResources: KINDS,
+  includeClusterResources: true,
+});
+
+/** Objects of one scene. */
+export const sceneObjects = (scene: string) => ({
+  app: (
+    name: string,
+    spec: ApplicationSpec,
+    {
+      namespace = scene,
+      labels = {},
+    }: { namespace?: string; labels?: Readonly<Record<string, string>> } = {},
+  ): Application => application(namespace, name, spec, { labels: { [SCENE_LABEL]: scene, ...labels } }),
+  zone: (name: string): KubeObject => ({
+    ...zone(`${scene}-${name}`),
+    metadata: { name: `${scene}-${name}`, labels: { [SCENE_LABEL]: scene } },
+  }),
+});
+
+const kindOf = ({ kind }: KubeObject): Resource => (kind === ZONES.kind ? ZONES : APPLICATIONS);
+
+/** The namespaces of a scene, before a restore maps them. */
+export const namespacesOf = ({ objects }: Scene): readonly string[] => [
+  ...new Set(objects.flatMap(({ metadata }) => metadata?.namespace ?? [])),
+];
+
+export async function createScene(cluster: Cluster, scene: Scene): Promise<void> {
+  for (const name of namespacesOf(scene)) await cluster.admin.create(namespaces, { metadata: { name } });
+  for (const object of scene.objects) await cluster.admin.create(kindOf(object), object);
+  await scene.afterCreation?.(cluster);
+}
+
+export async function readScene({ admin }: Cluster, { name }: Scene): Promise<Snapshot> {
+  const lists = await Promise.all(
+    [APPLICATIONS, ZONES].map((kind) =>
+      admin.listAll<Application>(kind, { labelSelector: `${SCENE_LABEL}=${name}` }),
+    ),
+  );
+  return lists.flatMap(({ items }) => items);
+}
+
+export const loseScene = (cluster: Cluster, scene: Scene): Promise<unknown> =>
+  (scene.lose ?? ((one) => deleteScene(one, scene)))(cluster);
+
+/** Deletes all objects, also copies, and leaves the namespaces, which takes less time. */
+export async function clearScene({ adminRest }: Cluster, scene: Scene): Promise<void> {
+  const query = { labelSelector: `${SCENE_LABEL}=${scene.name}` };
+  const copies = scene.restores.flatMap(({ namespaceMapping = {} }) => Object.values(namespaceMapping));
+  const places = [...namespacesOf(scene), ...copies].map((namespace) =>
+    resourcePath(APPLICATIONS, { namespace }),
+  );
+  for (const path of [...places, resourcePath(ZONES, {})])
+    await adminRest.request({ method: 'DELETE', path, query });
+}
+
+async function deleteScene(cluster: Cluster, scene: Scene): Promise<void> {
+  const zones = scene.objects.filter(({ kind }) => kind === ZONES.kind);
+  for (const { metadata } of zones) await cluster.admin.delete(ZONES, { name: metadata?.name ?? '' });
+  await deleteNamespaces(cluster, namespacesOf(scene));
+}
+
+async function deleteNamespaces({ admin }: Cluster, names: readonly string[]): Promise<void> {
+  await Promise.all(names.map((name) => admin.delete(namespaces, { name })));
+  for (const name of names)
+    await eventually(
+      `the namespace ${name} is gone`,
+      async () => (await admin.get(namespaces, { name })) === undefined,
+      { timeoutMs: 90_000, everyMs: 200 },
+    );
+}
+
+const at = (namespace: string, name: string) => ({ namespace, name });
+
+function wrongOrder(): Scene {
+  const { app, zone: place } = sceneObjects('order');
+  return {
+    name: 'order',
+    objects: [
+      ...[place('red'), place('blue')],
+      app('z-base', { zone: 'order-red' }),
+      app('a-top', { zone: 'order-blue', parent: 'z-base' }),
+      app('mail', { zone: 'order-red', peer: at('order', 'a-top') }, { namespace: 'order-2' }),
+      app('free', {}),
+    ],
+    restores: [{}],
+  };
+}
+
+function mapping(): Scene {
+  const { app } = sceneObjects('mapped');
+  return {
+    name: 'mapped',
+    objects: [app('z-db', {}), app('a-shop', { parent: 'z-db', peer: at('mapped', 'z-db') })],
+    lose: (cluster) => deleteNamespaces(cluster, ['mapped-copy']),
+    restores: [{ namespaceMapping: { mapped: 'mapped-copy' } }],
+  };
+}
+
+function labelSelector(): Scene {
+  const { app, zone: place } = sceneObjects('part');
+  const labels = { part: 'yes' };
+  return {
+    name: 'part',
+    objects: [
+      place('red'),
+      app('a', { zone: 'part-red' }, { labels }),
+      app('b', { zone: 'part-red' }, { labels }),
+      app('c', {}),
+    ],
+    restores: [{ labelSelector: { matchLabels: labels } }],
+    isRestored: ({ metadata }) => metadata?.labels?.part === 'yes',
+  };
+}
+
+function twoParts(): Scene {
+  const { app, zone: place } = sceneObjects('kinds');
+  return {
+    name: 'kinds',
+    objects: [place('red'), app('a', { zone: 'kinds-red' }), app('b', { zone: 'kinds-red' })],
+    restores: KINDS.map((kind) => ({ includedResources: [kind] })),
+  };
+}
+
+/** `moved` names another Zone now, and `named` has another immutable slug. */
+function existing(): Scene {
+  const { app, zone: place } = sceneObjects('redo');
+  const named = (slug: string) => app('named', { zone: 'redo-here', slug });
+  return {
+    name: 'redo',
+    objects: [place('here'), place('there'), app('moved', { zone: 'redo-there' }), named('old')],
+    lose: async ({ admin }) => {
+      await admin.patchMerge(APPLICATIONS, at('redo', 'moved'), { spec: { zone: 'redo-here' } });
+      await admin.delete(APPLICATIONS, at('redo', 'named'));
+      await admin.create(APPLICATIONS, named('new'));
+      await admin.delete(ZONES, { name: 'redo-there' });
+    },
+    restores: [{ existingResourcePolicy: 'update' }],
+    refused: [`Refused ${groupResourceName(APPLICATIONS)} redo/named`],
+    isRestored: ({ metadata }) => metadata?.name !== 'named',
+  };
+}
+
+function status(): Scene {
+  const { app, zone: place } = sceneObjects('state');
+  return {
+    name: 'state',
+    objects: [place('red'), app('a', { zone: 'state-red' })],
+    afterCreation: ({ admin }) =>
+      admin.patchStatus(APPLICATIONS, at('state', 'a'), { status: { ready: true } }),
+    restores: [{ restoreStatus: { includedResources: KINDS } }],
+  };
+}
+
+/** One dependent is restored before its owner, the other one after it. */
+function owners(): Scene {
+  const { app, zone: place } = sceneObjects('owned');
+  const labels = { uids: 'yes' };
+  const peer = at('owned', 'k-owner');
+  return {
+    name: 'owned',
+    objects: [
+      ...[place('red'), app('k-owner', {})],
+      ...[app('a-child', { peer }, { labels }), app('z-child', { peer }, { labels })],
+      app('of-zone', {}),
+    ],
+    afterCreation: async (cluster) => {
+      const [owner, red] = await Promise.all([
+        cluster.admin.get<Application>(APPLICATIONS, peer),
+        cluster.admin.get(ZONES, { name: 'owned-red' }),
+      ]);
+      const uid = owner?.metadata?.uid;
+      for (const name of ['a-child', 'z-child']) await own(cluster, name, owner, { peer: { ...peer, uid } });
+      await own(cluster, 'of-zone', red, {});
+    },
+    restores: [{}],
+  };
+}
+
+async function own({ admin }: Cluster, child: string, owner: KubeObject | undefined, spec: object) {
+  const { apiVersion, kind, metadata: { name, uid } = {} } = owner ?? {};
+  await admin.patchMerge(APPLICATIONS, at('owned', child), {
+    metadata: { ownerReferences: [{ apiVersion, kind, name, uid }] },
+    spec,
+  });
+}
+
+/** What a user reads in the table, and the scene. */
+export const SCENES: readonly (readonly [string, Scene])[] = [
+  ['wrong order', wrongOrder()],
+  ['namespace mapping', mapping()],
+  ['label selector', labelSelector()],
+  ['included resources, then the rest', twoParts()],
+  ['existing-resource policy update', existing()],
+  ['status', status()],
+  ['owner references and uids', owners()],
+];

@@ -1,0 +1,231 @@
+/** Restores by a real Velero while something else happens: another restore, a controller, the end of a process. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+
+import type { RestoreWindow } from '../../src/api/restore-window.ts';
+import type { KubeObject } from '../../src/json/kube-object.ts';
+import { permissionsFor } from '../../src/runtime/restores/quiesce/permissions.ts';
+import { RESTORE_WINDOWS } from '../support/cluster.ts';
+import { USERS } from '../support/control-plane-users.ts';
+import { condition, type Conditioned } from '../support/objects.ts';
+import { eventually } from '../support/processes.ts';
+import { APPLICATIONS } from '../support/restore-kinds.ts';
+import { brokenIn, linesOf } from '../support/restore-oracle.ts';
+import {
+  isVerified,
+  seeReportOf,
+  seeWindowOf,
+  trustVelero,
+  untilDetectorCounts,
+} from '../support/restore-scene.ts';
+import { startPruner } from '../support/real-velero/pruner.ts';
+import { backUp, beginRestore, endOfRestore, restore } from '../support/real-velero/runs.ts';
+import {
+  backupOf,
+  clearScene,
+  createScene,
+  loseScene,
+  readScene,
+  sceneObjects,
+  type Scene,
+} from '../support/real-velero/scenes.ts';
+import { lostOf, type Snapshot } from '../support/real-velero/snapshot.ts';
+import { enforcePolicies, startStage, type Stage } from '../support/real-velero/stage.ts';
+import { createTable } from '../support/real-velero/table.ts';
+import { VELERO } from '../support/velero-client.ts';
+
+/** Velero needs some seconds for them. */
+const COUNT = 100;
+/** A process ends when so many are restored. */
+const MIDWAY = 20;
+const DOWN_MS = 2_000;
+
+function sceneOf(name: string, count: number): Scene {
+  const { app, zone } = sceneObjects(name);
+  const names = Array.from({ length: count }, (_, index) => `app-${index}`);
+  const scene: Scene = {
+    name,
+    objects: [
+      zone('red'),
+      ...names.map((one) => app(one, { zone: `${name}-red` }, { labels: { part: 'yes' } })),
+    ],
+    lose: (cluster) => clearScene(cluster, scene),
+    restores: [{}],
+  };
+  return scene;
+}
+
+const crowd = sceneOf('crowd', COUNT);
+/** The second one leaves its Zone out. */
+const twins: readonly Scene[] = [
+  sceneOf('twin-a', 3),
+  {
+    ...sceneOf('twin-b', 3),
+    restores: [{ labelSelector: { matchLabels: { part: 'yes' } } }],
+    isRestored: ({ kind }) => kind === APPLICATIONS.kind,
+  },
+];
+
+let stage: Stage;
+const backups = new Map<string, Snapshot>();
+const table = createTable();
+
+beforeAll(async () => {
+  stage = await startStage();
+  await enforcePolicies(stage.cluster);
+  await trustVelero(stage.cluster, { settle: '1s', idle: '1s' });
+  await untilDetectorCounts(stage.cluster);
+  for (const scene of [crowd, ...twins]) {
+    await createScene(stage.cluster, scene);
+    const stored = await readScene(stage.cluster, scene);
+    backups.set(scene.name, stored.filter(scene.isRestored ?? (() => true)));
+    await backUp(stage.velero, scene.name, backupOf(scene));
+    await loseScene(stage.cluster, scene);
+  }
+});
+
+afterAll(async () => {
+  table.print();
+  await stage.stop();
+});
+
+const lost = async (scene: Scene): Promise<readonly string[]> =>
+  lostOf(backups.get(scene.name) ?? [], await readScene(stage.cluster, scene), {});
+
+/** Compares the report on a Restore with what is broken now, and adds a line to the table. */
+async function compare(
+  scenario: string,
+  restored: string,
+  phase: string,
+  scene: Scene,
+): Promise<readonly string[]> {
+  const { cluster } = stage;
+  const { status } = await seeReportOf(cluster, restored);
+  const broken = await brokenIn(cluster.admin, new Set([scene.name]));
+  const { total = 0, items = [] } = status?.violations ?? {};
+  const missing = await lost(scene);
+  const figures = `–/${total}/${broken.length}`;
+  table.add({
+    scenario,
+    phase,
+    lost: `${missing.length} of ${backups.get(scene.name)?.length ?? 0}`,
+    violations: figures,
+  });
+  expect(total).toBe(broken.length);
+  if (total === items.length) expect(linesOf(items, new Set([scene.name]))).toEqual(broken);
+  return missing;
+}
+
+/** Begins a restore of the crowd, and returns in the middle of it. */
+async function beginCrowd(name: string): Promise<void> {
+  await loseScene(stage.cluster, crowd);
+  await beginRestore(stage.velero, name, crowd.name);
+  await eventually(`${name} is in the middle`, async () => (await restoredApps()) >= MIDWAY, { everyMs: 20 });
+  expect(await restoredApps()).toBeLessThan(COUNT);
+}
+
+const restoredApps = async (): Promise<number> =>
+  (await stage.cluster.admin.listAll(APPLICATIONS, { namespace: crowd.name, metadataOnly: true })).items
+    .length;
+
+test('two restores at once: each report has the violations of its own restore', async () => {
+  await Promise.all(twins.map(({ name, restores }) => beginRestore(stage.velero, name, name, restores[0])));
+  for (const [index, scene] of twins.entries()) {
+    const { phase, errors } = await endOfRestore(stage.velero, scene.name);
+    expect(errors).toEqual([]);
+    const missing = await compare(`two restores at once, ${index + 1}`, scene.name, phase, scene);
+    expect(missing).toEqual([]);
+    await loseScene(stage.cluster, scene);
+  }
+});
+
+test('Velero is killed midway: the report has what it left, and the next restore completes it', async () => {
+  await beginCrowd('killed');
+  await stage.velero.kill();
+  await stage.velero.start();
+  const apps = await restoredApps();
+  const { phase } = await endOfRestore(stage.velero, 'killed');
+  expect(phase).toBe('Failed');
+  const missing = await compare('Velero killed midway', 'killed', phase, crowd);
+  expect(missing).toHaveLength(COUNT + 1 - apps);
+  const again = await restore(stage.velero, 'killed-again', crowd.name);
+  expect(again.errors).toEqual([]);
+  expect(await compare('the same, restored again', 'killed-again', again.phase, crowd)).toEqual([]);
+  await seeWindowOf(stage.cluster, 'killed', 'the first report is clean', isVerified);
+});
+
+test('the webhook is killed midway: only managedFields are lost', async () => {
+  await beginCrowd('no-webhook');
+  await stage.kill('webhook');
+  await sleep(DOWN_MS);
+  await stage.start('webhook');
+  const { phase, errors } = await endOfRestore(stage.velero, 'no-webhook');
+  // An object that Velero could not create has `error restoring`.
+  for (const error of errors) expect(error).toMatch(/^Internal error occurred: failed calling webhook/);
+  expect(await compare('webhook killed midway', 'no-webhook', phase, crowd)).toEqual([]);
+});
+
+test('the controllers are killed midway: nothing is lost', async () => {
+  await beginCrowd('no-controllers');
+  await stage.kill('controllers');
+  await sleep(DOWN_MS);
+  await stage.start('controllers');
+  const { phase, errors } = await endOfRestore(stage.velero, 'no-controllers');
+  expect(errors).toEqual([]);
+  expect(await compare('controllers killed midway', 'no-controllers', phase, crowd)).toEqual([]);
+});
+
+test('a controller that deletes what it does not expect: objects are lost, and none if a window pauses it', async () => {
+  const { cluster } = stage;
+  await loseScene(cluster, crowd);
+  const pruner = await startPruner(cluster, crowd.name);
+  try {
+    await pruner.untilPods(1);
+    const { phase } = await restore(stage.velero, 'unpaused', crowd.name);
+    const missing = await compare('a controller at work', 'unpaused', phase, crowd);
+    expect(missing).not.toEqual([]);
+
+    await loseScene(cluster, crowd);
+    await pauseFor('before', pruner.quiesce);
+    await pruner.untilPods(0);
+    const paused = await restore(stage.velero, 'paused', crowd.name);
+    expect(paused.errors).toEqual([]);
+    await cluster.admin.patchMerge(RESTORE_WINDOWS, { name: 'before' }, { spec: { close: true } });
+    await seeQuiesced('before', 'Undone');
+    expect(await pruner.replicas()).toBe(1);
+    await pruner.untilPods(1);
+    expect(await compare('the same controller, paused', 'paused', paused.phase, crowd)).toEqual([]);
+  } finally {
+    await pruner.stop();
+  }
+});
+
+/** Opens a window that pauses controllers, as the documentation says: before the restore. */
+async function pauseFor(name: string, rule: object): Promise<void> {
+  const { cluster } = stage;
+  const permissions = permissionsFor([{ group: 'apps', resource: 'deployments' }], USERS.controllers.name);
+  await cluster.apply(
+    ...parseAllDocuments(permissions.slice(permissions.indexOf('apiVersion'))).map(
+      (document) => document.toJS() as KubeObject,
+    ),
+  );
+  const window: Pick<RestoreWindow, 'metadata' | 'spec'> = {
+    metadata: { name },
+    spec: {
+      principals: [{ user: VELERO.user }],
+      expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
+      quiesce: [rule as NonNullable<RestoreWindow['spec']['quiesce']>[number]],
+    },
+  };
+  await cluster.admin.create(RESTORE_WINDOWS, window);
+  await seeQuiesced(name, 'Paused');
+}
+
+const seeQuiesced = (name: string, reason: string): Promise<Conditioned> =>
+  stage.cluster.see<Conditioned>(
+    `${name} is ${reason}`,
+    RESTORE_WINDOWS,
+    { name },
+    (window) => condition(window, 'Quiesced')?.reason === reason,
+  );

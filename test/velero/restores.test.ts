@@ -1,0 +1,122 @@
+/** What a real Velero loses when it restores with the policies alone, and what with restore mode. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { brokenIn, linesOf } from '../support/restore-oracle.ts';
+import { seeReportOf, trustVelero, untilDetectorCounts } from '../support/restore-scene.ts';
+import { predictionOf, rehearsed } from '../support/real-velero/rehearse.ts';
+import { backUp, restore } from '../support/real-velero/runs.ts';
+import {
+  backupOf,
+  createScene,
+  loseScene,
+  namespacesOf,
+  readScene,
+  SCENES,
+  type Scene,
+} from '../support/real-velero/scenes.ts';
+import { lostOf, type Snapshot } from '../support/real-velero/snapshot.ts';
+import { enforcePolicies, startStage, type Stage } from '../support/real-velero/stage.ts';
+import { createTable } from '../support/real-velero/table.ts';
+
+interface BackedUp {
+  readonly archive: string;
+  /** What the restore has to bring back. */
+  readonly before: Snapshot;
+}
+
+let stage: Stage;
+const backups = new Map<string, BackedUp>();
+const table = createTable();
+
+beforeAll(async () => {
+  stage = await startStage();
+  await enforcePolicies(stage.cluster);
+  await Promise.all(SCENES.map(([, scene]) => prepare(scene)));
+});
+
+afterAll(async () => {
+  table.print();
+  await stage.stop();
+});
+
+async function prepare(scene: Scene): Promise<void> {
+  const { cluster, velero } = stage;
+  await createScene(cluster, scene);
+  const { isRestored = () => true } = scene;
+  const before = (await readScene(cluster, scene)).filter(isRestored);
+  backups.set(scene.name, { archive: await backUp(velero, scene.name, backupOf(scene)), before });
+}
+
+function backupNamed(name: string): BackedUp {
+  const backup = backups.get(name);
+  if (backup === undefined) throw new Error(`there is no backup ${name}`);
+  return backup;
+}
+
+const lost = async (scene: Scene): Promise<readonly string[]> =>
+  lostOf(backupNamed(scene.name).before, await readScene(stage.cluster, scene), scene.restores[0] ?? {});
+
+const share = (some: readonly string[], { name }: Scene): string =>
+  `${some.length} of ${backupNamed(name).before.length}`;
+
+const loseAll = () => Promise.all(SCENES.map(([, scene]) => loseScene(stage.cluster, scene)));
+
+describe('with the policies alone', () => {
+  beforeAll(loseAll);
+
+  test.each(SCENES)('%s: objects are lost', async (scenario, scene) => {
+    const phases: string[] = [];
+    for (const [index, spec] of scene.restores.entries())
+      phases.push((await restore(stage.velero, `${scene.name}-alone-${index}`, scene.name, spec)).phase);
+    const missing = await lost(scene);
+    table.add({
+      scenario,
+      phase: phases.join(', '),
+      lost: share(missing, scene),
+      violations: 'no restore mode',
+    });
+    expect(missing).not.toEqual([]);
+  });
+});
+
+describe('with restore mode', () => {
+  beforeAll(async () => {
+    await loseAll();
+    await trustVelero(stage.cluster, { settle: '1s', idle: '1s' });
+    await untilDetectorCounts(stage.cluster);
+  });
+
+  test.each(SCENES)('%s: nothing is lost, and rehearsal and report are right', async (scenario, scene) => {
+    const { cluster, velero } = stage;
+    const { archive } = backupNamed(scene.name);
+    const phases: string[] = [];
+    const counts: string[] = [];
+    for (const [index, spec] of scene.restores.entries()) {
+      const { namespaceMapping = {} } = spec;
+      const places = new Set(namespacesOf(scene).map((name) => namespaceMapping[name] ?? name));
+      const predicted = await rehearsed(cluster, archive, spec);
+      const name = `${scene.name}-${index}`;
+      const { phase, errors, warnings } = await restore(velero, name, scene.name, spec);
+      const { status } = await seeReportOf(cluster, name);
+      const reported = linesOf(status?.violations?.items ?? [], places);
+      const broken = await brokenIn(cluster.admin, places, namespaceMapping);
+      const { refused = [] } = scene;
+      phases.push(phase);
+      counts.push(`${predicted.length - refused.length}/${reported.length}/${broken.length}`);
+      expect(errors).toEqual([]);
+      expect(phase).toBe('Completed');
+      expect(reported).toEqual(broken);
+      const denied = warnings.filter((warning) => warning.includes('denied the request'));
+      expect(denied).toHaveLength(refused.length);
+      expect(predicted).toEqual([...broken.map(predictionOf), ...refused].toSorted());
+    }
+    const missing = await lost(scene);
+    table.add({
+      scenario,
+      phase: phases.join(', '),
+      lost: share(missing, scene),
+      violations: counts.join(', '),
+    });
+    expect(missing).toEqual([]);
+  });
+});
