@@ -34,3 +34,25 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   namespace: {{ $root.Release.Namespace }}
 {{- end -}}
 {{- end -}}
+
+{{- /*
+The number of replicas that an upgrade keeps: that of the cluster, if this chart has set it, and the values say the same as then, or
+nothing. Otherwise empty, also where Helm cannot see the cluster. Arguments: the root context, the Deployment, the number in the values.
+*/ -}}
+{{- define "gatehouse.kept" -}}
+{{- $live := lookup "apps/v1" "Deployment" (first .).Release.Namespace (index . 1) -}}
+{{- $before := dig "metadata" "annotations" "gatehouse.dev/chart-replicas" "" $live -}}
+{{- if and $before (or (kindIs "invalid" (index . 2)) (eq $before (toJson (index . 2)))) -}}
+{{ int $live.spec.replicas }}
+{{- end -}}
+{{- end -}}
+
+{{- /* The number of replicas of a Deployment; empty: the chart leaves it out. */ -}}
+{{- define "gatehouse.replicas" -}}
+{{- $kept := include "gatehouse.kept" . -}}
+{{- if $kept -}}
+{{ $kept }}
+{{- else if not (kindIs "invalid" (index . 2)) -}}
+{{ int (index . 2) }}
+{{- end -}}
+{{- end -}}
